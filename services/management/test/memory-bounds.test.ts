@@ -57,7 +57,7 @@ function largestEvent(number: number): JobRunEvent {
   return { ...event, eventId: createId('event'), data } as JobRunEvent;
 }
 
-test('the relay holds at most 64 MiB of events while the queue does not respond', async () => {
+test('the relay retains at most 64 MiB of events while the queue does not respond', async () => {
   const logger = { info: () => {}, warn: () => {}, error: () => {} };
   let leftCount = 0;
   const growth = await growthOf(() => {
@@ -78,7 +78,7 @@ test('the relay holds at most 64 MiB of events while the queue does not respond'
   expect(growth).toBeLessThan(80 * MIB);
 });
 
-test('the caches of jobs, callers and counts hold at most 64 MiB', async () => {
+test('the caches of jobs, callers and counts retain at most 64 MiB', async () => {
   const growth = await growthOf(async () => {
     const jobs = new RememberedJobs();
     const rows = Array.from({ length: 100 }, (_, index) => index);

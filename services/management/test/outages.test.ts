@@ -26,7 +26,7 @@ async function expectUnavailable(call: () => ReturnType<Harness['call']>): Promi
   expect(headers.get('retry-after')).toBe('5');
 }
 
-describe('while the database is away', () => {
+describe('while the database is unavailable', () => {
   let proxy: TcpProxy;
   let harness: Harness;
   let account: TestAccount;
@@ -67,14 +67,14 @@ describe('while the database is away', () => {
     expect((await createJob()).status).toBe(201);
   }
 
-  test('requests get a 503 at once when it refuses connections, and succeed again when it is back', async () => {
+  test('requests get a 503 at once if it refuses connections, and succeed after it recovers', async () => {
     expect((await list()).status).toBe(200);
     await proxy.cut();
     for (const call of [list, create, createJob]) await expectUnavailable(call);
     await expectRecovery();
   });
 
-  test('requests get a 503 when it takes connections and says nothing', async () => {
+  test('requests get a 503 if it accepts connections but does not respond', async () => {
     expect((await list()).status).toBe(200);
     proxy.stall();
     await Promise.all([list, create, createJob].map((call) => expectUnavailable(call)));
@@ -82,7 +82,7 @@ describe('while the database is away', () => {
     await expectRecovery();
   });
 
-  test('readiness is red, and liveness is not', async () => {
+  test('the readiness probe fails and the liveness probe succeeds', async () => {
     await proxy.cut();
     const ready = await harness.call('GET', '/readyz');
     expect(ready).toMatchObject({ status: 503, json: { ok: false, checks: { database: { ok: false } } } });
@@ -92,7 +92,7 @@ describe('while the database is away', () => {
   });
 });
 
-describe.each(queueBackends())('while the queue is away, on $name', (backend) => {
+describe.each(queueBackends())('while the queue is unavailable, on $name', (backend) => {
   let queueDatabase: TestDatabase;
   let proxy: TcpProxy;
   let harness: Harness;
@@ -119,7 +119,7 @@ describe.each(queueBackends())('while the queue is away, on $name', (backend) =>
     return (await harness.database.pool.query(sql, [id])).rows[0];
   }
 
-  test('a redelivery is a 202 all the same, and on record for the reconciler', async () => {
+  test('a redelivery is a 202 and on record for the reconciler', async () => {
     const { id: subscriptionId } = await harness.newSubscription(account);
     const insert = async () => {
       const times = { completedAt: '2026-11-20T10:00:00.123456Z' };
@@ -143,7 +143,7 @@ describe.each(queueBackends())('while the queue is away, on $name', (backend) =>
     }
   });
 
-  test('everything goes on: the service stays ready, tells of the queue, and commits what is reported', async () => {
+  test('the service stays ready, reports the queue, and commits runs and webhooks', async () => {
     const job_id = await harness.newJob(account);
     await proxy.cut();
     await harness.newSubscription(account);

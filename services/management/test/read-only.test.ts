@@ -20,7 +20,7 @@ afterEach(async () => {
 const READ_ONLY = `DO $$ BEGIN
   EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`;
 
-test('the probe of a read-only record is green and says degraded after 30 s, and the metric is 0', async () => {
+test('the probe of a record that is read-only for 30 s succeeds with status degraded, and the metric is 0', async () => {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
   const admin = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
@@ -63,7 +63,7 @@ test.each([
   { call: 'a report', table: 'runs', path: '/runs/', key: undefined },
   { call: 'a report with an Idempotency-Key', table: 'idempotency_keys', path: '/runs/', key: 'a' },
   { call: 'a call that writes through Prisma Client', table: 'projects', path: '/jobs/', key: undefined },
-])('$call that PostgreSQL rejects for 30 s counts as a record that takes no writes', async (tried) => {
+])('$call that PostgreSQL rejects for 30 s makes the record unwritable', async (tried) => {
   let nowMs = 0;
   // The probe succeeds, while writes of the service fail.
   const writes = new RecordWrites({ write: async () => undefined, nowMs: () => nowMs });

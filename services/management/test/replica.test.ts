@@ -80,7 +80,7 @@ const newDelivery = async () =>
 const shownByReplica = async () =>
   (await replica.query('SELECT FROM deliveries WHERE account_id = $1', [account.id])).rowCount;
 
-describe('while the replica replays nothing more', () => {
+describe('while the replica has stopped replaying', () => {
   let kept: string;
 
   beforeEach(async () => {
@@ -96,7 +96,7 @@ describe('while the replica replays nothing more', () => {
 
   afterEach(async () => void (await replica.query('SELECT pg_wal_replay_resume()')));
 
-  test('lists are as it has them within the bound, and what has an id is as it is', async () => {
+  test('lists show its state within the maximum lag, and single objects are current', async () => {
     const late = await newDelivery();
     expect(await listed(harness)).toBe(1);
     const path = account.path(`/subscription/${webhookId}/delivery/${late}`);
@@ -109,7 +109,7 @@ describe('while the replica replays nothing more', () => {
     expect(json.data.map(({ id }: Json) => id)).toEqual([kept]);
   });
 
-  test('lists come from the primary once the bound is passed', async () => {
+  test('lists come from the primary once the maximum lag is exceeded', async () => {
     const second = await harness.startSecond({ databaseReplicaMaxLagMs: BOUND_MS });
     try {
       await eventually(async () => expect(await listed(second)).toBe(2));
@@ -122,14 +122,14 @@ describe('while the replica replays nothing more', () => {
     }
   });
 
-  test('an account that has changed something reads what it has changed', async () => {
+  test('an account that has changed something reads its own changes', async () => {
     const other = await harness.newToken(account, ['read_only']);
     expect(await listed(harness, other)).toBe(1);
     await harness.newSubscription(account);
     expect(await listed(harness, other)).toBe(2);
   });
 
-  test('who reports runs reads them at once, and nobody else is sent to the primary for that', async () => {
+  test('a job runner reads its own reports at once, and other callers still read from the replica', async () => {
     const runs = `/api/v2/accounts/${account.id}/runs/`;
     const runner = await harness.newToken(account, ['job_runner']);
     const body = { job_id: await harness.newJob(account), engine_version: '1.0' };
@@ -140,7 +140,7 @@ describe('while the replica replays nothing more', () => {
     expect(await count(account.token)).toBe(0);
   });
 
-  test('a token that was revoked is refused at once, though the replica has it still', async () => {
+  test('a revoked token is rejected at once, although the replica still has it', async () => {
     await harness.database.prisma.serviceToken.updateMany({
       where: { accountId: BigInt(account.id) },
       data: { revokedAt: new Date() },
@@ -154,7 +154,7 @@ describe('while the replica replays nothing more', () => {
   });
 });
 
-test('while nothing is written, the replica is not behind', async () => {
+test('the replica has no lag while nothing is written', async () => {
   const second = await harness.startSecond({ databaseReplicaMaxLagMs: BOUND_MS });
   try {
     await readFromReplica(second);
@@ -163,7 +163,7 @@ test('while nothing is written, the replica is not behind', async () => {
   }
 });
 
-test('no request fails when the replica does not answer any more, is killed, and comes back', async () => {
+test('no request fails while the replica hangs, is killed, and restarts', async () => {
   // The timeouts of production, so that requests do not wait longer.
   const second = await harness.startSecond({}, {});
   try {
@@ -183,7 +183,7 @@ test('no request fails when the replica does not answer any more, is killed, and
   }
 });
 
-test('a server that is no replica is not read', async () => {
+test('a server that is not a replica is not read', async () => {
   const second = await harness.startSecond({ databaseReplicaUrl: harness.settings.databaseUrl });
   try {
     for (let reads = 0; reads < 5; reads += 1) await listed(second);

@@ -115,8 +115,8 @@ function bytesOf(values: unknown[]): string {
     .join();
 }
 
-describe('no API key, service token, hmac_secret, session id or password', () => {
-  test('can be read in a dump of the database', async () => {
+describe('API keys, service tokens, hmac_secrets, session ids and passwords', () => {
+  test('do not appear in a dump of the database', async () => {
     const tables = await dump();
     for (const table of ['users', 'service_tokens', 'subscriptions', 'console_sessions', 'rate_limits']) {
       expect(tables.get(`public.${table}`)).not.toBe('');
@@ -126,17 +126,17 @@ describe('no API key, service token, hmac_secret, session id or password', () =>
     expect(found).toEqual([]);
   });
 
-  test('is in a line of the log, at any level', () => {
+  test('do not appear in the log at any level', () => {
     expect(logged.filter((line) => line.includes('"request"')).length).toBeGreaterThan(15);
     expect(logged.flatMap(inClear)).toEqual([]);
   });
 
-  test('is repeated in a refusal', () => {
+  test('do not appear in error responses', () => {
     expect(refusals).toHaveLength(10);
     expect(refusals.flatMap(inClear)).toEqual([]);
   });
 
-  test('would be missed by these tests', async () => {
+  test('would be found by these tests', async () => {
     const apiKey = secrets.get('third API key') ?? '';
     expect(inClear(`{"msg":"${apiKey}"}`)).toEqual(['third API key']);
     await harness.database.pool.query('CREATE TABLE spill (bytes bytea)');

@@ -20,7 +20,7 @@ function problemsOf(source: NodeJS.ProcessEnv): readonly string[] {
 }
 
 describe('the settings', () => {
-  test('have defaults for all but what only the operator can know', () => {
+  test('have defaults except for those that only the operator can know', () => {
     expect(readSettings(REQUIRED)).toEqual({
       databaseUrl: REQUIRED.DATABASE_URL,
       queueUrl: REQUIRED.QUEUE_URL,
@@ -96,7 +96,7 @@ describe('the settings', () => {
     });
   });
 
-  test('that are wrong are all told at once, by name and without their values', () => {
+  test('report all invalid variables together, by name and without their values', () => {
     const problems = problemsOf({
       DATABASE_URL: 'mysql://user:dbsecret@db',
       QUEUE_URL: 'amqp://queuesecret',
@@ -124,7 +124,7 @@ describe('the settings', () => {
     expect(problems.join()).not.toMatch(/secret/);
   });
 
-  test('show no secret in the start-up line', () => {
+  test('show no secret in the log line of the start', () => {
     const line = JSON.stringify(describeSettings(readSettings(REQUIRED), SECRET_SETTINGS));
     expect(line).toContain('"encryptionKeysConfigured":true');
     expect(line).not.toContain(KEY);

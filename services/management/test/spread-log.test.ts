@@ -203,8 +203,8 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
   ],
 ];
 
-describe('on a log that is divided by account', () => {
-  test.each(CASES)('%s opens the part of its account, and no other', async (_name, tables, run) => {
+describe('on a log that is partitioned by account', () => {
+  test.each(CASES)('%s opens only the partition of its account', async (_name, tables, run) => {
     opened = [];
     expect(await run()).not.toBeNull();
     expect(opened.map(({ execution }) => execution)).toEqual(['first', 'later']);
@@ -213,7 +213,7 @@ describe('on a log that is divided by account', () => {
     for (const { leaves } of opened) expect(leaves).toEqual(expected);
   });
 
-  test('beginning a recovery opens the part of its account in each day, and no other', async () => {
+  test('inserting a recovery opens only the partition of its account in each day', async () => {
     opened = [];
     await newDelivery('failed');
     const transaction = {
@@ -237,7 +237,7 @@ describe('on a log that is divided by account', () => {
     }
   });
 
-  test('a delivery that an operator names by nothing but its id is sought in its day', async () => {
+  test('a delivery that an operator names by its id alone is searched in its day only', async () => {
     const { id } = await newDelivery('failed');
     opened = [];
     expect(await keyOfDelivery(pool, id)).toEqual({ accountId, subscriptionId, id });
@@ -246,7 +246,7 @@ describe('on a log that is divided by account', () => {
 
   // These run last: a slow read starts a count in the background, whose statements would be added to those of the next
   // test.
-  test.each(READS)('%s are read from the parts of the account, and no other', async (_name, run) => {
+  test.each(READS)('%s are read only from the partitions of the account', async (_name, run) => {
     await newDelivery('failed');
     opened = [];
     expect(await run()).toBeTruthy();
@@ -258,11 +258,11 @@ describe('on a log that is divided by account', () => {
     expect(opened.flatMap(({ leaves }) => leaves).some((name) => name.startsWith('deliveries_2'))).toBe(true);
   });
 
-  test('every statement of the tests above is one that Citus accepts', () => {
+  test('Citus accepts every statement of the tests above', () => {
     expect(restricted).toEqual([]);
   });
 
-  test('every statement that management has of the log is looked at here, or reads pages and counts', () => {
+  test('every file of management with statements on the log is listed here', () => {
     const source = new URL('../src/', import.meta.url);
     const ofLog = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
       (path) =>

@@ -56,13 +56,13 @@ async function sources(): Promise<Map<string, string>> {
   return new Map(names.map((name, index) => [name, texts[index] ?? '']));
 }
 
-test('what management asks by hand stands in the files of the list, each with its reason on top', async () => {
+test('all SQL by hand is in the listed files, each with its reason in the first line', async () => {
   const found = [...(await sources())].filter(([, text]) => SQL.test(text));
   const reasons = found.map(([name, text]) => [name, /^\/\/ SQL by hand: (.+)\n/.exec(text)?.[1]]);
   expect(Object.fromEntries(reasons)).toEqual(BY_HAND);
 });
 
-test('the linter lets these files have SQL, and no others', async () => {
+test('the linter permits SQL in the listed files only', async () => {
   const { overrides } = JSON.parse(await readFile(new URL('../../../biome.json', import.meta.url), 'utf8'));
   const folder = 'services/management/src/';
   const listed = Object.keys(BY_HAND).map((name) => folder + name);

@@ -13,7 +13,7 @@ beforeEach(async () => {
 
 afterEach(() => harness.close());
 
-test('the probes answer without a token, on both ports', async () => {
+test('the probes respond without a token on both ports', async () => {
   for (const path of ['/healthz', '/readyz']) {
     await eventually(async () =>
       expect(await harness.call('GET', path)).toMatchObject({ status: 200, json: { ok: true } }),
@@ -23,7 +23,7 @@ test('the probes answer without a token, on both ports', async () => {
   }
 });
 
-test('the metrics are on the port for operations only, and nothing of the API is there', async () => {
+test('the port for operations serves the metrics and nothing of the API', async () => {
   const metrics = await fetch(`${harness.operationsOrigin}/metrics`);
   expect(await metrics.text()).toContain('service="management"');
   expect(await harness.call('GET', '/metrics')).toMatchObject({
@@ -33,12 +33,12 @@ test('the metrics are on the port for operations only, and nothing of the API is
   expect((await fetch(`${harness.operationsOrigin}/api/v2/accounts`)).status).toBe(404);
 });
 
-test('a service whose port is taken does not start, and leaves no connection behind', async () => {
+test('a service whose port is in use does not start and leaves no connection open', async () => {
   const port = Number(new URL(harness.origin).port);
   await expect(createManagement({ ...harness.settings, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });
 
-test('a stopped service refuses connections, has closed those to the database, and waits for none that asks nothing', async () => {
+test('a stopped service refuses connections, has closed those to the database, and does not wait for idle ones', async () => {
   const second = await createManagement({ ...harness.settings, port: 0 }, { timeouts: UNHURRIED });
   const origin = `http://127.0.0.1:${second.port}`;
   await eventually(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200));

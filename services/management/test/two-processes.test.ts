@@ -33,15 +33,15 @@ afterAll(async () => {
 const SESSION = '/api/v3/session';
 const list = (call: Harness['call'], token: string) => call('GET', account.path('/subscriptions'), { token });
 
-describe('what one process did holds on the other at once', () => {
-  test('a sign-in, and a sign-out', async () => {
+describe('the other process immediately applies', () => {
+  test('a sign-in and a sign-out', async () => {
     const headers = await first.signIn(user);
     expect((await second.call('GET', SESSION, { headers })).status).toBe(200);
     expect((await second.call('DELETE', SESSION, { headers })).status).toBe(200);
     expect(await first.call('GET', SESSION, { headers })).toMatchObject(INVALID);
   });
 
-  test('the end of an API key, and the beginning of the next', async () => {
+  test('the rotation of an API key', async () => {
     let key = user.apiKey;
     for (const [call, other] of [
       [first.call, second.call],
@@ -55,7 +55,7 @@ describe('what one process did holds on the other at once', () => {
     }
   });
 
-  test('of two rotations at once on both, one answers the key and the other a 401', async () => {
+  test('one of two concurrent rotations, and returns a 401 to the other', async () => {
     const someone = await first.newUser(account, 'it', []);
     const answers = await Promise.all(
       [first.call, second.call].map((call) =>
@@ -65,7 +65,7 @@ describe('what one process did holds on the other at once', () => {
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
   });
 
-  test('the end of a service token: revoked, or expired', async () => {
+  test('the end of a service token that is revoked or expired', async () => {
     const token = await first.newToken(account, ['account_admin']);
     for (const change of [{ revokedAt: new Date() }, { revokedAt: null, expiresAt: new Date() }]) {
       await first.database.prisma.serviceToken.update({

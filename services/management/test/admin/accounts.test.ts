@@ -11,7 +11,7 @@ afterAll(() => line.close());
 
 const countAccounts = () => line.database.prisma.account.count();
 
-test('an account is created, found in the list, and changed by id and by identifier', async () => {
+test('an account is created, listed, and updated by id and by identifier', async () => {
   const made = await line.json('account create --name Acme --plan enterprise');
   expect(made).toEqual({
     id: expect.any(Number),
@@ -32,7 +32,7 @@ test('an account is created, found in the list, and changed by id and by identif
   expect(byIdentifier).toEqual({ ...byId, name: 'Acme Ltd', deployment: 'single_tenant_private' });
 });
 
-test('the list can be narrowed by name, plan and deployment', async () => {
+test('account list filters by name, plan and deployment', async () => {
   const make = (name: string, plan: string) => line.jsonHere(`account create --name ${name} --plan ${plan}`);
   await Promise.all([make('Needle-1', 'free'), make('Needle-2', 'team')]);
   const list = await line.jsonHere('account list --name nEEdle --plan team --deployment multi_tenant');
@@ -40,7 +40,7 @@ test('the list can be narrowed by name, plan and deployment', async () => {
   expect(await line.jsonHere('account list --name nobody')).toEqual([]);
 });
 
-test('for people, accounts are an aligned table, and a name cannot break its lines', async () => {
+test('account list prints an aligned table in which a name cannot add lines', async () => {
   const name = 'Broken\n\u001b[31mname';
   const created = await line.run(['account', 'create', '--name', name, '--plan', 'free']);
   expect(created.stdout).toContain('It has no webhooks: its plan is free.');
@@ -58,7 +58,7 @@ test.each([
   ['--plan free --name  ', /^--name must be 1 to 255 characters/],
   ['--plan free', "required option '--name <name>' not specified"],
   ['--name x', "required option '--plan <plan>' not specified"],
-])('account create %s is refused with a sentence, and makes none', async (options, message) => {
+])('account create %s fails with a sentence and creates no account', async (options, message) => {
   const before = await countAccounts();
   const failure = await line.failure(`account create ${options.replace('TOO-LONG', 'x'.repeat(256))}`);
   expect(failure).toEqual({
@@ -69,7 +69,7 @@ test.each([
   expect(await countAccounts()).toBe(before);
 });
 
-test('an account that is not there cannot be changed, and neither can nothing', async () => {
+test('account update fails for an unknown account and without a change', async () => {
   expect(await line.failure('account update --account 999999 --plan team')).toEqual({
     exitCode: 1,
     code: 'not_found',

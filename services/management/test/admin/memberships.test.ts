@@ -29,7 +29,7 @@ const membership = () =>
     where: { accountId_userId: { accountId: BigInt(account.id), userId: BigInt(user.id) } },
   });
 
-test('a membership is added and changed by repeating it; what is not given stays', async () => {
+test('membership add creates a membership, and repeated changes only the options that it names', async () => {
   const names = `--account ${account.identifier} --user ${user.email.toUpperCase()}`;
   const command = `membership add ${names} --license developer --permission-set admin --permission-set job_runner`;
   const added = { account_id: account.id, user_id: user.id, license: 'developer' };
@@ -57,14 +57,14 @@ test('a membership is added and changed by repeating it; what is not given stays
   expect(await membership()).toMatchObject({ license: 'it', permissionSets: [] });
 });
 
-test('a new member for whom nothing is named gets what opens least', async () => {
+test('a new member without options gets the licence read_only and no permission set', async () => {
   const ran = await line.run(`membership add --account ${account.id} --user ${user.id}`);
   expect(ran.stdout).toBe(
     `${user.email} is now a member of account ${account.id} (Acme): licence read_only, permission sets: none.\n`,
   );
 });
 
-test('members of an account are listed with what they hold', async () => {
+test('user list shows the members of an account with licence and permission sets', async () => {
   await line.jsonHere(`membership add --account ${account.id} --user ${user.id} --permission-set member`);
   const held = { account_id: account.id, license: 'read_only', permission_sets: ['member'] };
   expect(await line.jsonHere(`user list --account ${account.identifier}`)).toEqual([
@@ -74,7 +74,7 @@ test('members of an account are listed with what they hold', async () => {
   expect(stdout).toContain(`${account.id} (read_only, member)`);
 });
 
-test('made, changed and removed at once, it is there whole or not at all, and made by one', async () => {
+test('concurrent calls create one complete membership, and concurrent removals remove it once', async () => {
   const { prisma } = line.database;
   const key = { accountId: account.id, userId: user.id };
   for (let round = 0; round < 5; round += 1) {
@@ -90,7 +90,7 @@ test('made, changed and removed at once, it is there whole or not at all, and ma
   }
 });
 
-test('a membership is removed, and once only', async () => {
+test('a membership can be removed only once', async () => {
   const names = `--account ${account.id} --user ${user.email}`;
   await line.jsonHere(`membership add ${names}`);
   expect(await line.jsonHere(`membership remove ${names}`)).toEqual({
@@ -116,8 +116,11 @@ test.each([
     2,
     '--permission-set must be one of account_admin, admin, developer, member, read_only, job_runner.',
   ],
-])('membership add %s is refused with a sentence, and adds none', async (options, exitCode, message) => {
-  const command = options.replace('ACCOUNT', String(account.id)).replace('USER', String(user.id));
-  expect(await line.failure(`membership add ${command}`)).toMatchObject({ exitCode, message });
-  expect(await membership()).toBeNull();
-});
+])(
+  'membership add %s fails with a sentence and creates no membership',
+  async (options, exitCode, message) => {
+    const command = options.replace('ACCOUNT', String(account.id)).replace('USER', String(user.id));
+    expect(await line.failure(`membership add ${command}`)).toMatchObject({ exitCode, message });
+    expect(await membership()).toBeNull();
+  },
+);

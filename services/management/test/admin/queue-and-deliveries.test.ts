@@ -15,7 +15,7 @@ import { releaseSetAside } from '../../src/admin/set-aside.ts';
 import { type DeliveryFields, insertAttempt, insertDelivery } from '../deliveries/delivery-rows.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
 
-describe.each(queueBackends())('an operator, with the queue on $name', (backend) => {
+describe.each(queueBackends())('the operator commands, with the queue on $name', (backend) => {
   let line: CommandLine;
   let account: TestAccount;
   let accountId: number;
@@ -58,7 +58,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     await queue.close();
   }
 
-  test('sees what waits and what was given up, and puts back in line what is whole', async () => {
+  test('show waiting and failed jobs, and retry those that are stored completely', async () => {
     await giveUp({ odd: { hello: 1 }, long: { characters: 90_000, beginning: '{"hel' } });
     expect(await json('queue stats')).toMatchObject({
       backend: backend.name,
@@ -100,7 +100,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     );
   });
 
-  test('sees items that were set aside with their reasons, releases them, and removes them for good', async () => {
+  test('list items that were set aside with their reasons, release them, and remove them permanently', async () => {
     const pending = await insert({ status: 'pending' });
     const event = {
       ...exampleEvent('job.run.started', account.jobs[0] as never),
@@ -141,7 +141,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     expect([code, JSON.parse(stdout)]).toEqual([1, { removed: [], unknown: ['odd'] }]);
   });
 
-  test('puts events back under their new ids that were set aside with their messages, a conflict by its id only', async () => {
+  test('retry items that were set aside with their messages under their new ids, but a conflict only by its id', async () => {
     const messages = Array.from({ length: 120 }, () => ({
       ...exampleEvent('job.run.started', account.jobs[0] as never),
       eventId: createId('event'),
@@ -174,7 +174,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     expect(await json('queue failed')).toEqual([]);
   });
 
-  test('keeps an event that is rejected again while it is put back', async () => {
+  test('keep an event that is rejected again while it is released', async () => {
     const { pool } = line.database;
     const message = {
       ...exampleEvent('job.run.started', account.jobs[0] as never),
@@ -197,7 +197,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     expect(await listQuarantined(pool, {})).toEqual([]);
   });
 
-  test('finds a delivery by its id alone, sends it again, and cancels it', async () => {
+  test('show a delivery by its id alone, redeliver it, and cancel it', async () => {
     const { id, day } = await insert({ status: 'failed', attemptCount: 1, errorCode: 'timeout' });
     await insertAttempt(line.database, { day, deliveryId: id, number: 1 });
     expect(await json(`delivery show --id ${id}`)).toMatchObject({
@@ -222,7 +222,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
     expect((await line.run(`delivery show --id ${id}`, { env })).stdout).toMatch(/^state {9}cancelled: An/m);
   });
 
-  test('is told what is not there, and which setting is missing', async () => {
+  test('report missing deliveries and settings, and an unavailable queue', async () => {
     const id = createId('delivery', Date.now());
     expect(await failure(`delivery show --id ${id}`)).toMatchObject({ exitCode: 1, code: 'not_found' });
     expect(await failure('delivery show --id 7')).toMatchObject({ exitCode: 2, code: 'usage' });
@@ -239,7 +239,7 @@ describe.each(queueBackends())('an operator, with the queue on $name', (backend)
 const describeOnRedis = process.env.TEST_REDIS_URL === undefined ? describe.skip : describe;
 
 describeOnRedis('an operator, with a queue that has shards', () => {
-  test('sees what waits in each, and what was given up in one that is served no longer', async () => {
+  test('shows the jobs of each shard, and failed jobs of a shard that was removed', async () => {
     const line = await openCommandLine();
     const env = { QUEUE_URL: await createTestQueueUrl({ name: 'Redis' }, line.env.DATABASE_URL) };
     const backend = createQueueBackend(env.QUEUE_URL);

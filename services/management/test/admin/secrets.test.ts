@@ -52,7 +52,7 @@ const addUser = (email: string) =>
 const apiKeyCiphertextOf = async (id: number) =>
   (await line.database.prisma.user.findUniqueOrThrow({ where: { id: BigInt(id) } })).apiKeyCiphertext;
 
-test('every secret can be read with the new key alone, and is still what its owner holds', async () => {
+test('reencrypt makes every secret readable with the new key alone and does not change its value', async () => {
   const subscription = await seedSubscription(line.database, { accountId: account.id, clientUrl });
   const deleted = await seedSubscription(line.database, { accountId: account.id, clientUrl });
   await line.database.prisma.subscription.update({
@@ -91,7 +91,7 @@ test('every secret can be read with the new key alone, and is still what its own
   expect(await ciphertextOf(subscription.id)).toBe(before);
 });
 
-test('more secrets than fit a batch are all encrypted again, by two at once as well', async () => {
+test('reencrypt handles more secrets than one batch, also when it runs twice concurrently', async () => {
   const { pool } = line.database;
   const { id } = await seedSubscription(line.database, { accountId: account.id, clientUrl });
   await pool.query(
@@ -109,7 +109,7 @@ test('more secrets than fit a batch are all encrypted again, by two at once as w
   expect(rows[0].count).toBe(451);
 });
 
-test('a secret that does not decrypt is reported by its id and left, and the rest is done all the same', async () => {
+test('reencrypt reports a secret that does not decrypt by its id and reencrypts all others', async () => {
   const tampered = await seedSubscription(line.database, { accountId: account.id, clientUrl });
   const plain = await seedSubscription(line.database, { accountId: account.id, clientUrl });
   const whole = await seedSubscription(line.database, { accountId: account.id, clientUrl });
@@ -153,7 +153,7 @@ test('a secret that does not decrypt is reported by its id and left, and the res
   expect(forPeople.stdout).not.toContain(plain.hmacSecret);
 });
 
-test('a row that somebody holds is waited for without a lock, and what they wrote stands', async () => {
+test('reencrypt waits for a row that another transaction has locked and keeps the value written there', async () => {
   const user = await addUser('busy@example.com');
   const client = await line.database.pool.connect();
   let answering: Promise<{ secrets: { busy: number }[] }>;
@@ -174,7 +174,7 @@ test('a row that somebody holds is waited for without a lock, and what they wrot
   expect(NEW_ALONE.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
 });
 
-test('without its keys it does nothing but say so', async () => {
+test('reencrypt fails without valid encryption keys and does not repeat them', async () => {
   const failure = await line.failure('secrets reencrypt', { env: { ENCRYPTION_KEYS: '' } });
   expect(failure).toMatchObject({ exitCode: 1, code: 'environment' });
   expect(failure.message).toMatch(/ENCRYPTION_KEYS is not set/);

@@ -30,7 +30,7 @@ const failure = (command: string) => failureOf(command.split(' '), { env: enviro
 const status = async (token: string) =>
   (await harness.call('GET', account.path('/subscriptions'), { token })).status;
 
-test('a token works against a running service, and is refused from the moment it is revoked', async () => {
+test('a service token works with a running service and is rejected once it is revoked', async () => {
   const made = await json(`token create --account ${account.id} --name CI --permission-set read_only`);
   expect(await status(made.token)).toBe(200);
 
@@ -45,7 +45,7 @@ test('a token works against a running service, and is refused from the moment it
   expect(await jsonHere(`token revoke --id ${made.id}`)).toEqual(revoked);
 });
 
-test('a token is shown when it is made and never again', async () => {
+test('a service token is shown only when it is created', async () => {
   const { token, ...made } = await jsonHere(
     `token create --account ${account.identifier} --name Shown --permission-set job_runner --permission-set admin --permission-set admin`,
   );
@@ -73,7 +73,7 @@ test('a token is shown when it is made and never again', async () => {
   expect(stdout).not.toContain(token);
 });
 
-test('the list has only the tokens of the account that is named', async () => {
+test('token list filters by account', async () => {
   const other = await harness.newAccount();
   const made = await jsonHere(`token create --account ${other.id} --name Other --permission-set member`);
   const list = await jsonHere(`token list --account ${other.identifier}`);
@@ -81,11 +81,11 @@ test('the list has only the tokens of the account that is named', async () => {
   expect(list.map(({ id }: Json) => id)).toContain(made.id);
 });
 
-describe('a token', () => {
+describe('token create', () => {
   const create = (expiry: string) =>
     jsonHere(`token create --account ${account.id} --name Expiring --permission-set read_only ${expiry}`);
 
-  test('expires after the time it was given', async () => {
+  test('sets the expiry that --expires-in names', async () => {
     const before = Date.now();
     const { expires_at, token } = await create('--expires-in 90d');
     const madeAtMs = Date.parse(expires_at) - 90 * 86_400_000;
@@ -97,7 +97,7 @@ describe('a token', () => {
   test.each([
     ['2099-01-31', '2099-01-31T00:00:00.000Z'],
     ['2099-01-31T12:30+02:00', '2099-01-31T10:30:00.000Z'],
-  ])('expires at the time it was given: %s', async (given, stored) => {
+  ])('sets the expiry that --expires-at names: %s', async (given, stored) => {
     expect(await create(`--expires-at ${given}`)).toMatchObject({ expires_at: stored });
   });
 });
@@ -126,7 +126,7 @@ test.each([
     2,
     'Give --expires-in or --expires-at, not both.',
   ],
-])('token create %s is refused with a sentence, and makes none', async (options, exitCode, message) => {
+])('token create %s fails with a sentence and creates no token', async (options, exitCode, message) => {
   const before = await harness.database.prisma.serviceToken.count();
   expect(await failure(`token create ${options.replace('TOO-LONG', 'x'.repeat(256))}`)).toMatchObject({
     exitCode,
@@ -135,7 +135,7 @@ test.each([
   expect(await harness.database.prisma.serviceToken.count()).toBe(before);
 });
 
-test('a token that is not there cannot be revoked', async () => {
+test('token revoke fails for a token that does not exist', async () => {
   expect(await failure('token revoke --id 999999')).toEqual({
     exitCode: 1,
     code: 'not_found',

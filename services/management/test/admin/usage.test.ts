@@ -34,8 +34,8 @@ const COMMANDS = [
   'doctor',
 ];
 
-describe('help', () => {
-  test('is what it shows alone, with every group and examples, and needs no database', async () => {
+describe('the help', () => {
+  test('is the only output without a command, lists every group with examples, and needs no database', async () => {
     const ran = await runProgram([]);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     for (const group of ['account', 'user', 'membership', 'token', 'secrets', 'queue', 'delivery']) {
@@ -44,13 +44,13 @@ describe('help', () => {
     expect(ran.stdout).toMatch(/Examples:\n.* account create --name Acme --plan enterprise/);
   });
 
-  test('names the program as it was called', async () => {
+  test('names the program as the operator called it', async () => {
     const { stdout } = await runHere(['token', '--help'], { env: { npm_lifecycle_event: 'admin' } });
     expect(stdout).toMatch(/^Usage: npm run admin -- token /);
     expect(stdout).toContain('  npm run admin -- token revoke --id 3');
   });
 
-  test.each(COMMANDS)('of %s says what it does, its options, and an example', async (command) => {
+  test.each(COMMANDS)('of %s states purpose, options and an example', async (command) => {
     const ran = await runHere([...command.split(' '), '--help']);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(ran.stdout).toContain(`${command} [options]`);
@@ -59,7 +59,7 @@ describe('help', () => {
     expect(ran.stdout).toContain('--json');
   });
 
-  test('names the allowed values and what is required', async () => {
+  test('names allowed values, defaults and required options', async () => {
     const { stdout } = await runHere(['account', 'create', '--help']);
     const text = stdout.replace(/\s+/g, ' ');
     expect(text).toContain('one of free, developer, team, enterprise (required)');
@@ -69,20 +69,20 @@ describe('help', () => {
   });
 });
 
-describe('a command line that it does not take', () => {
+describe('an invalid command line', () => {
   test.each([
     ['acount list', /^error: unknown command 'acount' \(Did you mean account\?\)$/m],
     ['account lst', /^error: unknown command 'lst' \(Did you mean list\?\)$/m],
     ['account list --pln free', /^error: unknown option '--pln' \(Did you mean --plan\?\)$/m],
     ['account list free', /^error: too many arguments/m],
     ['account update --account', /^error: option '--account <account>' argument missing$/m],
-  ])('%s is told in a sentence and ends with 2', async (command, message) => {
+  ])('prints a sentence and exits with 2: %s', async (command, message) => {
     const ran = await runHere(command.split(' '));
     expect(ran).toMatchObject({ code: 2, stdout: '' });
     expect(ran.stderr).toMatch(message);
   });
 
-  test('for scripts is an error in JSON, also when no command is named', async () => {
+  test('prints a JSON error with --json, also without a command', async () => {
     for (const args of [['--json'], ['account', '--json'], ['nonsense', '--json']]) {
       const ran = await runProgram(args);
       expect(ran).toMatchObject({ code: 2, stdout: '' });
@@ -91,21 +91,21 @@ describe('a command line that it does not take', () => {
   });
 });
 
-test('the doctor works without a database, and ends with 1 when something failed', async () => {
+test('doctor works without a database and exits with 1 when a check failed', async () => {
   const ran = await runHere(['doctor', '--json'], { env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } });
   expect(ran).toMatchObject({ code: 1, stderr: '' });
   const database = { check: 'database', verdict: 'failed', says: 'cannot be reached (ECONNREFUSED)' };
   expect(JSON.parse(ran.stdout)).toContainEqual(expect.objectContaining(database));
 });
 
-describe('a database', () => {
+describe('the command line', () => {
   const list = async (DATABASE_URL: string) => {
     const ran = await runHere(['account', 'list', '--json'], { env: { DATABASE_URL } });
     expect(ran).toMatchObject({ code: 1, stdout: '' });
     return JSON.parse(ran.stderr).error;
   };
 
-  test('that is not named is asked for, with what to do', async () => {
+  test('explains what to do if DATABASE_URL is not set', async () => {
     expect(await list('')).toMatchObject({
       code: 'environment',
       message: expect.stringMatching(/DATABASE_URL is not set.*npm start/),
@@ -116,7 +116,7 @@ describe('a database', () => {
     });
   });
 
-  test('that cannot be used is told apart by what is wrong, without its password', async () => {
+  test('distinguishes why a database cannot be used and does not print its password', async () => {
     const url = new URL(line.env.DATABASE_URL);
     // The test server may not require a password, and a missing server cannot.
     const password = url.password || 'secret';
@@ -146,8 +146,8 @@ describe('a database', () => {
   });
 });
 
-describe('what it writes', () => {
-  test('may be left unread: a reader that goes is no error', async () => {
+describe('the output', () => {
+  test('may be left unread: a reader that closes the pipe causes no error', async () => {
     for (let number = 0; number < 200; number += 1) {
       const name = `${number} ${'x'.repeat(240)}`;
       await createAccount(line.database.prisma, { name, plan: 'free', deployment: 'multi_tenant' });

@@ -23,7 +23,7 @@ async function isPasswordOf(email: string, password: string): Promise<boolean> {
 const makeUser = (email: string) =>
   createUser(line.database.prisma, testSecrets, { email, name: 'Somebody', password: 'the old password' });
 
-test('a user is created with a password and an API key that are theirs, shown once', async () => {
+test('user create makes a password and an API key and shows them only once', async () => {
   const made = await line.json(['user', 'create', '--email', 'Ada@Example.com', '--name', 'Ada Lovelace']);
   expect(made).toEqual({
     id: expect.any(Number),
@@ -44,7 +44,7 @@ test('a user is created with a password and an API key that are theirs, shown on
   expect(stdout).not.toContain(made.api_key);
 });
 
-test('a password that is brought on standard input is taken without its line break and not repeated', async () => {
+test('a password from standard input is stored without its line break and not printed', async () => {
   const password = 'ein längeres Kennwort ';
   const ran = await line.program('user create --email bob@example.com --name Bob --password-stdin', {
     input: `${password}\r\n`,
@@ -63,18 +63,15 @@ test.each([
   ['of two lines', 'first line\nsecond line\n', /one line/],
   ['with NUL', 'secret\0secret', /one line without control characters/],
   ['not UTF-8', Buffer.from([...Buffer.alloc(10, 0x61), 0xff]), /UTF-8/],
-])(
-  'a password from standard input that is %s is refused, and no user made',
-  async (_what, input, message) => {
-    const command = 'user create --email nobody@example.com --name Nobody --password-stdin';
-    const failure = await line.failure(command, { input });
-    expect(failure).toMatchObject({ exitCode: 2, code: 'usage', message: expect.stringMatching(message) });
-    expect(failure.message).not.toMatch(/secret/);
-    expect(await line.database.prisma.user.count({ where: { email: 'nobody@example.com' } })).toBe(0);
-  },
-);
+])('a password from standard input that is %s is rejected', async (_what, input, message) => {
+  const command = 'user create --email nobody@example.com --name Nobody --password-stdin';
+  const failure = await line.failure(command, { input });
+  expect(failure).toMatchObject({ exitCode: 2, code: 'usage', message: expect.stringMatching(message) });
+  expect(failure.message).not.toMatch(/secret/);
+  expect(await line.database.prisma.user.count({ where: { email: 'nobody@example.com' } })).toBe(0);
+});
 
-test('a password is not taken from a terminal, where it would show', async () => {
+test('a password is not read from a terminal, which would show it', async () => {
   const stdin = Object.assign(Readable.from(['a long password\n']), { isTTY: true });
   let stderr = '';
   const sink = new Writable({
@@ -88,7 +85,7 @@ test('a password is not taken from a terminal, where it would show', async () =>
   expect(stderr).toMatch(/standard input is a terminal/);
 });
 
-test('an e-mail address belongs to one user, in whatever case it is written', async () => {
+test('an e-mail address belongs to one user, regardless of case', async () => {
   await makeUser('carol@example.com');
   const before = await rowOf('carol@example.com');
   expect(await line.failure('user create --email CAROL@example.com --name Other')).toEqual({
@@ -104,14 +101,14 @@ test.each([
   ['--email TOO-LONG@example.com --name X', /^--email must be an e-mail address/],
   ['--email x@example.com --name TOO-LONG', /^--name must be 1 to 255 characters/],
   ['--name X', /'--email <address>' not specified/],
-])('user create %s is refused with a sentence that names the option', async (options, message) => {
+])('user create %s fails with a sentence that names the option', async (options, message) => {
   expect(await line.failure(`user create ${options.replace('TOO-LONG', 'x'.repeat(256))}`)).toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(message),
   });
 });
 
-test('a password given on the command line is refused and not repeated', async () => {
+test('a password on the command line is rejected and not printed', async () => {
   for (const words of [
     '--password=hunter2hunter2',
     '--password hunter2hunter2',
@@ -123,7 +120,7 @@ test('a password given on the command line is refused and not repeated', async (
   }
 });
 
-test('a reset gives a new password by e-mail or id, ends the sessions of that user only, and keeps the key', async () => {
+test('a password reset by e-mail or id ends the sessions of that user only and keeps the API key', async () => {
   const dora = await makeUser('dora@example.com');
   const other = await makeUser('other@example.com');
   const openSession = (userId: number, idHash: string) =>
@@ -157,7 +154,7 @@ test('a reset gives a new password by e-mail or id, ends the sessions of that us
   expect(await isPasswordOf('dora@example.com', 'another password')).toBe(true);
 });
 
-test('a reset needs one user who is there', async () => {
+test('a password reset fails unless it names one existing user', async () => {
   expect(await line.failure('user reset-password --email missing@example.com')).toEqual({
     exitCode: 1,
     code: 'not_found',
@@ -176,7 +173,7 @@ test('a reset needs one user who is there', async () => {
   });
 });
 
-test('the list can be narrowed by e-mail and name', async () => {
+test('user list filters by e-mail and name', async () => {
   const { id } = await makeUser('erin@narrow.example');
   expect(await line.jsonHere('user list --email NARROW --name some')).toEqual([
     { id, email: 'erin@narrow.example', name: 'Somebody', memberships: [] },

@@ -43,8 +43,8 @@ const asAdmin = (method: string, rest: string, body?: object) =>
 const user = () => ({ kind: 'user', id: String(admin.id), name: admin.email });
 const OPERATOR = { kind: 'operator', id: null, name: null };
 
-describe('webhooks', () => {
-  test('each change is told with who made it, and what has changed by its name alone', async () => {
+describe('the audit log of webhooks', () => {
+  test('records each change with its author and the names of the changed fields, but not their values', async () => {
     const body = { ...SUBSCRIPTION_FIELDS, headers: { 'X-Gate': 'open sesame' } };
     const { id } = (await asAdmin('POST', '/subscriptions', body)).json.data;
     const one = `/subscription/${id}`;
@@ -70,7 +70,7 @@ describe('webhooks', () => {
     expect(JSON.stringify(found)).not.toMatch(/open sesame|another|secret\/|whsec_/);
   });
 
-  test('what is refused, changes nothing or is undone has no entry', async () => {
+  test('records nothing for requests that are rejected, change nothing or are rolled back', async () => {
     const { id } = await harness.newSubscription(account);
     const before = await entries();
     await asAdmin('PUT', `/subscription/${id}`, SUBSCRIPTION_FIELDS);
@@ -85,7 +85,7 @@ describe('webhooks', () => {
     expect(await entries()).toEqual(before);
   });
 
-  test('what the service does is the service’s; what is done by hand, an operator’s; other keys are no change', async () => {
+  test('attributes changes of the service to it and manual changes to an operator, and ignores re-encryption', async () => {
     const { id } = await harness.newSubscription(account, { headers: { 'X-Gate': 'open' } });
     const { prisma, pool } = harness.database;
     await prisma.subscription.update({ where: { id }, data: { name: 'By hand' } });
@@ -118,8 +118,8 @@ describe('webhooks', () => {
   });
 });
 
-describe('people', () => {
-  test('sign-ins with where from, and keys, in each account of the user', async () => {
+describe('the audit log of people', () => {
+  test('records sign-ins with their address, and rotated keys, in each account of the user', async () => {
     const second = await harness.newAccount();
     await addMembership(harness.database.prisma, {
       accountId: second.id,
@@ -140,7 +140,7 @@ describe('people', () => {
     }
   });
 
-  test('what operators do to members, passwords, tokens and the account', async () => {
+  test('records what operators do to members, passwords, tokens and the account', async () => {
     const { prisma } = harness.database;
     const other = await harness.newUser(account, 'read_only', []);
     await resetPassword(prisma, other.id, 'another pass phrase');
@@ -166,7 +166,7 @@ describe('people', () => {
   });
 });
 
-test('is paged, and narrowed by action and time', async () => {
+test('the audit log is paged and filtered by action and time', async () => {
   for (let count = 0; count < 3; count++) await harness.newSubscription(account);
   const { data: created, extra } = (await read('?action=webhook.created&limit=2')).json;
   expect(created).toHaveLength(2);
@@ -179,7 +179,7 @@ test('is paged, and narrowed by action and time', async () => {
   expect((await read('?action=webhook.painted&since=yesterday')).status).toBe(400);
 });
 
-test('is for admins of the account, on any plan, and for nobody else', async () => {
+test('only admins of the account can read the audit log, on any plan', async () => {
   const developer = await harness.newUser(account, 'developer', ['developer']);
   const refused = failure(
     403,
@@ -198,7 +198,7 @@ test('is for admins of the account, on any plan, and for nobody else', async () 
   );
 });
 
-test('is append-only: nobody changes, empties or shortens it', async () => {
+test('the audit log is append-only: entries cannot be updated, deleted or truncated', async () => {
   await harness.newSubscription(account);
   const { pool } = harness.database;
   for (const text of [

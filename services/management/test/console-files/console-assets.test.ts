@@ -26,7 +26,7 @@ afterAll(async () => {
 const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   rawRequest(harness.origin, path, { headers, method });
 
-test('an asset is kept by browsers for good, and the icon is asked for again', async () => {
+test('browsers cache a hashed asset permanently and revalidate the icon', async () => {
   const script = await ask(SCRIPT_PATH);
   expect(script).toMatchObject({ status: 200, text: SCRIPT });
   expect(script.headers['cache-control']).toBe('public, max-age=31536000, immutable');
@@ -37,7 +37,7 @@ test('an asset is kept by browsers for good, and the icon is asked for again', a
   expect(icon.headers['content-type']).toBe('image/svg+xml');
 });
 
-test('an asset comes in the smallest form that the client takes, and caches are told', async () => {
+test('an asset is sent in the smallest encoding that the client accepts, with Vary', async () => {
   for (const encoding of ['br', 'gzip']) {
     const { headers, body, text } = await ask(SCRIPT_PATH, { 'accept-encoding': encoding });
     expect(headers).toMatchObject({ 'content-encoding': encoding, 'content-length': String(body.length) });
@@ -53,13 +53,13 @@ test('an asset comes in the smallest form that the client takes, and caches are 
     expect((await ask(path, { 'accept-encoding': 'br' })).headers['content-encoding']).toBeUndefined();
 });
 
-test('what the build has compressed is sent as it is, and not by a name of its own', async () => {
+test('files that the build compressed are sent as they are, and have no paths', async () => {
   expect((await ask('/assets/style-1.css', { 'accept-encoding': 'br' })).text).toBe('made by the build');
   expect((await ask('/assets/style-1.css', { 'accept-encoding': 'gzip' })).text).toMatch(/^a\{color:red\}/);
   expect((await ask('/assets/style-1.css.br')).status).toBe(404);
 });
 
-test('HEAD has the headers and no body, another method is a 405', async () => {
+test('HEAD returns the headers without a body, and other methods are a 405', async () => {
   const got = await ask(SCRIPT_PATH, { 'accept-encoding': 'br' });
   const head = await ask(SCRIPT_PATH, { 'accept-encoding': 'br' }, 'HEAD');
   expect(head.body).toHaveLength(0);
@@ -69,7 +69,7 @@ test('HEAD has the headers and no body, another method is a 405', async () => {
   expect(posted).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
 });
 
-test('nothing but what was built is served, whatever the path looks like', async () => {
+test('only built files are served, regardless of tricks in the path', async () => {
   const paths = [
     '/assets/../secret.txt',
     '/assets/..%2f..%2fsecret.txt',
@@ -97,14 +97,14 @@ test('nothing but what was built is served, whatever the path looks like', async
   }
 });
 
-test('an asset that is not there is no page, for a browser neither', async () => {
+test('a missing asset is a 404 and not the page, also for a browser', async () => {
   for (const path of ['/assets/index-00000000.js', '/assets/', '/assets/..%2f..%2fsecret.txt']) {
     const { status, headers } = await ask(path, BROWSER);
     expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/json; charset=utf-8']);
   }
 });
 
-describe('of the encodings a client names', () => {
+describe('the encoding of an asset', () => {
   test.each<[string | undefined, string]>([
     [undefined, 'identity'],
     ['', 'identity'],
@@ -118,7 +118,7 @@ describe('of the encodings a client names', () => {
     ['identity, gzip;q=0.5', 'identity'],
     ['gzip;q=x', 'identity'],
     ['zstd', 'identity'],
-  ])('%p gets %s', (header, encoding) => {
+  ])('for the Accept-Encoding %p is %s', (header, encoding) => {
     expect(chooseEncoding(header)).toBe(encoding);
   });
 });

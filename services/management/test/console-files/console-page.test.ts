@@ -31,7 +31,7 @@ const open = (path: string, headers: Record<string, string> = BROWSER, method = 
 
 const baseOf = ({ text }: Raw) => /<base href="([^"]*)">/.exec(text)?.[1] ?? '';
 
-test('every address that a browser opens is the page, which browsers ask for anew', async () => {
+test('every address that a browser opens returns the page, which browsers revalidate', async () => {
   for (const path of ['/', '/accounts/1/webhooks', '/accounts/1/webhooks/wsu_x?tab=log', '/nothing%2Fhere']) {
     const { status, headers, text } = await open(path);
     expect([path, status, headers['cache-control']]).toEqual([path, 200, 'no-cache']);
@@ -43,7 +43,7 @@ test('every address that a browser opens is the page, which browsers ask for ane
   expect([head.status, head.body.length, head.headers['cache-control']]).toEqual([200, 0, 'no-cache']);
 });
 
-test('the root is the page for whoever takes it, and other addresses are for browsers only', async () => {
+test('the root returns the page to every client that accepts HTML, other addresses only to browsers', async () => {
   for (const headers of [{}, { accept: '*/*' }] as Record<string, string>[]) {
     expect((await open('/', headers)).text).toContain('<base');
     const { status, text } = await open('/nothing', headers);
@@ -53,7 +53,7 @@ test('the root is the page for whoever takes it, and other addresses are for bro
   expect((await open('/accounts/1', BROWSER, 'POST')).status).toBe(404);
 });
 
-test('what belongs to the API is never the page', async () => {
+test('paths of the API never return the page', async () => {
   const paths = [
     '/api',
     '/api/v9/nothing',
@@ -73,7 +73,7 @@ test('what belongs to the API is never the page', async () => {
   expect((await open('/readyz')).headers['content-type']).toMatch(/^application\/json/);
 });
 
-test('links of the page lead to the root from any depth, as a browser resolves them', async () => {
+test('the base of the page leads to the root from any depth, as a browser resolves it', async () => {
   const paths = ['/', '/a', '/a/', '/a/b', '/a/b/', '/a//b', '//a', '/a%2Fb/c', '/a/b?next=/x/y', '/x%2e/a'];
   for (const prefix of ['', '/tools/runhook']) {
     for (const path of paths) {
@@ -84,7 +84,7 @@ test('links of the page lead to the root from any depth, as a browser resolves t
   expect(rootFrom('')).toBe('./');
 });
 
-test('below a proxy that strips a prefix, without any setting, page, assets and API are found', async () => {
+test('page, assets and API work behind a proxy that strips a prefix, without configuration', async () => {
   const proxy = createServer((incoming, outgoing) => {
     if (!incoming.url?.startsWith('/tools/runhook/')) return outgoing.writeHead(404).end();
     const { hostname, port } = new URL(harness.origin);
@@ -113,7 +113,7 @@ test('below a proxy that strips a prefix, without any setting, page, assets and 
   }
 });
 
-test('the policy lets nothing in from elsewhere, no inline script, and styles by a nonce of this answer only', async () => {
+test('the policy permits no other hosts and no inline scripts, and styles only by the nonce of the response', async () => {
   const [one, other] = await Promise.all([open('/'), open('/')]);
   const nonceOf = ({ text }: Raw) => /<meta name="csp-nonce" content="([\w-]{22})">/.exec(text)?.[1];
   expect(nonceOf(one)).toBeDefined();
@@ -128,7 +128,7 @@ test('the policy lets nothing in from elsewhere, no inline script, and styles by
   expect(head).toMatch(/^<head data-of="the build">\n<base /);
 });
 
-test('a console that was never built says how to, its API works, and a build is found without a restart', async () => {
+test('without a build the page explains how to build, the API works, and a later build needs no restart', async () => {
   const unbuilt = await builtConsole(false);
   const bare = await startHarness({}, { consoleFolder: unbuilt.folder });
   try {

@@ -32,8 +32,8 @@ function viewOf(account: TestAccount | undefined, plan: string, deployment = 'mu
   return { id, identifier, name: 'Acme', plan, deployment, created_at: TIME };
 }
 
-describe('the accounts of the caller', () => {
-  test('are all that a user is a member of, the oldest first, with integer ids, on both paths', async () => {
+describe('the list of the caller’s accounts', () => {
+  test('has all accounts of a user, oldest first, with integer ids, on both paths', async () => {
     const expected = {
       data: [
         viewOf(accounts[0], 'enterprise'),
@@ -56,14 +56,14 @@ describe('the accounts of the caller', () => {
     }
   });
 
-  test('are the one that a service token belongs to', async () => {
+  test('has the one account of a service token', async () => {
     const { token } = accounts[1] as TestAccount;
     const { json } = await harness.call('GET', '/api/v2/accounts/', { token });
     expect(json.data).toEqual([viewOf(accounts[1], 'team', 'single_tenant_private')]);
     expect(json.extra.pagination).toEqual({ total_count: 1, count: 1 });
   });
 
-  test('are none for a user whom no account has', async () => {
+  test('is empty for a user without memberships', async () => {
     const stranger = await harness.newUser(accounts[0] as TestAccount, 'it', []);
     await harness.database.prisma.membership.deleteMany({ where: { userId: BigInt(stranger.id) } });
     const { json } = await harness.call('GET', '/api/v2/accounts/', { token: stranger.apiKey });
@@ -71,7 +71,7 @@ describe('the accounts of the caller', () => {
     expect(json.extra.pagination).toEqual({ total_count: 0, count: 0 });
   });
 
-  test('can be paged by offset until total_count', async () => {
+  test('is paged by offset until total_count', async () => {
     const seen: number[] = [];
     let total = 1;
     for (let offset = 0; offset < total; offset += 2) {
@@ -84,7 +84,7 @@ describe('the accounts of the caller', () => {
     expect(seen).toEqual(accounts.map(({ id }) => id));
   });
 
-  test('need good page parameters and a credential', async () => {
+  test('requires valid page parameters and a credential', async () => {
     const bad = await harness.call('GET', '/api/v2/accounts/?limit=0&offset=x', { token: user.apiKey });
     expect(bad.status).toBe(400);
     expect(bad.json.status.developer_message.split('\n')).toHaveLength(2);

@@ -29,7 +29,7 @@ async function storedUser(id: number) {
 }
 
 describe('rotating one’s own API key', () => {
-  test('answers the new key, which works at once; the old one is refused', async () => {
+  test('returns the new key, which works at once, and invalidates the old one', async () => {
     const before = await storedUser(user.id);
     const { status, json } = await rotate(user.apiKey);
     const { api_key: apiKey } = json.data;
@@ -48,7 +48,7 @@ describe('rotating one’s own API key', () => {
     expect(after.apiKeyCreatedAt.getTime()).toBeGreaterThan(before.apiKeyCreatedAt.getTime());
   });
 
-  test('works with Bearer, without the slash, with a body that nobody needs, and again and again', async () => {
+  test('works with Bearer, without a trailing slash, with a superfluous body, and repeatedly', async () => {
     let key = user.apiKey;
     for (let times = 0; times < 3; times++) {
       const headers = { authorization: `Bearer ${key}` };
@@ -61,13 +61,13 @@ describe('rotating one’s own API key', () => {
     expect((await list(key)).status).toBe(200);
   });
 
-  test('touches nobody else’s key', async () => {
+  test('does not change the keys of other users', async () => {
     const other = await harness.newUser(account, 'it', []);
     await rotate(user.apiKey);
     expect((await list(other.apiKey)).status).toBe(200);
   });
 
-  test('of two at once with one key, one gets the new key and the other a 401', async () => {
+  test('gives one of two concurrent calls with the same key the new key and the other a 401', async () => {
     for (let round = 0; round < 5; round++) {
       const someone = await harness.newUser(account, 'it', []);
       const answers = await Promise.all([
@@ -82,7 +82,7 @@ describe('rotating one’s own API key', () => {
     }
   });
 
-  test('works from the user’s console session, which goes on', async () => {
+  test('works from the user’s console session, which stays valid', async () => {
     const headers = await harness.signIn(user);
     const { status, json } = await harness.call('POST', pathOf(user.id), { headers });
     expect(status).toBe(200);
@@ -92,7 +92,7 @@ describe('rotating one’s own API key', () => {
     expect(profile.json.data.api_key).toBe(json.data.api_key);
   });
 
-  test('from several console sessions and by key at once leaves one key, and each that got one knows which', async () => {
+  test('leaves one valid key after concurrent calls by key and from sessions, and one caller has it', async () => {
     const headers = await harness.signIn(user);
     const bySession = () => harness.call('POST', pathOf(user.id), { headers });
     const answers = await Promise.all([bySession(), bySession(), rotate(user.apiKey), bySession()]);
@@ -103,7 +103,7 @@ describe('rotating one’s own API key', () => {
     expect(accepted.filter((status) => status === 200)).toHaveLength(1);
   });
 
-  test('from a console session needs a request from the console itself', async () => {
+  test('from a console session requires a request of the console’s own origin', async () => {
     const { cookie = '' } = await harness.signIn(user);
     for (const proof of [{}, { 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example.com' }]) {
       const { status } = await harness.call('POST', pathOf(user.id), { headers: { cookie, ...proof } });
@@ -113,7 +113,7 @@ describe('rotating one’s own API key', () => {
   });
 });
 
-describe('a rotation is refused', () => {
+describe('a rotation is rejected', () => {
   async function refused(expected: object, call: () => ReturnType<Harness['call']>): Promise<void> {
     const before = await storedUser(user.id);
     expect(await call()).toMatchObject(expected);
@@ -121,7 +121,7 @@ describe('a rotation is refused', () => {
   }
   const denied = (reason: string) => ({ status: 403, json: failure(403, `Access denied: ${reason}`) });
 
-  test('for somebody else, whether there is such a user or not', async () => {
+  test('for another user, whether that user exists or not', async () => {
     const other = await harness.newUser(account, 'developer', ['account_admin']);
     const mine = denied('Users may rotate their own API key only.');
     await refused(mine, () => rotate(other.apiKey, user.id));
@@ -132,17 +132,17 @@ describe('a rotation is refused', () => {
     await refused(mine, () => harness.call('POST', pathOf(user.id), { headers }));
   });
 
-  test('to a service token, even one that may do everything', async () => {
+  test('for a service token, even one with all permissions', async () => {
     await refused(denied('A service token is not a user.'), () => rotate(account.token));
   });
 
-  test('with a 404 when the user id is no number', async () => {
+  test('with a 404 when the user id is not a number', async () => {
     for (const id of ['x', '-1', '1.5', 'me', '1e3', '%31x']) {
       await refused({ status: 404, json: failure(404, 'Not found.') }, () => rotate(user.apiKey, id));
     }
   });
 
-  test('without a credential that is good', async () => {
+  test('without a valid credential', async () => {
     await refused(INVALID, () => harness.call('POST', pathOf(user.id)));
     await refused(INVALID, () => rotate(createCredential('user')));
     await refused(INVALID, () => rotate('x'));
@@ -150,7 +150,7 @@ describe('a rotation is refused', () => {
   });
 });
 
-test('under load, nothing that starts after the answer succeeds with the old key; the new one always does', async () => {
+test('under load, no request that starts after the rotation succeeds with the old key, and all do with the new one', async () => {
   const second = await harness.startSecond();
   const path = account.path('/subscriptions');
   const before: number[] = [];

@@ -62,23 +62,33 @@ async function writeAsUser(
   await write(account, { headers: await harness.signIn(user) }, expected);
 }
 
-describe('writing webhooks', () => {
-  test.each([...PERMISSION_SETS])('on Enterprise, a service token with %s', async (permissionSet) => {
-    const token = await harness.newToken(accounts.enterprise, [permissionSet]);
-    await write(
-      accounts.enterprise,
-      { token },
-      WRITERS.enterprise.has(permissionSet) ? 'may' : MESSAGES.enterprise,
-    );
-  });
-
-  test.each([...PERMISSION_SETS])('on Team, a service token with %s', async (permissionSet) => {
-    const token = await harness.newToken(accounts.team, [permissionSet]);
-    await write(accounts.team, { token }, WRITERS.teamToken.has(permissionSet) ? 'may' : MESSAGES.teamToken);
-  });
+describe('the permission to write webhooks', () => {
+  test.each([...PERMISSION_SETS])(
+    'on Enterprise depends on the permission set of a service token: %s',
+    async (permissionSet) => {
+      const token = await harness.newToken(accounts.enterprise, [permissionSet]);
+      await write(
+        accounts.enterprise,
+        { token },
+        WRITERS.enterprise.has(permissionSet) ? 'may' : MESSAGES.enterprise,
+      );
+    },
+  );
 
   test.each([...PERMISSION_SETS])(
-    'on Enterprise, a user with %s, whatever the licence',
+    'on Team depends on the permission set of a service token: %s',
+    async (permissionSet) => {
+      const token = await harness.newToken(accounts.team, [permissionSet]);
+      await write(
+        accounts.team,
+        { token },
+        WRITERS.teamToken.has(permissionSet) ? 'may' : MESSAGES.teamToken,
+      );
+    },
+  );
+
+  test.each([...PERMISSION_SETS])(
+    'on Enterprise depends on the permission set of a user and not on the licence: %s',
     async (permissionSet) => {
       for (const license of LICENSES) {
         const expected = WRITERS.enterprise.has(permissionSet) ? 'may' : MESSAGES.enterprise;
@@ -88,7 +98,7 @@ describe('writing webhooks', () => {
   );
 
   test.each([...LICENSES])(
-    'on Team, a user with the licence %s, whatever the permission sets',
+    'on Team depends on the licence of a user and not on permission sets: %s',
     async (license) => {
       const expected = license === 'developer' ? 'may' : MESSAGES.teamUser;
       await writeAsUser(accounts.team, [license, []], expected);
@@ -96,7 +106,7 @@ describe('writing webhooks', () => {
     },
   );
 
-  test('without any permission set or licence that suffices, nothing is written by any endpoint', async () => {
+  test('is required by every endpoint that writes, which otherwise writes nothing', async () => {
     const { enterprise } = accounts;
     const token = await harness.newToken(enterprise, []);
     const { id } = await harness.newSubscription(enterprise);
@@ -118,8 +128,8 @@ describe('writing webhooks', () => {
   });
 });
 
-describe('the table itself', () => {
-  test('reporting runs needs job_runner or an admin set, on every plan, of users and tokens alike', () => {
+describe('the permission table', () => {
+  test('lets users and tokens report runs with job_runner or an admin set, on every plan', () => {
     for (const plan of ['free', 'developer', 'team', 'enterprise'] as const) {
       for (const set of PERMISSION_SETS) {
         const missing = ['job_runner', 'account_admin', 'admin'].includes(set)
@@ -134,13 +144,13 @@ describe('the table itself', () => {
     }
   });
 
-  test('one of several permission sets suffices', () => {
+  test('is satisfied by one of several permission sets', () => {
     const holder = { kind: 'service_token', permissionSets: ['read_only', 'developer'] } as const;
     expect(missingPermission('write_webhooks', 'enterprise', holder)).toBeNull();
     expect(missingPermission('write_webhooks', 'team', holder)).not.toBeNull();
   });
 
-  test('nobody writes webhooks on a plan that has none', () => {
+  test('lets no one write webhooks on a plan without them', () => {
     const holder = { kind: 'service_token', permissionSets: [...PERMISSION_SETS] } as const;
     expect(missingPermission('write_webhooks', 'free', holder)).toBe('the Team or Enterprise plan');
     expect(missingPermission('read', 'free', holder)).toBeNull();

@@ -36,7 +36,7 @@ async function listed(
 }
 
 describe('an account', () => {
-  test.each(['/v2', '/v3'] as const)('%s: by its number, as the list has it', async (version) => {
+  test.each(['/v2', '/v3'] as const)('is returned by its id as in the list on %s', async (version) => {
     const { json } = await harness.call('GET', `/api${version}/accounts`, { token: account.token });
     for (const rest of ['', '/']) {
       const one = await call('GET', version, rest);
@@ -47,7 +47,7 @@ describe('an account', () => {
 });
 
 describe('jobs', () => {
-  test('one by its number, with what include_related asks for, in each form that clients write it', async () => {
+  test('are returned by id with the objects of include_related, in each format that clients send', async () => {
     const path = `/jobs/${jobs.hourly.id}/`;
     expect((await call('GET', '/v2', path)).json.data).toEqual(jobs.hourly);
     for (const related of [
@@ -69,7 +69,7 @@ describe('jobs', () => {
     }
   });
 
-  test('are narrowed by project and environment, and put in order', async () => {
+  test('are filtered by project and environment, and sorted', async () => {
     const { project_id: billing, environment_id: production } = jobs.hourly;
     const found: [string, string][] = [
       ['', 'Weekly Hourly Nightly'],
@@ -87,7 +87,7 @@ describe('jobs', () => {
 });
 
 describe('projects and environments', () => {
-  test.each(['/v2', '/v3'] as const)('%s: are those that jobs name', async (version) => {
+  test.each(['/v2', '/v3'] as const)('on %s are those that jobs name', async (version) => {
     const created = { state: 1, account_id: account.id, created_at: expect.any(String) };
     const projects = await call('GET', version, '/projects/?order_by=name&include_related=["repository"]');
     expect(projects.json.data).toMatchObject([
@@ -123,7 +123,7 @@ describe('projects and environments', () => {
     ).toBe(1);
   });
 
-  test('an environment that projects share is told as of the project that was asked for', async () => {
+  test('show a shared environment with the project that was requested', async () => {
     const { project_id: billing, environment_id: production } = jobs.hourly;
     const shared = { id: production, name: 'Production', project_id: billing };
     const nested = `/projects/${billing}/environments/`;
@@ -141,7 +141,7 @@ describe('projects and environments', () => {
   });
 });
 
-describe('runs', () => {
+describe('the list of runs', () => {
   beforeAll(async () => {
     for (const [run_id, job] of [
       [30, jobs.nightly],
@@ -160,7 +160,7 @@ describe('runs', () => {
     await call('POST', '/v2', '/runs/30/finish', { status: 'success', finished_at: '2026-01-04T00:00:00Z' });
   });
 
-  test('are narrowed and put in order by the words of other clients, and say the job by both', async () => {
+  test('filters and sorts by the parameters of other clients and has the job’s id under both names', async () => {
     const { id, project_id: billing, environment_id: production } = jobs.hourly;
     const found: [string, string][] = [
       ['', '20 10 30'],
@@ -195,7 +195,7 @@ describe('runs', () => {
       'trigger_id=1&status_in=3',
       'trigger_id: is not a parameter of this call\nstatus_in: is not a parameter of this call',
     ],
-  ])('%s is a 400', async (query, told) => {
+  ])('rejects %s with a 400', async (query, told) => {
     const { status, json } = await call('GET', '/v2', `/runs?${query}`);
     expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
   });

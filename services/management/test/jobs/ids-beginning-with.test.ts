@@ -24,7 +24,7 @@ const IDS = [
   BIGINT_MAX,
 ];
 
-test('an id is in the ranges when its digits begin with the text, and else not', () => {
+test('the ranges contain exactly the ids whose digits start with the text', () => {
   for (const id of IDS) {
     for (const beginning of [
       '1',
@@ -46,13 +46,13 @@ test('an id is in the ranges when its digits begin with the text, and else not',
   }
 });
 
-test('what is no beginning of an id has no ranges', () => {
+test('text that no id starts with has no ranges', () => {
   for (const text of ['0', '01', '-1', '1.5', 'x', '1x', '99999999999999999999']) {
     expect(idsBeginningWith(text)).toEqual([]);
   }
 });
 
-test('the ranges end where a bigint does', () => {
+test('the ranges end at the maximum of a bigint', () => {
   expect(idsBeginningWith(String(BIGINT_MAX))).toEqual([{ gte: BIGINT_MAX, lte: BIGINT_MAX }]);
   expect(idsBeginningWith('9').at(-1)).toEqual({ gte: 9n * 10n ** 18n, lte: BIGINT_MAX });
 });

@@ -28,7 +28,7 @@ describe('POST …/jobs/', () => {
     });
   });
 
-  test('jobs that name the same project and environment share them, also when they are created at once', async () => {
+  test('shares projects and environments of the same name, also between concurrent calls', async () => {
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
         server.call('POST', '/jobs/', { ...JOB, name: `job ${index}` }),
@@ -66,7 +66,7 @@ describe('POST …/jobs/', () => {
         `environment_name: ${INVALID_TEXT_PROBLEM}`,
       ],
     ],
-  ])('refuses %s, names every bad field and writes nothing', async (_, body, problems) => {
+  ])('rejects %s, names every invalid field and writes nothing', async (_, body, problems) => {
     const { status, json } = await server.call('POST', '/jobs/', body);
     expect({ status, problems: json.status.developer_message.split('\n') }).toEqual({
       status: 400,
@@ -76,7 +76,7 @@ describe('POST …/jobs/', () => {
     expect(await server.database.prisma.project.count()).toBe(0);
   });
 
-  test('needs job_runner or an admin permission set', async () => {
+  test('requires job_runner or an admin permission set', async () => {
     for (const permissionSet of ['job_runner', 'admin', 'account_admin'] as const) {
       const token = await server.tokenWith([permissionSet]);
       expect((await server.call('POST', '/jobs/', JOB, token)).status).toBe(201);
@@ -90,7 +90,7 @@ describe('POST …/jobs/', () => {
 });
 
 describe('GET …/jobs/', () => {
-  test('lists the newest jobs of the account first, a page at a time', async () => {
+  test('lists the jobs of the account, newest first, in pages', async () => {
     for (const name of ['one', 'two', 'three']) await server.createJob(name);
     await server.createJob('of another account', (await server.otherAccount('team')).id);
     const { status, json } = await server.call(
@@ -117,7 +117,7 @@ describe('GET …/jobs/', () => {
     });
   });
 
-  test('an account without jobs has an empty list', async () => {
+  test('returns an empty list for an account without jobs', async () => {
     const { json } = await server.call('GET', '/jobs/');
     expect(json).toEqual({
       data: [],
@@ -126,7 +126,7 @@ describe('GET …/jobs/', () => {
     });
   });
 
-  test('a bad page is a 400 that names both parameters', async () => {
+  test('rejects invalid page parameters with a 400 that names both', async () => {
     const { status, json } = await server.call('GET', '/jobs/?limit=0&offset=-1');
     expect(status).toBe(400);
     expect(json.status.developer_message).toBe(
@@ -134,7 +134,7 @@ describe('GET …/jobs/', () => {
     );
   });
 
-  test('a token of another account sees nothing', async () => {
+  test('rejects a token of another account', async () => {
     const { token } = await server.otherAccount('enterprise');
     expect((await server.call('GET', '/jobs/', undefined, token)).status).toBe(403);
   });
