@@ -4,7 +4,7 @@ import { AccountPlaces, placesOf } from '../../src/http/account-places.ts';
 
 const [FLOOD, OTHER, THIRD] = [1, 2, 3] as const;
 
-/** Requests that end when they are told to, with a note of who began. */
+/** Creates requests that end on command and records which ones have begun. */
 function openPlaces(options: Partial<ConstructorParameters<typeof AccountPlaces>[0]> = {}) {
   const places = new AccountPlaces({
     placesMax: 3,
@@ -25,7 +25,7 @@ function openPlaces(options: Partial<ConstructorParameters<typeof AccountPlaces>
     places,
     begun,
     post,
-    /** Ends the one that has worked longest. */
+    /** Ends the request that has run longest. */
     async endOne() {
       ends.shift()?.();
       await settle();

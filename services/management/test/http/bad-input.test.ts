@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => harness.close());
 
-/** Sends the fields to the create and to the update; both must name each bad field in a line, and write nothing. */
+/** Sends the fields to the create and to the update; both must name each invalid field on a line and write nothing. */
 async function refused(fields: unknown, ...lines: (string | RegExp)[]): Promise<void> {
   const before = await harness.rowCounts();
   const stored = await harness.call('GET', account.path(`/subscription/${subscriptionId}`), { token });

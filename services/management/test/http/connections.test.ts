@@ -11,7 +11,7 @@ import { failure, type Harness, type Json, startHarness, type TestAccount, UNHUR
 let harness: Harness;
 let account: TestAccount;
 
-/** So short that each test waits for the end of one of them, and never for longer than that. */
+/** Timeouts that are short because each test waits for one of them to expire. */
 const SHORT = { bodyMs: 500, clients: { headMs: 500, lingerMs: 200 } };
 
 beforeAll(async () => {
@@ -26,7 +26,7 @@ interface RawAnswer {
   json: Json;
 }
 
-/** Sends bytes as they are and resolves with all that came once the server has ended the connection. */
+/** Sends raw bytes and resolves with the complete response once the server has closed the connection. */
 async function exchange(text: string): Promise<string> {
   const socket = connect(Number(new URL(harness.origin).port), '127.0.0.1');
   let received = '';
@@ -159,7 +159,7 @@ test('a connection that is kept does not keep the answer that it had', async () 
   await idle;
   setFlagsFromString('--expose-gc');
   const collect: () => void = runInNewContext('gc');
-  // What a turn of the event loop has looked at is alive until its end.
+  // Objects that an iteration of the event loop has dereferenced stay alive until it ends.
   await eventually(async () => {
     collect();
     expect(answers.map((one) => one.deref())).toEqual([undefined]);

@@ -14,7 +14,7 @@ const read = async (path: string) => {
   return { status: response.status, headers: response.headers, text: await response.text() };
 };
 
-/** Where a page's links lead, as a browser below `base` would find them. */
+/** Resolves the links of a page as a browser below `base` would. */
 function linksOf(html: string, base: string): string[] {
   return [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, link = '']) => new URL(link, base).pathname);
 }
@@ -50,7 +50,7 @@ test('its links are relative, so it works below a sub-path', async () => {
 test('nothing of it comes from another host, and a browser would not let it', async () => {
   for (const path of ['/docs', '/docs/', '/docs/initializer.js', '/docs/own.css', '/docs/swagger-ui.css']) {
     const { headers, text } = await read(path);
-    // Names of vocabularies within inlined images are no addresses that anything is loaded from.
+    // Names of XML namespaces in inlined images are not loaded.
     const addresses = text
       .replaceAll('http://www.w3.org/2000/svg', '')
       .match(/(?:https?:)?\/\/[a-z0-9-]+\.[a-z]/gi);
@@ -59,7 +59,7 @@ test('nothing of it comes from another host, and a browser would not let it', as
     expect(policy).toMatch(/^default-src 'none';script-src 'self';/);
     expect(policy).not.toMatch(/https?:|\*|unsafe-eval|script-src[^;]*unsafe-inline/);
   }
-  // The badge of an online validator is the one thing that Swagger UI would fetch from elsewhere.
+  // Swagger UI loads only the badge of an online validator from another host.
   expect((await read('/docs/initializer.js')).text).toContain('validatorUrl: null');
 });
 

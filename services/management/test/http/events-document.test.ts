@@ -57,7 +57,7 @@ test('each message of it has an example that its own schema takes', async () => 
       messages: Record<string, { name: string; payload: object; examples?: { payload: unknown }[] }>;
     };
   };
-  // Its other words are no keywords of a schema.
+  // Other keys of the document are not keywords of a schema.
   const ajv = validator({ strict: false }).addSchema(document, 'asyncapi.json');
   const examples: unknown[] = [];
   for (const [name, message] of Object.entries(document.components.messages)) {
@@ -75,7 +75,7 @@ test('each message of it has an example that its own schema takes', async () => 
   expect(examples).toHaveLength(EVENT_TYPES.length);
 });
 
-/** Digits that are an id and more than 2^53: no pattern that people would read tells them. */
+/** Events that the schema accepts although the queue rejects them: no readable pattern excludes ids above 2^53. */
 const BEYOND_THE_SCHEMA = ['an id that is no longer exact'];
 
 test('the schemas take the golden events, and refuse what is refused, at the field that is wrong', async () => {

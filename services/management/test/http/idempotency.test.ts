@@ -170,7 +170,7 @@ describe('while the first request is running', () => {
   test('a second is a 409, until the first has been dead for a minute', async () => {
     await create();
     const { pool } = harness.database;
-    // As a process leaves it that is killed in the middle.
+    // The state that a process leaves when it is killed during the work.
     await pool.query(
       `UPDATE idempotency_keys SET answer_ciphertext = NULL, claimed_until = now() + interval '1 minute'`,
     );

@@ -55,7 +55,7 @@ async function failedDelivery() {
   return { subscriptionId, ...(await insertDelivery(harness.database, fields)) };
 }
 
-/** What each POST is sent with, and what its work leaves behind, read by SQL. */
+/** Name of each POST, its request, and the SQL that counts its results. */
 const POSTS: [string, () => Promise<Post>, string][] = [
   [
     'the start of a run',
@@ -167,7 +167,7 @@ test('a request whose key was taken over while it hung changes nothing any more'
   expect(await countedBy(sql)).toEqual({ count: 1 });
 });
 
-/** Passes once the keys without a stored response are gone, though nothing asks for them. */
+/** Waits until the keys without a stored response are released without further requests. */
 async function expectKeysFreed(): Promise<void> {
   await eventually(async () => {
     const { rows } = await harness.database.pool.query(

@@ -195,7 +195,7 @@ describe('the tests’ own requests', () => {
     const { id } = await harness.newSubscription(account);
     const get = () => harness.call('GET', account.path(`/subscription/${id}`), { token: account.token });
     expect((await get()).status).toBe(200);
-    // No status of an HTTP answer is 7, so the document does not allow it; the database does.
+    // The document does not permit the status 7, but the database stores it.
     await harness.database.pool.query('UPDATE subscriptions SET http_status_code = 7 WHERE id = $1', [id]);
     await expect(get()).rejects.toThrow('body/data/http_status_code must match pattern');
   });

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const resolve = createRequire(import.meta.url).resolve;
 const cacheDirectory = fileURLToPath(new URL('../../../../node_modules/.cache/', import.meta.url));
 
-/** What a client's author writes; each `@ts-expect-error` fails when the line below it compiles. */
+/** Code of a client; each `@ts-expect-error` fails if the line below it compiles. */
 const USAGE = `import type { components, paths, webhooks } from './api.js';
 
 type Subscriptions = paths['/api/v3/accounts/{account_id}/webhooks/subscriptions'];

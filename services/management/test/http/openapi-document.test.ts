@@ -44,7 +44,7 @@ function methodsOf(item: PathItem): string[] {
   return METHODS.filter((method) => item[method]).map((method) => method.toUpperCase());
 }
 
-/** Every object within a value, with where it is. */
+/** Yields every object within a value with its path. */
 function* objectsIn(value: unknown, path = ''): Generator<[string, Record<string, unknown>]> {
   if (typeof value !== 'object' || value === null) return;
   if (!Array.isArray(value)) yield [path, value as Record<string, unknown>];
@@ -152,7 +152,7 @@ describe('the document', () => {
   });
 });
 
-/** Every object schema that an answer or a delivery has: all but those that requests name. */
+/** Yields every object schema of responses and deliveries: all but those that requests name. */
 function* answerObjects({ components, paths }: OpenApiDocument): Generator<Schema> {
   const bodies = Object.values(paths).flatMap((item) => METHODS.map((method) => item[method]?.requestBody));
   const ofRequests = bodies.map((body) => body?.content['application/json'].schema.$ref?.split('/').at(-1));
@@ -267,7 +267,7 @@ describe('limits in the document are those of the service', () => {
   });
 });
 
-/** Pairs of surrogates whose code point is a noncharacter, which the patterns do not exclude. */
+/** Whether the text has a noncharacter above the basic plane, which the patterns do not exclude. */
 const isAboveBasicPlane = (text: string) =>
   Array.from(text).some((one) => one.length === 2 && hasInvalidText(one));
 

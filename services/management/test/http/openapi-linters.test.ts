@@ -5,7 +5,7 @@ import spectralParsers from '@stoplight/spectral-parsers';
 import spectralRulesets from '@stoplight/spectral-rulesets';
 import { openApiDocument } from '../../src/http/openapi/document.ts';
 
-// Warnings count as errors: what a linter says of the document by its defaults, it says to whoever takes the API up.
+// Warnings count as errors, because users of the API who run a linter with its defaults see them.
 
 async function spectral(text: string): Promise<string[]> {
   const linter = new spectralCore.Spectral();

@@ -115,7 +115,7 @@ const redis = queueBackends().filter(({ name }) => name === 'Redis');
 
   test('one that takes connections and says nothing fails no request', async () => {
     const proxy = await startTcpProxy(await createTestQueueUrl({ name: 'Redis' }, ''));
-    // As in production: that this wait runs out is what is shown.
+    // The timeout of production, since the test shows that it expires.
     const { countMs: _, ...timeouts } = UNHURRIED;
     const harness = await startHarness({ queueUrl: proxy.url }, { timeouts });
     const { token, path } = await harness.newAccount();

@@ -11,7 +11,7 @@ import {
 } from '../harness.ts';
 import { isKeyed, newRun, WRITES, type Write } from './writes.ts';
 
-/** Less than the 5 s after which a statement gives up its wait for a lock, and its transaction with it. */
+/** Less than the 5 s after which a statement that waits for a lock fails with its transaction. */
 const REQUEST_MS = 500;
 
 let harness: Harness;
@@ -42,7 +42,7 @@ function sendTo({ call }: Pick<SecondManagement, 'call'>, route: string, write: 
   return call(methodOf(route), path, options);
 }
 
-/** Holds a lock until the work has answered, then lets everything that waits for it go on. */
+/** Holds a lock until the work has responded, then releases it. */
 async function whileLocked<T>(lock: string, work: () => Promise<T>): Promise<T> {
   const locker = await harness.database.pool.connect();
   try {
@@ -56,7 +56,7 @@ async function whileLocked<T>(lock: string, work: () => Promise<T>): Promise<T> 
 
 const TABLES = ['subscriptions', 'deliveries', 'recoveries', 'events', 'runs', 'jobs', 'console_sessions'];
 
-/** Everything that a write may change. */
+/** Reads all data that a write may change. */
 async function everything(): Promise<unknown> {
   const { pool } = harness.database;
   const contents = await Promise.all(
@@ -76,13 +76,13 @@ test('every route that changes something is among these', () => {
   expect(WRITES.map(([route]) => route)).toEqual(expect.arrayContaining(routes));
 });
 
-/** Keys of requests that have not ended. */
+/** Selects the keys of requests that are still running. */
 const PENDING_KEYS = 'SELECT FROM idempotency_keys WHERE answer_ciphertext IS NULL';
 const BUSY_SESSIONS = `
   SELECT FROM pg_stat_activity
   WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`;
 
-/** Waits until no transaction is open and no key is in use: what the rejected requests began has ended. */
+/** Waits until no transaction is open and no key is in use, so that the work of rejected requests has ended. */
 async function allEnded(): Promise<void> {
   const { pool } = harness.database;
   await eventually(async () => {
@@ -95,7 +95,7 @@ interface Prepared {
   write: Write;
 }
 
-/** Prepares the route for a new account, so that no write waits for a place of another. */
+/** Prepares the route for a new account, so that no write waits for a slot of another. */
 async function prepareAlone([route, prepare]: (typeof WRITES)[number], headers = {}): Promise<Prepared> {
   account = await harness.newAccount();
   const { token } = account;
@@ -103,7 +103,10 @@ async function prepareAlone([route, prepare]: (typeof WRITES)[number], headers =
   return { route, write: { ...(isOpen(prepared) ? {} : { token }), headers, ...prepared } };
 }
 
-/** Writes behind one lock wait at the same time, because a report that waits is rejected after 5 s only: its statement commits it. */
+/**
+ * Writes that wait for the same lock run concurrently, because a waiting report is rejected only after 5 s: its
+ * statement commits it.
+ */
 const LOCKS = [...new Set(WRITES.map(([, , lock]) => lock))];
 
 describe.each(LOCKS)('while the tables are locked: %s', (lock) => {
@@ -182,7 +185,7 @@ test('whose COMMIT is under way when its time is over is not refused, but answer
     const answer = sendTo(impatient, 'POST', { path: `/api/v2/accounts/${id}/jobs/`, token, body });
     const committing = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
     await eventually(async () => expect((await pool.query(committing)).rows).toHaveLength(1));
-    // So that its time is over: no event tells of that.
+    // Waits until the deadline has passed, which no event signals.
     await wait(2 * REQUEST_MS);
     await locker.query('COMMIT');
     expect(await answer).toMatchObject({ status: 201, json: { data: { name: 'Late' } } });

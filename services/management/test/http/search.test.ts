@@ -160,7 +160,7 @@ test('the list of what failed in a window counts as many as a recovery of it tak
   await insert(2 * hour, { status: 'delivered' });
   await insert(3 * hour, { status: 'failed' });
   await insert(5 * hour, { status: 'failed' });
-  // Published with an id of six days ago: its day is not the window's.
+  // An event with an id of six days ago, whose day is outside the window.
   await insert(2 * hour, { status: 'failed', eventTime: new Date(now - 144 * hour) });
   const window = { since: `${now - 3 * hour}000`, until: `${now - hour}000` };
   for (const [status, count] of [

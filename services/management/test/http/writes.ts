@@ -9,7 +9,7 @@ import {
   type TestAccount,
 } from '../harness.ts';
 
-/** What a write is prepared in: the account that it is for, and an endpoint that answers. */
+/** The account of a write, and an endpoint that responds. */
 interface WriteWorld {
   harness: Harness;
   account: TestAccount;
@@ -44,7 +44,7 @@ async function failedDelivery(world: WriteWorld) {
   return { subscriptionId, ...(await insertDelivery(world.harness.database, fields)) };
 }
 
-/** Every route that changes something: its pattern, what is sent, and a lock that its work has to wait for. */
+/** Every route that changes something: its pattern, its request, and a lock that its work waits for. */
 export const WRITES: readonly (readonly [
   route: string,
   prepare: (world: WriteWorld) => Promise<Write>,
@@ -140,7 +140,7 @@ export const WRITES: readonly (readonly [
   [
     'POST /api/v3/accounts/:account_id/webhooks/test',
     async (world) => ({ path: world.account.path('/test'), body: { client_url: world.receiver.url } }),
-    // It writes nothing: only whether the caller may is asked of the database.
+    // This route writes nothing and only reads the caller's permission.
     'service_tokens IN ACCESS EXCLUSIVE',
   ],
   [
