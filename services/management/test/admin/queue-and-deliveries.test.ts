@@ -238,8 +238,8 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
 
 const describeOnRedis = process.env.TEST_REDIS_URL === undefined ? describe.skip : describe;
 
-describeOnRedis('an operator, with a queue that has shards', () => {
-  test('shows the jobs of each shard, and failed jobs of a shard that was removed', async () => {
+describeOnRedis('the operator commands, with a sharded queue', () => {
+  test('show the jobs of each shard, and failed jobs of a shard that was removed', async () => {
     const line = await openCommandLine();
     const env = { QUEUE_URL: await createTestQueueUrl({ name: 'Redis' }, line.env.DATABASE_URL) };
     const backend = createQueueBackend(env.QUEUE_URL);

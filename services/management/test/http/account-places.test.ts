@@ -33,7 +33,7 @@ function openPlaces(options: Partial<ConstructorParameters<typeof AccountPlaces>
   };
 }
 
-test('one account has its share, and another passes its line', async () => {
+test('an account has at most its share of slots, and another account overtakes its queue', async () => {
   const { places, begun, post, endOne } = openPlaces();
   const all = [FLOOD, FLOOD, FLOOD, FLOOD, OTHER].map(post);
   expect(begun).toEqual([FLOOD, FLOOD, OTHER]);
@@ -44,7 +44,7 @@ test('one account has its share, and another passes its line', async () => {
   expect(places.waitingCount).toBe(0);
 });
 
-test('a place that becomes free goes to who has the fewest, in turn where they have as many', async () => {
+test('a free slot goes to the account with the fewest, in rotation among equals', async () => {
   const { begun, post, endOne } = openPlaces({ placesMax: 2 });
   const all = [FLOOD, FLOOD, FLOOD, FLOOD, OTHER, OTHER, THIRD].map(post);
   for (let ended = 0; ended < all.length; ended++) await endOne();
@@ -52,14 +52,14 @@ test('a place that becomes free goes to who has the fewest, in turn where they h
   expect(begun).toEqual([FLOOD, FLOOD, OTHER, FLOOD, THIRD, OTHER, FLOOD]);
 });
 
-test('what fails gives its place back', async () => {
+test('a request that fails releases its slot', async () => {
   const { places } = openPlaces({ placesMax: 1, shareMax: 1 });
   const fail = () => places.run(FLOOD, () => Promise.reject(new Error('its own')));
   await expect(Promise.allSettled([fail(), fail(), fail()])).resolves.toHaveLength(3);
   await expect(places.run(OTHER, async () => 'done')).resolves.toBe('done');
 });
 
-test('beyond what one account may have here it is refused at once, and nobody else is', async () => {
+test('a request above the limit of its account is rejected at once, while others are accepted', async () => {
   let refused = 0;
   const { begun, post, endOne } = openPlaces({ hereMax: 3, onRefused: () => refused++ });
   const here = [FLOOD, FLOOD, FLOOD].map(post);
@@ -74,7 +74,7 @@ test('beyond what one account may have here it is refused at once, and nobody el
   expect(begun).toHaveLength(5);
 });
 
-test('whose turn does not come in time is unavailable, and is never begun', async () => {
+test('a request without a slot before its deadline is a 503 and never starts', async () => {
   const { places, begun, post, endOne } = openPlaces({ placesMax: 1, shareMax: 1, waitMs: 1 });
   const first = post(FLOOD);
   await expect(post(FLOOD)).rejects.toMatchObject({ statusCode: 503 });
@@ -84,7 +84,7 @@ test('whose turn does not come in time is unavailable, and is never begun', asyn
   expect(begun).toEqual([FLOOD]);
 });
 
-test('of a pool, no account has all connections, however small it is', () => {
+test('no account may occupy all connections of a pool, regardless of its size', () => {
   expect(placesOf(10)).toEqual({ placesMax: 8, shareMax: 6 });
   expect(placesOf(1)).toEqual({ placesMax: 2, shareMax: 1 });
 });

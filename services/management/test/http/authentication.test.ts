@@ -15,8 +15,8 @@ afterAll(() => harness.close());
 const INVALID = { status: 401, json: failure(401, 'Invalid token.') };
 const NOT_SCOPED = { status: 403, json: failure(403, 'Access denied: Token is not scoped to account.') };
 
-describe('who calls', () => {
-  test('is told by Token and Bearer alike, in any case, for users and service tokens', async () => {
+describe('the caller', () => {
+  test('is recognized by Token and Bearer in any case, for users and service tokens', async () => {
     const { apiKey } = await harness.newUser(account, 'read_only', []);
     for (const key of [account.token, apiKey]) {
       for (const scheme of ['Token', 'Bearer', 'token', 'BEARER']) {
@@ -27,7 +27,7 @@ describe('who calls', () => {
     }
   });
 
-  test('is a 401 when the credential is missing, malformed or nobody’s', async () => {
+  test('gets a 401 when the credential is missing, malformed or unknown', async () => {
     const { token } = account;
     const headers = [
       undefined,
@@ -48,7 +48,7 @@ describe('who calls', () => {
     }
   });
 
-  test('is a 401 from the moment that its token is revoked or has expired', async () => {
+  test('gets a 401 once the token is revoked or has expired', async () => {
     const revoked = await harness.newToken(account, ['account_admin']);
     const expired = await harness.newToken(account, ['account_admin'], new Date(Date.now() - 1000));
     const lasting = await harness.newToken(account, ['account_admin'], new Date(Date.now() + 60_000));
@@ -64,14 +64,14 @@ describe('who calls', () => {
     expect((await list(lasting)).status).toBe(200);
   });
 
-  test('is asked for before anything else of the request is looked at', async () => {
+  test('is authenticated before any other part of the request is checked', async () => {
     expect(await harness.call('POST', account.path('/subscriptions'), { body: '{' })).toMatchObject(INVALID);
     expect(await harness.call('GET', '/api/v3/accounts/x/webhooks/subscriptions')).toMatchObject(INVALID);
   });
 });
 
 describe('the account of the path', () => {
-  test('must be the token’s own; one that does not exist is answered alike', async () => {
+  test('must be that of the token, and a missing one gives the same error', async () => {
     const other = await harness.newAccount();
     for (const accountId of [other.id, 987_654_321, 0, '00', '9'.repeat(40)]) {
       const path = `/api/v3/accounts/${accountId}/webhooks/subscriptions`;
@@ -79,7 +79,7 @@ describe('the account of the path', () => {
     }
   });
 
-  test('must be one that the user is a member of; any of several will do', async () => {
+  test('must be any of those that the user is a member of', async () => {
     const [other, foreign] = [await harness.newAccount(), await harness.newAccount()];
     const { id, apiKey } = await harness.newUser(account, 'read_only', []);
     const userId = BigInt(id);
@@ -96,7 +96,7 @@ describe('the account of the path', () => {
     expect(await list(account)).toMatchObject(NOT_SCOPED);
   });
 
-  test('is a 404 when it is no number', async () => {
+  test('is a 404 when it is not a number', async () => {
     for (const accountId of ['x', '-1', '1.5', account.identifier]) {
       const path = `/api/v3/accounts/${accountId}/webhooks/subscriptions`;
       const { status, json } = await harness.call('GET', path, { token: account.token });
@@ -105,7 +105,7 @@ describe('the account of the path', () => {
   });
 });
 
-describe('an account without webhooks', () => {
+describe('the endpoints of webhooks', () => {
   const everyEndpoint = [
     ['GET', '/subscriptions'],
     ['POST', '/subscriptions'],
@@ -131,7 +131,7 @@ describe('an account without webhooks', () => {
     ['team', 'single_tenant_private', 'Webhooks are not available on this deployment.'],
     ['enterprise', 'single_tenant_private', 'Webhooks are not available on this deployment.'],
   ] as const)(
-    'is told so at every endpoint, whoever calls for it: %s, %s',
+    'respond to any caller with a 403 that states why the account has no webhooks: %s, %s',
     async (plan, deployment, reason) => {
       const without = await harness.newAccount({ plan, deployment });
       const user = await harness.newUser(without, 'developer', ['account_admin']);
@@ -154,7 +154,7 @@ describe('an account without webhooks', () => {
     ['team', 'single_tenant_public_cloud'],
     ['enterprise', 'multi_tenant'],
     ['enterprise', 'single_tenant_public_cloud'],
-  ] as const)('is not %s on %s', async (plan, deployment) => {
+  ] as const)('are available on the plan %s and the deployment %s', async (plan, deployment) => {
     const withWebhooks = await harness.newAccount({ plan, deployment });
     const { token } = withWebhooks;
     expect((await harness.call('GET', withWebhooks.path('/subscriptions'), { token })).status).toBe(200);

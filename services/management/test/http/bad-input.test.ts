@@ -46,7 +46,7 @@ async function refused(fields: unknown, ...lines: (string | RegExp)[]): Promise<
 
 const withField = (field: object) => ({ ...SUBSCRIPTION_FIELDS, ...field });
 
-describe('a subscription is refused by a 400 that names the field', () => {
+describe('a create or update of a subscription is rejected with a 400', () => {
   test.each([
     ['name', 5],
     ['name', null],
@@ -84,21 +84,21 @@ describe('a subscription is refused by a 400 that names the field', () => {
     ['active', 'true'],
     ['active', 1],
     ['active', null],
-  ])('%s: %j', async (field, value) => {
+  ])('that names the invalid field %s: %j', async (field, value) => {
     await refused(withField({ [field]: value }), new RegExp(`^${field}: `));
   });
 
-  test('an unknown event type, and one that is named twice', async () => {
+  test('for an unknown or repeated event type', async () => {
     await refused(withField({ event_types: ['job.run.started', 'job.run.deleted'] }), /^event_types\.1: /);
     await refused(withField({ event_types: ['job.run.started', 'job.run.started'] }), /^event_types\.1: /);
     await refused(withField({ event_types: [5] }), /^event_types\.0: must be one of .*; must be a string$/);
   });
 
-  test('fields that are required', async () => {
+  test('that names missing fields', async () => {
     await refused({}, 'name: is required', 'event_types: is required', 'client_url: is required');
   });
 
-  test('several at once, one line each', async () => {
+  test('with one line for each of several invalid fields', async () => {
     const fields = withField({ name: 5, client_url: '/x', active: 'yes' });
     await refused(
       fields,
@@ -108,11 +108,11 @@ describe('a subscription is refused by a 400 that names the field', () => {
     );
   });
 
-  test('a body that is JSON but no object', async () => {
+  test('for a JSON body that is not an object', async () => {
     for (const body of ['5', 'null', '"text"', '[]', 'true']) await refused(body, /^body: /);
   });
 
-  test('jobs that the account does not have, listed; another account’s are not told from unknown ones', async () => {
+  test('that lists jobs that the account does not have, whether or not another account has them', async () => {
     const own = await harness.newJob(account);
     const foreign = await harness.newJob(await harness.newAccount());
     const line = `job_ids: must be ids of jobs of the account; these are not: ${foreign}, 999999999`;
@@ -124,8 +124,8 @@ describe('a subscription is refused by a 400 that names the field', () => {
   });
 });
 
-describe('an id that is malformed, unknown or of another account is a 404, and nothing is written', () => {
-  test('of a subscription', async () => {
+describe('a 404 is returned and nothing written', () => {
+  test('for a malformed or unknown id of a subscription, or one of another account', async () => {
     const foreign = await harness.newSubscription(await harness.newAccount());
     const before = await harness.rowCounts();
     const ids = [
@@ -164,7 +164,7 @@ describe('an id that is malformed, unknown or of another account is a 404, and n
     expect(rows).toEqual([]);
   });
 
-  test('of a delivery', async () => {
+  test('for a malformed or unknown id of a delivery', async () => {
     const ids = ['x', 'wdl_x', '%00', createId('delivery'), createId('event'), `wdl_${'z'.repeat(27)}`];
     for (const id of ids) {
       const path = account.path(`/subscription/${subscriptionId}/delivery/${id}`);
@@ -175,7 +175,7 @@ describe('an id that is malformed, unknown or of another account is a 404, and n
   });
 });
 
-describe('a bad query parameter is a 400 that names it', () => {
+describe('a query', () => {
   const lists = () => [
     account.path('/subscriptions'),
     account.path(`/subscription/${subscriptionId}/deliveries`),
@@ -197,7 +197,7 @@ describe('a bad query parameter is a 400 that names it', () => {
       'limit=0&offset=x',
       'limit: must be an integer between 1 and 100\noffset: must be an integer of at least 0',
     ],
-  ])('%s', async (query, line) => {
+  ])('with invalid page parameters is a 400 that names them: %s', async (query, line) => {
     for (const path of lists()) {
       const { status, json } = await harness.call('GET', `${path}?${query}`, { token });
       expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told: line });
@@ -206,7 +206,7 @@ describe('a bad query parameter is a 400 that names it', () => {
   });
 
   test.each(['limit=1', 'limit=100', 'offset=0', 'offset=9007199254740991', 'limit=007&include_related=[x]'])(
-    '%s is none',
+    'with the valid page parameter %s is a 200',
     async (query) => {
       for (const path of lists()) {
         expect((await harness.call('GET', `${path}?${query}`, { token })).status).toBe(200);
@@ -214,7 +214,7 @@ describe('a bad query parameter is a 400 that names it', () => {
     },
   );
 
-  test('of every list there is: a filter that it does not know', async () => {
+  test('with an unknown parameter is a 400 on every list', async () => {
     const document = openApiDocument();
     const ids = { account_id: account.id, webhook_id: subscriptionId, run_id: 1, project_id: projectId };
     const paths = Object.entries(document.paths).flatMap(([path, { get }]) => {
@@ -258,7 +258,7 @@ describe('a bad query parameter is a 400 that names it', () => {
       'status=x&run_id=y',
       'status: must be one of pending, delivered, failed, cancelled\nrun_id: must be an id: digits',
     ],
-  ])('of the log: %s', async (query, line) => {
+  ])('with an invalid filter of the log is a 400 that names it: %s', async (query, line) => {
     const [, path] = lists();
     const { status, json } = await harness.call('GET', `${path}?${query}`, { token });
     expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told: line });

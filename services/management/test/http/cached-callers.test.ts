@@ -22,15 +22,15 @@ const start = async (options: CallOptions, accountId = account.id, fields: objec
 const sql = (text: string, values: unknown[] = []) => harness.database.pool.query(text, values);
 const newest = '(SELECT max(id) FROM service_tokens)';
 
-describe('a caller whom this process has cached', () => {
-  test('may report from the commit on that gives its token the permission', async () => {
+describe('a caller that this process has cached', () => {
+  test('may report as soon as the change that permits its token is committed', async () => {
     const token = await harness.newToken(account, ['developer']);
     expect([(await start({ token })).status, (await start({ token })).status]).toEqual([403, 403]);
     await sql(`UPDATE service_tokens SET permission_sets = '{job_runner}' WHERE id = ${newest}`);
     expect((await start({ token })).status).toBe(201);
   });
 
-  test('may report from the commit on that makes it a member of the account', async () => {
+  test('may report as soon as its membership of the account is committed', async () => {
     const elsewhere = await createAccount(harness.database.prisma, {
       name: 'Elsewhere',
       plan: 'free',
@@ -47,7 +47,7 @@ describe('a caller whom this process has cached', () => {
     expect(await unknownJob()).toBe(400);
   });
 
-  test('gets no stored response any more once its token is revoked', async () => {
+  test('gets no stored response once its token is revoked', async () => {
     const token = await harness.newToken(account, ['job_runner']);
     const headers = { 'idempotency-key': `key of ${account.id}` };
     expect([(await start({ token })).status, (await start({ token, headers })).status]).toEqual([201, 201]);
@@ -58,7 +58,7 @@ describe('a caller whom this process has cached', () => {
 });
 
 describe('a job that this process has cached', () => {
-  test('is read again for a console session after any caller or job has changed', async () => {
+  test('is read again for a console session after a caller or job has changed', async () => {
     const user = await harness.newUser(account, 'developer', ['account_admin']);
     const headers = await harness.signIn(user);
     expect((await start({ token: account.token })).status).toBe(201);
@@ -67,7 +67,7 @@ describe('a job that this process has cached', () => {
     expect([status, json.data?.job_name]).toEqual([201, 'Renamed']);
   });
 
-  test('is found by the request after the one that was rejected because it did not exist', async () => {
+  test('is found by a request after an earlier one was rejected because the job did not exist', async () => {
     const fields = { job_id: jobId + 1_000_000 };
     expect((await start({ token: account.token }, account.id, fields)).status).toBe(400);
     await sql('UPDATE jobs SET id = $2 WHERE id = $1', [jobId, fields.job_id]);

@@ -90,7 +90,7 @@ const MALFORMED: [string, () => string, object][] = [
   ],
 ];
 
-test.each(MALFORMED)('%s is refused in the envelope', async (_, text, json) => {
+test.each(MALFORMED)('a request with %s is rejected in the envelope', async (_, text, json) => {
   const { head, status, json: answered } = await send(text());
   expect(answered).toEqual(json);
   expect(answered.status.code).toBe(status);
@@ -100,33 +100,33 @@ test.each(MALFORMED)('%s is refused in the envelope', async (_, text, json) => {
 
 const TIMED_OUT = failure(408, 'The request took too long to arrive.');
 
-test('a head that does not end is a 408, and the connection ends', async () => {
+test('incomplete headers are a 408, and the connection is closed', async () => {
   expect(await send(`${LIST}\r\nHost: a\r\nX-Slow: a`)).toMatchObject({ status: 408, json: TIMED_OUT });
 });
 
-test('a connection that says nothing is ended', async () => {
+test('a silent connection is closed', async () => {
   expect(await exchange('')).toMatch(/^HTTP\/1\.1 408 /);
 });
 
-test('a body that does not come is a 408, and the connection ends', async () => {
+test('an incomplete body is a 408, and the connection is closed', async () => {
   const begun = `${create(byToken(), 'Content-Length: 100')}{`;
   expect(await send(begun)).toMatchObject({ status: 408, json: TIMED_OUT });
 });
 
-test('a body of somebody without a credential is not waited for: it is refused, and the connection ends', async () => {
+test('a request without a credential is rejected before its body arrives, and the connection is closed', async () => {
   const before = await harness.rowCounts();
   const begun = `${create('Content-Length: 100')}{`;
   expect(await send(begun)).toMatchObject({ status: 401, json: failure(401, 'Invalid token.') });
   expect(await harness.rowCounts()).toEqual(before);
 });
 
-test('the body of a sign-in, which has no credential, is not waited for either', async () => {
+test('an incomplete body of a sign-in, which needs no credential, is a 408', async () => {
   const line = 'POST /api/v3/session HTTP/1.1';
   const begun = `${head(line, 'Host: a', 'Content-Type: application/json', 'Content-Length: 100')}{`;
   expect(await send(begun)).toMatchObject({ status: 408, json: TIMED_OUT });
 });
 
-test('a body that says it is too large is refused before it comes', async () => {
+test('a body whose stated length is too large is rejected before it arrives', async () => {
   const begun = create(byToken(), 'Content-Length: 1000000000');
   expect(await send(begun)).toMatchObject({
     status: 413,
@@ -134,7 +134,7 @@ test('a body that says it is too large is refused before it comes', async () => 
   });
 });
 
-test('who asks before it sends its body is told to go on only if it may', async () => {
+test('Expect: 100-continue gets a 100 only if the request is admitted', async () => {
   const asking = ['Content-Length: 2', 'Expect: 100-continue', CLOSE];
   expect(await exchange(create(...asking))).toMatch(/^HTTP\/1\.1 401 /);
   expect(await exchange(`${create(byToken(), ...asking)}{}`)).toMatch(
@@ -142,7 +142,7 @@ test('who asks before it sends its body is told to go on only if it may', async 
   );
 });
 
-test('a connection that is kept does not keep the answer that it had', async () => {
+test('an idle keep-alive connection does not retain its last response', async () => {
   const answers: WeakRef<ServerResponse>[] = [];
   const answer = (_request: IncomingMessage, response: ServerResponse) => {
     answers.push(new WeakRef(response));

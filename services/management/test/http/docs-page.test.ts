@@ -19,7 +19,7 @@ function linksOf(html: string, base: string): string[] {
   return [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, link = '']) => new URL(link, base).pathname);
 }
 
-test('the page and everything that it loads are served to anyone, with and without a slash', async () => {
+test('the page and its assets are served without authentication, with and without a trailing slash', async () => {
   for (const path of ['/docs', '/docs/']) {
     const { status, headers, text } = await read(path);
     expect({ path, status }).toEqual({ path, status: 200 });
@@ -36,7 +36,7 @@ test('the page and everything that it loads are served to anyone, with and witho
   }
 });
 
-test('its links are relative, so it works below a sub-path', async () => {
+test('the links of the page are relative, so that it works below a sub-path', async () => {
   for (const path of ['/docs', '/docs/']) {
     const links = linksOf((await read(path)).text, `https://example.com/runhook${path}`);
     for (const link of links) expect(link).toMatch(/^\/runhook\/docs\/[\w.-]+$/);
@@ -47,7 +47,7 @@ test('its links are relative, so it works below a sub-path', async () => {
   expect(found.pathname).toBe('/runhook/openapi.json');
 });
 
-test('nothing of it comes from another host, and a browser would not let it', async () => {
+test('the page loads nothing from other hosts, and its policy would block it', async () => {
   for (const path of ['/docs', '/docs/', '/docs/initializer.js', '/docs/own.css', '/docs/swagger-ui.css']) {
     const { headers, text } = await read(path);
     // Names of XML namespaces in inlined images are not loaded.
@@ -63,7 +63,7 @@ test('nothing of it comes from another host, and a browser would not let it', as
   expect((await read('/docs/initializer.js')).text).toContain('validatorUrl: null');
 });
 
-test('only this page is under another policy than everything else', async () => {
+test('only this page has a different policy from other pages', async () => {
   const policyOf = async (path: string) => (await read(path)).headers.get('content-security-policy');
   const everywhere = await policyOf('/nothing');
   expect(everywhere).toContain("default-src 'self'");
@@ -71,7 +71,7 @@ test('only this page is under another policy than everything else', async () => 
   expect(await policyOf('/docs')).not.toBe(everywhere);
 });
 
-test('nothing else of the package is served, and another method is a 405', async () => {
+test('other files of the package are a 404, and other methods a 405', async () => {
   const others = [
     'index.html',
     'swagger-initializer.js',

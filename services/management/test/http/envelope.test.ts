@@ -11,8 +11,8 @@ beforeAll(async () => {
 
 afterAll(() => harness.close());
 
-describe('every answer is an envelope in JSON', () => {
-  test('an unknown path is a 404', async () => {
+describe('every response is a JSON envelope', () => {
+  test('for an unknown path, which is a 404', async () => {
     for (const path of ['/nothing', '/api', '/api/v3/accounts/1/webhooks', '/api/v3/nothing?x=1']) {
       const { status, headers, json } = await harness.call('GET', path, { token: account.token });
       expect({ status, json }).toEqual({ status: 404, json: failure(404, 'Not found.') });
@@ -20,7 +20,7 @@ describe('every answer is an envelope in JSON', () => {
     }
   });
 
-  test('a condition on something that was cached changes nothing', async () => {
+  test('for a conditional request, whose condition is ignored', async () => {
     const headers = { 'if-none-match': '*', 'if-modified-since': 'Fri, 01 Jan 2100 00:00:00 GMT' };
     const { status, json } = await harness.call('GET', '/api/v2/accounts', { token: account.token, headers });
     expect({ status, ids: json.data.map(({ id }: { id: number }) => id) }).toEqual({
@@ -29,13 +29,13 @@ describe('every answer is an envelope in JSON', () => {
     });
   });
 
-  test('a path that does not decode is a 404', async () => {
+  test('for a path that cannot be decoded, which is a 404', async () => {
     const { token } = account;
     const { status, json } = await harness.call('GET', account.path('/subscription/%E0%A4%A'), { token });
     expect({ status, json }).toEqual({ status: 404, json: failure(404, 'Not found.') });
   });
 
-  test('another method of a known path is a 405 that says what is allowed', async () => {
+  test('for another method of a known path, which is a 405 with the allowed methods', async () => {
     const list = await harness.call('PATCH', account.path('/subscriptions/'), { body: {} });
     expect(list.status).toBe(405);
     expect(list.headers.get('allow')).toBe('GET, HEAD, POST');
@@ -44,7 +44,7 @@ describe('every answer is an envelope in JSON', () => {
     expect(one.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
   });
 
-  test('noncharacters in rows of earlier releases are repaired', async () => {
+  test('with repaired noncharacters for rows of earlier releases', async () => {
     const { token } = account;
     const jobId = await harness.newJob(account);
     const { id } = await harness.newSubscription(account);
@@ -69,7 +69,7 @@ describe('every answer is an envelope in JSON', () => {
     expect(await shown(`${runs}${json.data.id}`)).toMatchObject({ reason: repaired });
   });
 
-  test('a body that is not JSON is a 400 that says so', async () => {
+  test('for a body that is not JSON, which is a 400', async () => {
     const { token } = account;
     for (const body of ['{"name":', 'name=x', '{} {}', '']) {
       const before = await harness.rowCounts();
@@ -85,7 +85,7 @@ describe('every answer is an envelope in JSON', () => {
     );
   });
 
-  test('a body that is too large is a 413', async () => {
+  test('for a body that is too large, which is a 413', async () => {
     const body = { ...SUBSCRIPTION_FIELDS, description: 'x'.repeat(64 * 1024) };
     const { token } = account;
     const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
@@ -94,7 +94,7 @@ describe('every answer is an envelope in JSON', () => {
     expect(await harness.call('POST', '/api/v3/session', { body: signIn })).toMatchObject({ status: 413 });
   });
 
-  test('the longest status message of a run is taken, however it is written', async () => {
+  test('for the longest status message of a run, which is accepted in any encoding', async () => {
     const { token } = account;
     const runs = `/api/v2/accounts/${account.id}/runs/`;
     const start = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
@@ -104,7 +104,7 @@ describe('every answer is an envelope in JSON', () => {
     expect(finished.status).toBe(200);
   });
 
-  test('a body with too many values, or nested too deeply, is a 400 whatever else it says', async () => {
+  test('for a body with too many values or levels, which is a 400 whatever it contains', async () => {
     const { token } = account;
     const wrong = {
       'must not hold more than 5000 values': `{"event_types":[${'1,'.repeat(20_000)}1]}`,
@@ -119,7 +119,7 @@ describe('every answer is an envelope in JSON', () => {
     }
   });
 
-  test('no more than twenty problems are told', async () => {
+  test('with at most twenty problems', async () => {
     const { token } = account;
     const body = { ...SUBSCRIPTION_FIELDS, event_types: Array.from({ length: 4_000 }, (_, index) => index) };
     const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
@@ -130,7 +130,7 @@ describe('every answer is an envelope in JSON', () => {
     expect(told).toHaveLength(20);
   });
 
-  test('a body of another content type, encoding or charset is a 415', async () => {
+  test('for a body of another content type, encoding or charset, which is a 415', async () => {
     const { token } = account;
     const body = JSON.stringify(SUBSCRIPTION_FIELDS);
     const wrong = [
@@ -157,7 +157,7 @@ describe('every answer is an envelope in JSON', () => {
     }
   });
 
-  test('a list, a single one and a delete have exactly the parts that they should', async () => {
+  test('with exactly the documented parts for a list, a single object and a delete', async () => {
     const other = await harness.newAccount();
     const { token } = other;
     const { hmac_secret, ...created } = await harness.newSubscription(other);
@@ -174,8 +174,8 @@ describe('every answer is an envelope in JSON', () => {
   });
 });
 
-describe('every request', () => {
-  test('is answered alike with and without a slash at the end', async () => {
+describe('every response', () => {
+  test('is the same with and without a trailing slash', async () => {
     const { token } = account;
     const { id } = await harness.newSubscription(account);
     for (const path of ['/subscriptions', `/subscription/${id}`, `/subscription/${id}/deliveries`]) {
@@ -191,7 +191,7 @@ describe('every request', () => {
     expect(created.status).toBe(201);
   });
 
-  test('has an id of its own, or the one that its caller gave', async () => {
+  test('has a new request id, or the one that the caller sent', async () => {
     const first = await harness.call('GET', '/nothing');
     const second = await harness.call('GET', '/nothing');
     expect(first.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
@@ -202,7 +202,7 @@ describe('every request', () => {
     expect(refused.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  test('tells nothing of what serves it, and is not to be cached', async () => {
+  test('does not identify the server software and must not be cached', async () => {
     const { headers } = await harness.call('GET', account.path('/subscriptions'), { token: account.token });
     expect(headers.get('x-powered-by')).toBeNull();
     expect(headers.get('etag')).toBeNull();

@@ -35,7 +35,7 @@ function validator(options: Options = { strict: true, strictRequired: false }): 
   return ajv;
 }
 
-test('the document of the queue is AsyncAPI 3.0 by the official schema', async () => {
+test('the document of the queue is valid AsyncAPI 3.0 by the official schema', async () => {
   const schema = createRequire(import.meta.url)('@asyncapi/specs/schemas/3.0.0.json');
   const ajv = new Ajv({ strict: false, meta: false, validateSchema: false, logger: false });
   formats.default(ajv);
@@ -51,7 +51,7 @@ test('the document of the queue is AsyncAPI 3.0 by the official schema', async (
   }
 });
 
-test('each message of it has an example that its own schema takes', async () => {
+test('each message of the document has an example that its schema accepts', async () => {
   const document = (await read('/asyncapi.json')) as {
     components: {
       messages: Record<string, { name: string; payload: object; examples?: { payload: unknown }[] }>;
@@ -78,7 +78,7 @@ test('each message of it has an example that its own schema takes', async () => 
 /** Events that the schema accepts although the queue rejects them: no readable pattern excludes ids above 2^53. */
 const BEYOND_THE_SCHEMA = ['an id that is no longer exact'];
 
-test('the schemas take the golden events, and refuse what is refused, at the field that is wrong', async () => {
+test('the schemas accept the valid golden events and reject the invalid ones at the right field', async () => {
   const isPublished = validator().compile(await read('/schemas/published-event.json'));
   const isPayload = validator().compile(await read('/schemas/delivery-payload.json'));
   const beyond: string[] = [];

@@ -16,7 +16,7 @@ async function metric(name: string): Promise<number> {
   return Number(new RegExp(`^${name}\\{.*\\} (.+)$`, 'm').exec(text)?.[1]);
 }
 
-test('an account whose requests all hang holds up nobody else, and has no more than its limit here', async () => {
+test('an account whose requests all hang does not delay others and cannot exceed its limit of requests', async () => {
   const flood = await harness.newAccount();
   const other = await harness.newAccount();
   const run = { job_id: await harness.newJob(flood), run_id: 1, engine_version: '1.9.2' };
@@ -44,7 +44,7 @@ test('an account whose requests all hang holds up nobody else, and has no more t
   expect(await metric('runhook_http_requests_waiting')).toBe(0);
 });
 
-test('of many new jobs at once, in one project that nobody has made yet, all are made', async () => {
+test('all of many concurrent creates of jobs in the same new project succeed', async () => {
   const account = await harness.newAccount();
   const body = { name: 'Daily', project_name: 'Analytics', environment_name: 'Production' };
   const answers = await Promise.all(Array.from({ length: 200 }, () => post(account, 'jobs/', body)));

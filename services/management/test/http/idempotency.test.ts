@@ -41,8 +41,8 @@ const replayOf = (answer: { headers: Headers }) => answer.headers.get('idempoten
 const OTHER_BODY = failure(422, 'The idempotency key was used with another body.');
 const RUNNING = failure(409, 'The first request with this Idempotency-Key is still running.');
 
-describe('the same key', () => {
-  test('makes one subscription, and answers the same secret again', async () => {
+describe('a repeated Idempotency-Key', () => {
+  test('creates one subscription and returns the same secret again', async () => {
     const first = await create();
     const second = await create();
     expect([first.status, replayOf(first)]).toEqual([201, null]);
@@ -52,7 +52,7 @@ describe('the same key', () => {
     expect(await subscriptionCount()).toBe(1);
   });
 
-  test('is the same with a slash at the end, with other white space, and in another process', async () => {
+  test('is recognized with a trailing slash, with other white space, and in another process', async () => {
     const first = await create();
     const second = await harness.startSecond();
     try {
@@ -64,7 +64,7 @@ describe('the same key', () => {
     }
   });
 
-  test('with another body is a 422, and nothing is written', async () => {
+  test('with another body is a 422 and writes nothing', async () => {
     await create();
     const before = await harness.rowCounts();
     for (const body of [{ ...SUBSCRIPTION_FIELDS, name: 'Another' }, {}, undefined])
@@ -75,7 +75,7 @@ describe('the same key', () => {
     expect(await harness.rowCounts()).toEqual(before);
   });
 
-  test('repeats a redelivery that is under way, which without it is a 409', async () => {
+  test('repeats the response of a redelivery, which is a 409 without the key', async () => {
     const { id } = (await create()).json.data;
     const delivery = await insertDelivery(harness.database, { subscriptionId: id, accountId: account.id });
     const path = account.path(`/subscription/${id}/delivery/${delivery.id}/redeliver`);
@@ -85,7 +85,7 @@ describe('the same key', () => {
     expect((await post(path, { key: `${key}!` })).status).toBe(409);
   });
 
-  test('reports one run, though the database numbers it', async () => {
+  test('reports one run even though the database assigns its id', async () => {
     const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
     const path = `/api/v2/accounts/${account.id}/runs/`;
     const answers = [await post(path, { body }), await post(path, { body })];
@@ -93,7 +93,7 @@ describe('the same key', () => {
     expect(answers[1]?.json).toEqual(answers[0]?.json);
   });
 
-  test('of another caller, of another path or of no key at all is another request', async () => {
+  test('of another caller or another path is a separate request, as is one without a key', async () => {
     const { id } = (await create()).json.data;
     const token = await harness.newToken(account, ['account_admin']);
     const user = await harness.newUser(account, 'developer', ['account_admin']);
@@ -113,7 +113,7 @@ describe('the same key', () => {
     expect(replayOf(await post(path, { body: job, token: other.token }))).toBeNull();
   });
 
-  test('is known for a day', async () => {
+  test('expires after a day', async () => {
     const first = await create();
     await harness.database.pool.query('UPDATE idempotency_keys SET expires_at = now()');
     const second = await create({ body: { ...SUBSCRIPTION_FIELDS, name: 'Another' } });
@@ -125,7 +125,7 @@ describe('the same key', () => {
     expect(rows).toHaveLength(1);
   });
 
-  test('is of no use to a caller who may not write any more', async () => {
+  test('is rejected for a caller who has lost the permission to write', async () => {
     const token = await harness.newToken(account, ['account_admin']);
     await create({ token });
     await harness.database.pool.query(
@@ -136,14 +136,14 @@ describe('the same key', () => {
   });
 });
 
-describe('a refusal frees the key', () => {
-  test('when the body was not valid', async () => {
+describe('a rejected request releases its key', () => {
+  test('when the body was invalid', async () => {
     expect((await create({ body: { ...SUBSCRIPTION_FIELDS, name: '' } })).status).toBe(400);
     const again = await create();
     expect([again.status, replayOf(again)]).toEqual([201, null]);
   });
 
-  test('when the state of things did not allow it, and then does', async () => {
+  test('when the state did not permit it and then changes', async () => {
     const path = `/api/v2/accounts/${account.id}/runs/777/finish/`;
     const body = { status: 'success' };
     expect((await post(path, { body })).status).toBe(404);
@@ -154,7 +154,7 @@ describe('a refusal frees the key', () => {
 });
 
 describe('while the first request is running', () => {
-  test('of many at once one does it, and the others are 409s or repeat it', async () => {
+  test('one of many concurrent requests does the work, and the others are 409s or replays', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => create()));
     const firsts = answers.filter((answer) => answer.status === 201 && replayOf(answer) === null);
     expect(firsts).toHaveLength(1);
@@ -167,7 +167,7 @@ describe('while the first request is running', () => {
     expect(await subscriptionCount()).toBe(1);
   });
 
-  test('a second is a 409, until the first has been dead for a minute', async () => {
+  test('a second one is a 409 until the claim of a dead process has expired after a minute', async () => {
     await create();
     const { pool } = harness.database;
     // The state that a process leaves when it is killed during the work.
@@ -185,7 +185,7 @@ describe('while the first request is running', () => {
   });
 });
 
-describe('a key', () => {
+describe('the Idempotency-Key', () => {
   const told = 'Idempotency-Key: must be 1 to 255 printable ASCII characters';
 
   test.each([
@@ -193,7 +193,7 @@ describe('a key', () => {
     ['too long', 'x'.repeat(256)],
     ['no ASCII', 'é'],
     ['a tab within', 'a\tb'],
-  ])('that is %s is a 400 that names it', async (_, bad) => {
+  ])('is rejected with a 400 that names it when it is %s', async (_, bad) => {
     const before = await harness.rowCounts();
     const { status, json } = await create({ key: bad });
     expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
@@ -205,7 +205,7 @@ describe('a key', () => {
     expect(replayOf(await create({ key: good }))).toBe('true');
   });
 
-  test('does not bring a rotated API key back', async () => {
+  test('does not restore a rotated API key', async () => {
     const user = await harness.newUser(account, 'developer', ['account_admin']);
     const path = `/api/v2/users/${user.id}/apikey/`;
     const first = await post(path, { token: user.apiKey });
@@ -216,7 +216,7 @@ describe('a key', () => {
   });
 });
 
-test('no secret of a kept answer can be read in the database, and a lost encryption key repeats nothing', async () => {
+test('stored responses do not reveal secrets, and a lost encryption key repeats no work', async () => {
   const { hmac_secret } = (await create()).json.data;
   const { pool } = harness.database;
   const { rows } = await pool.query('SELECT k::text AS row, answer_ciphertext FROM idempotency_keys k');

@@ -117,12 +117,12 @@ async function countedBy(sql: string): Promise<object> {
   return (await harness.database.pool.query(sql, [account.id])).rows[0];
 }
 
-describe.each(POSTS)('%s', (_, prepare, countSql) => {
+describe.each(POSTS)('repeating %s', (_, prepare, countSql) => {
   beforeEach(() => {
     keys += 1;
   });
 
-  test('whose commit nobody heard of is not done again under its key, but answered', async () => {
+  test('whose COMMIT result was lost returns the stored response and does not repeat the work', async () => {
     const request = await prepare();
     proxy.loseAnswersTo('COMMIT');
     expect((await post(request)).status).toBe(503);
@@ -139,7 +139,7 @@ describe.each(POSTS)('%s', (_, prepare, countSql) => {
   });
 });
 
-test('a request whose key was taken over while it hung changes nothing any more', async () => {
+test('a request that hung while another one took over its key changes nothing', async () => {
   keys += 1;
   const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
   const locker = await harness.database.pool.connect();
@@ -195,7 +195,7 @@ describe('the key of a request that ended without a commit', () => {
     keys += 1;
   });
 
-  test('is free as soon as the database, which was lost during the work, is back', async () => {
+  test('is released when the database recovers from an outage during the work', async () => {
     const request = {
       path: runsPath(),
       body: { job_id: await harness.newJob(account), engine_version: '1.9.2' },
@@ -216,7 +216,7 @@ describe('the key of a request that ended without a commit', () => {
     await expectDoneAtFirst(request);
   });
 
-  test('is free as soon as the database, which was lost while the key was claimed, is back', async () => {
+  test('is released when the database recovers from an outage during the claim', async () => {
     const request = { path: account.path('/subscriptions'), body: SUBSCRIPTION_FIELDS };
     proxy.loseAnswersTo('INSERT INTO idempotency_keys');
     expect((await post(request)).status).toBe(503);
@@ -226,7 +226,7 @@ describe('the key of a request that ended without a commit', () => {
   });
 });
 
-test('the key of a request that was rejected after its deadline is free although its work still waits', async () => {
+test('the key of a request that was rejected at its deadline is released while its work still waits', async () => {
   keys += 1;
   const impatient = await harness.startSecond({}, { ...UNHURRIED, requestMs: 1_000 });
   const locker = await harness.database.pool.connect();

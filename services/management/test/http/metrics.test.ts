@@ -14,7 +14,7 @@ async function exposed(): Promise<string> {
   return (await fetch(`${harness.operationsOrigin}/metrics`)).text();
 }
 
-test('an event that is accepted over REST is counted when it is committed, and again when it is relayed', async () => {
+test('an event accepted over REST is counted once when it is committed and once when it is relayed', async () => {
   const account = await harness.newAccount();
   const job_id = await harness.newJob(account);
   const path = `/api/v2/accounts/${account.id}/runs/`;
@@ -31,7 +31,7 @@ test('an event that is accepted over REST is counted when it is committed, and a
   });
 });
 
-test('requests are counted by the pattern of their route, whatever their path', async () => {
+test('requests are counted by the pattern of their route and not by their path', async () => {
   const account = await harness.newAccount();
   await harness.call('GET', account.path('/subscriptions'), { token: account.token });
   await harness.call('GET', account.path('/subscriptions'), { token: 'nobody' });
@@ -53,7 +53,7 @@ test('requests are counted by the pattern of their route, whatever their path', 
   });
 });
 
-test('a test of an endpoint that leads inside is counted as a blocked address', async () => {
+test('a test of an endpoint with an internal address counts as a blocked address', async () => {
   const account = await harness.newAccount();
   const { id } = await harness.newSubscription(account);
   await harness.database.pool.query(
@@ -64,7 +64,7 @@ test('a test of an endpoint that leads inside is counted as a blocked address', 
   expect(await exposed()).toContain('runhook_blocked_addresses_total{service="management"} 1\n');
 });
 
-test('what the service depends on is told to be away, and what it committed meanwhile to wait', async () => {
+test('the metrics show an unavailable dependency and the events that wait in the relay', async () => {
   const registry = createMetricsRegistry({ service: 'test' });
   const dependencies = registerDependencyMetrics(registry);
   const away = () => Promise.reject(new Error('away'));

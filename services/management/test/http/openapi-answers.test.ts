@@ -42,7 +42,7 @@ const page = (data: unknown) => ({
   extra: { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } },
 });
 
-describe('an answer that fits the document passes', () => {
+describe('a response that matches the document passes', () => {
   test.each<[string, Told]>([
     ['a subscription', {}],
     ['with a slash and a query', { path: `${SUBSCRIPTION}/?x=1` }],
@@ -56,12 +56,12 @@ describe('an answer that fits the document passes', () => {
     ],
     ['an unknown path', { path: '/api/v9/nothing', status: 404, body: failure(404, 'Not found.') }],
     ['what is not of the API', { path: '/metrics', body: 'up 1' }],
-  ])('%s', (_, told) => {
+  ])('in this case: %s', (_, told) => {
     expect(verdict(told)).toBeNull();
   });
 });
 
-describe('an answer that does not fit is refused', () => {
+describe('a response that does not match the document is rejected', () => {
   test.each<[string, Told, string]>([
     [
       'a field too many',
@@ -172,7 +172,7 @@ describe('an answer that does not fit is refused', () => {
       { method: 'PUT', requestBody: JSON.stringify({ ...SUBSCRIPTION_FIELDS_EXAMPLE, active: 'yes' }) },
       'accepted, though body of the request/active must be boolean: "yes"',
     ],
-  ])('%s', (_, told, problem) => {
+  ])('in this case: %s', (_, told, problem) => {
     const lines = verdict(told)?.split('\n') ?? [];
     expect(lines[0]).toMatch(
       /^[A-Z]+ \/api\/\S+ was answered \d+, which is not what the OpenAPI document says:$/,
@@ -181,7 +181,7 @@ describe('an answer that does not fit is refused', () => {
   });
 });
 
-describe('the tests’ own requests', () => {
+describe('a request of a test', () => {
   let harness: Harness;
 
   beforeAll(async () => {
@@ -190,7 +190,7 @@ describe('the tests’ own requests', () => {
 
   afterAll(() => harness.close());
 
-  test('fail when the service answers what the document does not say', async () => {
+  test('fails when the response does not match the document', async () => {
     const account = await harness.newAccount();
     const { id } = await harness.newSubscription(account);
     const get = () => harness.call('GET', account.path(`/subscription/${id}`), { token: account.token });

@@ -77,7 +77,7 @@ afterAll(async () => {
   await harness.close();
 });
 
-test('a client that is generated from the served document compiles, with the types of the contract', async () => {
+test('a client generated from the served document compiles with the types of the contract', async () => {
   const generator = join(dirname(resolve('openapi-typescript/package.json')), 'bin/cli.js');
   await run(process.execPath, [
     generator,

@@ -52,7 +52,7 @@ function* objectsIn(value: unknown, path = ''): Generator<[string, Record<string
 }
 
 describe('the document', () => {
-  test('is served to anyone as what it is, and names the version of the package', async () => {
+  test('is served without authentication as generated, with the version of the package', async () => {
     const { status, headers, json } = await harness.call('GET', '/openapi.json');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toBe('application/json; charset=utf-8');
@@ -64,7 +64,7 @@ describe('the document', () => {
     expect(posted.headers.get('allow')).toBe('GET, HEAD');
   });
 
-  test('has each of its calls in a line of docs/api.md, and no line there is of another', () => {
+  test('has exactly the operations that docs/api.md lists', () => {
     const text = readFileSync(new URL('../../../../docs/api.md', import.meta.url), 'utf8');
     const told = [...text.matchAll(/^\| `([A-Z, ]+) (\S+)` \|/gm)].flatMap(([, methods = '', path = '']) =>
       methods.split(', ').map((method) => `${method} ${path.replace('…', '/api/v3/accounts/{account_id}')}`),
@@ -75,14 +75,14 @@ describe('the document', () => {
     expect(told.sort()).toEqual(described.sort());
   });
 
-  test('is valid OpenAPI 3.1 by an outside validator', async () => {
+  test('is valid OpenAPI 3.1 by an external validator', async () => {
     const { json } = await harness.call('GET', '/openapi.json');
     const validator = new Validator();
     expect(await validator.validate(json)).toEqual({ valid: true });
     expect(validator.version).toBe('3.1');
   });
 
-  test('has an entry for every endpoint that is mounted, and an endpoint for every entry', () => {
+  test('has exactly one entry for every mounted endpoint', () => {
     const documented = Object.entries(document.paths).flatMap(([path, item]) =>
       methodsOf(item).map((method) => `${method} ${path.replace(/\/$/, '')}`),
     );
@@ -92,7 +92,7 @@ describe('the document', () => {
     expect(documented.sort()).toEqual(mounted.sort());
   });
 
-  test('lists, for every path, exactly the methods that the service answers there', async () => {
+  test('lists exactly the methods that the service accepts on each path', async () => {
     for (const [path, item] of Object.entries(document.paths)) {
       const { status, headers } = await harness.call('PATCH', path.replaceAll(/\{\w+\}/g, '1'));
       const allowed = headers
@@ -107,7 +107,7 @@ describe('the document', () => {
     }
   });
 
-  test('declares every parameter of its paths, and no others', () => {
+  test('declares exactly the parameters of its paths', () => {
     for (const [path, { parameters = [] }] of Object.entries(document.paths)) {
       const declared = parameters.map((parameter) => {
         const name = '$ref' in parameter ? parameter.$ref.split('/').at(-1) : undefined;
@@ -117,7 +117,7 @@ describe('the document', () => {
     }
   });
 
-  test('names every operation once, and describes every field and parameter', () => {
+  test('has unique operation ids and describes every field and parameter', () => {
     const ids: unknown[] = [];
     for (const [path, object] of objectsIn(document)) {
       if ('operationId' in object) ids.push(object.operationId);
@@ -132,7 +132,7 @@ describe('the document', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test('gives an Idempotency-Key to every POST of an account, and to nothing else', () => {
+  test('gives an Idempotency-Key to every POST of an account and to no other operation', () => {
     const $ref = '#/components/parameters/IdempotencyKey';
     for (const [path, item] of Object.entries(document.paths)) {
       for (const method of METHODS) {
@@ -143,7 +143,7 @@ describe('the document', () => {
     }
   });
 
-  test('allows no field in an answer that it does not name', () => {
+  test('permits no unnamed fields in responses', () => {
     const named = [...answerObjects(document)].filter(({ properties }) => properties);
     for (const { additionalProperties, description } of named) {
       expect([description, additionalProperties]).toEqual([description, false]);
@@ -162,8 +162,8 @@ function* answerObjects({ components, paths }: OpenApiDocument): Generator<Schem
   }
 }
 
-describe('examples', () => {
-  test('fit their schemas', () => {
+describe('the examples of the document', () => {
+  test('match their schemas', () => {
     let count = 0;
     for (const [path, object] of objectsIn(document)) {
       if ('schema' in object && 'example' in object) {
@@ -180,7 +180,7 @@ describe('examples', () => {
     expect(count).toBeGreaterThan(50);
   });
 
-  test('have ids that the service would take', () => {
+  test('have valid ids', () => {
     const text = JSON.stringify(document);
     const ids = new Set(text.match(/(?:wsu|wev|act|wdl|wrc)_[0-9A-Za-z]{27}/g));
     const kinds = ['subscription', 'event', 'account', 'delivery', 'recovery'] as const;
@@ -189,11 +189,11 @@ describe('examples', () => {
   });
 });
 
-describe('deliveries', () => {
+describe('the payloads of deliveries', () => {
   const { DeliveryPayload } = document.components.schemas as { DeliveryPayload: Schema };
   const subscription = { id: createId('subscription'), name: 'Pager' };
 
-  test('fit the schema of their event type and of no other', () => {
+  test('match the schema of their event type and of no other', () => {
     for (const eventType of EVENT_TYPES) {
       const { webhooksID, webhookName, ...event } = PAYLOAD_EXAMPLES[eventType];
       const body = JSON.parse(renderPayload(event as JobRunEvent, subscription));
@@ -210,13 +210,13 @@ describe('deliveries', () => {
     }
   });
 
-  test.each(EVENT_TYPES)('that the test endpoint sends of %s fit too', (eventType) => {
+  test.each(EVENT_TYPES)('match their schema when the test endpoint sends %s', (eventType) => {
     const event = sampleEvent(eventType, { accountId: 1, eventId: createId('event'), now: new Date() });
     expect(check(DeliveryPayload, JSON.parse(renderPayload(event, subscription)), 'payload')).toEqual([]);
   });
 });
 
-describe('limits in the document are those of the service', () => {
+describe('the document states the limit of the service', () => {
   const { nameCharactersMax, descriptionCharactersMax, jobIdsMax } = SUBSCRIPTION_LIMITS;
   const fields = document.components.schemas.SubscriptionFields as Schema;
 
@@ -229,7 +229,7 @@ describe('limits in the document are those of the service', () => {
     ['event_types', ['job.run.errored'], ['job.run.errored', 'job.run.errored']],
     ['event_types', ['job.run.errored'], ['job.run.deleted']],
     ['active', false, 'false'],
-  ])('of %s (%#)', async (field, good, bad) => {
+  ])('for the field %s (%#)', async (field, good, bad) => {
     const account = await harness.newAccount();
     for (const [value, allowed] of [
       [good, true],
@@ -243,18 +243,18 @@ describe('limits in the document are those of the service', () => {
     }
   });
 
-  test('of the jobs of a subscription, which are in its text', () => {
+  test('for the number of jobs of a subscription', () => {
     expect(JSON.stringify(fields.properties?.job_ids)).toContain(`At most ${jobIdsMax} `);
   });
 
-  test('of requests, which is in its text', () => {
+  test('for the rate of requests', () => {
     const key = Buffer.alloc(32).toString('base64');
     const required = { DATABASE_URL: 'postgres://db/runhook', QUEUE_URL: 'redis://queue' };
     const { apiRateLimitPerMinute } = readSettings({ ...required, ENCRYPTION_KEYS: `key:${key}` });
     expect(document.info.description).toContain(`to ${apiRateLimitPerMinute.toLocaleString('en')} a minute`);
   });
 
-  test('of a page', async () => {
+  test('for the size of a page', async () => {
     const account = await harness.newAccount();
     const { minimum, maximum, default: defaultLimit } = PARAMETERS.Limit.schema;
     const list = async (query: string) =>
@@ -272,7 +272,7 @@ const isAboveBasicPlane = (text: string) =>
   Array.from(text).some((one) => one.length === 2 && hasInvalidText(one));
 
 test.each(['', 'u'])(
-  'the patterns of configured texts state the rule of the server, with the flags "%s"',
+  'the patterns of configured texts express the rule of the server with the flags "%s"',
   (flags) => {
     const golden = new URL('../../../../packages/contract/golden/texts.json', import.meta.url);
     const { texts } = JSON.parse(readFileSync(golden, 'utf8')) as {

@@ -5,7 +5,7 @@ import { failure, type Harness, startHarness, type TestAccount, UNHURRIED } from
 const LIMIT = 10;
 const TOO_MANY = { status: 429, json: failure(429, 'Too many requests.') };
 
-describe.each(queueBackends())('the limit of requests, counted on $name', (backend) => {
+describe.each(queueBackends())('the rate limit of requests, counted on $name', (backend) => {
   let harness: Harness;
   let account: TestAccount;
 
@@ -28,7 +28,7 @@ describe.each(queueBackends())('the limit of requests, counted on $name', (backe
     (await Promise.all(calls)).map(({ status }) => status).sort();
   const useUp = (of: TestAccount) => statuses(Array.from({ length: LIMIT }, () => list(of)));
 
-  test('lets so many through for each account, and says when to come back', async () => {
+  test('permits the configured number for each account and returns Retry-After', async () => {
     expect(await useUp(account)).toEqual(new Array(LIMIT).fill(200));
     const refused = await list(account);
     expect(refused).toMatchObject(TOO_MANY);
@@ -38,7 +38,7 @@ describe.each(queueBackends())('the limit of requests, counted on $name', (backe
     expect((await list(await harness.newAccount())).status).toBe(200);
   });
 
-  test('is one for all processes together, also for requests at once', async () => {
+  test('is shared by all processes, also for concurrent requests', async () => {
     const second = await harness.startSecond();
     const calls = Array.from({ length: 2 * LIMIT }, (_, index) =>
       list(account, account.token, index % 2 === 0 ? harness.call : second.call),
@@ -50,7 +50,7 @@ describe.each(queueBackends())('the limit of requests, counted on $name', (backe
     await second.close();
   });
 
-  test('is one for all callers of the account, and counts refused requests of theirs', async () => {
+  test('is shared by all callers of the account and counts their rejected requests', async () => {
     const reader = await harness.newToken(account, ['read_only']);
     const user = await harness.newUser(account, 'it', []);
     const headers = await harness.signIn(user);
@@ -64,7 +64,7 @@ describe.each(queueBackends())('the limit of requests, counted on $name', (backe
     expect(await list(account, user.apiKey)).toMatchObject(TOO_MANY);
   });
 
-  test('is not used up by those who are nobody there', async () => {
+  test('cannot be used up by callers without access to the account', async () => {
     const stranger = await harness.newAccount();
     for (let calls = 0; calls < LIMIT; calls++) {
       expect((await list(account, stranger.token)).status).toBe(403);
@@ -74,7 +74,7 @@ describe.each(queueBackends())('the limit of requests, counted on $name', (backe
     expect((await list(account)).status).toBe(200);
   });
 
-  test('is a user’s own for what names no account', async () => {
+  test('belongs to the user for paths without an account', async () => {
     const user = await harness.newUser(account, 'it', []);
     const mine = () => harness.call('GET', '/api/v2/accounts/', { token: user.apiKey });
     expect(await statuses(Array.from({ length: LIMIT }, mine))).toEqual(new Array(LIMIT).fill(200));
@@ -84,7 +84,7 @@ describe.each(queueBackends())('the limit of requests, counted on $name', (backe
     expect((await list(account, user.apiKey)).status).toBe(200);
   });
 
-  test('does not concern jobs and runs, nor are they counted', async () => {
+  test('does not apply to jobs and runs and does not count them', async () => {
     const { token } = account;
     const jobs = () => harness.call('GET', `/api/v2/accounts/${account.id}/jobs/`, { token });
     const start = () => harness.call('POST', `/api/v2/accounts/${account.id}/runs/`, { token, body: {} });
@@ -98,8 +98,8 @@ describe.each(queueBackends())('the limit of requests, counted on $name', (backe
 
 const redis = queueBackends().filter(({ name }) => name === 'Redis');
 
-(redis.length > 0 ? describe : describe.skip)('while the Redis that counts is away', () => {
-  test('each process counts for itself', async () => {
+(redis.length > 0 ? describe : describe.skip)('while the Redis of the counters is unavailable', () => {
+  test('each process counts separately', async () => {
     const proxy = await startTcpProxy(await createTestQueueUrl({ name: 'Redis' }, ''));
     const harness = await startHarness({ queueUrl: proxy.url, apiRateLimitPerMinute: LIMIT });
     const { token, path } = await harness.newAccount();
@@ -113,7 +113,7 @@ const redis = queueBackends().filter(({ name }) => name === 'Redis');
     await proxy.close();
   });
 
-  test('one that takes connections and says nothing fails no request', async () => {
+  test('a Redis that accepts connections but does not respond fails no request', async () => {
     const proxy = await startTcpProxy(await createTestQueueUrl({ name: 'Redis' }, ''));
     // The timeout of production, since the test shows that it expires.
     const { countMs: _, ...timeouts } = UNHURRIED;

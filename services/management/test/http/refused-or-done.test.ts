@@ -70,7 +70,7 @@ async function everything(): Promise<unknown> {
   return { ...Object.fromEntries(contents), received: receiver.requests.length };
 }
 
-test('every route that changes something is among these', () => {
+test('the list contains every route that changes something', () => {
   const writing = harness.endpoints.filter(({ method }) => method !== 'GET');
   const routes = writing.map(({ method, path }) => `${method} ${path}`);
   expect(WRITES.map(([route]) => route)).toEqual(expect.arrayContaining(routes));
@@ -109,7 +109,7 @@ async function prepareAlone([route, prepare]: (typeof WRITES)[number], headers =
  */
 const LOCKS = [...new Set(WRITES.map(([, , lock]) => lock))];
 
-describe.each(LOCKS)('while the tables are locked: %s', (lock) => {
+describe.each(LOCKS)('while the tables are locked (%s)', (lock) => {
   const locked = WRITES.filter((one) => one[2] === lock);
   const withKey = locked.filter(([route]) => isKeyed(route));
   const keyed = new Map<string, Write>();
@@ -137,17 +137,17 @@ describe.each(LOCKS)('while the tables are locked: %s', (lock) => {
     after = await everything();
   });
 
-  test.each(locked)('%s is refused, because it waited too long', (route) => {
+  test.each(locked)('%s is rejected at its deadline', (route) => {
     const expected = isKeyed(route) ? [503, 503] : [503];
     expect(statuses.filter(([of]) => of === route).map(([, status]) => status)).toEqual(expected);
   });
 
-  test('what was refused has changed nothing', () => {
+  test('the rejected requests have changed nothing', () => {
     expect(after).toEqual(before);
   });
 
   if (withKey.length === 0) return;
-  test.each(withKey)('%s with an Idempotency-Key is done when it is repeated', async (route) => {
+  test.each(withKey)('%s with an Idempotency-Key succeeds when it is repeated', async (route) => {
     const write = keyed.get(route) as Write;
     const repeated = await sendTo(harness, route, write);
     expect(repeated.status).toBeLessThan(300);
@@ -156,7 +156,7 @@ describe.each(LOCKS)('while the tables are locked: %s', (lock) => {
   });
 });
 
-test('of many that wait for a place and a connection, none that is refused goes out', async () => {
+test('no rejected request of many that wait for a slot and a connection is committed', async () => {
   const { token } = account;
   const write = { ...(await newRun({ harness, account, receiver })), token };
   const before = await everything();
@@ -174,7 +174,7 @@ const COMMITS_WAIT = `
   CREATE CONSTRAINT TRIGGER commits_wait AFTER INSERT ON jobs
     DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION wait_for_the_test()`;
 
-test('whose COMMIT is under way when its time is over is not refused, but answered what was done', async () => {
+test('a request whose COMMIT is in progress at its deadline returns its result', async () => {
   const { pool } = harness.database;
   await pool.query(COMMITS_WAIT);
   const body = { name: 'Late', project_name: 'Analytics', environment_name: 'Production' };

@@ -75,8 +75,8 @@ async function post(path: string) {
 
 const QUERY = '/api/v3/accounts/7/things/path-secret?key=query-secret';
 
-describe('a request', () => {
-  test('is logged in one line that holds nothing of what the caller sent', async () => {
+describe('the log line of a request', () => {
+  test('contains nothing that the caller sent', async () => {
     handle = async () => ({ code: 200, data: { secret: 'answer-secret' } });
     const { headers } = await post(QUERY);
     expect(lines).toEqual([
@@ -96,13 +96,13 @@ describe('a request', () => {
     expect(JSON.stringify(lines)).not.toMatch(/secret/);
   });
 
-  test('of an unknown path is logged without its path', async () => {
+  test('omits an unknown path', async () => {
     await post('/unknown-secret');
     expect(lines.map(({ fields }) => fields)).toMatchObject([{ route: null, status: 404, accountId: null }]);
     expect(JSON.stringify(lines)).not.toMatch(/secret/);
   });
 
-  test('that its caller gave up is logged without a status', async () => {
+  test('has no status when the caller disconnected', async () => {
     let reached = () => {};
     const inHandler = new Promise<void>((resolve) => {
       reached = resolve;
@@ -132,8 +132,8 @@ describe('a request', () => {
   });
 });
 
-describe('what a handler throws', () => {
-  test('and nobody expected is a 500 with the request id and nothing else; the log has both', async () => {
+describe('an error thrown by a handler', () => {
+  test('is a 500 that shows only the request id, under which the log has the error', async () => {
     const fault = new Error('SELECT secret FROM internals');
     handle = async () => {
       throw fault;
@@ -148,14 +148,14 @@ describe('what a handler throws', () => {
     expect(lines).toHaveLength(2);
   });
 
-  test('is a 500 too when it is no error at all', async () => {
+  test('is a 500 when the thrown value is not an error', async () => {
     for (const thrown of [undefined, null, 'text', { status: 418, type: 'entity.parse.failed' }]) {
       handle = () => Promise.reject(thrown);
       expect((await post(QUERY)).status).toBe(500);
     }
   });
 
-  test('when the database is away is a 503 with Retry-After', async () => {
+  test('is a 503 with Retry-After when the database is unavailable', async () => {
     handle = async () => {
       throw new DatabaseUnreachableError('postgres://secret');
     };
@@ -167,7 +167,7 @@ describe('what a handler throws', () => {
     expect(headers.get('retry-after')).toBe('5');
   });
 
-  test('when there were too many requests is a 429 with Retry-After', async () => {
+  test('is a 429 with Retry-After when there were too many requests', async () => {
     handle = async () => {
       throw new TooManyRequestsError(17);
     };
@@ -177,7 +177,7 @@ describe('what a handler throws', () => {
   });
 });
 
-test('a stop lets the request in flight end and then closes its connection', async () => {
+test('closing the server waits for the request in flight and then closes its connection', async () => {
   let reached = () => {};
   let finish = () => {};
   const inHandler = new Promise<void>((resolve) => {

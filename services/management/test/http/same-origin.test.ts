@@ -3,7 +3,7 @@ import { isSameOrigin } from '../../src/http/authentication.ts';
 
 const HOST = 'hooks.example.com';
 
-describe('a request comes from the console itself', () => {
+describe('isSameOrigin', () => {
   test.each([
     ['same-origin', undefined, true],
     ['same-origin', 'https://evil.example.com', true],
@@ -11,7 +11,7 @@ describe('a request comes from the console itself', () => {
     ['cross-site', `https://${HOST}`, false],
     ['none', undefined, false],
     ['', `https://${HOST}`, false],
-  ])('by the browser’s word, whatever the origin: %j, %j: %s', (secFetchSite, origin, expected) => {
+  ])('trusts Sec-Fetch-Site whatever the Origin: %j, %j: %s', (secFetchSite, origin, expected) => {
     expect(isSameOrigin({ secFetchSite, origin, host: HOST })).toBe(expected);
   });
 
@@ -32,7 +32,7 @@ describe('a request comes from the console itself', () => {
     [`https://${HOST}`, undefined, false],
     [`https://${HOST}`, '', false],
     [`https://${HOST}`, 'a b', false],
-  ])('by its origin, where the browser says nothing: %j on %j: %s', (origin, host, expected) => {
+  ])('compares Origin and Host without Sec-Fetch-Site: %j on %j: %s', (origin, host, expected) => {
     expect(isSameOrigin({ secFetchSite: undefined, origin, host })).toBe(expected);
   });
 });

@@ -23,7 +23,7 @@ const jobs = (query: string) =>
   harness.call('GET', `/api/v2/accounts/${account.id}/jobs/${query}`, { token: account.token });
 const namesOf = ({ json }: { json: Json }) => json.data.map(({ name }: Json) => name);
 
-describe('subscriptions', () => {
+describe('the list of subscriptions', () => {
   beforeEach(async () => {
     await harness.newSubscription(account, { name: 'Pager', description: 'Wakes 100% of us' });
     await harness.newSubscription(account, { name: 'Lake_House', client_url: 'https://pager.example.com/x' });
@@ -41,13 +41,13 @@ describe('subscriptions', () => {
     ['\\', []],
     ["'", []],
     ['', ['Chat', 'Lake_House', 'Pager']],
-  ])('with %p in their name, endpoint or description are found', async (search, names) => {
+  ])('finds %p in the name, endpoint or description', async (search, names) => {
     const found = await list(`?search=${encodeURIComponent(search)}`);
     expect(namesOf(found)).toEqual(names);
     expect(found.json.extra.pagination).toEqual({ total_count: names.length, count: names.length });
   });
 
-  test('are told apart by whether they are active, and by both together with pages', async () => {
+  test('filters by active, also together with a search and pages', async () => {
     expect(namesOf(await list('?active=true'))).toEqual(['Lake_House', 'Pager']);
     expect(namesOf(await list('?active=false'))).toEqual(['Chat']);
     const page = await list('?active=true&search=pager&limit=1&offset=1');
@@ -55,7 +55,7 @@ describe('subscriptions', () => {
     expect(page.json.extra.pagination).toEqual({ total_count: 2, count: 1 });
   });
 
-  test('a bad filter is a 400 that names each of them, for programs too', async () => {
+  test('rejects invalid filters with a 400 that names each of them', async () => {
     const { status, json } = await list(`?active=yes&search=${'x'.repeat(256)}&limit=0`);
     expect(status).toBe(400);
     expect(json.status.errors).toEqual([
@@ -69,13 +69,13 @@ describe('subscriptions', () => {
   });
 });
 
-describe('jobs', () => {
+describe('the list of jobs', () => {
   const newJob = async (name: string) => {
     const places = { projectName: 'Analytics', environmentName: 'Production' };
     return (await createJob(harness.database.prisma, { accountId: account.id, name, ...places })).id;
   };
 
-  test('are found by a part of their name or the beginning of their id', async () => {
+  test('finds a part of the name or the start of the id', async () => {
     const nightly = await newJob('Nightly_build');
     const hourly = await newJob('Hourly 100%');
     expect(namesOf(await jobs('?search=NIGHT'))).toEqual(['Nightly_build']);
@@ -87,7 +87,7 @@ describe('jobs', () => {
     expect(both.json.extra.pagination.total_count).toBe(1);
   });
 
-  test('are found by their ids; those of others are not', async () => {
+  test('finds jobs by their ids, but none of another account', async () => {
     const [one, , three] = [await newJob('One'), await newJob('Two'), await newJob('Three')];
     const stranger = await harness.newJob(await harness.newAccount());
     const found = await jobs(`?ids=${one},${three},${stranger},999999`);
@@ -101,14 +101,14 @@ describe('jobs', () => {
     ['1,,2', 'must be ids, digits with commas between them'],
     ['99999999999999999999', 'must be ids, digits with commas between them'],
     [Array(101).fill('1').join(','), 'must not have more than 100 ids'],
-  ])('ids=%.12s is a 400 that says why', async (ids, message) => {
+  ])('rejects ids=%.12s with a 400 that states why', async (ids, message) => {
     const { status, json } = await jobs(`?ids=${ids}`);
     expect([status, json.status.errors]).toEqual([400, [{ field: 'ids', message }]]);
   });
 });
 
-describe('invalid fields', () => {
-  test('of a subscription are told one by one, each with all that is wrong with it', async () => {
+describe('the errors of a response', () => {
+  test('list each invalid field of a subscription with its problems', async () => {
     const body = {
       name: '',
       event_types: ['job.run.started', 'x'],
@@ -136,13 +136,13 @@ describe('invalid fields', () => {
     ]);
   });
 
-  test('are not told where no field is', async () => {
+  test('are omitted when no field is invalid', async () => {
     const { json } = await harness.call('GET', account.path('/subscription/wsu_x'), { token: account.token });
     expect(json.status).not.toHaveProperty('errors');
   });
 });
 
-test('the list of what failed in a window counts as many as a recovery of it takes', async () => {
+test('the list of failed deliveries in a window counts as many as a recovery puts back', async () => {
   const { id } = await harness.newSubscription(account);
   const now = Date.now();
   const insert = (ageMs: number, fields: object) =>

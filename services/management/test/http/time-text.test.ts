@@ -12,7 +12,7 @@ test.each([
   ['2026-11-20T10:00Z', '1795168800000000'],
   ['2026-11-20T12:30:00+02:30', '1795168800000000'],
   ['2026-11-20', '1795132800000000'],
-])('the moment %s is %s', (text, micros) => {
+])('the timestamp %s is parsed as %s', (text, micros) => {
   expect(microsFromText(text)).toBe(micros);
 });
 
@@ -33,6 +33,6 @@ test.each([
   '2026-11-20T10:00:00+99:00',
   '1960-01-01',
   '20-11-2026',
-])('%j is no moment', (text) => {
+])('%j is not a timestamp', (text) => {
   expect(microsFromText(text)).toBeNull();
 });
