@@ -54,7 +54,7 @@ const NO_FILTERS = {
 
 const idsOf = ({ json }: { json: Json }): string[] => json.data.map(({ id }: Json) => id);
 
-/** All pages, one after another. */
+/** Reads all pages in order. */
 async function allIds(query: string): Promise<string[][]> {
   const pages: string[][] = [];
   for (let before = ''; ; ) {
@@ -341,7 +341,7 @@ describe('the histogram', () => {
     await insert(2, { status: 'delivered' });
     const one = webhooks[0]?.id ?? '';
     expect((await read([one])).totals).toMatchObject({ delivered_count: 3, failed_count: 0 });
-    // What is known is not read: another row of an hour that is over is not noticed until it is counted again.
+    // Cached half-hours are not read, so a new row in a completed one is not counted until the cache is refreshed.
     await insert(0, { createdAt: new Date(Date.now() - 10 * 3_600_000).toISOString(), status: 'delivered' });
     expect((await read([one])).totals).toMatchObject({ delivered_count: 3 });
   });

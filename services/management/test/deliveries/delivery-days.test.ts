@@ -21,7 +21,7 @@ afterEach(async () => {
   await testDatabase.drop();
 });
 
-/** The partitions of `deliveries` that the list's own query reads. */
+/** Returns the partitions of `deliveries` that the statement of the list reads. */
 async function partitionsRead(filters: Partial<DeliveryFilters>): Promise<string[]> {
   let plan = '';
   const explaining = {

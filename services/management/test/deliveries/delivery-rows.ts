@@ -3,22 +3,22 @@ import { type Database, storedEventData } from '@runhook/database';
 
 const DAY_MS = 86_400_000;
 
-/** Yesterday, `YYYY-MM-DD`: a day that is over and has its partition, whenever the tests run. */
+/** Yesterday as `YYYY-MM-DD`: a completed day that has a partition, whenever the tests run. */
 export const DAY = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
 export const DAY_AFTER = new Date(Date.parse(DAY) + DAY_MS).toISOString().slice(0, 10);
 
-/** A moment of that day. @param time up to the microsecond, as in ISO 8601 */
+/** Returns a time of that day. @param time up to the microsecond, as in ISO 8601 */
 export function at(time: string): string {
   return `${DAY}T${time}Z`;
 }
 
-/** The same as answers have it: microseconds since the epoch, as digits. */
+/** Returns the same time as in responses: microseconds since the epoch, as digits. */
 export function microsAt(time: string): string {
   const [, seconds = time, fraction = ''] = /^([\d:]+)(?:\.(\d+))?$/.exec(time) ?? [];
   return `${Date.parse(at(seconds)) / 1_000}${fraction.padEnd(6, '0')}`;
 }
 
-/** For events of that day, whatever their deliveries' times. */
+/** Time of events of that day, whatever the times of their deliveries. */
 export const EVENT_TIME = new Date(at('10:00:00'));
 
 export interface DeliveryFields {
@@ -27,7 +27,7 @@ export interface DeliveryFields {
   eventType?: JobRunEvent['eventType'];
   jobName?: string;
   runId?: number;
-  /** Of the event's id, which decides the day. */
+  /** Time in the event's id, which determines the day. */
   eventTime?: Date;
   createdAt?: string;
   completedAt?: string | null;
@@ -41,7 +41,7 @@ export interface DeliveryFields {
   webhookName?: string;
 }
 
-/** An event and its delivery in the log, as the dispatcher would have written them. */
+/** Inserts an event and its delivery into the log as the dispatcher would write them. */
 export async function insertDelivery(
   { pool }: Database,
   fields: DeliveryFields,

@@ -20,7 +20,7 @@ async function incidents(query = ''): Promise<{ status: number; json: Json }> {
   return await harness.call('GET', account.path(`/incidents${query}`), { token: account.token });
 }
 
-/** What the dispatchers write of a webhook's health. */
+/** Writes a webhook's health as the dispatchers do. */
 async function fail(id: string, failures: number, sinceMs: number): Promise<void> {
   await harness.database.pool.query(
     'UPDATE subscriptions SET failing_since = $2, consecutive_failures = $3, http_status_code = 400 WHERE id = $1',
@@ -35,7 +35,7 @@ async function succeed(id: string, atMs: number): Promise<void> {
   );
 }
 
-/** A delivery whose only attempt was answered so. */
+/** Inserts a delivery whose only attempt failed with this response. */
 async function failed(
   id: string,
   answer: { status: number; body: string | null; error?: string; at: number; runId: number },
@@ -81,7 +81,7 @@ test('a webhook that fails is told with its cause, since when, and what it costs
     { ...noText, at: 6 * MINUTE_MS, runId: 3 },
     { status: 'pending', completedAt: null },
   );
-  // Before it, and of what went well.
+  // A failure before the incident, and a successful delivery.
   await failed(id, { ...noText, at: 20 * MINUTE_MS, runId: 4 });
   await insertDelivery(harness.database, {
     subscriptionId: id,
@@ -126,11 +126,11 @@ test('one that succeeds is closed, and still tells why it failed and what is lef
   const { id } = await harness.newSubscription(account);
   await fail(id, 6, 10 * MINUTE_MS);
   await failed(id, { status: 410, body: 'channel_is_archived', at: 9 * MINUTE_MS, runId: 1 });
-  // Sent again since, with success.
+  // A delivery that was sent again successfully.
   const again = { status: 'delivered', attemptCount: 2, httpStatusCode: 200, errorCode: null };
   await failed(id, { status: 410, body: 'channel_is_archived', at: 8 * MINUTE_MS, runId: 2 }, again);
   await succeed(id, 5 * MINUTE_MS);
-  // Another failure, long after it.
+  // Another failure, long after the incident.
   await failed(id, { status: 500, body: null, at: MINUTE_MS, runId: 3 });
   expect((await incidents('?status=open')).json.data).toEqual([]);
   const { json } = await incidents();
@@ -164,7 +164,7 @@ test('a failure or two are none, and what fails by fits and starts is one', asyn
   expect((await incidents()).json.data).toMatchObject([{ ...span(30, 23), failure_count: 6 }]);
   await fail(id, 1, 17 * MINUTE_MS);
   expect((await incidents()).json.data).toMatchObject([{ status: 'open' }, span(30, 23)]);
-  // It succeeded and fails anew within the half second that a status is gathered for.
+  // The webhook succeeded and failed again within the half second for which dispatchers coalesce a status.
   await harness.database.pool.query(
     'UPDATE subscriptions SET failing_since = $2, last_success_at = $3 WHERE id = $1',
     [id, ago(2 * MINUTE_MS), ago(3 * MINUTE_MS)],
@@ -196,7 +196,7 @@ test('one whose endpoint was changed is open until something arrives there', asy
     data: [],
     extra: { pagination: { total_count: 0 } },
   });
-  // By the clock of the database, after the change.
+  // Set by the clock of the database, so that it follows the change.
   await harness.database.pool.query('UPDATE subscriptions SET last_success_at = now() WHERE id = $1', [id]);
   expect((await incidents()).json.data).toMatchObject([
     { ...moved, status: 'closed', until: data[0].moved_at, moved_at: data[0].moved_at },

@@ -20,9 +20,9 @@ import { listDeliveries, READ_COUNT_MAX } from '../../src/deliveries/log-stateme
 import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
 
 const COUNT = 3_000;
-/** Of them. */
+/** A small part of the deliveries. */
 const FEW = COUNT / 24;
-/** The oldest day of the log may have less than this. */
+/** The oldest day of the log may have fewer deliveries than this. */
 const SMALL_DAY = COUNT / 10;
 const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
 const ALL_OF_ACCOUNT: AccountLogFilters = {
@@ -36,7 +36,7 @@ let testDatabase: TestDatabase;
 let database: PrismaDatabase;
 let accountId: number;
 let subscriptionId: string;
-/** Knows the hours of every log, and of none. */
+/** Caches with the hours of every log, and without any. */
 let known: HourlyCounts;
 const none: HourlyCounts = {
   known: () => null,
@@ -84,9 +84,9 @@ function watch(asked: Queryable): { statements: Statement[]; watched: Queryable 
 interface Scan {
   table: string;
   type: string;
-  /** Of the index. */
+  /** Name of the index. */
   name: string;
-  /** In all. */
+  /** Rows read in all loops. */
   rows: number;
   /** Whether the day has so few pages that a sequential scan costs no more than an index. */
   isOfSmallDay: boolean;
@@ -135,7 +135,7 @@ function collectScans(node: PlanNode, scans: Scan[]): void {
   for (const child of node.Plans ?? []) collectScans(child, scans);
 }
 
-/** A bitmap has it below. */
+/** The index of a bitmap scan is in a child node. */
 function indexOf(node: PlanNode): string {
   return node['Index Name'] ?? (node.Plans ?? []).map(indexOf).join();
 }
@@ -156,7 +156,7 @@ async function list(hours: HourlyCounts, filters: Partial<DeliveryFilters>, offs
   return { rows: rows.map(deliveryView), totalCount };
 }
 
-/** A moment in the middle of the log's hours, as digits. @param share of its three days */
+/** Returns a time within the log, as digits. @param share of its three days */
 function momentAt(share: number): string {
   const micros = (Date.now() - (1 - share) * 3 * 86_400_000) * 1_000;
   return String(Math.floor(micros));
@@ -166,7 +166,7 @@ function wholeHour(micros: string): string {
   return String(BigInt(micros) - (BigInt(micros) % 3_600_000_000n));
 }
 
-// As a log is in the first minutes of a day, and as PostgreSQL knows it after that; what follows is told of the latter.
+// A log has no statistics in the first minutes of a day. The tests below these use a log with statistics.
 describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalysed) => {
   beforeAll(async () => {
     if (isAnalysed) await vacuumLog(database.pool);
@@ -236,7 +236,7 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
     );
     const scans = await scansOfPage(statements);
     const byKey = scans.filter(({ name }) => name.endsWith('_pkey'));
-    // A day that has a few is read by either.
+    // A scan of the day may read a few rows with either index.
     expect(rowsOf(byKey)).toBeLessThan(FEW);
     for (const scan of scans.filter((one) => !byKey.includes(one) && !one.isOfSmallDay))
       expect(indexes.rows).toContainEqual({ name: scan.name });
@@ -343,7 +343,7 @@ test('a long log is counted in part at first, and as a whole once it was asked f
     clientUrl: 'https://receiver.example.com/long',
   });
   await seedDeliveries(database.pool, { accountId, subscriptionId: id, count, days: 2 });
-  // What lies far back waits for the count that it brings.
+  // A distant page waits for the count that it starts.
   const fresh = createHourlyCounts(database.pool);
   const key = { accountId, subscriptionId: id };
   const oldest = { ...key, filters: ALL, limit: 7, offset: count - 7 };
@@ -357,7 +357,7 @@ test('a long log is counted in part at first, and as a whole once it was asked f
   expect(await listDeliveries(database.pool, none, beyond)).toMatchObject({ totalCount: count });
   await eventually(() => expect(hours.known(key)).not.toBeNull());
   const { statements, watched } = watch(database.pool);
-  // Its hours are never known: it is found to be long by the first page, and not counted for the next.
+  // With a count that never ends, the first page finds that the log is long, and the next pages do not count it.
   const waiting = createHourlyCounts({ query: () => new Promise(() => {}) });
   for (const offset of [0, 0, 10])
     expect(await listDeliveries(watched, waiting, { ...newest, offset })).toMatchObject({
@@ -368,7 +368,7 @@ test('a long log is counted in part at first, and as a whole once it was asked f
   expect((await listDeliveries(watched, waiting, { ...newest, filters: DELIVERED })).totalCount).toBe(
     READ_COUNT_MAX,
   );
-  // Whether a statement counts as well; each is followed by one that reads the rows.
+  // Whether each page was counted; the other statements read the rows.
   expect(
     statements.filter((_, index) => index % 2 === 0).map(({ text }) => text.includes('total_count')),
   ).toEqual([true, false, false, true, true]);

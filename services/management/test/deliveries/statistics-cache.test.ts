@@ -4,7 +4,7 @@ import { cachedWhereSlow, type StatisticsView } from '../../src/deliveries/stati
 const keyOf = ({ subscriptionId, hours }: typeof QUERY) => `${subscriptionId} ${hours}`;
 const QUERY = { subscriptionId: 'wsu_x', hours: 24 };
 
-/** Reads that end when the test says so. */
+/** Creates reads that end on command. */
 function aReader() {
   const reads: PromiseWithResolvers[] = [];
   const read = () =>

@@ -27,7 +27,7 @@ afterAll(() => harness.close());
 const ask = async (id: string, query = '') =>
   await harness.call('GET', account.path(`/subscription/${id}/statistics${query}`), { token: account.token });
 
-/** The middle of an hour: nothing here falls into the next one while the test runs. */
+/** Creates a webhook, and returns the start of an hour by the clock of the database. */
 async function aWebhook(): Promise<{ id: string; hourMs: (hoursAgo: number) => number }> {
   const { id } = await harness.newSubscription(account);
   const { rows } = await harness.database.pool.query<{ ms: string }>(
@@ -81,7 +81,7 @@ test('deliveries are counted by the hour they were created in and their state, a
   const byHour = (hoursAgo: number) =>
     data.buckets.find(({ hour_start }: Json) => hour_start === `${hourMs(hoursAgo)}000`);
   expect(byHour(2)).toMatchObject({ delivered_count: 20, attempt_count: 20, p50_ms: 10, p95_ms: 19 });
-  // What never reached the endpoint (502) tells nothing of how long it takes; what timed out does.
+  // A 502 without a response of the endpoint has no latency; a timeout has.
   expect(byHour(3)).toMatchObject({
     delivered_count: 1,
     failed_count: 2,
@@ -90,7 +90,7 @@ test('deliveries are counted by the hour they were created in and their state, a
     p50_ms: 700,
     p95_ms: 10_000,
   });
-  // A 502 of the endpoint's own is an answer.
+  // A 502 that the endpoint returned has a latency.
   expect(byHour(4)).toMatchObject({ failed_count: 2, p50_ms: 40, p95_ms: 40 });
   expect(byHour(0)).toMatchObject({ pending_count: 1, p50_ms: null, p95_ms: null });
   expect(data.totals).toEqual({
@@ -123,7 +123,7 @@ test.each(['0', '169', '1.5', 'x', ''])('hours=%s is a 400 that names it', async
 });
 
 test('only the days of the hours are read', async () => {
-  // What the making of a partition reads is counted, too: by now, not at some time during the test.
+  // Creating partitions reads them, too, so it is completed before the scans are counted.
   const client = await harness.database.pool.connect();
   await client.query('SELECT ensure_day_partitions(current_date - 20, current_date + 2)');
   await client.query('SELECT pg_stat_force_next_flush()');
@@ -136,13 +136,13 @@ test('only the days of the hours are read', async () => {
     expect(days).not.toHaveLength(0);
     return days.map(([day]) => day);
   });
-  // A day before the first hour's, because an event's id may be that much older than its delivery.
+  // Includes the day before the first hour, because an event's id may be that much older than its delivery.
   const first = new Date(hourMs(23 + 24)).toISOString().slice(0, 10).replaceAll('-', '');
   expect(before.size).toBeGreaterThan(20);
   expect(read.filter((day) => day < first)).toEqual([]);
 });
 
-/** How often each day of deliveries was read, as the server's statistics have it. */
+/** Returns how often each day of deliveries was scanned, from the server's statistics. */
 async function scansByDay(): Promise<Map<string, number>> {
   const { rows } = await harness.database.pool.query<{ day: string; scans: number }>(
     `SELECT right(relname, 8) AS day, (seq_scan + coalesce(idx_scan, 0))::int AS scans
@@ -167,7 +167,7 @@ test('the rates of several webhooks come in one answer, of the account’s own o
   for (const status of ['delivered', 'failed', 'failed', 'cancelled', 'pending'])
     await insert(one.id, late, status);
   await insert(one.id, one.hourMs(2), 'failed');
-  // Before the hours that are asked for.
+  // Before the requested hours.
   await insert(one.id, one.hourMs(3) + 3_599_999, 'failed');
   await insert(other.id, one.hourMs(1), 'delivered');
   const elsewhere = await harness.newAccount();

@@ -19,7 +19,7 @@ const isIn = ({ firstDay, lastDay, since, before }: Stretch, row: Row) =>
     row.createdAt < before.createdAt ||
     (row.createdAt === before.createdAt && row.id < before.id));
 
-/** As many in each hour as are given, some of them created long before or after their day. */
+/** Creates a log with `perHour` rows in each hour, some of them created long before or after their day. */
 function logOf(perHour: number): Row[] {
   const rows: Row[] = [];
   for (let hour = micros('2026-11-01'); hour < micros('2026-11-21T12:00Z'); hour += HOUR)
@@ -32,7 +32,10 @@ function logOf(perHour: number): Row[] {
   return rows;
 }
 
-/** Reads it all, in as many walks as it takes; answers what was found, in order, and how much was read for it. */
+/**
+ * Reads the log in as many scans as it takes; returns the rows found, in order, and the number of rows read by each
+ * scan.
+ */
 async function readAll(rows: readonly Row[], limits: { atOnce: number; inAll: number }, span = SPAN) {
   const found: Row[][] = [];
   const walks: number[] = [];
