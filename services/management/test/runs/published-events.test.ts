@@ -32,13 +32,13 @@ const publish = (events: unknown, options: CallOptions = {}) =>
     ...options,
   });
 
-/** Encodes as many JSON writers do by default: a pair of surrogates takes twelve bytes. */
+/** Escapes text as many JSON writers do by default: a pair of surrogates takes twelve bytes. */
 const inAscii = (text: string) =>
   text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
 const verdicts = ({ json }: { json: Json }) => json.data.events.map(({ verdict }: Json) => verdict);
 
-/** What is stored of the account's events, and which of them nobody has fanned out. */
+/** Returns the stored events of the account, and whether they are undispatched. */
 async function stored(): Promise<{ id: string; data: string; open: boolean }[]> {
   const { rows } = await harness.database.pool.query(
     `SELECT e.id, e.data::text AS data, o.event_id IS NOT NULL AS open

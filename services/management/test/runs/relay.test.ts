@@ -88,7 +88,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
         calls += 1;
         await queue.add(those);
         if (calls > 1) return;
-        // What comes meanwhile must not travel with what may be in the queue by now.
+        // Events that are committed meanwhile must not be sent together with events that may already be queued.
         relay.add(committed(events.slice(2)));
         throw new Error('taken, and no answer');
       },
@@ -102,7 +102,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     const queue = openQueue(queueUrl);
     const events = made(40);
     const bad = events[11] as JobRunEvent;
-    // JSON cannot encode a bigint, so no server takes it.
+    // JSON cannot encode a bigint, so every server rejects it.
     Object.assign(bad, { data: { ...bad.data, runId: 1n } });
     const rejected: string[] = [];
     const setAside = async (some: readonly RejectedEvent[]) => {
@@ -179,7 +179,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     const events = made(900);
     for (const event of events) relay.add(committed([event]));
     await eventually(() => expect(moved).toEqual({ sent: 900, left: 0 }));
-    // The first begins at once; what came meanwhile goes together.
+    // The first event is sent at once; the events that were added meanwhile are sent together.
     expect(sizes).toEqual([1, 500, 399]);
     expect(await queuedIds()).toEqual(idsOf(events));
     expect(relay.waiting).toEqual({ events: 0, oldestSeconds: 0 });

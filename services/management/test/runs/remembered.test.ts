@@ -15,7 +15,7 @@ const start = (token = server.token, fields: object = {}) =>
   server.call('POST', '/runs/', { job_id: job.id, engine_version: '1.9.0', ...fields }, token);
 const sql = (text: string, values: unknown[] = []) => server.database.pool.query(text, values);
 
-/** How many statements reach the database while something is done. */
+/** Counts the statements that reach the database during `work`. */
 async function statements(work: () => Promise<unknown>): Promise<number> {
   let count = 0;
   const onAcquire = () => void count++;
@@ -29,7 +29,7 @@ describe('a caller who reports runs', () => {
   test('is asked for once, and remembered', async () => {
     expect(await statements(() => start())).toBe(1);
     expect(await statements(() => start())).toBe(0);
-    // Whatever does not compare the version asks.
+    // A statement that does not compare the version reads the caller.
     expect(await statements(() => server.call('GET', '/runs/'))).toBeGreaterThan(1);
   });
 
@@ -45,7 +45,7 @@ describe('a caller who reports runs', () => {
     const before = await server.written();
     expect((await start()).status).toBe(status);
     expect((await server.call('POST', '/runs/5/finish/', { status: 'errored' })).status).toBe(status);
-    // A report that changes nothing tells nothing either.
+    // A report without effect does not return the run, either.
     expect((await start(server.token, { run_id: 5 })).status).toBe(status);
     expect(await server.written()).toEqual(before);
   });
@@ -93,7 +93,7 @@ test('a job that was renamed is told of by its new name', async () => {
 test('a transaction that changes many callers raises the version once, and one that is undone never', async () => {
   const version = async () => BigInt((await sql('SELECT version FROM remembered_version')).rows[0].version);
   for (let index = 0; index < 5; index++) await server.tokenWith(['job_runner']);
-  // Ahead of the clock, where the next version is one higher.
+  // Sets a version ahead of the clock, so that the next version is one higher.
   await sql('UPDATE remembered_version SET version = $1', [(Date.now() + 3_600_000) * 1_000]);
   const before = await version();
   await sql(`UPDATE service_tokens SET name = 'renamed'`);
@@ -102,7 +102,7 @@ test('a transaction that changes many callers raises the version once, and one t
   expect(await version()).toBe(before + 1n);
 });
 
-/** Starts that come in the same moment, as the endpoint passes them on. */
+/** Sends concurrent starts as the endpoint passes them on. */
 function startAtOnce(fields: { run_id?: number; job_id?: number }[]) {
   const reporting = { accountId: server.accountId, version: null, keep: KEEPS_NOTHING };
   return Promise.all(
@@ -126,7 +126,8 @@ test('reports that come together are committed together, each with its own outco
   ]);
   const kinds = answers.map(({ data }) => (data as { kind: string }).kind);
   expect(kinds).toEqual([...Array(60).fill('started'), 'unknown_job', 'started', 'known']);
-  // Jobs, numbers, the runs; then the job again and what the second report of a run finds, whose number is taken.
+  // Statements: jobs, ids, runs; then the job of the unknown run again, and two for the second report of a run, whose
+  // id is taken.
   expect(statementCount).toBe(6);
   expect(await server.written()).toEqual({ runs: 61, events: 61, relayed: 61 });
   expect(server.handedOver()).toEqual([61]);
@@ -135,7 +136,7 @@ test('reports that come together are committed together, each with its own outco
 describe('a run that this process has started', () => {
   const finish = (status = 'errored') => server.call('POST', '/runs/7/finish/', { status });
   const artifacts = () => server.call('POST', '/runs/7/artifacts/');
-  /** Of those that record reports. */
+  /** Counts the statements that record reports. */
   async function reportStatements(work: () => Promise<unknown>): Promise<number> {
     let count = 0;
     const onAcquire = () => void count++;
@@ -149,7 +150,7 @@ describe('a run that this process has started', () => {
   test('is read and changed by one statement each, and the response has the recorded state', async () => {
     expect(await reportStatements(finish)).toBe(2);
     expect(await reportStatements(artifacts)).toBe(2);
-    // Repeated: nothing is changed, and the record is read.
+    // A repeated report changes nothing and reads the record.
     const again = await artifacts();
     expect(await server.call('GET', '/runs/7/')).toEqual(again);
     expect(await server.written()).toEqual({ runs: 1, events: 3, relayed: 3 });
@@ -167,7 +168,7 @@ describe('a run that this process has started', () => {
   test('is read again when another process has gone on with it', async () => {
     await sql(`UPDATE runs SET artifacts_ingested_at = now()`);
     expect((await finish()).status).toBe(200);
-    // What waited for its end goes out with it.
+    // The event that waited for the end of the run is sent with it.
     expect(await server.written()).toEqual({ runs: 1, events: 3, relayed: 3 });
   });
 });

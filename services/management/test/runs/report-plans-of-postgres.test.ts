@@ -6,8 +6,9 @@ import type { RunView } from '../../src/runs/routes.ts';
 import { type RunsServer, startRunsServer } from './runs-server.ts';
 
 /*
- * What reports of runs ask is planned once for a connection, perhaps while there are few runs. What such a plan reads of many
- * is seen in rows, not in the kinds of its scans: an index that is read from end to end is an index scan, too.
+ * Statements of reports are planned once per connection, perhaps while there are few runs. The test counts the rows
+ * that such a plan reads of many runs instead of checking the kinds of scans, because reading an entire index is an
+ * index scan, too.
  */
 
 const RUNS = 5_000;
@@ -37,13 +38,13 @@ const readOf = (table: RegExp, node: PlanNode): number => {
   return below + (node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0)) * node['Actual Loops'];
 };
 
-/** As if nothing had been found, in whatever columns. */
+/** A row without results, whatever the columns. */
 const NOTHING = new Proxy<Record<string, unknown>>(
   { version: '0' },
   { get: (row, name) => row[String(name)] ?? null },
 );
 
-/** Does what it is asked by the plan that the connection has, and adds that plan. */
+/** Executes a statement by the prepared plan of the connection, and records that plan. */
 function explained(plans: PlanNode[]): Queryable {
   const literal = (value: unknown) => (value === null ? 'NULL' : `'${String(value).replaceAll("'", "''")}'`);
   return {
@@ -75,7 +76,7 @@ test('a report reads its own runs, however many there are by then', async () => 
     expected: running,
     events: events(id),
   });
-  // As of another version, so that nothing is written: prepared while there are few runs.
+  // Prepares the statements while there are few runs, with an outdated version, so that nothing is written.
   for (const writes of [[start(1)], [change(1)], [start(2), change(2)]])
     await recordRuns(
       client,
@@ -101,8 +102,8 @@ test('a report reads its own runs, however many there are by then', async () => 
   const after = await client.query(`SELECT id FROM runs WHERE id > 900000 OR status = 'Success' ORDER BY id`);
   expect(after.rows.map(({ id }) => Number(id))).toEqual([100_007, 100_008, 900_001, 900_002, 900_003]);
   expect(plans).toHaveLength(4);
-  // No day of the log is opened but that which a row goes into.
+  // Only the days that rows are inserted into may be opened.
   expect(JSON.stringify(plans)).not.toMatch(/events_(\d{8}|default)/);
-  // Each is looked for once, and the one that changes is locked and found again.
+  // Each run is read once; a changed one is also locked and read again.
   for (const plan of plans) expect(readOf(/^runs$/, plan)).toBeLessThan(12);
 });

@@ -18,7 +18,7 @@ const runsPath = (rest: string) => `/api/v2/accounts/${account.id}/runs/${rest}`
 const post = async (path: string, body?: object) =>
   await harness.call('POST', path, { token: account.token, ...(body && { body }) });
 
-/** Times that no call reports, so that the run can have them only from its events. */
+/** Times that no call reports, so that a run can have them only from published events. */
 const TIMES = {
   started: '2026-11-20T10:00:00Z',
   errored: '2026-11-20T10:05:00Z',
@@ -41,7 +41,7 @@ function publishedEvent(eventType: EventType, isErrored: boolean): JobRunEvent {
 const publish = async (eventType: EventType, isErrored = false) =>
   await post(`/api/v2/accounts/${account.id}/events/`, { events: [publishedEvent(eventType, isErrored)] });
 
-/** The steps that a runner may take, by call or by event. */
+/** Steps of a runner, by call or by event. */
 const STEPS = {
   start: () => post(runsPath(''), { job_id: jobId, run_id: runId, engine_version: '1.9' }),
   succeed: () => post(runsPath(`${runId}/finish/`), { status: 'success', finished_at: TIMES.finish }),
@@ -54,7 +54,7 @@ const STEPS = {
 };
 type Step = keyof typeof STEPS;
 
-/** The events of the run that are on record, by type. */
+/** Returns the recorded events of the run, sorted by type. */
 async function sentEvents(): Promise<Pick<JobRunEvent, 'eventType' | 'data'>[]> {
   const { rows } = await harness.database.pool.query(
     'SELECT event_type AS "eventType", data FROM events WHERE account_id = $1 ORDER BY event_type',
@@ -65,7 +65,7 @@ async function sentEvents(): Promise<Pick<JobRunEvent, 'eventType' | 'data'>[]> 
     .filter(({ data }) => data.runId === String(runId));
 }
 
-/** Steps, and what is then on record: events in the order of their types, the run's status and when it finished. */
+/** Steps, and the resulting record: events sorted by type, the run's status and its finish time. */
 const TABLE: [steps: Step[], events: string, status: string, finishedAt: string | null][] = [
   [['publish errored'], 'errored', 'Errored', null],
   [['publish errored', 'artifacts'], 'completed errored', 'Errored', TIMES.errored],

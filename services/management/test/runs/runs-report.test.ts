@@ -23,7 +23,7 @@ const artifacts = () => server.call('POST', '/runs/5/artifacts/');
 const stored = async (): Promise<Json> => (await server.call('GET', '/runs/5/')).json.data;
 const seconds = () => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 
-/** What was sent after the start: type and the fields that events of one run differ in. */
+/** Returns the events after the start, with their type and the fields in which events of a run differ. */
 async function sent() {
   const [, ...events] = await server.sent();
   return events.map(({ eventType, timestamp, data }) => {
@@ -34,7 +34,7 @@ async function sent() {
 
 const at = (ms: number) => `${new Date(ms).toISOString().slice(0, -1)}000000Z`;
 
-/** Holds the run's row until the first call waits for it, so that all of them have begun before the first one ends. */
+/** Locks the run's row until the first call waits for it, so that all calls have started before the first one ends. */
 async function atOnce<T>(count: number, call: (index: number) => Promise<T>): Promise<T[]> {
   const observer = openDatabase({ url: server.databaseUrl, connectTimeoutMs: IN_VAIN_MS });
   try {

@@ -28,17 +28,17 @@ export interface RunsServer {
   database: PrismaDatabase;
   databaseUrl: string;
   accountId: number;
-  /** Of the account, with the permission set `job_runner`. */
+  /** Token of the account with the permission set `job_runner`. */
   token: string;
-  /** What the endpoints call. */
+  /** The service that the endpoints call. */
   runs: Runs;
-  /** Where reports are recorded together. */
+  /** Pool that records reports in batches. */
   reportPool: Pool;
-  /** How many events went to the relay. */
+  /** Returns the number of events that were handed to the relay. */
   relayed(): number;
-  /** How many events went to it at a time. */
+  /** Returns the number of events of each handover. */
   handedOver(): number[];
-  /** `path` follows the account: `/runs/`. A string body is sent as it is. */
+  /** `path` follows the account: `/runs/`. A string body is sent unchanged. */
   call(
     method: string,
     path: string,
@@ -49,9 +49,9 @@ export interface RunsServer {
   otherAccount(plan: Plan): Promise<{ id: number; token: string }>;
   tokenWith(permissionSets: PermissionSet[]): Promise<string>;
   createJob(name: string, accountId?: number): Promise<JobView>;
-  /** Rows of runs and events, and how many of these went to the relay. */
+  /** Returns the numbers of stored runs and events, and of events handed to the relay. */
   written(): Promise<{ runs: number; events: number; relayed: number }>;
-  /** What went to the relay, in that order, as it is stored. */
+  /** Returns the stored events in the order in which they were handed to the relay. */
   sent(): Promise<SentEvent[]>;
   close(): Promise<void>;
 }
@@ -64,14 +64,14 @@ export interface SentEvent {
   accountId: number;
   eventType: string;
   timestamp: string;
-  /** The stored text: key order counts. */
+  /** The stored text, including the order of keys. */
   data: string;
 }
 
 /** Tracks nothing. */
 const UNTRACKED: Pick<RecordWrites, 'track'> = { track: (_, work) => work() };
 
-/** The jobs and runs endpoints on a socket, over a database of their own, with an account on the free plan. */
+/** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */
 export async function startRunsServer(
   options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> & {
     writes?: Pick<RecordWrites, 'track'>;

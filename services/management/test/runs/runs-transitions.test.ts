@@ -62,21 +62,21 @@ const TABLE: [State | null, RunCall, RunTransition][] = [
   [['Success', ['finish']], CANCELLED, ended('Success', 'Canceled')],
   [['Success', ['finish']], ARTIFACTS, becomes(['Success', ['finish', 'artifacts']], 'job.run.completed')],
 
-  // Also a run of which only job.run.completed was published.
+  // Also the state after only job.run.completed was published.
   [['Success', ['finish', 'artifacts']], START, SAME],
   [['Success', ['finish', 'artifacts']], SUCCESS, SAME],
   [['Success', ['finish', 'artifacts']], ERRORED, ended('Success', 'Errored')],
   [['Success', ['finish', 'artifacts']], CANCELLED, ended('Success', 'Canceled')],
   [['Success', ['finish', 'artifacts']], ARTIFACTS, SAME],
 
-  // Only job.run.errored was published.
+  // The state after only job.run.errored was published.
   [['Errored'], START, SAME],
   [['Errored'], SUCCESS, ended('Errored', 'Success')],
   [['Errored'], ERRORED, becomes(['Errored', ['finish']])],
   [['Errored'], CANCELLED, ended('Errored', 'Canceled')],
   [['Errored'], ARTIFACTS, becomes(['Errored', ['finish', 'artifacts']], 'job.run.completed')],
 
-  // job.run.errored was published after the artifacts.
+  // The state after job.run.errored was published after the artifacts.
   [['Errored', ['artifacts']], START, SAME],
   [['Errored', ['artifacts']], SUCCESS, ended('Errored', 'Success')],
   [['Errored', ['artifacts']], ERRORED, becomes(['Errored', ['finish', 'artifacts']], 'job.run.completed')],
