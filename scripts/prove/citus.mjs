@@ -39,7 +39,8 @@ const NOT_OF_CITUS_TESTS = {
     'needs a trigger on a distributed table',
   'a long read of one day does not delay the creation of other days':
     'Citus locks all days for a statement that reads one',
-  'only the days of the hours are read': 'the statistics of the coordinator have no scans of shards',
+  'only the days of the requested hours are read':
+    'the statistics of the coordinator have no scans of shards',
 };
 /** Few: a shard is as many tables as the log has days, in the database of each test. */
 const SHARDS = '4';

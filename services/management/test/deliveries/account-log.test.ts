@@ -68,7 +68,7 @@ async function allIds(query: string): Promise<string[][]> {
 }
 
 describe('the log of an account', () => {
-  test('has the deliveries of all webhooks, newest first, each with its webhook, and those of no other account', async () => {
+  test('lists deliveries of all its webhooks, newest first, with their webhooks', async () => {
     const { id: oldest } = await insert(0, { createdAt: at('10:00:00') });
     const { id: newest, event } = await insert(1, {
       createdAt: at('10:00:02.5'),
@@ -109,7 +109,7 @@ describe('the log of an account', () => {
     });
   });
 
-  test('is paged through to its end without a gap or a repeat, whatever days and webhooks its deliveries are of', async () => {
+  test('is paged without gaps and repetitions across days and webhooks', async () => {
     const inserted: { id: string; day: string; createdAt: string }[] = [];
     for (let number = 0; number < 23; number += 1) {
       const createdAt = new Date(EVENT_TIME.getTime() - (number % 5) * 20 * 3_600_000).toISOString();
@@ -125,7 +125,7 @@ describe('the log of an account', () => {
     expect((await allIds('limit=5&run_id=12345')).flat()).toEqual(expected);
   });
 
-  test('is narrowed by what was sent, to whom, and how it went', async () => {
+  test('is filtered by event, webhook and result', async () => {
     const { id: a } = await insert(0, {
       createdAt: at('10:00:09'),
       runId: 1,
@@ -179,7 +179,7 @@ describe('the log of an account', () => {
     for (const [query, ids] of narrowed) expect([query, idsOf(await list(query))]).toEqual([query, ids]);
   });
 
-  test('tells of a webhook that is switched off or gone', async () => {
+  test('shows the state of a webhook that is inactive or deleted', async () => {
     const { event } = await insert(0, { runId: 9, createdAt: at('10:00:01') });
     await insert(1, { runId: 9, createdAt: at('10:00:00') });
     const path = account.path(`/subscription/${webhooks[0]?.id}`);
@@ -197,7 +197,7 @@ describe('the log of an account', () => {
     }
   });
 
-  test('refuses what makes no sense, naming each, and whoever is not of the account', async () => {
+  test('rejects invalid filters by name, and callers of other accounts', async () => {
     const { status, json } = await list(
       'run_id=x&event_id=wev_1&subscription_id=wsu_1&status=no&http_status_code=-1&error_code=A&since=now&before=x&limit=0',
     );
@@ -237,7 +237,7 @@ describe('the histogram', () => {
         : [[new Date(Number(start) / 1_000).toISOString(), Object.fromEntries(names)]];
     });
 
-  test('counts by status in about sixty buckets of UTC, the window’s ends cut where they are', async () => {
+  test('counts by status in about sixty buckets aligned to UTC, within the exact window', async () => {
     await insert(0, { createdAt: at('09:59:59.999999') });
     await insert(0, { createdAt: at('10:00:00'), status: 'delivered' });
     await insert(1, { createdAt: at('10:00:59'), status: 'delivered' });
@@ -259,7 +259,7 @@ describe('the histogram', () => {
     ]);
   });
 
-  test('counts what the list with the same filters has', async () => {
+  test('has the same counts as the list with the same filters', async () => {
     const { event } = await insert(0, {
       createdAt: at('10:00:01'),
       status: 'delivered',
@@ -312,7 +312,7 @@ describe('the histogram', () => {
     }
   });
 
-  test('of what is known by the half-hour reads the ends of the window only, and says the same', async () => {
+  test('reads only the ends of the window if half-hours are cached, with the same result', async () => {
     const { pool } = harness.database;
     const hours = 3_600_000_000;
     const now = Date.now() * 1_000;
@@ -353,14 +353,14 @@ describe('the histogram', () => {
     ['7 d', 7 * 86_400, 10_800, 56],
     ['30 d', 30 * 86_400, 43_200, 60],
     ['90 d', 90 * 86_400, 172_800, 46],
-  ])('has bars of a fitting width for %s', async (_, seconds, width, bars) => {
+  ])('has buckets of an appropriate width for %s', async (_, seconds, width, bars) => {
     const until = Date.parse(`${DAY}T00:00:00Z`) / 1_000;
     const { json } = await histogram(`since=${until - seconds}000000&until=${until}000000`);
     expect(json.data.bucket_seconds).toBe(width);
     expect(Math.abs(json.data.buckets.length - bars)).toBeLessThanOrEqual(1);
   });
 
-  test('refuses a window that ends before it begins, and one of years', async () => {
+  test('rejects a window that ends before it begins and one of several years', async () => {
     for (const query of [
       `since=${at('11:00:00')}&until=${at('10:00:00')}`,
       'since=2020-01-01&until=2026-01-01',
@@ -377,7 +377,7 @@ describe('the events of a run', () => {
   const told = ({ json }: { json: Json }) =>
     json.data.map(({ event_type, state, delivery_count }: Json) => [event_type, state, delivery_count]);
 
-  test('are those that its reports sent, heard of or not, and an event that nobody has looked at waits', async () => {
+  test('include those without deliveries, and an undispatched event is waiting', async () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 2482, engine_version: '1.9' });
     expect(told(await events(2482))).toEqual([['job.run.started', 'waiting', 0]]);
@@ -435,22 +435,25 @@ describe('the events of a run', () => {
       ],
     ],
     [['job.run.started'], false, [['job.run.started', 'unmatched']]],
-  ])('that were not reported say so, after %j were published', async (published, isErrored, states) => {
-    const runId = 90_000 + (await harness.newJob(account));
-    for (const eventType of published) {
-      const identity = { accountId: account.id, eventId: createId('event'), now: new Date() };
-      const event = sampleEvent(eventType, identity);
-      const run =
-        eventType === 'job.run.completed' && isErrored ? { runStatus: 'Errored', runStatusCode: 20 } : {};
-      const body = { events: [{ ...event, data: { ...event.data, ...run, runId: String(runId) } }] };
-      const path = `/api/v2/accounts/${account.id}/events/`;
-      expect((await harness.call('POST', path, { token: account.token, body })).status).toBe(202);
-    }
-    await harness.database.pool.query('DELETE FROM undispatched_events');
-    expect(told(await events(runId))).toEqual(states.map((state) => [...state, 0]));
-  });
+  ])(
+    'show which ones were not reported after only %j were published',
+    async (published, isErrored, states) => {
+      const runId = 90_000 + (await harness.newJob(account));
+      for (const eventType of published) {
+        const identity = { accountId: account.id, eventId: createId('event'), now: new Date() };
+        const event = sampleEvent(eventType, identity);
+        const run =
+          eventType === 'job.run.completed' && isErrored ? { runStatus: 'Errored', runStatusCode: 20 } : {};
+        const body = { events: [{ ...event, data: { ...event.data, ...run, runId: String(runId) } }] };
+        const path = `/api/v2/accounts/${account.id}/events/`;
+        expect((await harness.call('POST', path, { token: account.token, body })).status).toBe(202);
+      }
+      await harness.database.pool.query('DELETE FROM undispatched_events');
+      expect(told(await events(runId))).toEqual(states.map((state) => [...state, 0]));
+    },
+  );
 
-  test('are found although another event of the account cannot be read by PostgreSQL', async () => {
+  test('are listed although the JSON of another event of the account is invalid in PostgreSQL', async () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 9, engine_version: '1.9' });
     await report('', { job_id: jobId, run_id: 10, engine_version: '1.9' });
@@ -464,7 +467,7 @@ describe('the events of a run', () => {
     expect((await events(4711)).status).toBe(404);
   });
 
-  test('are forgotten where the log does not reach back to the run', async () => {
+  test('are forgotten if the log does not reach back to the run', async () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 7, engine_version: '1.9' });
     await harness.database.pool.query(`UPDATE runs SET created_at = '2020-01-01' WHERE account_id = $1`, [
@@ -474,7 +477,7 @@ describe('the events of a run', () => {
     expect(told(await events(7))).toEqual([['job.run.started', 'forgotten', 0]]);
   });
 
-  test('of a run that there is not, or that is another account’s, are a 404', async () => {
+  test('are a 404 for a missing run and for a run of another account', async () => {
     await insert(0, { runId: 31 });
     expect(told(await events(31))).toEqual([['job.run.completed', 'told', 1]]);
     const other = await harness.newAccount();

@@ -39,8 +39,8 @@ async function get(rest: string, subscription = subscriptionId) {
 
 const idsOf = ({ json }: Json) => json.data.map((one: Json) => one.id);
 
-describe('the list', () => {
-  test('has each delivery to the field, its text repaired', async () => {
+describe('the list of deliveries', () => {
+  test('has all fields of a delivery, with repaired text', async () => {
     const { id, event } = await insert({
       jobName: 'Nightly \0 build',
       runId: 77,
@@ -81,7 +81,7 @@ describe('the list', () => {
     });
   });
 
-  test('has nulls and "0" while there is nothing to tell', async () => {
+  test('has null and "0" for values that do not exist yet', async () => {
     await insert({
       status: 'pending',
       attemptCount: 0,
@@ -101,7 +101,7 @@ describe('the list', () => {
     ]);
   });
 
-  test('is newest first over all days, in pages, with the total', async () => {
+  test('is sorted newest first across days, in pages, with the total', async () => {
     const ids: string[] = [];
     for (let hours = 0; hours < 60; hours += 5) {
       ids.push((await insert({ eventTime: new Date(Date.now() - hours * 3_600_000) })).id);
@@ -118,7 +118,7 @@ describe('the list', () => {
     expect((await get('/deliveries?offset=12')).json.extra.pagination).toEqual({ total_count: 12, count: 0 });
   });
 
-  test('can be narrowed by status, event type, run and any of them together', async () => {
+  test('is filtered by status, event type and run, also combined', async () => {
     const failed = await insert({ status: 'failed', runId: 1, eventType: 'job.run.started' });
     const delivered = await insert({ status: 'delivered', runId: 1, eventType: 'job.run.errored' });
     const pending = await insert({ status: 'pending', runId: 2, eventType: 'job.run.errored' });
@@ -131,7 +131,7 @@ describe('the list', () => {
     expect((await get('/deliveries?status=pending')).json.extra.pagination.total_count).toBe(1);
   });
 
-  test('can be narrowed by time: since is in it, until is not', async () => {
+  test('is filtered by time, with since inclusive and until exclusive', async () => {
     const insertAt = async (time: string) =>
       (await insert({ createdAt: at(time), eventTime: EVENT_TIME })).id;
     const early = await insertAt('10:00:00.000001');
@@ -148,7 +148,7 @@ describe('the list', () => {
     expect(await sorted(`until=${DAY}`)).toEqual([]);
   });
 
-  test('holds nothing of another subscription', async () => {
+  test('omits deliveries of other subscriptions', async () => {
     const other = (await harness.newSubscription(account)).id;
     await insert({ subscriptionId: other });
     const list = await get('/deliveries');
@@ -158,7 +158,7 @@ describe('the list', () => {
 });
 
 describe('a single delivery', () => {
-  test('adds the exact body, by the name that the subscription had, and every attempt in order', async () => {
+  test('has the exact body with the former name of the webhook, and all attempts in order', async () => {
     const { id, day, event } = await insert({ webhookName: 'Before "renaming"' });
     await insertAttempt(harness.database, {
       day,
@@ -215,7 +215,7 @@ describe('a single delivery', () => {
     });
   });
 
-  test('is found under its own subscription only', async () => {
+  test('is found only under its own subscription', async () => {
     const other = (await harness.newSubscription(account)).id;
     const { id } = await insert({ subscriptionId: other });
     expect((await get(`/delivery/${id}`, other)).status).toBe(200);
@@ -225,7 +225,7 @@ describe('a single delivery', () => {
     });
   });
 
-  test('is found on the day that its id holds, with or without a partition for it', async () => {
+  test('is found in the day of its id, with or without a partition of that day', async () => {
     const eventTime = new Date(Date.now() - 20 * 86_400_000);
     const { id, day } = await insert({ eventTime });
     expect(idDay('delivery', id)).toBe(day);

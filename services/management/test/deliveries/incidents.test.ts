@@ -68,7 +68,7 @@ async function failed(
   return delivery.id;
 }
 
-test('a webhook that fails is told with its cause, since when, and what it costs', async () => {
+test('a failing webhook is an open incident with its cause, start and affected deliveries', async () => {
   account = await harness.newAccount();
   const { id } = await harness.newSubscription(account, { name: 'Runs to Slack' });
   await fail(id, 9, 10 * MINUTE_MS);
@@ -121,7 +121,7 @@ test('a webhook that fails is told with its cause, since when, and what it costs
   });
 });
 
-test('one that succeeds is closed, and still tells why it failed and what is left to send again', async () => {
+test('an incident closes with a success and still shows its cause and the deliveries left to resend', async () => {
   account = await harness.newAccount();
   const { id } = await harness.newSubscription(account);
   await fail(id, 6, 10 * MINUTE_MS);
@@ -146,7 +146,7 @@ test('one that succeeds is closed, and still tells why it failed and what is lef
   });
 });
 
-test('a failure or two are none, and what fails by fits and starts is one', async () => {
+test('one or two failures are no incident, and intermittent failures are one incident', async () => {
   account = await harness.newAccount();
   const { id } = await harness.newSubscription(account);
   await fail(id, 4, 30 * SECOND_MS);
@@ -176,7 +176,7 @@ test('a failure or two are none, and what fails by fits and starts is one', asyn
   ]);
 });
 
-test('one whose endpoint was changed is open until something arrives there', async () => {
+test('an incident stays open after a change of the endpoint until a delivery succeeds', async () => {
   account = await harness.newAccount();
   const { id } = await harness.newSubscription(account);
   await fail(id, 6, 10 * MINUTE_MS);
@@ -203,7 +203,7 @@ test('one whose endpoint was changed is open until something arrives there', asy
   ]);
 });
 
-test('what somebody switched off or deleted is none; what failing switched off is', async () => {
+test('a webhook that its owner deactivated or deleted has no incident, but one deactivated by failures has', async () => {
   account = await harness.newAccount();
   const { id } = await harness.newSubscription(account);
   await fail(id, 50, 10 * MINUTE_MS);
@@ -219,7 +219,7 @@ test('what somebody switched off or deleted is none; what failing switched off i
   expect((await incidents()).json.data).toEqual([]);
 });
 
-test('pages go on from the open ones to those that have ended, of one webhook where it is asked for', async () => {
+test('pages list open incidents before closed ones, optionally of one webhook', async () => {
   account = await harness.newAccount();
   const ids: string[] = [];
   for (const minutes of [5, 4, 3, 2]) {
@@ -249,7 +249,7 @@ test('pages go on from the open ones to those that have ended, of one webhook wh
   expect(foreign.json.data).toEqual([]);
 });
 
-test('what cannot be read is refused by its name', async () => {
+test('invalid parameters are rejected by name', async () => {
   account = await harness.newAccount();
   const { status, json } = await incidents('?status=ongoing&subscription_id=7&limit=0');
   expect(status).toBe(400);

@@ -167,7 +167,7 @@ function wholeHour(micros: string): string {
 }
 
 // A log has no statistics in the first minutes of a day. The tests below these use a log with statistics.
-describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalysed) => {
+describe.each([false, true])('a read of a log with statistics (%j)', (isAnalysed) => {
   beforeAll(async () => {
     if (isAnalysed) await vacuumLog(database.pool);
   });
@@ -177,7 +177,7 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
     ['one in the middle', {}, COUNT / 2],
     ['the oldest', {}, COUNT - 7],
     ['what was delivered of a type', { status: 'delivered', eventType: 'job.run.completed' }, COUNT / 4],
-  ])('%s: its own day alone, once its hours are known', async (_, filters, offset) => {
+  ])('opens only the day of %s once its hours are cached', async (_, filters, offset) => {
     const query = { accountId, subscriptionId, filters: { ...ALL, ...filters }, limit: 7, offset };
     const { statements, watched } = watch(database.pool);
     const { rows } = await listDeliveries(watched, known, query);
@@ -187,7 +187,7 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
     expect(rowsOf(scans)).toBeLessThan(FEW);
   });
 
-  test('one across midnight: of each day no more than the page', async () => {
+  test('reads no more than the page from each day for a page across midnight', async () => {
     const { rows: days } = await database.pool.query<{ count: number }>(
       'SELECT count(*)::int AS count FROM deliveries GROUP BY day ORDER BY day DESC LIMIT 2',
     );
@@ -200,7 +200,7 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
     expect(rowsOf(scans)).toBeLessThan(FEW);
   });
 
-  test('one delivery: the row and its event by their keys', async () => {
+  test('finds one delivery and its event by their keys', async () => {
     const { rows } = await list(none, {}, 0, 1);
     const key = { accountId, subscriptionId, id: rows[0]?.id ?? '' };
     const { statements, watched } = watch(database.pool);
@@ -212,7 +212,7 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
     expect(rowsOf(scans)).toBeLessThanOrEqual(2);
   });
 
-  test('what all webhooks had of a run: what the index of runs leads to, and each row by its key', async () => {
+  test('finds the deliveries of a run by the index of runs and reads each row by its key', async () => {
     const webhooks = new Map([[subscriptionId, { id: subscriptionId, name: 'x', state: 'active' as const }]]);
     const filters = { ...ALL_OF_ACCOUNT, runId: 7 };
     const { statements, watched } = watch(database.pool);
@@ -222,7 +222,7 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
     expect(rowsOf(scans)).toBeLessThanOrEqual(3 * page.rows.length);
   });
 
-  test('what failed: by the index of it alone, and each row by its key', async () => {
+  test('finds failed deliveries by their own index and reads each row by its key', async () => {
     const filters = { ...ALL, status: 'failed' as const };
     const { statements, watched } = watch(database.pool);
     const { rows } = await listDeliveries(watched, none, {
@@ -243,7 +243,7 @@ describe.each([false, true])('of a log that is analysed (%j) is read', (isAnalys
   });
 });
 
-describe('a page that is found by the hours is the page that reading on and on finds', () => {
+describe('a page found by cached hours equals the page found by a complete read', () => {
   test.each<[string, Partial<DeliveryFilters>]>([
     ['of everything', {}],
     ['of an event type', { eventType: 'job.run.completed' }],
@@ -258,7 +258,7 @@ describe('a page that is found by the hours is the page that reading on and on f
     ['since a moment ago', { since: momentAt(0.9999) }],
     ['since a moment to come', { since: momentAt(1.5) }],
     ['before the first', { until: momentAt(-0.5) }],
-  ])('%s', async (_, filters) => {
+  ])('for the list %s', async (_, filters) => {
     const whole = await list(none, filters, 0, COUNT);
     expect(whole.rows).toHaveLength(whole.totalCount);
     const offsets = [0, 60, 61, 1_499, COUNT - 5, COUNT, whole.totalCount - 3, whole.totalCount / 2];
@@ -270,7 +270,7 @@ describe('a page that is found by the hours is the page that reading on and on f
   });
 });
 
-test('a delivery that is made after the hours were counted is on the first page at once', async () => {
+test('a delivery created after the hours were counted is on the first page at once', async () => {
   const { rows, totalCount } = await list(known, {}, 0);
   await database.pool.query(
     `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name)
@@ -284,7 +284,7 @@ test('a delivery that is made after the hours were counted is on the first page 
   await database.pool.query('DELETE FROM deliveries WHERE id = $1', [after.rows[0]?.id]);
 });
 
-test('a short log is never kept, however slow the server is', async () => {
+test('a short log is never cached, however slow the server is', async () => {
   let counted = 0;
   const watched = {
     async query(statement: string) {
@@ -300,7 +300,7 @@ test('a short log is never kept, however slow the server is', async () => {
   expect((await list(hours, {}, COUNT - 1)).rows).toHaveLength(1);
 });
 
-test('nothing is counted, nor kept, of a webhook that is not there', async () => {
+test('nothing is counted or cached for a webhook that does not exist', async () => {
   const asked: string[] = [];
   const hours: HourlyCounts = {
     ...none,
@@ -320,7 +320,7 @@ test('nothing is counted, nor kept, of a webhook that is not there', async () =>
   expect(asked).toEqual([]);
 });
 
-test('the seeded log is one that the service could have written', async () => {
+test('the seeded log has the form that the service writes', async () => {
   const { rows } = await database.pool.query<{ status: string; count: number }>(
     'SELECT status, count(*)::int FROM deliveries GROUP BY status ORDER BY status',
   );
@@ -336,7 +336,7 @@ test('the seeded log is one that the service could have written', async () => {
     expect([idDay('delivery', id), idDay('event', event_id)]).toEqual([day, day]);
 });
 
-test('a long log is counted in part at first, and as a whole once it was asked for', async () => {
+test('a long log is first counted up to the limit, and completely after it was requested', async () => {
   const count = READ_COUNT_MAX + 500;
   const { id } = await seedSubscription(database, {
     accountId,
@@ -377,7 +377,7 @@ test('a long log is counted in part at first, and as a whole once it was asked f
   expect(second.rows.map(deliveryView)).toEqual(first.rows.map(deliveryView));
 });
 
-test('a page far back of a log that is still counted is refused, and read once it is counted', async () => {
+test('a distant page of a log that is still being counted is a 503 and available after the count', async () => {
   const { statements, watched } = watch(database.pool);
   let letGo = () => {};
   const isLetGo = new Promise<void>((resolve) => {

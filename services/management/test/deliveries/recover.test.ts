@@ -47,7 +47,7 @@ async function endRecoveries(): Promise<void> {
 }
 
 describe('a recovery', () => {
-  test('is answered at once with its count, and its progress can be read', async () => {
+  test('returns its count at once and reports its progress', async () => {
     for (let index = 0; index < 3; index++) await insert();
     const { status, json } = await recover({ since: SINCE, until: ELEVEN });
     const data = {
@@ -75,7 +75,7 @@ describe('a recovery', () => {
     expect((await find(json.data.id)).json.data).toEqual({ ...json.data, ...later });
   });
 
-  test('counts what is of its subscription, its window and its status, and has ended before it', async () => {
+  test('counts deliveries of its subscription, window and status that were completed before it', async () => {
     await insert();
     await insert({ createdAt: at('10:59:59.999999') });
     await insert({ createdAt: at('09:59:59.999999') });
@@ -95,7 +95,7 @@ describe('a recovery', () => {
     });
   });
 
-  test('without an end goes up to the moment it is created', async () => {
+  test('without an end includes deliveries until its creation', async () => {
     await insert();
     for (const until of [{}, { until: null, status: null }]) {
       const { data } = (await recover({ since: DAY, ...until })).json;
@@ -104,17 +104,17 @@ describe('a recovery', () => {
     }
   });
 
-  test('of nothing is done at once', async () => {
+  test('without matching deliveries is done at once', async () => {
     const { status, json } = await recover({ since: SINCE });
     expect(status).toBe(202);
     expect(json.data).toMatchObject({ status: 'done', total_count: 0, completed_at: json.data.created_at });
   });
 });
 
-describe('one recovery of a subscription runs at a time', () => {
+describe('a subscription with a running recovery', () => {
   const running = (id: string) => failure(409, `The recovery ${id} of this webhook is still running.`);
 
-  test('a second is a 409 that names the one that runs, and may begin when it has ended', async () => {
+  test('rejects a second one with a 409 that names the first, until that one has ended', async () => {
     await insert();
     const first = (await recover({ since: SINCE })).json.data.id;
     expect(await recover({ since: SINCE })).toMatchObject({ status: 409, json: running(first) });
@@ -124,7 +124,7 @@ describe('one recovery of a subscription runs at a time', () => {
     expect((await recover({ since: SINCE })).status).toBe(202);
   });
 
-  test('of many at once, one is a 202 and the others are 409s', async () => {
+  test('accepts one of many concurrent calls and rejects the others with a 409', async () => {
     await insert();
     const answers = await Promise.all(Array.from({ length: 8 }, () => recover({ since: SINCE })));
     const begun = answers.find(({ status }) => status === 202)?.json.data.id;
@@ -133,7 +133,7 @@ describe('one recovery of a subscription runs at a time', () => {
     expect(answers.filter(({ status }) => status === 409)).toHaveLength(7);
   });
 
-  test('another subscription of the account is not kept from its own', async () => {
+  test('does not prevent a recovery of another subscription', async () => {
     await insert();
     expect((await recover({ since: SINCE })).status).toBe(202);
     subscriptionId = (await harness.newSubscription(account)).id;
@@ -142,7 +142,7 @@ describe('one recovery of a subscription runs at a time', () => {
   });
 });
 
-describe('what is refused writes nothing', () => {
+describe('a recovery is rejected and nothing written', () => {
   const MOMENT = 'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
   const bodies: [object | string, string][] = [
     [{}, 'since: is required'],
@@ -162,7 +162,7 @@ describe('what is refused writes nothing', () => {
     ],
   ];
 
-  test.each(bodies)('%j', async (body, told) => {
+  test.each(bodies)('for the body %j', async (body, told) => {
     await insert();
     const before = await harness.rowCounts();
     const { status, json } = await recover(body);
@@ -170,7 +170,7 @@ describe('what is refused writes nothing', () => {
     expect(await harness.rowCounts()).toEqual(before);
   });
 
-  test('a request without a body', async () => {
+  test('for a request without a body', async () => {
     const { status, json } = await recover(undefined);
     expect({ status, told: json.status.developer_message }).toEqual({
       status: 400,
@@ -178,14 +178,14 @@ describe('what is refused writes nothing', () => {
     });
   });
 
-  test('a caller who may not write', async () => {
+  test('for a caller without permission to write', async () => {
     const before = await harness.rowCounts();
     const token = await harness.newToken(account, ['read_only']);
     expect((await recover({ since: SINCE }, { token })).status).toBe(403);
     expect(await harness.rowCounts()).toEqual(before);
   });
 
-  test('a subscription that is inactive', async () => {
+  test('for an inactive subscription', async () => {
     await insert();
     const body = { ...SUBSCRIPTION_FIELDS, active: false };
     await harness.call('PUT', account.path(`/subscription/${subscriptionId}`), { ...account, body });
@@ -196,7 +196,7 @@ describe('what is refused writes nothing', () => {
   });
 });
 
-describe('recoveries of a subscription', () => {
+describe('the recoveries of a subscription', () => {
   const list = async (query = '') =>
     (
       await harness.call('GET', account.path(`/subscription/${subscriptionId}/recoveries${query}`), {
@@ -208,7 +208,7 @@ describe('recoveries of a subscription', () => {
       token: caller.token,
     });
 
-  test('are listed, newest first, with what became of the deliveries that each put back', async () => {
+  test('are listed newest first with the current statuses of their deliveries', async () => {
     const ids: string[] = [];
     for (const [index, statuses] of [
       ['delivered', 'failed'],
@@ -236,7 +236,7 @@ describe('recoveries of a subscription', () => {
     expect((await list()).data).toEqual([]);
   });
 
-  test('are stopped by hand, once, by those who may write', async () => {
+  test('are cancelled only once, by callers with permission to write', async () => {
     await insert();
     const { id } = (await recover({ since: SINCE })).json.data;
     const token = await harness.newToken(account, ['read_only']);
@@ -252,7 +252,7 @@ describe('recoveries of a subscription', () => {
   });
 });
 
-test('a recovery of another subscription, or none at all, is a 404', async () => {
+test('a missing recovery or one of another subscription is a 404', async () => {
   await insert();
   const { id } = (await recover({ since: SINCE })).json.data;
   subscriptionId = (await harness.newSubscription(account)).id;

@@ -58,7 +58,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     ['delivered', 1],
     ['failed', 6],
     ['cancelled', 0],
-  ])('one that is %s begins a fresh cycle and puts it on the queue', async (status, attemptCount) => {
+  ])('starts a new cycle of a delivery that is %s and queues it', async (status, attemptCount) => {
     const { id } = await insert({ status, attemptCount, reason: 'why', completedAt: '2026-11-20T10:00:00Z' });
     const before = (await harness.call('GET', pathOf(id), { token: account.token })).json.data;
     const { payload, attempts, ...listed } = before;
@@ -84,7 +84,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     expect(job?.opts).toMatchObject({ attempts: 4 });
   });
 
-  test('the only attempt of one that succeeded at once keeps its place in the log', async () => {
+  test('keeps the only attempt of a delivery in the log', async () => {
     const { id } = await insert({ status: 'delivered', attemptCount: 1, httpStatusCode: 204 });
     await harness.database.pool.query(
       `UPDATE deliveries SET duration_ms = 12, started_at = '2026-11-20T10:00:00.123456Z', total_ms = 11,
@@ -117,7 +117,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     expect(await harness.database.prisma.attempt.count({ where: { deliveryId: id } })).toBe(1);
   });
 
-  test('one that is pending is a 409, and stays as it is', async () => {
+  test('rejects a pending delivery with a 409 and does not change it', async () => {
     const { id } = await insert({ status: 'pending', attemptCount: 2 });
     const before = await rowOf(id);
     expect(await redeliver(id)).toMatchObject(PENDING);
@@ -125,7 +125,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     expect(await jobsOf(id)).toEqual([]);
   });
 
-  test('of many at once, one is a 202 and the others are 409s', async () => {
+  test('accepts one of many concurrent calls and rejects the others with a 409', async () => {
     const { id } = await insert({ status: 'failed' });
     const answers = await Promise.all(Array.from({ length: 8 }, () => redeliver(id)));
     expect(answers.map(({ status }) => status).sort()).toEqual([202, ...Array(7).fill(409)]);
@@ -134,7 +134,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     expect(await jobsOf(id)).toHaveLength(1);
   });
 
-  test('of an inactive subscription is a 409, and nothing changes', async () => {
+  test('rejects a delivery of an inactive subscription with a 409 and does not change it', async () => {
     const { id } = await insert();
     const before = await rowOf(id);
     const body = { ...SUBSCRIPTION_FIELDS, active: false };

@@ -19,7 +19,7 @@ interface PromiseWithResolvers {
   reject(error: Error): void;
 }
 
-test('calls at once share one read, and what was quick to read is read anew by the next', async () => {
+test('concurrent calls share one read, and a fast read is repeated by the next call', async () => {
   const { reads, read } = aReader();
   const statistics = cachedWhereSlow(read, { keyOf, nowMs: () => 0 });
   const both = [statistics(QUERY), statistics(QUERY)];
@@ -33,7 +33,7 @@ test('calls at once share one read, and what was quick to read is read anew by t
   expect((await next).until).toBe('2');
 });
 
-test('what was slow to read is told again for a while, to those who ask for the same', async () => {
+test('a slow read is cached for a limited time for the same query', async () => {
   const { reads, read } = aReader();
   let now = 0;
   const statistics = cachedWhereSlow(read, { keyOf, nowMs: () => now });
@@ -51,7 +51,7 @@ test('what was slow to read is told again for a while, to those who ask for the 
   expect(reads).toHaveLength(4);
 });
 
-test('a read that failed is not kept', async () => {
+test('a failed read is not cached', async () => {
   const { reads, read } = aReader();
   const statistics = cachedWhereSlow(read, { keyOf });
   const failing = statistics(QUERY);

@@ -36,7 +36,7 @@ async function aWebhook(): Promise<{ id: string; hourMs: (hoursAgo: number) => n
   return { id, hourMs: (hoursAgo) => Number(rows[0]?.ms) - hoursAgo * HOUR_MS };
 }
 
-test('every hour is there, oldest first, and the last one is the one that is not over', async () => {
+test('the statistics list every hour, oldest first, ending with the current one', async () => {
   const { id, hourMs } = await aWebhook();
   const { status, json } = await ask(id);
   expect(status).toBe(200);
@@ -49,7 +49,7 @@ test('every hour is there, oldest first, and the last one is the one that is not
   expect(Number(until)).toBeGreaterThanOrEqual(hourMs(0) * 1000);
 });
 
-test('deliveries are counted by the hour they were created in and their state, and latency by nearest rank', async () => {
+test('deliveries are counted by hour of creation and status, with latencies by nearest rank', async () => {
   const { id, hourMs } = await aWebhook();
   const delivery = { subscriptionId: id, accountId: account.id };
   const insert = (hoursAgo: number, fields: object) => {
@@ -105,7 +105,7 @@ test('deliveries are counted by the hour they were created in and their state, a
   expect((await ask(id, '?hours=31')).json.data.totals.delivered_count).toBe(22);
 });
 
-test('they are the webhook’s own', async () => {
+test('the statistics count only deliveries of the webhook, and other accounts get a 404', async () => {
   const { id } = await aWebhook();
   const other = await aWebhook();
   await insertDelivery(harness.database, { subscriptionId: other.id, accountId: account.id });
@@ -115,14 +115,14 @@ test('they are the webhook’s own', async () => {
   expect((await harness.call('GET', path, { token: stranger.token })).status).toBe(404);
 });
 
-test.each(['0', '169', '1.5', 'x', ''])('hours=%s is a 400 that names it', async (hours) => {
+test.each(['0', '169', '1.5', 'x', ''])('hours=%s is a 400 that names the parameter', async (hours) => {
   const { id } = await aWebhook();
   const { status, json } = await ask(id, `?hours=${hours}`);
   expect(status).toBe(400);
   expect(json.status.errors).toEqual([{ field: 'hours', message: 'must be an integer between 1 and 168' }]);
 });
 
-test('only the days of the hours are read', async () => {
+test('only the days of the requested hours are read', async () => {
   // Creating partitions reads them, too, so it is completed before the scans are counted.
   const client = await harness.database.pool.connect();
   await client.query('SELECT ensure_day_partitions(current_date - 20, current_date + 2)');
@@ -151,7 +151,7 @@ async function scansByDay(): Promise<Map<string, number>> {
   return new Map(rows.map(({ day, scans }) => [day, scans]));
 }
 
-test('the rates of several webhooks come in one answer, of the account’s own only', async () => {
+test('the rates of several webhooks are in one response, without those of other accounts', async () => {
   const one = await aWebhook();
   const other = await aWebhook();
   const quiet = await aWebhook();
@@ -208,7 +208,7 @@ test('the rates of several webhooks come in one answer, of the account’s own o
   expect((await rates(`subscription_id=${foreign.id}`)).json.data).toEqual([]);
 });
 
-test('rates need webhooks to be of', async () => {
+test('the rates require ids of webhooks', async () => {
   const problems = async (query: string) => {
     const { status, json } = await harness.call('GET', account.path(`/statistics${query}`), {
       token: account.token,

@@ -58,13 +58,13 @@ async function readAll(rows: readonly Row[], limits: { atOnce: number; inAll: nu
   return { found, walks };
 }
 
-describe('a log that is read in stretches', () => {
+describe('a log that is read in segments', () => {
   test.each([
     ['all at once', 1, { atOnce: 100_000, inAll: 100_000 }],
     ['day by day', 3, { atOnce: 100, inAll: 100_000 }],
     ['in small pieces', 20, { atOnce: 10, inAll: 100_000 }],
     ['in many walks', 20, { atOnce: 100, inAll: 400 }],
-  ])('%s: every row is read once, the newest stretches first', async (_, perHour, limits) => {
+  ])('returns every row once, the newest segments first, when it is read %s', async (_, perHour, limits) => {
     const rows = logOf(perHour);
     const { found } = await readAll(rows, limits);
     const read = found.flat();
@@ -78,7 +78,7 @@ describe('a log that is read in stretches', () => {
     }
   });
 
-  test('a walk begins at the end of the window: the rest of its day is not looked into, piece after piece', async () => {
+  test('is read from the end of the window, without the rest of that day', async () => {
     const noon = { ...SPAN, lastDay: '2026-11-22', until: micros('2026-11-21T12:00Z') };
     const rows = logOf(20).filter(({ createdAt }) => createdAt < noon.until);
     const { found } = await readAll(rows, { atOnce: 10, inAll: 10_000 }, noon);
@@ -87,13 +87,13 @@ describe('a log that is read in stretches', () => {
     expect(found[first]?.some(({ createdAt }) => createdAt > micros('2026-11-21T11:50Z'))).toBe(true);
   });
 
-  test('a walk ends soon after it has read what it may', async () => {
+  test('is read by scans that end soon after their limit of rows', async () => {
     const { walks } = await readAll(logOf(20), { atOnce: 100, inAll: 400 });
     expect(Math.max(...walks)).toBeLessThanOrEqual(400 + 5 * 100);
     expect(walks.length).toBeGreaterThan(10);
   });
 
-  test('what has one moment is read whole, however much it is', async () => {
+  test('returns all rows of one time, even above the limit', async () => {
     const createdAt = micros('2026-11-20T10:00Z');
     const rows = Array.from({ length: 900 }, (_, number) => ({
       day: '2026-11-20',
@@ -104,7 +104,7 @@ describe('a log that is read in stretches', () => {
     expect(found.flat()).toHaveLength(900);
   });
 
-  test('at the ends of a window are single days', () => {
+  test('has segments of single days at the ends of the window', () => {
     const days = (span: Partial<Span>, from: DayPlace | null = null) =>
       stretchesOf({ ...SPAN, ...span }, from).map(({ firstDay, lastDay }) =>
         firstDay === lastDay ? firstDay.slice(-2) : `${firstDay.slice(-2)}-${lastDay.slice(-2)}`,
