@@ -50,7 +50,7 @@ async function stored(): Promise<{ id: string; data: string; open: boolean }[]> 
 }
 
 describe('POST …/events/', () => {
-  test('puts events on record with their runs, and hands them to the queue', async () => {
+  test('records events with their runs and hands them to the queue', async () => {
     const started = newEvent('job.run.started');
     const completed = newEvent('job.run.completed');
     const answer = await publish([started, completed]);
@@ -73,7 +73,7 @@ describe('POST …/events/', () => {
     await eventually(async () => expect(await harness.relayWaiting()).toBe(0));
   });
 
-  test('hands over together what came together', async () => {
+  test('hands events of concurrent calls to the queue together', async () => {
     const handedOver: string[][] = [];
     const { pool } = harness.database;
     const published = createPublishedEvents({
@@ -91,7 +91,7 @@ describe('POST …/events/', () => {
     expect(handedOver).toEqual([[one.eventId, other.eventId]]);
   });
 
-  test('knows an event by its id, however often and by whomever it comes', async () => {
+  test('recognizes a repeated event by its id, within a call and between callers', async () => {
     const [one, other] = [newEvent(), newEvent()];
     expect(verdicts(await publish([one, one]))).toEqual(['accepted', 'known']);
     expect(verdicts(await publish([other, { ...one, timestamp: undefined }]))).toEqual(['accepted', 'known']);
@@ -104,7 +104,7 @@ describe('POST …/events/', () => {
     expect(await stored()).toHaveLength(3);
   });
 
-  test('refuses an event whose id is on record, or in the same call, with other data', async () => {
+  test('rejects an event whose id is on record, or in the same call, with other data', async () => {
     const event = newEvent();
     const other = { ...event, data: { ...event.data, runReason: 'another reason' } };
     expect(verdicts(await publish([event, other]))).toEqual(['accepted', 'refused']);
@@ -121,7 +121,7 @@ describe('POST …/events/', () => {
     expect(rows).toEqual([{ data: storedEventData(event) }]);
   });
 
-  test('takes the id of an event of another account for another event, and hands both on', async () => {
+  test('treats the same id in two accounts as two events and queues both', async () => {
     const mine = newEvent();
     expect(verdicts(await publish([mine]))).toEqual(['accepted']);
     const other = await harness.newAccount({ plan: 'free' });
@@ -140,7 +140,7 @@ describe('POST …/events/', () => {
     await queue.close();
   });
 
-  test('gives those without an id one, and a time', async () => {
+  test('assigns an id and a time to events without them', async () => {
     const { eventId: _id, timestamp: _time, ...event } = newEvent();
     const { json } = await publish([event, event]);
     const ids = json.data.events.map((one: Json) => one.event_id);
@@ -148,7 +148,7 @@ describe('POST …/events/', () => {
     expect((await stored()).map(({ id }) => id)).toEqual([...ids].sort());
   });
 
-  test('takes the times of a run as libraries of other languages write them', async () => {
+  test('accepts times of a run in the formats of other languages', async () => {
     const event = newEvent('job.run.completed');
     const data = { ...event.data, runFinishedAt: '2026-01-31T19:31:20.999+00:00' };
     const path = `/api/v2/accounts/${account.id}/events`;
@@ -161,7 +161,7 @@ describe('POST …/events/', () => {
     expect((await stored())[0]?.data).toMatch(/"runFinishedAt":"2026-01-31T19:31:20Z"}$/);
   });
 
-  test('tells of each what is wrong with it, and takes the others', async () => {
+  test('reports the problems of each invalid event and accepts the others', async () => {
     const elsewhere = newEvent('job.run.errored', { accountId: account.id + 1 });
     const { data, ...bare } = newEvent();
     const { runId: _runId, ...incomplete } = data;
@@ -191,7 +191,7 @@ describe('POST …/events/', () => {
     expect((await stored()).map(({ id }) => id)).toEqual([good.eventId]);
   });
 
-  test('is a 400 that names the fields when no event is right, and for what is no list of them', async () => {
+  test('is a 400 that names the fields if no event is valid or the body is not a list', async () => {
     const elsewhere = newEvent('job.run.errored', { accountId: account.id + 1 });
     const told = async (events: unknown) => {
       const { status, json } = await publish(events);
@@ -215,7 +215,7 @@ describe('POST …/events/', () => {
     expect(await stored()).toEqual([]);
   });
 
-  test('takes 500 at their usual length, and one at its longest', async () => {
+  test('accepts 500 events of usual length, and one of maximum length', async () => {
     const many = await publish(Array.from({ length: 500 }, () => newEvent()));
     expect(many.json.data).toMatchObject({ accepted_count: 500 });
     const longest = newEvent();
@@ -226,7 +226,7 @@ describe('POST …/events/', () => {
     expect((await publish([{ ...longest, data, more: 'x'.repeat(2_000_000) }])).status).toBe(413);
   });
 
-  test('repairs text that no JSON of ours may carry, and hands the event to the queue', async () => {
+  test('repairs invalid text and queues the event', async () => {
     const event = newEvent();
     const data = { ...event.data, jobName: 'a\0b', runReason: 'cut \ud83d', runStatusMessage: '\ufffe' };
     expect(verdicts(await publish([{ ...event, data }]))).toEqual(['accepted']);
@@ -236,7 +236,7 @@ describe('POST …/events/', () => {
     await eventually(async () => expect(await harness.relayWaiting()).toBe(0));
   });
 
-  test('with an Idempotency-Key is answered again as the first time', async () => {
+  test('replays its response for a repeated Idempotency-Key', async () => {
     const { eventId: _id, ...event } = newEvent();
     const headers = { 'idempotency-key': 'once' };
     const first = await publish([event], { headers });
@@ -246,7 +246,7 @@ describe('POST …/events/', () => {
     expect(await stored()).toHaveLength(1);
   });
 
-  test('is for those who may report runs', async () => {
+  test('requires the permission to report runs', async () => {
     for (const permissionSet of ['developer', 'member', 'read_only'] as const) {
       const token = await harness.newToken(account, [permissionSet]);
       expect((await publish([newEvent()], { token })).status).toBe(403);

@@ -79,7 +79,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     return queue;
   }
 
-  test('a call that was taken without an answer comes again as it was: no event is in two jobs', async () => {
+  test('retries a call without a response with the same events, so that no event is in two jobs', async () => {
     const queue = openQueue(queueUrl);
     const events = made(4);
     let calls = 0;
@@ -98,7 +98,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     expect(await queuedIds()).toEqual(idsOf(events));
   });
 
-  test('an event that the queue rejects is set aside, and the events after it are sent', async () => {
+  test('sets an event aside that the queue rejects, and sends the later ones', async () => {
     const queue = openQueue(queueUrl);
     const events = made(40);
     const bad = events[11] as JobRunEvent;
@@ -119,7 +119,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     expect((await queuedIds()).sort()).toEqual(idsOf(others).sort());
   });
 
-  test('an event that cannot be set aside does not hold up the others', async () => {
+  test('sends the other events when an event cannot be set aside', async () => {
     const queue = openQueue(queueUrl);
     const events = made(2);
     Object.assign(events[0] as JobRunEvent, { data: { runId: 1n } });
@@ -128,7 +128,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     await eventually(() => expect(moved).toEqual({ sent: 1, left: 0, set_aside: 1 }));
   });
 
-  test('what has waited for long is in the queue once, though the reconciler puts it back, too', async () => {
+  test('sends late events so that they are queued once although the reconciler puts them back, too', async () => {
     const queue = openQueue(queueUrl);
     const [first, ...events] = made(6) as [JobRunEvent, ...JobRunEvent[]];
     const late = events.slice(0, 3);
@@ -167,7 +167,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     }
   }
 
-  test('hands over whole events in their order, at most 500 at a time', async () => {
+  test('sends complete events in order, at most 500 per call', async () => {
     const queue = openQueue(queueUrl);
     const sizes: number[] = [];
     const { relay, moved } = startRelay({
@@ -185,7 +185,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     expect(relay.waiting).toEqual({ events: 0, oldestSeconds: 0 });
   });
 
-  test('while it is away events wait, the outage is logged once, and all go on in order when it is back', async () => {
+  test('retains events during an outage, logs it once, and sends all in order afterwards', async () => {
     const { relay, moved } = startRelay(openQueue(proxy.url));
     const events = made(1);
     relay.add(committed(events));
@@ -205,7 +205,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     expect(logged).toEqual([AWAY, BACK]);
   });
 
-  test('a stop while it is away tries once more, and leaves the rest to the reconciler', async () => {
+  test('tries once more when it is stopped during an outage, and leaves the rest to the reconciler', async () => {
     await proxy.cut();
     const { relay, moved } = startRelay(openQueue(proxy.url));
     relay.add(committed(made(3)));
@@ -217,7 +217,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
 });
 
 describe('the relay', () => {
-  test('sends a batch again under the same ids when its answer was lost', async () => {
+  test('sends a batch again under the same ids when its response was lost', async () => {
     const calls: (string | undefined)[][] = [];
     const { relay, moved } = startRelay({
       add: async (events) => {
@@ -231,7 +231,7 @@ describe('the relay', () => {
     expect(calls).toEqual([idsOf(events), idsOf(events)]);
   });
 
-  test('holds no more than it may: the youngest are left to the reconciler', async () => {
+  test('retains no more than its limit and leaves the latest events to the reconciler', async () => {
     let release = () => {};
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -255,7 +255,7 @@ describe('the relay', () => {
     expect(handed).toEqual(idsOf(events.slice(0, 5)));
   });
 
-  test('stop lets everything go that the queue takes', async () => {
+  test('sends all events before stop() resolves if the queue accepts them', async () => {
     const handed: (string | undefined)[] = [];
     const { relay } = startRelay({
       add: async (events) => {

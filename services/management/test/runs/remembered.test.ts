@@ -26,7 +26,7 @@ async function statements(work: () => Promise<unknown>): Promise<number> {
 }
 
 describe('a caller who reports runs', () => {
-  test('is asked for once, and remembered', async () => {
+  test('is read once and then cached', async () => {
     expect(await statements(() => start())).toBe(1);
     expect(await statements(() => start())).toBe(0);
     // A statement that does not compare the version reads the caller.
@@ -39,7 +39,7 @@ describe('a caller who reports runs', () => {
     ['is deleted', 'DELETE FROM service_tokens', 401],
     ['may less', `UPDATE service_tokens SET permission_sets = '{developer}'`, 403],
     ['has no account any more', 'DELETE FROM accounts', 401],
-  ])('is refused from the commit on that says that its token %s', async (_, change, status) => {
+  ])('is rejected as soon as the change is committed: its token %s', async (_, change, status) => {
     await start(server.token, { run_id: 5 });
     await sql(change);
     const before = await server.written();
@@ -50,7 +50,7 @@ describe('a caller who reports runs', () => {
     expect(await server.written()).toEqual(before);
   });
 
-  test('is let in again when the change was another one', async () => {
+  test('is cached again after an unrelated change', async () => {
     await start();
     await server.tokenWith(['admin']);
     await sql(`UPDATE service_tokens SET name = 'renamed'`);
@@ -58,7 +58,7 @@ describe('a caller who reports runs', () => {
     expect(await statements(() => start())).toBe(0);
   });
 
-  test('is refused when a key that expires by itself has', async () => {
+  test('is rejected when its cached key expires', async () => {
     const token = await server.tokenWith(['job_runner']);
     await sql(
       `UPDATE service_tokens SET expires_at = clock_timestamp() + interval '300 ms'
@@ -69,7 +69,7 @@ describe('a caller who reports runs', () => {
     expect((await start(token)).status).toBe(401);
   });
 
-  test('whose request was let in before the change is refused, too: what is written decides', async () => {
+  test('is rejected although it was cached before the change, because the statement checks it', async () => {
     await start();
     const { rows } = await sql(`SELECT version FROM remembered_version`);
     await sql('BEGIN; UPDATE service_tokens SET revoked_at = now(); COMMIT');
@@ -80,7 +80,7 @@ describe('a caller who reports runs', () => {
   });
 });
 
-test('a job that was renamed is told of by its new name', async () => {
+test('a run of a renamed job has the new name', async () => {
   await start();
   await sql(`UPDATE jobs SET name = 'Renamed'`);
   await sql(`UPDATE projects SET name = 'Elsewhere'`);
@@ -90,7 +90,7 @@ test('a job that was renamed is told of by its new name', async () => {
   expect(events.map(({ data }) => JSON.parse(data).jobName)).toEqual(['Nightly', 'Renamed']);
 });
 
-test('a transaction that changes many callers raises the version once, and one that is undone never', async () => {
+test('a transaction that changes many callers raises the version once, and a rolled back one does not', async () => {
   const version = async () => BigInt((await sql('SELECT version FROM remembered_version')).rows[0].version);
   for (let index = 0; index < 5; index++) await server.tokenWith(['job_runner']);
   // Sets a version ahead of the clock, so that the next version is one higher.
@@ -115,7 +115,7 @@ function startAtOnce(fields: { run_id?: number; job_id?: number }[]) {
   );
 }
 
-test('reports that come together are committed together, each with its own outcome', async () => {
+test('concurrent reports are committed together with separate outcomes', async () => {
   let statementCount = 0;
   server.reportPool.on('acquire', () => void statementCount++);
   const answers = await startAtOnce([
@@ -165,7 +165,7 @@ describe('a run that this process has started', () => {
     expect((await server.written()).events).toBe(1);
   });
 
-  test('is read again when another process has gone on with it', async () => {
+  test('is read again when another process has changed it', async () => {
     await sql(`UPDATE runs SET artifacts_ingested_at = now()`);
     expect((await finish()).status).toBe(200);
     // The event that waited for the end of the run is sent with it.
@@ -173,7 +173,7 @@ describe('a run that this process has started', () => {
   });
 });
 
-test('a number that a runner brings in the moment in which it would be drawn is the runner’s', async () => {
+test('a run id that a runner supplies is not drawn for a concurrent start', async () => {
   const answers = await startAtOnce([{}, { run_id: 1 }, {}, { run_id: 2 }]);
   const outcomes = answers.map(({ data }) => data as { kind: string; run: { id: number } });
   expect(outcomes.map(({ kind, run }) => [kind, run.id])).toEqual([

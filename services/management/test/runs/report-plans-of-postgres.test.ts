@@ -59,7 +59,7 @@ function explained(plans: PlanNode[]): Queryable {
   };
 }
 
-test('a report reads its own runs, however many there are by then', async () => {
+test('a report reads only its own runs with a plan prepared for few runs', async () => {
   const job = await server.createJob('Nightly');
   const view: RunView = (await server.call('POST', '/runs/', { job_id: job.id, engine_version: '1.9.0' }))
     .json.data;

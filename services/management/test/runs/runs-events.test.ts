@@ -29,7 +29,7 @@ const ERRORED_RUN: RunView = {
 const EVENT_ID = '2xBBBBBBBBBBBBBBBBBBBBBBBBB';
 
 describe('the event of a run', () => {
-  test('has exactly the fields of the contract, in its order, with ids as strings and nine fractional digits', () => {
+  test('has the fields of the contract in order, with ids as strings and nine fractional digits', () => {
     const event = runEvent('job.run.completed', ERRORED_RUN, ARRIVED_AT_MS, EVENT_ID);
     expect(JSON.stringify(event.data)).toBe(
       '{"jobId":"123","jobName":"Daily Job (dbt build)","runId":"218726483","environmentId":"14",' +
@@ -46,13 +46,13 @@ describe('the event of a run', () => {
     });
   });
 
-  test('job.run.errored has runErroredAt and no runFinishedAt', () => {
+  test('of type job.run.errored has runErroredAt and no runFinishedAt', () => {
     const { data } = runEvent('job.run.errored', ERRORED_RUN, ARRIVED_AT_MS);
     expect(data).toHaveProperty('runErroredAt', '2026-01-31T23:59:58Z');
     expect(data).not.toHaveProperty('runFinishedAt');
   });
 
-  test('says "None" where the run has no message and no reason', () => {
+  test('has "None" for a missing message and reason', () => {
     const run = {
       ...ERRORED_RUN,
       status: 'Running',
@@ -70,13 +70,13 @@ describe('the event of a run', () => {
     expect(Object.keys(data).at(-1)).toBe('runStartedAt');
   });
 
-  test('carries its day in its id', () => {
+  test('has its day in its id', () => {
     expect(idDay('event', runEvent('job.run.started', ERRORED_RUN, ARRIVED_AT_MS).eventId)).toBe(
       '2026-01-31',
     );
   });
 
-  test.each(EVENT_TYPES)('passes the queue contract unchanged: %s', (eventType) => {
+  test.each(EVENT_TYPES)('matches the contract of the queue unchanged: %s', (eventType) => {
     const event = runEvent(eventType, ERRORED_RUN, ARRIVED_AT_MS);
     const defaults = { eventId: () => EVENT_ID, timestampMs: 0, nowMs: ARRIVED_AT_MS, retentionDays: 30 };
     expect(JSON.stringify(parseEvent(event, defaults).event)).toBe(

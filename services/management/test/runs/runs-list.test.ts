@@ -14,7 +14,7 @@ const start = async (jobId: number, runId: number): Promise<Json> =>
   (await server.call('POST', '/runs/', { job_id: jobId, run_id: runId, engine_version: '1.9.0' })).json.data;
 
 describe('GET …/runs/', () => {
-  test('lists the newest runs first, a page at a time, to any token of the account', async () => {
+  test('lists the newest runs first, in pages, for any token of the account', async () => {
     const runs = [await start(nightly.id, 30), await start(nightly.id, 10), await start(nightly.id, 20)];
     const reader = await server.tokenWith([]);
     const { status, json } = await server.call('GET', '/runs/?limit=2&offset=1', undefined, reader);
@@ -26,7 +26,7 @@ describe('GET …/runs/', () => {
     });
   });
 
-  test('job_id and status narrow the list', async () => {
+  test('filters by job_id and status', async () => {
     const hourly = await server.createJob('Hourly');
     await start(nightly.id, 1);
     await start(hourly.id, 2);
@@ -42,7 +42,7 @@ describe('GET …/runs/', () => {
     expect(await ids('job_id=4711')).toEqual({ ids: [], total: 0 });
   });
 
-  test('search finds a run by its whole id and runs by the name of their job; since and until tell when they started', async () => {
+  test('searches by complete id or part of the job’s name, and filters by start with since and until', async () => {
     const odd = await server.createJob('100% of 12');
     await start(nightly.id, 12);
     await start(odd.id, 120);
@@ -72,7 +72,7 @@ describe('GET …/runs/', () => {
     expect((await server.call('GET', '/runs/?since=now&search=%00')).json.status.errors).toHaveLength(2);
   });
 
-  test('bad parameters are a 400 that names each', async () => {
+  test('rejects invalid parameters with a 400 that names each', async () => {
     const { status, json } = await server.call('GET', '/runs/?job_id=x&status=done&limit=101&offset=a');
     expect(status).toBe(400);
     expect(json.status.developer_message.split('\n').map((line: string) => line.split(':')[0])).toEqual([
@@ -83,7 +83,7 @@ describe('GET …/runs/', () => {
     ]);
   });
 
-  test("another account's runs are not listed, and its token is refused", async () => {
+  test('omits runs of another account and rejects its token', async () => {
     const other = await server.otherAccount('enterprise');
     const foreign = await server.createJob('Nightly', other.id);
     await server.database.pool.query(
@@ -97,7 +97,7 @@ describe('GET …/runs/', () => {
 });
 
 describe('GET …/runs/{run_id}/', () => {
-  test('answers the run, with and without the slash, to any token of the account', async () => {
+  test('returns the run, with and without a trailing slash, for any token of the account', async () => {
     const run = await start(nightly.id, 30);
     const reader = await server.tokenWith(['read_only']);
     for (const path of ['/runs/30/', '/runs/30']) {

@@ -114,17 +114,20 @@ const TABLE: [steps: Step[], events: string, status: string, finishedAt: string 
   [['publish started', 'artifacts', 'fail'], 'completed errored started', 'Errored', TIMES.finish],
 ];
 
-test.each(TABLE)('after %j the run has sent: %s', async (steps, events, status, finishedAt) => {
-  runId += 1;
-  for (const step of steps) expect([step, (await STEPS[step]()).status < 500]).toEqual([step, true]);
-  const { json } = await harness.call('GET', runsPath(String(runId)), { token: account.token });
-  expect([json.data.status, json.data.finished_at]).toEqual([status, finishedAt]);
-  const sent = await sentEvents();
-  expect(sent.map(({ eventType }) => eventType.replace('job.run.', '')).join(' ')).toBe(events);
-  for (const { data } of sent) if ('runFinishedAt' in data) expect(data.runFinishedAt).toBe(finishedAt);
-});
+test.each(TABLE)(
+  'after the steps %j the recorded events are: %s',
+  async (steps, events, status, finishedAt) => {
+    runId += 1;
+    for (const step of steps) expect([step, (await STEPS[step]()).status < 500]).toEqual([step, true]);
+    const { json } = await harness.call('GET', runsPath(String(runId)), { token: account.token });
+    expect([json.data.status, json.data.finished_at]).toEqual([status, finishedAt]);
+    const sent = await sentEvents();
+    expect(sent.map(({ eventType }) => eventType.replace('job.run.', '')).join(' ')).toBe(events);
+    for (const { data } of sent) if ('runFinishedAt' in data) expect(data.runFinishedAt).toBe(finishedAt);
+  },
+);
 
-test('two calls that complete one run at the same time send job.run.completed once', async () => {
+test('concurrent calls that complete a run send job.run.completed once', async () => {
   runId += 1;
   await STEPS['publish errored']();
   const answers = await Promise.all([STEPS.artifacts(), STEPS.fail(), STEPS.artifacts(), STEPS.fail()]);

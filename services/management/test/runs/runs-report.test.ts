@@ -57,7 +57,7 @@ async function atOnce<T>(count: number, call: (index: number) => Promise<T>): Pr
 }
 
 describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
-  test('a successful run sends job.run.completed once its artifacts are ingested', async () => {
+  test('send job.run.completed of a successful run once its artifacts are ingested', async () => {
     const running = await stored();
     const finished = await finish({ status: 'success', finished_at: '2026-01-31T23:30:00Z' });
     const success = { ...running, status: 'Success', status_code: 10, finished_at: '2026-01-31T23:30:00Z' };
@@ -84,7 +84,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     expect(server.relayed()).toBe(2);
   });
 
-  test('an errored run sends job.run.errored at once and job.run.completed after its artifacts', async () => {
+  test('send job.run.errored of an errored run at once and job.run.completed after its artifacts', async () => {
     const running = await stored();
     const erroredAtMs = nowMs;
     const finished = await finish({ status: 'errored', status_message: 'model orders failed' });
@@ -118,7 +118,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     expect(new Set(ids).size).toBe(3);
   });
 
-  test('artifacts that come before an errored finish let both events go out with it, errored first', async () => {
+  test('send both events, errored first, when an errored finish follows the artifacts', async () => {
     expect((await artifacts()).json.data.artifacts_ingested_at).toBe(seconds());
     expect(await sent()).toEqual([]);
     await finish({ status: 'errored', finished_at: '2026-01-31T23:30:00.5Z' });
@@ -128,13 +128,13 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     ]);
   });
 
-  test('artifacts that come before a successful finish let job.run.completed go out with it', async () => {
+  test('send job.run.completed when a successful finish follows the artifacts', async () => {
     await artifacts();
     await finish({ status: 'success' });
     expect((await sent()).map(({ eventType }) => eventType)).toEqual(['job.run.completed']);
   });
 
-  test('a cancelled run is recorded with its artifacts and sends nothing', async () => {
+  test('record a cancelled run with its artifacts and send nothing', async () => {
     await finish({ status: 'cancelled', status_message: 'by hand' });
     await artifacts();
     expect(await stored()).toMatchObject({
@@ -148,12 +148,12 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
-  test('repairs text that no JSON of ours may carry', async () => {
+  test('repair invalid text', async () => {
     const { json } = await finish({ status: 'errored', status_message: '\ude80 cut\0' });
     expect(json.data.status_message).toBe('\ufffd cut\ufffd');
   });
 
-  test('a repeated report answers the first one and sends nothing again', async () => {
+  test('return the first report again when a report is repeated, and send nothing', async () => {
     await finish({ status: 'errored', status_message: 'first', finished_at: '2026-01-31T23:30:00Z' });
     const first = (await artifacts()).json.data;
     nowMs += 90_000;
@@ -163,7 +163,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     expect(await server.written()).toEqual({ runs: 1, events: 3, relayed: 3 });
   });
 
-  test('a run that has ended cannot end otherwise', async () => {
+  test('reject a second, different end of a run', async () => {
     await finish({ status: 'success' });
     const before = await stored();
     const { status, json } = await finish({ status: 'errored' });
@@ -175,7 +175,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
-  test('ten finish calls at once send one set of events', async () => {
+  test('send one set of events for ten concurrent finish calls', async () => {
     await artifacts();
     const answers = await atOnce(10, () => finish({ status: 'errored' }));
     expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
@@ -186,13 +186,13 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     ]);
   });
 
-  test('of finish calls that disagree, one wins and the others are told', async () => {
+  test('accept one of the statuses of concurrent finish calls and reject the others', async () => {
     const statuses = ['success', 'errored', 'cancelled', 'success', 'errored', 'cancelled'];
     const answers = await atOnce(6, (index) => finish({ status: statuses[index] }));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 409, 409, 409, 409]);
   });
 
-  test('finish and artifacts at once send job.run.completed once', async () => {
+  test('send job.run.completed once for concurrent finish and artifacts calls', async () => {
     await atOnce(8, (index) => (index % 2 === 0 ? finish({ status: 'success' }) : artifacts()));
     expect((await sent()).map(({ eventType }) => eventType)).toEqual(['job.run.completed']);
   });
@@ -209,7 +209,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
         'finished_at: must be a UTC time like 2026-01-31T23:59:59Z',
       ],
     ],
-  ])('finish refuses %s, names every bad field and changes nothing', async (_, body, problems) => {
+  ])('reject %s, name every invalid field and change nothing', async (_, body, problems) => {
     const before = await stored();
     const { status, json } = await finish(body);
     expect({ status, problems: json.status.developer_message.split('\n') }).toEqual({
@@ -221,7 +221,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
   });
 
   test.each(['6', '0', '05', 'five', '9007199254740992', '%00'])(
-    'run %s does not exist: 404',
+    'return a 404 for the run %s, which does not exist',
     async (runId) => {
       expect((await server.call('POST', `/runs/${runId}/finish/`, { status: 'success' })).status).toBe(404);
       expect((await server.call('POST', `/runs/${runId}/artifacts/`)).status).toBe(404);
@@ -229,7 +229,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     },
   );
 
-  test('reporting needs job_runner or an admin permission set, and a membership of this account', async () => {
+  test('require job_runner or an admin permission set in this account', async () => {
     const strangers = [await server.tokenWith(['developer']), (await server.otherAccount('team')).token];
     for (const token of strangers) {
       expect((await server.call('POST', '/runs/5/finish/', { status: 'success' }, token)).status).toBe(403);

@@ -18,7 +18,7 @@ const start = (body: object, token?: string) =>
   server.call('POST', '/runs/', { job_id: job.id, engine_version: '1.9.0', ...body }, token);
 
 describe('POST …/runs/', () => {
-  test('starts a run, numbers it and sends job.run.started', async () => {
+  test('starts a run, assigns its id and sends job.run.started', async () => {
     const { status, json } = await start({ reason: 'Scheduled', started_at: '2026-01-31T23:00:00Z' });
     expect(status).toBe(201);
     expect(json).toEqual({
@@ -60,14 +60,14 @@ describe('POST …/runs/', () => {
     expect(server.relayed()).toBe(1);
   });
 
-  test('without reason and time, the reason is "None" in the payload and the time that of the call', async () => {
+  test('uses "None" and the time of the call for a missing reason and start time', async () => {
     const { json } = await start({ reason: '', started_at: null, run_id: null });
     expect(json.data).toMatchObject({ reason: null, started_at: ARRIVED_AT });
     const [event] = await server.sent();
     expect(JSON.parse(event?.data ?? '')).toMatchObject({ runReason: 'None', runStartedAt: ARRIVED_AT });
   });
 
-  test('repairs text that no JSON of ours may carry, in the response, the record and the event', async () => {
+  test('repairs invalid text in the response, the record and the event', async () => {
     const { status, json } = await start({ reason: 'cut \ud83d', engine_version: '1\0\ufdd0' });
     expect(status).toBe(201);
     const repaired = { reason: 'cut \ufffd', engine_version: '1\ufffd\ufffd' };
@@ -80,17 +80,17 @@ describe('POST …/runs/', () => {
     });
   });
 
-  test('counts code points: an emoji is one character', async () => {
+  test('counts code points, so that an emoji is one character', async () => {
     expect((await start({ engine_version: '🚀'.repeat(255) })).status).toBe(201);
     expect((await start({ engine_version: '🚀'.repeat(256) })).status).toBe(400);
   });
 
-  test('a finer time is cut to seconds', async () => {
+  test('truncates fractions of a second', async () => {
     const { json } = await start({ started_at: '2026-01-31T23:00:00.999999Z' });
     expect(json.data.started_at).toBe('2026-01-31T23:00:00Z');
   });
 
-  test('a run number of the runner is kept, and repeated it answers the first run and sends nothing', async () => {
+  test('keeps a client-supplied id, and returns the first run when it is repeated', async () => {
     const first = await start({ run_id: 9_007_199_254_740_991, reason: 'first' });
     expect(first).toMatchObject({
       status: 201,
@@ -102,13 +102,13 @@ describe('POST …/runs/', () => {
     expect(server.relayed()).toBe(1);
   });
 
-  test('ten starts of one run number at once make one run and send one event', async () => {
+  test('creates one run and one event for ten concurrent starts with the same id', async () => {
     const answers = await Promise.all(Array.from({ length: 10 }, () => start({ run_id: 77 })));
     expect(answers.map(({ status }) => status).sort()).toEqual([...Array(9).fill(200), 201]);
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
-  test('a run that another process starts at the same moment is known, and what was reported beside it is recorded', async () => {
+  test('recognizes a run that another process starts concurrently, and records the rest of the batch', async () => {
     const { pool } = server.database;
     const other = await pool.connect();
     try {
@@ -128,7 +128,7 @@ describe('POST …/runs/', () => {
     expect(await server.written()).toEqual({ runs: 2, events: 1, relayed: 1 });
   });
 
-  test('a run number of another job is a 409 and changes nothing', async () => {
+  test('rejects the id of another job’s run with a 409 and changes nothing', async () => {
     await start({ run_id: 77 });
     const other = await server.createJob('Hourly');
     const { status, json } = await start({ run_id: 77, job_id: other.id });
@@ -139,7 +139,7 @@ describe('POST …/runs/', () => {
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
-  test('accounts number their runs apart', async () => {
+  test('accepts the same run id in different accounts', async () => {
     const other = await server.otherAccount('team');
     const otherJob = await server.createJob('Nightly', other.id);
     await server.database.pool.query(
@@ -149,7 +149,7 @@ describe('POST …/runs/', () => {
     expect((await start({ run_id: 77 })).status).toBe(201);
   });
 
-  test('a drawn number is never one that a runner has taken, however long the row of them', async () => {
+  test('never assigns an id that a runner has supplied, even after a long range of them', async () => {
     await server.database.pool.query(
       `INSERT INTO runs SELECT $1, taken, $2, 'j', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()
        FROM generate_series(1, 1500) AS taken`,
@@ -187,7 +187,7 @@ describe('POST …/runs/', () => {
       ],
     ],
     ['an unknown job', { job_id: 4711, engine_version: '1' }, ['job_id: 4711 is not a job of this account']],
-  ])('refuses %s, names every bad field and writes nothing', async (_, body, problems) => {
+  ])('rejects %s, names every invalid field and writes nothing', async (_, body, problems) => {
     const { status, json } = await server.call('POST', '/runs/', body);
     expect({ status, problems: json.status.developer_message.split('\n') }).toEqual({
       status: 400,
@@ -204,21 +204,21 @@ describe('POST …/runs/', () => {
     '2026-01-31T23:00:00+02:00',
     '0000-01-01T00:00:00Z',
     'now',
-  ])('refuses the time %j', async (started_at) => {
+  ])('rejects the time %j', async (started_at) => {
     const { status, json } = await start({ started_at });
     expect(status).toBe(400);
     expect(json.status.developer_message).toMatch(/^started_at: /);
     expect(await server.written()).toEqual({ runs: 0, events: 0, relayed: 0 });
   });
 
-  test('a job of another account is an unknown one', async () => {
+  test('rejects a job of another account as unknown', async () => {
     const foreign = await server.createJob('Nightly', (await server.otherAccount('team')).id);
     const { status, json } = await start({ job_id: foreign.id });
     expect(status).toBe(400);
     expect(json.status.developer_message).toBe(`job_id: ${foreign.id} is not a job of this account`);
   });
 
-  test('needs job_runner or an admin permission set', async () => {
+  test('requires job_runner or an admin permission set', async () => {
     for (const permissionSet of ['job_runner', 'admin', 'account_admin'] as const) {
       expect((await start({}, await server.tokenWith([permissionSet]))).status).toBe(201);
     }

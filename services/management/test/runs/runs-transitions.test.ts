@@ -108,8 +108,8 @@ const TABLE: [State | null, RunCall, RunTransition][] = [
   [['Canceled', ['finish', 'artifacts']], ARTIFACTS, SAME],
 ];
 
-describe('every call in every state of a run has its outcome', () => {
-  test.each(TABLE)('%j, %j', (state, call, expected) => {
+describe('runTransition returns the outcome of every call in every state', () => {
+  test.each(TABLE)('for the state %j and the call %j', (state, call, expected) => {
     expect(runTransition(state && run(state), call)).toEqual(expected);
   });
 });
