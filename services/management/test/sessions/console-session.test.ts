@@ -52,7 +52,7 @@ async function sessionsOf({ id }: { id: number }) {
   return await harness.database.prisma.consoleSession.findMany({ where: { userId: BigInt(id) } });
 }
 
-/** Moves a time of the user's sessions into the past. */
+/** Sets a time of the user's sessions to the past. */
 async function backdate(column: 'last_used_at' | 'expires_at', minutes: number): Promise<void> {
   await harness.database.pool.query(
     `UPDATE console_sessions SET ${column} = now() - make_interval(mins => $2) WHERE user_id = $1`,
@@ -62,7 +62,7 @@ async function backdate(column: 'last_used_at' | 'expires_at', minutes: number):
 
 describe('signing in', () => {
   test('answers who it is and where, and a cookie that no script can read', async () => {
-    // Answered in whole seconds.
+    // Times in responses have whole seconds.
     const before = Math.floor(Date.now() / 1_000) * 1_000;
     const { status, headers, json } = await signIn(goodFields());
     const view = await whoAmI({ cookie: cookieOf(headers) });
@@ -169,7 +169,7 @@ describe('signing in', () => {
       const { passwordHash } = await prisma.user.findUniqueOrThrow({ where: { id: BigInt(user.id) } });
       const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' }, () => undefined);
       const resets = () => resetPassword(prisma, user.id, 'another password');
-      // Both wait for the user's row, and get it in the order in which they came.
+      // Both statements wait for the user's row and get it in the order in which they started.
       const waiting = (count: number) =>
         eventually(async () => {
           const locks = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
@@ -193,7 +193,7 @@ describe('signing in', () => {
 
   test('does the same work for an unknown address as for a wrong password', async () => {
     const { prisma } = harness.database;
-    // Stored as the product does it: the harness's users have a cheaper hash.
+    // This user has a hash with the parameters of the product; those of the harness have a cheaper one.
     const email = 'stored@example.com';
     await createUser(prisma, harness.secrets, { email, name: 'Ada', password: PASSWORD });
     const verified: string[] = [];
@@ -208,7 +208,7 @@ describe('signing in', () => {
       const fields = { email: address, password: 'wrong', clientAddress: '127.0.0.1', device: null };
       expect(await attempt(fields, () => undefined)).toEqual({ kind: 'refused' });
     }
-    // What a verification costs stands before the salt: its kind, its memory, its passes.
+    // The parts before the salt determine the cost: algorithm, version, memory and passes.
     const [known, unknown] = verified.map((passwordHash) => passwordHash.split('$').slice(1, 4));
     expect(unknown).toEqual(known);
     expect(verified).toHaveLength(2);

@@ -6,7 +6,7 @@ const ADA = 'ada@example.com';
 const [OLD, NEW] = ['old', 'new'].map((name) => ({ name, key: randomBytes(32) }));
 if (!OLD || !NEW) throw new Error('two keys');
 
-/** What the browser sends back. */
+/** Returns the `Cookie` header that the browser sends back. */
 const sent = (setCookie: string) => `runhook_session=x; ${setCookie.split(';')[0]}`;
 
 test('a browser is known for those who signed in there, and stays the same one', () => {

@@ -49,7 +49,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
 
   afterAll(() => harness.close());
 
-  /** In a network of 256 addresses that nobody else has been in. */
+  /** Returns a network of 256 addresses that has not been used before. */
   const newNetwork = () => `203.0.${++networks}`;
   const newAddress = () => `${newNetwork()}.1`;
   const signIn = (email: string, password: string, address: string, call = harness.call, cookie?: string) =>
@@ -57,7 +57,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
       body: { email, password },
       headers: { 'x-forwarded-for': address, ...(cookie === undefined ? {} : { cookie }) },
     });
-  /** Of a browser in which the user has signed in. */
+  /** Returns the cookie of a browser in which the user has signed in. */
   const deviceOf = async (email: string) => {
     const { headers } = await signIn(email, PASSWORD, newAddress());
     return headers.getSetCookie()[1]?.split(';')[0] ?? '';
@@ -77,7 +77,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
       expect(retryAfter).toBeGreaterThan(0);
       expect(retryAfter).toBeLessThanOrEqual(900);
     }
-    // Neither the user's key nor anybody else is concerned.
+    // Neither the user's key nor other users are affected.
     expect((await harness.call('GET', '/api/v3/session', { token: user.apiKey })).status).toBe(200);
     const other = await harness.newUser(account, 'it', []);
     expect((await signIn(other.email, PASSWORD, `${network}.201`)).status).toBe(201);
@@ -115,7 +115,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
   if (backend.name !== one?.name) return;
 
   test('from everywhere are limited for an e-mail address, too, at twenty times as many', async () => {
-    // Each try costs a hash of a password: where one is allowed from one network, twenty are from everywhere.
+    // Each attempt costs a password hash, so the limit is one attempt from one network and twenty from all networks.
     const strict = await harness.startSecond({ signInAttemptsPerEmail: 1 });
     const tryOnce = (password: string) => signIn(user.email, password, newAddress(), strict.call);
     for (let tries = 0; tries < 20; tries++) expect((await tryOnce('wrong')).status).toBe(401);
@@ -209,12 +209,12 @@ test.each(queueBackends())(
     const attempt = { email: 'ada@example.com', clientAddress: '203.0.113.7', device: null };
     const begin = () => limits.begin(attempt);
 
-    // Three at once; where a window ended between them, the next three are in one.
+    // Three concurrent attempts; if a window ends between them, the next three are in one window.
     await eventually(async () => {
       const refusal = { kind: 'refused', retryAfterSeconds: expect.any(Number) };
       expect(await Promise.all([begin(), begin(), begin()])).toContainEqual(refusal);
     });
-    // Whoever keeps trying does not make the window longer.
+    // Further attempts do not extend the window.
     await eventually(async () => expect(await begin()).toEqual({ kind: 'taken' }));
     await store.close();
     await database.close();

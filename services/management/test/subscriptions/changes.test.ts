@@ -36,7 +36,7 @@ afterAll(() => harness.close());
 interface Listening {
   answer: IncomingMessage;
   text(): string;
-  /** Webhooks that were told of so far, each as often. */
+  /** Ids of the changed webhooks so far, repeated for each change. */
   told(): string[];
   leave(): void;
 }
@@ -113,7 +113,7 @@ test('the log of another account is not told of', async () => {
   expect(listening.told()).not.toContain(foreign);
 });
 
-/** Listens while nobody can read the webhooks, with the first look waiting for them. */
+/** Opens a stream while the table of webhooks is locked, so that the first poll waits for it. */
 async function listenLocked(work: (lock: { pid: number; release(): Promise<void> }) => Promise<void>) {
   const client = await harness.database.pool.connect();
   try {
@@ -130,7 +130,7 @@ async function listenLocked(work: (lock: { pid: number; release(): Promise<void>
       expect(rows).toHaveLength(1);
       return rows[0]?.pid ?? 0;
     });
-    // A head that is on its way would be here before another answer.
+    // If the headers had been sent, they would arrive before the response to a later request.
     expect((await harness.call('GET', '/api/v3/none')).status).toBe(404);
     expect(isAnswered).toBe(false);
     await work({ pid, release: async () => void (await client.query('COMMIT')) });

@@ -41,7 +41,7 @@ async function put(id: string, changes: object) {
   });
 }
 
-/** The headers of what the test endpoint sends now. */
+/** Returns the headers and body of a request that the test endpoint sends. */
 async function sent(id: string) {
   const count = receiver.requests.length;
   expect((await call('GET', id, { rest: '/test' })).json.data.verification_error).toBeNull();

@@ -46,7 +46,7 @@ const CONFLICT = failure(
   'A rotation of the secret is under way, or has just begun: finish it before the next.',
 );
 
-/** The newest request of the test endpoint. */
+/** Returns the latest request of the test endpoint. */
 async function sample() {
   await call('GET', '/test');
   const { headers, body } = receiver.requests.at(-1) ?? { headers: {}, body: Buffer.from('') };
@@ -168,7 +168,7 @@ test('one at a time: a second is refused while the first is under way', async ()
 test.each([24, 0])('of two that found the same secret one wins, with %i hours too', async (overlap_hours) => {
   const holder = await harness.database.pool.connect();
   try {
-    // Both have read it and wait to change it.
+    // Both requests have read the row and wait to update it.
     await holder.query('BEGIN');
     await holder.query('SELECT FROM subscriptions WHERE id = $1 FOR UPDATE', [subscription.id]);
     const rotating = [rotate({ overlap_hours }), rotate({ overlap_hours })];
