@@ -14,6 +14,6 @@ test.each([
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['64:ff9b::203.0.113.7', '64:ff9b:0:0::/64'],
   ['', ''],
-])('one client: %s is %s', (address, expected) => {
+])('the address %s counts as the client %s', (address, expected) => {
   expect(addressNetwork(address)).toBe(expected);
 });

@@ -61,7 +61,7 @@ async function backdate(column: 'last_used_at' | 'expires_at', minutes: number):
 }
 
 describe('signing in', () => {
-  test('answers who it is and where, and a cookie that no script can read', async () => {
+  test('returns the user with accounts and permissions, and a cookie that scripts cannot read', async () => {
     // Times in responses have whole seconds.
     const before = Math.floor(Date.now() / 1_000) * 1_000;
     const { status, headers, json } = await signIn(goodFields());
@@ -100,7 +100,7 @@ describe('signing in', () => {
     ]);
   });
 
-  test('marks the cookie Secure when the request came over https, by the word of a trusted proxy only', async () => {
+  test('marks the cookie Secure if a trusted proxy reports that the request came over https', async () => {
     const forwarded = { 'x-forwarded-proto': 'https' };
     const { headers } = await signIn(goodFields(), forwarded);
     for (const cookie of headers.getSetCookie()) expect(cookie).toMatch(/; Secure$/);
@@ -110,26 +110,26 @@ describe('signing in', () => {
     await untrusting.close();
   });
 
-  test('takes the address in any case, and ignores what it does not know', async () => {
+  test('ignores the case of the e-mail address and unknown fields', async () => {
     const fields = { email: ` ${user.email.toUpperCase()} `, password: PASSWORD, id: '' };
     expect((await signIn(fields)).status).toBe(201);
   });
 
-  test('stores nothing of the id but its SHA-256', async () => {
+  test('stores only the SHA-256 of the session id', async () => {
     const { headers } = await signIn(goodFields());
     const id = cookieOf(headers).split('=')[1] ?? '';
     const [session] = await sessionsOf(user);
     expect(Buffer.from(session?.idHash ?? [])).toEqual(createHash('sha256').update(id).digest());
   });
 
-  test('ends the session that the browser had before', async () => {
+  test('ends the previous session of the browser', async () => {
     const first = await harness.signIn(user);
     const { headers } = await signIn(goodFields(), { cookie: first.cookie ?? '' });
     expect(await whoAmI(first)).toMatchObject(INVALID);
     expect((await whoAmI({ cookie: cookieOf(headers) })).status).toBe(200);
   });
 
-  test('is refused alike for a wrong password, an unknown address, and a user without a password', async () => {
+  test('is rejected in the same way for a wrong password, an unknown address, and a user without a password', async () => {
     const without = await harness.newUser(account, 'it', []);
     await harness.database.prisma.user.update({
       where: { id: BigInt(without.id) },
@@ -148,7 +148,7 @@ describe('signing in', () => {
     }
   });
 
-  test('is refused when the password was reset while it was being checked', async () => {
+  test('is rejected when the password was reset while it was being checked', async () => {
     const { prisma } = harness.database;
     const sessions = createConsoleSessions({ prisma, idleMinutes: 60, maxHours: 24 });
     const where = { id: BigInt(user.id) };
@@ -161,7 +161,7 @@ describe('signing in', () => {
   });
 
   test.each(['before', 'after'])(
-    'that comes to its session just %s a reset leaves no session',
+    'leaves no session when it creates one just %s a reset of the password',
     async (order) => {
       const database = openPrismaDatabase({ url: harness.settings.databaseUrl, connectionsMax: 4 });
       const { prisma, pool } = database;
@@ -214,7 +214,7 @@ describe('signing in', () => {
     expect(verified).toHaveLength(2);
   });
 
-  test('names every bad field, and repeats none of their values', async () => {
+  test('rejects invalid fields by name and does not repeat their values', async () => {
     const cases: [unknown, string[]][] = [
       [{}, ['email: is required', 'password: is required']],
       [{ email: 5, password: [] }, ['email: must be a string', 'password: must be a string']],
@@ -242,7 +242,7 @@ describe('signing in', () => {
 });
 
 describe('a session', () => {
-  test('may what its user may, with the same answers as the API key', async () => {
+  test('has the permissions of its user and the same responses as the API key', async () => {
     const headers = await harness.signIn(user);
     const created = await harness.call('POST', account.path('/subscriptions'), {
       headers,
@@ -263,7 +263,7 @@ describe('a session', () => {
     });
   });
 
-  test('ends with its sign-out, on the server too; other sessions of the user go on', async () => {
+  test('ends on the server when it is signed out, while other sessions of the user continue', async () => {
     const [here, elsewhere] = [await harness.signIn(user), await harness.signIn(user)];
     const { status, headers, json } = await harness.call('DELETE', SESSION, { headers: here });
     expect({ status, json }).toEqual({
@@ -277,7 +277,7 @@ describe('a session', () => {
     expect(await sessionsOf(user)).toHaveLength(1);
   });
 
-  test('ends when nobody has used it for an hour', async () => {
+  test('ends after an hour without use', async () => {
     const headers = await harness.signIn(user);
     await backdate('last_used_at', 59);
     expect((await whoAmI(headers)).status).toBe(200);
@@ -285,13 +285,13 @@ describe('a session', () => {
     expect(await whoAmI(headers)).toMatchObject(INVALID);
   });
 
-  test('ends at its last hour although it is used', async () => {
+  test('ends at its maximum age although it is in use', async () => {
     const headers = await harness.signIn(user);
     await backdate('expires_at', 0);
     expect(await whoAmI(headers)).toMatchObject(INVALID);
   });
 
-  test('is written to at most once a minute, however much it is used', async () => {
+  test('is updated at most once a minute, however often it is used', async () => {
     const headers = await harness.signIn(user);
     const lastUsed = async () => (await sessionsOf(user))[0]?.lastUsedAt.getTime() ?? 0;
     const opened = await lastUsed();
@@ -305,7 +305,7 @@ describe('a session', () => {
     expect(await lastUsed()).toBe(touched);
   });
 
-  test('that has ended is removed when somebody signs in', async () => {
+  test('is removed after its end when any user signs in', async () => {
     await harness.signIn(user);
     await backdate('expires_at', 1);
     const other = await harness.newUser(account, 'it', []);
@@ -314,7 +314,7 @@ describe('a session', () => {
     expect(await sessionsOf(other)).toHaveLength(1);
   });
 
-  test('is nobody’s when its cookie is not right', async () => {
+  test('is not found for an invalid cookie', async () => {
     const { cookie = '' } = await harness.signIn(user);
     const id = cookie.split('=')[1] ?? '';
     for (const wrong of [
@@ -332,7 +332,7 @@ describe('a session', () => {
     expect((await whoAmI({ cookie: `a=b; ${cookie}; c=d` })).status).toBe(200);
   });
 
-  test('does not count beside a header, not even beside a bad one', async () => {
+  test('is ignored if the request has an Authorization header, even an invalid one', async () => {
     const headers = await harness.signIn(user);
     const other = await harness.newUser(account, 'it', []);
     const both = await whoAmI({ ...headers, authorization: `Token ${other.apiKey}` });
@@ -343,7 +343,7 @@ describe('a session', () => {
 });
 
 describe('a request with a cookie', () => {
-  test('that changes something must come from the console itself', async () => {
+  test('is rejected if it changes something and does not come from the console’s own origin', async () => {
     const { cookie = '' } = await harness.signIn(user);
     const { id } = await harness.newSubscription(account);
     const before = await harness.rowCounts();
@@ -371,7 +371,7 @@ describe('a request with a cookie', () => {
     expect((await whoAmI({ cookie })).status).toBe(200);
   });
 
-  test('may prove that by its Origin too', async () => {
+  test('is accepted if its Origin is the console’s own', async () => {
     const { cookie = '' } = await harness.signIn(user);
     const headers = { cookie, origin: harness.origin };
     const answer = await harness.call('POST', account.path('/subscriptions'), {
@@ -381,7 +381,7 @@ describe('a request with a cookie', () => {
     expect(answer.status).toBe(201);
   });
 
-  test('that only reads needs no proof, and a key needs none for anything', async () => {
+  test('needs no proof of its origin to read, and a request with a key never needs one', async () => {
     const { cookie = '' } = await harness.signIn(user);
     const read = await harness.call('GET', account.path('/subscriptions'), { headers: { cookie } });
     expect(read.status).toBe(200);
@@ -394,8 +394,8 @@ describe('a request with a cookie', () => {
   });
 });
 
-describe('who is calling', () => {
-  test('is told to a caller by API key as well, and a service token is nobody', async () => {
+describe('the current session', () => {
+  test('is returned for an API key, too, but not for a service token', async () => {
     const byKey = await harness.call('GET', SESSION, { token: user.apiKey });
     expect(byKey.json.data).toMatchObject({ user_id: user.id, email: user.email, expires_at: null });
     for (const path of [SESSION, '/api/v3/profile']) {
@@ -409,7 +409,7 @@ describe('who is calling', () => {
     expect(signOut.json).toEqual(failure(403, 'Access denied: A key is not signed in.'));
   });
 
-  test('is told what they may do in each account', async () => {
+  test('has the permissions of the user in each account', async () => {
     const free = await harness.newAccount({ plan: 'free' });
     const apart = await harness.newAccount({ plan: 'enterprise', deployment: 'single_tenant_private' });
     const enterprise = await harness.newAccount({ plan: 'enterprise' });
@@ -436,7 +436,7 @@ describe('who is calling', () => {
 });
 
 describe('the profile', () => {
-  test('shows the API key to its own user only, signed in or by that key', async () => {
+  test('shows the API key only to its own user, with a session or that key', async () => {
     const expected = { user_id: user.id, email: user.email, name: 'Ada', api_key: user.apiKey };
     const headers = await harness.signIn(user);
     for (const caller of [{ headers }, { token: user.apiKey }]) {

@@ -9,7 +9,7 @@ if (!OLD || !NEW) throw new Error('two keys');
 /** Returns the `Cookie` header that the browser sends back. */
 const sent = (setCookie: string) => `runhook_session=x; ${setCookie.split(';')[0]}`;
 
-test('a browser is known for those who signed in there, and stays the same one', () => {
+test('a browser is recognized for the users who signed in there and keeps its id', () => {
   const devices = createKnownDevices([OLD]);
   expect(devices.find(undefined, ADA)).toBeNull();
   const first = sent(devices.remember(undefined, ADA, false));
@@ -22,7 +22,7 @@ test('a browser is known for those who signed in there, and stays the same one',
   expect(devices.find(sent(devices.remember(both, ADA, false)), ADA)).toEqual(device);
 });
 
-test('it is known while its key is in ENCRYPTION_KEYS, and signing in puts it under the newest', () => {
+test('a browser is recognized while its key is in ENCRYPTION_KEYS, and a sign-in renews the cookie with the newest key', () => {
   const before = createKnownDevices([OLD]);
   const during = createKnownDevices([NEW, OLD]);
   const after = createKnownDevices([NEW]);
@@ -33,7 +33,7 @@ test('it is known while its key is in ENCRYPTION_KEYS, and signing in puts it un
   expect(after.find(renewed, ADA)).toEqual(before.find(cookie, ADA));
 });
 
-test('it is forgotten after half a year, and with the fifth user', () => {
+test('a browser is forgotten after half a year, and with the fifth user', () => {
   let nowMs = Date.now();
   const devices = createKnownDevices([OLD], () => nowMs);
   let cookie = sent(devices.remember(undefined, ADA, false));
@@ -55,7 +55,7 @@ test.each([
   ['no MAC', (token: string) => token.replace(/\.[\w-]{43}$/, '')],
   ['a key that is not there', (token: string) => token.replace(/=old\./, '=older.')],
   ['other text', () => 'runhook_device=~~~'],
-])('a cookie with %s is nobody’s', (_, change) => {
+])('a cookie with %s is not recognized', (_, change) => {
   const devices = createKnownDevices([OLD]);
   const token = devices.remember(undefined, ADA, false).split(';')[0] ?? '';
   expect(devices.find(change(token), ADA)).toBeNull();

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { hash } from '@node-rs/argon2';
 import { createPasswordCheck, NOBODYS_HASH, type PasswordPlace } from '../../src/sessions/password-check.ts';
 
-test('few passwords are checked at once, the others in their order, and no more than a bound wait', async () => {
+test('few passwords are checked concurrently, the others in order, and only a limited number waits', async () => {
   const ends: (() => void)[] = [];
   const begun: string[] = [];
   const passwords = createPasswordCheck((_hash, password) => {
@@ -27,7 +27,7 @@ test('few passwords are checked at once, the others in their order, and no more 
   expect(passwords.enter()).toBeNull();
 });
 
-test('a password of nobody takes as long as one of somebody: its hash has the same parameters', async () => {
+test('a check without a user takes as long as a real one, because the hash has the same parameters', async () => {
   const parametersOf = (passwordHash: string) => passwordHash.split('$').slice(0, 4);
   expect(parametersOf(NOBODYS_HASH)).toEqual(parametersOf(await hash('somebody’s')));
   expect(await createPasswordCheck().enter()?.isRight(null, 'anything')).toBe(false);

@@ -63,7 +63,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     return headers.getSetCookie()[1]?.split(';')[0] ?? '';
   };
 
-  test('are limited for an e-mail address from one network, on all processes together', async () => {
+  test('are limited for an e-mail address from one network, across all processes', async () => {
     const second = await harness.startSecond();
     const network = newNetwork();
     for (let tries = 0; tries < PER_EMAIL; tries++) {
@@ -85,7 +85,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     await second.close();
   });
 
-  test('are forgotten for an e-mail address that signs in', async () => {
+  test('are reset for an e-mail address that signs in', async () => {
     const network = newNetwork();
     for (let rounds = 0; rounds < 3; rounds++) {
       for (let tries = 0; tries < PER_EMAIL - 1; tries++) {
@@ -95,7 +95,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     }
   });
 
-  test('at once count as many: a flood finds no more guesses than its limit', async () => {
+  test('are counted before their result, so that concurrent ones do not exceed the limit', async () => {
     const network = newNetwork();
     const flood = Array.from({ length: 15 }, (_, client) =>
       signIn(user.email, 'wrong', `${network}.${client}`),
@@ -105,7 +105,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     expect(statuses.filter((status) => status === 429)).toHaveLength(15 - PER_EMAIL);
   });
 
-  test('count only what failed: many may sign in from one address', async () => {
+  test('are counted without successful ones, so that many users can sign in from one address', async () => {
     const address = newAddress();
     for (let times = 0; times < PER_ADDRESS + 2; times++) {
       expect((await signIn(user.email, PASSWORD, address)).status).toBe(201);
@@ -114,7 +114,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
 
   if (backend.name !== one?.name) return;
 
-  test('from everywhere are limited for an e-mail address, too, at twenty times as many', async () => {
+  test('are limited for an e-mail address from all networks at twenty times the limit of one', async () => {
     // Each attempt costs a password hash, so the limit is one attempt from one network and twenty from all networks.
     const strict = await harness.startSecond({ signInAttemptsPerEmail: 1 });
     const tryOnce = (password: string) => signIn(user.email, password, newAddress(), strict.call);
@@ -123,7 +123,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     await strict.close();
   });
 
-  test('by anybody leave the owner’s own browser in, from the very network that is locked out', async () => {
+  test('do not lock out the owner’s known browser, even from the same network', async () => {
     const cookie = await deviceOf(user.email);
     const network = newNetwork();
     for (let tries = 0; tries <= PER_ADDRESS; tries++) await signIn(user.email, 'wrong', `${network}.1`);
@@ -131,7 +131,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     expect((await signIn(user.email, PASSWORD, `${network}.1`, harness.call, cookie)).status).toBe(201);
   });
 
-  test('in a known browser are limited by themselves, and use up none of anybody else', async () => {
+  test('in a known browser have a separate limit and do not use up others', async () => {
     const cookie = await deviceOf(user.email);
     const address = newAddress();
     for (let tries = 0; tries < PER_EMAIL; tries++) {
@@ -141,7 +141,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     expect((await signIn(user.email, PASSWORD, address)).status).toBe(201);
   });
 
-  test('with somebody else’s cookie, or a forged one, count as everybody’s', async () => {
+  test('with a foreign or forged cookie count as those of an unknown browser', async () => {
     const other = await harness.newUser(account, 'it', []);
     const cookie = await deviceOf(other.email);
     const forged = cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
@@ -153,7 +153,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     expect(await signIn(user.email, PASSWORD, address, harness.call, cookie)).toMatchObject(TOO_MANY);
   });
 
-  test('are limited for an address that nobody has just the same', async () => {
+  test('are limited in the same way for an unknown e-mail address', async () => {
     const address = newAddress();
     for (let tries = 0; tries < PER_EMAIL; tries++) {
       expect((await signIn('nobody@example.com', 'wrong', address)).status).toBe(401);
@@ -161,7 +161,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     expect(await signIn('NOBODY@example.com', 'wrong', address)).toMatchObject(TOO_MANY);
   });
 
-  test('are limited for a client, whatever the e-mail address; one that is out of attempts uses up none of theirs', async () => {
+  test('are limited for a client, whose rejected attempts do not count for e-mail addresses', async () => {
     const address = newAddress();
     for (let tries = 0; tries < PER_ADDRESS; tries++) {
       expect((await signIn(`user-${tries}@example.com`, 'wrong', address)).status).toBe(401);
@@ -172,7 +172,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     expect((await signIn(user.email, PASSWORD, newAddress())).status).toBe(201);
   });
 
-  test('are counted for an IPv6 network, not for each of its addresses', async () => {
+  test('are counted for an IPv6 network and not for each of its addresses', async () => {
     const network = `2001:db8:0:${++networks}`;
     for (let tries = 0; tries < PER_ADDRESS; tries++) {
       expect((await signIn(`u${tries}@example.com`, 'wrong', `${network}::${tries}`)).status).toBe(401);
@@ -180,7 +180,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     expect(await signIn('u@example.com', 'wrong', `${network}:1:2:3:4`)).toMatchObject(TOO_MANY);
   });
 
-  test('from a proxy that is not trusted are all the proxy’s own', async () => {
+  test('from an untrusted proxy count for the proxy', async () => {
     const untrusting = await harness.startSecond({ trustedProxyCidrs: [], signInAttemptsPerAddress: 2 });
     for (const expected of [401, 401, 429]) {
       const { status } = await signIn('a@example.com', 'wrong', newAddress(), untrusting.call);
@@ -189,7 +189,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     await untrusting.close();
   });
 
-  test('whose client a trusted proxy does not name are the proxy’s own', async () => {
+  test('without a valid client address from a trusted proxy count for the proxy', async () => {
     for (const told of ['unknown', 'a, b', '203.0.113.7:4711']) {
       expect((await signIn('b@example.com', 'wrong', told)).status).toBe(401);
     }
@@ -197,7 +197,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
 });
 
 test.each(queueBackends())(
-  'nobody is locked out for longer than a window, counted on $name',
+  'no one is locked out for longer than a window, counted on $name',
   async (backend) => {
     const { url, drop } = await createTestDatabase();
     const database = openDatabase({ url, connectTimeoutMs: IN_VAIN_MS });

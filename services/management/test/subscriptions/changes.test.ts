@@ -64,7 +64,7 @@ async function listen(query = '', { origin = harness.origin, method = 'GET' } = 
   return listening;
 }
 
-test('whoever writes a subscription, those who listen to its account hear of it, and nobody else', async () => {
+test('a change of a subscription is sent to the listeners of its account and to no others', async () => {
   const listening = await listen();
   expect(listening.answer.headers).toMatchObject({
     'content-type': 'text/event-stream; charset=utf-8',
@@ -92,7 +92,7 @@ test('whoever writes a subscription, those who listen to its account hear of it,
   expect(elsewhere.told()).not.toContain(id);
 });
 
-test('of one that is named, what is written to its log alone is told too', async () => {
+test('a change of the log is sent to listeners of that subscription only', async () => {
   const [listening, others] = [await listen(`?subscription_id=${id}`), await listen()];
   const delivery = { subscriptionId: id, accountId: account.id, status: 'pending', attemptCount: 0 };
   const { id: deliveryId } = await insertDelivery(harness.database, delivery);
@@ -102,7 +102,7 @@ test('of one that is named, what is written to its log alone is told too', async
   expect(others.told()).not.toContain(id);
 });
 
-test('the log of another account is not told of', async () => {
+test('a change of the log of another account is not sent', async () => {
   const foreign = id;
   const owner = account;
   account = await harness.newAccount();
@@ -141,13 +141,13 @@ async function listenLocked(work: (lock: { pid: number; release(): Promise<void>
   }
 }
 
-test('the head is out once there is a look to compare with, so that whatever is committed later is told', async () => {
+test('the headers are sent once the first poll is complete, so that every later change is sent', async () => {
   const listening = await listenLocked(({ release }) => release());
   await harness.database.prisma.subscription.update({ where: { id }, data: { description: 'later' } });
   await eventually(() => expect(listening.told()).toEqual([id]));
 });
 
-test('when the first look fails the stream begins all the same, and everything is told', async () => {
+test('a stream starts although the first poll fails, and all webhooks are sent as changed', async () => {
   const listening = await listenLocked(async ({ pid, release }) => {
     await harness.database.pool.query('SELECT pg_terminate_backend($1::int)', [pid]);
     await release();
@@ -155,7 +155,7 @@ test('when the first look fails the stream begins all the same, and everything i
   await eventually(() => expect(listening.told()).toEqual([id]));
 });
 
-test('nothing is asked of the database for nobody', async () => {
+test('the database is not polled without listeners', async () => {
   const listening = await listen();
   listening.leave();
   const looks = async () => {
@@ -169,7 +169,7 @@ test('nothing is asked of the database for nobody', async () => {
   await eventually(async () => expect(await looks()).toBe(0));
 });
 
-test('says that it lives, and HEAD ends at once', async () => {
+test('a stream sends its retry interval, and HEAD ends at once', async () => {
   const listening = await listen();
   await eventually(() => expect(listening.text()).toMatch(/^retry: 2000\n\n/));
   const head = await listen('', { method: 'HEAD' });
@@ -177,19 +177,19 @@ test('says that it lives, and HEAD ends at once', async () => {
   await once(head.answer, 'end');
 });
 
-test('ten minutes of signs of life are under a kilobyte', () => {
+test('ten minutes of keep-alive comments are less than a kilobyte', () => {
   const chunkBytes = '3\r\n\r\n'.length + SIGN_OF_LIFE.text.length;
   expect((600_000 / SIGN_OF_LIFE.everyMs) * chunkBytes).toBeLessThan(1_000);
 });
 
-test('an id that is none is refused by its name', async () => {
+test('an invalid subscription_id is rejected by name', async () => {
   const { status, json } = await harness.call('GET', account.path('/changes?subscription_id=x'), {
     token: account.token,
   });
   expect([status, json.status.errors[0].field]).toEqual([400, 'subscription_id']);
 });
 
-test('when the service stops its streams end, and it does not wait for their listeners', async () => {
+test('stopping the service ends its streams without waiting for their listeners', async () => {
   const second = await harness.startSecond();
   const listening = await listen('', { origin: second.origin });
   const ended = once(listening.answer, 'end');
@@ -197,7 +197,7 @@ test('when the service stops its streams end, and it does not wait for their lis
   await ended;
 });
 
-test('no stream is begun for who has left before its answer', async () => {
+test('no stream begins for a caller who disconnected before the response', async () => {
   let begun = 0;
   const app = express();
   const answered = new Promise<void>((resolve) => {
@@ -225,7 +225,7 @@ test('no stream is begun for who has left before its answer', async () => {
   expect(begun).toBe(0);
 });
 
-test('a hundred of an account are enough', async () => {
+test('an account may have at most a hundred streams', async () => {
   const listening = await Promise.all(Array.from({ length: 100 }, () => listen()));
   expect(listening.every(({ answer }) => answer.statusCode === 200)).toBe(true);
   const { status, json, headers } = await harness.call('GET', account.path('/changes'), {
@@ -240,16 +240,13 @@ test('a hundred of an account are enough', async () => {
 test.each([
   ['the process', { all: 1, ofAccount: 9 }, 2],
   ['an account', { all: 9, ofAccount: 1 }, 1],
-])(
-  'of two streams that are opened at the same time, only one begins at the limit of %s',
-  (_, streamsMax, other) => {
-    const streams = new ChangeStreams({ database: harness.database.pool, streamsMax });
-    const opened = [1, other].map((accountId) => streams.open({ accountId, subscriptionId: null }));
-    const begin = (index: number) =>
-      opened[index]?.begin({ send: () => undefined, end: () => undefined }) ?? { leave: () => undefined };
-    const first = begin(0);
-    expect(() => begin(1)).toThrow('Too many requests.');
-    first.leave();
-    begin(1).leave();
-  },
-);
+])('only one of two streams opened concurrently begins at the limit of %s', (_, streamsMax, other) => {
+  const streams = new ChangeStreams({ database: harness.database.pool, streamsMax });
+  const opened = [1, other].map((accountId) => streams.open({ accountId, subscriptionId: null }));
+  const begin = (index: number) =>
+    opened[index]?.begin({ send: () => undefined, end: () => undefined }) ?? { leave: () => undefined };
+  const first = begin(0);
+  expect(() => begin(1)).toThrow('Too many requests.');
+  first.leave();
+  begin(1).leave();
+});

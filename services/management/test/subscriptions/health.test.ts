@@ -38,7 +38,7 @@ const TOLD = {
   last_success_at: '1795244400000000',
 };
 
-test('health is told when it is asked for, of one and in the list, and nowhere else', async () => {
+test('health is returned only on request, for one webhook and in the list', async () => {
   expect(await get()).toMatchObject({ health: { status: 'healthy', consecutive_failures: 0 } });
   expect((await get()).health).toEqual({ status: 'healthy', consecutive_failures: 0 });
   await fail();
@@ -54,12 +54,12 @@ test.each([
   '/subscriptions?include=secrets',
   '/subscription/ID?include=secrets',
   '/subscription/ID?include=health&include=health',
-])('refuses another inclusion: %s', async (path) => {
+])('an unknown or repeated include is rejected: %s', async (path) => {
   const { status, json } = await call('GET', path.replace('ID', id));
   expect([status, json.status.errors[0].field]).toEqual([400, 'include']);
 });
 
-test('an update that moves nothing leaves it; another endpoint is judged anew', async () => {
+test('an update keeps the health, and a new endpoint resets it', async () => {
   await fail();
   await put({ name: 'Renamed', active: true });
   expect((await get()).health).toEqual(TOLD);
@@ -77,7 +77,7 @@ test.each([
     false,
   ],
   ['another name', { name: 'Renamed' }, false],
-])('one that failing has switched off, and %s', async (_, changes, isBack) => {
+])('a webhook that failures deactivated is updated with %s', async (_, changes, isBack) => {
   const reason = 'Its endpoint failed 12 times in a row since 2026-11-22T07:00:00Z.';
   await fail({ active: false, deactivateReason: reason });
   expect(await get()).toMatchObject({ active: false, deactivate_reason: reason });
@@ -88,12 +88,12 @@ test.each([
   if (isBack) expect(after.health.status).toBe('healthy');
 });
 
-test('one that its owner has switched off stays so when it moves', async () => {
+test('a webhook that its owner deactivated stays inactive when its endpoint changes', async () => {
   await put({ active: false });
   expect(await put({ client_url: 'https://other.example.com/hooks' })).toMatchObject({ active: false });
 });
 
-test('a list begins with what fails when it is asked to, and may have nothing else', async () => {
+test('the list is sorted by failing_since and filtered by failing on request', async () => {
   await harness.database.prisma.subscription.update({ where: { id }, data: { name: 'B' } });
   const { id: later } = await harness.newSubscription(account, { name: 'c' });
   const { id: healthy } = await harness.newSubscription(account, { name: 'A' });

@@ -54,7 +54,7 @@ const problemsOf = ({ status, json }: { status: number; json: Json }) => [
   json.status.errors.map(({ field }: { field: string }) => field),
 ];
 
-test('a webhook that sets neither says nothing of them', async () => {
+test('a webhook without custom headers and signature header omits both fields', async () => {
   const created = await subscribe({});
   for (const view of [created, (await call('GET', created.id)).json.data]) {
     expect(view).not.toHaveProperty('signature_header');
@@ -63,7 +63,7 @@ test('a webhook that sets neither says nothing of them', async () => {
   expect(await subscribe({ signature_header: 'authorization', headers: {} })).not.toHaveProperty('headers');
 });
 
-test('values are told nowhere and kept encrypted', async () => {
+test('values of headers are masked in responses and stored encrypted', async () => {
   const created = await subscribe();
   const told = { signature_header: 'X-Signature', headers: { 'X-Gate': '***', Authorization: '***' } };
   expect(created).toMatchObject(told);
@@ -75,7 +75,7 @@ test('values are told nowhere and kept encrypted', async () => {
   expect(JSON.parse(harness.secrets.decrypt(rows[0].headers_ciphertext))).toEqual(OF_A_GATEWAY.headers);
 });
 
-test('the test endpoint sends them, with the signature where it was asked for', async () => {
+test('the test endpoint sends custom headers and the signature in the configured header', async () => {
   const { id, hmac_secret: secret } = await subscribe();
   const { headers, body } = await sent(id);
   expect(verify(body, secret, headers['x-signature'] as string)).toBe(true);
@@ -88,7 +88,7 @@ test('the test endpoint sends them, with the signature where it was asked for', 
 });
 
 describe('an update', () => {
-  test('with what GET gave destroys nothing', async () => {
+  test('with the response of a GET keeps the values of headers', async () => {
     const { id } = await subscribe();
     const before = (await call('GET', id)).json.data;
     const { json } = await call('PUT', id, { body: before });
@@ -96,7 +96,7 @@ describe('an update', () => {
     expect((await sent(id)).headers).toMatchObject({ 'x-gate': SECRET, authorization: 'Basic YTpi' });
   });
 
-  test('that leaves them out keeps them; null and {} take them away', async () => {
+  test('keeps omitted headers, and removes them for null and {}', async () => {
     const { id } = await subscribe();
     expect((await put(id, {})).json.data).toMatchObject({ headers: { 'X-Gate': '***' } });
     expect((await sent(id)).headers).toMatchObject({ 'x-gate': SECRET, 'x-signature': expect.any(String) });
@@ -108,7 +108,7 @@ describe('an update', () => {
     expect(headers.authorization).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  test('keeps one, changes one, drops one and adds one, whatever the case of the kept name', async () => {
+  test('keeps, changes, removes and adds headers, ignoring the case of kept names', async () => {
     const { id } = await subscribe({ headers: { 'X-Kept': 'kept', 'X-Changed': 'old', 'X-Dropped': 'x' } });
     const { json } = await put(id, { headers: { 'x-kept': '***', 'X-Changed': 'new', 'X-Added': 'added' } });
     expect(json.data.headers).toEqual({ 'x-kept': '***', 'X-Changed': '***', 'X-Added': '***' });
@@ -117,7 +117,7 @@ describe('an update', () => {
     expect(headers).not.toHaveProperty('x-dropped');
   });
 
-  test('that moves to another server needs the values again: nobody learns them so', async () => {
+  test('to another server requires the values again, so that they are not disclosed', async () => {
     const { id } = await subscribe();
     const elsewhere = 'https://elsewhere.example.com/hook';
     expect(problemsOf(await put(id, { client_url: elsewhere }))).toEqual([400, ['headers']]);
@@ -130,7 +130,7 @@ describe('an update', () => {
     expect((await put(id, { client_url: elsewhere, headers: { 'X-Gate': 'again' } })).status).toBe(200);
   });
 
-  test('of two at once neither brings back what the other has replaced', async () => {
+  test('does not restore a value that a concurrent update has replaced', async () => {
     const { id } = await subscribe({ headers: { 'X-Gate': 'old' } });
     const results = await Promise.all([
       ...Array.from({ length: 4 }, () => put(id, { headers: { 'X-Gate': 'new' } })),
@@ -152,7 +152,7 @@ test.each([
   ['a header of ours', { headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id'],
   ['a signature in a header of ours', { signature_header: 'Content-Type' }, 'signature_header'],
   ['a control character', { headers: { 'X-Gate': 'a\r\nHost: b' } }, 'headers.X-Gate'],
-])('refuses %s, and names it', async (_, fields, field) => {
+])('a create with %s is rejected by name', async (_, fields, field) => {
   const body = { ...SUBSCRIPTION_FIELDS, ...fields };
   const answer = await harness.call('POST', account.path('/subscriptions'), { token: account.token, body });
   expect(problemsOf(answer)).toEqual([400, [field]]);

@@ -73,7 +73,7 @@ const endNow = () =>
     subscription.id,
   ]);
 
-test('gives the new secret once, and says how long both are in use, while they are', async () => {
+test('a rotation returns the new secret once and shows its period while it lasts', async () => {
   const before = await shown();
   const { status, json } = await rotate({ overlap_hours: 3 });
   const { hmac_secret: next, secret_rotation: rotation, ...rest } = json.data;
@@ -94,7 +94,7 @@ test.each([
   ['an empty object', {}, 24],
   ['null', { overlap_hours: null }, 24],
   ['a week', { overlap_hours: 168 }, 168],
-])('takes %s', async (_, body, hours) => {
+])('a rotation accepts %s', async (_, body, hours) => {
   const { secret_rotation: rotation } = (await rotate(body)).json.data;
   expect(Number(rotation.ends_at) - Number(rotation.started_at)).toBe(hours * HOUR_MICROS);
 });
@@ -104,14 +104,14 @@ test.each([
   [-1, 'must be greater than or equal to 0'],
   [1.5, 'must be an integer'],
   ['24', 'must be a number'],
-])('refuses an overlap of %j', async (overlap_hours, message) => {
+])('a rotation rejects an overlap of %j', async (overlap_hours, message) => {
   const { status, json } = await rotate({ overlap_hours });
   expect(status).toBe(400);
   expect(json.status.errors).toEqual([{ field: 'overlap_hours', message }]);
   expect(await shown()).not.toHaveProperty('secret_rotation');
 });
 
-test('signs with both until it is finished, with the new one alone from then on', async () => {
+test('both secrets sign until the rotation is finished, and then only the new one', async () => {
   const old = subscription.hmac_secret;
   const next = (await rotate()).json.data.hmac_secret;
   const during = await sample();
@@ -133,7 +133,7 @@ test('signs with both until it is finished, with the new one alone from then on'
   });
 });
 
-test('ends at its time, whoever has tidied up; the next one follows the secret that took over', async () => {
+test('a rotation ends at its time, and the next one replaces the secret that took over', async () => {
   const first = (await rotate()).json.data.hmac_secret;
   await endNow();
   expect(await shown()).not.toHaveProperty('secret_rotation');
@@ -150,7 +150,7 @@ test('ends at its time, whoever has tidied up; the next one follows the secret t
   expect(during.signedBy(subscription.hmac_secret)).toBe(false);
 });
 
-test('without an overlap takes over at once', async () => {
+test('a rotation without overlap replaces the secret at once', async () => {
   const { data } = (await rotate({ overlap_hours: 0 })).json;
   expect(data).not.toHaveProperty('secret_rotation');
   const after = await sample();
@@ -160,30 +160,33 @@ test('without an overlap takes over at once', async () => {
   ]);
 });
 
-test('one at a time: a second is refused while the first is under way', async () => {
+test('a second rotation is rejected while the first is in progress', async () => {
   await rotate();
   expect(await rotate()).toMatchObject({ status: 409, json: CONFLICT });
 });
 
-test.each([24, 0])('of two that found the same secret one wins, with %i hours too', async (overlap_hours) => {
-  const holder = await harness.database.pool.connect();
-  try {
-    // Both requests have read the row and wait to update it.
-    await holder.query('BEGIN');
-    await holder.query('SELECT FROM subscriptions WHERE id = $1 FOR UPDATE', [subscription.id]);
-    const rotating = [rotate({ overlap_hours }), rotate({ overlap_hours })];
-    const waiting = `SELECT pid FROM pg_stat_activity
+test.each([24, 0])(
+  'one of two concurrent rotations with an overlap of %i hours succeeds',
+  async (overlap_hours) => {
+    const holder = await harness.database.pool.connect();
+    try {
+      // Both requests have read the row and wait to update it.
+      await holder.query('BEGIN');
+      await holder.query('SELECT FROM subscriptions WHERE id = $1 FOR UPDATE', [subscription.id]);
+      const rotating = [rotate({ overlap_hours }), rotate({ overlap_hours })];
+      const waiting = `SELECT pid FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE%secret_generation%'`;
-    for (let count = 0; count < 2; ) count = (await harness.database.pool.query(waiting)).rowCount ?? 0;
-    await holder.query('COMMIT');
-    const answers = await Promise.all(rotating);
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
-    const won = answers.find(({ status }) => status === 200)?.json.data.hmac_secret;
-    expect((await sample()).signedBy(won)).toBe(true);
-  } finally {
-    holder.release();
-  }
-});
+      for (let count = 0; count < 2; ) count = (await harness.database.pool.query(waiting)).rowCount ?? 0;
+      await holder.query('COMMIT');
+      const answers = await Promise.all(rotating);
+      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
+      const won = answers.find(({ status }) => status === 200)?.json.data.hmac_secret;
+      expect((await sample()).signedBy(won)).toBe(true);
+    } finally {
+      holder.release();
+    }
+  },
+);
 
 test('finish-rotation keeps the re-encrypted secret when the ciphertext changes after it was read', async () => {
   const next = (await rotate()).json.data.hmac_secret;
@@ -207,7 +210,7 @@ test('finish-rotation keeps the re-encrypted secret when the ciphertext changes 
   }
 });
 
-test('repeated with its key it answers the same secret and rotates once', async () => {
+test('a repeated Idempotency-Key returns the same secret and rotates only once', async () => {
   const headers = { 'idempotency-key': 'a rotation' };
   const first = await rotate({}, headers);
   const again = await rotate({}, headers);
@@ -215,7 +218,7 @@ test('repeated with its key it answers the same secret and rotates once', async 
   expect(again.headers.get('idempotent-replay')).toBe('true');
 });
 
-test('is for those who may write webhooks, and for a webhook that is there', async () => {
+test('a rotation requires the permission to write webhooks and an existing webhook', async () => {
   const token = await harness.newToken(account, ['read_only']);
   for (const rest of ['/rotate-secret', '/finish-rotation'])
     expect((await call('POST', rest, { token })).status).toBe(403);

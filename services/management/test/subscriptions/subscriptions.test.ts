@@ -38,8 +38,8 @@ const putIfMatch = async (id: string, body: object, etag: string) =>
 const list = async (query = '') =>
   (await harness.call('GET', account.path(`/subscriptions${query}`), { token })).json;
 
-describe('creating', () => {
-  test('answers the whole subscription, with the defaults for what was left out', async () => {
+describe('creating a subscription', () => {
+  test('returns all its fields, with defaults for omitted ones', async () => {
     const before = BigInt(Date.now()) * 1000n;
     const { status, json } = await harness.call('POST', account.path('/subscriptions'), {
       token,
@@ -67,7 +67,7 @@ describe('creating', () => {
     expect(BigInt(json.data.created_at)).toBeGreaterThan(before - 1_000_000n);
   });
 
-  test('keeps what it was given, and the order of it', async () => {
+  test('stores values unchanged and in order', async () => {
     const jobs = [
       await harness.newJob(account),
       await harness.newJob(account),
@@ -87,7 +87,7 @@ describe('creating', () => {
     expect((await get(created.id)).json.data).toMatchObject(expected);
   });
 
-  test('takes a single job and null for job_ids', async () => {
+  test('accepts a single job and null for job_ids', async () => {
     const jobId = await harness.newJob(account);
     expect(await harness.newSubscription(account, { job_ids: jobId })).toMatchObject({
       job_ids: [String(jobId)],
@@ -95,7 +95,7 @@ describe('creating', () => {
     expect(await harness.newSubscription(account, { job_ids: null })).toMatchObject({ job_ids: [] });
   });
 
-  test('shows the secret once and never again, and the database cannot read it', async () => {
+  test('returns the secret only once and stores it encrypted', async () => {
     const { id, hmac_secret } = await harness.newSubscription(account);
     expect((await get(id)).json.data).not.toHaveProperty('hmac_secret');
     expect((await put(id, SUBSCRIPTION_FIELDS)).json.data).not.toHaveProperty('hmac_secret');
@@ -108,7 +108,7 @@ describe('creating', () => {
     expect(harness.secrets.decrypt(rows[0].hmac_secret_ciphertext)).toBe(hmac_secret);
   });
 
-  test('refuses one more than an account may have; a deleted one makes room', async () => {
+  test('is rejected above the limit of an account, until one is deleted', async () => {
     const { id } = await harness.newSubscription(account);
     await harness.database.pool.query(
       `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active,
@@ -127,14 +127,14 @@ describe('creating', () => {
     expect((await create()).status).toBe(201);
   });
 
-  test('gives every subscription a secret of its own', async () => {
+  test('generates a different secret for each one', async () => {
     const secrets = [await harness.newSubscription(account), await harness.newSubscription(account)];
     expect(secrets[0].hmac_secret).not.toBe(secrets[1].hmac_secret);
   });
 });
 
-describe('reading', () => {
-  test('shows the state of the deliveries once there is one', async () => {
+describe('reading a subscription', () => {
+  test('shows the status of its deliveries once there is one', async () => {
     const { id } = await harness.newSubscription(account);
     expect((await get(id)).json.data).not.toHaveProperty('dispatched_at');
     await harness.database.pool.query(
@@ -149,7 +149,7 @@ describe('reading', () => {
     });
   });
 
-  test('tells why the latest attempt failed when it is asked to, and only then', async () => {
+  test('shows the error of the latest attempt only on request', async () => {
     const { id } = await harness.newSubscription(account);
     const { token } = account;
     const one = async (query: string) =>
@@ -183,8 +183,8 @@ describe('reading', () => {
   });
 });
 
-describe('updating', () => {
-  test('what another has replaced since it was read is a 412, without If-Match the last one wins', async () => {
+describe('updating a subscription', () => {
+  test('is a 412 if it was replaced since it was read, and overwrites it without If-Match', async () => {
     const created = await harness.call('POST', account.path('/subscriptions'), {
       token,
       body: SUBSCRIPTION_FIELDS,
@@ -210,7 +210,7 @@ describe('updating', () => {
     expect((await put(id, { ...SUBSCRIPTION_FIELDS, name: 'Fourth' })).status).toBe(200);
   });
 
-  test('of several at once from the same reading, one replaces it', async () => {
+  test('succeeds for one of several concurrent calls with the same If-Match', async () => {
     const { id, updated_at } = await harness.newSubscription(account);
     const answers = await Promise.all(
       ['A', 'B', 'C', 'D'].map((name) => putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name }, `"${updated_at}"`)),
@@ -220,7 +220,7 @@ describe('updating', () => {
     expect((await get(id)).json.data.name).toBe(saved?.json.data.name);
   });
 
-  test('replaces the fields, and what is left out becomes its default', async () => {
+  test('replaces its fields, with defaults for omitted ones', async () => {
     const jobId = await harness.newJob(account);
     const { hmac_secret, ...created } = await harness.newSubscription(account, {
       description: 'x',
@@ -243,14 +243,14 @@ describe('updating', () => {
     expect((await get(created.id)).json.data).toEqual(json.data);
   });
 
-  test('without active keeps the stored value', async () => {
+  test('keeps the stored value of active if it is omitted', async () => {
     const { id } = await harness.newSubscription(account, { active: false });
     expect((await put(id, SUBSCRIPTION_FIELDS)).json.data.active).toBe(false);
     expect((await put(id, { ...SUBSCRIPTION_FIELDS, active: true })).json.data.active).toBe(true);
     expect((await put(id, SUBSCRIPTION_FIELDS)).json.data.active).toBe(true);
   });
 
-  test('makes updated_at greater every time', async () => {
+  test('increases updated_at every time', async () => {
     const created = await harness.newSubscription(account);
     let before = created.updated_at;
     const answers = await Promise.all(Array.from({ length: 20 }, () => put(created.id, SUBSCRIPTION_FIELDS)));
@@ -263,7 +263,7 @@ describe('updating', () => {
     expect((await get(created.id)).json.data.created_at).toBe(created.created_at);
   });
 
-  test('of several at once leaves what one of them said, whole', async () => {
+  test('concurrently leaves all fields of one of the calls', async () => {
     const { id } = await harness.newSubscription(account);
     const bodies = Array.from({ length: 8 }, (_, index) => ({
       ...SUBSCRIPTION_FIELDS,
@@ -278,7 +278,7 @@ describe('updating', () => {
     expect((await get(id)).json.data).toEqual(last);
   });
 
-  test('that comes when it was just deleted finds nothing, and changes nothing', async () => {
+  test('after its deletion is a 404 and changes nothing', async () => {
     const { id } = await harness.newSubscription(account);
     const [deleted, ...rest] = await Promise.all([
       harness.call('DELETE', account.path(`/subscription/${id}`), { token }),
@@ -292,7 +292,7 @@ describe('updating', () => {
     expect(stored.name).toBe(SUBSCRIPTION_FIELDS.name);
   });
 
-  test('to active ends what had made it inactive, which was no change of its owner', async () => {
+  test('to active clears the reason of a deactivation, which had not changed updated_at', async () => {
     const { id, updated_at } = await harness.newSubscription(account);
     await harness.database.pool.query(
       `UPDATE subscriptions SET active = false, deactivate_reason = 'gone' WHERE id = $1`,
@@ -309,8 +309,8 @@ describe('updating', () => {
   });
 });
 
-describe('deleting', () => {
-  test('takes it out of the API at once and keeps the row until its log is gone', async () => {
+describe('deleting a subscription', () => {
+  test('removes it from the API at once and keeps its row for the log', async () => {
     const { id } = await harness.newSubscription(account);
     expect((await harness.call('DELETE', account.path(`/subscription/${id}`), { token })).status).toBe(200);
     const notFound = { status: 404, json: failure(404, 'Webhook not found.') };
@@ -336,8 +336,8 @@ describe('deleting', () => {
   });
 });
 
-describe('listing', () => {
-  test('is newest first, in pages, with the total', async () => {
+describe('the list of subscriptions', () => {
+  test('is sorted newest first, in pages, with the total', async () => {
     const ids: string[] = [];
     for (let count = 0; count < 12; count++) ids.unshift((await harness.newSubscription(account)).id);
     const idsOf = (answer: Json) => answer.data.map((one: Json) => one.id);
@@ -359,7 +359,7 @@ describe('listing', () => {
     expect(beyond.extra.pagination).toEqual({ total_count: 12, count: 0 });
   });
 
-  test('orders those of one moment by id', async () => {
+  test('is sorted by id for equal times', async () => {
     const ids = [await harness.newSubscription(account), await harness.newSubscription(account)].map(
       ({ id }) => id,
     );
@@ -369,7 +369,7 @@ describe('listing', () => {
     expect((await list()).data.map((one: Json) => one.id)).toEqual(ids.sort().reverse());
   });
 
-  test('holds nothing of another account', async () => {
+  test('omits subscriptions of other accounts', async () => {
     await harness.newSubscription(await harness.newAccount());
     expect((await list()).data).toEqual([]);
     expect((await list()).extra.pagination).toEqual({ total_count: 0, count: 0 });

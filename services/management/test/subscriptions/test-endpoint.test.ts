@@ -36,7 +36,7 @@ const verified = (error: string | null, statusCode: string) => ({
 });
 
 describe('testing a subscription', () => {
-  test('sends a signed sample of the account and the subscription', async () => {
+  test('sends a signed sample with its account and id', async () => {
     const { id, hmac_secret: secret } = await newSubscription({ name: 'Pager "één"' });
     expect(await runTest(id)).toMatchObject(verified(null, '200'));
     const [request] = await receiver.waitFor(1);
@@ -64,7 +64,7 @@ describe('testing a subscription', () => {
     expect(payload.eventId).toMatch(/^wev_[0-9A-Za-z]{27}$/);
   });
 
-  test('sends another event every time', async () => {
+  test('sends a new event every time', async () => {
     const { id } = await newSubscription();
     await runTest(id);
     await runTest(id);
@@ -72,18 +72,18 @@ describe('testing a subscription', () => {
     expect(first?.headers['webhook-id']).not.toBe(second?.headers['webhook-id']);
   });
 
-  test.each([204, 299])('takes a %d for a success', async (status) => {
+  test.each([204, 299])('treats a %d as a success', async (status) => {
     receiver.respondWith(status);
     expect(await runTest((await newSubscription()).id)).toMatchObject(verified(null, String(status)));
   });
 
-  test.each([301, 404, 410, 500])('reports a %d as it is', async (status) => {
+  test.each([301, 404, 410, 500])('reports a %d unchanged', async (status) => {
     receiver.respondWith(status);
     const expected = verified(`The endpoint answered ${status}.`, String(status));
     expect(await runTest((await newSubscription()).id)).toMatchObject(expected);
   });
 
-  test('reports an endpoint that does not answer in time as 504', async () => {
+  test('reports an endpoint that does not respond in time as 504', async () => {
     receiver.respondWith({ never: true });
     expect(await runTest((await newSubscription()).id)).toMatchObject(
       verified('Timed out after 0.4 s.', '504'),
@@ -100,7 +100,7 @@ describe('testing a subscription', () => {
     expect(await runTest(id)).toMatchObject(verified('Connection refused.', '502'));
   });
 
-  test('reports an address that is forbidden by now as 502, and sends nothing', async () => {
+  test('reports an address that has become forbidden as 502 and sends nothing', async () => {
     const { id } = await newSubscription();
     const url = receiver.url.replace('127.0.0.1', '127.0.0.2');
     await harness.database.pool.query('UPDATE subscriptions SET client_url = $2 WHERE id = $1', [id, url]);
@@ -110,7 +110,7 @@ describe('testing a subscription', () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  test('tells targets that it did not call in the same words, whatever refused them', async () => {
+  test('reports all targets that it did not call in the same way, whatever the reason', async () => {
     const { id } = await newSubscription();
     const answers = [];
     for (const url of [
@@ -131,7 +131,7 @@ describe('testing a subscription', () => {
     for (const answer of answers) expect(answer).toEqual(first);
   });
 
-  test.each([502, 504])('tells a %d of the endpoint from its own', async (status) => {
+  test.each([502, 504])('distinguishes a %d of the endpoint from its own', async (status) => {
     receiver.respondWith(status);
     const { id } = await newSubscription();
     const answered = {
@@ -151,21 +151,21 @@ describe('testing a subscription', () => {
     expect((await runTest(id, '?include=all')).status).toBe(400);
   });
 
-  test.each(EVENT_TYPES)('sends a sample of %s when it is asked for', async (eventType) => {
+  test.each(EVENT_TYPES)('sends a sample of %s on request', async (eventType) => {
     const { id } = await newSubscription({ event_types: ['job.run.started'] });
     await runTest(id, `?event_type=${eventType}`);
     const [request] = await receiver.waitFor(1);
     expect(JSON.parse(String(request?.body))).toMatchObject({ eventType, webhooksID: id });
   });
 
-  test('refuses an event type that there is none of', async () => {
+  test('rejects an unknown event type', async () => {
     const { id } = await newSubscription();
     const { status, json } = await runTest(id, '?event_type=job.run.paused');
     expect([status, json.status.errors[0].field]).toEqual([400, 'event_type']);
     expect(receiver.requests).toEqual([]);
   });
 
-  test('answers the whole exchange when it is asked for, and no secret in it', async () => {
+  test('returns the complete exchange on request, without secrets', async () => {
     receiver.respondWith({
       status: 418,
       headers: { 'x-teapot': 'yes' },
@@ -201,7 +201,7 @@ describe('testing a subscription', () => {
     });
   });
 
-  test('a 200 whose body is cut off is a success, and the exchange says that the body is incomplete', async () => {
+  test('treats a 200 with a truncated body as a success and marks the body as incomplete', async () => {
     const { id } = await newSubscription();
     receiver.handleWith((_request, response) => {
       response.writeHead(200, { 'content-length': '1000' });
@@ -212,7 +212,7 @@ describe('testing a subscription', () => {
     expect(data.exchange).toMatchObject({ error: null, response_body: 'half', response_truncated: true });
   });
 
-  test('works on an inactive subscription and leaves no trace, whatever the outcome', async () => {
+  test('works for an inactive subscription and writes nothing, whatever the result', async () => {
     const { id } = await newSubscription({ active: false });
     const read = async () => {
       const { rows } = await harness.database.pool.query(
@@ -229,11 +229,11 @@ describe('testing a subscription', () => {
   });
 });
 
-describe('testing what is not saved', () => {
+describe('testing an unsaved subscription', () => {
   const send = async (body: object, headers: Record<string, string> = {}) =>
     await harness.call('POST', account.path('/test'), { token: account.token, body, headers });
 
-  test('sends a signed sample, tells what signed it, and stores nothing', async () => {
+  test('sends a signed sample, returns the secret, and stores nothing', async () => {
     const before = await harness.rowCounts();
     const { status, json } = await send({ client_url: `${receiver.url}/new`, event_type: 'job.run.errored' });
     expect(status).toBe(200);
@@ -254,7 +254,7 @@ describe('testing what is not saved', () => {
     expect(await harness.rowCounts()).toEqual(before);
   });
 
-  test('signs with the secret and sends the headers of the request', async () => {
+  test('signs with the secret of the request and sends its headers', async () => {
     const secret = createHmacSecret();
     const { json } = await send({
       client_url: receiver.url,
@@ -272,7 +272,7 @@ describe('testing what is not saved', () => {
     expect(JSON.stringify(json)).not.toMatch(/a key|whsec_/);
   });
 
-  test('tells a failure as the test of a subscription does', async () => {
+  test('reports a failure as the test of a saved subscription does', async () => {
     receiver.respondWith({ never: true });
     expect((await send({ client_url: receiver.url })).json.data).toMatchObject({
       verification_status_code: '504',
@@ -299,14 +299,14 @@ describe('testing what is not saved', () => {
       { client_url: 'http://127.0.0.1/', signature_header: 'a b' },
       ['signature_header'],
     ],
-  ])('refuses %s, by the rules of a subscription', async (_what, body, fields) => {
+  ])('rejects %s with the validation of a saved subscription', async (_what, body, fields) => {
     const { status, json } = await send(body);
     expect(status).toBe(400);
     expect(json.status.errors.map(({ field }: { field: string }) => field)).toEqual(fields);
     expect(receiver.requests).toEqual([]);
   });
 
-  test('needs the permission to write webhooks', async () => {
+  test('requires the permission to write webhooks', async () => {
     const token = await harness.newToken(account, ['read_only']);
     const answer = await harness.call('POST', account.path('/test'), {
       token,
@@ -316,7 +316,7 @@ describe('testing what is not saved', () => {
     expect(receiver.requests).toEqual([]);
   });
 
-  test('is sent once for an Idempotency-Key', async () => {
+  test('sends one request for a repeated Idempotency-Key', async () => {
     const headers = { 'idempotency-key': 'one test' };
     const first = await send({ client_url: receiver.url }, headers);
     const second = await send({ client_url: receiver.url }, headers);
