@@ -58,10 +58,7 @@ const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCIES_EVERY_MS = 5_000;
 /** Three concurrent batches of reports, and one batch of published events. */
 const REPORT_CONNECTIONS = 4;
-/**
- * Statement timeout of reports; shorter than the deadline of a request, so that the caller gets the outcome of a report
- * whose statement was sent.
- */
+/** Statement timeout; below the deadline of requests, so that a caller gets the outcome of a report that was sent. */
 const REPORT_TIMEOUT_MS = 5_000;
 /** Deadline of the first query of a starting service. */
 const LOGIN_TIMEOUT_MS = 3_000;

@@ -3,10 +3,7 @@ import { createLogger, Lifecycle, letGoOfStart, startFailure } from '@runhook/ru
 import { createManagement } from './app.ts';
 import { readSettings } from './settings.ts';
 
-/**
- * Time a stop may take beyond the longest request, a test of an endpoint. The grace period must be longer than both
- * together.
- */
+/** Time a stop may take beyond the longest request, a test of an endpoint; the grace period must exceed both together. */
 const STOP_MARGIN_MS = 15_000;
 
 try {

@@ -6,8 +6,7 @@ type RecordWatch = Omit<Parameters<typeof watchRecord>[0], 'everyMs' | 'logger'>
 };
 
 /**
- * Tracks whether the record can be written. While no connection can write, reads are served and the probe reports
- * `degraded` but succeeds.
+ * Tracks whether the record can be written. Otherwise reads are served, and the probe succeeds with status `degraded`.
  * @param nowMs monotonic clock in milliseconds; `performance.now` when omitted
  */
 export function openRecordWrites(watch: RecordWatch, pool: Pool, nowMs?: () => number): RecordWrites {

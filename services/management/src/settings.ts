@@ -49,10 +49,7 @@ interface Environment {
   /** Proxies whose headers are trusted for the client's address and for https. */
   TRUSTED_PROXY_CIDRS: string[];
   LOG_LEVEL: string;
-  /**
-   * Endpoint that traces are exported to; none are exported without it. The SDK reads it with the other `OTEL_…`
-   * variables.
-   */
+  /** Endpoint of the traces; none are exported without it. The SDK reads it with the other `OTEL_…` variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
 }

@@ -69,9 +69,8 @@ export function createAnswerChecker(document: OpenApiDocument): AnswerChecker {
 }
 
 /**
- * Converts a body to the format that generated clients send. The API accepts more forms, which the descriptions
- * mention: ids of jobs as digits, a single one, or null, and other formats of timestamps. Rejected events are removed,
- * as the response names them.
+ * Converts a body to the format of generated clients. The API accepts more forms, which the descriptions mention: ids
+ * of jobs as digits, a single one, or null, and other formats of timestamps. Rejected events are removed.
  */
 function asDocumented(body: unknown, answer: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;

@@ -244,8 +244,7 @@ describe('on a log that is partitioned by account', () => {
     for (const { leaves } of opened) expect(leaves).toHaveLength(4);
   });
 
-  // These run last: a slow read starts a count in the background, whose statements would be added to those of the next
-  // test.
+  // These run last: a slow read starts a count in the background, whose statements would count in the next test.
   test.each(READS)('%s are read only from the partitions of the account', async (_name, run) => {
     await newDelivery('failed');
     opened = [];

@@ -22,10 +22,7 @@ export const AUDIT_ACTIONS = [
   'webhook.deleted',
 ] as const;
 
-/**
- * `operator`: a change made with the command line or directly in the database. `service`: a change made by Runhook
- * itself.
- */
+/** `operator`: changed with the command line or directly in the database. `service`: changed by Runhook itself. */
 export const ACTOR_KINDS = ['user', 'service_token', 'operator', 'service'] as const;
 export const TARGET_KINDS = ['webhook', 'user', 'service_token', 'account'] as const;
 

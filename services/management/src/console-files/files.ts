@@ -102,10 +102,7 @@ export function consolePage(indexHtml: string, path: string): Page {
   };
 }
 
-/**
- * Returns the relative path from `path` to the root: one step up for every slash but the first. Encoded slashes do not
- * separate.
- */
+/** Returns the relative path to the root: one step up for every slash but the first; encoded slashes do not count. */
 export function rootFrom(path: string): string {
   const slashes = path.split('/').length - 1;
   return slashes <= 1 ? './' : '../'.repeat(slashes - 1);

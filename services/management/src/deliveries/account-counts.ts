@@ -23,9 +23,7 @@ export interface CountedSlots {
 export interface AccountCounts {
   /** Returns null if the counts are not cached. */
   known(accountId: number): CountedSlots | null;
-  /**
-   * Reports a read without the cache. If it was slow, the deliveries are counted in the background for the next read.
-   */
+  /** Reports a read without the cache. If it was slow, the deliveries are counted in the background for later reads. */
   wasRead(accountId: number, durationMs: number): void;
 }
 

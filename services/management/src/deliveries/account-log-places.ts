@@ -158,10 +158,7 @@ const SOURCE_SQL: Readonly<Record<Exclude<Source, 'all'>, string>> = {
   pending: `d.status = 'pending'`,
 };
 
-/**
- * Returns the sources that can match. A failed latest attempt means that the delivery is not delivered, so the partial
- * indexes suffice.
- */
+/** Returns the sources that can match. A delivery whose latest attempt failed is in one of the partial indexes. */
 export function sourcesOf({ status, httpStatusCode, errorCode }: AccountLogFilters): Source[] {
   if (status === 'pending') return ['pending'];
   if (status === 'failed' || status === 'cancelled') return ['recoverable'];

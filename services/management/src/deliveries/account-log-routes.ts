@@ -29,18 +29,13 @@ export interface AccountLogExtra {
     count: number;
     /** Cursor for `before` of the next page; null on the last page. */
     next_before: string | null;
-    /**
-     * Set when a page is not full although more deliveries may match: deliveries created before this time were not
-     * read.
-     */
+    /** Set if a page is not full although more may match: deliveries created before this time were not read. */
     looked_until: string | null;
   };
   filters: { limit: number };
 }
 
-/**
- * Lists the log of all webhooks of an account, and counts it as a histogram (docs/contract.md#the-log-of-an-account).
- */
+/** The log of all webhooks of an account, as a list and as a histogram (docs/contract.md#the-log-of-an-account). */
 export function accountLogEndpoints({ pool, reads }: { pool: Pool; reads: LaggingReads }): AccountEndpoint[] {
   return [listEndpoint(reads), histogramEndpoint(reads), runEventsEndpoint({ pool })];
 }

@@ -43,9 +43,7 @@ export async function showDelivery(pool: Pool, key: DeliveryKey): Promise<ShownD
   };
 }
 
-/**
- * Starts a new cycle and returns its number; null if the delivery is pending, or its subscription inactive or deleted.
- */
+/** Starts a new cycle and returns its number; null if the delivery is pending or the subscription inactive or deleted. */
 export async function redeliver(pool: Pool, key: DeliveryKey): Promise<number | null> {
   const begun = await inTransaction(pool, (transaction) => beginRedelivery(transaction, key));
   return begun?.cycle ?? null;

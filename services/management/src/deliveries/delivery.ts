@@ -17,10 +17,7 @@ export function microsOf(column: string): string {
   return `(extract(epoch from ${column}) * 1000000)::bigint::text`;
 }
 
-/**
- * Returns SQL that converts a parameter with such digits to a timestamptz. It multiplies whole microseconds instead of
- * fractions of a second, so that none is lost.
- */
+/** Returns SQL that converts such digits to a timestamptz; as whole microseconds, so that none is lost. */
 export function timestampOf(parameter: string): string {
   return `(timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond')`;
 }
@@ -40,10 +37,7 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled']
 
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/**
- * Returns SQL for a status of `deliveries d`, as a literal because a generic plan cannot use a partial index for a
- * parameter.
- */
+/** Returns SQL for a status of `deliveries d`: a literal, since a generic plan uses no partial index for a parameter. */
 export function statusIs(status: DeliveryStatus): string {
   return `d.status = '${status}'`;
 }

@@ -41,9 +41,7 @@ const WIDTHS = [
 ];
 const DAY = 24 * HOUR;
 
-/**
- * Returns the narrowest width that gives about the wanted number of buckets or fewer. @param spanMicros of the window
- */
+/** Returns the narrowest width that gives about the wanted number of buckets or fewer. @param spanMicros window */
 export function bucketSeconds(spanMicros: bigint): number {
   const least = Number(spanMicros / 1_000_000n) / (BUCKETS_WANTED * 1.25);
   return WIDTHS.find((width) => width >= least) ?? DAY * Math.ceil(least / DAY);

@@ -193,9 +193,7 @@ async function countStretches(
   return bound > query.window.until ? query.window.until : bound;
 }
 
-/**
- * Formats the start of a bucket once per bucket, since formatting it for each delivery would take longer than counting.
- */
+/** Formats the start of a bucket only once, since formatting it for each delivery would take longer than counting. */
 function countsOf(scanned: string, width: bigint, values: Values): string {
   const seconds = values.$(Number(width / 1_000_000n));
   return `SELECT ${microsOf('start')} AS start, status, deliveries

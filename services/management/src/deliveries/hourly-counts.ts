@@ -62,9 +62,7 @@ export interface HourlyCounts {
    * @param page `eventType` is set if only that type was read
    */
   wasRead(key: LogKey, page: { isLong: boolean; durationMs: number; eventType?: string | null }): void;
-  /**
-   * Whether such a page was recently found to be of a long log, so that its minimum length need not be counted again.
-   */
+  /** Whether such a page was recently found to be of a long log, so that its minimum length need not be counted. */
   isLong(key: LogKey, eventType: string | null): boolean;
 }
 
@@ -133,10 +131,8 @@ export interface HourQuery extends LogKey {
 }
 
 /**
- * Returns the hours that have deliveries, in no order. `not delivered` uses the indexes of pending and of failed
- * deliveries.
- * @param query `byEventType` splits an hour by event type, which reads the rows; otherwise `eventType` is "" in the
- * result
+ * Returns the hours that have deliveries, in no order. `not delivered` uses the indexes of pending and failed ones.
+ * @param query `byEventType` splits an hour by event type, which reads the rows; otherwise `eventType` is ""
  */
 export async function countHours(
   database: Queryable,
@@ -176,9 +172,7 @@ export async function countHours(
   );
 }
 
-/**
- * Returns a multiple of the width, in microseconds since the epoch: deliveries created before it have been committed.
- */
+/** Returns a multiple of the width, in microseconds since the epoch: all earlier deliveries have been committed. */
 export function settledBefore(widthMicros: bigint): bigint {
   const settled = BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n;
   return settled - (settled % widthMicros);

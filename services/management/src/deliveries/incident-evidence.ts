@@ -49,8 +49,7 @@ const TIMES = `
 
 const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
 
-// Deliveries in flight when the failures began were created at most one deadline earlier. The day of an event id may
-// differ by one.
+// Deliveries in flight when the failures began are at most one deadline older. The day of an id may differ by one.
 const FAILING = `
   FROM deliveries d
   WHERE d.account_id = $4 AND d.subscription_id = w.subscription_id

@@ -8,10 +8,7 @@ import type { ListDependencies } from './routes.ts';
 
 export const INCIDENT_STATUSES = ['open', 'closed'] as const;
 
-/**
- * A time during which a webhook fails or failed (docs/contract.md#incidents); times are microseconds since the epoch,
- * as digits.
- */
+/** A time during which a webhook failed (docs/contract.md#incidents); times are microseconds since the epoch. */
 export interface IncidentView {
   subscription_id: string;
   subscription_name: string;
@@ -20,10 +17,7 @@ export interface IncidentView {
   since: string;
   /** Start of the first successful attempt; null while the incident is open. */
   until: string | null;
-  /**
-   * Time when the endpoint was changed or the webhook activated, which ends its failures. The incident is open until a
-   * later attempt succeeds.
-   */
+  /** Time when a new endpoint or activation ended the failures. The incident is open until a later attempt succeeds. */
   moved_at: string | null;
   /** Number of consecutive failed attempts. */
   failure_count: number;

@@ -48,8 +48,7 @@ export async function listDeliveries(
   const known = hourlyCounts.known(query) ?? (isFarBack(query) ? await counted() : null);
   if (known !== null) return await readSought(database, query, await seekPage(database, known, query));
   const startedAtMs = performance.now();
-  // Only retention removes rows that match these filters, a day at a time. The matches of other filters change, since a
-  // window may move and a redelivery changes the status.
+  // Only retention removes matches of these filters. Those of others change, as windows move and redeliveries start.
   const isOnlyAddedTo = status === null && since === null && until === null && !isFarBack(query);
   const isLong = isOnlyAddedTo && hourlyCounts.isLong(query, eventType);
   const page = isLong

@@ -53,8 +53,7 @@ export async function seekPage(
 
 /**
  * Returns conditions from the end of the newest hour to the start of the oldest one. The newest day is a separate part,
- * because with a fixed day the index finds the hour, whereas a comparison of day and time would start at the end of the
- * day.
+ * because with a fixed day the index finds the hour instead of starting at the end of the day.
  */
 function partsBetween(newest: HourCount, oldest: HourCount): Condition[][] {
   const startOf = ({ hour }: HourCount, hours = 0) => String(BigInt(hour + hours) * HOUR_MICROS);
@@ -166,10 +165,9 @@ export interface Condition {
 }
 
 /**
- * Returns the conditions of a list. It reads only the days of the window, with one more on each side, because the id of
- * an event, which determines the day, may be up to a day ahead of its deliveries. A delivery of an event with an older
- * id is listed under the day of the id. Failed and cancelled deliveries are listed whatever their day, so that the
- * count equals that of a recovery.
+ * Returns the conditions of a list. It reads the days of the window and one more on each side, because the id of an
+ * event, which determines the day, may be up to a day ahead of its deliveries. A delivery of an older id is listed
+ * under the day of the id, but failed and cancelled ones in any case, so that the count equals that of a recovery.
  */
 export function deliveryConditions(
   { accountId, subscriptionId }: LogKey,

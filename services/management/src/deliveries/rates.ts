@@ -14,9 +14,7 @@ import {
   STATISTICS_HOURS_MAX,
 } from './statistics.ts';
 
-/**
- * Number of deliveries of a webhook that were created in each of the last hours, and how many of them are failed now.
- */
+/** Number of deliveries of a webhook created in each of the last hours, and how many of them are failed now. */
 export interface RatesView {
   subscription_id: string;
   /** Start of the first hour in microseconds since the epoch, as digits. */

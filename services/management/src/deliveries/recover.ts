@@ -171,9 +171,7 @@ export interface RecoveryView {
   delivery_status: RecoverableStatus;
   /** Number of deliveries that matched when it was created. */
   total_count: number;
-  /**
-   * Number of deliveries that were put back; finally less than `total_count` if others were put back by other calls.
-   */
+  /** Number of deliveries put back; finally less than `total_count` if other calls put some of them back. */
   recovered_count: number;
   /** Current statuses of these deliveries, without those that were put back again since. */
   outcome: RecoveryOutcome;

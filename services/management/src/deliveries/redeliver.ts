@@ -18,9 +18,7 @@ import { DELIVERY_PATH, deliveryKey, deliveryNotFound, type LogDependencies } fr
 
 const PENDING = 'The delivery is still pending.';
 const INACTIVE = 'The webhook is inactive: activate it to deliver again.';
-/**
- * Deadline of the queue: the redelivery is committed, so the caller does not wait for a queue that does not respond.
- */
+/** Deadline of the queue: the redelivery is committed, so the caller does not wait for an unresponsive queue. */
 const HURRY_MS = 2_000;
 
 export interface RedeliverDependencies extends LogDependencies {
@@ -92,10 +90,7 @@ const KEPT_COLUMNS = [
   'total_ms',
 ];
 
-/**
- * A separate statement, because a log that is distributed over servers cannot lock rows in a query that also reads a
- * table that is not distributed.
- */
+/** A separate statement: a log distributed over servers cannot lock rows and read a local table in one query. */
 const ACTIVE = 'SELECT FROM subscriptions WHERE id = $1 AND active AND deleted_at IS NULL';
 
 // The row lock serializes concurrent calls; the second one finds the delivery pending. A single attempt is stored in

@@ -75,8 +75,7 @@ function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEnd
       reader.check();
       const { accountId, id: subscriptionId } = subscriptionKey(request);
       const query = { accountId, subscriptionId, filters, ...page };
-      // Runs concurrently with the page: the check takes as long, and the page is discarded if the subscription does
-      // not exist.
+      // Runs concurrently with the page, which is discarded if the subscription does not exist.
       const isThere = requiredSubscription(prisma, request);
       const [{ rows, totalCount }] = await Promise.all([
         listDeliveries(reads.of(request), hourlyCounts, query, isThere),
@@ -119,9 +118,7 @@ function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint
   };
 }
 
-/**
- * Renders the body again, which gives the bytes that were sent, because the row has the webhook's name of that time.
- */
+/** Renders the same bytes that were sent, because the row has the webhook's name of that time. */
 function payloadOf(row: DeliveryWithEvent): string | null {
   if (row.event_data === null) return null;
   const event = {

@@ -84,8 +84,7 @@ export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
       const runId = integerIdFromText(param('run_id'));
       if (runId === null) throw new NotFoundError();
       const key = [account.id, runId];
-      // Undispatched events are read first, so that an event that is fanned out meanwhile is found among the
-      // deliveries.
+      // Undispatched events are read first, so that events that are fanned out meanwhile appear as deliveries.
       const open = new Set(
         (await queryRows(pool, OPEN, SELECT_OPEN, key)).map(({ event_type }) => event_type),
       );

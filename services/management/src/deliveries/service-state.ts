@@ -2,10 +2,7 @@ import type { QuarantineKind, RecordWrites } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 
-/**
- * State of the service for an account (docs/contract.md#service-state); times are microseconds since the epoch, as
- * digits.
- */
+/** State of the service for an account (docs/contract.md#service-state); times are microseconds since the epoch. */
 export interface ServiceStateView {
   record_writable: boolean;
   set_aside_count: number;

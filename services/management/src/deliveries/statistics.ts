@@ -72,16 +72,12 @@ export interface StatisticsQuery extends LogKey {
   hours: number;
 }
 
-/**
- * A query with the database to read from. Concurrent callers share one read, even if theirs would use another database.
- */
+/** A query with its database. Concurrent callers share one read, even if theirs would use another database. */
 export type Read<Query> = Query & { database: Queryable };
 
 /** Statistics that are read in less time are not cached. */
 const SLOW_MS = 200;
-/**
- * Time for which slow statistics are cached, as a multiple of the time that they took to read, up to the maximum below.
- */
+/** Time for which slow statistics are cached, as a multiple of the time of the read, up to the maximum below. */
 const CACHED_TIMES = 20;
 const CACHED_MAX_MS = 60_000;
 const CACHED_MAX = 200;

@@ -12,9 +12,7 @@ export interface AccountPlacesOptions {
   onRefused?: () => void;
 }
 
-/**
- * Returns the number of slots for a pool of connections. Some connections remain for authentication and for the relay.
- */
+/** Returns the number of slots for a pool. Some connections remain for authentication and for the relay. */
 export function placesOf(connectionsMax: number): Pick<AccountPlacesOptions, 'placesMax' | 'shareMax'> {
   const placesMax = Math.max(2, connectionsMax - 2);
   return { placesMax, shareMax: Math.max(1, Math.floor(placesMax * 0.75)) };

@@ -6,8 +6,7 @@ import { InvalidTokenError } from './errors.ts';
 export interface Authentication {
   /**
    * Finds the principal of an API key or service token; null if there is none.
-   * @param isChecked whether the statement of the request checks the version of the cached data, so that the result may
-   * be cached
+   * @param isChecked whether the result may be cached, because the statement of the request checks its version
    */
   findPrincipal(credential: string, isChecked: boolean): Promise<KnownPrincipal | null>;
   /** Finds the caller whose console session the cookie contains; null if there is none. */

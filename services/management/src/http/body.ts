@@ -12,10 +12,7 @@ import {
 export const BODY_BYTES_MAX = {
   /** Default; fits the longest list of jobs several times. */
   usual: 64 * 1024,
-  /**
-   * The longest password, each code point twelve bytes as an escaped pair of surrogates. Signing in needs no
-   * credentials, so the limit is low.
-   */
+  /** The longest password, each code point twelve bytes as an escaped pair of surrogates. Needs no credentials. */
   signIn: 16 * 1024,
   /** 800 KiB: the longest reason or status message, each code point twelve bytes as an escaped pair of surrogates, and the other fields. */
   run: 12 * EVENT_LIMITS.messageCharactersMax + 32 * 1024,
@@ -24,18 +21,14 @@ export const BODY_BYTES_MAX = {
 } as const;
 /** The deepest valid body has four levels. The limit protects code that compares or hashes a body recursively. */
 const DEPTH_MAX = 20;
-/**
- * Maximum number of members and items on all levels of a usual body: checking and reporting this many takes no
- * noticeable time.
- */
+/** Maximum number of members and items on all levels of a usual body; checking this many takes no noticeable time. */
 const VALUES_MAX = 5_000;
 /** Deadline of a complete body: the longest one needs 140 kB/s. */
 const BODY_MS = 15_000;
 
 /**
- * Reads the JSON body of a POST or PUT; undefined if there is none. Rejects bodies that are too long, too deep, have
- * too many values or arrive too slowly before their contents are examined, with errors that the error mapper
- * translates.
+ * Reads the JSON body of a POST or PUT; undefined if there is none. Rejects bodies that are too long, too deep or too
+ * slow, or have too many values, before their contents are examined; the error mapper translates the errors.
  * @param bodyMs time the body may take to arrive
  */
 export async function readBody(
@@ -52,8 +45,7 @@ export async function readBody(
   if (!request.is('application/json')) throw new UnsupportedContentTypeError();
   // The parser would read the complete body before it rejects it.
   if (Number(request.get('content-length') ?? 0) > bytesMax) throw new BodyTooLargeError();
-  // The request is admitted at this point. A client that sent `Expect: 100-continue` sends its body only after this
-  // response.
+  // A client that sent `Expect: 100-continue` sends its body only after this response, when it is admitted.
   if (request.get('expect') !== undefined && request.httpVersion === '1.1') response.writeContinue();
   await withinDeadline(bodyMs, () => parsed(parserOf(bytesMax), request, response)).catch(
     (error: unknown) => {

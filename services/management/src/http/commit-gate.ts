@@ -2,8 +2,7 @@ import { DeadlineError, withinDeadline } from '@runhook/runtime';
 import { UnavailableError } from './errors.ts';
 
 /**
- * Guarantees for one request that either its caller gets a 503 for a missed deadline or its work is committed, never
- * both.
+ * Guarantees that the caller of a request either gets a 503 for a missed deadline or its work is committed, never both.
  *
  *     open ── pass() ──▶ passed: COMMIT follows, and the caller waits for its result
  *      │                   └─ reopen() ──▶ open: nothing was written
@@ -18,9 +17,7 @@ export class CommitGate {
     if (this.#state === 'shut') throw new UnavailableError();
   }
 
-  /**
-   * Must be called immediately before COMMIT or any other irreversible action. Throws if the caller has been rejected.
-   */
+  /** Must be called immediately before COMMIT or another irreversible action. Throws if the caller has been rejected. */
   pass(): void {
     this.requireOpen();
     this.#state = 'passed';

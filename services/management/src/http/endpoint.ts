@@ -60,9 +60,7 @@ interface EndpointOf<Path extends string, Request, OfMethod extends Method = Met
    * caller gets a 503. It needs no slot of its account, since slots protect the database.
    */
   extraMs?: number;
-  /**
-   * Marks a GET with an external effect: from a console session it must pass the same check of the origin as a POST.
-   */
+  /** Marks a GET with an external effect: from a console session its origin is checked as that of a POST. */
   hasEffect?: true;
   /** Maximum size of the body in bytes; `BODY_BYTES_MAX.usual` when omitted. */
   bodyBytesMax?: number;
@@ -109,10 +107,7 @@ export interface Access {
   action: Action;
   /** Whether the plan and deployment of the account must include webhooks. */
   webhooks: boolean;
-  /**
-   * Whether a call counts towards the account's rate limit. Calls of the Runs API do not
-   * (docs/contract.md#rate-limits).
-   */
+  /** Whether calls count towards the account's rate limit; those of the Runs API do not (docs/contract.md#rate-limits). */
   metered: boolean;
 }
 

@@ -29,9 +29,7 @@ export interface Answer {
 
 /** A response of server-sent events that stays open. */
 export interface EventStream {
-  /**
-   * Called before the headers are sent; sends nothing. An error that it throws is the response instead of the stream.
-   */
+  /** Called before the headers are sent; sends nothing. An error that it throws replaces the stream. */
   begin(listener: { send(event: string, data: object): void; end(): void }): BegunStream;
 }
 
@@ -58,10 +56,7 @@ export function sendAnswer(response: Response, answer: Answer): void {
     .send(wellFormedText(JSON.stringify(envelope)));
 }
 
-/**
- * Comment that keeps the stream open: the interval is shorter than the idle timeout of proxies, and the text is short
- * because most open tabs receive nothing else.
- */
+/** Keeps the stream open: sent within the idle timeout of proxies, and short, as most open tabs receive nothing else. */
 export const SIGN_OF_LIFE = { everyMs: 20_000, text: ':\n\n' };
 /** A client that has this much unread data is disconnected. */
 const UNREAD_BYTES_MAX = 65_536;
@@ -101,10 +96,7 @@ function setStreamHead(response: Response): void {
   response.status(200).set({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
 }
 
-/**
- * Returns the failure form of the envelope. `developer_message` is "" if there is nothing to add, because typed clients
- * decode a string.
- */
+/** Returns the failure form of the envelope. `developer_message` is "" if empty, because typed clients decode a string. */
 export function failureBody({ statusCode: code, userMessage, developerMessage, problems }: ApiError): object {
   const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
   return { status: problems === undefined ? status : { ...status, errors: problems }, data: null };

@@ -69,9 +69,7 @@ export class OutdatedCallerError extends Error {
   readonly code = 'outdated_caller';
 }
 
-/**
- * Another transaction has locked the run, and the other reports of the batch must not wait for it. Nothing was written.
- */
+/** Another transaction has locked the run, and the batch must not wait for it. Nothing was written. */
 export class HeldError extends Error {
   readonly code = 'held';
 }
@@ -197,10 +195,7 @@ function problemsByField(problems: readonly Problem[]): Problem[] {
   return [...messages].map(([field, ofField]) => ({ field, message: ofField.join('; ') }));
 }
 
-/**
- * Removes the name of the field from the start of a message (`event_types.0` appears there as `event_types[0]`),
- * because the field is shown with it.
- */
+/** Removes the field from the start of a message (`event_types.0` is `event_types[0]` there), as it is shown with it. */
 function withoutLabel(field: string, message: string): string {
   const labels = [field, field.replaceAll(/\.(\d+)/g, '[$1]')];
   const label = labels.find((candidate) => message.startsWith(`${candidate} `));

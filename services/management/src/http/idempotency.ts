@@ -30,9 +30,7 @@ export interface KeyedRequest {
 
 declare const KEPT: unique symbol;
 
-/**
- * A response that went through a {@link Keeper}. The type makes the compiler enforce this for all endpoints that write.
- */
+/** A response that went through a {@link Keeper}. The compiler enforces this type for all endpoints that write. */
 export type KeptAnswer = Answer & { readonly [KEPT]: true };
 
 /**
@@ -51,10 +49,7 @@ export interface Keeper {
 
 /** The two steps of {@link Keeper.within}, for work without a separate transaction. */
 export interface WithoutKey {
-  /**
-   * Must be called immediately before the work is sent to be committed. Throws if the caller has been rejected
-   * meanwhile.
-   */
+  /** Must be called immediately before the work is sent to be committed. Throws if the caller has been rejected. */
   beforeCommit(): void;
   /** Accepts the response of work that was committed or changed nothing. */
   answer(answer: Answer): KeptAnswer;
@@ -188,10 +183,7 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/**
- * Decrypts a stored response. If its key was removed from `ENCRYPTION_KEYS`, the request is rejected rather than
- * executed twice.
- */
+/** Decrypts a stored response. If its key is no longer in `ENCRYPTION_KEYS`, rejects instead of executing twice. */
 function readAnswer(secrets: SecretBox, ciphertext: string): Answer {
   try {
     return JSON.parse(secrets.decrypt(ciphertext)) as Answer;
@@ -208,9 +200,8 @@ export interface KnownKey {
   answerCiphertext: string | null;
 }
 
-// A key expires a day after its first request. A claim of a minute ago belongs to a process that died before the
-// commit; if that request is still running, it finds that it has lost the key. Only a request with the same body takes
-// it over.
+// A key expires a day after its first request. A claim older than a minute belongs to a process that died before the
+// commit; if it still runs, it finds that it has lost the key. Only a request with the same body takes it over.
 const CLAIM = `
   INSERT INTO idempotency_keys AS k (id, body_hash, claim, claimed_until, expires_at)
   VALUES ($1, $2, $3, now() + interval '${CLAIM_MS} ms', now() + interval '24 hours')

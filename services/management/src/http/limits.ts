@@ -13,10 +13,7 @@ import { type Principal, scopeIn } from '../identity/principals.ts';
 /** `refused` has the whole seconds until the window ends, at least 1. */
 export type Taking = { kind: 'taken' } | { kind: 'refused'; retryAfterSeconds: number };
 
-/**
- * Permits a number of calls per key in a window, which begins with the key's first call. Rejected calls do not extend
- * it.
- */
+/** Permits a number of calls per key in a window, which starts with the first call. Rejected calls do not extend it. */
 export interface Limiter {
   take(key: string): Promise<Taking>;
   /** Removes one call from the count. */

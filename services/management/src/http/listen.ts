@@ -34,9 +34,7 @@ export interface Patience {
 const PATIENCE: Patience = { headMs: 10_000, wholeMs: 30_000, lingerMs: 2_000 };
 /** Interval between two checks for clients that exceed these times. */
 const CHECKED_EVERY_MS = 1_000;
-/**
- * Must exceed the idle timeout of proxies, which would otherwise send a request on a connection that is being closed.
- */
+/** Must exceed the idle timeout of proxies, which would otherwise use a connection that is being closed. */
 const KEEP_ALIVE_MS = 65_000;
 /** Timeout of a silent connection; must exceed the longest request, a test of an endpoint. */
 const SILENCE_MS = 180_000;
@@ -83,10 +81,7 @@ export async function listen(
   };
 }
 
-/**
- * Tracks connections that browsers and pools open in advance. Node does not count them as idle until their first
- * request.
- */
+/** Tracks connections opened in advance, which Node does not count as idle until their first request. */
 function unusedConnections(server: Server): ReadonlySet<Socket> {
   const unused = new Set<Socket>();
   server.on('connection', (socket) => {
@@ -104,8 +99,7 @@ function serve(server: Server, listener: RequestListener, how: { log: Log; linge
   const answer = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
     underWay.set(socket, response);
-    // A keep-alive connection must not retain its last response, which would move to the old generation of the heap
-    // with everything it references.
+    // An idle connection must not retain its last response, which would move to the old generation of the heap.
     response.once('close', () => {
       if (underWay.get(socket) === response) underWay.delete(socket);
     });

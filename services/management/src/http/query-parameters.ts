@@ -48,10 +48,7 @@ export class QueryReader {
     return null;
   }
 
-  /**
-   * Returns the value as `optional` does, but a missing parameter is a problem. The result is then unused, because
-   * {@link check} throws.
-   */
+  /** Returns the value as `optional` does, but a missing one is a problem, so that {@link check} throws. */
   required<T>(field: string, read: (text: string) => Reading<T>): T {
     if (this.#query[field] === undefined) this.#problems.push({ field, message: `${field} must be given` });
     return this.optional(field, read) as T;

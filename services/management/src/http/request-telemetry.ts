@@ -61,10 +61,7 @@ export function logRequests(log: Log): RequestHandler {
 /** Bounds the label values, since a client may send any word as its method. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']);
 
-/**
- * Counts and times every request by the pattern of its route. Must be mounted after the request log, which creates the
- * request's state.
- */
+/** Counts and times requests by the pattern of their route. Must be mounted after the log, which creates the state. */
 export function measureRequests({
   requests,
   requestDuration,

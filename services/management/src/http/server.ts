@@ -39,14 +39,12 @@ export function createHttpApp(parts: HttpAppParts): Express {
   app.use(logRequests(log));
   if (metrics) app.use(measureRequests(metrics));
   if (traces) app.use(traceRequests(traces));
-  // Over plain http, on a laptop or behind a proxy, this directive would turn the URLs of the console's assets to
-  // https.
+  // Over plain http, this directive would turn the URLs of the console's assets to https.
   app.use(helmet({ contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } }));
   app.use(requirePlainRequest);
   app.use('/api', (request, response, next) => {
     response.set('cache-control', 'no-store');
-    // These responses have no validators, but Express treats `If-None-Match: *` as a match and would send a 304 without
-    // the envelope.
+    // Express treats `If-None-Match: *` as a match and would send a 304 without the envelope.
     delete request.headers['if-none-match'];
     delete request.headers['if-modified-since'];
     next();

@@ -7,10 +7,7 @@ import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import type { Principal } from './principals.ts';
 
-/**
- * Lists the caller's accounts (those that a user is a member of, or the one that a service token belongs to), and
- * returns one of them.
- */
+/** Lists the accounts of a user or the one of a service token, and returns one of them. */
 export function accountsEndpoints({
   prisma,
 }: {
@@ -40,10 +37,7 @@ function accountIdsOf(principal: Principal): number[] {
   return principal.memberships.map(({ account }) => account.id);
 }
 
-/**
- * Returns a page of the accounts that exist, oldest first, so that an account that a client takes as its first one
- * stays the first.
- */
+/** Returns a page of the existing accounts, oldest first, so that the first account of a client stays the first. */
 export async function listAccounts(
   prisma: PrismaClient,
   accountIds: readonly number[],
@@ -58,9 +52,7 @@ export async function listAccounts(
   return accounts.map(accountView);
 }
 
-/**
- * An account in the list of the caller's accounts. The id is an integer; the time is ISO 8601 UTC in seconds with `Z`.
- */
+/** An account in a list. The id is an integer; the time is ISO 8601 UTC in seconds with `Z`. */
 export interface AccountView {
   id: number;
   identifier: string;

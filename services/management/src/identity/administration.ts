@@ -70,9 +70,7 @@ export async function findUser(
   return user && { ...user, id: Number(user.id) };
 }
 
-/**
- * Returns users with all their memberships, oldest first. @param filter `email` and `name` match parts, ignoring case
- */
+/** Returns users with their memberships, oldest first. @param filter `email` and `name` match parts, ignoring case */
 export async function listUsers(
   prisma: PrismaClient,
   { email, name, accountId }: { email?: string; name?: string; accountId?: number },
@@ -173,10 +171,7 @@ export async function findServiceToken(prisma: PrismaClient, id: number): Promis
   return token && tokenView(token);
 }
 
-/**
- * Returns tokens, oldest first. @param filter `name` matches a part of the name, ignoring case; `permissionSets`
- * matches tokens that have at least one of them
- */
+/** Returns tokens, oldest first. @param filter `name` matches a part; `permissionSets` matches any of them */
 export async function listServiceTokens(
   prisma: PrismaClient,
   {

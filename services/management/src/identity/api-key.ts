@@ -14,9 +14,8 @@ import { findUser, replaceApiKey } from './users.ts';
 
 /**
  * Replaces the caller's own key (docs/contract.md#api-keys) if the caller uses that key or its own console session. The
- * change is committed before the response is written, and each write for a cached caller checks that the caller is
- * current, so from then on every process rejects the old key. If the response is lost, the user finds the new key on
- * the profile page.
+ * change is committed before the response is written, and writes for a cached caller check that it is current, so from
+ * then on every process rejects the old key. If the response is lost, the profile page has the new key.
  */
 export function rotateApiKeyEndpoint(deps: { prisma: PrismaClient; secrets: SecretBox }): CallerEndpoint {
   return {

@@ -70,8 +70,7 @@ export async function resetPassword(
   return await inPrismaTransaction(prisma, async (transaction) => {
     const users = await transaction.user.updateMany({ where: { id }, data: { passwordHash } });
     if (users.count === 0) return null;
-    // A separate statement after the user's row is locked: its snapshot must include sessions that a concurrent sign-in
-    // committed.
+    // A separate statement after locking the user's row: its snapshot must include sessions committed concurrently.
     const sessions = await transaction.consoleSession.deleteMany({ where: { userId: id } });
     return { sessionsEnded: sessions.count };
   });

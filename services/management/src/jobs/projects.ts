@@ -1,7 +1,6 @@
 /**
- * Read access to the projects and environments of an account (docs/contract.md#runs-and-jobs). They exist through the
- * jobs that name them, from the oldest job on. Both belong to the account, so jobs of several projects may share an
- * environment.
+ * Read access to the projects and environments of an account (docs/contract.md#runs-and-jobs). They exist from the
+ * first job that names them on. Both belong to the account, so jobs of several projects may share an environment.
  */
 import { integerIdFromText, secondsTimestamp } from '@runhook/contract';
 import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';

@@ -44,9 +44,8 @@ export interface Publishing {
 }
 
 /**
- * Accepts events as the queue does, for runners without a BullMQ client: `POST …/events/`
- * (docs/contract.md#publishing-over-rest). Invalid events do not affect the others. If all are invalid, the response is
- * a 400.
+ * `POST …/events/` (docs/contract.md#publishing-over-rest) accepts events as the queue does, for runners without a
+ * BullMQ client. Invalid events do not affect the others. If all are invalid, the response is a 400.
  * @param deps.retentionDays older ids are rejected, as on the queue
  * @param deps.clock the clock of PostgreSQL
  */

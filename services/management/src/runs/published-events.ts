@@ -128,10 +128,7 @@ interface Open {
   index: number;
 }
 
-/**
- * Returns one result per call, in input order. A call that shares an event id with an earlier one waits for the earlier
- * result.
- */
+/** Returns one result per call, in input order. A call that repeats an earlier one's event id waits for its result. */
 async function record(
   database: Queryable,
   publications: readonly Publication[],

@@ -7,9 +7,8 @@ const BATCH_SIZE = 500;
 /** Maximum memory of waiting events, by {@link approximateBytes}. The reconciler finds the others in the database. */
 const HELD_BYTES_MAX = 64 * 1_024 * 1_024;
 /**
- * Age at which an event is sent in its own job. The reconciler, which soon puts such an event back, uses the same job
- * id, so the queue has it once. An event in a shared job could be queued twice, because the reconciler judges it by
- * time only.
+ * Age at which an event is sent in its own job, because the reconciler soon puts it back under the same job id, and the
+ * queue then has it once. In a shared job it could be queued twice: the reconciler judges those by time only.
  */
 const LATE_MS = UNDER_WAY_MS / 2;
 const OUTAGE_WAIT_MS = 100;

@@ -14,10 +14,7 @@ export interface Report {
   /** Trace of the call; null unless traces are exported. */
   traceContext: string | null;
   told: { call: 'start'; fields: RunStart } | Change;
-  /**
-   * Called before the report is committed, perhaps more than once. An error that it throws becomes the result of the
-   * report.
-   */
+  /** Called before the commit, perhaps more than once. An error that it throws becomes the result of the report. */
   beforeCommit(): void;
 }
 
@@ -112,9 +109,7 @@ function missingIn(run: RunView, details: Partial<RunView>): Partial<RunView> {
   );
 }
 
-/**
- * Returns the outcome of a start whose id is taken: the same start repeated, or a conflict with a run of another job.
- */
+/** Returns the outcome of a start whose id is taken: the same start repeated, or a conflict with another job's run. */
 function knownRun(run: RunView | undefined, fields: RunStart): ReportOutcome {
   if (!run) throw new Error(`run ${fields.run_id} could neither be inserted nor found`);
   if (run.job_id === fields.job_id) return { kind: 'known', run };

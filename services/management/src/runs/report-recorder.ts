@@ -28,8 +28,7 @@ export class ReportRecorder {
 
   /**
    * Returns one result per report, in input order. Within a transaction the results hold only once it commits.
-   * @param isTogether whether reports of runs that another transaction has locked are returned as `held` instead of
-   * waiting
+   * @param isTogether whether reports of locked runs are returned as `held` instead of waiting
    */
   async record(
     database: Queryable,

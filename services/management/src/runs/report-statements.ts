@@ -186,10 +186,7 @@ const SENT: Given<{ event: JobRunEvent; runId: number; traceContext: string | nu
   trace_context: ['text', ({ traceContext }) => traceContext],
 };
 
-/**
- * Kinds of reports in a statement. A part without rows still costs time, so a batch with one kind uses a shorter
- * statement.
- */
+/** Kinds of reports in a statement; a batch with one kind uses a shorter one, since parts without rows cost time, too. */
 type Reported = 'starts' | 'changes' | 'both';
 
 /**
@@ -232,8 +229,7 @@ function record(reported: Reported, skip: '' | 'SKIP LOCKED', taken: '' | typeof
 const LEFT = 'ON CONFLICT (account_id, id) DO NOTHING';
 /**
  * With `ON CONFLICT`, PostgreSQL writes a second WAL record per row to confirm the insertion. Nearly all batches use a
- * statement without it, which fails if another transaction creates the same run at the same time; the batch is then
- * retried with the clause.
+ * statement without it; if another transaction creates the same run, it fails and is retried with the clause.
  */
 const together = (reported: Reported) => ({
   text: record(reported, 'SKIP LOCKED', ''),

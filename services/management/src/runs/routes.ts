@@ -225,10 +225,7 @@ function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): RunRequ
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
-/**
- * A run as the API returns it (docs/contract.md#runs-and-jobs): ids are integers, times ISO 8601 UTC in seconds with
- * `Z`.
- */
+/** A run in responses (docs/contract.md#runs-and-jobs): ids are integers, times ISO 8601 UTC in seconds with `Z`. */
 export interface RunView {
   id: number;
   account_id: number;

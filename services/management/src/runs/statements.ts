@@ -102,10 +102,7 @@ export const RUNS_SEARCHED_MAX = 200_000;
 
 const NEWEST_FIRST = 'ORDER BY created_at DESC, id DESC';
 
-/**
- * Returns a page of the account's runs, newest first by default, and the number of matches up to {@link
- * RUNS_COUNT_MAX}.
- */
+/** Returns a page of runs, newest first by default, and the number of matches up to {@link RUNS_COUNT_MAX}. */
 export async function listRuns(
   database: Queryable,
   accountId: number,

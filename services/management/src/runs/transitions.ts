@@ -27,9 +27,7 @@ export interface RunState {
 
 export type RunCall = { call: 'start' } | { call: 'finish'; status: FinishStatus } | { call: 'artifacts' };
 
-/**
- * `events` are sent in that order, with the state after the transition. `unchanged` is a repeat, which has no effect.
- */
+/** `events` are sent in that order, with the state after the transition. `unchanged` is a repeat without effect. */
 export type RunTransition =
   | { kind: 'unchanged' }
   | { kind: 'conflict'; message: string }

@@ -7,17 +7,14 @@ import { type Caller, userPrincipal } from '../identity/principals.ts';
 export interface ConsoleSessions {
   /**
    * Opens a session and returns its id, of which only the hash is stored. Returns null if the password has changed
-   * since it was checked, because a reset must also end a session that a concurrent sign-in opens with the old
-   * password.
+   * since it was checked, because a reset must also end sessions that are being opened with the old password.
    * @param beforeCommit an error that it throws rolls the session back
    */
   open(
     user: { id: number; passwordHash: string; clientAddress?: string },
     beforeCommit: () => void,
   ): Promise<string | null>;
-  /**
-   * Returns the user of the session, or null if the session does not exist or has ended. Counts as use of the session.
-   */
+  /** Returns the user of the session, or null if it does not exist or has ended. Counts as use of the session. */
   find(sessionId: string): Promise<Caller | null>;
   /** @param beforeCommit an error that it throws keeps the session */
   close(idHash: Uint8Array<ArrayBuffer>, beforeCommit: () => void): Promise<void>;

@@ -2,10 +2,7 @@ import { Semaphore } from '@runhook/runtime';
 
 /** A slot in the queue of password checks. The caller must call leave() whether it was used or not. */
 export interface PasswordPlace {
-  /**
-   * @param passwordHash null if the user does not exist or has no password; the check then takes as long as for a wrong
-   * password
-   */
+  /** @param passwordHash null if there is none; the check then takes as long as for a wrong password */
   isRight(passwordHash: string | null, password: string): Promise<boolean>;
   leave(): void;
 }
@@ -15,10 +12,7 @@ export interface PasswordCheck {
   enter(): PasswordPlace | null;
 }
 
-/**
- * A check occupies a thread for tens of milliseconds and takes 19 MiB. Name resolution and files need threads too, of
- * which there are four.
- */
+/** A check takes tens of milliseconds of a thread, and 19 MiB. Name resolution and files share the four threads. */
 const AT_ONCE_MAX = 2;
 /** Including the checks that are running: one or two seconds of work. */
 const HERE_MAX = 32;
@@ -37,8 +31,7 @@ async function verifyArgon2(passwordHash: string, password: string): Promise<boo
 }
 
 /**
- * Checks passwords with Argon2id and the parameters of stored passwords, a few concurrently and the others in order of
- * arrival.
+ * Checks passwords with Argon2id, with the parameters of stored ones; a few concurrently, the others in order.
  * @param verify performs the slow check
  */
 export function createPasswordCheck(

@@ -53,10 +53,7 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
   return [signInEndpoint(deps), whoAmIEndpoint(deps), signOutEndpoint(deps)];
 }
 
-/**
- * Accepts JSON only, which browsers send from another site's page only after a preflight request, so no other check of
- * the origin is needed.
- */
+/** Accepts JSON only: other sites' pages cannot send it without a preflight request, so the origin is not checked. */
 function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependencies): OpenEndpoint {
   return {
     method: 'POST',

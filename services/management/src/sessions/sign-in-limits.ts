@@ -64,10 +64,7 @@ function keyOf(...parts: string[]): string {
   return createHash('sha256').update(parts.join('\n')).digest('base64url');
 }
 
-/**
- * Returns the network of an address, since a client with many addresses usually has adjacent ones: the 256 IPv4
- * addresses around it, or its IPv6 network.
- */
+/** Returns the network of a client, whose addresses are usually adjacent: 256 IPv4 addresses, or its IPv6 network. */
 function surroundings(address: string): string {
   const client = addressNetwork(address);
   return isIP(client) === 4 ? `${client.slice(0, client.lastIndexOf('.'))}.0/24` : client;

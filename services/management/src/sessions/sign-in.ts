@@ -11,19 +11,13 @@ export type SignInOutcome =
   | { kind: 'busy' }
   | { kind: 'limited'; retryAfterSeconds: number };
 
-/**
- * @param beforeCommit called immediately before the session is committed; an error that it throws rolls the session
- * back
- */
+/** @param beforeCommit called immediately before the commit; an error that it throws rolls the session back */
 export type SignIn = (
   attempt: SignInAttempt & { password: string },
   beforeCommit: () => void,
 ) => Promise<SignInOutcome>;
 
-/**
- * Opens a console session for an e-mail address and its password. An unknown address gives the same result as a wrong
- * password.
- */
+/** Opens a console session. An unknown e-mail address gives the same result as a wrong password. */
 export function createSignIn(deps: {
   prisma: PrismaClient;
   sessions: Pick<ConsoleSessions, 'open'>;

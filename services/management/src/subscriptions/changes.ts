@@ -142,8 +142,7 @@ class Watch {
       if (changed.length > 0)
         for (const listener of this.#listeners) listener.send('changed', { subscription_ids: changed });
     } catch {
-      // After a failed poll, the next successful one reports the changes; if the first poll fails, that one reports all
-      // webhooks.
+      // The next successful poll reports the changes; after a failed first poll it reports all webhooks.
       this.#seen ??= new Map();
     }
     if (this.#listeners.size === 0) return;

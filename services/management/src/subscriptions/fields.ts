@@ -68,10 +68,7 @@ export function columnsOf(fields: SubscriptionFields) {
   };
 }
 
-/**
- * A subscription as the API returns it (docs/contract.md#subscriptions); times are microseconds since the epoch, as
- * digits.
- */
+/** A subscription in responses (docs/contract.md#subscriptions); times are microseconds since the epoch, as digits. */
 export interface SubscriptionView {
   id: string;
   account_identifier: string;

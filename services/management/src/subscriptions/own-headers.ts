@@ -21,8 +21,7 @@ const OF_THE_SIGNATURE = 'is the header of the signature: signature_header may n
 
 /**
  * Returns the columns after a create or an update (docs/contract.md#headers-of-deliveries): omitted fields keep their
- * value, and so does a header whose value is the mask that responses contain. Throws a 400 that names each invalid
- * header.
+ * value, and so does a header whose value is the mask. Throws a 400 that names each invalid header.
  * @param stored null on a create
  */
 export function headerColumns(asked: Asked, stored: Stored | null, secrets: SecretBox): HeaderColumns {

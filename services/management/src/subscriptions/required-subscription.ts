@@ -8,9 +8,7 @@ import { findSubscription, type SubscriptionKey, type SubscriptionWithSecret } f
 
 export const SUBSCRIPTION_PATH = '/api/v3/accounts/:account_id/webhooks/subscription/:webhook_id';
 
-/**
- * Returns the subscription that the path names. Throws a 404 for deleted ones, too, whose log is no longer in the API.
- */
+/** Returns the subscription of the path. Throws a 404 for deleted ones, too: the API no longer has their log. */
 export async function requiredSubscription(
   prisma: PrismaClient,
   request: AccountRequest,

@@ -54,9 +54,7 @@ export const ROTATION_SCHEMAS: Record<string, Schema> = {
 
 export interface NewSecret {
   subscriptionId: string;
-  /**
-   * Generation of the secret when the rotation was requested: of two concurrent requests, the second finds another one.
-   */
+  /** Generation of the secret when the rotation was requested; of two concurrent ones, the second finds another. */
   generation: number;
   ciphertext: string;
   /** 0 replaces the secret at once. */

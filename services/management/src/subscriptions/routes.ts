@@ -72,9 +72,7 @@ async function readSubscriptionFields(
   return fields;
 }
 
-/**
- * Lists subscriptions; `search`, `active` and `failing` filter, `include` adds fields (docs/contract.md#subscriptions).
- */
+/** Lists subscriptions; `search`, `active`, `failing` filter, `include` adds fields (docs/contract.md#subscriptions). */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -106,10 +104,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
   };
 }
 
-/**
- * Creates a subscription. Only this response and that of a rotation contain `hmac_secret`; it is stored encrypted
- * (docs/contract.md#subscriptions).
- */
+/** Returns `hmac_secret`, as only a rotation does, too; it is stored encrypted (docs/contract.md#subscriptions). */
 function createSubscriptionEndpoint(deps: {
   prisma: PrismaClient;
   secrets: SecretBox;

@@ -65,8 +65,7 @@ export interface TestExchange {
 }
 
 /**
- * Sends a signed sample, whether the subscription is active or not, without writing to the database
- * (docs/contract.md#test-endpoint).
+ * Sends a signed sample for any subscription and writes nothing to the database (docs/contract.md#test-endpoint).
  * @param beforeSending called immediately before the request; throws if the caller has been rejected meanwhile
  */
 export async function sendSample(
@@ -89,8 +88,7 @@ export async function sendSample(
   beforeSending();
   const result = await egress.post({ url, headers, body: Buffer.from(body) });
   if (result.error?.detail !== undefined) {
-    // The response names neither the rule that blocked the address nor the addresses of the host; the log shows them to
-    // the operator.
+    // The response hides the blocking rule and the addresses of the host; the log shows them to the operator.
     const { code: errorCode, detail: errorDetail } = result.error;
     logger.info(
       { accountId, subscriptionId: subscription.id, errorCode, errorDetail },

@@ -137,8 +137,7 @@ export async function updateSubscription(
   headers: HeaderColumns,
   isAsRead: boolean,
 ): Promise<SubscriptionRow | null> {
-  // A new endpoint reactivates a subscription that was deactivated because of failures, unless the request sets
-  // `active`.
+  // A new endpoint reactivates a subscription that failures deactivated, unless the request sets `active`.
   const isBroughtBack = read.deactivateReason !== null && fields.client_url !== read.clientUrl;
   const active = fields.active ?? (isBroughtBack ? true : undefined);
   const { id, accountId, clientUrl, signatureHeader, headersCiphertext, updatedAtMicros } = read;

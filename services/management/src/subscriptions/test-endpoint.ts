@@ -65,9 +65,7 @@ export function testSubscriptionEndpoint(deps: Dependencies): AccountEndpoint {
   };
 }
 
-/**
- * Tests an unsaved subscription, with the validation of a saved one (docs/contract.md#test-endpoint). Stores nothing.
- */
+/** Tests an unsaved subscription, validated as a saved one (docs/contract.md#test-endpoint). Stores nothing. */
 export function testUnsavedEndpoint(deps: Dependencies & { urlProblem: UrlProblem }): AccountEndpoint {
   const { prisma, secrets, urlProblem, deliveryTimeoutMs } = deps;
   return {

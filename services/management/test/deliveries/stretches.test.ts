@@ -32,10 +32,7 @@ function logOf(perHour: number): Row[] {
   return rows;
 }
 
-/**
- * Reads the log in as many scans as it takes; returns the rows found, in order, and the number of rows read by each
- * scan.
- */
+/** Reads the log in as many scans as it takes; returns the rows in order, and the number of rows read by each scan. */
 async function readAll(rows: readonly Row[], limits: { atOnce: number; inAll: number }, span = SPAN) {
   const found: Row[][] = [];
   const walks: number[] = [];

@@ -103,10 +103,7 @@ async function prepareAlone([route, prepare]: (typeof WRITES)[number], headers =
   return { route, write: { ...(isOpen(prepared) ? {} : { token }), headers, ...prepared } };
 }
 
-/**
- * Writes that wait for the same lock run concurrently, because a waiting report is rejected only after 5 s: its
- * statement commits it.
- */
+/** Writes that wait for the same lock run concurrently, because a waiting report is rejected only after 5 s. */
 const LOCKS = [...new Set(WRITES.map(([, , lock]) => lock))];
 
 describe.each(LOCKS)('while the tables are locked (%s)', (lock) => {

@@ -162,8 +162,7 @@ test('under load, no request that starts after the rotation succeeds with the ol
     return (await call('GET', path, { token })).status;
   };
 
-  // Each of 50 callers sends requests continuously, alternating between the processes, until some time after the
-  // rotation.
+  // Each of 50 callers sends requests continuously to both processes until some time after the rotation.
   const callers = Array.from({ length: 50 }, async (_, index) => {
     while (after.length < 100) {
       const statuses = isRotated ? after : before;

@@ -126,8 +126,7 @@ test('concurrent reports are committed together with separate outcomes', async (
   ]);
   const kinds = answers.map(({ data }) => (data as { kind: string }).kind);
   expect(kinds).toEqual([...Array(60).fill('started'), 'unknown_job', 'started', 'known']);
-  // Statements: jobs, ids, runs; then the job of the unknown run again, and two for the second report of a run, whose
-  // id is taken.
+  // Ids, jobs and the write; then jobs, the write and the read for the second report of run 500.
   expect(statementCount).toBe(6);
   expect(await server.written()).toEqual({ runs: 61, events: 61, relayed: 61 });
   expect(server.handedOver()).toEqual([61]);

@@ -7,8 +7,7 @@ import { type RunsServer, startRunsServer } from './runs-server.ts';
 
 /*
  * Statements of reports are planned once per connection, perhaps while there are few runs. The test counts the rows
- * that such a plan reads of many runs instead of checking the kinds of scans, because reading an entire index is an
- * index scan, too.
+ * that such a plan reads of many runs, because reading an entire index is an index scan, too.
  */
 
 const RUNS = 5_000;

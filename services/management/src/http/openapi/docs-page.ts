@@ -18,8 +18,7 @@ const [STYLES, BUNDLE, ICON] = ASSET_NAMES;
 
 /**
  * Returns the page that shows the document. Its links are relative, so that it works below a sub-path, too.
- * @param assetsPath relative path from the page to its assets: `docs/`, or empty if the page's path has a trailing
- * slash
+ * @param assetsPath relative path from the page to its assets: `docs/`, or empty for a page with a trailing slash
  */
 function docsPage(assetsPath: '' | 'docs/'): string {
   return `<!doctype html>

@@ -175,10 +175,7 @@ export function requiredName(maxLength: number, description: string): Schema {
   return { ...requiredText(maxLength, description), pattern: NAME };
 }
 
-/**
- * A required configured text, not empty. The pattern expresses docs/contract.md#text, except for noncharacters above
- * U+FFFF.
- */
+/** A required configured text. The pattern expresses docs/contract.md#text, but for noncharacters above U+FFFF. */
 export function requiredText(maxLength: number, description: string): Schema {
   return { type: 'string', minLength: 1, maxLength, pattern: WELL_FORMED, description };
 }
@@ -247,10 +244,7 @@ export function answerObject<T extends object>(
   };
 }
 
-/**
- * Returns the schema of an object in a request. Unknown fields are ignored (docs/contract.md#requests-and-answers), so
- * they are permitted.
- */
+/** Returns the schema of an object in a request, which may have further fields: they are ignored. */
 export function requestObject<T extends object>(
   description: string,
   properties: PropertiesOf<T>,
