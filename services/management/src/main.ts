@@ -10,7 +10,7 @@ try {
   const settings = readSettings();
   const logger = createLogger({ service: 'management', level: settings.logLevel });
   const lifecycle = new Lifecycle({ logger });
-  // From here on stop signals are handled, also while resources are being opened.
+  // Handles stop signals from here on, also while resources are being opened.
   const stopped = lifecycle.runUntilSignal({ budgetMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS });
   try {
     await createManagement(settings, { process: { logger, lifecycle } });

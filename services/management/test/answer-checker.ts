@@ -14,10 +14,10 @@ import { microsFromText } from '../src/http/query-parameters.ts';
 /** Base URI of the document in both validators. */
 const DOCUMENT = 'https://openapi.invalid/';
 
-/** One request and its response, as seen by a client. */
+/** A request and its response, as seen by a client. */
 export interface Exchange {
   method: string;
-  /** With the query, if there is one. */
+  /** Path with the query, if there is one. */
   path: string;
   /** JSON text, if the request had a body. */
   requestBody?: string | undefined;

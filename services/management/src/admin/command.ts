@@ -28,12 +28,12 @@ export interface Resources {
 
 interface Described {
   name: string;
-  /** One line for the list of commands. */
+  /** Summary for the list of commands. */
   summary: string;
-  /** In sentences. */
+  /** Description in sentences. */
   description: string;
   options: readonly Option[];
-  /** Without the name of the program. */
+  /** Example commands without the name of the program. */
   examples: readonly string[];
 }
 
@@ -86,7 +86,7 @@ export function flag(name: string, description: string): Option {
 
 /** An error that is reported to the operator in a sentence. Any other error is a defect of Runhook. */
 export class AdminError extends Error {
-  /** For scripts. */
+  /** Code for scripts. */
   readonly code: string;
   readonly exitCode: number;
 

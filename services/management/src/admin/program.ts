@@ -165,7 +165,7 @@ async function runCommand(
     connectTimeoutMs: CONNECT_TIMEOUT_MS,
   });
   try {
-    // Checks the connection first, because Prisma hides its problems in errors of its own.
+    // Checks the connection first, because Prisma hides its problems in other errors.
     await requireSchema(database.pool);
     return await command.run(options as never, {
       ...database,

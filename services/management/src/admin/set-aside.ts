@@ -85,7 +85,10 @@ async function addMessages(
   }
 }
 
-/** Removes items for good: an event is never dispatched, and a delivery is cancelled. Returns the keys that were found. */
+/**
+ * Removes items permanently: an event is never dispatched, and a delivery is cancelled. Returns the keys that were
+ * found.
+ */
 export async function removeSetAside(pool: Pool, keys: readonly string[]): Promise<string[]> {
   const found = await quarantinedKeys(pool, keys);
   for await (const items of itemsOf(pool, found)) for (const item of items) await removeItem(pool, item);

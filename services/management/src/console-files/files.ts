@@ -12,7 +12,7 @@ const BROTLI_QUALITY = 5;
 const COMPRESSIBLE = new Set(['.css', '.html', '.js', '.json', '.map', '.svg', '.txt', '.webmanifest']);
 
 export interface ConsoleFile {
-  /** With the dot: `.js`. */
+  /** Extension with the dot: `.js`. */
   extension: string;
   /** Whether the name contains a hash of the contents, so that the file never changes. */
   isHashed: boolean;
@@ -108,7 +108,7 @@ export function rootFrom(path: string): string {
   return slashes <= 1 ? './' : '../'.repeat(slashes - 1);
 }
 
-/** Served in place of the page until the console is built. */
+/** Page until the console is built. */
 export const UNBUILT_PAGE: Page = {
   html: `<!doctype html>
 <html lang="en">

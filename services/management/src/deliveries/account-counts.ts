@@ -13,7 +13,7 @@ const WEBHOOKS_AT_ONCE = 100;
 const SLOW_MS = 30;
 
 export interface CountedSlots {
-  /** By webhook: pairs of a half-hour since the epoch and the number of deliveries created in it. */
+  /** Pairs of a half-hour since the epoch and the number of deliveries created in it, by webhook. */
   byWebhook: ReadonlyMap<string, Int32Array>;
   /** Start of a half-hour in microseconds since the epoch; deliveries created before it are counted. */
   closedBefore: bigint;

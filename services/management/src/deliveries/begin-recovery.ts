@@ -8,7 +8,7 @@ export interface NewRecovery {
   subscriptionId: string;
   /** Microseconds since the epoch, as digits. */
   since: string;
-  /** In the same format as `since`; null for the current time. */
+  /** The same format as `since`; null for the current time. */
   until: string | null;
   deliveryStatus: string;
 }

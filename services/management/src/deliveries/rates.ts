@@ -21,14 +21,14 @@ export interface RatesView {
   since: string;
   delivery_count: number;
   failed_count: number;
-  /** By hour, oldest first. */
+  /** Counts by hour, oldest first. */
   delivery_counts: number[];
   failed_counts: number[];
 }
 
 interface RatesQuery {
   accountId: number;
-  /** Sorted. */
+  /** Sorted ids. */
   subscriptionIds: readonly string[];
   hours: number;
 }

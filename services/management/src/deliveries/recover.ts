@@ -22,7 +22,7 @@ const CHANGING = 'The webhook or a recovery of it has just changed: try again.';
 /** A conflicting recovery may end between the insert and the read, so both are retried. */
 const TRIES_MAX = 3;
 
-/** Recoveries (docs/contract.md#recovery). */
+/** Endpoints of recoveries (docs/contract.md#recovery). */
 export function recoveryEndpoints(deps: { prisma: PrismaClient }): AccountEndpoint[] {
   return [
     recoverEndpoint(deps),

@@ -43,7 +43,7 @@ export interface ListDependencies {
   reads: LaggingReads;
 }
 
-/** The log of deliveries (docs/contract.md#deliveries). */
+/** Endpoints of the log of deliveries (docs/contract.md#deliveries). */
 export function deliveryEndpoints(deps: LogDependencies & ListDependencies): AccountEndpoint[] {
   return [listDeliveriesEndpoint(deps), getDeliveryEndpoint(deps)];
 }

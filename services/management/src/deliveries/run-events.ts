@@ -61,7 +61,7 @@ const SELECT_TOLD = `
   SELECT event_id, event_type, ${microsOf('min(created_at)')} AS happened_at, count(*)::int AS delivery_count
   FROM deliveries WHERE account_id = $1 AND run_id = $2 GROUP BY event_id, event_type`;
 
-/** Undispatched events that are read; of an account with more, an event that is not among them counts as undispatched. */
+/** Maximum number of undispatched events that are read; if an account has more, all its events count as undispatched. */
 const OPEN_MAX = 10_000;
 // Compares the column run_id: an expression over the JSON of these rows would fail for the whole account if one row is malformed.
 const OPEN = { event_type: column.text };

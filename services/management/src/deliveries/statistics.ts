@@ -84,7 +84,7 @@ const CACHED_MAX = 200;
 
 interface Cached<View> {
   view: Promise<View>;
-  /** By `nowMs`; infinite while the statistics are being read. */
+  /** End of the validity by `nowMs`; infinite while the statistics are being read. */
   untilMs: number;
 }
 

@@ -14,7 +14,7 @@ import type { Keeper, KeptAnswer } from './idempotency.ts';
 
 /** A request with its JSON body read. */
 export interface OpenRequest {
-  /** A parameter of the path pattern, by name. */
+  /** Returns a parameter of the path pattern by name. */
   param(name: string): string;
   /** A repeated parameter is an array. */
   query: Readonly<Record<string, string | string[] | undefined>>;
@@ -50,7 +50,7 @@ export interface WriteRequest extends AccountRequest {
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
-/** One method of one path. Throws `ApiError`s; any other error becomes a 500 or a 503. */
+/** A method of a path. Throws `ApiError`s; any other error becomes a 500 or a 503. */
 interface EndpointOf<Path extends string, Request, OfMethod extends Method = Method, Answered = Answer> {
   method: OfMethod;
   /** An Express pattern without a trailing slash. */

@@ -236,8 +236,8 @@ async function keepAnswer(
   return (await runStatement(transaction, KEEP, [id, claim, answerCiphertext])).length > 0;
 }
 
-// A row with a stored response belongs to work that was committed although its response was lost. The statement waits for a
-// commit that is under way. Work that has not reached its commit yet finds its key deleted and rolls back.
+// A row with a stored response belongs to work that was committed although its response was lost. The statement waits
+// for a commit that is in progress. Work that has not reached its commit yet finds its key deleted and rolls back.
 const RELEASE = `
   DELETE FROM idempotency_keys k
   USING unnest($1::text[], $2::text[]) AS ended (id, claim)

@@ -168,7 +168,7 @@ function answerMalformed(socket: Duplex, error: ApiError, log: Log): void {
 export const requirePlainRequest: RequestHandler = (request, _response, next) => {
   const { rawHeaders, httpVersion, headers } = request;
   const hosts = rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'host').length;
-  // With several hosts, a proxy could read another one than this service and bypass decisions based on the host.
+  // If there were several, a proxy could read another host than this service and bypass decisions based on it.
   if (hosts > 1 || (hosts === 0 && httpVersion !== '1.0'))
     throw new InvalidRequestError([{ field: 'Host', message: 'Host must be given once' }]);
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')

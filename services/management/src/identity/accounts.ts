@@ -7,7 +7,7 @@ import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import type { Principal } from './principals.ts';
 
-/** Lists the accounts of a user or the one of a service token, and returns one of them. */
+/** Lists the accounts of a user or the single account of a service token, and returns one account. */
 export function accountsEndpoints({
   prisma,
 }: {

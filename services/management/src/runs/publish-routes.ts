@@ -26,9 +26,9 @@ const VALUES_MAX = 60 * EVENTS_MAX;
 
 export const VERDICTS = ['accepted', 'known', 'refused'] as const;
 
-/** Result for one event: `accepted` is newly recorded, `known` was on record before, `refused` is invalid. */
+/** Result for one event: `accepted` is newly recorded, `known` was recorded before, `refused` is invalid. */
 export interface EventVerdict {
-  /** The client's id of the event, or the one that was assigned; null for a rejected event without a valid id. */
+  /** Client-supplied or assigned id of the event; null for a rejected event without a valid id. */
   event_id: string | null;
   verdict: (typeof VERDICTS)[number];
   /** Problems of a rejected event, each field by its path in the event. */
@@ -39,7 +39,7 @@ export interface Publishing {
   accepted_count: number;
   known_count: number;
   refused_count: number;
-  /** One verdict per event, in input order. */
+  /** Verdicts in the order of the events. */
   events: EventVerdict[];
 }
 

@@ -47,7 +47,7 @@ export interface RelayOptions {
   traces?: Traces | null;
   /** Called with events that the queue rejects for their data. */
   setAside: (rejected: readonly RejectedEvent[]) => Promise<void>;
-  /** Called with the number of events that the queue took or rejected, or that were left to the reconciler. */
+  /** Called with the number of events that the queue accepted or rejected, or that were left to the reconciler. */
   onMoved?: (result: 'sent' | 'left' | 'set_aside', count: number) => void;
   /** Monotonic clock in milliseconds. */
   nowMs?: () => number;
@@ -178,7 +178,7 @@ export class Relay {
   async #send({ events: batch, isLate }: Batch): Promise<void> {
     const { events: queue, traces } = this.#options;
     const events = batch.map(({ event }) => event);
-    // With traces, each event has its own job in any case.
+    // Traced events have separate jobs in any case.
     if (traces) await addTraced(queue, batch, traces);
     else if (isLate) await queue.addEach(events);
     else await queue.add(events);

@@ -19,7 +19,7 @@ import type { RunState } from './transitions.ts';
 /** Rows with the version of the cached data, both from one snapshot. */
 export interface AtVersion<T> {
   version: string;
-  /** By {@link keyOf}; rows that do not exist are missing. */
+  /** Rows by {@link keyOf}; rows that do not exist are missing. */
   found: Map<string, T>;
 }
 
@@ -228,7 +228,7 @@ function record(reported: Reported, skip: '' | 'SKIP LOCKED', taken: '' | typeof
 
 const LEFT = 'ON CONFLICT (account_id, id) DO NOTHING';
 /**
- * With `ON CONFLICT`, PostgreSQL writes a second WAL record per row to confirm the insertion. Nearly all batches use a
+ * `ON CONFLICT` makes PostgreSQL write a second WAL record per row to confirm the insertion. Nearly all batches use a
  * statement without it; if another transaction creates the same run, it fails and is retried with the clause.
  */
 const together = (reported: Reported) => ({

@@ -16,7 +16,7 @@ export interface ConsoleSessions {
   ): Promise<string | null>;
   /** Returns the user of the session, or null if it does not exist or has ended. Counts as use of the session. */
   find(sessionId: string): Promise<Caller | null>;
-  /** @param beforeCommit an error that it throws keeps the session */
+  /** @param beforeCommit an error that it throws rolls the deletion back */
   close(idHash: Uint8Array<ArrayBuffer>, beforeCommit: () => void): Promise<void>;
 }
 
@@ -111,7 +111,7 @@ async function use(prisma: PrismaClient, idHash: Uint8Array<ArrayBuffer>, now: n
   });
 }
 
-/** Must exceed the number of sessions that one sign-in leaves behind, so that the backlog of ended sessions shrinks. */
+/** Must exceed the number of sessions created by one sign-in, so that the number of ended sessions shrinks. */
 const CLEARED_MAX = 20;
 
 /**

@@ -127,7 +127,7 @@ export const SIGN_IN_LIMITS = { emailCharactersMax: 320, passwordCharactersMax: 
 
 /** Body of `POST /api/v3/session`. */
 export interface SignInFields {
-  /** In lower case, as addresses are stored. */
+  /** E-mail address in lower case, as stored. */
   email: string;
   password: string;
 }

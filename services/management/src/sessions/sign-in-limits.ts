@@ -8,7 +8,7 @@ const WINDOW_SECONDS = 15 * 60;
 const NETWORKS_FACTOR = 20;
 
 export interface SignInAttempt {
-  /** In lower case. */
+  /** E-mail address in lower case. */
   email: string;
   clientAddress: string;
   /** Null for a browser in which this user has not signed in. */
@@ -42,7 +42,7 @@ export function createSignInLimits(
   return {
     async begin({ email, clientAddress, device }) {
       if (device) return await byDevice.take(keyOf(device.id, email));
-      // In this order, a client that exceeds its own limit does not use up a limit that it shares with others.
+      // The order ensures that a client that exceeds its own limit does not use up a limit that it shares with others.
       const ofClient = await byAddress.take(addressNetwork(clientAddress));
       if (ofClient.kind === 'refused') return ofClient;
       const ofNetwork = await byNetwork.take(keyOf(surroundings(clientAddress), email));

@@ -62,8 +62,8 @@ export interface NewSecret {
 }
 
 /**
- * Returns false when a rotation is under way, or began after `generation` was read. A conditional update that matches no
- * row lost a race, so the loop reads the row again: only the re-encryption of a stored secret repeats it.
+ * Returns false when a rotation is in progress, or began after `generation` was read. A conditional update that matches
+ * no row lost a race, so the loop reads the row again: only the re-encryption of a stored secret repeats it.
  */
 export async function beginRotation(
   transaction: Prisma.TransactionClient,
@@ -102,7 +102,7 @@ export async function beginRotation(
   }
 }
 
-/** Returns false when no rotation is under way. Repeats as {@link beginRotation} does. */
+/** Returns false when no rotation is in progress. Repeats as {@link beginRotation} does. */
 export async function finishRotation(
   transaction: Prisma.TransactionClient,
   subscriptionId: string,

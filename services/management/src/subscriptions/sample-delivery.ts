@@ -28,7 +28,7 @@ export interface Sample {
 
 /** Response of the test endpoints (docs/contract.md#test-endpoint). */
 export interface Verification {
-  /** One sentence, or null if the endpoint responded with a 2xx. */
+  /** Error in one sentence, or null if the endpoint responded with a 2xx. */
   verification_error: string | null;
   /** The endpoint's status; without a response, "504" (timeout) or "502". */
   verification_status_code: string;
@@ -47,7 +47,7 @@ export interface TestExchange {
   duration_ms: number;
   http_status_code: string;
   error: { code: string; message: string } | null;
-  /** Masked. */
+  /** Headers with masked values. */
   request_headers: Record<string, string>;
   request_body: string;
   /** Null without a response, as is the body. */

@@ -357,7 +357,7 @@ test('a long log is first counted up to the limit, and completely after it was r
   expect(await listDeliveries(database.pool, none, beyond)).toMatchObject({ totalCount: count });
   await eventually(() => expect(hours.known(key)).not.toBeNull());
   const { statements, watched } = watch(database.pool);
-  // With a count that never ends, the first page finds that the log is long, and the next pages do not count it.
+  // The count never ends, so that the first page finds that the log is long, and the next pages do not count it.
   const waiting = createHourlyCounts({ query: () => new Promise(() => {}) });
   for (const offset of [0, 0, 10])
     expect(await listDeliveries(watched, waiting, { ...newest, offset })).toMatchObject({

@@ -42,7 +42,7 @@ function sendTo({ call }: Pick<SecondManagement, 'call'>, route: string, write: 
   return call(methodOf(route), path, options);
 }
 
-/** Holds a lock until the work has responded, then releases it. */
+/** Locks the tables until the work has responded. */
 async function whileLocked<T>(lock: string, work: () => Promise<T>): Promise<T> {
   const locker = await harness.database.pool.connect();
   try {

@@ -169,7 +169,7 @@ describe('signing in', () => {
       const { passwordHash } = await prisma.user.findUniqueOrThrow({ where: { id: BigInt(user.id) } });
       const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' }, () => undefined);
       const resets = () => resetPassword(prisma, user.id, 'another password');
-      // Both statements wait for the user's row and get it in the order in which they started.
+      // Each statement waits for the user's row and gets it in the order in which it started.
       const waiting = (count: number) =>
         eventually(async () => {
           const locks = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;

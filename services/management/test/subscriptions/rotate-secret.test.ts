@@ -170,7 +170,7 @@ test.each([24, 0])(
   async (overlap_hours) => {
     const holder = await harness.database.pool.connect();
     try {
-      // Both requests have read the row and wait to update it.
+      // The two requests have read the row and wait to update it.
       await holder.query('BEGIN');
       await holder.query('SELECT FROM subscriptions WHERE id = $1 FOR UPDATE', [subscription.id]);
       const rotating = [rotate({ overlap_hours }), rotate({ overlap_hours })];

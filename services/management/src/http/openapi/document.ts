@@ -74,7 +74,7 @@ const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
 /** Alternative credentials of every operation that does not override them. */
 const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session: [] }];
 
-/** One entry for every mounted endpoint; a test compares the two. */
+/** Entries of all mounted endpoints; a test compares the two. */
 const PATHS: Paths = {
   ...subscriptionPaths,
   ...testPaths,

@@ -89,7 +89,7 @@ export type PathItem = {
   parameters?: (Parameter | Reference)[];
 } & { [Method in OperationMethod]?: Operation };
 
-/** By path, with parameters in braces and without a trailing slash, because linters reject one. Both forms work. */
+/** Operations by path, with parameters in braces and without a trailing slash, which linters reject. Both forms work. */
 export type Paths = Record<`/api/${string}`, PathItem>;
 
 export interface OpenApiDocument {
