@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { rowOf, type ScenarioResult } from '../src/bench.ts';
 import { parseOptions, UsageError } from '../src/options.ts';
-import { fillDocument, plotsOf } from '../src/report/document.ts';
+import { fillDocument, plotsOf, readDocument } from '../src/report/document.ts';
 import { linePlot, niceMax } from '../src/report/plot.ts';
 import { textReport } from '../src/report/table.ts';
 import type { Report } from '../src/report/targets.ts';
@@ -56,9 +56,9 @@ test('each figure is compared with its bar, from the right side', () => {
     }),
     scenario('list', { 'log, newest': { p50Ms: 21 }, 'webhooks, newest': { p50Ms: 2 } }),
     scenario('neighbours', {
-      '0 % never answer': { p99Ms: 40 },
-      '10 % never answer': { p99Ms: 50 },
-      'an account alone': { p50Ms: 4, p99Ms: 10 },
+      '0 % do not respond': { p99Ms: 40 },
+      '10 % do not respond': { p99Ms: 50 },
+      'an account, baseline': { p50Ms: 4, p99Ms: 10 },
       'in parallel with 1,000 changing webhooks': { p50Ms: 9, p99Ms: 15 },
       'in parallel with 15,000 events for an endpoint that hangs': { p99Ms: 14 },
     }),
@@ -67,9 +67,9 @@ test('each figure is compared with its bar, from the right side', () => {
     ['rate of one dispatcher, over raw got of one process', 'pass'],
     ['rate of two dispatchers, over raw got of one process', 'missed'],
     ['CPU of dispatcher, Redis and PostgreSQL per delivery, over raw got', 'stretch'],
-    ['p99 in parallel with 1,000 changing webhooks, over alone', 'pass'],
-    ['p50 in parallel with 1,000 changing webhooks, over alone', 'missed'],
-    ['p99 in parallel with 15,000 events for an endpoint that hangs, over alone', 'pass'],
+    ['p99 in parallel with 1,000 changing webhooks, over baseline', 'pass'],
+    ['p50 in parallel with 1,000 changing webhooks, over baseline', 'missed'],
+    ['p99 in parallel with 15,000 events for an endpoint that hangs, over baseline', 'pass'],
     ['healthy p99 with 10 % dead endpoints, over none', 'pass'],
     ['slowest page of a log of 10,000,000, ms', 'missed'],
     ['missing or repeated, in all runs', 'stretch'],
@@ -91,9 +91,9 @@ test('the conditions of a user are compared with their bars, and the Nodes by th
       scenario('node', { a: { speed: 1.2 }, b: { speed: 0.96 } }),
     ]),
   ).toMatchObject({
-    'backlog of one webhook, reported over REST, over raw got': 'pass',
-    'its WAL per delivery, bytes': 'missed',
-    'its PostgreSQL statement time per delivery, ms': 'stretch',
+    'REST backlog of one webhook: rate over raw got': 'pass',
+    'REST backlog of one webhook: WAL per delivery, bytes': 'missed',
+    'REST backlog of one webhook: statement time per delivery, ms': 'stretch',
     'events of POST …/events to the endpoint, 100 per call, over 1 per call': 'pass',
     'p99 at 100/s in the first minute, over after 20,000 events': 'missed',
     'CPU of an event on PostgreSQL 15 with JIT, over without': 'stretch',
@@ -107,34 +107,34 @@ test('a flood is compared with what others get concurrently, and growth with its
     scenario('floods', {
       '0 waiting': { redisCommandsPerSecond: 1_000 },
       '100,000 waiting': { redisCommandsPerSecond: 1_100, retryLateP95Ms: 2_500 },
-      'a burst for one that takes 200 ms': { scriptCallsPerEvent: 2.1 },
-      'beside 1,000 subscriptions to a refused port': { p99Ratio: 1.9, dispatcherMb: 401 },
+      'a burst for an endpoint that takes 200 ms': { scriptCallsPerEvent: 2.1 },
+      'with 1,000 subscriptions to a refused port': { p99Ratio: 1.9, dispatcherMb: 401 },
     }),
     scenario('parked', {
       'first third': { p99Ms: 10, redisMb: 2 },
       'last third': { p99Ms: 14, redisMb: 2 },
-      back: { placesLateMax: 0 },
+      'endpoints respond again': { placesLateMax: 0 },
     }),
   ]);
   expect(verdicts).toMatchObject({
     'Redis commands/s with 100,000 waiting, over none': 'pass',
-    'p95 of how late retries are with 100,000 waiting, ms': 'missed',
+    'p95 of the lateness of retries with 100,000 waiting, ms': 'missed',
     'script calls per event of a burst for an endpoint that takes 200 ms': 'stretch',
-    'p99 beside 1,000 subscriptions to a refused port, over alone': 'pass',
-    'dispatcher beside 1,000 subscriptions to a refused port, MB': 'missed',
-    'beside a million parked: p99, last third over first': 'missed',
-    'beside a million parked: Redis MB, last third over first': 'stretch',
-    'beside a million parked: CPU of PostgreSQL, last third over first': 'not run',
-    'places by which one of a lane was late': 'stretch',
+    'p99 with 1,000 subscriptions to a refused port, over baseline': 'pass',
+    'dispatcher with 1,000 subscriptions to a refused port, MB': 'missed',
+    'with a million parked: p99, last third over first': 'missed',
+    'with a million parked: Redis MB, last third over first': 'stretch',
+    'with a million parked: CPU of PostgreSQL, last third over first': 'not run',
+    'positions by which a delivery of a lane was late': 'stretch',
   });
 });
 
 test('reports over REST are compared with bare Express, raw got and the least, and by what an event costs', () => {
   const verdicts = verdictsOf([
     scenario('rest', {
-      'the least: two INSERTs, a Redis list and raw got, 100/s': { cpuMicros: 1_000 },
+      'minimal service: two INSERTs, a Redis list, raw got, 100/s': { cpuMicros: 1_000 },
       'accepted, no dispatcher': { overExpress: 0.36 },
-      'as fast as it goes': { overExpress: 0.2, ratioToRaw: 0.4, managementMb: 160 },
+      'maximum rate': { overExpress: 0.2, ratioToRaw: 0.4, managementMb: 160 },
       '100/s': { p99OverRaw: 1.5, cpuMicros: 1_700 },
       'counted, 100/s': { diskBytes: 1_000, walBytes: 3_100 },
     }),
@@ -144,7 +144,7 @@ test('reports over REST are compared with bare Express, raw got and the least, a
     'from REST to the endpoint, over raw got': 'missed',
     'p99 from call to endpoint at 100/s, over raw got': 'stretch',
     'p99 from call to endpoint at 300/s, over raw got': 'not run',
-    'CPU of an event at 100/s, over the least': 'pass',
+    'CPU of an event at 100/s, over the minimal service': 'pass',
     'management under load, MB': 'missed',
     'disk for an event with one delivery, bytes': 'pass',
     'WAL of an event with one delivery, bytes': 'missed',
@@ -163,7 +163,7 @@ test('a void run says so at its end', () => {
 
 const place = (name: string, text: string) => `<!-- figures: ${name} -->\n${text}\n<!-- end -->\n`;
 const max = scenario('max', { '1 dispatcher': { ratePerSecond: 3_456, ratioToRaw: 0.9 } });
-const far = scenario('far', { 'answer after 5 ms': { p50Ms: 8 } });
+const far = scenario('far', { 'response after 5 ms': { p50Ms: 8 } });
 const row = '| p99 at 100 events/s, ms | 25 | 16 | 9.35 | stretch |';
 // Measured when the bar was another.
 const outdated = '| rate of two dispatchers, over raw got of one process | 1 | 1.15 | 1.2 | stretch |';
@@ -172,7 +172,7 @@ const page = `before\n${['run', 'max', 'far'].map((name) => place(name, 'old')).
 test('the document gets the figures of a whole run in their places and keeps everything else', () => {
   const filled = fillDocument(page, report([max, far]));
   expect(filled).toContain('| 1 dispatcher | 3456 |');
-  expect(filled).toContain('| answer after 5 ms |');
+  expect(filled).toContain('| response after 5 ms |');
   expect(filled).not.toMatch(/^old$/m);
   expect(filled.match(/Measured on 2026-11-21/g)).toHaveLength(1);
   expect(filled).toMatch(/^before\n[\s\S]*<!-- end -->\nbetween\n[\s\S]*<!-- end -->\nafter\n$/);
@@ -183,7 +183,7 @@ test('a run of some scenarios leaves the others as they were, and says when it w
   expect(filled).toContain(place('run', 'old'));
   expect(filled).toContain(place('far', 'old'));
   expect(filled).toMatch(
-    /\| 1 dispatcher \| 3456 \|.*\n\nMeasured on 2026-11-21, in a run of its own\.\n\n<!-- end -->/,
+    /\| 1 dispatcher \| 3456 \|.*\n\nMeasured on 2026-11-21 in a separate run\.\n\n<!-- end -->/,
   );
   expect(filled).toContain(
     '| rate of one dispatcher, over raw got of one process | 1.05 | 1.3 | 0.90 | missed |',
@@ -194,6 +194,46 @@ test('a run of some scenarios leaves the others as they were, and says when it w
   );
   expect(filled).toContain('| WAL of an event with one delivery, bytes | 2300 |  | not run | not run |');
   expect(filled).toContain('| p99 at 0.5 of raw got, ms | 110 | 70 | not run | not run |');
+});
+
+test('the summary has a row for each program on the hardware of the run, and keeps the rows of other hardware', () => {
+  const other = '| 8 cores of Other, 32 GB | **Runhook** | 9000 |  |  | 100 |';
+  const before = [
+    '| hardware | program |',
+    '| --- | --- |',
+    '| 2 cores of Test, 8 GB | outdated | 1 |',
+    other,
+  ];
+  const filled = fillDocument(
+    place('summary', before.join('\n')),
+    report([
+      max,
+      scenario('rest', {
+        'maximum rate': { ratePerSecond: 2_307, cpuMicros: 656 },
+        '100/s': { p50Ms: 3.28 },
+      }),
+    ]),
+  );
+  expect(filled).toContain(
+    '| 2 cores of Test, 8 GB | **Runhook**, from the REST call to the endpoint | 2307 | 3.28 |  | 656 |',
+  );
+  expect(filled).toContain('| 2 cores of Test, 8 GB | raw got in one process | 3700 |  |  | 290 |');
+  expect(filled).toContain(other);
+  expect(filled).not.toContain('outdated');
+});
+
+test('a scenario has several tables, each with the rows that have figures for it', () => {
+  const parts = ['rest', 'rest-memory', 'rest-counted'].map((name) => place(name, 'old')).join('');
+  const rest = scenario('rest', {
+    idle: { managementMb: 84, dispatcherMb: 75 },
+    '100/s': { ratePerSecond: 100, p50Ms: 3.28, managementMb: 109 },
+    'counted, 100/s': { ratePerSecond: 100, statements: 1.29 },
+  });
+  const filled = fillDocument(parts, report([rest]));
+  const rowsOf = (name: string) => Object.keys(readDocument(filled)[name] ?? {});
+  expect(rowsOf('rest')).toEqual(['100/s']);
+  expect(rowsOf('rest-memory')).toEqual(['idle', '100/s']);
+  expect(rowsOf('rest-counted')).toEqual(['counted, 100/s']);
 });
 
 test('latency is plotted against load', () => {
@@ -230,7 +270,7 @@ test('time of node is charged to who called it', () => {
   expect(summary.busyShare).toBeCloseTo(400 / 1_400);
   expect(summary.parts).toEqual([
     { name: 'got', share: 0.75, microsPerDelivery: 150 },
-    { name: "node's sockets and HTTP", share: 0.25, microsPerDelivery: 50 },
+    { name: "Node's sockets and HTTP", share: 0.25, microsPerDelivery: 50 },
   ]);
 });
 
@@ -245,7 +285,7 @@ test('time of a bundle is charged to the modules in it', () => {
   rmSync(folder, { recursive: true });
   expect(parts.map(({ name, share }) => [name, share])).toEqual([
     ['pg', 0.75],
-    ['ours: packages/queue', 0.25],
+    ['Runhook: packages/queue', 0.25],
   ]);
   expect(hottest.map(({ name }) => name)).toEqual([
     'f pg/lib/client.js:1',

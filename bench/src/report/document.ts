@@ -13,12 +13,12 @@ const PROCESSES = ['management', 'dispatcher', 'redis', 'postgres'];
 
 const COLUMNS: Record<string, string[]> = {
   rest: [
-    ...['ratePerSecond', 'overExpress', 'ratioToRaw', 'answerP50Ms', 'answerP99Ms'],
-    ...['p50Ms', 'p99Ms', 'p99OverRaw', 'maxMs', 'cpuMicros'],
+    ...['ratePerSecond', 'overExpress', 'ratioToRaw', 'answerP99Ms', 'p50Ms', 'p99Ms', 'p99OverRaw'],
+    'cpuMicros',
     ...PROCESSES.map(cpuOf),
-    ...['managementMb', 'dispatcherMb'],
-    ...['statements', 'commits', 'redisCommands', 'walBytes', 'walImageBytes', 'walImagesKb', 'diskBytes'],
   ],
+  'rest-memory': ['managementMb', 'dispatcherMb'],
+  'rest-counted': ['statements', 'commits', 'redisCommands', 'walBytes', 'walImagesKb', 'diskBytes'],
   'rest-backlog': [
     ...['ratePerSecond', 'ratioToRaw', 'dispatcherMb'],
     ...['statements', 'commits', 'statementMs', 'redisCommands', 'walBytes', 'walImageBytes', 'diskBytes'],
@@ -56,7 +56,7 @@ const COLUMNS: Record<string, string[]> = {
       'scriptCallsPerEvent',
       'stillPending',
     ],
-    ...STORES,
+    ...['dispatcherMb', 'redisCommandsPerSecond', 'postgresPercent'],
   ],
   parked: [
     'ratePerSecond',
@@ -96,20 +96,20 @@ const TITLES: Record<string, string> = {
   managementCpuMicros: 'management, µs',
   publisherCpuMicros: 'publisher, µs',
   overExpress: 'over bare Express',
-  answerP50Ms: 'p50 of the answer, ms',
-  answerP99Ms: 'p99 of the answer, ms',
+  answerP50Ms: 'p50 of the response, ms',
+  answerP99Ms: 'p99 of the response, ms',
   p99OverRaw: 'p99 over raw got',
   managementMb: 'management, MB',
-  statements: 'statements each',
-  statementMs: 'statement time each, ms',
-  commits: 'commits each',
-  redisCommands: 'Redis commands each',
-  walBytes: 'WAL each, bytes',
-  walImageBytes: 'of these page images',
+  statements: 'statements per event',
+  statementMs: 'statement time per event, ms',
+  commits: 'commits per event',
+  redisCommands: 'Redis commands per event',
+  walBytes: 'WAL per event, bytes',
+  walImageBytes: 'page images per event, bytes',
   walImagesKb: 'page images after a checkpoint, kB',
-  diskBytes: 'disk each, bytes',
-  rateOverOne: 'over one per call',
-  p99OverLater: 'p99 over after 20,000 events',
+  diskBytes: 'disk per event, bytes',
+  rateOverOne: 'over 1 per call',
+  p99OverLater: 'p99 over p99 after 20,000 events',
   firstP50Ms: 'p50 to the first request, ms',
   firstP95Ms: 'p95 to the first request, ms',
   sentOncePercent: 'sent at least once, %',
@@ -119,14 +119,14 @@ const TITLES: Record<string, string> = {
   speed: 'speed over the oldest',
   p50Ms: 'p50, ms',
   p99Ms: 'p99, ms',
-  maxMs: 'longest, ms',
+  maxMs: 'max, ms',
   stillPending: 'still pending',
   redisBytes: 'Redis bytes',
-  p99Ratio: 'p99 over alone',
-  retryLateP95Ms: 'retries late, p95, ms',
+  p99Ratio: 'p99 over baseline',
+  retryLateP95Ms: 'lateness of retries, p95, ms',
   scriptCallsPerEvent: 'script calls per event',
   dispatcherMb: 'dispatcher, MB',
-  loopDelayMs: 'event loop, longest, ms',
+  loopDelayMs: 'event loop delay, max, ms',
   redisCommandsPerSecond: 'Redis commands/s',
   redisMb: 'Redis, MB',
   postgresPercent: 'PostgreSQL, % of a core',
@@ -134,20 +134,20 @@ const TITLES: Record<string, string> = {
   redisPercent: 'Redis, % of a core',
   redisConnections: 'connections to Redis',
   commitsPerSecond: 'commits/s',
-  seconds: 'all after, s',
-  outOfOrder: 'after a younger one',
-  placesLateMax: 'places late, at most',
+  seconds: 'drained after, s',
+  outOfOrder: 'out of order',
+  placesLateMax: 'positions late, max',
   pagesPerSecond: 'pages per second',
-  lastToOldMs: 'last to the old one after, ms',
-  toOldAfterwards: 'to the old one afterwards',
-  toNew: 'to the new one',
+  lastToOldMs: 'last request to the old URL after, ms',
+  toOldAfterwards: 'requests to the old URL after the change',
+  toNew: 'requests to the new URL',
   notSent: 'not sent',
   percent: '%',
 };
 
 const PART = /(<!-- figures: ([a-z-]+) -->\n)([\s\S]*?)(<!-- end -->)/g;
 
-/** What the page says was measured: by scenario and case, as {@link fillDocument} wrote it. */
+/** Returns the figures of the page by scenario and case, as {@link fillDocument} wrote them. */
 export function readDocument(page: string): Record<string, Record<string, Figures>> {
   const names = Object.fromEntries(Object.entries(TITLES).map(([name, title]) => [title, name]));
   const scenarios: Record<string, Record<string, Figures>> = {};
@@ -170,18 +170,27 @@ export function readDocument(page: string): Record<string, Record<string, Figure
   return scenarios;
 }
 
+/** Parts of the page that show one scenario; a scenario without an entry has one part of its name. */
+const PARTS_OF: Record<string, readonly string[]> = { rest: ['rest', 'rest-memory', 'rest-counted'] };
+
+/** Parts of the page that show no scenario. */
+const GENERAL_PARTS = new Set(['summary', 'run', 'targets']);
+
 /**
- * Puts the figures of a run into the places that docs/performance.md has for them. One of some scenarios leaves everything
- * else as it was, and says below its own tables when it was.
+ * Fills the parts of docs/performance.md with the figures of a run. A run of some scenarios replaces the tables of these
+ * and adds its date below them; the other parts stay.
  */
 export function fillDocument(document: string, report: Report): string {
   const tables = Object.fromEntries(
-    report.scenarios.map((scenario) => [scenario.name, scenarioTable(scenario)]),
+    report.scenarios.flatMap((scenario) =>
+      (PARTS_OF[scenario.name] ?? [scenario.name]).map((part) => [part, scenarioTable(part, scenario)]),
+    ),
   );
   const names = [...document.matchAll(PART)].map(([, , name = '']) => name);
-  const isWhole = names.every((name) => name === 'run' || name === 'targets' || tables[name] !== undefined);
-  const date = isWhole ? '' : `\n\nMeasured on ${dayOf(report)}, in a run of its own.`;
+  const isWhole = names.every((name) => GENERAL_PARTS.has(name) || tables[name] !== undefined);
+  const date = isWhole ? '' : `\n\nMeasured on ${dayOf(report)} in a separate run.`;
   const partOf = (name: string, before: string) => {
+    if (name === 'summary') return isWhole ? summaryTable(report, before) : undefined;
     if (name === 'run') return isWhole ? runText(report) : undefined;
     if (name === 'targets') return targetsTable(report, before);
     return tables[name] === undefined ? undefined : tables[name] + date;
@@ -223,12 +232,51 @@ function runText(report: Report): string {
   return [
     `Measured on ${dayOf(report)} in ${Math.round(seconds / 60)} minutes: ${machine.cores} cores of ${machine.processor}, `,
     `${machine.memoryGigabytes} GB, ${machine.system}, Node ${machine.node}. Medians of ${lengths.runs} runs of ${lengths.seconds} s. `,
-    `Raw got of one process: ${Math.round(raw.ratePerSecond)} requests a second before, ${Math.round(raw.afterRatePerSecond)} after; `,
-    `${Math.round(raw.cpuMicrosPerRequest)} µs of CPU each, ${raw.concurrency} at a time.`,
+    `Raw got in one process: ${Math.round(raw.ratePerSecond)} requests per second before the run, ${Math.round(raw.afterRatePerSecond)} after it; `,
+    `${Math.round(raw.cpuMicrosPerRequest)} µs of CPU per request, ${raw.concurrency} concurrent requests.`,
   ].join('');
 }
 
-/** @param before the table as it was: what this run did not measure stays */
+/** @param before the previous table: its rows of other hardware stay */
+function summaryTable(report: Report, before: string): string {
+  const { machine, raw } = report;
+  const hardware = `${machine.cores} cores of ${machine.processor}, ${machine.memoryGigabytes} GB`;
+  const figuresOf = (scenario: string, row: string): Partial<Figures> => {
+    const rows = report.scenarios.find(({ name }) => name === scenario)?.rows;
+    return rows?.find((one) => one.case === row)?.figures ?? {};
+  };
+  const rowOf = (program: string, fastest: Partial<Figures>, quiet: Partial<Figures> = {}) => [
+    ...[hardware, program],
+    ...[fastest.ratePerSecond, quiet.p50Ms, quiet.p99Ms, fastest.cpuMicros].map(optionalText),
+  ];
+  const restRow = (program: string, name = '') =>
+    rowOf(program, figuresOf('rest', `${name}maximum rate`), figuresOf('rest', `${name}100/s`));
+  const rows = [
+    restRow('**Runhook**, from the REST call to the endpoint'),
+    rowOf(
+      '**Runhook**, from the queue to the endpoint, 1 dispatcher',
+      figuresOf('max', '1 dispatcher'),
+      figuresOf('latency', '100 events/s'),
+    ),
+    rowOf('the same, 2 dispatchers', figuresOf('max', '2 dispatchers')),
+    rowOf('raw got in one process', { ratePerSecond: raw.ratePerSecond, cpuMicros: raw.cpuMicrosPerRequest }),
+    restRow('raw got behind bare Express', 'raw got behind bare Express, '),
+    restRow('minimal service', 'minimal service: two INSERTs, a Redis list, raw got, '),
+  ];
+  const others = before
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .slice(2)
+    .filter((line) => !line.startsWith(`| ${hardware} |`));
+  const head = ['hardware', 'program', 'maximum per second', 'p50 at 100/s, ms', 'p99 at 100/s, ms'];
+  return [markdownTable([...head, 'CPU per delivery, µs'], rows), ...others].join('\n');
+}
+
+function optionalText(value: number | undefined): string {
+  return value === undefined || Number.isNaN(value) ? '' : figureText(value);
+}
+
+/** @param before the previous table: figures that this run did not measure stay */
 function targetsTable(report: Report, before: string): string {
   const rows = targetsOf(report).map((target) => {
     const { figure, pass } = target;
@@ -240,19 +288,14 @@ function targetsTable(report: Report, before: string): string {
   return markdownTable(['figure', 'pass', 'stretch', 'measured', ''], rows);
 }
 
-function scenarioTable({ name, rows }: ScenarioResult): string {
-  const columns = COLUMNS[name] ?? [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))];
-  const cell = ({ figures }: Row, column: string) =>
-    figures[column] === undefined || Number.isNaN(figures[column])
-      ? ''
-      : figureText(figures[column] as number);
+/** Omits rows that have no figure for this part, apart from the rate of their load. */
+function scenarioTable(part: string, { rows }: ScenarioResult): string {
+  const columns = COLUMNS[part] ?? [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))];
+  const cell = ({ figures }: Row, column: string) => optionalText(figures[column]);
+  const hasFigure = (row: Row) => columns.some((column) => column !== 'ratePerSecond' && cell(row, column));
   return markdownTable(
-    ['', ...columns.map((column) => TITLES[column] ?? column), 'published', 'missing', 'repeated'],
-    rows.map((row) => [
-      row.case,
-      ...columns.map((column) => cell(row, column)),
-      ...[row.ledger.published, row.ledger.missing, row.ledger.repeated].map(String),
-    ]),
+    ['', ...columns.map((column) => TITLES[column] ?? column)],
+    rows.filter(hasFigure).map((row) => [row.case, ...columns.map((column) => cell(row, column))]),
   );
 }
 

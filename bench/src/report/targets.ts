@@ -46,7 +46,7 @@ export function targetsOf(report: Report): Target[] {
     const rows = report.scenarios.find((one) => one.name === scenario)?.rows;
     return rows?.find((one) => one.case === row)?.figures[name] ?? null;
   };
-  const healthyP99 = (share: string) => figure('neighbours', `${share} % never answer`, 'p99Ms');
+  const healthyP99 = (share: string) => figure('neighbours', `${share} % do not respond`, 'p99Ms');
   const behind = (size: string) => figure('backlog', `${size} queued behind`, 'ratePerSecond');
   return [
     ...conditionTargets(figure),
@@ -81,13 +81,18 @@ function conditionTargets(figure: FigureOf): Target[] {
   const counted = (name: string) => figure('rest-backlog', 'one webhook, cold, counted', name);
   return [
     floor(
-      'backlog of one webhook, reported over REST, over raw got',
+      'REST backlog of one webhook: rate over raw got',
       0.75,
       1,
       figure('rest-backlog', 'one webhook, cold', 'ratioToRaw'),
     ),
-    ceiling('its WAL per delivery, bytes', 2_400, 2_150, counted('walBytes')),
-    ceiling('its PostgreSQL statement time per delivery, ms', 0.2, 0.12, counted('statementMs')),
+    ceiling('REST backlog of one webhook: WAL per delivery, bytes', 2_400, 2_150, counted('walBytes')),
+    ceiling(
+      'REST backlog of one webhook: statement time per delivery, ms',
+      0.2,
+      0.12,
+      counted('statementMs'),
+    ),
     floor(
       'events of POST …/events to the endpoint, 100 per call, over 1 per call',
       1.2,
@@ -117,7 +122,7 @@ function conditionTargets(figure: FigureOf): Target[] {
 
 /** From the call of a job runner over REST to the endpoint. */
 function restTargets(figure: FigureOf): Target[] {
-  const fast = 'as fast as it goes';
+  const fast = 'maximum rate';
   const cpu = (row: string) => figure('rest', row, 'cpuMicros');
   const memory = (row: string, name: string) => figure('rest', row, name);
   const counted = (name: string) => figure('rest', 'counted, 100/s', name);
@@ -141,10 +146,10 @@ function restTargets(figure: FigureOf): Target[] {
       ),
     ),
     ceiling(
-      'CPU of an event at 100/s, over the least',
+      'CPU of an event at 100/s, over the minimal service',
       1.8,
       1.4,
-      over(cpu('100/s'), cpu('the least: two INSERTs, a Redis list and raw got, 100/s')),
+      over(cpu('100/s'), cpu('minimal service: two INSERTs, a Redis list, raw got, 100/s')),
     ),
     floor(
       'rate of one dispatcher, over raw got of one process',
@@ -164,9 +169,9 @@ function restTargets(figure: FigureOf): Target[] {
       1,
       max('1 dispatcher', 'cpuRatioToRaw'),
     ),
-    ceiling('management at rest, MB', 95, 85, memory('at rest', 'managementMb')),
+    ceiling('management idle, MB', 95, 85, memory('idle', 'managementMb')),
     ceiling('management under load, MB', 150, 120, memory(fast, 'managementMb')),
-    ceiling('dispatcher at rest, MB', 85, 75, memory('at rest', 'dispatcherMb')),
+    ceiling('dispatcher idle, MB', 85, 75, memory('idle', 'dispatcherMb')),
     ceiling('dispatcher under load, MB', 160, 140, memory(fast, 'dispatcherMb')),
     ceiling('disk for an event with one delivery, bytes', 1_400, null, counted('diskBytes')),
     ceiling('WAL of an event with one delivery, bytes', 2_300, null, counted('walBytes')),
@@ -176,14 +181,14 @@ function restTargets(figure: FigureOf): Target[] {
 /** The latency of an account in parallel with another one. */
 function parallelTargets(figure: FigureOf): Target[] {
   const overAlone = (row: string, name: string) =>
-    over(figure('neighbours', row, name), figure('neighbours', 'an account alone', name));
+    over(figure('neighbours', row, name), figure('neighbours', 'an account, baseline', name));
   const changing = 'in parallel with 1,000 changing webhooks';
   return [
-    ceiling(`p99 ${changing}, over alone`, 2, 1.3, overAlone(changing, 'p99Ms')),
-    ceiling(`p50 ${changing}, over alone`, 2, 1.2, overAlone(changing, 'p50Ms')),
+    ceiling(`p99 ${changing}, over baseline`, 2, 1.3, overAlone(changing, 'p99Ms')),
+    ceiling(`p50 ${changing}, over baseline`, 2, 1.2, overAlone(changing, 'p50Ms')),
     ...['takes 200 ms', 'hangs'].map((what) => {
       const row = `in parallel with 15,000 events for an endpoint that ${what}`;
-      return ceiling(`p99 ${row}, over alone`, 1.5, null, overAlone(row, 'p99Ms'));
+      return ceiling(`p99 ${row}, over baseline`, 1.5, null, overAlone(row, 'p99Ms'));
     }),
   ];
 }
@@ -193,7 +198,7 @@ function slowestOnThisNode({ scenarios }: Report): number | null {
   return rows === undefined ? null : Math.min(...rows.map(({ figures }) => figures.speed ?? Number.NaN));
 }
 
-const REFUSED = 'beside 1,000 subscriptions to a refused port';
+const REFUSED = 'with 1,000 subscriptions to a refused port';
 
 /** What floods and what is parked may cost the others. */
 function floodTargets(figure: FigureOf): Target[] {
@@ -202,10 +207,10 @@ function floodTargets(figure: FigureOf): Target[] {
     over(figure('parked', 'last third', name), figure('parked', 'first third', name));
   return [
     ceiling(
-      'p99 beside a path that hangs on the same server, over alone',
+      'p99 while another path of the server hangs, over baseline',
       1.5,
       1.2,
-      figure('floods', 'a path beside one that hangs', 'p99Ratio'),
+      figure('floods', 'a path while another one hangs', 'p99Ratio'),
     ),
     ceiling(
       'Redis commands/s with 100,000 waiting, over none',
@@ -214,7 +219,7 @@ function floodTargets(figure: FigureOf): Target[] {
       over(waiting('100,000'), waiting('0')),
     ),
     ceiling(
-      'p95 of how late retries are with 100,000 waiting, ms',
+      'p95 of the lateness of retries with 100,000 waiting, ms',
       2_000,
       500,
       figure('floods', '100,000 waiting', 'retryLateP95Ms'),
@@ -223,25 +228,25 @@ function floodTargets(figure: FigureOf): Target[] {
       'script calls per event of a burst for an endpoint that takes 200 ms',
       5,
       3,
-      figure('floods', 'a burst for one that takes 200 ms', 'scriptCallsPerEvent'),
+      figure('floods', 'a burst for an endpoint that takes 200 ms', 'scriptCallsPerEvent'),
     ),
-    ceiling(`p99 ${REFUSED}, over alone`, 2, 1.5, figure('floods', REFUSED, 'p99Ratio')),
+    ceiling(`p99 ${REFUSED}, over baseline`, 2, 1.5, figure('floods', REFUSED, 'p99Ratio')),
     ceiling(`dispatcher ${REFUSED}, MB`, 400, 300, figure('floods', REFUSED, 'dispatcherMb')),
-    ceiling('beside a million parked: p99, last third over first', 1.3, 1.1, growth('p99Ms')),
+    ceiling('with a million parked: p99, last third over first', 1.3, 1.1, growth('p99Ms')),
+    ceiling('with a million parked: dispatcher MB, last third over first', 1.2, 1.1, growth('dispatcherMb')),
+    ceiling('with a million parked: Redis MB, last third over first', 1.2, 1.1, growth('redisMb')),
     ceiling(
-      'beside a million parked: dispatcher MB, last third over first',
-      1.2,
-      1.1,
-      growth('dispatcherMb'),
-    ),
-    ceiling('beside a million parked: Redis MB, last third over first', 1.2, 1.1, growth('redisMb')),
-    ceiling(
-      'beside a million parked: CPU of PostgreSQL, last third over first',
+      'with a million parked: CPU of PostgreSQL, last third over first',
       1.2,
       1.1,
       growth('postgresPercent'),
     ),
-    ceiling('places by which one of a lane was late', 64, 0, figure('parked', 'back', 'placesLateMax')),
+    ceiling(
+      'positions by which a delivery of a lane was late',
+      64,
+      0,
+      figure('parked', 'endpoints respond again', 'placesLateMax'),
+    ),
   ];
 }
 

@@ -15,7 +15,7 @@ const WEBHOOKS = 1_000;
 const JOBS_PER_WEBHOOK = 1_000;
 const CHANGE_EVERY_MS = 250;
 
-const ALONE = 'an account alone';
+const ALONE = 'an account, baseline';
 const CHANGING = 'in parallel with 1,000 changing webhooks';
 
 /** The 99th percentile of shorter measurements would be that of one or two events. */

@@ -43,7 +43,7 @@ export async function withBareExpress<Result>(
     await accept(Math.min(2_000, bench.runMs));
     const accepting = await measureCase(bench, name, () => accept());
     return await withRawBehind(bench, reporter, async ({ rows, p99MsBeside }) => {
-      const rateBeside = async () => await once(bench, `${name}, beside`, accept);
+      const rateBeside = async () => await once(bench, `${name}, reference`, accept);
       return await work({ rows: [accepting, ...rows], rateBeside, p99MsBeside });
     });
   });
@@ -69,7 +69,7 @@ async function withRawBehind<Result>(
       rows: behind.rows,
       async p99MsBeside(rate) {
         if (!RATES.includes(rate)) return undefined;
-        return (await once(bench, `${name}, ${rate}/s, beside`, () => behind.open(rate))).p99Ms;
+        return (await once(bench, `${name}, ${rate}/s, reference`, () => behind.open(rate))).p99Ms;
       },
     });
   });
@@ -96,7 +96,7 @@ export async function reportedRows(
     return measureReported(bench, read, () => reporter.call('openLoop', loop));
   };
   await open(Math.max(...rates), Math.min(2_000, bench.runMs));
-  const fastest = await measureCase(bench, `${name}, as fast as it goes`, async () => {
+  const fastest = await measureCase(bench, `${name}, maximum rate`, async () => {
     const startMs = performance.now();
     const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs: bench.runMs };
     const { figures, balance: ledger } = await measureReported(bench, read, () => reporter.call('run', loop));

@@ -30,15 +30,15 @@ async function aPathHangs(bench: Bench): Promise<Row[]> {
     const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: 1, address }]);
     const hanging = await createWorkload(world, [{ behaviour: 'never', accounts: 1, address }]);
     await warmUp(bench, world, healthy);
-    const alone = await measureCase(bench, 'a path alone', () => steady(bench, world, healthy));
+    const alone = await measureCase(bench, 'a path, baseline', () => steady(bench, world, healthy));
     const count = bench.isQuick ? 200 : HANGING_EVENTS;
     await world.publisher.call('prefill', { count, templates: hanging.templates });
     await untilParked(world, count / 2);
-    const beside = await measureCase(bench, 'a path beside one that hangs', () =>
+    const beside = await measureCase(bench, 'a path while another one hangs', () =>
       steady(bench, world, healthy),
     );
     const both = joined(healthy, hanging);
-    const more = await measureCase(bench, 'a path beside one that hangs and gets more', () =>
+    const more = await measureCase(bench, 'a path while another one hangs and receives events', () =>
       steady(bench, world, both, 2 * EVENTS_PER_SECOND),
     );
     return [alone, over(alone, beside), over(alone, more)];
@@ -69,7 +69,9 @@ async function muchWaits(bench: Bench): Promise<Row[]> {
       rows.push(row);
     }
     const slow = await createWorkload(world, [{ behaviour: 'after-200', accounts: 1 }]);
-    rows.push(await measureCase(bench, 'a burst for one that takes 200 ms', () => burst(bench, world, slow)));
+    rows.push(
+      await measureCase(bench, 'a burst for an endpoint that takes 200 ms', () => burst(bench, world, slow)),
+    );
     return rows;
   });
 }
@@ -107,8 +109,8 @@ async function aPortRefuses(bench: Bench, subscriptions: number): Promise<Row[]>
     const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: 1 }]);
     await warmUp(bench, world, healthy);
     const shown = subscriptions.toLocaleString('en-GB');
-    const name = `beside ${shown} subscriptions to a refused port`;
-    const alone = await measureCase(bench, `${name}: alone`, () => steady(bench, world, healthy));
+    const name = `with ${shown} subscriptions to a refused port`;
+    const alone = await measureCase(bench, `${name}: baseline`, () => steady(bench, world, healthy));
     const port = await world.receiver.call<number>('closedPort');
     bench.progress(`${name}, storing`);
     const refused = await createWorkload(world, [

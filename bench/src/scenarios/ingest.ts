@@ -28,7 +28,7 @@ async function publisherRow(bench: Bench, world: World): Promise<Row> {
   let inAll = 0;
   return await measureCase(
     bench,
-    'published straight onto the queue, 500 a call',
+    'published directly to the queue, 500 per call',
     async (): Promise<Measured> => {
       const before = world.readCpu();
       const prefill = { count, templates: workload.templates };

@@ -56,7 +56,7 @@ export async function far(bench: Bench): Promise<ScenarioResult> {
   await world.setDispatchers(1);
   const rows: Row[] = [];
   for (const delayMs of DELAYS_MS) {
-    const name = `answer after ${delayMs} ms`;
+    const name = `response after ${delayMs} ms`;
     const workload = await createWorkload(world, [
       { behaviour: `after-${delayMs}`, accounts: HEALTHY_ACCOUNTS },
     ]);

@@ -8,7 +8,7 @@ import { endpointsOf, reportedRows } from './bare-express.ts';
 
 const RATES = [100];
 /** The processes are named as those of the service that do the same. */
-const NAME = 'the least: two INSERTs, a Redis list and raw got';
+const NAME = 'minimal service: two INSERTs, a Redis list, raw got';
 
 const TABLES = [
   'CREATE TABLE least_events (id text PRIMARY KEY, data text NOT NULL)',

@@ -22,11 +22,11 @@ export async function neighbours(bench: Bench): Promise<ScenarioResult> {
   const rows: Row[] = [];
   for (const share of bench.isQuick ? [0, 0.1] : [0, 0.1, 0.5]) {
     const dead = Math.round(ENDPOINTS * share);
-    rows.push(await caseOf(bench, `${share * 100} % never answer`, ENDPOINTS - dead, dead));
+    rows.push(await caseOf(bench, `${share * 100} % do not respond`, ENDPOINTS - dead, dead));
   }
   if (!bench.isQuick) {
-    rows.push(await caseOf(bench, 'a thousand never answer', ENDPOINTS, THOUSAND));
-    rows.push(await caseOf(bench, 'one account with a burst of 100,000', ENDPOINTS, 0, BURST_EVENTS));
+    rows.push(await caseOf(bench, '1,000 do not respond', ENDPOINTS, THOUSAND));
+    rows.push(await caseOf(bench, 'an account has a burst of 100,000', ENDPOINTS, 0, BURST_EVENTS));
   }
   rows.push(...(await accountInParallel(bench)));
   return { name: 'neighbours', rows };

@@ -35,7 +35,12 @@ export async function parked(bench: Bench): Promise<ScenarioResult> {
     bench.progress('warming up');
     await steady(bench, world, healthy, Math.min(thirdMs, 5_000));
     const rows = [
-      await measureCase(bench, 'alone', () => steady(bench, world, healthy, Math.min(thirdMs, ALONE_MS)), 1),
+      await measureCase(
+        bench,
+        'baseline',
+        () => steady(bench, world, healthy, Math.min(thirdMs, ALONE_MS)),
+        1,
+      ),
     ];
 
     const port = await world.receiver.call<number>('closedPort');
@@ -47,7 +52,14 @@ export async function parked(bench: Bench): Promise<ScenarioResult> {
 
     await comeBack(world, port);
     const stallMs = 60_000 + 2 * THIRDS.length * thirdMs;
-    rows.push(await measureCase(bench, 'back', () => drainLanes(bench, world, lanes, expected, stallMs), 1));
+    rows.push(
+      await measureCase(
+        bench,
+        'endpoints respond again',
+        () => drainLanes(bench, world, lanes, expected, stallMs),
+        1,
+      ),
+    );
     return { name: 'parked', rows, notes: [noteOf(rows, expected.length, lanes.length)] };
   } finally {
     await world.killDispatchers();

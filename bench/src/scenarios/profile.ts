@@ -156,8 +156,8 @@ function partOf(node: Node, parents: Map<number, Node>): string {
     if (part !== null) return part;
   }
   return /_http|http|net|stream|tty|wrap/.test(node.callFrame.url)
-    ? "node's sockets and HTTP"
-    : 'node, other';
+    ? "Node's sockets and HTTP"
+    : 'Node, other';
 }
 
 /** Null for node's own files. */
@@ -168,7 +168,7 @@ function partOfUrl(url: string): string | null {
     return PART_OF_PACKAGE[first] ?? (first.startsWith('@') ? `${first}/${second}` : first);
   }
   const ours = OURS.exec(url);
-  return ours ? `ours: ${ours[1]}` : null;
+  return ours ? `Runhook: ${ours[1]}` : null;
 }
 
 /** Packages that exist for another one count as it. */

@@ -52,7 +52,7 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
   await wait(START_MS);
   const rows = [await measureCase(bench, named('after the start'), inMemory, 1)];
   await wait(bench.isQuick ? 0 : REST_MS);
-  rows.push(await measureCase(bench, named('at rest'), inMemory, 1));
+  rows.push(await measureCase(bench, named('idle'), inMemory, 1));
   await world.setDispatchers(0);
   rows.push(
     await measureCase(bench, named('accepted, no dispatcher'), () =>
@@ -65,7 +65,7 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
   await delivered(rest, closedLoop(rest, Math.min(2_000, bench.runMs)), 'run');
   const fastest = () => delivered(rest, closedLoop(rest, bench.runMs), 'run');
   rows.push(
-    await measureCase(bench, named('as fast as it goes'), () =>
+    await measureCase(bench, named('maximum rate'), () =>
       besideExpress(bare, () => besideRaw(bench, fastest)),
     ),
   );

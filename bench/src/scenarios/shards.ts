@@ -49,12 +49,12 @@ export async function shards(bench: Bench): Promise<ScenarioResult> {
     for (let run = 1; run <= bench.runs; run += 1)
       for (const count of inTurn(run)) {
         await divide(world, desk, count);
-        bench.progress(`${nameOf(count)}, at rest, run ${run} of ${bench.runs}`);
+        bench.progress(`${nameOf(count)}, idle, run ${run} of ${bench.runs}`);
         rested.get(count)?.push(await rest(bench, world));
       }
     const rows = COUNTS.flatMap((count) => [
       rowOf(nameOf(count), drained.get(count) ?? []),
-      rowOf(`${nameOf(count)}, at rest`, rested.get(count) ?? []),
+      rowOf(`${nameOf(count)}, idle`, rested.get(count) ?? []),
     ]);
     return { name: 'shards', rows };
   } finally {

@@ -22,7 +22,7 @@ interface Compared {
 const ROWS: readonly Compared[] = [
   { case: 'max: 1 dispatcher', figure: 'ratePerSecond' },
   { case: 'max: 2 dispatchers', figure: 'ratePerSecond' },
-  { case: 'rest: as fast as it goes', figure: 'ratePerSecond' },
+  { case: 'rest: maximum rate', figure: 'ratePerSecond' },
   { case: 'rest: 50/s', figure: 'p50Ms' },
   { case: 'rest: 100/s', figure: 'p50Ms' },
   { case: 'rest: 50/s', figure: 'p99Ms', isTold: true },
@@ -31,8 +31,8 @@ const ROWS: readonly Compared[] = [
   { case: 'rest: 300/s', figure: 'p99Ms', isTold: true },
   { case: 'rest: 1000/s', figure: 'p50Ms', isTold: true },
   { case: 'rest: 1000/s', figure: 'p99Ms', isTold: true },
-  { case: 'far: answer after 1000 ms', figure: 'p50Ms' },
-  { case: 'far: answer after 1000 ms', figure: 'p99Ms' },
+  { case: 'far: response after 1000 ms', figure: 'p50Ms' },
+  { case: 'far: response after 1000 ms', figure: 'p99Ms' },
 ];
 
 const TITLES = { ratePerSecond: 'per second', p50Ms: 'p50, ms', p99Ms: 'p99, ms' };

@@ -32,7 +32,7 @@ const CASES: Record<string, { setup?: Partial<Setup>; load: Load; durationMs: nu
     load: { kind: 'callers', callers: CALLERS },
     durationMs: 4_000,
   },
-  'rest: as fast as it goes': { load: { kind: 'callers', callers: CALLERS }, durationMs: 5_000 },
+  'rest: maximum rate': { load: { kind: 'callers', callers: CALLERS }, durationMs: 5_000 },
   ...Object.fromEntries(
     [50, 100, 300, 1_000].map((ratePerSecond) => [
       `rest: ${ratePerSecond}/s`,
@@ -46,7 +46,7 @@ const CASES: Record<string, { setup?: Partial<Setup>; load: Load; durationMs: nu
     load: { kind: 'open', how: 'queue', ratePerSecond: 100, arrivals: 'even' },
     durationMs: 18_000,
   },
-  'far: answer after 1000 ms': {
+  'far: response after 1000 ms': {
     setup: { answer: { p50Ms: 1_000, p99Ms: 1_000 } },
     load: { kind: 'open', how: 'queue', ratePerSecond: 1_106, arrivals: 'even' },
     durationMs: 6_000,

@@ -70,14 +70,14 @@ function printComparison(compared: readonly Comparison[]): number {
   );
   for (const { case: name, figure, measured, simulated, ratio, ...one } of compared) {
     const cells = [measured, simulated].map(figureText);
-    const verdict = `${one.isWithin ? 'within' : 'outside'}${one.isHeld ? '' : ', told only'}`;
+    const verdict = `${one.isWithin ? 'within' : 'outside'}${one.isHeld ? '' : ', not checked'}`;
     console.log(
       `${name.padEnd(30)}${figure.padEnd(14)}${cells[0]?.padStart(9)}${cells[1]?.padStart(11)}   ${ratio.toFixed(2)}  ${verdict}`,
     );
   }
   const outside = compared.filter(({ isWithin, isHeld }) => isHeld && !isWithin);
   console.log(
-    outside.length === 0 ? 'all that is held is within 20 %' : `outside of 20 %: ${outside.length}`,
+    outside.length === 0 ? 'all checked figures are within 20 %' : `outside of 20 %: ${outside.length}`,
   );
   return outside.length === 0 ? 0 : 1;
 }
@@ -153,7 +153,7 @@ function printObservation(seen: Observation, databases: number): void {
   console.log(`delivered: ${rate}/s; from call to endpoint p50 ${p50} ms, p99 ${p99} ms, longest ${max} ms`);
   for (const part of PARTS) {
     if (seen.use[part] === 0) continue;
-    const isFirst = part === seen.fullFirst ? '   full first' : '';
+    const isFirst = part === seen.fullFirst ? '   first bottleneck' : '';
     console.log(`${part.padEnd(18)}${(seen.use[part] * 100).toFixed(0).padStart(4)} %${isFirst}`);
   }
 }

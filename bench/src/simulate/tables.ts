@@ -39,7 +39,7 @@ export function plansTable(plans: readonly Plan[]): string {
       'WAL (m)',
       'Connections to one (d)',
     ],
-    ...['p50, p99 (s)', 'Knee (s)', 'Full first (s)', 'Breaks next (a)'],
+    ...['p50, p99 (s)', 'Knee (s)', 'First bottleneck (s)', 'Next limit (a)'],
   ];
   return markdownTable(
     head,
@@ -102,7 +102,7 @@ export function comparisonTable(compared: readonly Comparison[]): string {
       figureText(one.measured),
       figureText(one.simulated),
       one.ratio.toFixed(2),
-      `${one.isWithin ? 'yes' : '**no**'}${one.isHeld ? '' : ', told only'}`,
+      `${one.isWithin ? 'yes' : '**no**'}${one.isHeld ? '' : ', not checked'}`,
     ]),
   );
 }
