@@ -19,7 +19,6 @@ const SHORTER: Wanted = [
   { ratePerSecond: 1_000_000, days: 7 },
 ];
 
-const LETTERS = { measured: 'm', derived: 'd', assumed: 'a' };
 const whole = (value: number) => Math.round(value).toLocaleString('en');
 const dollars = (amount: number) => `$${whole(amount)}`;
 const size = (gigabytes: number) => {
@@ -60,8 +59,14 @@ export function plansTable(plans: readonly Plan[]): string {
 
 export function costTable(plans: readonly Plan[], prices: Prices, times: ServiceTimes): string {
   const head = [
-    ...['Deliveries/s, log', 'vCPU: management', 'dispatchers', 'Redis, twice', 'PostgreSQL, twice'],
-    ...['Compute', 'Log', 'Traffic', 'A month', 'A million'],
+    ...[
+      'Deliveries/s, log',
+      'vCPU: management',
+      'dispatchers',
+      'Redis with standby',
+      'PostgreSQL with standby',
+    ],
+    ...['Compute', 'Log', 'Traffic', 'Per month', 'Per million'],
   ];
   return markdownTable(
     head,
@@ -78,19 +83,6 @@ export function costTable(plans: readonly Plan[], prices: Prices, times: Service
       ];
     }),
   );
-}
-
-/** Every value with how it is known. */
-function timesTable(measured: Measured): string {
-  const rows = Object.entries(measured).flatMap(([part, values]) =>
-    Object.entries(values).map(([name, { value, source, from }]) => [
-      `${part}: ${name}`,
-      value.toLocaleString('en'),
-      LETTERS[source],
-      from,
-    ]),
-  );
-  return markdownTable(['Value', '', '', 'From'], rows);
 }
 
 export function comparisonTable(compared: readonly Comparison[]): string {
@@ -117,7 +109,6 @@ export function scalingParts(measured: Measured, prices: Prices): Record<string,
   return {
     plans: plansTable(plans),
     cost: costTable([...plans, ...plansOf(SHORTER)], prices, times),
-    times: timesTable(measured),
   };
 }
 
