@@ -122,9 +122,9 @@ test('a flood is compared with what others get concurrently, and growth with its
     'script calls per event of a burst for an endpoint that takes 200 ms': 'stretch',
     'p99 with 1,000 subscriptions to a refused port, over baseline': 'pass',
     'dispatcher with 1,000 subscriptions to a refused port, MB': 'missed',
-    'with a million parked: p99, last third over first': 'missed',
-    'with a million parked: Redis MB, last third over first': 'stretch',
-    'with a million parked: CPU of PostgreSQL, last third over first': 'not run',
+    'with a million deferred: p99, last third over first': 'missed',
+    'with a million deferred: Redis MB, last third over first': 'stretch',
+    'with a million deferred: CPU of PostgreSQL, last third over first': 'not run',
     'positions by which a delivery of a lane was late': 'stretch',
   });
 });
