@@ -233,7 +233,12 @@ function floodTargets(figure: FigureOf): Target[] {
     ceiling(`p99 ${REFUSED}, over baseline`, 2, 1.5, figure('floods', REFUSED, 'p99Ratio')),
     ceiling(`dispatcher ${REFUSED}, MB`, 400, 300, figure('floods', REFUSED, 'dispatcherMb')),
     ceiling('with a million deferred: p99, last third over first', 1.3, 1.1, growth('p99Ms')),
-    ceiling('with a million deferred: dispatcher MB, last third over first', 1.2, 1.1, growth('dispatcherMb')),
+    ceiling(
+      'with a million deferred: dispatcher MB, last third over first',
+      1.2,
+      1.1,
+      growth('dispatcherMb'),
+    ),
     ceiling('with a million deferred: Redis MB, last third over first', 1.2, 1.1, growth('redisMb')),
     ceiling(
       'with a million deferred: CPU of PostgreSQL, last third over first',
