@@ -42,10 +42,10 @@ const COLUMNS: Record<string, string[]> = {
     'cpuRatioToRaw',
     ...['dispatcher', 'redis', 'postgres'].map(cpuOf),
   ],
-  latency: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', ...['dispatcher', 'redis', 'postgres'].map(cpuOf)],
-  far: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs'],
+  latency: ['ratePerSecond', 'p50Ms', 'p99Ms', ...['dispatcher', 'redis', 'postgres'].map(cpuOf)],
+  far: ['ratePerSecond', 'p50Ms', 'p99Ms'],
   'fan-out': ['ratePerSecond', 'ratioToRaw', 'cpuMicros'],
-  neighbours: ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', 'stillPending'],
+  neighbours: ['ratePerSecond', 'p50Ms', 'p99Ms', 'stillPending'],
   floods: [
     ...[
       'ratePerSecond',
@@ -69,7 +69,8 @@ const COLUMNS: Record<string, string[]> = {
     'placesLateMax',
   ],
   backlog: ['ratePerSecond', 'ratioToRaw', 'redisBytes'],
-  'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms', 'maxMs', ...['dispatcher', 'postgres'].map(cpuOf)],
+  list: ['p50Ms', 'p99Ms', 'pagesPerSecond'],
+  'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms', ...['dispatcher', 'postgres'].map(cpuOf)],
   shards: [
     'ratePerSecond',
     'cpuMicros',

@@ -84,7 +84,7 @@ export async function postgresQueue(bench: Bench): Promise<ScenarioResult> {
       { name: '100 events/s', ratePerSecond: 100 },
       { name: '200 events/s', ratePerSecond: 200 },
       ...SHARES_OF_MAX.map((share) => ({
-        name: `${share} of its own maximum`,
+        name: `${share} of the maximum`,
         ratePerSecond: Math.max(10, Math.round(share * maxRate)),
       })),
     ];
