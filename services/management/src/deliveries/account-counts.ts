@@ -27,7 +27,7 @@ export interface AccountCounts {
   wasRead(accountId: number, durationMs: number): void;
 }
 
-/** Caches counts for the same reason as those of a single log (docs/adr/0014-long-logs-by-the-hour.md). */
+/** Caches counts for the same reason as those of a single log (docs/adr/0014-hourly-counts-of-long-logs.md). */
 export function createAccountCounts(database: Queryable, slowMs = SLOW_MS): AccountCounts {
   const kept = new KeptCounts<CountedSlots>();
   const count = (accountId: number) =>

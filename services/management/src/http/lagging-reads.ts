@@ -13,7 +13,7 @@ type Asking = Pick<AccountRequest, 'account' | 'principal'>;
 /**
  * Chooses the database for lists, counts and statistics: the replica, if it exists and shows all changes that the
  * caller made through this process. Authentication and other reads that must not lag use the primary
- * (docs/adr/0048-reads-that-may-lag.md).
+ * (docs/adr/0048-replica-reads.md).
  */
 export class LaggingReads {
   readonly #primary: Queryable;
