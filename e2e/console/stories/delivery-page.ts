@@ -46,7 +46,7 @@ describeConsole('the page of a delivery', (story) => {
       'Attempt 6',
       '500 Internal server error',
       'automatic',
-      'The endpoint had a problem of its own.',
+      'The endpoint had an internal error.',
     ])
       await last.getByText(text).first().waitFor();
     await last.getByText(ANSWER).waitFor();

@@ -112,7 +112,7 @@ describeConsole(
       await failAll(world, id, AT_ONCE);
       await as('ada');
       await page.goto(at(webhookPathOf(world, '')));
-      const incident = page.getByRole('article', { name: '404: there is nothing at its path' });
+      const incident = page.getByRole('article', { name: '404: the path does not exist' });
       await incident.getByRole('button', { name: 'Test the fix' }).click();
       await incident.getByText('Your endpoint answered 404 Not found').waitFor();
       const names = page.getByRole('rowheader');

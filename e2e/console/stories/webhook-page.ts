@@ -53,7 +53,7 @@ describeConsole('the page of a webhook', (story) => {
     world.receiver.respondWith(500);
     await test.click();
     await page.getByText('Your endpoint answered 500 Internal server error').waitFor();
-    await page.getByText('The endpoint had a problem of its own.').waitFor();
+    await page.getByText('The endpoint had an internal error.').waitFor();
 
     world.receiver.respondWith(502);
     await test.click();
@@ -65,7 +65,7 @@ describeConsole('the page of a webhook', (story) => {
     await page.goto(at(webhookPathOf(world, deaf)));
     await test.click();
     await page.getByText('Connection refused').waitFor();
-    await page.getByText('Check that the server runs, and the port in the address.').waitFor();
+    await page.getByText('Check that the server is running, and the port in the address.').waitFor();
     expect(await world.call('ada', 'GET', webhookApiOf(world, deaf, 'deliveries'))).toEqual([]);
   });
 
@@ -81,7 +81,7 @@ describeConsole('the page of a webhook', (story) => {
       await page.goto(hasty.url + webhookPathOf(world, id));
       await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
       await page.getByText('Timed out after 1 s').waitFor();
-      await page.getByText('Answer first, and do the work afterwards.').waitFor();
+      await page.getByText('Respond first, then process the event.').waitFor();
     } finally {
       world.receiver.respondWith(200);
       await page.close();

@@ -38,17 +38,17 @@ const ANSWERED = 'unsuccessful_status';
 const BODY_READ_MAX = 2_000;
 
 const OWN_SHAPE =
-  'The body is Runhook’s own and the same for every endpoint. Put a relay between them that says it in the words of the target: examples/relays has one to copy.';
+  'Runhook’s payload is the same for every endpoint. Put a relay between them that converts it to the format of the target: examples/relays has one to copy.';
 const SIGNATURE =
-  'Check that the endpoint verifies with the secret of this webhook, and that nothing in front of it asks for a login.';
-const TUNNEL = 'Start the tunnel again, or edit the webhook if its address is another one now.';
+  'Check that the endpoint verifies with the secret of this webhook, and that nothing in front of it requires a login.';
+const TUNNEL = 'Restart the tunnel, or edit the webhook if the tunnel has a new address.';
 const ANSWER_FIRST =
-  'An endpoint has a limited time to answer completely. Answer first, and do the work afterwards.';
+  'An endpoint has limited time to respond completely. Respond first, then process the event.';
 const CERTIFICATE =
-  'Install a certificate of a known authority for this very host name, with its intermediate certificates.';
-const RENEW = `Renew the certificate, and see why it was not renewed by itself. ${CERTIFICATE}`;
+  'Install a certificate of a trusted authority for this host name, with its intermediate certificates.';
+const RENEW = `Renew the certificate, and check why automatic renewal failed. ${CERTIFICATE}`;
 const BEHIND_A_PROXY =
-  'What stands in front of the endpoint got no good answer from it. Check that the endpoint itself is up.';
+  'The proxy got no valid response from the endpoint. Check that the endpoint itself is up.';
 
 /** The first that fits is the cause; every rule has a sample in causes.test.ts. What is special stands before what is general. */
 const RULES: readonly Rule[] = [
@@ -64,15 +64,15 @@ const RULES: readonly Rule[] = [
     code: 'slack_payload',
     status: 400,
     body: /^(invalid_payload|invalid_attachments|invalid_blocks(?:_format)?|too_many_attachments)$/,
-    title: '400 $1: Slack does not take this message',
+    title: '400 $1: Slack rejected this message',
     advice: OWN_SHAPE,
   },
   {
     code: 'slack_hook_gone',
     status: [403, 410],
     body: /^(no_service|no_team|no_active_hooks|invalid_token|channel_not_found|channel_is_archived|user_not_found|action_prohibited|posting_to_general_channel_denied|team_disabled)$/,
-    title: 'Slack has closed this address: $1',
-    advice: 'Make a new incoming webhook in Slack, and edit this webhook to use its address.',
+    title: 'Slack has disabled this address: $1',
+    advice: 'Create a new incoming webhook in Slack, and edit this webhook to use its address.',
   },
   {
     code: 'discord_empty_message',
@@ -85,21 +85,21 @@ const RULES: readonly Rule[] = [
     code: 'discord_hook_gone',
     status: [401, 404],
     body: /"code":\s*(10015|50027)\b/,
-    title: 'Discord does not know this address any more (code $1)',
-    advice: 'Make a new webhook in the channel’s settings, and edit this one to use its address.',
+    title: 'Discord no longer knows this address (code $1)',
+    advice: 'Create a new webhook in the channel’s settings, and edit this one to use its address.',
   },
   {
     code: 'teams_payload',
     status: 400,
     body: /^"?(Summary or Text is required|Bad payload received by generic incoming webhook|Invalid webhook request - Empty Payload)/i,
-    title: 'Microsoft Teams does not take this message: $1',
+    title: 'Microsoft Teams rejected this message: $1',
     advice: OWN_SHAPE,
   },
   {
     code: 'pagerduty_payload',
     status: 400,
     body: /"status":\s*"(invalid event)"/,
-    title: 'PagerDuty does not take this message: $1',
+    title: 'PagerDuty rejected this message: $1',
     advice: OWN_SHAPE,
   },
   {
@@ -113,7 +113,7 @@ const RULES: readonly Rule[] = [
     code: 'make_no_scenario',
     status: [400, 410],
     body: /(no scenario listening for this webhook)/i,
-    title: 'No scenario of Make listens at this address',
+    title: 'No Make scenario is listening at this address',
     advice: 'Switch the scenario on, or delete this webhook.',
   },
   {
@@ -122,41 +122,40 @@ const RULES: readonly Rule[] = [
     body: /requested webhook .{0,200}is not registered/i,
     title: 'n8n has no active workflow at this address',
     advice:
-      'Activate the workflow, and use its production address: the test address lives for one call only.',
+      'Activate the workflow, and use its production address: the test address works for one call only.',
   },
   // What stands in front of an endpoint.
   {
     code: 'tunnel_offline',
     header: ['ngrok-error-code', /^(ERR_NGROK_\d+)$/],
-    title: 'The ngrok tunnel is not there ($1)',
+    title: 'The ngrok tunnel is offline ($1)',
     advice: TUNNEL,
   },
   {
     code: 'challenge',
     header: ['cf-mitigated', /^(challenge)$/],
-    title: 'Cloudflare asks for a browser check',
-    advice:
-      'Let requests to this path through without the check: a rule for the path, or for the header with the signature.',
+    title: 'Cloudflare requires a browser check',
+    advice: 'Exempt these requests from the check: add a rule for the path, or for the signature header.',
   },
   {
     code: 'cloudflare_origin',
     status: [520, 530],
     title: 'The server behind Cloudflare cannot be reached',
-    advice: 'Check that the server is up, answers in time and has a certificate that Cloudflare takes.',
+    advice: 'Check that the server is up, responds in time and has a certificate that Cloudflare accepts.',
   },
   {
     code: 'aws_no_route',
     status: 403,
     body: /"message":\s*"(Missing Authentication Token)"/,
     title: 'API Gateway has no such path or method ($1)',
-    advice: 'Check the path in the endpoint’s address, the stage at its beginning, and that it takes POST.',
+    advice: 'Check the path in the endpoint’s address, including the stage, and that the route accepts POST.',
   },
   {
     code: 'app_stopped',
     status: [403, 503],
     body: /(Web App - Unavailable|Error 403 - This web app is stopped|no-such-app|Application error)/i,
     title: 'The application behind this address is stopped',
-    advice: 'Start it where it is hosted.',
+    advice: 'Start it at its hosting provider.',
   },
   // No answer.
   {
@@ -170,7 +169,7 @@ const RULES: readonly Rule[] = [
     code: 'certificate_expired',
     error: 'tls_untrusted',
     message: /(it has expired)/,
-    title: 'A certificate of its chain has expired',
+    title: 'A certificate in the chain has expired',
     advice: RENEW,
   },
   {
@@ -184,8 +183,8 @@ const RULES: readonly Rule[] = [
     code: 'certificate_chain',
     error: 'tls_untrusted',
     message: /(its issuer is (?:unknown|not trusted))/,
-    title: 'The certificate cannot be checked: $1',
-    advice: `Often only the intermediate certificates are missing: let the server send them too. ${CERTIFICATE}`,
+    title: 'The certificate cannot be verified: $1',
+    advice: `Often only the intermediate certificates are missing: configure the server to send them. ${CERTIFICATE}`,
   },
   {
     code: 'certificate_self_signed',
@@ -204,183 +203,189 @@ const RULES: readonly Rule[] = [
     code: 'tls_failed',
     error: 'tls_failed',
     title: 'The connection could not be encrypted',
-    advice: 'Check that the port speaks HTTPS, with TLS 1.2 or newer.',
+    advice: 'Check that the port serves HTTPS, with TLS 1.2 or later.',
   },
   {
     code: 'timeout',
     error: 'timeout',
     message: /^Timed out after ([\d.]+ s)/,
-    title: 'It does not answer within $1',
+    title: 'No complete response within $1',
     advice: ANSWER_FIRST,
   },
-  { code: 'timeout', error: 'timeout', title: 'It does not answer in time', advice: ANSWER_FIRST },
+  { code: 'timeout', error: 'timeout', title: 'No complete response in time', advice: ANSWER_FIRST },
   {
     code: 'address_forbidden',
     error: 'address_forbidden',
-    title: 'Its name leads to an address that may not be called',
+    title: 'The host name resolves to a blocked address',
     advice:
-      'Private networks are closed. Use a public address, or ask whoever runs Runhook to open the range.',
+      'Private networks are blocked. Use a public address, or ask the operator of Runhook to allow the range.',
   },
   {
     code: 'port_forbidden',
     error: 'port_forbidden',
-    title: 'Its port may not be called',
-    advice: 'Use another port, or ask whoever runs Runhook to open it.',
+    title: 'The port is blocked',
+    advice: 'Use another port, or ask the operator of Runhook to allow it.',
   },
   {
     code: 'dns_failed',
     error: 'dns_failed',
-    title: 'Its host name has no address',
-    advice: 'Check the host name in the endpoint’s address, and that its DNS record exists.',
+    title: 'No usable address: check the host name and its DNS record',
+    advice: 'Correct the host name in the endpoint’s address, or create its DNS record.',
   },
   {
     code: 'no_address',
     error: 'no_address',
-    title: 'It has no address that may be called',
+    title: 'No usable address: check the host name, its DNS record and the port',
     advice:
-      'Check the host name and the port in the endpoint’s address, and that its DNS record exists and leads to a public address.',
+      'Correct the host name and the port in the endpoint’s address. The DNS record must point to a public address.',
   },
   {
     code: 'connection_refused',
     error: 'connection_refused',
-    title: 'Nothing listens there: the connection is refused',
-    advice: 'Check that the server runs, and the port in the address.',
+    title: 'Connection refused: nothing is listening on that port',
+    advice: 'Check that the server is running, and the port in the address.',
   },
   {
     code: 'connection_reset',
     error: 'connection_reset',
-    title: 'It closes the connection before it has answered',
-    advice:
-      'The server or something in front of it closed the connection. Look into their logs at that time.',
+    title: 'The connection was closed before the response was complete',
+    advice: 'The server or a proxy in front of it closed the connection. Check their logs at that time.',
   },
   {
     code: 'unreachable',
     error: 'unreachable',
-    title: 'It cannot be reached',
-    advice: 'Check that the server is up, and that its firewall lets Runhook in.',
+    title: 'The endpoint cannot be reached',
+    advice: 'Check that the server is up, and that its firewall allows Runhook.',
   },
   {
     code: 'invalid_response',
     error: 'invalid_response',
-    title: 'What it answers is no HTTP',
-    advice: 'Check that the port speaks HTTP, and what stands in front of the server.',
+    title: 'The response is not valid HTTP',
+    advice: 'Check that the port serves HTTP, and check any proxy in front of the server.',
   },
   {
     code: 'invalid_url',
     error: 'invalid_url',
-    title: 'Its address is not valid',
+    title: 'The endpoint’s address is not valid',
     advice: 'Edit the webhook and correct its endpoint.',
   },
   {
     code: 'request_failed',
     error: 'request_failed',
     title: 'The request could not be sent',
-    advice: 'Look into the logs of the endpoint and of Runhook at that time.',
+    advice: 'Check the logs of the endpoint and of Runhook at that time.',
   },
   // Answers, by their status.
   {
     code: 'redirect',
     status: [300, 399],
     header: ['location', /^(.{1,200})/],
-    title: 'It redirects to $1',
-    advice: 'Redirects are not followed. Edit the webhook and use the address that the redirect leads to.',
+    title: 'The endpoint redirects to $1',
+    advice: 'Redirects are not followed. Edit the webhook and use the address in the redirect.',
   },
   {
     code: 'redirect',
     status: [300, 399],
-    title: 'It redirects',
-    advice: 'Redirects are not followed. Edit the webhook and use the address that the redirect leads to.',
+    title: 'The endpoint redirects',
+    advice: 'Redirects are not followed. Edit the webhook and use the address in the redirect.',
   },
   {
     code: 'bad_request',
     status: 400,
-    title: 'It refuses the request',
-    advice: 'The endpoint’s logs, and often its answer, say what it misses.',
+    title: 'The endpoint rejected the request',
+    advice: 'Check the endpoint’s logs and its response for the reason.',
   },
-  { code: 'unauthorized', status: 401, title: 'It does not accept the signature', advice: SIGNATURE },
+  {
+    code: 'unauthorized',
+    status: 401,
+    title: 'The endpoint did not accept the signature',
+    advice: SIGNATURE,
+  },
   {
     code: 'forbidden',
     status: 403,
-    title: 'It forbids the request',
-    advice: `Check that no firewall in front of the endpoint refuses. ${SIGNATURE}`,
+    title: 'The endpoint forbids the request',
+    advice: `Check that no firewall in front of the endpoint blocks the request. ${SIGNATURE}`,
   },
   {
     code: 'not_found',
     status: 404,
-    title: 'There is nothing at its path',
+    title: 'The path does not exist',
     advice: 'Check the path in the endpoint’s address.',
   },
   {
     code: 'method_not_allowed',
     status: 405,
-    title: 'It does not take POST there',
-    advice: 'Check that the endpoint takes POST, and the path in its address.',
+    title: 'The endpoint does not accept POST',
+    advice: 'Check that the endpoint accepts POST, and the path in its address.',
   },
   {
     code: 'gone',
     status: 410,
-    title: 'It says that it is gone for good',
+    // Matches every body, because the title contains the status already.
+    body: /^/,
+    title: '410 Gone: the endpoint has been removed',
     advice: 'Check the path in the endpoint’s address, or delete this webhook.',
   },
   {
     code: 'too_large',
     status: 413,
-    title: 'The body is too large for it',
-    advice: 'Check how large a body the endpoint and what stands in front of it accept.',
+    title: 'The body is too large for the endpoint',
+    advice: 'Check the body size limits of the endpoint and of any proxy in front of it.',
   },
   {
     code: 'media_type',
     status: 415,
-    title: 'It does not take JSON',
-    advice: 'The body is application/json. Check what the endpoint accepts.',
+    title: 'The endpoint does not accept JSON',
+    advice: 'The body is application/json. Check which types the endpoint accepts.',
   },
   {
     code: 'unprocessable',
     status: 422,
-    title: 'It does not understand the body',
-    advice: 'The endpoint’s logs, and often its answer, say which field it misses.',
+    title: 'The endpoint could not process the body',
+    advice: 'Check the endpoint’s logs and its response for the field that is missing or wrong.',
   },
   {
     code: 'too_many_requests',
     status: 429,
-    title: 'It limits how often it is called',
-    advice: 'Raise the limit of the endpoint for Runhook.',
+    title: 'Rate limited',
+    advice: 'Raise the rate limit of the endpoint for Runhook.',
   },
   {
     code: 'refused',
     status: [400, 499],
-    title: 'It refuses the request',
-    advice: 'The endpoint refused the request. Its logs say why.',
+    title: 'The endpoint rejected the request',
+    advice: 'Check the endpoint’s logs for the reason.',
   },
   {
     code: 'internal_error',
     status: 500,
-    title: 'It fails with an error of its own',
-    advice: 'The endpoint had a problem of its own. Look into its logs at that time.',
+    title: 'The endpoint returned a server error',
+    advice: 'The endpoint had an internal error. Check its logs at that time.',
   },
   {
     code: 'bad_gateway',
     status: 502,
-    title: 'What stands before it cannot reach it',
+    title: 'The proxy in front of the endpoint could not reach it',
     advice: BEHIND_A_PROXY,
   },
   {
     code: 'unavailable',
     status: 503,
-    title: 'It says that it is not available',
-    advice: 'The endpoint is busy or being maintained.',
+    title: 'The endpoint is unavailable',
+    advice: 'It may be overloaded or in maintenance. Check its status.',
   },
   {
     code: 'gateway_timeout',
     status: 504,
-    title: 'What stands before it gets no answer in time',
+    title: 'The proxy in front of the endpoint got no response in time',
     advice: `${BEHIND_A_PROXY} ${ANSWER_FIRST}`,
   },
   {
     code: 'server_error',
     status: [500, 599],
-    title: 'It fails with an error of its own',
-    advice: 'The endpoint had a problem of its own. Look into its logs at that time.',
+    title: 'The endpoint returned a server error',
+    advice: 'The endpoint had an internal error. Check its logs at that time.',
   },
 ];
 
@@ -397,7 +402,7 @@ export function causeOf(attempt: FailedAttempt): Cause {
     const whole = named ? `${attempt.httpStatusCode}: ${lowerFirst(title)}` : title;
     return { code, title: whole.replace('$1', () => found), advice };
   }
-  return { code: 'unknown', title: 'It fails', advice: 'Look into the endpoint’s logs at that time.' };
+  return { code: 'unknown', title: 'Unknown failure', advice: 'Check the endpoint’s logs at that time.' };
 }
 
 /** What the rule found, which is empty where it looks for nothing; null when it does not fit. */
