@@ -46,8 +46,8 @@ const VALUE = /^[!-~]([ -~]*[!-~])?$/;
 /** Completes "signature_header …"; null for what may be a name. */
 function nameProblem(name: string): string | null {
   if (name.length > HEADER_LIMITS.nameCharactersMax || !NAME.test(name))
-    return `must have a name of 1 to ${HEADER_LIMITS.nameCharactersMax} letters, digits and -_.!#$%&'*+^\`|~, beginning with a letter or a digit`;
-  return isReserved(name) ? 'is a header that deliveries have, or may not have, by themselves' : null;
+    return `is not a header name. Header names have 1 to ${HEADER_LIMITS.nameCharactersMax} letters, digits or symbols, without spaces, and begin with a letter or digit`;
+  return isReserved(name) ? `is reserved. You cannot set the ${name} header` : null;
 }
 
 /** Null for the default, however it is written; undefined when it was left out. */

@@ -267,7 +267,7 @@ export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
       type: ['string', 'null'],
       maxLength: HEADER_LIMITS.nameCharactersMax,
       description:
-        'The header to carry the signature of the body, for gateways that refuse or eat `Authorization`, which it is when this is null. Left out: as it was on an update.',
+        'The header to carry the signature of the body, for gateways that reject or strip `Authorization`, which it is when this is null. Left out: as it was on an update.',
       examples: ['X-Runhook-Signature'],
     },
     headers: {
