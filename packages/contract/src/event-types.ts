@@ -77,7 +77,7 @@ const ROWS = {
     time: 'runFinishedAt',
     label: 'Run completed',
     fires: 'When a run finishes, failed or succeeded, once its metadata and artifacts are available.',
-    remark: 'Whoever needs logs or statuses of parts should use this one and look at `runStatus`.',
+    remark: 'Use this event if you need logs or the statuses of parts, and check `runStatus`.',
     sample: { status: 'Success', message: 'None' },
   },
   'job.run.errored': {
@@ -86,7 +86,7 @@ const ROWS = {
     time: 'runErroredAt',
     label: 'Run errored',
     fires: 'At once when a run fails; metadata and artifacts may not be available yet.',
-    remark: '`job.run.completed` follows for the same run, with an `eventId` of its own.',
+    remark: '`job.run.completed` follows for the same run, with a different `eventId`.',
     sample: { status: 'Errored', message: 'Two models failed' },
   },
 } as const satisfies Record<`job.run.${string}`, EventTypeRow>;

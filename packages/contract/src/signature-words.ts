@@ -3,40 +3,42 @@ export { checkSignature, type GivenDelivery, type Verdict } from './check-signat
 import type { ByteDifference, Difference, Unreadable, Verdict } from './check-signature.ts';
 
 const UNREADABLE: Readonly<Record<Unreadable, string>> = {
-  'no-body': 'The body is missing: it is needed as your endpoint got it.',
-  'no-header': 'The header with the signature is missing: it is needed as your endpoint got it.',
-  'no-secret': 'The secret is missing: the one that your endpoint verifies with.',
-  masked: 'This is the mask of the log, which keeps no signatures. Take the header that your endpoint got.',
+  'no-body': 'The body is missing: provide it as your endpoint received it.',
+  'no-header': 'The signature header is missing: provide it as your endpoint received it.',
+  'no-secret': 'The secret is missing: provide the one that your endpoint verifies with.',
+  masked:
+    'This is the mask of the log, which does not store signatures. Use the header that your endpoint received.',
   'no-timestamp':
-    'webhook-signature is made over webhook-id and webhook-timestamp, too. Give these headers as well, each as a line “name: value”.',
-  'no-signature': 'None of these headers is the one of the signature.',
+    'webhook-signature covers webhook-id and webhook-timestamp, too. Provide these headers as well, each as a line “name: value”.',
+  'no-signature': 'None of these headers is the signature header.',
 };
 
 const DIFFERENCES: Readonly<Record<Difference, string>> = {
   'mark-added':
-    'A byte order mark was added before the body. Some editors do so: take the bytes as they came.',
+    'A byte order mark was added before the body. Some editors do this: use the bytes as received.',
   'newline-added':
-    'A trailing newline was added to the body. Editors and “echo” do so: take the bytes as they came.',
-  'newline-removed': 'A trailing newline was removed from the body. Take the bytes as they came.',
-  crlf: 'The line ends of the body became CRLF. Take the bytes as they came, not as text.',
-  lf: 'The line ends of the body were CRLF and became LF. Take the bytes as they came, not as text.',
+    'A trailing newline was added to the body. Editors and “echo” do this: use the bytes as received.',
+  'newline-removed': 'A trailing newline was removed from the body. Use the bytes as received.',
+  crlf: 'The line ends of the body became CRLF. Use the bytes as received, not as text.',
+  lf: 'The line ends of the body were CRLF and became LF. Use the bytes as received, not as text.',
   spaces:
-    'The body was parsed and written again: its white space is another. Verify the raw bytes before anything parses them.',
+    'The body was parsed and serialized again: its white space differs. Verify the raw bytes before anything parses them.',
   escapes:
-    'The body was parsed and written again: characters are escaped another way. Verify the raw bytes before anything parses them.',
+    'The body was parsed and serialized again: characters are escaped differently. Verify the raw bytes before anything parses them.',
   'key-order':
-    'The body was parsed and written again: its keys are in another order. Verify the raw bytes before anything parses them.',
+    'The body was parsed and serialized again: its keys are in another order. Verify the raw bytes before anything parses them.',
   'secret-blanks': 'The secret has white space around it. Trim it where your endpoint reads it.',
-  'secret-quotes': 'The secret has quotes around it. They are no part of it.',
-  'secret-prefix': 'The secret lacks its beginning: “whsec_” is part of it.',
-  'key-decoded': 'The key was the decoded secret. For this header it is the whole text, “whsec_” included.',
+  'secret-quotes': 'The secret has quotes around it. They are not part of it.',
+  'secret-prefix': 'The secret lacks its prefix: “whsec_” is part of it.',
+  'key-decoded':
+    'The key was the decoded secret. For this header, use the complete text, including “whsec_”.',
   'key-whole':
-    'The key was the whole text of the secret. For webhook-signature it is the part after “whsec_”, decoded from base64.',
+    'The key was the complete text of the secret. For webhook-signature, use the part after “whsec_”, decoded from base64.',
   'header-scheme':
-    'The signature has a word before it. The header is the bare signature: no “Bearer”, no “sha256=”.',
-  'header-capitals': 'The signature is in capitals. It is sent in lower-case hex.',
+    'The signature has a prefix. The header is the bare signature, without “Bearer” or “sha256=”.',
+  'header-capitals': 'The signature is in upper case. It is sent in lower-case hex.',
   'header-base64': 'The signature is in base64. It is sent in lower-case hex.',
-  'header-v1': 'The signature lacks its version: “v1,” comes before it.',
+  'header-v1': 'The signature lacks its version prefix, “v1,”.',
   'header-blanks': 'The signature has white space around it.',
 };
 
@@ -73,15 +75,15 @@ export function verdictWords(verdict: Verdict, webhookId: string | null): Verdic
     case 'genuine':
       return {
         tone: 'good',
-        title: 'The signature is right',
+        title: 'The signature is correct',
         lines: [
-          'This body was signed with this secret. If your endpoint refuses it, it compares something else.',
+          'This body was signed with this secret. If your endpoint rejects it, it compares something else.',
         ],
       };
     case 'nearly':
       return {
         tone: 'bad',
-        title: 'The signature would be right, but for this',
+        title: 'The signature would be correct, except for this',
         lines: [
           ...verdict.differences.map((difference) => DIFFERENCES[difference]),
           ...(verdict.byte === null ? [] : [differenceWords(verdict.byte)]),
@@ -98,15 +100,17 @@ function wrongWords(
 ): string[] {
   const other =
     webhookId !== null && expectedId !== null && webhookId !== expectedId
-      ? ['The body is of another webhook, or of a test before it was saved: that has a secret of its own.']
+      ? [
+          'The body belongs to another webhook, or to a test of an unsaved webhook, which has a different secret.',
+        ]
       : [];
   return isAsSent
     ? [
         ...other,
-        'The body has the very form in which Runhook sends it, so the secret is wrong: it is another webhook’s, or was rotated since. Or a value in the body is another.',
+        'The body has exactly the form that Runhook sends, so the secret is wrong: it belongs to another webhook, or it was rotated. Or a value in the body was changed.',
       ]
     : [
         ...other,
-        'The body is not in the form in which Runhook sends it, and putting it into that form does not help. Take the raw bytes; then check the secret.',
+        'The body does not have the form that Runhook sends, and normalizing it does not help. Use the raw bytes, then check the secret.',
       ];
 }

@@ -180,7 +180,7 @@ describe('what nothing mends', () => {
     const verdict = await check({ secret: createHmacSecret() });
     expect(verdict).toEqual({ kind: 'wrong', isAsSent: true, webhookId: WEBHOOK.id });
     expect(verdictWords(verdict, WEBHOOK.id).lines).toEqual([expect.stringContaining('the secret is wrong')]);
-    expect(verdictWords(verdict, 'wsu_other').lines[0]).toMatch(/^The body is of another webhook/);
+    expect(verdictWords(verdict, 'wsu_other').lines[0]).toMatch(/^The body belongs to another webhook/);
   });
 
   test('is told apart when the body has another form', async () => {
