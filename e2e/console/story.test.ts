@@ -95,9 +95,9 @@ async function createWebhook(page: Page): Promise<string> {
   await page.getByRole('checkbox', { name: /Run started/ }).check();
   await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${receiver.url}/catalogue`);
   await page.getByRole('button', { name: 'Save' }).click();
-  await headingOf(page, `“${NAME}” is created`);
+  await headingOf(page, `“${NAME}” was created`);
   await page.getByRole('button', { name: 'Copy the secret' }).click();
-  await page.getByText('The secret is copied.').waitFor();
+  await page.getByText('The secret was copied.').waitFor();
   const secret = String(await page.evaluate('navigator.clipboard.readText()'));
   await page.getByRole('button', { name: 'Go to the webhook' }).click();
   await headingOf(page, NAME);
@@ -108,7 +108,7 @@ async function createWebhook(page: Page): Promise<string> {
 const deliveriesOf = (page: Page) => page.getByRole('table', { name: 'Deliveries, newest first' });
 
 async function seeDeliveryArrive(page: Page, dev: DevJson, secret: string): Promise<void> {
-  await page.getByText('Nothing was delivered yet').waitFor();
+  await page.getByText('No deliveries yet').waitFor();
   await reportRun(dev);
   const [delivery] = await receiver.waitFor(1, { timeoutMs: ELEMENT_TIMEOUT_MS });
   const body = delivery?.body ?? Buffer.from('');
@@ -122,7 +122,7 @@ async function seeDeliveryArrive(page: Page, dev: DevJson, secret: string): Prom
 async function openAndRedeliver(page: Page): Promise<void> {
   await deliveriesOf(page).getByRole('link').first().click();
   await headingOf(page, /^Run started, run \d+$/);
-  await page.getByText('Delivered with the first attempt.').waitFor();
+  await page.getByText('Delivered on the first attempt.').waitFor();
   await page.getByRole('button', { name: 'Redeliver' }).click();
   const [first, second] = await receiver.waitFor(2, { timeoutMs: ELEMENT_TIMEOUT_MS });
   expect(second?.body).toEqual(first?.body);
@@ -133,7 +133,7 @@ async function testEndpoint(page: Page): Promise<void> {
   await page.getByRole('link', { name: NAME }).first().click();
   await headingOf(page, NAME);
   await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
-  await page.getByText('Your endpoint answered 200 OK').waitFor();
+  await page.getByText('Your endpoint returned 200 OK').waitFor();
   expect((await receiver.waitFor(3, { timeoutMs: ELEMENT_TIMEOUT_MS })).length).toBe(3);
 }
 
@@ -151,7 +151,7 @@ async function deactivate(page: Page, dev: DevJson): Promise<void> {
   await headingOf(page, 'Webhooks');
   await page.getByRole('row').filter({ hasText: NEW_NAME }).getByText('200 OK').waitFor();
   await page.getByRole('switch', { name: `${NEW_NAME} is active` }).press('Space');
-  await page.getByText(`“${NEW_NAME}” is switched off: it is sent nothing.`).waitFor();
+  await page.getByText(`“${NEW_NAME}” was switched off: no events are sent.`).waitFor();
   const href = await page.getByRole('link', { name: NEW_NAME }).getAttribute('href');
   const ours = href?.split('/').at(-1) ?? '';
   const before = await deliveriesTo(ours, dev);
@@ -169,7 +169,7 @@ async function remove(page: Page): Promise<void> {
   await page.getByRole('menuitem', { name: 'Delete' }).click();
   const dialog = page.getByRole('dialog', { name: `Delete “${NEW_NAME}”?` });
   await dialog.getByRole('button', { name: 'Delete the webhook' }).click();
-  await page.getByText(`“${NEW_NAME}” is deleted.`).waitFor();
+  await page.getByText(`“${NEW_NAME}” was deleted.`).waitFor();
   await onThePage(async () =>
     expect(await page.getByRole('row').filter({ hasText: NEW_NAME }).count()).toBe(0),
   );
@@ -180,7 +180,7 @@ async function rotateKeyAndUseIt(page: Page, { baseUrl, user, account }: DevJson
   await headingOf(page, 'API Access');
   await page.getByRole('button', { name: 'Rotate the key…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
-  await page.getByText('The key is rotated').waitFor();
+  await page.getByText('The key was rotated').waitFor();
   const key = (await page.getByTestId('api-key').textContent()) ?? '';
   const statusWith = async (apiKey: string) =>
     (

@@ -109,7 +109,7 @@ export const PAGES: PageToWalk[] = [
       },
       'secret copied': async ({ page }) => {
         await page.getByRole('button', { name: 'Copy the secret' }).click();
-        await page.getByText('The secret is copied.').waitFor();
+        await page.getByText('The secret was copied.').waitFor();
       },
     },
   },
@@ -118,7 +118,7 @@ export const PAGES: PageToWalk[] = [
     name: 'help',
     person: 'ada',
     path: (world) => `${webhook(world)}/help`,
-    heading: 'How to receive it',
+    heading: 'How to receive deliveries',
     states: {
       'in another language': async ({ page }) => {
         await page.getByRole('tab', { name: 'Python' }).click();
@@ -224,6 +224,6 @@ export const PAGES: PageToWalk[] = [
       },
     },
   },
-  { name: 'no account', person: 'nina', path: () => '/', heading: 'You are in no account yet' },
+  { name: 'no account', person: 'nina', path: () => '/', heading: 'You are not a member of an account yet' },
   { name: 'not found', person: 'ada', path: () => '/nowhere', heading: 'Not found' },
 ];

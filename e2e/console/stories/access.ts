@@ -48,7 +48,7 @@ describeConsole('API access and the audit log', (story) => {
 
       await page.getByRole('button', { name: 'Rotate the key…' }).click();
       await dialog.getByRole('button', { name: 'Rotate the key' }).click();
-      await page.getByText('The key is rotated').waitFor();
+      await page.getByText('The key was rotated').waitFor();
       const next = (await page.getByTestId('api-key').textContent()) ?? '';
       expect(next).toMatch(/^rhu_/);
       expect([await statusOf(at, apiKey), await statusOf(at, next)]).toEqual([401, 200]);
@@ -73,7 +73,7 @@ describeConsole('API access and the audit log', (story) => {
       const { data } = (await elsewhere.json()) as { data: { api_key: string } };
       await page.getByRole('button', { name: 'Rotate the key…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
-      await page.getByRole('alert').getByText('The key had been rotated already').waitFor();
+      await page.getByRole('alert').getByText('The key was already rotated').waitFor();
       await page.getByRole('button', { name: 'Reveal' }).click();
       expect(await page.getByTestId('api-key').textContent()).toBe(data.api_key);
       expect(await statusOf(at, data.api_key)).toBe(200);

@@ -194,7 +194,7 @@ describeConsole(
         await page.mouse.move(first.x + first.width / 2, first.y + 20);
         await page.mouse.down();
         await page.mouse.move(last.x + last.width / 2, last.y + 30, { steps: 4 });
-        await page.getByText(/Enter looks into it/).waitFor();
+        await page.getByText(/Press Enter to zoom in/).waitFor();
         await page.mouse.up();
         await onThePage(() => expect(window()[1]).not.toBe(''));
         const drawn = window();
@@ -266,8 +266,8 @@ describeConsole(
         await onThePage(() => expect(new URL(page.url()).searchParams.get('webhook')).toBe(id));
         await page.getByText('7 d', { exact: true }).click();
         await page.getByLabel('Took at least (ms)').fill('5000');
-        await page.getByText(/^Nothing found so far: looked through everything back to/).waitFor();
-        await page.getByRole('button', { name: 'Look further back' }).click();
+        await page.getByText(/^No matches so far: searched back to/).waitFor();
+        await page.getByRole('button', { name: 'Search further back' }).click();
         await page.getByText('No delivery matches.').waitFor();
         await page.getByLabel('Event id').fill(createId('event'));
         await page.getByLabel('Took at least (ms)').fill('');

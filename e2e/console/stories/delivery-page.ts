@@ -54,22 +54,22 @@ describeConsole('the page of a delivery', (story) => {
     await last.getByText('authorization: ***').waitFor();
     const first = attempts.last();
     expect(await first.getByText(ANSWER).count()).toBe(0);
-    await first.getByRole('button', { name: 'Request and answer of attempt 1' }).click();
+    await first.getByRole('button', { name: 'Request and response of attempt 1' }).click();
     await first.getByText(ANSWER).waitFor();
 
     const release = held();
     world.receiver.respondWith(async () => ({ status: await release.status }));
     await page.getByRole('button', { name: 'Redeliver' }).click();
-    await page.getByText('Trying again').first().waitFor();
+    await page.getByText('Retrying').first().waitFor();
     const again = page.getByRole('button', { name: 'Redeliver' });
     expect(await again.getAttribute('aria-disabled')).toBe('true');
     await again.focus();
-    await page.getByRole('tooltip').getByText('It is still being delivered.').waitFor();
+    await page.getByRole('tooltip').getByText('This delivery is still pending.').waitFor();
     release.answer(200);
     await attempts.first().getByRole('heading', { name: 'Attempt 7' }).waitFor();
-    await attempts.first().getByText('sent again by hand').waitFor();
+    await attempts.first().getByText('resent manually').waitFor();
     // What comes while somebody reads pushes nothing away.
-    const exchange = attempts.first().getByRole('button', { name: 'Request and answer of attempt 7' });
+    const exchange = attempts.first().getByRole('button', { name: 'Request and response of attempt 7' });
     expect(await exchange.getAttribute('aria-expanded')).toBe('false');
     await page.getByText('Delivered after 7 attempts.').waitFor();
     world.receiver.respondWith(200);
@@ -110,7 +110,7 @@ describeConsole('the page of a delivery', (story) => {
       world.receiver.respondWith({ status: 200, body: image });
       const other = await delivered(visit, { status: 'delivered' });
       await page.goto(at(other.path));
-      await page.getByText('The body of the answer is no text.').waitFor();
+      await page.getByText('Binary response (not shown)').waitFor();
       world.receiver.respondWith(200);
     },
   );
@@ -174,7 +174,7 @@ describeConsole('the page of a delivery', (story) => {
     await page.getByRole('alert').getByText('The delivery could not be loaded').waitFor();
     await page.unroute('**/delivery/*');
     await page.getByRole('button', { name: 'Try again' }).click();
-    await page.getByText('Delivered with the first attempt.').waitFor();
+    await page.getByText('Delivered on the first attempt.').waitFor();
   });
 
   story(
@@ -190,7 +190,7 @@ describeConsole('the page of a delivery', (story) => {
       world.receiver.respondWith(200);
       await as('ada');
       await page.goto(at(path));
-      await page.getByText('Delivered with the first attempt.').waitFor();
+      await page.getByText('Delivered on the first attempt.').waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
     },
     { viewport: { width: 390, height: 844 } },

@@ -26,13 +26,13 @@ describeConsole(
       const id = await subscribe(world, { event_types: ['job.run.started'] });
       await as('ada');
       await page.goto(at(webhookPathOf(world, id)));
-      await page.getByText('Nothing was delivered yet').waitFor();
+      await page.getByText('No deliveries yet').waitFor();
       const release = held();
       world.receiver.respondWith(async () => ({ status: await release.status }));
       const run = await world.run();
       const row = rowsOf(page).filter({ hasText: String(run) });
       await row.getByText('Pending', { exact: true }).waitFor();
-      await row.getByText('nothing sent yet').waitFor();
+      await row.getByText('not sent yet').waitFor();
       release.answer(200);
       await row.getByText('Delivered', { exact: true }).waitFor();
       await row.getByText('200 OK').waitFor();
@@ -53,7 +53,7 @@ describeConsole(
         const listening = page.waitForResponse(/\/webhooks\/changes\?subscription_id=/);
         await page.goto(at(webhookPathOf(world, id)));
         expect((await listening).status()).toBe(200);
-        await page.getByText('Nothing was delivered yet').waitFor();
+        await page.getByText('No deliveries yet').waitFor();
         await page.waitForLoadState('domcontentloaded');
         const asked = noteCalls(page, /\/api\//);
         await onThePage(async () => {
@@ -80,7 +80,7 @@ describeConsole(
       await page.route('**/webhooks/changes*', (route) => route.fulfill({ status: 204 }));
       await as('ada');
       await page.goto(at(webhookPathOf(world, id)));
-      await page.getByText('Nothing was delivered yet').waitFor();
+      await page.getByText('No deliveries yet').waitFor();
       const run = await world.run();
       await rowsOf(page)
         .filter({ hasText: String(run) })
@@ -96,7 +96,7 @@ describeConsole(
         const { world, page, at, as, context } = visit;
         await as('ada');
         await page.goto(at(webhookPathOf(world, longLog)));
-        const live = page.getByText('Live: new deliveries appear by themselves');
+        const live = page.getByText('Live: new deliveries appear automatically');
         await live.waitFor();
         await context.setOffline(true);
         await page.getByText('You are offline').waitFor();
@@ -188,7 +188,7 @@ describeConsole(
           .replace(' ', 'T')
           .slice(0, 16);
       await page.goto(at(webhookPathOf(world, longLog)));
-      await page.getByLabel('Time').selectOption({ label: 'Own range…' });
+      await page.getByLabel('Time').selectOption({ label: 'Custom range' });
       await page.getByLabel('From (your time)').fill(local(minuteMs));
       await page.getByLabel('To (empty: now)').fill(local(minuteMs + 60_000));
       await onThePage(async () => {
@@ -204,7 +204,7 @@ describeConsole(
         utc(minuteMs + 60_000),
       ]);
       await page.getByLabel('To (empty: now)').fill(local(minuteMs - 60_000));
-      await page.getByText('The end must be later than the beginning.').first().waitFor();
+      await page.getByText('The end must be later than the start.').first().waitFor();
     });
 
     story(
@@ -267,15 +267,15 @@ describeConsole(
       await as('ada');
       await page.goto(at(webhookPathOf(world, id)));
       await chartsOf(page);
-      await page.getByRole('button', { name: 'Recover a time window' }).click();
+      await page.getByRole('button', { name: 'Resend a time range' }).click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByText('2 failed deliveries will be sent again.').waitFor();
+      await dialog.getByText('2 failed deliveries will be resent.').waitFor();
       await dialog.getByLabel(/^Cancelled/).check();
-      await dialog.getByText('No cancelled deliveries in this time.').waitFor();
-      expect(await dialog.getByRole('button', { name: 'Send them again' }).isDisabled()).toBe(true);
+      await dialog.getByText('No cancelled deliveries in this time range.').waitFor();
+      expect(await dialog.getByRole('button', { name: 'Resend them' }).isDisabled()).toBe(true);
       await dialog.getByLabel(/^Failed/).check();
-      await dialog.getByRole('button', { name: 'Send them again' }).click();
-      await dialog.getByText('Done: 2 of 2 put back into the queue. 2 delivered.').waitFor();
+      await dialog.getByRole('button', { name: 'Resend them' }).click();
+      await dialog.getByText('Done: 2 of 2 queued again. 2 delivered.').waitFor();
       await page.keyboard.press('Escape');
       await onThePage(async () =>
         expect(await rowsOf(page).getByText('Delivered', { exact: true }).count()).toBe(2),
@@ -298,7 +298,7 @@ describeConsole(
       await page.goto(at(webhookPathOf(world, id)));
       const button = page.getByRole('button', { name: /^Recovery: [\d,]+ of 2,000$/ });
       await button.click();
-      const stop = page.getByRole('dialog').getByRole('button', { name: 'Stop it' });
+      const stop = page.getByRole('dialog').getByRole('button', { name: 'Stop' });
       expect(await stop.getAttribute('aria-disabled')).toBe('true');
       await as('ada');
       await page.reload();
@@ -308,7 +308,7 @@ describeConsole(
         .getByRole('dialog')
         .getByText(/^Stopped after [\d,]+ of 2,000\. It was stopped\./)
         .waitFor();
-      await page.getByRole('button', { name: 'Recover a time window' }).waitFor({ state: 'attached' });
+      await page.getByRole('button', { name: 'Resend a time range' }).waitFor({ state: 'attached' });
     });
 
     story('a recovery that runs already is told in words', async (visit) => {
@@ -330,13 +330,13 @@ describeConsole(
       await as('ada');
       await page.goto(at(webhookPathOf(world, longLog)));
       await chartsOf(page);
-      await page.getByRole('button', { name: 'Recover a time window' }).click();
+      await page.getByRole('button', { name: 'Resend a time range' }).click();
       await page.getByRole('dialog').getByLabel('Since').fill('2020-01-01T00:00');
       await page
         .getByRole('dialog')
-        .getByText(/^\d+ failed deliveries will be sent again\.$/)
+        .getByText(/^\d+ failed deliveries will be resent\.$/)
         .waitFor();
-      await page.getByRole('button', { name: 'Send them again' }).click();
+      await page.getByRole('button', { name: 'Resend them' }).click();
       await page
         .getByRole('alert')
         .getByText('The recovery rec_1 of this webhook is still running.')
@@ -350,10 +350,10 @@ describeConsole(
       await linksOf(page).first().waitFor();
       await page.route('**/deliveries?*', (route) => route.abort());
       await world.run();
-      await page.getByText('Not live at the moment').waitFor();
+      await page.getByText('Live updates are interrupted').waitFor();
       expect(await rowsOf(page).count()).toBe(26);
       await page.unroute('**/deliveries?*');
-      await page.getByText('Live: new deliveries appear by themselves').waitFor();
+      await page.getByText('Live: new deliveries appear automatically').waitFor();
 
       await page.route('**/deliveries?*', (route) => route.fulfill({ status: 500, body: '{}' }));
       await page.reload();

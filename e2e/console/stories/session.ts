@@ -175,7 +175,7 @@ describeConsole(
       await page.getByRole('link', { name: 'Audit log' }).click();
       await page.getByRole('alert').getByText('This page could not be shown').waitFor();
       await page.unroute('**/assets/audit-page*');
-      await page.getByRole('button', { name: 'Load again' }).click();
+      await page.getByRole('button', { name: 'Reload' }).click();
       await headingOf(page, 'Audit log');
     });
 
@@ -202,7 +202,7 @@ describeConsole(
     story('a user without an account sees that', async ({ page, at, as }) => {
       await as('nina');
       await page.goto(at('/'));
-      await headingOf(page, 'You are in no account yet');
+      await headingOf(page, 'You are not a member of an account yet');
       await page.getByRole('link', { name: 'API Access' }).click();
       await headingOf(page, 'API Access');
     });

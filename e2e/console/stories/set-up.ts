@@ -29,30 +29,30 @@ describeConsole('setting a webhook up, with proof', (story) => {
     await endpoint.fill(`${world.receiver.url}/tried`);
     world.receiver.respondWith({ status: 401, body: '{"why":"unknown secret"}' });
     await sample.getByRole('button', { name: 'Send this event now' }).click();
-    await sample.getByText('Your endpoint answered 401 Unauthorized').waitFor();
+    await sample.getByText('Your endpoint returned 401 Unauthorized').waitFor();
     await sample.getByText('verifies with the secret of this webhook', { exact: false }).waitFor();
     const answer = sample.getByRole('region', { name: 'Response body of the test' });
     await onThePage(async () => expect(await answer.textContent()).toContain('unknown secret'));
-    await sample.getByText('Wait for the answer').waitFor();
+    await sample.getByText('Waiting for response').waitFor();
     const [request] = await world.receiver.waitFor((one) => one.path === '/tried');
     const secret = (await page.getByTestId('sample-secret').textContent()) ?? '';
     expect(request?.headers.authorization).toBe(sign(request?.body ?? '', secret));
 
     world.receiver.respondWith(200);
     await sample.getByRole('button', { name: 'Send this event now' }).click();
-    await sample.getByText('Your endpoint answered 200 OK').waitFor();
+    await sample.getByText('Your endpoint returned 200 OK').waitFor();
     await page.getByRole('textbox', { name: 'Name' }).fill('With proof');
     await page.getByRole('button', { name: 'Save' }).click();
-    await headingOf(page, '“With proof” is created');
+    await headingOf(page, '“With proof” was created');
     await page.getByRole('button', { name: 'Copy the secret' }).click();
-    await page.getByText('The secret is copied.').waitFor();
+    await page.getByText('The secret was copied.').waitFor();
     await page.getByRole('button', { name: 'Go to the webhook' }).click();
 
     // What is saved is tested with its own secret, by any event.
     await headingOf(page, 'With proof');
     await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
     const test = page.getByRole('region', { name: 'Test of the endpoint' });
-    await test.getByText('Your endpoint answered 200 OK').waitFor();
+    await test.getByText('Your endpoint returned 200 OK').waitFor();
     await test.getByRole('radio', { name: 'Run started' }).check();
     await test.getByRole('button', { name: 'Send this event now' }).click();
     await onThePage(async () => {
@@ -70,9 +70,9 @@ describeConsole('setting a webhook up, with proof', (story) => {
     const sample = page.getByRole('region', { name: 'What is sent' });
     await sample.getByText('Signed with the secret of the webhook.', { exact: false }).waitFor();
     await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/moved`);
-    await sample.getByText('Without X-Gateway-Key', { exact: false }).waitFor();
+    await sample.getByText('Sent without X-Gateway-Key', { exact: false }).waitFor();
     await sample.getByRole('button', { name: 'Send this event now' }).click();
-    await sample.getByText('Your endpoint answered 200 OK').waitFor();
+    await sample.getByText('Your endpoint returned 200 OK').waitFor();
     const [request] = await world.receiver.waitFor((one) => one.path === '/moved');
     expect(request?.headers).not.toHaveProperty('x-gateway-key');
     expect(JSON.parse(String(request?.body)).webhookName).toBe('To be moved');
@@ -83,13 +83,13 @@ describeConsole('setting a webhook up, with proof', (story) => {
     await open(visit, 'new');
     const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
     await endpoint.fill('https://hooks.slack.com/services/T0/B0/x');
-    await page.getByText('Slack refuses what Runhook sends').waitFor();
+    await page.getByText('Slack rejects Runhook’s payload').waitFor();
     await page.getByRole('button', { name: 'Show the relay for Slack' }).click();
     await page.getByText("TARGET_URL='https://hooks.slack.com/services/T0/B0/x'", { exact: false }).waitFor();
     await page.getByRole('button', { name: 'Copy relay.mjs' }).click();
     await expectCopied(page, /^\/\/ A relay[\s\S]+timingSafeEqual/);
     await endpoint.fill('https://relay.example.com/slack');
-    await page.getByText('Slack refuses what Runhook sends').waitFor({ state: 'hidden' });
+    await page.getByText('Slack rejects Runhook’s payload').waitFor({ state: 'hidden' });
   });
 
   story(
@@ -113,7 +113,7 @@ describeConsole('setting a webhook up, with proof', (story) => {
       await verdict.getByText('The signature is correct').waitFor();
 
       await page.goto(at(`${webhookPathOf(world, id)}/help`));
-      await headingOf(page, 'How to receive it');
+      await headingOf(page, 'How to receive deliveries');
       await codeOf(page, 'receiver.js', "const SIGNATURE_HEADER = 'x-signature';");
       await page.getByRole('tab', { name: 'Python' }).click();
       await codeOf(page, 'receiver.py', 'PATH = "/hook"');

@@ -41,14 +41,14 @@ describeConsole(
       await page.keyboard.type(`${world.receiver.url}/by/keyboard`);
       await page.keyboard.press('Enter');
 
-      await headingOf(page, '“By keyboard” is created');
+      await headingOf(page, '“By keyboard” was created');
       await expectFocus(page.getByRole('region', { name: 'The secret, shown once' }));
       const secret = (await page.getByTestId('secret').textContent()) ?? '';
       expect(secret).toMatch(SECRET);
       await page.keyboard.press('Tab');
       await expectFocus(page.getByRole('button', { name: 'Copy the secret' }));
       await page.keyboard.press('Enter');
-      await page.getByText('The secret is copied.').waitFor();
+      await page.getByText('The secret was copied.').waitFor();
       await expectCopied(page, secret);
       // It is nowhere that outlives the page.
       const kept = await page.evaluate(
@@ -86,14 +86,14 @@ describeConsole(
       await page.keyboard.press('Enter');
       await page.getByText('Job 1117', { exact: true }).first().waitFor();
       await field.fill('no such job');
-      await page.getByText('No job has “no such job” in its name.').waitFor();
+      await page.getByText('No job name contains “no such job”.').waitFor();
       await page.keyboard.press('Enter');
       await field.fill('');
       await page.keyboard.press('Escape');
       await headingOf(page, 'Create New Webhook');
       expect(await listOf(visit, 'Of one job')).toEqual([]);
       await page.getByRole('button', { name: 'Save' }).click();
-      await headingOf(page, '“Of one job” is created');
+      await headingOf(page, '“Of one job” was created');
       const [webhook] = await listOf(visit, 'Of one job');
       expect(await jobNames(visit, webhook?.job_ids ?? [])).toEqual(['Job 1117']);
     });
@@ -106,7 +106,7 @@ describeConsole(
         await page.getByRole('textbox', { name: 'Name' }).fill('Behind a gateway');
         await page.getByRole('checkbox', { name: /Run started/ }).check();
         await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/gateway`);
-        await page.getByRole('textbox', { name: 'Header of the signature' }).fill('X-Signature');
+        await page.getByRole('textbox', { name: 'Signature header' }).fill('X-Signature');
         await page.getByRole('button', { name: 'Add a header' }).click();
         await page.getByRole('textbox', { name: 'Header 1' }).fill('Host');
         await page.getByRole('button', { name: 'Save' }).click();
@@ -116,7 +116,7 @@ describeConsole(
         await page.getByText('You cannot set the Host header.').waitFor();
         await page.getByRole('textbox', { name: 'Header 1' }).fill('X-Gateway-Key');
         await page.getByRole('button', { name: 'Save' }).click();
-        await headingOf(page, '“Behind a gateway” is created');
+        await headingOf(page, '“Behind a gateway” was created');
 
         const [webhook] = await listOf(visit, 'Behind a gateway');
         const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks/${webhook?.id}`;
@@ -163,7 +163,7 @@ describeConsole(
         await endpoint.fill('https://example.com/hook');
         await page.getByRole('button', { name: 'Save' }).click();
         await page.getByRole('alert').getByText('The webhook was not created').waitFor();
-        await page.getByText('The server did not answer.', { exact: false }).waitFor();
+        await page.getByText('The server did not respond.', { exact: false }).waitFor();
         await page.unroute('**/webhooks/subscriptions');
 
         // A session that ends while one types takes nothing away.
@@ -174,7 +174,7 @@ describeConsole(
         await page.getByRole('link', { name: 'Sign in in a new tab' }).waitFor();
         await page.context().addCookies(cookies);
         await page.getByRole('button', { name: 'Save' }).click();
-        await headingOf(page, '“Refused” is created');
+        await headingOf(page, '“Refused” was created');
         expect(page.url()).toBe(at(placeOf(page)));
       },
     );
@@ -186,14 +186,14 @@ describeConsole(
       await page.getByRole('checkbox', { name: /Run started/ }).check();
       await page.getByRole('textbox', { name: 'Endpoint' }).fill(`${world.receiver.url}/deep/er?a=b`);
       await page.getByRole('button', { name: 'Save' }).click();
-      await headingOf(page, '“Asks first” is created');
+      await headingOf(page, '“Asks first” was created');
 
       await page.getByRole('link', { name: 'API Access' }).click();
       const dialog = page.getByRole('dialog', { name: 'Leave without the secret?' });
       await dialog.waitFor();
       await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'hidden' });
-      await headingOf(page, '“Asks first” is created');
+      await headingOf(page, '“Asks first” was created');
       const asked = page.waitForEvent('dialog');
       const closing = page.close({ runBeforeUnload: true });
       const question = await asked;
@@ -226,7 +226,7 @@ describeConsole(
       expect(await name.inputValue()).toBe('Edited');
       await clickSwitch(page.getByRole('switch', { name: 'Active' }));
       await page.getByRole('button', { name: 'Save' }).click();
-      await page.getByText('“Edited” is saved.').waitFor();
+      await page.getByText('“Edited” was saved.').waitFor();
       await headingOf(page, 'Edited');
       expect(await listOf(visit, 'Edited')).toMatchObject([
         { id, active: false, client_url: `${world.receiver.url}/hook` },
@@ -244,11 +244,11 @@ describeConsole(
 
       await page.getByRole('textbox', { name: 'Description' }).fill('Mine');
       await page.getByRole('button', { name: 'Save' }).click();
-      const problem = page.getByRole('alert').getByText('since you opened it and changed the endpoint.');
+      const problem = page.getByRole('alert').getByText('after you opened it and changed the endpoint.');
       await problem.waitFor();
       expect(await world.call('ada', 'GET', path)).toMatchObject({ client_url: moved, description: '' });
       await page.getByRole('button', { name: 'Save' }).click();
-      await page.getByText('“Of two” is saved.').waitFor();
+      await page.getByText('“Of two” was saved.').waitFor();
       expect(await world.call('ada', 'GET', path)).toMatchObject({ description: 'Mine' });
     });
 
@@ -268,7 +268,7 @@ describeConsole(
       await page.getByText(/The first 50 of 1,202 are listed/).waitFor();
       await page.getByRole('textbox', { name: 'Description' }).fill('Still of hundreds');
       await page.getByRole('button', { name: 'Save' }).click();
-      await page.getByText('“Of hundreds” is saved.').waitFor();
+      await page.getByText('“Of hundreds” was saved.').waitFor();
       const [saved] = await listOf(visit, 'Of hundreds');
       expect(saved?.job_ids.map(Number).sort()).toEqual([...job_ids].sort());
     });

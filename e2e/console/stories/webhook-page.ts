@@ -31,7 +31,7 @@ describeConsole('the page of a webhook', (story) => {
       await page.getByText(text, { exact: true }).first().waitFor();
     await page.getByText(job?.name ?? '', { exact: true }).waitFor();
     await page.getByText('No deliveries in the last 24 hours.').waitFor();
-    await page.getByText('Nothing was delivered yet').waitFor();
+    await page.getByText('No deliveries yet').waitFor();
     await page.getByText(`"job_id":${job?.id}`).waitFor();
 
     await page.getByRole('button', { name: 'Copy the endpoint' }).click();
@@ -47,17 +47,17 @@ describeConsole('the page of a webhook', (story) => {
 
     world.receiver.respondWith(204);
     await test.click();
-    await page.getByText('Your endpoint answered 204 No content').waitFor();
-    await page.getByText('Nothing of it is logged.').waitFor();
+    await page.getByText('Your endpoint returned 204 No content').waitFor();
+    await page.getByText('It is not logged.').waitFor();
 
     world.receiver.respondWith(500);
     await test.click();
-    await page.getByText('Your endpoint answered 500 Internal server error').waitFor();
+    await page.getByText('Your endpoint returned 500 Internal server error').waitFor();
     await page.getByText('The endpoint had an internal error.').waitFor();
 
     world.receiver.respondWith(502);
     await test.click();
-    await page.getByText('Your endpoint answered 502 Bad gateway').waitFor();
+    await page.getByText('Your endpoint returned 502 Bad gateway').waitFor();
     await page.getByText('Check that the endpoint itself is up.').waitFor();
 
     world.receiver.respondWith(200);
@@ -128,14 +128,14 @@ describeConsole('the page of a webhook', (story) => {
       await expectFocus(rotate);
       await rotate.click();
       await dialog.getByRole('radio', { name: 'Three days' }).check();
-      await dialog.getByRole('button', { name: 'Make a new secret' }).click();
-      const shown = page.getByRole('dialog', { name: 'Copy the new secret now: it is shown this once' });
+      await dialog.getByRole('button', { name: 'Create a new secret' }).click();
+      const shown = page.getByRole('dialog', { name: 'Copy the new secret now: it is shown only once' });
       const secret = (await shown.getByTestId('new-secret').textContent()) ?? '';
       expect(secret).toMatch(/^whsec_/);
-      await shown.getByText('The secret is not copied yet.').waitFor();
+      await shown.getByText('The secret has not been copied yet.').waitFor();
       await shown.getByRole('button', { name: 'Copy the new secret' }).click();
       await expectCopied(page, secret);
-      await shown.getByText('The secret is copied.').waitFor();
+      await shown.getByText('The secret was copied.').waitFor();
       await shown.getByRole('button', { name: 'Done' }).click();
       await page.getByText('The secret is being rotated').waitFor();
       await page.getByText('in 2 days').waitFor();
@@ -163,9 +163,9 @@ describeConsole('the page of a webhook', (story) => {
       .first()
       .waitFor();
     await change({ failingSince: new Date(Date.now() - 7_260_000), consecutiveFailures: 12 });
-    const incident = page.getByRole('article', { name: 'It fails' });
+    const incident = page.getByRole('article', { name: 'Unknown cause' });
     await incident.getByText('since 2 h ago').waitFor();
-    await incident.getByText('None has succeeded yet.').waitFor();
+    await incident.getByText('No delivery has succeeded yet.').waitFor();
     await page.goto(at(webhookPathOf(world, id).replace(`/${id}`, '')));
     await page.getByText('failing since 2 h ago').first().waitFor();
     const reason = 'Its endpoint failed 12 times in a row since 2026-11-22T07:00:00Z.';
@@ -174,7 +174,7 @@ describeConsole('the page of a webhook', (story) => {
     await page.getByText(`Why: ${reason}`).waitFor();
     await clickSwitch(page.getByRole('switch', { name: 'Broken is active' }));
     await page.getByText('This webhook is switched off').first().waitFor({ state: 'detached' });
-    await incident.getByText('Not proved yet').waitFor();
+    await incident.getByText('Not verified yet').waitFor();
   });
 
   story('lets those who may only look see everything, and says why they may not change it', async (visit) => {
@@ -183,12 +183,12 @@ describeConsole('the page of a webhook', (story) => {
     await as('rita');
     await page.goto(at(webhookPathOf(world, id)));
     await page.getByRole('heading', { level: 1, name: 'Look at me' }).waitFor();
-    await page.getByText('You can look, not change').waitFor();
-    for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Recover a time window', 'Rotate the secret']) {
+    await page.getByText('You have read-only access').waitFor();
+    for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Resend a time range', 'Rotate the secret']) {
       const button = page.getByRole('button', { name }).first();
       expect(await button.getAttribute('aria-disabled')).toBe('true');
       await button.focus();
-      await page.getByRole('tooltip').getByText('takes the permission set').waitFor();
+      await page.getByRole('tooltip').getByText('requires the permission set').waitFor();
     }
     const tests = noteCalls(page, /\/test$/);
     await page.getByRole('button', { name: 'Test Endpoint' }).first().dispatchEvent('click');
@@ -279,7 +279,7 @@ describeConsole('the page of a webhook', (story) => {
         .waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
       await chartsOf(page);
-      await page.getByRole('button', { name: 'Recover a time window' }).click();
+      await page.getByRole('button', { name: 'Resend a time range' }).click();
       await page.getByRole('dialog').getByLabel('Since').waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
     },

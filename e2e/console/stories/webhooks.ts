@@ -45,14 +45,14 @@ describeConsole(
         await page.goto(at(`${listOf(world)}?search=listed answered`));
         await page
           .getByRole('note')
-          .getByText(/^Changing webhooks on the Enterprise plan takes the permission set/)
+          .getByText(/^Changing webhooks on the Enterprise plan requires the permission set/)
           .waitFor();
         const create = page.getByRole('button', { name: 'Create New Webhook' });
         await create.focus();
-        expect(await descriptionOf(create)).toMatch(/takes the permission set/);
+        expect(await descriptionOf(create)).toMatch(/requires the permission set/);
         await page
           .getByRole('tooltip')
-          .getByText(/takes the permission set/)
+          .getByText(/requires the permission set/)
           .waitFor();
         const changes = noteCalls(page, /\/webhooks\/subscription\//);
         const place = placeOf(page);
@@ -63,7 +63,7 @@ describeConsole(
         expect(await changes()).toEqual([]);
         expect(await active.isChecked()).toBe(true);
         expect(placeOf(page)).toBe(place);
-        expect(await descriptionOf(active)).toMatch(/takes the permission set/);
+        expect(await descriptionOf(active)).toMatch(/requires the permission set/);
         const more = page.getByRole('button', { name: 'More about Listed answered' });
         await more.focus();
         // Twice: the first time the menu takes the place of its button.
@@ -76,13 +76,13 @@ describeConsole(
           await expectFocus(more);
         }
         await page.goto(at(`${listOf(world)}/new`));
-        await page.getByText('You can look, not change').waitFor();
+        await page.getByText('You have read-only access').waitFor();
         expect(await page.getByRole('textbox', { name: 'Name' }).count()).toBe(0);
 
         await as('tom');
         await page.goto(at(listOfTeam(world)));
         await page
-          .getByText(/takes a Developer license\. Yours is Read-only\./)
+          .getByText(/requires a Developer license\. Yours is Read-only\./)
           .first()
           .waitFor();
       },
@@ -132,11 +132,11 @@ describeConsole(
         expect(await search.inputValue()).toBe('receiver-1');
         await page.goBack();
         await page.getByText('1–10 of 11').waitFor();
-        await page.getByLabel('webhooks per page').selectOption('25');
+        await page.getByLabel('Webhooks per page').selectOption('25');
         await page.getByText('1–11 of 11').waitFor();
         await onThePage(async () => expect(await page.getByRole('row').count()).toBe(12));
         await search.fill('no such thing');
-        await page.getByText('No name, endpoint or description has “no such thing” in it.').waitFor();
+        await page.getByText('No name, endpoint or description contains “no such thing”.').waitFor();
         await page.getByRole('button', { name: 'Clear the search', exact: true }).last().click();
         await page.getByText(`1–25 of ${MANY + 3}`).waitFor();
         expect(placeOf(page)).toBe(`${list}?size=25`);
@@ -178,7 +178,7 @@ describeConsole(
 
         await page.unroute('**/webhooks/subscription/*');
         await clickSwitch(active);
-        await page.getByText('“Webhook 7” is switched off: it is sent nothing.').waitFor();
+        await page.getByText('“Webhook 7” was switched off: no events are sent.').waitFor();
         await page.reload();
         await active.waitFor();
         expect(await active.isChecked()).toBe(false);
@@ -191,9 +191,9 @@ describeConsole(
       await page.goto(at(`${listOf(world)}?search=Webhook 8`));
       const active = page.getByRole('switch', { name: 'Webhook 8 is active' });
       await clickSwitch(active);
-      await page.getByText('“Webhook 8” is switched off: it is sent nothing.').waitFor();
+      await page.getByText('“Webhook 8” was switched off: no events are sent.').waitFor();
       await page.getByRole('button', { name: 'Switch it on again' }).click();
-      await page.getByText('“Webhook 8” is active: it is sent events again.').waitFor();
+      await page.getByText('“Webhook 8” was switched on: events are sent again.').waitFor();
       expect(await active.isChecked()).toBe(true);
       const { active: stored } = await world.database.prisma.subscription.findFirstOrThrow({
         where: { accountId: world.accounts.enterprise.id, name: 'Webhook 8' },
@@ -261,10 +261,10 @@ describeConsole(
       await page.route('**/webhooks/subscription/*', (route) => route.abort());
       await open();
       await page.getByRole('button', { name: 'Delete the webhook' }).click();
-      await dialog.getByText('The server did not answer.', { exact: false }).waitFor();
+      await dialog.getByText('The server did not respond.', { exact: false }).waitFor();
       await page.unroute('**/webhooks/subscription/*');
       await page.getByRole('button', { name: 'Delete the webhook' }).click();
-      await page.getByText('“Webhook 9” is deleted.').waitFor();
+      await page.getByText('“Webhook 9” was deleted.').waitFor();
       await page.getByText('No webhook found').waitFor();
       expect(
         await world.database.prisma.subscription.count({

@@ -145,14 +145,14 @@ describe('whether anybody heard about a run', () => {
     [[event('unmatched'), event('told', 22)], 'Webhooks matched 1 of its 2 events: 22 deliveries in all.'],
     [[event('told', 1)], 'Webhooks matched its event: 1 delivery in all.'],
     [[event('told', 1), event('told', 2)], 'Webhooks matched each of its events: 3 deliveries in all.'],
-    [[event('unmatched')], 'Nobody heard about this run: no webhook matched any of its events.'],
+    [[event('unmatched')], 'No webhook was notified of this run: none matched its events.'],
     [
       [event('unmatched'), event('waiting')],
-      'Nobody has heard about this run yet: its events are on their way.',
+      'No webhook has been notified of this run yet: its events are queued.',
     ],
     [[event('not_reported'), event('told', 1)], 'Webhooks matched its event: 1 delivery in all.'],
     [[event('not_reported')], 'No event of this run has been reported.'],
-    [[event('forgotten')], 'The log does not reach back to this run any more.'],
+    [[event('forgotten')], 'The log no longer contains the events of this run.'],
   ])('%j', (events, words) => expect(heardWords(events)).toBe(words));
 
   test('a run took what lies between its start and its end', () => {

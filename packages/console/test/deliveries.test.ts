@@ -19,12 +19,12 @@ import {
 const ANSWERED = 'unsuccessful_status';
 
 test.each([
-  [null, '204', null, true, 'Your endpoint answered 204 No content'],
-  ['The endpoint answered 500.', '500', ANSWERED, false, 'Your endpoint answered 500 Internal server error'],
+  [null, '204', null, true, 'Your endpoint returned 204 No content'],
+  ['The endpoint answered 500.', '500', ANSWERED, false, 'Your endpoint returned 500 Internal server error'],
   ['Timed out after 10 s.', '504', 'timeout', false, 'Timed out after 10 s'],
   ['Connection refused.', '502', 'connection_refused', false, 'Connection refused'],
-  ['The endpoint answered 502.', '502', ANSWERED, false, 'Your endpoint answered 502 Bad gateway'],
-  ['The endpoint answered 504.', '504', ANSWERED, false, 'Your endpoint answered 504 Gateway timeout'],
+  ['The endpoint answered 502.', '502', ANSWERED, false, 'Your endpoint returned 502 Bad gateway'],
+  ['The endpoint answered 504.', '504', ANSWERED, false, 'Your endpoint returned 504 Gateway timeout'],
 ])('a test that ended with %s is told in words, with what to check', (error, status, code, isGood, title) => {
   const words = verificationWords({
     verification_error: error,
@@ -44,7 +44,7 @@ test('every error of an attempt comes with something to check', () => {
   for (const status of ['301', '404', '418', '500', '999'])
     expect(answerAdvice(status, 'unsuccessful_status')).toMatch(/\.$/);
   expect(answerAdvice('200', null)).toBeNull();
-  // A 2xx that broke off in the middle is a failure.
+  // A 2xx whose connection was closed before the end of the body is a failure.
   expect(answerAdvice('200', 'connection_reset')).not.toBeNull();
 });
 
@@ -54,8 +54,8 @@ test('the next attempt counts down, never below now', () => {
   expect(words(24)).toBe('Attempt 2 in 24 s');
   expect(words(185)).toBe('Attempt 2 in 3 min 5 s');
   expect(words(3_720)).toBe('Attempt 2 in 1 h 2 min');
-  expect(words(0)).toBe('Attempt 2 any moment now');
-  expect(words(-5)).toBe('Attempt 2 any moment now');
+  expect(words(0)).toBe('Attempt 2 due now');
+  expect(words(-5)).toBe('Attempt 2 due now');
 });
 
 test('a delivery says how it stands and why', () => {
@@ -65,21 +65,19 @@ test('a delivery says how it stands and why', () => {
     reason: string | null = null,
     next_attempt_at: string | null = '1795169000000000',
   ) => stateSentence({ status, attempt_count, reason, next_attempt_at });
-  expect(sentence('delivered', 1)).toBe('Delivered with the first attempt.');
+  expect(sentence('delivered', 1)).toBe('Delivered on the first attempt.');
   expect(sentence('delivered', 3)).toBe('Delivered after 3 attempts.');
   expect(sentence('failed', 6, 'All 6 attempts failed. Last: Connection refused.')).toContain(
     'Connection refused',
   );
   expect(sentence('cancelled', 0, 'The subscription is inactive.')).toContain('inactive');
-  expect(sentence('pending', 0)).toBe('On its way.');
+  expect(sentence('pending', 0)).toBe('Not sent yet.');
   expect(sentence('pending', 2, null, null)).toBe(
-    '2 attempts failed so far. Waits behind others of this webhook.',
+    '2 attempts failed so far. Waiting for earlier deliveries of this webhook.',
   );
   expect(deliveryWords({ status: 'pending', attempt_count: 0 })).toBe('Pending');
-  expect(deliveryWords({ status: 'pending', attempt_count: 2 })).toBe('Trying again');
-  expect(lastAnswerWords({ attempt_count: 0, http_status_code: '0', error_code: null })).toBe(
-    'nothing sent yet',
-  );
+  expect(deliveryWords({ status: 'pending', attempt_count: 2 })).toBe('Retrying');
+  expect(lastAnswerWords({ attempt_count: 0, http_status_code: '0', error_code: null })).toBe('not sent yet');
   expect(
     lastAnswerWords({ attempt_count: 1, http_status_code: '502', error_code: 'unsuccessful_status' }),
   ).toBe('502 Bad gateway');
@@ -87,8 +85,8 @@ test('a delivery says how it stands and why', () => {
 
 test('a recovery says what it will do before it does it', () => {
   expect(matchWords(undefined, 'failed', null)).toBe('Counting…');
-  expect(matchWords(0, 'failed', null)).toContain('nothing to send');
-  expect(matchWords(1, 'cancelled', null)).toBe('1 cancelled delivery will be sent again.');
+  expect(matchWords(0, 'failed', null)).toContain('nothing to resend');
+  expect(matchWords(1, 'cancelled', null)).toBe('1 cancelled delivery will be resent.');
   expect(matchWords(1_000_000, 'failed', null)).toMatch(/^At least 1.000.000 failed deliveries/);
   expect(matchWords(3, 'failed', 'No answer.')).toContain('No answer.');
 });
@@ -97,7 +95,7 @@ test('the window of a recovery ends when the dialog was opened unless told other
   const window = recoverWindow({ from: '2026-01-31T10:00', to: '' }, 5_000);
   expect(window.until).toBe('5000000');
   expect(windowRefusal({ from: '', to: '' }, recoverWindow({ from: '', to: '' }, 5_000))).toBe(
-    'Say since when.',
+    'Enter a start time.',
   );
   const backwards = { from: '2026-01-31T10:00', to: '2026-01-30T10:00' };
   expect(windowRefusal(backwards, recoverWindow(backwards, 0))).toContain('later');
@@ -107,7 +105,7 @@ test('a recovery says what became of what it put back', () => {
   const none = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
   expect(outcomeWords(none)).toBe('');
   expect(outcomeWords({ ...none, delivered: 243, failed: 7, pending: 3 })).toBe(
-    '243 delivered, 7 failed again, 3 on their way.',
+    '243 delivered, 7 failed again, 3 pending.',
   );
 });
 
@@ -123,7 +121,7 @@ test('a recovery says how far it is', () => {
 test('only phases that took place are told, and the whole', () => {
   const kept = { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: 0, total_ms: 3 };
   expect(phasesOf(kept)).toEqual([
-    { name: 'Wait for the answer', ms: 0 },
-    { name: 'In all', ms: 3 },
+    { name: 'Waiting for response', ms: 0 },
+    { name: 'Total', ms: 3 },
   ]);
 });

@@ -68,7 +68,7 @@ test('what there is none of takes no place in a bar', () => {
 test('the day is told in a sentence', () => {
   const totals = { ...counts, delivered_count: 3, failed_count: 1, p50_ms: 84, p95_ms: 1_240 };
   expect(summaryWords({ totals }, 24)).toBe(
-    '4 deliveries in the last 24 hours: 3 delivered (75%), 1 failed. Half of the answers took up to 84 ms, 95 % up to 1.2 s.',
+    '4 deliveries in the last 24 hours: 3 delivered (75%), 1 failed. Half of the responses took up to 84 ms, 95 % up to 1.2 s.',
   );
   expect(summaryWords({ totals: counts }, 168)).toBe('No deliveries in the last 7 days.');
 });
@@ -84,5 +84,5 @@ test('an hour is told with what it has', () => {
   expect(hourWords({ ...counts, delivered_count: 2, cancelled_count: 1 })).toBe('2 delivered, 1 cancelled');
   expect(hourWords(counts)).toBe('no deliveries');
   expect(hourLatencyWords({ ...counts, p50_ms: 5, p95_ms: 9 })).toBe('p50 5 ms, p95 9 ms');
-  expect(hourLatencyWords(counts)).toBe('no answers');
+  expect(hourLatencyWords(counts)).toBe('no responses');
 });

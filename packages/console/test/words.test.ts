@@ -34,7 +34,7 @@ test.each([
   ['502', 'connection_refused', '502 could not be reached'],
   ['502', 'no_address', '502 could not be reached'],
   ['502', 'tls_untrusted', '502 certificate not trusted'],
-  ['502', 'connection_reset', '502 broke off'],
+  ['502', 'connection_reset', '502 connection closed'],
   ['504', 'timeout', '504 timed out'],
   ['502', null, '502'],
   ['504', null, '504'],
@@ -134,7 +134,7 @@ test('two headers whose names differ only in case or in outer spaces have the sa
       headers: names.map((name, index) => ({ key: String(index), name, value: 'x', isStored: false })),
     }).headers;
   expect(problemOf('X-Gate', 'X-Key')).toBeUndefined();
-  expect(problemOf('X-Gate', 'x-gate ')).toBe('Give each header another name.');
+  expect(problemOf('X-Gate', 'x-gate ')).toBe('Give each header a different name.');
 });
 
 test('what the server refuses stands beside the field it is about', () => {

@@ -24,16 +24,16 @@ export class ApiError extends Error {
 
 /** What went wrong, for people: the server's own words where it has some, and what can be done where it has none. */
 export function problemWords(error: unknown): string {
-  if (!(error instanceof ApiError)) return 'Something unexpected happened. Try again.';
+  if (!(error instanceof ApiError)) return 'An unexpected error occurred. Try again.';
   switch (error.code) {
     case 401:
       return 'Your session has ended. Sign in again.';
     case 429:
       return `Too many requests. Try again ${afterWords(error.retryAfterSeconds)}.`;
     case 503:
-      return `Runhook is not available at the moment. Try again ${afterWords(error.retryAfterSeconds)}.`;
+      return `Runhook is currently unavailable. Try again ${afterWords(error.retryAfterSeconds)}.`;
     case 500:
-      return 'Runhook had a problem with this request. Try again; if it stays, tell your administrator.';
+      return 'Runhook could not process this request. Try again; if it fails again, contact your administrator.';
     default:
       return error.message;
   }

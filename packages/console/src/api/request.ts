@@ -44,7 +44,7 @@ async function answerOf(url: string, init: RequestInit): Promise<Response> {
     return await fetch(url, init);
   } catch (error) {
     if (error instanceof DOMException && error.name === 'AbortError') throw error;
-    throw new ApiError(0, 'The server did not answer. Check your connection and try again.');
+    throw new ApiError(0, 'The server did not respond. Check your connection and try again.');
   }
 }
 
@@ -55,7 +55,7 @@ interface Refusal {
 function refusalOf(response: Response, answer: Refusal | null): ApiError {
   const retryAfter = Number.parseInt(response.headers.get('retry-after') ?? '', 10);
   const { status } = answer ?? {};
-  return new ApiError(response.status, status?.user_message ?? `The server answered ${response.status}.`, {
+  return new ApiError(response.status, status?.user_message ?? `The server returned ${response.status}.`, {
     fieldProblems: Object.fromEntries((status?.errors ?? []).map(({ field, message }) => [field, message])),
     retryAfterSeconds: Number.isNaN(retryAfter) ? null : retryAfter,
   });

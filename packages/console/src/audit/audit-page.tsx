@@ -27,10 +27,7 @@ export function Component() {
   const pageCount = Math.ceil((audit.data?.extra.pagination.total_count ?? 0) / PAGE_SIZE);
   return (
     <>
-      <PageHeading
-        title="Audit log"
-        below={`Who changed what of ${account.name} in the last year, and who signed in.`}
-      />
+      <PageHeading title="Audit log" below={`Changes to ${account.name} and sign-ins of the last year.`} />
       <Stack gap="md">
         {audit.isError && audit.data === undefined && (
           <Problem
@@ -41,7 +38,7 @@ export function Component() {
           />
         )}
         {audit.isPending && <Skeleton height={320} role="status" aria-label="Loading" />}
-        {audit.data?.data.length === 0 && <Text size="sm">Nothing here.</Text>}
+        {audit.data?.data.length === 0 && <Text size="sm">No entries.</Text>}
         {audit.data !== undefined && audit.data.data.length > 0 && <Entries entries={audit.data.data} />}
         {pageCount > 1 && (
           <Group justify="center">

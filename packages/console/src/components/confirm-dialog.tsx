@@ -31,7 +31,7 @@ export function ConfirmDialog({
   cancelLabel = 'Cancel',
   isDangerous = false,
   onConfirm,
-  problemTitle = 'That did not work',
+  problemTitle = 'The action failed',
 }: ConfirmDialogProps) {
   const [isPending, setPending] = useState(false);
   const [problem, setProblem] = useState<unknown>(null);

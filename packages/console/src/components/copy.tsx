@@ -43,7 +43,7 @@ const FEEDBACK_MS = 2_500;
 const OUTCOMES = {
   idle: { icon: IconCopy, words: null },
   copied: { icon: IconCheck, words: 'Copied' },
-  refused: { icon: IconAlertTriangle, words: 'Copy it by hand' },
+  refused: { icon: IconAlertTriangle, words: 'Copy manually' },
 } as const;
 
 interface CopyButtonProps {
@@ -104,8 +104,7 @@ export function CopyButton({
       </Button>
       <VisuallyHidden role="status">
         {outcome === 'copied' && `Copied ${what ?? ''}`}
-        {outcome === 'refused' &&
-          'The browser did not let it be copied. Select the text and copy it by hand.'}
+        {outcome === 'refused' && 'The browser blocked copying. Select the text and copy it manually.'}
       </VisuallyHidden>
     </>
   );

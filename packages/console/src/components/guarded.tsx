@@ -51,8 +51,8 @@ export function WriteNotice() {
   const reason = writeRefusal(useAccount());
   if (reason === null) return null;
   return (
-    <Alert role="note" color="gray" icon={<IconLock aria-hidden />} title="You can look, not change" mb="md">
-      {reason} An administrator of the account can change that.
+    <Alert role="note" color="gray" icon={<IconLock aria-hidden />} title="You have read-only access" mb="md">
+      {reason} An administrator of the account can change this.
     </Alert>
   );
 }

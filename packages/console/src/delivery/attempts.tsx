@@ -21,7 +21,9 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
       </Title>
       {attempts.length === 0 ? (
         <Text size="sm">
-          {status === 'pending' ? 'None yet. The first one appears here by itself.' : 'None was made.'}
+          {status === 'pending'
+            ? 'None yet. The first one appears here automatically.'
+            : 'No attempts were made.'}
         </Text>
       ) : (
         <ol className={classes.line} reversed aria-label="Attempts, newest first">
@@ -38,7 +40,7 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
   );
 }
 
-const TRIGGER_WORDS = { automatic: 'automatic', manual: 'sent again by hand' };
+const TRIGGER_WORDS = { automatic: 'automatic', manual: 'resent manually' };
 
 /** One attempt: how it went, and, opened, what went over the wire. */
 function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFirst: boolean }) {
@@ -64,11 +66,11 @@ function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFir
           variant="subtle"
           aria-expanded={isOpen}
           aria-controls={exchangeId}
-          aria-label={`Request and answer of attempt ${number}`}
+          aria-label={`Request and response of attempt ${number}`}
           leftSection={<Chevron size={14} aria-hidden />}
           onClick={() => setOpen(!isOpen)}
         >
-          Request and answer
+          Request and response
         </Button>
       </div>
       {error !== null && (
@@ -86,7 +88,7 @@ function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFir
           <Exchange
             of={`of attempt ${number}`}
             exchange={attempt}
-            note="The body is the payload below, the same bytes each time. Signatures are not kept in the log."
+            note="The body is the payload below, the same bytes in every attempt. The log does not store signatures."
           />
         )}
       </div>

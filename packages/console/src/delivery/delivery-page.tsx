@@ -48,7 +48,7 @@ export function Component() {
         <DeliveryPage account={account} webhook={key} delivery={delivery.data} />
         {delivery.isError && (
           <Problem
-            title="Not live at the moment"
+            title="Live updates are interrupted"
             error={delivery.error}
             onRetry={() => void delivery.refetch()}
           />
@@ -122,7 +122,7 @@ function Way({
   name?: string | undefined;
 }) {
   return (
-    <Group gap={6} component="nav" aria-label="Where this delivery belongs">
+    <Group gap={6} component="nav" aria-label="Breadcrumb">
       <Anchor component={Link} to={webhooksPath(account.id)} size="sm">
         Webhooks
       </Anchor>
@@ -193,7 +193,7 @@ function DeliveryFacts({ delivery }: { delivery: Delivery }) {
       <Fact name="Created">
         <Moment at={delivery.created_at} format="full" />
       </Fact>
-      <Fact name="Last answer">
+      <Fact name="Last response">
         <Group gap="2px 8px">
           <StatusBadge tone={answerTone}>{lastAnswerWords(delivery)}</StatusBadge>
           {delivery.duration_ms !== null && <span>in {durationOf(delivery)}</span>}

@@ -50,7 +50,7 @@ export function Exchange({ of, exchange, request, note }: ExchangeProps) {
         </div>
         <div className={classes.column}>
           {response_headers === null ? (
-            <Text size="sm">No answer came back.</Text>
+            <Text size="sm">No response was received.</Text>
           ) : (
             <>
               <CodeBlock
@@ -70,7 +70,7 @@ export function Exchange({ of, exchange, request, note }: ExchangeProps) {
 
 function Phases({ timings }: { timings: NonNullable<Attempt['timings']> }) {
   return (
-    <dl className={classes.phases} aria-label="How long it took">
+    <dl className={classes.phases} aria-label="Timings">
       {phasesOf(timings).map(({ name, ms }) => (
         <div key={name}>
           <dt>{name}</dt>
@@ -85,23 +85,24 @@ function ResponseBody({ of, body, isTruncated }: { of: string; body: string; isT
   if (body === '')
     return (
       <Text size="sm">
-        {isTruncated ? 'The body was cut off before it began.' : 'The answer had no body.'}
+        {isTruncated ? 'The connection was closed before the body began.' : 'The response had no body.'}
       </Text>
     );
   const readable = readableBody(body);
-  if (readable.kind === 'binary') return <Text size="sm">The body of the answer is no text.</Text>;
+  if (readable.kind === 'binary') return <Text size="sm">Binary response (not shown)</Text>;
   const label = `Response body ${of}`;
   return (
     <>
       <CodeBlock label={label} code={readable.text} copyValue={body} wrap heightMax={HEIGHT_MAX} />
       {readable.kind === 'json' && (
         <Text size="xs" c="dimmed">
-          Laid out for reading. Copying gives it as it came.
+          Formatted. Copying gives the original text.
         </Text>
       )}
       {isTruncated && (
         <Text size="sm">
-          The body is incomplete: it is longer than what is stored, or was cut off before its end.
+          The body is incomplete: it exceeds the size that is stored, or the connection was closed before its
+          end.
         </Text>
       )}
     </>

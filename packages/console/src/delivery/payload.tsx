@@ -21,7 +21,7 @@ export function PayloadSection({ delivery }: { delivery: DeliveryDetail }) {
         Payload
       </Title>
       {payload === null ? (
-        <Text size="sm">The payload is no longer kept: its event has left the log.</Text>
+        <Text size="sm">The payload is no longer stored: its event was removed from the log.</Text>
       ) : (
         <>
           <CodeBlock
@@ -32,8 +32,7 @@ export function PayloadSection({ delivery }: { delivery: DeliveryDetail }) {
             heightMax={HEIGHT_MAX}
           />
           <Text size="xs" c="dimmed" mt={4}>
-            Laid out for reading. Copying gives the exact bytes that were sent, which the signature is made
-            over.
+            Formatted. Copying gives the exact bytes that were sent and signed.
           </Text>
         </>
       )}
@@ -52,10 +51,10 @@ export function CopyAsCurl({
   const { payload } = delivery;
   const { client_url: url, signature_header: signatureHeader } = webhook ?? {};
   if (url === undefined)
-    return <GuardedButton reason="The endpoint’s address is not known yet.">Copy as curl</GuardedButton>;
+    return <GuardedButton reason="The endpoint’s address is still loading.">Copy as curl</GuardedButton>;
   if (payload === null)
     return (
-      <GuardedButton reason="The payload is no longer kept: its event has left the log.">
+      <GuardedButton reason="The payload is no longer stored: its event was removed from the log.">
         Copy as curl
       </GuardedButton>
     );
@@ -79,8 +78,8 @@ interface RedeliverButtonProps {
   among?: string;
 }
 
-const INACTIVE = 'The webhook is switched off. Switch it on to send this again.';
-const PENDING = 'It is still being delivered.';
+const INACTIVE = 'The webhook is switched off. Switch it on to resend this delivery.';
+const PENDING = 'This delivery is still pending.';
 
 /** Sends it again. What comes of it appears among the attempts. */
 export function RedeliverButton({ webhook, delivery, isActive, refusal, among }: RedeliverButtonProps) {
@@ -89,12 +88,12 @@ export function RedeliverButton({ webhook, delivery, isActive, refusal, among }:
   const again = useMutation({
     mutationFn: () => redeliver(webhook, delivery.id),
     onSuccess: (now) => {
-      toastDone('It is being sent again.');
+      toastDone('The delivery was queued again.');
       client.setQueryData<DeliveryDetail>(queryKey, (before) => before && { ...before, ...now });
       void client.invalidateQueries({ queryKey: activityKey(webhook.accountId) });
     },
     onError: (error) => {
-      toastProblem('It was not sent again', problemWords(error));
+      toastProblem('The delivery was not resent', problemWords(error));
       void client.invalidateQueries({
         queryKey: subscriptionQuery(webhook).queryKey,
       });

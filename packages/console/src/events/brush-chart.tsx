@@ -177,8 +177,8 @@ function BarWords({ histogram, brush, isDrawn }: { histogram: Histogram; brush: 
     <div style={{ fontSize: 'var(--mantine-font-size-xs)' }} aria-live={isDrawn ? 'polite' : 'off'}>
       {spanWords(fromMs, toMs)}: {hourWords(sums)}.{' '}
       {isDrawn
-        ? 'Enter looks into it, Escape drops it.'
-        : 'Drag over the bars, or use Shift and the arrow keys, to look closer.'}
+        ? 'Press Enter to zoom in, Escape to clear.'
+        : 'Drag over the bars, or use Shift and the arrow keys, to zoom in.'}
     </div>
   );
 }

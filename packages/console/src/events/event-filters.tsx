@@ -201,7 +201,7 @@ function TypedFilter({ name, label, address, onChange }: TypedFilterProps) {
       w={name === 'run' || name === 'code' ? 110 : 150}
       {...(!isId && { inputMode: 'numeric' as const })}
       value={text}
-      error={isFilter(name, text) ? null : isId ? 'wev_…' : 'Digits only'}
+      error={isFilter(name, text) ? null : isId ? 'Starts with wev_' : 'Digits only'}
       onChange={(event) => {
         const next = event.currentTarget.value.trim();
         setText(next);

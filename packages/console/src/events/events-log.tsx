@@ -44,7 +44,7 @@ export function EventsLog({ query }: { query: EventsQuery }) {
           {rows.length === 0 && last.looked_until === null && <Text size="sm">No delivery matches.</Text>}
           {last.looked_until !== null && (
             <Text size="sm" role="status">
-              {rows.length === 0 ? 'Nothing found so far: looked' : 'Looked'} through everything back to{' '}
+              {rows.length === 0 ? 'No matches so far: searched' : 'Searched'} back to{' '}
               <Moment at={last.looked_until} format="full" />.
             </Text>
           )}
@@ -55,7 +55,7 @@ export function EventsLog({ query }: { query: EventsQuery }) {
               onClick={() => void log.fetchNextPage()}
               loading={log.isFetchingNextPage}
             >
-              {last.looked_until === null ? 'Show older ones' : 'Look further back'}
+              {last.looked_until === null ? 'Show older' : 'Search further back'}
             </Button>
           )}
         </Stack>
@@ -65,7 +65,7 @@ export function EventsLog({ query }: { query: EventsQuery }) {
 }
 
 const LOG_HEADING_ID = 'deliveries';
-const HEADINGS = ['Status', 'Event', 'Webhook', 'Job', 'Run', 'When', 'Last answer', 'Took'];
+const HEADINGS = ['Status', 'Event', 'Webhook', 'Job', 'Run', 'When', 'Last response', 'Took'];
 
 function Rows({ rows }: { rows: readonly AccountDelivery[] }) {
   const isNarrow = useIsNarrow(TABLE_MIN_EM);
@@ -164,7 +164,7 @@ function EventLink({ delivery }: { delivery: AccountDelivery }) {
       <span>
         {label}{' '}
         <Text span size="xs" c="dimmed">
-          webhook deleted since
+          webhook deleted
         </Text>
       </span>
     );

@@ -49,7 +49,7 @@ export function Component() {
   }, [needsBeginning, parameters, navigate]);
   return (
     <>
-      <PageHeading title="Events" below="What went to your webhooks, when, and how it went." />
+      <PageHeading title="Events" below="Deliveries of all webhooks over time." />
       {!needsBeginning && <Events address={address} onChange={go} />}
     </>
   );
@@ -70,7 +70,7 @@ function Events({ address, onChange }: EventsProps) {
       <Presets address={address} onChange={onChange} />
       <EventFilters accountId={account.id} address={address} onChange={(part) => onChange(part, true)} />
       {query === null ? (
-        <Text size="sm">The end must be later than the beginning.</Text>
+        <Text size="sm">The end must be later than the start.</Text>
       ) : (
         <>
           <OverTime
@@ -92,7 +92,7 @@ function Presets({ address, onChange }: EventsProps) {
     <Group gap="xs">
       <SegmentedControl
         size="xs"
-        aria-label="Look back"
+        aria-label="Time range"
         value={current?.label ?? ''}
         data={PRESETS.map(({ label, words }) => ({
           value: label,
@@ -142,8 +142,8 @@ function OverTime({
       </Text>
       {histogram.data.counted_since !== null && (
         <Text size="sm" mb="xs">
-          What was created before <Moment at={histogram.data.counted_since} format="full" /> is not counted:
-          it is too much to be read at once. Take filters away, or look at a shorter time.
+          Deliveries created before <Moment at={histogram.data.counted_since} format="full" /> are not
+          counted, because there are too many. Remove filters, or choose a shorter time range.
         </Text>
       )}
       <BrushChart histogram={histogram.data} onBrush={onBrush} />

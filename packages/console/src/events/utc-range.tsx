@@ -27,7 +27,7 @@ export function UtcRange({ what, from, to, size = 'sm', onChange }: UtcRangeProp
         size={size}
         label="To (UTC; empty: now)"
         value={to}
-        error={isWrong ? 'The end must be later than the beginning.' : null}
+        error={isWrong ? 'The end must be later than the start.' : null}
         onChange={(value) => onChange({ to: value })}
       />
     </>

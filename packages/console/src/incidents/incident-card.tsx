@@ -44,7 +44,7 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
       <Stack gap="xs">
         <Group gap="xs">
           <StatusBadge tone={moved_at === null ? 'bad' : 'waiting'}>
-            {moved_at === null ? 'Failing' : 'Not proved yet'}
+            {moved_at === null ? 'Failing' : 'Not verified yet'}
           </StatusBadge>
           {!isOfPage && (
             <Anchor
@@ -66,8 +66,8 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
         {incident.causes[0] !== undefined && <Text size="sm">{incident.causes[0].advice}</Text>}
         {moved_at !== null && (
           <Text size="sm">
-            The webhook was changed <Moment at={moved_at} />. Nothing has arrived since: test it, and send
-            again what failed.
+            The webhook was changed <Moment at={moved_at} />. No delivery has succeeded since: test the
+            endpoint, then resend the failed deliveries.
           </Text>
         )}
         <Text size="sm">
@@ -77,7 +77,7 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
           <Evidence accountId={accountId} incident={incident} />
           {moved_at === null &&
             (last_success_at === null ? (
-              'None has succeeded yet.'
+              'No delivery has succeeded yet.'
             ) : (
               <>
                 The last success was <Moment at={last_success_at} />.
@@ -129,7 +129,7 @@ function Evidence({ accountId, incident }: Pick<IncidentCardProps, 'accountId' |
       <Moment at={delivery.created_at} />
     </>
   );
-  if (first_delivery.id === last_delivery.id) return <>{link(first_delivery, 'Its delivery')}. </>;
+  if (first_delivery.id === last_delivery.id) return <>{link(first_delivery, 'Delivery')}. </>;
   return (
     <>
       {link(first_delivery, 'First delivery')}, {link(last_delivery, 'latest')}.{' '}
@@ -195,7 +195,7 @@ export function Resend({ accountId, incident, refusal }: Omit<IncidentCardProps,
           {progressWords(recovery)} {outcomeWords(recovery.outcome)}
         </Text>
       )}
-      {start.error !== null && <Problem title="They were not sent again" error={start.error} />}
+      {start.error !== null && <Problem title="The deliveries were not resent" error={start.error} />}
     </>
   );
 }

@@ -10,15 +10,15 @@ export function ServiceNotice({ accountId }: { accountId: number }) {
   return (
     <>
       {!data.record_writable && (
-        <Alert color="red" mb="md" title="Nothing can be recorded at the moment">
-          Reports are rejected with 503, and deliveries wait. Lists are readable. Ask the operator of this
-          service.
+        <Alert color="red" mb="md" title="Runhook cannot store data at the moment">
+          Run reports are rejected with 503, and deliveries are delayed. You can still read all pages. Contact
+          the operator of this service.
         </Alert>
       )}
       {newest !== undefined && (
         <Alert color="yellow" mb="md" title={setAsideTitle(data.set_aside_count)}>
-          The newest: {newest.kind} {newest.id}, {newest.reason}. Everything else is delivered. An operator
-          can release or remove them.
+          Latest: {newest.kind} {newest.id}, {newest.reason}. All other items are delivered. Ask the operator
+          of this service to release or remove these.
         </Alert>
       )}
     </>

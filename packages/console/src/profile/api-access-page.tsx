@@ -20,8 +20,7 @@ export function Component() {
         title="API Access"
         below={
           <>
-            The API key of {email}. Whoever has it can do through the API what you can do here, in all your
-            accounts.
+            The API key of {email}. Anyone who has it can do everything that you can do, in all your accounts.
           </>
         }
       />
@@ -44,7 +43,7 @@ export function Component() {
         {profile.data && <ApiKeySection profile={profile.data} />}
         <Text size="sm" c="dimmed">
           For programs that several people depend on, ask an administrator for a service token: it belongs to
-          an account, not to you.
+          an account, not to a user.
         </Text>
       </Stack>
     </>
@@ -100,7 +99,7 @@ function ApiKeySection({ profile }: { profile: Profile }) {
       </section>
       <section aria-labelledby="use-key">
         <Title order={2} size="h4" id="use-key" mb="xs">
-          Use it
+          Use the key
         </Title>
         <Text size="sm" mb="xs">
           Send it as <code>Authorization: Token …</code> with every request:
@@ -122,8 +121,8 @@ function RotateSection({ onRotate }: { onRotate: () => Promise<void> }) {
           Rotate the key
         </Title>
         <Text size="sm" mb="sm">
-          Rotate it when somebody else may have seen it. You get a new key, and the old one is refused at
-          once.
+          Rotate it if someone else may have seen it. You get a new key, and the old one stops working
+          immediately.
         </Text>
         <Button color="red" variant="outline" onClick={() => setAsking(true)}>
           Rotate the key…
@@ -140,14 +139,14 @@ function RotateSection({ onRotate }: { onRotate: () => Promise<void> }) {
         onConfirm={onRotate}
       >
         <Stack gap="xs">
-          <Text size="sm">From that moment on the present key is refused, everywhere:</Text>
+          <Text size="sm">The current key stops working immediately, everywhere:</Text>
           <List size="sm">
             <List.Item>
               scripts, schedules and integrations that use it stop working until they have the new one;
             </List.Item>
-            <List.Item>this cannot be undone: the present key never works again.</List.Item>
+            <List.Item>this cannot be undone: the current key never works again.</List.Item>
           </List>
-          <Text size="sm">Webhooks go on as before, and you stay signed in here.</Text>
+          <Text size="sm">Webhooks are not affected, and you stay signed in here.</Text>
         </Stack>
       </ConfirmDialog>
     </>
@@ -156,18 +155,18 @@ function RotateSection({ onRotate }: { onRotate: () => Promise<void> }) {
 
 function RotationNotice({ outcome }: { outcome: Exclude<Outcome, null> }) {
   return outcome === 'rotated' ? (
-    <Alert color="green" role="status" icon={<IconCircleCheck aria-hidden />} title="The key is rotated">
-      The new key is shown below. The old one does not work any more: put the new one wherever it was used.
+    <Alert color="green" role="status" icon={<IconCircleCheck aria-hidden />} title="The key was rotated">
+      The new key is shown below. The old one no longer works: replace it wherever it was used.
     </Alert>
   ) : (
     <Alert
       color="yellow"
       role="alert"
       icon={<IconAlertTriangle aria-hidden />}
-      title="The key had been rotated already"
+      title="The key was already rotated"
     >
-      Somebody who has your key, or you in another window, rotated it after this page was opened, so it was
-      not rotated again. The key below is the one that works now. If it was not you, rotate it again.
+      Someone who has your key, or you in another window, rotated it after this page was opened, so it was not
+      rotated again. The key below is the current one. If it was not you, rotate it again.
     </Alert>
   );
 }
@@ -180,7 +179,7 @@ function SampleCall({ apiKey, isRevealed }: { apiKey: string; isRevealed: boolea
     `curl -s '${location.origin}${ownUrl(path)}' \\\n  -H 'Authorization: Token ${key}'`;
   return (
     <CodeBlock
-      label={account === null ? 'Your own record' : `The webhooks of ${account.name}`}
+      label={account === null ? 'Your profile' : `The webhooks of ${account.name}`}
       code={sample(isRevealed ? apiKey : maskedKey(apiKey))}
       copyValue={sample(apiKey)}
     />

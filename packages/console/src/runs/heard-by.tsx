@@ -23,7 +23,7 @@ interface HeardByProps {
 export function HeardBy({ deliveries, label }: HeardByProps) {
   const isNarrow = useIsNarrow(TABLE_MIN_EM);
   const sorted = deliveries.toSorted((one, other) => one.webhook_name.localeCompare(other.webhook_name));
-  const name = `Webhooks that heard of ${label}`;
+  const name = `Webhooks notified of ${label}`;
   if (isNarrow)
     return (
       <ul className={classes.cards} aria-label={name}>
@@ -53,12 +53,12 @@ export function HeardBy({ deliveries, label }: HeardByProps) {
         <tr>
           <th>Webhook</th>
           <th>Status</th>
-          <th>Last answer</th>
+          <th>Last response</th>
           <th className={classes.number ?? ''}>Took</th>
           <th className={classes.number ?? ''}>Attempts</th>
           <th>When</th>
           <th>
-            <VisuallyHidden>Deliver again</VisuallyHidden>
+            <VisuallyHidden>Redeliver</VisuallyHidden>
           </th>
         </tr>
       </thead>
@@ -100,7 +100,7 @@ function WebhookOf({ delivery }: { delivery: AccountDelivery }) {
       <span>
         {webhook_name}{' '}
         <Text span size="xs" c="dimmed">
-          deleted since
+          deleted
         </Text>
       </span>
     );

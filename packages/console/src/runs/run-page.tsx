@@ -88,7 +88,7 @@ export function Component() {
               deliveries={deliveries.filter(({ event_id }) => event_id === event.event_id)}
             />
           ))}
-        {events.data?.length === 0 && <Text size="sm">This run has sent no event yet.</Text>}
+        {events.data?.length === 0 && <Text size="sm">This run has no events yet.</Text>}
         {log.hasNextPage && (
           <Group>
             <Button

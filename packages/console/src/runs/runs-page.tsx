@@ -47,7 +47,7 @@ export function Component() {
   const pageCount = Math.ceil(total / PAGE_SIZE);
   return (
     <>
-      <PageHeading title="Runs" below="Find a run to see which webhooks heard about it." />
+      <PageHeading title="Runs" below="Find a run to see which webhooks were notified." />
       <Stack gap="md">
         <Group gap="sm" align="flex-end" role="search" aria-label="Find runs">
           <RunSearch key={clearings} search={address.search} onSearch={(search) => go({ search })} />
@@ -145,8 +145,8 @@ function Runs({ runs, hasFilters }: { runs: readonly Run[]; hasFilters: boolean 
     return (
       <Text size="sm">
         {hasFilters
-          ? 'No run matches. Change what you look for, or clear the filters.'
-          : 'No run has been reported yet. They appear here as soon as a job runner reports one.'}
+          ? 'No run matches. Change the search, or clear the filters.'
+          : 'No runs yet. They appear here as soon as a job runner reports one.'}
       </Text>
     );
   return isNarrow ? <RunCards runs={runs} /> : <RunTable runs={runs} />;

@@ -16,7 +16,7 @@ interface EventSelectProps {
 export function EventSelect({ value, onChange }: EventSelectProps) {
   return (
     <Radio.Group
-      label="Sample of"
+      label="Sample event"
       value={value}
       onChange={(chosen) => {
         if (isEventType(chosen)) onChange(chosen);
@@ -43,7 +43,7 @@ export function TestAnswer({ test, onClose }: { test: EndpointTest; onClose: () 
         title={title}
         icon={isGood ? <IconCircleCheck aria-hidden /> : <IconCircleX aria-hidden />}
         withCloseButton
-        closeButtonLabel="Close the answer"
+        closeButtonLabel="Close the response"
         onClose={onClose}
       >
         {advice !== null && (
@@ -53,8 +53,8 @@ export function TestAnswer({ test, onClose }: { test: EndpointTest; onClose: () 
         )}
         <Text size="sm">
           A signed sample was sent to{' '}
-          <Code style={{ overflowWrap: 'anywhere', whiteSpace: 'normal' }}>{exchange?.url}</Code>. Nothing of
-          it is logged.
+          <Code style={{ overflowWrap: 'anywhere', whiteSpace: 'normal' }}>{exchange?.url}</Code>. It is not
+          logged.
         </Text>
       </Alert>
       {exchange !== undefined && (
@@ -62,14 +62,14 @@ export function TestAnswer({ test, onClose }: { test: EndpointTest; onClose: () 
           of="of the test"
           exchange={exchange}
           request={{ line: `${exchange.method} ${exchange.url}`, body: exchange.request_body }}
-          note="Signatures and the values of headers of your own are masked. The body is laid out for reading; copying gives the exact bytes."
+          note="Signatures and the values of custom headers are masked. The body is formatted; copying gives the exact bytes."
         />
       )}
       {secret !== undefined && (
         <>
           <Text size="sm">
-            This one sample was signed with a secret made for it. The webhook gets another when it is saved:
-            an endpoint that verifies already refuses this sample, and rightly so. To see it accepted, let the
+            This sample was signed with a temporary secret; the webhook gets its own when it is saved. An
+            endpoint that already verifies signatures rejects this sample. To see it accepted, let the
             endpoint verify with:
           </Text>
           <div style={{ display: 'flex', flexWrap: 'wrap', gap: 8, alignItems: 'center' }}>

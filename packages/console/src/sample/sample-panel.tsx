@@ -51,7 +51,7 @@ export function SamplePanel({ accountId, webhook, eventType, onEventType, send, 
             Send this event now
           </Button>
           <Text size="xs" c="dimmed" flex={1} miw={200}>
-            To the endpoint as it stands in the form. {note}
+            To the endpoint in the form. {note}
           </Text>
         </Group>
         {test.isError && <Problem title="The event was not sent" error={test.error} />}

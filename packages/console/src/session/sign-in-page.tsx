@@ -41,13 +41,13 @@ export function Component() {
           </Title>
           {parameters.has('next') && next !== '/' && (
             <Text size="sm" c="dimmed">
-              You get back to the page you asked for.
+              After signing in, you return to the page that you opened.
             </Text>
           )}
           <SignInForm />
           <Text size="sm" c="dimmed">
-            No password, or forgotten? An administrator of your installation can set one. The API is described
-            in the{' '}
+            No password, or forgotten it? An administrator of your installation can set one. The API is
+            described in the{' '}
             <Anchor href={ownUrl('docs')} underline="always" inherit>
               API reference
             </Anchor>
@@ -96,7 +96,7 @@ function SignInForm() {
     <form onSubmit={(event) => void signIn(event)} noValidate>
       <Stack>
         {problem !== null && (
-          <Alert color="red" role="alert" title="You are not signed in">
+          <Alert color="red" role="alert" title="Sign-in failed">
             {refusalWords(problem)}
           </Alert>
         )}

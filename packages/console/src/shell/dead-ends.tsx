@@ -7,8 +7,8 @@ const REASONS = {
   page: 'There is no page at this address.',
   account: 'There is no such account, or you are not a member of it.',
   webhook: 'There is no such webhook in this account. It may have been deleted.',
-  run: 'There is no such run in this account. Runs are kept for a year unless the operator set another time.',
-  delivery: 'There is no such delivery. Deliveries are kept for a limited number of days.',
+  run: 'There is no such run in this account. Runs are stored for a year unless the operator has configured another period.',
+  delivery: 'There is no such delivery. Deliveries are stored for a limited number of days.',
 };
 
 export function NotFoundPage({ what }: { what: keyof typeof REASONS }) {
@@ -31,7 +31,7 @@ export function NoAccountPage() {
   return (
     <Stack align="flex-start" py="xl">
       <Title order={1} size="h2">
-        You are in no account yet
+        You are not a member of an account yet
       </Title>
       <Text>
         Ask an administrator to add you to an account. Your own API key is under Profile, API Access.
@@ -70,11 +70,11 @@ export function PageErrorBoundary() {
   return (
     <Stack align="flex-start" p="md">
       <Alert color="red" role="alert" title="This page could not be shown">
-        {error instanceof Error ? error.message : 'Something unexpected happened.'} Loading it again usually
-        helps.
+        {error instanceof Error ? error.message : 'An unexpected error occurred.'} Reload the page to try
+        again.
       </Alert>
       <Button variant="default" onClick={() => location.reload()}>
-        Load again
+        Reload
       </Button>
     </Stack>
   );

@@ -82,9 +82,7 @@ export function AccountList({ trigger }: OpenedProps) {
               <Plan account={account} />
             </Combobox.Option>
           ))}
-          {shown.length === 0 && (
-            <Combobox.Empty>No account has “{search.trim()}” in its name</Combobox.Empty>
-          )}
+          {shown.length === 0 && <Combobox.Empty>No account name contains “{search.trim()}”</Combobox.Empty>}
         </Combobox.Options>
       </Combobox.Dropdown>
     </Combobox>
@@ -94,7 +92,7 @@ export function AccountList({ trigger }: OpenedProps) {
 const SCHEMES: { value: MantineColorScheme; label: string; icon: typeof IconSun }[] = [
   { value: 'light', label: 'Light', icon: IconSun },
   { value: 'dark', label: 'Dark', icon: IconMoon },
-  { value: 'auto', label: 'As the system', icon: IconDeviceDesktop },
+  { value: 'auto', label: 'System', icon: IconDeviceDesktop },
 ];
 
 export function OwnMenu({ trigger }: OpenedProps) {

@@ -72,7 +72,7 @@ function OfflineNotice() {
     <div role="status">
       {!online && (
         <Alert color="orange" mb="md" icon={<IconPlugX aria-hidden />} title="You are offline">
-          <Text size="sm">What you see may be old. It is brought up to date once the network is back.</Text>
+          <Text size="sm">The data shown may be outdated. It is refreshed when the network is back.</Text>
         </Alert>
       )}
     </div>

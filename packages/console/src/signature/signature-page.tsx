@@ -25,12 +25,12 @@ export function Component() {
       <PageHeading
         title="Check a signature"
         above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
-        below="Finds out why your endpoint takes a delivery for forged. All of it happens in your browser: nothing that you paste is sent or kept."
+        below="Finds out why your endpoint rejects a delivery’s signature. The check runs in your browser: nothing that you paste is sent or stored."
       />
       <Stack gap="md" maw={860}>
         <Textarea
           label="Body"
-          description="The bytes that your endpoint got, before anything parsed them."
+          description="The bytes that your endpoint received, before any parsing."
           autosize
           minRows={5}
           maxRows={16}
@@ -40,7 +40,7 @@ export function Component() {
         />
         <Textarea
           label="Header"
-          description={`The value of ${signatureHeader}; or whole headers in lines, with webhook-signature and webhook-timestamp if you verify by these.`}
+          description={`The value of ${signatureHeader}, or complete header lines, with webhook-signature and webhook-timestamp if you verify these.`}
           autosize
           minRows={2}
           maxRows={10}
@@ -50,7 +50,7 @@ export function Component() {
         />
         <PasswordInput
           label="Secret"
-          description="As your endpoint reads it."
+          description="The secret as your endpoint reads it."
           autoComplete="off"
           value={secret}
           onChange={(event) => setSecret(event.currentTarget.value)}
@@ -91,8 +91,8 @@ const HAS_CRYPTO = globalThis.crypto?.subtle !== undefined;
 
 function NoCrypto() {
   return (
-    <Alert color="yellow" title="Not in this browser">
-      Browsers compute signatures only on pages that came over https. Open the console over https.
+    <Alert color="yellow" title="Not available on this page">
+      Browsers compute signatures only on pages that were loaded over HTTPS. Open the console over HTTPS.
     </Alert>
   );
 }

@@ -31,12 +31,12 @@ export function TargetNotice({ target, clientUrl, signatureHeader }: TargetNotic
         color="yellow"
         role="status"
         icon={<IconArrowsExchange aria-hidden />}
-        title={`${name} refuses what Runhook sends`}
+        title={`${name} rejects Runhook’s payload`}
       >
         <Text size="sm" mb="sm">
-          {name} takes messages in a format of its own, and Runhook’s payload is the same for everybody. Put a
-          small relay in between: it verifies each delivery, posts it as {name} wants it, and answers 2xx only
-          when {name} did. Then enter the relay’s address as the endpoint, in place of this one.
+          {name} requires its own message format, and Runhook’s payload is the same for every endpoint. Put a
+          small relay in between: it verifies each delivery, posts it to {name} in that format, and returns a
+          2xx only if {name} did. Then enter the relay’s address as the endpoint, instead of this one.
         </Text>
         <Button
           size="xs"

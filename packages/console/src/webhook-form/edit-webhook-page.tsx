@@ -31,7 +31,7 @@ export function Component() {
         title="Edit webhook"
         tabTitle={webhook.data ? `Edit ${webhook.data.name}` : 'Edit webhook'}
         above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
-        below="Deliveries that were made already stay as they are. The secret does not change."
+        below="Existing deliveries and the secret do not change."
       />
       <WriteNotice />
       <WebhookProblem webhook={webhook} />
@@ -76,7 +76,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
         );
         client.setQueryData(subscriptionQuery(key).queryKey, saved);
         void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
-        toastDone(`“${saved.name}” is saved.`);
+        toastDone(`“${saved.name}” was saved.`);
         await navigate(webhookPath(account.id, webhook.id));
       }}
     />
@@ -88,7 +88,7 @@ function testNote(values: WebhookValues, initial: WebhookValues): string {
   if (isSentAsBefore(values, initial)) return 'Signed with the secret of the webhook.';
   const stored = values.headers.filter(({ value, isStored }) => isStored && value === '');
   const names = stored.map(({ name }) => name).join(', ');
-  return `Nothing is saved by it, and it is signed with a secret of its own.${names === '' ? '' : ` Without ${names}, whose stored values are not sent before the change is saved.`}`;
+  return `Nothing is saved, and the sample is signed with a temporary secret.${names === '' ? '' : ` Sent without ${names}: stored values are sent only after the change is saved.`}`;
 }
 
 const CHANGED_MEANWHILE = 412;
@@ -99,8 +99,8 @@ const FIELD_WORDS = {
   job_ids: 'the jobs',
   client_url: 'the endpoint',
   active: 'whether it is active',
-  signature_header: 'the header of the signature',
-  headers: 'the headers',
+  signature_header: 'the signature header',
+  headers: 'the custom headers',
 } as const satisfies Partial<Record<keyof Subscription, string>>;
 
 /** @param seen as it was when the page was opened, `theirs` as somebody else has saved it since */
@@ -108,7 +108,7 @@ function overtakenWords(seen: Subscription, theirs: Subscription): string {
   const fields = Object.keys(FIELD_WORDS) as (keyof typeof FIELD_WORDS)[];
   const changed = fields.filter((field) => JSON.stringify(seen[field]) !== JSON.stringify(theirs[field]));
   const what = changed.map((field) => FIELD_WORDS[field]).join(', ');
-  return `Somebody else has saved this webhook since you opened it${what === '' ? '' : ` and changed ${what}`}. Save again to put yours in its place, or load the page again to begin with theirs.`;
+  return `Someone else saved this webhook after you opened it${what === '' ? '' : ` and changed ${what}`}. Save again to overwrite their changes, or reload the page to start from them.`;
 }
 
 function FormSkeleton() {

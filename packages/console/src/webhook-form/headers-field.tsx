@@ -15,11 +15,11 @@ export function HeadersField({ value, onChange, error }: HeadersFieldProps) {
   return (
     <fieldset data-path="headers" style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
       <Text component="legend" size="sm" fw={500} p={0}>
-        More headers
+        Custom headers
       </Text>
       <Input.Description>
-        Sent with every delivery, for a gateway that asks for a key. Values are kept encrypted and not shown
-        again.
+        Sent with every delivery, for example the API key of a gateway. Values are stored encrypted and not
+        shown again.
       </Input.Description>
       <Stack gap="xs" mt="xs">
         {value.map((header, index) => (
@@ -36,7 +36,7 @@ export function HeadersField({ value, onChange, error }: HeadersFieldProps) {
             />
             <PasswordInput
               label={`Value ${index + 1}`}
-              placeholder={header.isStored ? 'Stays as it is' : ''}
+              placeholder={header.isStored ? 'Unchanged' : ''}
               maxLength={LIMITS.headerValue}
               autoComplete="off"
               value={header.value}

@@ -48,7 +48,7 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
       label="Jobs"
       description={
         <>
-          Leave empty for all jobs, those to come included.
+          Leave empty for all jobs, including future ones.
           {totalCount > JOBS_SHOWN_MAX &&
             ` The first ${JOBS_SHOWN_MAX} of ${totalCount.toLocaleString()} are listed: type to find others.`}
         </>
@@ -138,7 +138,5 @@ function JobOption({ job, label }: { job: Job | undefined; label: string }) {
 function nothingFound(error: Error | null, isFetching: boolean, search: string): string {
   if (isFetching) return 'Searching…';
   if (error !== null) return `The jobs could not be loaded. ${problemWords(error)}`;
-  return search.trim() === ''
-    ? 'This account has no jobs yet.'
-    : `No job has “${search.trim()}” in its name.`;
+  return search.trim() === '' ? 'This account has no jobs yet.' : `No job name contains “${search.trim()}”.`;
 }

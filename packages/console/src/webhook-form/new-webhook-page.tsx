@@ -33,7 +33,7 @@ export function Component() {
             Webhooks
           </Anchor>
         }
-        below={`It belongs to ${account.name}. Its secret is shown once, after saving.`}
+        below={`For ${account.name}. The secret is shown once, after you save.`}
       />
       {writeRefusal(account) !== null ? (
         <WriteNotice />
@@ -46,7 +46,7 @@ export function Component() {
           cancelTo={webhooksPath(account.id)}
           webhookId={null}
           onTest={(values, type) => testUnsaved(account.id, testFieldsOf(values, type))}
-          testNote={() => 'Nothing is saved by it.'}
+          testNote={() => 'Nothing is saved.'}
           onSave={async (values) => {
             setCreated(await createSubscription(account.id, fieldsOf(values)));
             void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
@@ -80,18 +80,18 @@ function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
 
   return (
     <>
-      <PageHeading title={`“${webhook.name}” is created`} tabTitle="Secret of the new webhook" />
+      <PageHeading title={`“${webhook.name}” was created`} tabTitle="Secret of the new webhook" />
       <Stack gap="lg" maw={760}>
         <section ref={box} tabIndex={-1} style={{ outline: 'none' }} aria-label="The secret, shown once">
           <Alert
             role="note"
             color="yellow"
             icon={<IconKey aria-hidden />}
-            title="Copy the secret now: it is shown this once"
+            title="Copy the secret now: it is shown only once"
           >
             <Text size="sm">
-              It proves that a delivery comes from Runhook. Keep it where your endpoint reads its secrets. If
-              it is lost, rotate it on the page of the webhook.
+              It proves that a delivery comes from Runhook. Store it where your endpoint reads its secrets. If
+              you lose it, rotate it on the webhook’s page.
             </Text>
           </Alert>
           <Group gap="sm" mt="sm" wrap="nowrap" align="center">
@@ -116,13 +116,13 @@ function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
           <List size="sm" spacing={4} mb="sm">
             <List.Item>
               The <code>Authorization</code> header of a delivery is the HMAC-SHA256 of its raw body, keyed
-              with the whole secret, in lowercase hex.
+              with the complete secret, in lower-case hex.
             </List.Item>
             <List.Item>
-              Compute it over the bytes as they came, before any parsing, and compare in constant time.
+              Compute it over the bytes as received, before any parsing, and compare in constant time.
             </List.Item>
             <List.Item>
-              Set <code>HMAC_SECRET</code> to the secret in the environment of what runs this:
+              Set the environment variable <code>HMAC_SECRET</code> to the secret:
             </List.Item>
           </List>
           <Samples clientUrl={webhook.client_url} />
@@ -130,14 +130,14 @@ function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
         <Group gap="sm">
           <Button onClick={() => void navigate(webhookPath(accountId, webhook.id))}>Go to the webhook</Button>
           <Text size="sm" c="dimmed" role="status">
-            {showsCopied ? 'The secret is copied.' : 'The secret is not copied yet.'}
+            {showsCopied ? 'The secret was copied.' : 'The secret has not been copied yet.'}
           </Text>
         </Group>
       </Stack>
       <LeaveDialog
         blocker={blocker}
         title="Leave without the secret?"
-        text="It was not copied, and it is never shown again. Without it nobody can tell whether a delivery is genuine."
+        text="You have not copied it, and it is never shown again. Without it, your endpoint cannot verify deliveries."
         leaveLabel="Leave without it"
         stayLabel="Stay and copy it"
       />

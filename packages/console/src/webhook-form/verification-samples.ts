@@ -22,13 +22,13 @@ function expressSample(path: string): string {
 import express from 'express';
 
 const app = express();
-// The raw bytes: a body that was parsed and written again has another signature.
+// Verify the raw bytes: a body that was parsed and serialized again has another signature.
 app.post(${singleQuoted(routePattern(path))}, express.raw({ type: '*/*' }), (request, response) => {
   const expected = createHmac('sha256', process.env.HMAC_SECRET).update(request.body).digest();
   const received = Buffer.from(request.get('authorization') ?? '', 'hex');
   if (received.length !== expected.length || !timingSafeEqual(received, expected))
     return response.sendStatus(401);
-  const event = JSON.parse(request.body); // event.eventId tells a repeat
+  const event = JSON.parse(request.body); // deduplicate by event.eventId
   console.log(event.eventType, event.data.runId, event.data.runStatus);
   response.sendStatus(204);
 });
@@ -45,14 +45,14 @@ class Hook(BaseHTTPRequestHandler):
     def do_POST(self):
         if self.path.split("?")[0] != ${JSON.stringify(path)}:
             return self.send_error(404)
-        # The raw bytes: a body that was parsed and written again has another signature.
+        # Verify the raw bytes: a body that was parsed and serialized again has another signature.
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         expected = hmac.new(os.environ["HMAC_SECRET"].encode(), body, hashlib.sha256).hexdigest()
         genuine = hmac.compare_digest(expected.encode(), self.headers.get("authorization", "").encode())
         self.send_response(204 if genuine else 401)
         self.end_headers()
         if genuine:
-            event = json.loads(body)  # event["eventId"] tells a repeat
+            event = json.loads(body)  # deduplicate by event["eventId"]
             print(event["eventType"], event["data"]["runId"], event["data"]["runStatus"], flush=True)
 
 HTTPServer(("", int(os.environ.get("PORT", 8080))), Hook).serve_forever()
@@ -60,10 +60,10 @@ HTTPServer(("", int(os.environ.get("PORT", 8080))), Hook).serve_forever()
 }
 
 function opensslSample(url: string): string {
-  return `# The signature of a body, as the Authorization header of its delivery has it:
+  return `# The signature of a body, as in the Authorization header of its delivery:
 openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex < body.json
 
-# Send your endpoint a signed body of your own:
+# Send your own signed body to your endpoint:
 SIGNATURE=$(openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex < body.json | sed 's/^.* //')
 curl -i ${shellQuoted(url)} \\
   -H "Authorization: $SIGNATURE" \\

@@ -111,7 +111,7 @@ export function WebhookForm({
       <LeaveDialog
         blocker={blocker}
         title="Leave without saving?"
-        text="What you changed on this page is lost when you leave it."
+        text="Your changes on this page are lost if you leave it."
         leaveLabel="Leave without saving"
         stayLabel="Stay here"
       />
@@ -150,7 +150,7 @@ function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
       <TextInput label="Name" required {...form.getInputProps('name')} />
       <Textarea
         label="Description"
-        description="For your colleagues: what it is for, and who looks after the endpoint."
+        description="For your colleagues: what it is for, and who maintains the endpoint."
         autosize
         minRows={2}
         maxRows={8}
@@ -189,7 +189,7 @@ function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
       <JobsField accountId={accountId} {...form.getInputProps('jobIds')} value={form.values.jobIds} />
       <TextInput
         label="Endpoint"
-        description="The address that gets the events, by POST. Answer with a 2xx within 10 seconds."
+        description="The address that events are posted to. Return a 2xx within 10 seconds."
         required
         type="url"
         inputMode="url"
@@ -208,8 +208,8 @@ function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
         />
       )}
       <TextInput
-        label="Header of the signature"
-        description="For gateways that refuse or eat Authorization: name another one."
+        label="Signature header"
+        description="For gateways that reject or strip Authorization: name another header."
         placeholder="Authorization"
         maxLength={LIMITS.headerName}
         spellCheck={false}
@@ -219,7 +219,7 @@ function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
       <HeadersField {...form.getInputProps('headers')} value={form.values.headers} />
       <Switch
         label="Active"
-        description="Switched off, it is sent nothing; what happens meanwhile is not sent later."
+        description="While off, events are not sent or queued."
         {...form.getInputProps('active', { type: 'checkbox' })}
       />
     </>
@@ -236,7 +236,7 @@ function SaveProblem({ title, error }: { title: string; error: unknown }) {
         <Anchor component={Link} to={SIGN_IN_PATH} target="_blank" underline="always" inherit>
           Sign in in a new tab
         </Anchor>{' '}
-        and come back: what you typed stays here.
+        and come back: your input stays here.
       </Text>
     </Stack>
   );

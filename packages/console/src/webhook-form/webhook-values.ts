@@ -146,7 +146,7 @@ export function checkWebhook(values: WebhookValues): FieldProblems {
 function checkUrl(text: string): string | null {
   if (text === '') return 'Enter the address that deliveries are sent to.';
   if (isLongerThan(text, LIMITS.clientUrl)) return tooLong(LIMITS.clientUrl);
-  if (!/^https?:\/\//i.test(text)) return 'Enter a whole address that begins with https:// or http://.';
+  if (!/^https?:\/\//i.test(text)) return 'Enter a full address that begins with https:// or http://.';
   return URL.canParse(text) ? null : 'This is not a valid address.';
 }
 
@@ -154,7 +154,7 @@ function checkUrl(text: string): string | null {
 function checkHeaders(headers: readonly OwnHeader[]): string | null {
   const names = headers.map(({ name }) => name.trim().toLowerCase());
   if (names.includes('')) return 'Give each header a name, or remove it.';
-  if (new Set(names).size < names.length) return 'Give each header another name.';
+  if (new Set(names).size < names.length) return 'Give each header a different name.';
   if (headers.some(({ value, isStored }) => value === '' && !isStored)) return 'Give each header a value.';
   return null;
 }
@@ -180,7 +180,7 @@ const LABELS: Readonly<Record<WebhookField, string>> = {
   eventTypes: 'The events',
   jobIds: 'The jobs',
   clientUrl: 'The endpoint',
-  signatureHeader: 'The header of the signature',
+  signatureHeader: 'The signature header',
   headers: 'The headers',
   active: 'Active',
 };

@@ -18,10 +18,12 @@ export function Component() {
   return (
     <>
       <PageHeading
-        title="How to receive it"
-        tabTitle={webhook.data ? `How to receive ${webhook.data.name}` : 'How to receive it'}
+        title="How to receive deliveries"
+        tabTitle={
+          webhook.data ? `How to receive deliveries of ${webhook.data.name}` : 'How to receive deliveries'
+        }
         above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
-        below="A receiver that verifies each delivery, filled in with this webhook’s header and path. Our tests run these very files."
+        below="A receiver that verifies each delivery, with this webhook’s header and path filled in. Runhook’s tests run these files."
       />
       <WebhookProblem webhook={webhook} />
       {webhook.isPending && <Skeleton height={420} role="status" aria-label="Loading" />}
@@ -90,9 +92,9 @@ function Files({ receiver, webhook }: { receiver: Receiver; webhook: Subscriptio
       ))}
       <CodeBlock label="Run it" code={receiver.run} wrap />
       <Text size="sm">
-        It listens on the port that <Code>PORT</Code> says. What stands before it has to lead{' '}
-        <Code style={{ overflowWrap: 'anywhere', whiteSpace: 'normal' }}>{webhook.client_url}</Code> there,
-        with the path as it is.
+        It listens on the port in <Code>PORT</Code>. Route{' '}
+        <Code style={{ overflowWrap: 'anywhere', whiteSpace: 'normal' }}>{webhook.client_url}</Code> to that
+        port, with an unchanged path.
       </Text>
     </Stack>
   );
@@ -131,46 +133,46 @@ function Rules({ accountId, webhook }: { accountId: number; webhook: Subscriptio
         <List size="sm" spacing={4}>
           <List.Item>
             <Code>{signatureHeaderOf(webhook)}</Code>: HMAC-SHA256 of the raw body in lower-case hex, keyed
-            with the whole text of the secret, <Code>whsec_</Code> included.
+            with the complete text of the secret, including <Code>whsec_</Code>.
           </List.Item>
           <List.Item>
             <Code>webhook-id</Code>: the event’s id, the same in every attempt.
           </List.Item>
           <List.Item>
-            <Code>webhook-timestamp</Code> and <Code>webhook-signature</Code>: what libraries of Standard
-            Webhooks verify, against replays too.
+            <Code>webhook-timestamp</Code> and <Code>webhook-signature</Code>: verified by libraries of
+            Standard Webhooks, which also reject replays.
           </List.Item>
           {webhook.headers !== undefined && (
             <List.Item>
-              Of your own: <Code>{Object.keys(webhook.headers).join(', ')}</Code>.
+              Custom headers: <Code>{Object.keys(webhook.headers).join(', ')}</Code>.
             </List.Item>
           )}
         </List>
       </section>
       <section aria-labelledby="verify">
         <Title order={2} size="h4" id="verify" mb={6}>
-          Verify, answer, then work
+          Verify, respond, then process
         </Title>
         <List size="sm" spacing={4}>
           <List.Item>
-            Verify the bytes as they came, before any parsing, and compare in constant time. Answer 401 to
-            what is not genuine. When yours refuses what is,{' '}
+            Verify the bytes as received, before any parsing, and compare in constant time. Return 401 if the
+            signature is wrong. If your endpoint rejects genuine deliveries,{' '}
             <Anchor component={Link} to={signaturePath(accountId, webhook.id)} underline="always" inherit>
               check a signature
             </Anchor>{' '}
-            here: it tells which byte differs.
+            here: it shows which byte differs.
           </List.Item>
-          <List.Item>Answer with a 2xx within ten seconds, and do the work afterwards.</List.Item>
+          <List.Item>Return a 2xx within ten seconds, and process the event afterwards.</List.Item>
           <List.Item>
-            What was not answered so is tried again: up to five times, 30 seconds later and then after twice
-            as long each time. <Code>Retry-After</Code> of a 429 or 503 lengthens the wait.
-          </List.Item>
-          <List.Item>
-            The same event may arrive more than once. Drop what has an <Code>eventId</Code> that you have
-            seen; keep these ids for a day at least.
+            Otherwise the delivery is retried up to five times: after 30 seconds, and then after twice the
+            previous wait. <Code>Retry-After</Code> of a 429 or 503 lengthens the wait.
           </List.Item>
           <List.Item>
-            Events may arrive in another order than they happened: <Code>timestamp</Code> tells it.
+            The same event may arrive more than once. Ignore an <Code>eventId</Code> that you have already
+            processed; store these ids for at least a day.
+          </List.Item>
+          <List.Item>
+            Events may arrive out of order: compare their <Code>timestamp</Code>.
           </List.Item>
         </List>
       </section>

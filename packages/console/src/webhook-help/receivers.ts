@@ -16,7 +16,8 @@ export interface Receiver {
   run: string;
 }
 
-const SECRET_NOTE = '# The secret of this webhook. It was shown when it was made; a lost one is rotated.';
+const SECRET_NOTE =
+  '# The secret of this webhook. It was shown when it was created; if you lost it, rotate it.';
 
 export const RECEIVERS: readonly Receiver[] = [
   {

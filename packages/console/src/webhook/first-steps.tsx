@@ -71,19 +71,19 @@ export function EmptyLog({ accountId, webhook, testButton }: EmptyLogProps) {
   return (
     <Stack gap="sm" maw={720}>
       <Title order={3} size="h5">
-        Nothing was delivered yet
+        No deliveries yet
       </Title>
       <Text size="sm">
         {webhook.active
-          ? `The first delivery comes with the next event ${events} of ${jobWordsOf(webhook)}. It appears here by itself, with every attempt.`
+          ? `The next event ${events} of ${jobWordsOf(webhook)} is delivered. The delivery appears here automatically, with every attempt.`
           : 'This webhook is switched off. Nothing is delivered until it is switched on.'}
       </Text>
       <Text size="sm">
-        To see whether the endpoint answers, send it a signed sample. It is not part of this log.
+        To check the endpoint, send it a signed sample. The sample is not part of this log.
       </Text>
       <div>{testButton}</div>
       <HelpLinks accountId={accountId} webhookId={webhook.id} />
-      <Text size="sm">For a real delivery, report a run, with a token that may report runs:</Text>
+      <Text size="sm">For a real delivery, report a run with a token that may report runs:</Text>
       <CodeBlock
         label="Report a run"
         code={runSample({
@@ -103,13 +103,13 @@ export function HelpLinks({ accountId, webhookId }: { accountId: number; webhook
   return (
     <Text size="sm">
       <Anchor component={Link} to={webhookHelpPath(accountId, webhookId)} underline="always" inherit>
-        How to receive it
+        How to receive deliveries
       </Anchor>
-      : a receiver to copy, for this webhook.{' '}
+      : a receiver to copy, filled in for this webhook.{' '}
       <Anchor component={Link} to={signaturePath(accountId, webhookId)} underline="always" inherit>
         Check a signature
       </Anchor>{' '}
-      that your endpoint refuses.
+      that your endpoint rejects.
     </Text>
   );
 }

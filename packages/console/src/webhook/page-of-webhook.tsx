@@ -42,7 +42,7 @@ interface WayToProps {
 /** From the list to the webhook that a page is about. */
 export function WayTo({ accountId, webhookId, name = 'Webhook' }: WayToProps) {
   return (
-    <Group gap={6} component="nav" aria-label="Where this page belongs">
+    <Group gap={6} component="nav" aria-label="Breadcrumb">
       <Anchor component={Link} to={webhooksPath(accountId)} size="sm">
         Webhooks
       </Anchor>

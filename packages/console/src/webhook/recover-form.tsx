@@ -50,8 +50,8 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
     <form onSubmit={submit} noValidate>
       <Stack>
         <Text size="sm">
-          After the endpoint was down: sends again what was created in this time and did not arrive, at a pace
-          that does not overwhelm the endpoint. Each is the same delivery, with the same event id.
+          Use this after an outage of the endpoint: it resends deliveries that were created in this time range
+          and did not arrive, at a rate that does not overload the endpoint. Each delivery keeps its event id.
         </Text>
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
           <TextInput
@@ -76,8 +76,8 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
           onChange={(value) => setStatus(value as RecoveryWindow['status'])}
         >
           <Stack gap={6} mt={6}>
-            <Radio value="failed" label="Failed: every attempt was made and failed" />
-            <Radio value="cancelled" label="Cancelled: the webhook was switched off when their turn came" />
+            <Radio value="failed" label="Failed: all attempts failed" />
+            <Radio value="cancelled" label="Cancelled: the webhook was switched off when they were due" />
           </Stack>
         </Radio.Group>
         <Text size="sm" role="status" fw={500}>
@@ -89,7 +89,7 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
             Cancel
           </Button>
           <Button type="submit" loading={start.isPending} disabled={matching === undefined || matching === 0}>
-            Send them again
+            Resend them
           </Button>
         </Group>
       </Stack>

@@ -15,23 +15,24 @@ export function recoverWindow({ from, to }: OwnWindow, openedMs: number): TimeWi
 
 /** Why the window cannot be recovered, in words; null when it can. */
 export function windowRefusal({ from, to }: OwnWindow, window: TimeWindow): string | null {
-  if (window.since === '') return from === '' ? 'Say since when.' : 'The beginning is no date and time.';
-  if (window.until === '' && to !== '') return 'The end is no date and time.';
+  if (window.since === '')
+    return from === '' ? 'Enter a start time.' : 'The start is not a valid date and time.';
+  if (window.until === '' && to !== '') return 'The end is not a valid date and time.';
   return windowProblem(window);
 }
 
-/** "214 failed deliveries will be sent again." */
+/** "214 failed deliveries will be resent." */
 export function matchWords(
   count: number | undefined,
   status: 'failed' | 'cancelled',
   problem: string | null,
 ): string {
-  if (problem !== null) return `They could not be counted. ${problem}`;
+  if (problem !== null) return `The deliveries could not be counted. ${problem}`;
   if (count === undefined) return 'Counting…';
-  if (count === 0) return `No ${status} deliveries in this time. There is nothing to send again.`;
-  if (count === 1) return `1 ${status} delivery will be sent again.`;
+  if (count === 0) return `No ${status} deliveries in this time range. There is nothing to resend.`;
+  if (count === 1) return `1 ${status} delivery will be resent.`;
   const words = countWords(count);
-  return `${words.charAt(0).toUpperCase()}${words.slice(1)} ${status} deliveries will be sent again.`;
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)} ${status} deliveries will be resent.`;
 }
 
 type Progress = Pick<Recovery, 'status' | 'reason' | 'total_count' | 'recovered_count'>;
@@ -40,12 +41,12 @@ type Progress = Pick<Recovery, 'status' | 'reason' | 'total_count' | 'recovered_
 export function progressWords({ status, reason, total_count, recovered_count }: Progress): string {
   const recovered = recovered_count.toLocaleString();
   const total = total_count.toLocaleString();
-  if (status === 'running') return `${recovered} of ${total} put back into the queue so far.`;
+  if (status === 'running') return `${recovered} of ${total} queued again so far.`;
   if (status === 'cancelled') return `Stopped after ${recovered} of ${total}. ${reason ?? ''}`.trim();
-  if (total_count === 0) return 'There was nothing to send again.';
+  if (total_count === 0) return 'There was nothing to resend.';
   const others = total_count - recovered_count;
-  const rest = others > 0 ? ` The other ${others.toLocaleString()} had been sent again in the meantime.` : '';
-  return `Done: ${recovered} of ${total} put back into the queue.${rest}`;
+  const rest = others > 0 ? ` The other ${others.toLocaleString()} had already been resent.` : '';
+  return `Done: ${recovered} of ${total} queued again.${rest}`;
 }
 
 /** "40 of 214" */
@@ -59,7 +60,7 @@ export function outcomeWords({ delivered, failed, cancelled, pending }: Recovery
     [delivered, 'delivered'],
     [failed, 'failed again'],
     [cancelled, 'cancelled'],
-    [pending, 'on their way'],
+    [pending, 'pending'],
   ] as const;
   const said = parts.filter(([count]) => count > 0);
   if (said.length === 0) return '';

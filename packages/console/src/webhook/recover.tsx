@@ -20,7 +20,7 @@ interface RecoverProps {
   refusal: string | null;
 }
 
-const INACTIVE = 'The webhook is switched off. Switch it on to send deliveries again.';
+const INACTIVE = 'The webhook is switched off. Switch it on to resend deliveries.';
 
 /** Sends again what failed in a window of time, and tells of the recoveries there were: one may run since yesterday. */
 export function Recover({ webhook, isActive, refusal }: RecoverProps) {
@@ -37,9 +37,9 @@ export function Recover({ webhook, isActive, refusal }: RecoverProps) {
         reason={all.length > 0 ? null : reason}
         onClick={() => setOpen(true)}
       >
-        {running === undefined ? 'Recover a time window' : `Recovery: ${shareWords(running)}`}
+        {running === undefined ? 'Resend a time range' : `Recovery: ${shareWords(running)}`}
       </GuardedButton>
-      <Dialog opened={isOpen} onClose={() => setOpen(false)} title="Recover a time window" size="lg">
+      <Dialog opened={isOpen} onClose={() => setOpen(false)} title="Resend a time range" size="lg">
         <RecoverDialog
           webhook={webhook}
           recoveries={all}
@@ -151,7 +151,7 @@ function RecoveryProgress({ webhook, recovery, refusal, onAnother }: RecoveryPro
         <StatusBadge tone={tone}>{words}</StatusBadge>
         <Text size="sm">{windowWords(recovery)}</Text>
       </Group>
-      <Progress value={status === 'done' ? 100 : share} aria-label="Deliveries put back into the queue" />
+      <Progress value={status === 'done' ? 100 : share} aria-label="Deliveries queued again" />
       <Text size="sm" role="status">
         {progressWords(recovery)} {outcomeWords(recovery.outcome)}
       </Text>
@@ -159,7 +159,7 @@ function RecoveryProgress({ webhook, recovery, refusal, onAnother }: RecoveryPro
       {status === 'running' ? (
         <Group justify="space-between">
           <Text size="sm" c="dimmed">
-            You may close this: the recovery goes on.
+            You can close this dialog: the recovery continues.
           </Text>
           <GuardedButton
             variant="default"
@@ -167,13 +167,13 @@ function RecoveryProgress({ webhook, recovery, refusal, onAnother }: RecoveryPro
             loading={stop.isPending}
             onClick={() => stop.mutate()}
           >
-            Stop it
+            Stop
           </GuardedButton>
         </Group>
       ) : (
         <Group justify="flex-end">
           <Button variant="default" onClick={onAnother}>
-            Recover another window
+            Resend another time range
           </Button>
         </Group>
       )}

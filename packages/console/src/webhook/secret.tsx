@@ -30,7 +30,9 @@ export function Secret({ webhook, subscription, refusal }: SecretProps) {
       </Title>
       {rotation === undefined ? (
         <Group justify="space-between">
-          <Text size="sm">Deliveries are signed with one secret. It was shown when it was made.</Text>
+          <Text size="sm">
+            Deliveries are signed with one secret. It was shown once, when it was created.
+          </Text>
           <GuardedButton size="xs" variant="default" reason={refusal} onClick={() => setRotating(true)}>
             Rotate the secret
           </GuardedButton>
@@ -39,8 +41,7 @@ export function Secret({ webhook, subscription, refusal }: SecretProps) {
         <Alert color="yellow" role="note" icon={<IconKey aria-hidden />} title="The secret is being rotated">
           <Group justify="space-between">
             <Text size="sm">
-              Deliveries are signed with both secrets. The new one takes over <Moment at={rotation.ends_at} />
-              .
+              Deliveries are signed with both secrets. The old one expires <Moment at={rotation.ends_at} />.
             </Text>
             <GuardedButton size="xs" variant="default" reason={refusal} onClick={() => setFinishing(true)}>
               Finish now
@@ -64,7 +65,7 @@ const OVERLAPS = [
   { hours: '24', label: 'A day' },
   { hours: '72', label: 'Three days' },
   { hours: '168', label: 'A week' },
-  { hours: '0', label: 'Not at all: the old secret has leaked' },
+  { hours: '0', label: 'No overlap: revoke the old secret now' },
 ];
 
 /** Asks for the overlap, and then shows the new secret, once. */
@@ -79,7 +80,7 @@ function RotateDialog({ webhook, isOpen, onClose }: DialogProps) {
     <Dialog
       opened={isOpen}
       onClose={close}
-      title={secret === null ? 'Rotate the secret?' : 'Copy the new secret now: it is shown this once'}
+      title={secret === null ? 'Rotate the secret?' : 'Copy the new secret now: it is shown only once'}
       size="lg"
       closeOnClickOutside={secret === null}
       closeOnEscape={secret === null}
@@ -121,10 +122,10 @@ function OverlapForm({ webhook, onRotated, onCancel }: OverlapFormProps) {
   return (
     <Stack>
       <Text size="sm">
-        You get a new secret, and deliveries are signed with both for a while. Give it to your endpoint beside
-        the old one, and let it accept either: then nothing is refused at any time.
+        You get a new secret, and deliveries are signed with both during the overlap. Configure your endpoint
+        to accept either of them, so that it rejects no delivery.
       </Text>
-      <Radio.Group label="How long both are in use" value={hours} onChange={setHours}>
+      <Radio.Group label="Overlap of both secrets" value={hours} onChange={setHours}>
         <Stack gap={6} mt={6}>
           {OVERLAPS.map((overlap) => (
             <Radio key={overlap.hours} value={overlap.hours} label={overlap.label} />
@@ -137,7 +138,7 @@ function OverlapForm({ webhook, onRotated, onCancel }: OverlapFormProps) {
           Keep the secret
         </Button>
         <Button onClick={() => void rotate()} loading={isPending}>
-          Make a new secret
+          Create a new secret
         </Button>
       </Group>
     </Stack>
@@ -160,7 +161,7 @@ function NewSecret({ secret, onDone }: { secret: string; onDone: () => void }) {
       </Group>
       <Group justify="space-between">
         <Text size="sm" c="dimmed" role="status">
-          {isCopied ? 'The secret is copied.' : 'The secret is not copied yet.'}
+          {isCopied ? 'The secret was copied.' : 'The secret has not been copied yet.'}
         </Text>
         <Button variant="default" onClick={onDone}>
           Done
@@ -174,7 +175,7 @@ function FinishDialog({ webhook, isOpen, onClose }: DialogProps) {
   const client = useQueryClient();
   async function finish() {
     await finishRotation(webhook);
-    toastDone('The new secret has taken over.');
+    toastDone('The old secret was erased.');
     await client.invalidateQueries({ queryKey: webhooksKey(webhook.accountId) });
   }
   return (
@@ -189,8 +190,8 @@ function FinishDialog({ webhook, isOpen, onClose }: DialogProps) {
       onConfirm={finish}
     >
       <Text size="sm">
-        From now on deliveries are signed with the new secret alone. An endpoint that does not have it refuses
-        them. The old secret is gone for good.
+        Deliveries are then signed with the new secret only. An endpoint that does not have it rejects them.
+        The old secret cannot be restored.
       </Text>
     </ConfirmDialog>
   );

@@ -34,12 +34,12 @@ export function WebhookFacts({ accountId, webhook }: { accountId: number; webhoo
         </ul>
       </Fact>
       {webhook.signature_header !== undefined && (
-        <Fact name="Header of the signature" width="half">
+        <Fact name="Signature header" width="half">
           <Code className={classes.code ?? ''}>{webhook.signature_header}</Code>
         </Fact>
       )}
       {webhook.headers !== undefined && (
-        <Fact name="More headers" width="half">
+        <Fact name="Custom headers" width="half">
           <Code className={classes.code ?? ''}>{Object.keys(webhook.headers).join(', ')}</Code>
         </Fact>
       )}

@@ -191,7 +191,7 @@ function InactiveNotice({ webhook }: { webhook: Subscription }) {
     <Alert color="gray" icon={<IconPlayerPause aria-hidden />} title="This webhook is switched off">
       {webhook.deactivate_reason !== undefined && <Text size="sm">Why: {webhook.deactivate_reason}</Text>}
       <Text size="sm">
-        New events are not delivered. What waits for its next attempt is cancelled when its turn comes.
+        New events are not delivered. Pending deliveries are cancelled when their next attempt is due.
       </Text>
     </Alert>
   );
@@ -212,7 +212,7 @@ function FailingNotice({ health }: { health: Health }) {
         )}
         .{' '}
         {last_success_at === undefined ? (
-          'None has succeeded yet.'
+          'No delivery has succeeded yet.'
         ) : (
           <>
             The last success was <Moment at={last_success_at} />.

@@ -15,18 +15,18 @@ export function EmptyList({ accountId, refusal }: { accountId: number; refusal: 
           {refusal === null ? 'No webhooks yet' : 'What a webhook does'}
         </Title>
         <Text size="sm">
-          A webhook tells another system about your job runs as they happen, so that it does not have to ask
-          again and again. You name an endpoint; Runhook sends it a signed HTTP POST:
+          A webhook notifies another system about your job runs as they happen, so that it does not have to
+          poll. You name an endpoint; Runhook sends it a signed HTTP POST:
         </Text>
         <List size="sm" spacing={4}>
           <List.Item>when a run starts, finishes or fails, as you choose,</List.Item>
           <List.Item>for all jobs of the account, or for some,</List.Item>
           <List.Item>
-            again, up to five times, when the endpoint does not answer with a 2xx within 10 seconds.
+            again, up to five times, if the endpoint does not return a 2xx within 10 seconds.
           </List.Item>
         </List>
         <Text size="sm">
-          Every attempt is kept for you to look at, and can be sent again. The{' '}
+          Every attempt is logged, and every delivery can be resent. The{' '}
           <Anchor href={ownUrl('docs')} target="_blank" rel="noreferrer" underline="always" inherit>
             API reference (new tab)
           </Anchor>{' '}
@@ -50,7 +50,7 @@ export function UnavailablePage({ reason }: { reason: string }) {
         role="note"
         color="gray"
         icon={<IconLock aria-hidden />}
-        title={`${account.name} has no webhooks`}
+        title={`Webhooks are not available for ${account.name}`}
         mb="md"
       >
         {reason}
@@ -75,8 +75,8 @@ export function EmptySearch({ search, isFailingOnly, onClear }: EmptySearchProps
         </Title>
         <Text size="sm" style={{ overflowWrap: 'anywhere' }}>
           {search === ''
-            ? 'None is failing.'
-            : `No name, endpoint or description${isFailingOnly ? ' of one that fails' : ''} has “${search}” in it.`}
+            ? 'No webhook is failing.'
+            : `No name, endpoint or description${isFailingOnly ? ' of a failing webhook' : ''} contains “${search}”.`}
         </Text>
         <Button variant="default" size="xs" onClick={onClear}>
           {isFailingOnly ? 'Show all webhooks' : 'Clear the search'}

@@ -187,7 +187,7 @@ export function Pager({ page, pageSize, totalCount, onPage, onPageSize }: PagerP
         </Text>
         <NativeSelect
           size="xs"
-          aria-label="webhooks per page"
+          aria-label="Webhooks per page"
           value={String(pageSize)}
           data={PAGE_SIZES.map(String)}
           onChange={(event) => onPageSize(Number(event.currentTarget.value))}

@@ -82,9 +82,9 @@ export function useChangeActive(accountId: number) {
         { queryKey: lists },
         (list) => list && { ...list, data: withActive(list.data, [{ subscription, active }]) },
       );
-      if (active) return toastDone(`“${subscription.name}” is active: it is sent events again.`);
+      if (active) return toastDone(`“${subscription.name}” was switched on: events are sent again.`);
       // What happens while it is off is never sent: a wrong click must be easy to take back.
-      toastDone(`“${subscription.name}” is switched off: it is sent nothing.`, {
+      toastDone(`“${subscription.name}” was switched off: no events are sent.`, {
         label: 'Switch it on again',
         onClick: () => change.mutate({ subscription: { ...subscription, active }, active: true }),
       });
@@ -160,7 +160,7 @@ export function DeleteDialog({ accountId, webhook, onClose, onDeleted }: DeleteD
       // Somebody else was faster: it is gone, which is what was wanted.
       if (!(error instanceof ApiError && error.code === 404)) throw error;
     }
-    toastDone(`“${webhook.name}” is deleted.`);
+    toastDone(`“${webhook.name}” was deleted.`);
     onDeleted?.();
     await client.invalidateQueries({ queryKey: webhooksKey(accountId) });
   }
@@ -173,12 +173,12 @@ export function DeleteDialog({ accountId, webhook, onClose, onDeleted }: DeleteD
       confirmLabel="Delete the webhook"
       cancelLabel="Keep it"
       isDangerous
-      problemTitle="It was not deleted"
+      problemTitle="The webhook was not deleted"
       onConfirm={remove}
     >
       <Text size="sm">
-        Its endpoint is sent nothing more, from now on and for what is waiting to be retried. Its recent
-        deliveries and its secret are gone with it. This cannot be undone.
+        Nothing more is sent to its endpoint, not even pending retries. Its recent deliveries and its secret
+        are removed with it. This cannot be undone.
       </Text>
     </ConfirmDialog>
   );

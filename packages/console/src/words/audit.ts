@@ -3,14 +3,14 @@ import type { AuditEntry } from '../api/types.ts';
 const ACTIONS: Readonly<Record<AuditEntry['action'], (name: string) => string>> = {
   'account.changed': (name) => `changed the account ${name}`,
   'api_key.rotated': (name) => `rotated the API key of ${name}`,
-  'member.added': (name) => `made ${name} a member`,
-  'member.changed': (name) => `changed what ${name} may do`,
-  'member.removed': (name) => `ended the membership of ${name}`,
+  'member.added': (name) => `added ${name} as a member`,
+  'member.changed': (name) => `changed the permissions of ${name}`,
+  'member.removed': (name) => `removed the member ${name}`,
   'password.reset': (name) => `reset the password of ${name}`,
   'secret.rotated': (name) => `rotated the secret of “${name}”`,
   'secret.rotation_finished': (name) => `erased the old secret of “${name}”`,
   'session.signed_in': () => 'signed in',
-  'token.created': (name) => `made the service token ${name}`,
+  'token.created': (name) => `created the service token ${name}`,
   'token.revoked': (name) => `revoked the service token ${name}`,
   'webhook.changed': (name) => `changed “${name}”`,
   'webhook.created': (name) => `created “${name}”`,
@@ -26,7 +26,7 @@ export function actionWords({ action, target }: Pick<AuditEntry, 'action' | 'tar
 export function actorWords({ kind, name }: AuditEntry['actor']): string {
   if (kind === 'operator') return 'An operator';
   if (kind === 'service') return 'Runhook';
-  return kind === 'service_token' ? `The service token ${name ?? ''}` : (name ?? 'Somebody');
+  return kind === 'service_token' ? `The service token ${name ?? ''}` : (name ?? 'Unknown user');
 }
 
 /** "client_url, active", "from 192.0.2.7"; empty when there is nothing to add. */

@@ -23,7 +23,7 @@ export function deliveryTone({ status }: Pick<Delivery, 'status'>): Tone {
 
 /** A pending one is either on its way for the first time or waits after a failure. */
 export function deliveryWords({ status, attempt_count }: Pick<Delivery, 'status' | 'attempt_count'>): string {
-  if (status === 'pending' && attempt_count > 0) return 'Trying again';
+  if (status === 'pending' && attempt_count > 0) return 'Retrying';
   return DELIVERY_STATUS_WORDS[status];
 }
 
@@ -33,7 +33,7 @@ export function lastAnswerWords({
   http_status_code,
   error_code,
 }: Pick<Delivery, 'attempt_count' | 'http_status_code' | 'error_code'>): string {
-  return attempt_count === 0 ? 'nothing sent yet' : statusWords(http_status_code, error_code);
+  return attempt_count === 0 ? 'not sent yet' : statusWords(http_status_code, error_code);
 }
 
 function attemptsWords(count: number): string {
@@ -65,16 +65,16 @@ export function stateSentence({
   switch (status) {
     case 'delivered':
       return attempt_count === 1
-        ? 'Delivered with the first attempt.'
+        ? 'Delivered on the first attempt.'
         : `Delivered after ${attemptsWords(attempt_count)}.`;
     case 'failed':
       return reason ?? `Failed after ${attemptsWords(attempt_count)}.`;
     case 'cancelled':
       return `Cancelled before it could be delivered. ${reason ?? ''}`.trim();
     case 'pending': {
-      const soFar = attempt_count === 0 ? 'On its way.' : `${attemptsWords(attempt_count)} failed so far.`;
+      const soFar = attempt_count === 0 ? 'Not sent yet.' : `${attemptsWords(attempt_count)} failed so far.`;
       // See docs/contract.md#lanes.
-      return next_attempt_at === null ? `${soFar} Waits behind others of this webhook.` : soFar;
+      return next_attempt_at === null ? `${soFar} Waiting for earlier deliveries of this webhook.` : soFar;
     }
   }
 }
@@ -83,13 +83,13 @@ const SECOND_MS = 1_000;
 const MINUTE_SECONDS = 60;
 const HOUR_SECONDS = 3_600;
 
-/** "Attempt 2 in 24 s", "Attempt 2 in 3 min 5 s", "Attempt 1 any moment now" */
+/** "Attempt 2 in 24 s", "Attempt 2 in 3 min 5 s", "Attempt 1 due now" */
 export function nextAttemptWords(at: string, attemptCount: number, nowMs: number): string {
   const name = `Attempt ${attemptCount + 1}`;
   const date = parseTime(at);
   if (date === null) return name;
   const seconds = Math.ceil((date.getTime() - nowMs) / SECOND_MS);
-  return seconds <= 0 ? `${name} any moment now` : `${name} in ${countdown(seconds)}`;
+  return seconds <= 0 ? `${name} due now` : `${name} in ${countdown(seconds)}`;
 }
 
 function countdown(seconds: number): string {
@@ -133,7 +133,7 @@ export function verificationWords({
   return {
     isGood,
     title: isAnswered
-      ? `Your endpoint answered ${statusWords(status, errorCode)}`
+      ? `Your endpoint returned ${statusWords(status, errorCode)}`
       : withoutFullStop(verification_error),
     advice: isGood ? null : answerAdvice(status, errorCode, exchange && wordsOf(exchange)),
   };
@@ -159,11 +159,11 @@ function withoutFullStop(sentence: string): string {
 export function phasesOf(timings: NonNullable<Attempt['timings']>): { name: string; ms: number }[] {
   const { dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms } = timings;
   const phases = [
-    { name: 'Name', ms: dns_ms },
-    { name: 'Connection', ms: connect_ms },
+    { name: 'DNS', ms: dns_ms },
+    { name: 'Connect', ms: connect_ms },
     { name: 'TLS', ms: tls_ms },
-    { name: 'Wait for the answer', ms: first_byte_ms },
-    { name: 'In all', ms: total_ms },
+    { name: 'Waiting for response', ms: first_byte_ms },
+    { name: 'Total', ms: total_ms },
   ];
   return phases.flatMap(({ name, ms }) => (ms === null ? [] : [{ name, ms }]));
 }

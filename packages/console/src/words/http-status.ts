@@ -31,7 +31,7 @@ const REASONS: Readonly<Record<string, string>> = {
   '411': 'Length required',
   '412': 'Precondition failed',
   '413': 'Content too large',
-  '414': 'Address too long',
+  '414': 'URI too long',
   '415': 'Unsupported media type',
   '418': 'I’m a teapot',
   '421': 'Misdirected request',
@@ -55,10 +55,10 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 const CLASSES: Readonly<Record<string, string>> = {
-  '1': 'Information',
+  '1': 'Informational',
   '2': 'Success',
   '3': 'Redirect',
-  '4': 'Request refused',
+  '4': 'Client error',
   '5': 'Server error',
 };
 
@@ -70,11 +70,11 @@ const UNREACHED = 'could not be reached';
 /** What the error codes say where no answer of the endpoint came: 502 and 504 are ours then (docs/contract.md#attempts). */
 const WITHOUT_ANSWER: Readonly<Record<string, string>> = {
   timeout: 'timed out',
-  connection_reset: 'broke off',
+  connection_reset: 'connection closed',
   tls_untrusted: 'certificate not trusted',
-  tls_failed: 'no TLS',
-  invalid_response: 'no valid answer',
-  invalid_url: 'no valid address',
+  tls_failed: 'TLS failed',
+  invalid_response: 'invalid response',
+  invalid_url: 'invalid address',
   request_failed: 'could not be sent',
 };
 

@@ -38,8 +38,8 @@ export function runDuration({
 export const NOBODY_WORDS: Readonly<Record<Exclude<RunEvent['state'], 'told'>, string>> = {
   unmatched: 'No webhook matched this event.',
   not_reported: 'The job runner has not reported this event, so it was not sent to any webhook.',
-  waiting: 'This event has not been matched with webhooks yet. It is on its way.',
-  forgotten: 'The log does not reach back to this event any more.',
+  waiting: 'This event has not been matched with webhooks yet. It is queued.',
+  forgotten: 'The log no longer contains this event.',
 };
 
 export function webhooksWords(count: number): string {
@@ -52,11 +52,12 @@ export function heardWords(ofRun: readonly Pick<RunEvent, 'state' | 'delivery_co
   const told = events.filter(({ state }) => state === 'told');
   const deliveries = told.reduce((sum, { delivery_count }) => sum + delivery_count, 0);
   const waits = events.some(({ state }) => state === 'waiting');
-  if (told.length === 0 && waits) return 'Nobody has heard about this run yet: its events are on their way.';
+  if (told.length === 0 && waits)
+    return 'No webhook has been notified of this run yet: its events are queued.';
   if (told.length === 0 && events.some(({ state }) => state === 'forgotten'))
-    return 'The log does not reach back to this run any more.';
+    return 'The log no longer contains the events of this run.';
   if (events.length === 0) return 'No event of this run has been reported.';
-  if (told.length === 0) return 'Nobody heard about this run: no webhook matched any of its events.';
+  if (told.length === 0) return 'No webhook was notified of this run: none matched its events.';
   const ofEvents = `${told.length} of its ${events.length} events`;
   const which =
     events.length === 1 ? 'its event' : told.length === events.length ? 'each of its events' : ofEvents;

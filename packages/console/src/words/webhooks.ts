@@ -22,7 +22,7 @@ export const EVENT_WORDS = Object.fromEntries(
 
 /** Why somebody who takes both gets two deliveries for one failed run. */
 export const ERRORED_IS_PART_OF_COMPLETED =
-  'Errored runs are part of completed: with both chosen, a failed run is delivered twice, first as errored, then as completed.';
+  'A failed run is also a completed one: with both selected, it is delivered twice, first as errored, then as completed.';
 
 /** "Run started, completed": in a list, in a run's own order. */
 export function eventsWords(types: readonly EventType[]): string {
@@ -69,6 +69,6 @@ export function writeRefusal(account: Permissions): string | null {
   const unavailable = webhooksRefusal(account);
   if (unavailable !== null) return unavailable;
   return account.plan === 'team'
-    ? `Changing webhooks on the Team plan takes a Developer license. Yours is ${LICENSE_NAMES[account.license]}.`
-    : 'Changing webhooks on the Enterprise plan takes the permission set Account Admin, Admin or Developer. You have none of them.';
+    ? `Changing webhooks on the Team plan requires a Developer license. Yours is ${LICENSE_NAMES[account.license]}.`
+    : 'Changing webhooks on the Enterprise plan requires the permission set Account Admin, Admin or Developer. You have none of them.';
 }

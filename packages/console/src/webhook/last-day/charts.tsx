@@ -164,7 +164,7 @@ export function LatencyChart({ buckets, onHour }: ChartProps) {
   const axis = axisOf(Math.max(0, ...buckets.flatMap(({ p50_ms, p95_ms }) => [p50_ms ?? 0, p95_ms ?? 0])));
   return (
     <HourChart
-      title="How long the endpoint took"
+      title="Response time of the endpoint"
       buckets={buckets}
       axis={axis}
       tickWords={durationWords}

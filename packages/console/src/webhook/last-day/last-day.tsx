@@ -50,7 +50,7 @@ export function LastDay({ webhook, onHour }: LastDayProps) {
         </Title>
         <SegmentedControl
           size="xs"
-          aria-label="How far back"
+          aria-label="Time range"
           value={String(hours)}
           onChange={(value) => setHours(Number(value) as PeriodHours)}
           data={Object.entries(PERIODS).map(([value, label]) => ({ value, label }))}

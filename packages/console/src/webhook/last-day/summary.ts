@@ -47,7 +47,7 @@ export function shareWords(count: number, total: number): string {
 
 function latencySentence({ p50_ms, p95_ms }: StatisticsCounts): string {
   if (p50_ms === null || p95_ms === null) return '';
-  return ` Half of the answers took up to ${durationWords(p50_ms)}, 95 % up to ${durationWords(p95_ms)}.`;
+  return ` Half of the responses took up to ${durationWords(p50_ms)}, 95 % up to ${durationWords(p95_ms)}.`;
 }
 
 /** One hour, as it is read out and shown on hover. */
@@ -59,7 +59,7 @@ export function hourWords(counts: OutcomeCounts): string {
 }
 
 export function hourLatencyWords({ p50_ms, p95_ms }: StatisticsCounts): string {
-  if (p50_ms === null || p95_ms === null) return 'no answers';
+  if (p50_ms === null || p95_ms === null) return 'no responses';
   return `p50 ${durationWords(p50_ms)}, p95 ${durationWords(p95_ms)}`;
 }
 

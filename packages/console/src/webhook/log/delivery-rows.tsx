@@ -23,7 +23,7 @@ interface DeliveryRowsProps {
   arrived: ReadonlySet<string>;
 }
 
-const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last answer', 'Took', 'Attempts'];
+const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last response', 'Took', 'Attempts'];
 /** How long it took gives way first. */
 const HEADING_CLASSES: Record<string, string> = {
   Took: `${classes.number} ${classes.wideOnly}`,

@@ -10,7 +10,7 @@ export const RANGE_WORDS: Readonly<Record<Range, string>> = {
   hour: 'Last hour',
   day: 'Last 24 hours',
   week: 'Last 7 days',
-  own: 'Own range…',
+  own: 'Custom range',
 };
 
 export const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', 'cancelled'];
@@ -161,7 +161,7 @@ export function justAfter(micros: string): string {
 /** What is wrong with an own range, in words; null when it can be asked for. */
 export function windowProblem({ since, until }: TimeWindow): string | null {
   if (since === '' || until === '') return null;
-  return BigInt(until) > BigInt(since) ? null : 'The end must be later than the beginning.';
+  return BigInt(until) > BigInt(since) ? null : 'The end must be later than the start.';
 }
 
 export const PAGE_SIZE = 25;

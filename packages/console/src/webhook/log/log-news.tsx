@@ -18,7 +18,7 @@ export function LogNews({ log, isFirstPage, onShowNewest }: LogNewsProps) {
     <Group gap="xs">
       <VisuallyHidden role="status">{words}</VisuallyHidden>
       {log.error !== null && log.shown !== null && !log.isBehind ? (
-        <Alert color="orange" py={6} icon={<IconPlugX aria-hidden />} title="Not live at the moment">
+        <Alert color="orange" py={6} icon={<IconPlugX aria-hidden />} title="Live updates are interrupted">
           <Text size="sm">{problemWords(log.error)} This page keeps trying.</Text>
         </Alert>
       ) : (
@@ -32,7 +32,7 @@ export function LogNews({ log, isFirstPage, onShowNewest }: LogNewsProps) {
             component="span"
             style={{ display: 'inline-flex', gap: 4, alignItems: 'center' }}
           >
-            <IconActivity size={14} aria-hidden /> Live: new deliveries appear by themselves
+            <IconActivity size={14} aria-hidden /> Live: new deliveries appear automatically
           </Text>
         )
       )}

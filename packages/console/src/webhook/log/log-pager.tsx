@@ -36,7 +36,7 @@ export function LogPager({ page, count, totalCount, searchOf, onPage }: LogPager
             {isCapped && '+'}
           </Text>
           {link('Next page', Math.min(last, page + 1), IconChevronRight)}
-          {link(isCapped ? 'Last page that can be counted' : 'Last page', last, IconChevronsRight)}
+          {link(isCapped ? 'Last counted page' : 'Last page', last, IconChevronsRight)}
         </Group>
       )}
     </Group>
