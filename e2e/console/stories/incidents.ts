@@ -47,9 +47,9 @@ describeConsole(
         });
         for (const path of ['settings/webhooks', 'events', 'runs']) {
           await page.goto(at(`/accounts/${id}/${path}`));
-          await page.getByText('Nothing can be recorded at the moment').waitFor();
+          await page.getByText('Runhook cannot store data at the moment').waitFor();
           await page.getByText('2 items could not be processed').waitFor();
-          await page.getByText('The newest: event wev_1, 22P02: no JSON.').waitFor();
+          await page.getByText('Latest: event wev_1, 22P02: no JSON.').waitFor();
         }
       },
     );
@@ -74,7 +74,7 @@ describeConsole(
       };
 
       await page.goto(at('/'));
-      await page.getByRole('heading', { name: '1 webhook needs you' }).waitFor();
+      await page.getByRole('heading', { name: '1 open incident' }).waitFor();
       const incident = page.getByRole('article', { name: '400 no_text: Slack needs a `text` field' });
       await incident.getByText(`${RUNS} deliveries of ${RUNS} runs: ${RUNS} have failed.`).waitFor();
       await incident.getByText('Put a relay between them').waitFor();
@@ -88,11 +88,11 @@ describeConsole(
 
       await page.getByText('The webhook was changed').waitFor();
       await click(page.getByRole('button', { name: 'Test Endpoint' }).first());
-      await page.getByText('Your endpoint answered 200 OK').waitFor();
+      await page.getByText('Your endpoint returned 200 OK').waitFor();
       await click(page.getByRole('button', { name: `Resend these ${RUNS}` }));
       const state = page.getByRole('region', { name: 'Incidents of the webhook' });
       await state.getByText('Incident closed').waitFor();
-      await state.getByText(`${RUNS} deliveries of ${RUNS} runs: all have arrived since.`).waitFor();
+      await state.getByText(`${RUNS} deliveries of ${RUNS} runs: all have been delivered since.`).waitFor();
       expect(clicks).toBeLessThanOrEqual(CLICKS_MAX);
       const relayed = world.receiver.requests.filter(({ path }) => path === '/relay');
       // One of them is the test.
@@ -114,7 +114,7 @@ describeConsole(
       await page.goto(at(webhookPathOf(world, '')));
       const incident = page.getByRole('article', { name: '404: the path does not exist' });
       await incident.getByRole('button', { name: 'Test the fix' }).click();
-      await incident.getByText('Your endpoint answered 404 Not found').waitFor();
+      await incident.getByText('Your endpoint returned 404 Not found').waitFor();
       const names = page.getByRole('rowheader');
       await onThePage(async () => expect((await names.allInnerTexts())[0]).toBe('Broken'));
       await page.getByText(`${AT_ONCE}, 100 % failed`).waitFor();
@@ -129,7 +129,9 @@ describeConsole(
       await onThePage(async () => expect(await names.allInnerTexts()).toEqual(['Broken']));
       expect(new URL(page.url()).search).toBe('?sort=created_at&failing=true');
       await page.getByRole('searchbox').fill('Whole');
-      await page.getByText('No name, endpoint or description of one that fails has “Whole” in it.').waitFor();
+      await page
+        .getByText('No name, endpoint or description of a failing webhook contains “Whole”.')
+        .waitFor();
       await page.getByRole('button', { name: 'Show all webhooks' }).click();
       await onThePage(async () => expect((await names.allInnerTexts())[0]).toBe('Whole'));
     });

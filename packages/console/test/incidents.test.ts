@@ -11,18 +11,18 @@ import {
 const COUNTS = { delivery_count: 126, failed_count: 120, pending_count: 6, run_count: 118 };
 
 test.each([
-  [{}, '126 deliveries of 118 runs: 120 have failed, 6 are tried again.'],
+  [{}, '126 deliveries of 118 runs: 120 have failed, 6 are being retried.'],
   [{ pending_count: 0, failed_count: 126 }, '126 deliveries of 118 runs: 126 have failed.'],
-  [{ pending_count: 0, failed_count: 0 }, '126 deliveries of 118 runs: all have arrived since.'],
+  [{ pending_count: 0, failed_count: 0 }, '126 deliveries of 118 runs: all have been delivered since.'],
   [
     { delivery_count: 1, run_count: 1, failed_count: 0, pending_count: 1 },
-    '1 delivery of 1 run: 1 is tried again.',
+    '1 delivery of 1 run: 1 is being retried.',
   ],
   [
     { delivery_count: 1, run_count: 1, failed_count: 1, pending_count: 0 },
     '1 delivery of 1 run: 1 has failed.',
   ],
-  [{ delivery_count: 0 }, 'The log has none of its deliveries.'],
+  [{ delivery_count: 0 }, 'The log no longer contains its deliveries.'],
   [
     { delivery_count: 5_000, failed_count: 5_000, pending_count: 0, run_count: 4_000 },
     'more than 4,999 deliveries of 4,000 runs: more than 4,999 have failed.',
@@ -50,13 +50,13 @@ test('the main cause is the title, the others are told beside it', () => {
     'Also: Too slow (1).',
   );
   expect(otherCausesWords({ causes: causes.slice(0, 1) })).toBe('');
-  expect(causeTitle({ causes: [] })).toBe('It fails');
+  expect(causeTitle({ causes: [] })).toBe('Unknown cause');
 });
 
 test('those who hear the page are told of what fails and of what has ended, without times', () => {
   const slack = { subscription_name: 'Slack', causes: [cause('400 no_text', 9)] };
   expect(announcement([slack], [{ subscription_name: 'Pager', causes: [] }])).toBe(
-    'Slack fails: 400 no_text. Incident of Pager closed.',
+    'Slack is failing: 400 no_text. Incident of Pager closed.',
   );
   expect(announcement([], [])).toBe('');
 });

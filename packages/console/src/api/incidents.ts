@@ -23,6 +23,19 @@ export function incidentsQuery(accountId: number, query: Query<'get', typeof INC
   });
 }
 
+/** Returns the number of open incidents of all webhooks of the account. */
+export function openCountQuery(accountId: number) {
+  const query = { status: 'open', limit: 1 } as const;
+  return queryOptions({
+    queryKey: [...incidentsKey(accountId), 'open-count'],
+    queryFn: async ({ signal }) => {
+      const { extra } = await request('get', INCIDENTS, { path: { account_id: accountId }, query, signal });
+      return extra.pagination.total_count;
+    },
+    refetchInterval: unlessLive(INCIDENTS_POLL_MS),
+  });
+}
+
 export function ratesKey(accountId: number) {
   return [...webhooksKey(accountId), 'rates'] as const;
 }

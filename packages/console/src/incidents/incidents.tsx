@@ -2,11 +2,11 @@ import { Anchor, Group, Stack, Text, Title, VisuallyHidden } from '@mantine/core
 import { useQuery } from '@tanstack/react-query';
 import { memo, type ReactNode } from 'react';
 import { Link } from 'react-router';
-import { incidentsQuery } from '../api/incidents.ts';
+import { incidentsQuery, openCountQuery } from '../api/incidents.ts';
 import type { Incident } from '../api/types.ts';
 import { Moment, StatusBadge } from '../components/state.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
-import { announcement, causeTitle, harmWords } from '../words/incidents.ts';
+import { announcement, causeTitle, harmWords, moreFailingWords, openCountWords } from '../words/incidents.ts';
 import { IncidentCard, Resend } from './incident-card.tsx';
 import classes from './incidents.module.css';
 
@@ -28,12 +28,13 @@ export function useIncidents(accountId: number, webhookId?: string) {
   const query = useQuery(incidentsOf(accountId, webhookId));
   const rows = query.data ?? [];
   const open = rows.filter(({ status }) => status === 'open');
+  // A full page may not contain all of them: only then is their total requested.
+  const count = useQuery({ ...openCountQuery(accountId), enabled: open.length === ASKED_FOR });
   return {
     isKnown: query.data !== undefined,
     isPending: query.isPending,
     open,
-    /** Whether there may be more that are open. */
-    isMore: open.length === ASKED_FOR,
+    openCount: Math.max(open.length, count.data ?? 0),
     news: rows.filter(isNews).slice(0, CLOSED_SHOWN),
   };
 }
@@ -54,18 +55,16 @@ export const Incidents = memo(function Incidents({
   webhookId,
   whenNone,
 }: IncidentsProps) {
-  const { isKnown, open, isMore, news } = useIncidents(accountId, webhookId);
+  const { isKnown, open, openCount, news } = useIncidents(accountId, webhookId);
   const isOfPage = webhookId !== undefined;
   return (
-    <section aria-label={isOfPage ? 'Incidents of the webhook' : 'What needs you'}>
+    <section aria-label={isOfPage ? 'Incidents of the webhook' : 'Open incidents'}>
       {/* Read out when it changes: the rest has times that change by themselves. */}
       <VisuallyHidden role="status">{announcement(open, news)}</VisuallyHidden>
       <Stack gap="sm">
         {!isOfPage && open.length > 0 && (
           <Title order={2} size="h4">
-            {open.length === 1
-              ? '1 webhook needs you'
-              : `${openWords(open.length, isMore)} webhooks need you`}
+            {openCountWords(openCount)}
           </Title>
         )}
         {open.slice(0, CARDS).map((incident) => (
@@ -79,7 +78,7 @@ export const Incidents = memo(function Incidents({
         ))}
         {open.length > CARDS && (
           <Anchor component={Link} to={`${webhooksPath(accountId)}?failing=true`} size="sm">
-            {openWords(open.length - CARDS, isMore)} more that fail
+            {moreFailingWords(openCount - CARDS)}
           </Anchor>
         )}
         {isKnown && open.length === 0 && whenNone}
@@ -96,11 +95,6 @@ export const Incidents = memo(function Incidents({
     </section>
   );
 });
-
-/** "3"; "10 or more" */
-export function openWords(count: number, isMore: boolean): string {
-  return isMore ? `${count} or more` : String(count);
-}
 
 function isNews({ until }: Incident): boolean {
   return until !== null && Date.now() - Number(until) / 1_000 < NEWS_MS;
@@ -129,7 +123,7 @@ function Ended({
         </Anchor>
       )}
       <Text span size="sm" className={classes.anywhere ?? ''}>
-        {causeTitle(incident)}. It began <Moment at={since} />
+        {causeTitle(incident)}. It started <Moment at={since} />
         {until !== null && (
           <>
             {' '}

@@ -9,7 +9,7 @@ import { jobsByIdQuery, subscriptionsQuery } from '../api/subscriptions.ts';
 import type { Rates, Subscription } from '../api/types.ts';
 import { GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
 import { InPieces, PageHeading, Problem } from '../components/page.tsx';
-import { Incidents, incidentsOf, openWords, useIncidents } from '../incidents/incidents.tsx';
+import { Incidents, incidentsOf, useIncidents } from '../incidents/incidents.tsx';
 import { newWebhookPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import { JOBS_NAMED_MAX, writeRefusal } from '../words/webhooks.ts';
@@ -72,13 +72,13 @@ export function Component() {
 
   const isEmpty = list.isSuccess && totalCount === 0;
   const isNarrowed = search !== '' || isFailingOnly;
-  const { open, isMore, isPending } = useIncidents(account.id);
+  const { openCount, isPending } = useIncidents(account.id);
   return (
     <>
       <PageHeading
         title="Webhooks"
-        tabTitle={open.length === 0 ? 'Webhooks' : `${openWords(open.length, isMore)} failing: Webhooks`}
-        below={`What tells other systems about the runs of ${account.name}.`}
+        tabTitle={openCount === 0 ? 'Webhooks' : `${openCount.toLocaleString()} failing: Webhooks`}
+        below="Webhooks notify other systems about job runs."
         actions={
           <GuardedLinkButton to={newWebhookPath(account.id)} reason={refusal}>
             Create New Webhook

@@ -15,20 +15,32 @@ function plural(count: number, one: string, many: string): string {
 
 type Counts = Pick<Incident, 'delivery_count' | 'failed_count' | 'pending_count' | 'run_count'>;
 
-/** "126 deliveries of 118 runs: 120 have failed, 6 are tried again." */
+/** "126 deliveries of 118 runs: 120 have failed, 6 are being retried." */
 export function harmWords({ delivery_count, failed_count, pending_count, run_count }: Counts): string {
-  if (delivery_count === 0) return 'The log has none of its deliveries.';
+  if (delivery_count === 0) return 'The log no longer contains its deliveries.';
   const parts = [
     failed_count > 0 ? `${countWords(failed_count)} ${failed_count === 1 ? 'has' : 'have'} failed` : '',
-    pending_count > 0 ? `${countWords(pending_count)} ${pending_count === 1 ? 'is' : 'are'} tried again` : '',
+    pending_count > 0
+      ? `${countWords(pending_count)} ${pending_count === 1 ? 'is' : 'are'} being retried`
+      : '',
   ].filter((part) => part !== '');
   const whole = `${plural(delivery_count, 'delivery', 'deliveries')} of ${plural(run_count, 'run', 'runs')}`;
-  return `${whole}: ${parts.length === 0 ? 'all have arrived since' : parts.join(', ')}.`;
+  return `${whole}: ${parts.length === 0 ? 'all have been delivered since' : parts.join(', ')}.`;
+}
+
+/** "3 open incidents" */
+export function openCountWords(count: number): string {
+  return plural(count, 'open incident', 'open incidents');
+}
+
+/** "14 more failing webhooks" */
+export function moreFailingWords(count: number): string {
+  return plural(count, 'more failing webhook', 'more failing webhooks');
 }
 
 /** What an incident is called: its main cause. */
 export function causeTitle({ causes }: Pick<Incident, 'causes'>): string {
-  return causes[0]?.title ?? 'It fails';
+  return causes[0]?.title ?? 'Unknown cause';
 }
 
 /** The causes beside the main one; empty without any. */
@@ -45,7 +57,9 @@ type Told = Pick<Incident, 'subscription_name' | 'causes'>;
 
 /** What those who hear the page are told when it changes; empty while all is well. */
 export function announcement(open: readonly Told[], ended: readonly Told[]): string {
-  const failing = open.map((incident) => `${incident.subscription_name} fails: ${causeTitle(incident)}.`);
+  const failing = open.map(
+    (incident) => `${incident.subscription_name} is failing: ${causeTitle(incident)}.`,
+  );
   return [
     ...failing,
     ...ended.map(({ subscription_name }) => `Incident of ${subscription_name} closed.`),
