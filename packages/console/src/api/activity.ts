@@ -11,14 +11,14 @@ const DELIVERIES = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 const HISTOGRAM = '/api/v3/accounts/{account_id}/webhooks/deliveries/histogram';
 
 const POLL_MS = 5_000;
-/** Of what may change without a webhook that is told of. */
+/** Interval for runs, which may change without a webhook that sends a change. */
 const RUNS_POLL_MS = 15_000;
 
 export type RunsQuery = Query<'get', typeof RUNS>;
 export type AccountLogQuery = Query<'get', typeof DELIVERIES>;
 export type HistogramQuery = Query<'get', typeof HISTOGRAM>;
 
-/** What all webhooks of an account did: asked for again when one of them has changed. */
+/** Key of everything that concerns all webhooks of an account. A change of any of them invalidates it. */
 export function activityKey(accountId: number) {
   return [...webhooksKey(accountId), 'activity'] as const;
 }
@@ -45,7 +45,7 @@ export function runQuery(accountId: number, runId: number) {
   });
 }
 
-/** The events of a run, those too that nobody heard of. */
+/** Returns the events of a run, including those that no webhook matched. */
 export function runEventsQuery(accountId: number, runId: number) {
   const path = { account_id: accountId, run_id: runId };
   return queryOptions({
@@ -55,7 +55,7 @@ export function runEventsQuery(accountId: number, runId: number) {
   });
 }
 
-/** The log of all webhooks, newest first, page after page. */
+/** Pages through the log of all webhooks, newest first. */
 export function accountLogQuery(accountId: number, query: AccountLogQuery) {
   return infiniteQueryOptions({
     queryKey: [...activityKey(accountId), 'log', query],
@@ -72,7 +72,7 @@ export function accountLogQuery(accountId: number, query: AccountLogQuery) {
   });
 }
 
-/** Deliveries of a window over time. @param isOpen whether it ends now, so that it is asked for again */
+/** Counts the deliveries of a time range in buckets. @param isOpen whether the range ends now, so that polling continues */
 export function histogramQuery(accountId: number, query: HistogramQuery, isOpen: boolean) {
   return queryOptions({
     queryKey: [...activityKey(accountId), 'histogram', query],

@@ -1,12 +1,12 @@
 import { waitWords } from '../words/time.ts';
 
-/** What the API answered instead of what was asked for. */
+/** Error of an API call: a response that is not a 2xx, or no response. */
 export class ApiError extends Error {
-  /** The HTTP status; 0 when no answer came. */
+  /** The HTTP status; 0 when no response arrived. */
   readonly code: number;
-  /** By field of the request body or parameter; empty when the refusal concerns none. */
+  /** Problems by field of the request body or by parameter; empty when the error concerns no field. */
   readonly fieldProblems: Readonly<Record<string, string>>;
-  /** Seconds to wait, of a 429 or 503. */
+  /** Seconds to wait before a retry, from a 429 or 503; null otherwise. */
   readonly retryAfterSeconds: number | null;
 
   constructor(
@@ -22,7 +22,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What went wrong, for people: the server's own words where it has some, and what can be done where it has none. */
+/** Returns the message to show: the server's, or, for errors that it cannot explain, what the user can do. */
 export function problemWords(error: unknown): string {
   if (!(error instanceof ApiError)) return 'An unexpected error occurred. Try again.';
   switch (error.code) {

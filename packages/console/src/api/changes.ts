@@ -7,15 +7,15 @@ import { incidentsKey, ratesKey } from './incidents.ts';
 import { isLive, setLive } from './live.ts';
 import { webhooksKey } from './subscriptions.ts';
 
-/** How long what costs the server more is good for, whatever changes meanwhile. */
+/** Minimum age of expensive queries before a change refreshes them. */
 const LIST_MS = 5_000;
 const STATISTICS_MS = 15_000;
-/** After a refusal, which a browser takes for the end of it. */
+/** Wait before reconnecting after an error response: the browser does not reconnect an `EventSource` after one. */
 const AGAIN_MS = 60_000;
 
 /**
- * Hears of changes of the account's webhooks while the page is seen, and asks for what has changed.
- * @param webhookId whose log is shown; null where none is
+ * Subscribes to changes of the account's webhooks while the page is visible, and refetches the queries that they affect.
+ * @param webhookId webhook whose log is shown; null if none is
  */
 export function useChanges(accountId: number, webhookId: string | null): void {
   const client = useQueryClient();
@@ -54,7 +54,7 @@ class Changes {
     else this.#leave();
   };
 
-  /** Whoever is asked again and again is asked at once, and finds out what else is wrong. */
+  /** Makes the pages poll. The first requests are made immediately, and also report other problems. */
   readonly #onLost = (): void => {
     if (!isLive()) return;
     setLive(false);
@@ -67,7 +67,7 @@ class Changes {
     this.#source = source;
     source.addEventListener('open', () => {
       setLive(true);
-      // What changed while nobody listened.
+      // Refetches what changed while the stream was closed.
       void this.#client.invalidateQueries({ queryKey: webhooksKey(this.#accountId) });
     });
     source.addEventListener('changed', ({ data }) => {
@@ -101,14 +101,14 @@ class Changes {
       this.#refresh(statistics, STATISTICS_MS);
       void this.#client.invalidateQueries({
         queryKey: [...webhooks, webhookId],
-        // Later pages of the log hold still; those with rows that wait are asked for as before.
+        // Later pages of the log do not move, so they are not refetched. Those with pending rows poll.
         predicate: ({ queryKey, meta }) =>
           meta?.isStill !== true && statistics.some((part, index) => queryKey[index] !== part),
       });
     }
   }
 
-  /** At once, or when what is there is so old. */
+  /** Refetches immediately, or as soon as the data is `goodForMs` old. */
   #refresh(queryKey: readonly unknown[], goodForMs: number): void {
     const name = JSON.stringify(queryKey);
     if (this.#throttles.has(name)) return;

@@ -13,12 +13,12 @@ const RECOVERIES_SHOWN = 5;
 
 export type DeliveriesQuery = Query<'get', typeof ALL>;
 
-/** Everything about a webhook's log. */
+/** Key of everything about a webhook's log. */
 export function logKey({ accountId, webhookId }: WebhookKey) {
   return [...webhooksKey(accountId), webhookId, 'log'] as const;
 }
 
-/** A page of the log, newest first. */
+/** Fetches a page of the log, newest first. */
 export async function fetchDeliveries(
   key: WebhookKey,
   query: DeliveriesQuery,
@@ -36,13 +36,13 @@ export function deliveryQuery(key: WebhookKey, deliveryId: string) {
   });
 }
 
-/** Sends it again; what comes back is pending. A 409 says why it cannot be. */
+/** Queues a delivery again and returns it as pending. Throws a 409 with the reason if it cannot be resent. */
 export async function redeliver(key: WebhookKey, deliveryId: string): Promise<Delivery> {
   const path = { ...inPath(key), delivery_id: deliveryId };
   return (await request('post', `${ONE}/redeliver`, { path })).data;
 }
 
-/** The last hours, asked for again while they are looked at. */
+/** Statistics of the last hours, polled while they are shown. */
 export function statisticsQuery(key: WebhookKey, hours: number) {
   const query = { hours };
   return queryOptions({
@@ -64,13 +64,13 @@ export async function startRecovery(key: WebhookKey, body: RecoveryWindow): Prom
   return (await request('post', `${WEBHOOK}/recover`, { path: inPath(key), body })).data;
 }
 
-/** Puts back nothing more. */
+/** Stops a recovery: it queues no more deliveries. */
 export async function stopRecovery(key: WebhookKey, recoveryId: string): Promise<Recovery> {
   const path = { ...inPath(key), recovery_id: recoveryId };
   return (await request('post', `${WEBHOOK}/recovery/{recovery_id}/cancel`, { path })).data;
 }
 
-/** The latest recoveries, newest first; asked for again while anything of them is on its way. */
+/** The latest recoveries, newest first; polled while one is running or has pending deliveries. */
 export function recoveriesQuery(key: WebhookKey) {
   return queryOptions({
     queryKey: recoveriesKey(key),

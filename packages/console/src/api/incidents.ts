@@ -12,7 +12,7 @@ export function incidentsKey(accountId: number) {
   return [...webhooksKey(accountId), 'incidents'] as const;
 }
 
-/** What fails now, before what has ended; asked for again while it is looked at. */
+/** Open incidents, followed by closed ones; polled while they are shown. */
 export function incidentsQuery(accountId: number, query: Query<'get', typeof INCIDENTS>) {
   return queryOptions({
     queryKey: [...incidentsKey(accountId), query],

@@ -1,4 +1,4 @@
-/** Whether this page hears of changes; it tells of one account at a time. */
+/** Whether this page receives changes from the server. A page subscribes to one account at a time. */
 let live = false;
 
 export function isLive(): boolean {
@@ -9,7 +9,7 @@ export function setLive(now: boolean): void {
   live = now;
 }
 
-/** For what changes are heard of: asked for again and again only while they are not, or while the answer is an error. */
+/** Returns the poll interval of a query that changes invalidate: it polls only while no changes are received, or after an error. */
 export function unlessLive(pollMs: number) {
   return ({ state }: { state: { status: string } }): number | false =>
     live && state.status !== 'error' ? false : pollMs;

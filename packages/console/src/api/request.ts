@@ -5,8 +5,8 @@ import { ApiError } from './api-error.ts';
 export type { Answer, Query } from '@runhook/client';
 
 /**
- * One call of the API, as whoever is signed in. Throws an {@link ApiError} for whatever is not a 2xx.
- * @param path as the API's document has it; what stands in braces comes from `parts.path`
+ * Calls the API with the session of the user. Throws an {@link ApiError} for a response that is not a 2xx.
+ * @param path path as in the OpenAPI document; `parts.path` fills in its parameters
  */
 export async function request<M extends Method, P extends PathOf<M>>(
   method: M,

@@ -6,7 +6,7 @@ import { webhooksKey } from './subscriptions.ts';
 const SERVICE_STATE = '/api/v3/accounts/{account_id}/webhooks/service-state';
 const POLL_MS = 60_000;
 
-/** Whether the service can record anything, and which items of the account were set aside. */
+/** Whether the database of the service is writable, and which items of the account were set aside. */
 export function serviceStateQuery(accountId: number) {
   return queryOptions({
     queryKey: [...webhooksKey(accountId), 'service-state'],

@@ -14,10 +14,10 @@ const ONE = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
 const UNSAVED_TEST = '/api/v3/accounts/{account_id}/webhooks/test';
 const JOBS = '/api/v2/accounts/{account_id}/jobs';
 
-/** Why an attempt failed decides the words for it: its status alone does not tell whose it is. */
+/** The error code determines the text for an attempt: the status alone does not show whether the endpoint or Runhook set it. */
 const WITH_MORE = { include: 'error_code,health' } as const;
 
-/** One webhook that belongs to an account. */
+/** Identifies a webhook of an account. */
 export interface WebhookKey {
   accountId: number;
   webhookId: string;
@@ -25,12 +25,12 @@ export interface WebhookKey {
 
 export type SubscriptionPage = Answer<'get', typeof ALL>;
 
-/** Everything about an account's webhooks: invalidated together after a change. */
+/** Key of everything about an account's webhooks; a change invalidates all of it. */
 export function webhooksKey(accountId: number) {
   return ['accounts', accountId, 'webhooks'] as const;
 }
 
-/** As the paths of the API have it. */
+/** Returns the path parameters of the API. */
 export function inPath({ accountId, webhookId }: WebhookKey) {
   return { account_id: accountId, webhook_id: webhookId };
 }
@@ -64,7 +64,8 @@ export async function createSubscription(
 }
 
 /**
- * @param seen its `updated_at` as it was when somebody looked: a 412 when it was replaced since then
+ * Replaces all fields. @param seen `updated_at` of the version that the user edited; the call fails with 412 if it was
+ * replaced since
  */
 export async function replaceSubscription(
   key: WebhookKey,
@@ -75,7 +76,7 @@ export async function replaceSubscription(
   return (await request('put', ONE, { path: inPath(key), body, headers })).data;
 }
 
-/** A PUT writes every field: as they are now, not as they were when somebody looked last. */
+/** Reads the current fields first, because a PUT writes all of them. */
 export async function setActive(key: WebhookKey, active: boolean): Promise<void> {
   const data = await readSubscription(key);
   const { name, description, event_types, job_ids, client_url, updated_at } = data;
@@ -87,7 +88,7 @@ export async function deleteSubscription(key: WebhookKey): Promise<void> {
   await request('delete', ONE, { path: inPath(key) });
 }
 
-/** Answers the new secret, which no other answer has. */
+/** Rotates the secret and returns the new one, which no other response contains. */
 export async function rotateSecret(key: WebhookKey, overlapHours: number): Promise<string> {
   const body = { overlap_hours: overlapHours };
   return (await request('post', `${ONE}/rotate-secret`, { path: inPath(key), body })).data.hmac_secret;
@@ -97,22 +98,25 @@ export async function finishRotation(key: WebhookKey): Promise<void> {
   await request('post', `${ONE}/finish-rotation`, { path: inPath(key) });
 }
 
-/** Sends a signed sample to the endpoint and answers how that went. Nothing of it is kept. */
+/** Sends a signed sample to the endpoint and returns the result, which is not logged. */
 export async function testEndpoint(key: WebhookKey, eventType: EventType): Promise<EndpointTest> {
   const query = { event_type: eventType, include: 'error_code,exchange' };
   return (await request('get', `${ONE}/test`, { path: inPath(key), query })).data;
 }
 
-/** The same before anything is saved. Without a secret in `body`, the answer tells the one that was made for it. */
+/**
+ * Tests an endpoint before it is saved. Without a secret in `body`, the response contains the one that was generated for the
+ * test.
+ */
 export async function testUnsaved(accountId: number, body: EndpointTestFields): Promise<EndpointTest> {
   return (await request('post', UNSAVED_TEST, { path: { account_id: accountId }, body })).data;
 }
 
-/** As many as one call takes. */
+/** Maximum number of ids in one call. */
 const IDS_MAX = 100;
 export const JOBS_SHOWN_MAX = 50;
 
-/** The first jobs whose name has the text, or whose id begins with it; of all jobs when it is empty. */
+/** Returns the first jobs whose name contains the text or whose id begins with it; for an empty text, the first of all jobs. */
 export function jobSearchQuery(accountId: number, search: string) {
   return queryOptions({
     queryKey: ['accounts', accountId, 'jobs', 'search', search],
@@ -126,7 +130,7 @@ export function jobSearchQuery(accountId: number, search: string) {
   });
 }
 
-/** Jobs by id; those that are no more are left out. Asked for in hundreds. */
+/** Fetches jobs by id, a hundred per call. Deleted jobs are missing from the result. */
 export function jobsByIdQuery(accountId: number, ids: readonly string[]) {
   const sorted = [...new Set(ids)].sort();
   return queryOptions({

@@ -1,6 +1,6 @@
 import type { Schemas } from '@runhook/client';
 
-// What the API answers and takes, as its document describes it, by the names that the console has for it.
+// Request and response types of the OpenAPI document, with the names that the console uses.
 export type Session = Schemas['Session'];
 export type Account = Schemas['SessionAccount'];
 export type Profile = Schemas['Profile'];
@@ -12,7 +12,7 @@ export type Incident = Schemas['Incident'];
 export type Rates = Schemas['Rates'];
 export type Verification = Schemas['Verification'];
 export type EndpointTestFields = Schemas['EndpointTest'];
-/** How a test went. `hmac_secret` when one was made for it. */
+/** Result of a test. `hmac_secret` is set if the secret was generated for the test. */
 export type EndpointTest = Verification & Pick<Schemas['UnsavedVerification'], 'hmac_secret'>;
 export type AuditEntry = Schemas['AuditEntry'];
 export type Job = Schemas['Job'];
@@ -31,18 +31,21 @@ export type Statistics = Schemas['Statistics'];
 export type StatisticsCounts = Schemas['StatisticsCounts'];
 export type StatisticsBucket = Schemas['StatisticsBucket'];
 
-/** Where the API stops counting the deliveries that match. */
+/** Count at which the API stops counting matching deliveries. */
 export const TOTAL_COUNT_MAX = 1_000_000;
-/** Where it stops when it reads what it counts: the first times that a long log is asked for, and where most is filtered out. */
+/**
+ * Number of rows that the API reads at most for a count: on the first requests for a long log, and with filters that exclude
+ * most rows.
+ */
 const READ_COUNT_MAX = 50_000;
 
-/** Whether there may be more of them. */
+/** Whether there may be more than `count`. */
 export function isCountCapped(count: number): boolean {
   return count === READ_COUNT_MAX || count >= TOTAL_COUNT_MAX;
 }
 
 export interface DeliveryPage {
   rows: Delivery[];
-  /** At least so many when {@link isCountCapped}. */
+  /** The number of matching deliveries; a lower bound if {@link isCountCapped}. */
   totalCount: number;
 }

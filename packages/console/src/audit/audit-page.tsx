@@ -12,7 +12,7 @@ import { actionWords, actorWords, detailWords } from '../words/audit.ts';
 const PATH = '/api/v3/accounts/{account_id}/audit';
 const PAGE_SIZE = 25;
 
-/** Account Settings, Audit log: who changed what and when (docs/contract.md#audit-log). */
+/** Page "Account Settings, Audit log": who changed what and when (docs/contract.md#audit-log). */
 export function Component() {
   const account = useAccount();
   const [parameters, setParameters] = useSearchParams();

@@ -7,21 +7,21 @@ import { Problem } from './page.tsx';
 interface ConfirmDialogProps {
   isOpen: boolean;
   onClose: () => void;
-  /** A question that names what it is about. */
+  /** A question that names the affected object. */
   title: string;
-  /** What happens then, in words. */
+  /** Describes the consequences. */
   children: ReactNode;
   confirmLabel: string;
   cancelLabel?: string;
-  /** It cannot be undone. */
+  /** Whether the action cannot be undone. */
   isDangerous?: boolean;
-  /** The dialog closes when it resolves, and tells what went wrong when it rejects. */
+  /** The dialog closes when the promise resolves, and shows the error when it rejects. */
   onConfirm: () => Promise<unknown> | unknown;
-  /** Title of what went wrong. */
+  /** Title of the error. */
   problemTitle?: string;
 }
 
-/** Asks before something is done. The focus begins on the way out. */
+/** Asks for confirmation. The cancel button has the initial focus. */
 export function ConfirmDialog({
   isOpen,
   onClose,
@@ -80,7 +80,7 @@ interface LeaveDialogProps {
   stayLabel: string;
 }
 
-/** Open while a navigation waits for an answer. */
+/** Shows a dialog while the blocker holds a navigation. */
 export function LeaveDialog({ blocker, title, text, leaveLabel, stayLabel }: LeaveDialogProps) {
   return (
     <ConfirmDialog
@@ -97,7 +97,7 @@ export function LeaveDialog({ blocker, title, text, leaveLabel, stayLabel }: Lea
   );
 }
 
-/** Asks before the page is left while `isGuarded()`: by the router's blocker within the console, else by the browser. */
+/** Asks before the page is left while `isGuarded()`: the router's blocker within the console, otherwise the browser. */
 export function useLeaveGuard(isGuarded: () => boolean): Blocker {
   useEffect(() => {
     const ask = (event: BeforeUnloadEvent) => {

@@ -5,17 +5,17 @@ import classes from './components.module.css';
 
 interface CodeBlockProps {
   code: string;
-  /** What it is: "Express", "Request body". */
+  /** Name of the text: "Express", "Request body". */
   label: string;
-  /** What is copied instead, when `code` masks something. */
+  /** Text to copy instead of `code`, for example because `code` masks a part. */
   copyValue?: string;
-  /** Lines break instead of scrolling. */
+  /** Whether long lines wrap instead of scrolling. */
   wrap?: boolean;
-  /** In pixels; what is longer scrolls. */
+  /** Maximum height in pixels; longer text scrolls. */
   heightMax?: number;
 }
 
-/** Text as it is, with its name and a copy button. Scrolls by keyboard, too. */
+/** Preformatted text with its name and a copy button. It can be scrolled by keyboard. */
 export function CodeBlock({ code, label, copyValue = code, wrap = false, heightMax }: CodeBlockProps) {
   return (
     <figure className={classes.figure}>
@@ -27,7 +27,7 @@ export function CodeBlock({ code, label, copyValue = code, wrap = false, heightM
         className={classes.code}
         data-wrap={wrap}
         style={{ maxHeight: heightMax }}
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be scrollable by keyboard
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrolling element must be scrollable by keyboard
         tabIndex={0}
         aria-label={label}
       >
@@ -47,18 +47,18 @@ const OUTCOMES = {
 } as const;
 
 interface CopyButtonProps {
-  /** Asked for when it is pressed. */
+  /** The text to copy. A function is called on each click. */
   value: string | (() => string);
-  /** "Copy", "Copy as curl". */
+  /** Label of the button: "Copy", "Copy as curl". */
   label?: string;
-  /** What is copied, for those who do not see what stands beside it: "the secret". */
+  /** Name of the copied text for screen readers: "the secret". */
   what?: string;
   size?: 'compact-xs' | 'compact-sm' | 'xs' | 'sm';
   variant?: 'default' | 'subtle' | 'filled' | 'light';
   onCopied?: () => void;
 }
 
-/** A text that is copied as a whole: a key, a secret. */
+/** A text that users copy as a whole: a key, a secret. */
 export function CopiedText({ testId, children }: { testId: string; children: string }) {
   return (
     <code className={classes.copied} data-testid={testId}>
@@ -67,7 +67,7 @@ export function CopiedText({ testId, children }: { testId: string; children: str
   );
 }
 
-/** Copies and says so, on the button and to screen readers. */
+/** Copies a text, and reports the result on the button and to screen readers. */
 export function CopyButton({
   value,
   label = 'Copy',
@@ -110,7 +110,7 @@ export function CopyButton({
   );
 }
 
-/** Puts a text onto the clipboard; false when the browser does not let it. */
+/** Writes a text to the clipboard. Returns false if the browser does not permit it. */
 async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -120,7 +120,7 @@ async function copyText(text: string): Promise<boolean> {
   }
 }
 
-/** Pages served over plain http have no `navigator.clipboard`. */
+/** Copies with `execCommand`, because pages served over HTTP have no `navigator.clipboard`. */
 function copyTextOldWay(text: string): boolean {
   const before = document.activeElement;
   const field = document.createElement('textarea');
@@ -128,7 +128,7 @@ function copyTextOldWay(text: string): boolean {
   field.setAttribute('readonly', '');
   field.style.position = 'fixed';
   field.style.opacity = '0';
-  // Inside an open dialog, or its focus trap takes the selection away at once.
+  // The field must be inside an open dialog, whose focus trap would otherwise remove the selection.
   (before?.closest('[role=dialog]') ?? document.body).append(field);
   field.select();
   try {

@@ -8,11 +8,11 @@ import { Hint } from './opened-later.tsx';
 
 type GuardedButtonProps = ButtonProps &
   Pick<ComponentProps<'button'>, 'onClick' | 'type'> & {
-    /** Why it cannot be used now, in words; null when it can. */
+    /** Reason why the button is disabled; null if it is enabled. */
     reason: string | null;
   };
 
-/** A button that stays in the tab order when it cannot be used, and then says why on focus and hover. */
+/** A button that stays in the tab order when it is disabled, and shows the reason on focus and hover. */
 export function GuardedButton({ reason, onClick, ...button }: GuardedButtonProps) {
   const reasonId = useId();
   if (reason === null) return <Button {...button} onClick={onClick} />;
@@ -36,7 +36,7 @@ export function GuardedButton({ reason, onClick, ...button }: GuardedButtonProps
   );
 }
 
-/** A link that looks like a button, and becomes one with a reason when it must not be followed. */
+/** A link that looks like a button. With a reason it is a disabled button instead. */
 export function GuardedLinkButton({
   to,
   reason,
@@ -46,7 +46,7 @@ export function GuardedLinkButton({
   return <Button {...button} component={Link} to={to} />;
 }
 
-/** On top of a page with controls that the caller may not use: the reason, once, in words. */
+/** Notice at the top of a page with controls that the user may not use. It gives the reason once. */
 export function WriteNotice() {
   const reason = writeRefusal(useAccount());
   if (reason === null) return null;

@@ -14,8 +14,8 @@ import {
   useState,
 } from 'react';
 
-// What opens over a page is a third of the library: it is fetched when somebody first moves a pointer or presses a key, which
-// comes before whatever opens it, and drawn when it is asked for.
+// Dialogs, menus and tooltips are a third of the library. They are loaded on the first pointer movement or key press, which
+// precedes any opening, and rendered on demand.
 const library = () => import('./opened.tsx');
 const LazyModal = lazy(async () => ({ default: (await library()).Modal }));
 const LazyTooltip = lazy(async () => ({ default: (await library()).Tooltip }));
@@ -24,7 +24,10 @@ const LazyNotifications = lazy(async () => ({ default: (await library()).Notific
 const waiting = new Set<() => Promise<unknown>>([library]);
 const SIGNS_OF_LIFE = ['pointermove', 'pointerdown', 'keydown'] as const;
 
-/** Where short messages appear. It is there before the first, so that it is read out, and fetches what can be opened. */
+/**
+ * Container of toasts. It exists before the first toast, so that screen readers announce it, and starts the loading of the
+ * chunks.
+ */
 export function Toasts() {
   const { notifications } = useNotifications();
   const [isUsed, setUsed] = useState(false);
@@ -34,7 +37,7 @@ export function Toasts() {
     const begin = () => {
       first.abort();
       setUsed(true);
-      // Whatever fails is fetched again when it is asked for.
+      // A chunk that fails to load is requested again when it is needed.
       for (const load of waiting) load().catch(() => {});
     };
     for (const sign of SIGNS_OF_LIFE) document.addEventListener(sign, begin, { signal: first.signal });
@@ -50,7 +53,7 @@ export function Toasts() {
 
 type ModalProps = Parameters<typeof LazyModal>[0];
 
-/** A dialog of the library. One that was closed stays, so that it can go as it came. */
+/** A dialog of the library. A closed dialog stays mounted, so that its closing is animated. */
 export function Dialog(props: ModalProps) {
   const wasOpened = useWasTrue(props.opened);
   if (!wasOpened) return null;
@@ -75,11 +78,11 @@ export interface TriggerProps {
 }
 
 export interface OpenedProps {
-  /** Draws the button that opens it. */
+  /** Renders the button that opens the popup. */
   trigger: (props: TriggerProps) => ReactElement;
 }
 
-/** A component that is fetched with the others that open over a page. */
+/** Returns a lazy component that is loaded together with the other popups. */
 export function fetchedLater<Props>(load: () => Promise<{ default: ComponentType<Props> }>) {
   waiting.add(load);
   return lazy(load);
@@ -87,11 +90,11 @@ export function fetchedLater<Props>(load: () => Promise<{ default: ComponentType
 
 interface OpenedLaterProps extends OpenedProps {
   popup: 'menu' | 'listbox';
-  /** The button again, with what it opens. */
+  /** The same button with its popup. */
   children: ReactNode;
 }
 
-/** A button, and what takes its place when it is pressed for the first time. */
+/** A button that is replaced by its popup component on the first click. */
 export function OpenedLater({ popup, trigger, children }: OpenedLaterProps) {
   const [isAsked, setAsked] = useState(false);
   const closed = trigger({
@@ -106,7 +109,7 @@ const HINT_AFTER_MS = 150;
 
 export interface HintTarget {
   'aria-describedby'?: string;
-  /** Not `Enter`, which is not told of an element that appears under the pointer. */
+  /** Used instead of `onPointerEnter`, which React does not call for an element that appears under the pointer. */
   onPointerOver: (event: PointerEvent<HTMLElement>) => void;
   onPointerLeave: () => void;
   onFocus: (event: { currentTarget: HTMLElement; target: EventTarget }) => void;
@@ -114,7 +117,10 @@ export interface HintTarget {
   onKeyDown: (event: { key: string }) => void;
 }
 
-/** Words over an element while it has the pointer or, by keyboard, the focus. They must be nowhere else needed. */
+/**
+ * Shows a tooltip while an element has the pointer or the keyboard focus. It must not be the only source of necessary
+ * information.
+ */
 export function Hint({ label, children }: { label: ReactNode; children: (target: HintTarget) => ReactNode }) {
   const id = useId();
   const [element, setElement] = useState<HTMLElement | null>(null);
@@ -130,7 +136,7 @@ export function Hint({ label, children }: { label: ReactNode; children: (target:
         ...(element !== null && { 'aria-describedby': id }),
         onPointerOver: ({ currentTarget, pointerType }) => {
           clearTimeout(timer.current);
-          // A finger has no way to wait over it.
+          // Touch has no hover, so the tooltip opens immediately.
           if (pointerType === 'touch') setElement(currentTarget);
           else timer.current = setTimeout(() => setElement(currentTarget), HINT_AFTER_MS);
         },

@@ -9,14 +9,14 @@ export function Modal({ opened, ...modal }: ModalProps) {
   return <LibraryModal {...modal} opened={useOpenedAfterwards(opened)} />;
 }
 
-/** From closed to open even at first: so it is seen to come, and the focus goes back to where it was. */
+/** Returns false on the first render even if `isOpen`: the opening is then animated, and closing restores the focus. */
 export function useOpenedAfterwards(isOpen: boolean): boolean {
   const [opened, setOpened] = useState(false);
   useEffect(() => setOpened(isOpen), [isOpen]);
   return opened;
 }
 
-/** For a menu that takes the place of its button: it has the focus that the button had, and opens. */
+/** Focuses and opens a menu that replaces its button, which had the focus. */
 export function useOpenedOnArrival(open: () => void) {
   const target = useRef<HTMLButtonElement>(null);
   const opening = useRef(open);

@@ -7,22 +7,22 @@ import { useLocation } from 'react-router';
 import { problemWords } from '../api/api-error.ts';
 import classes from './components.module.css';
 
-/** The page whose heading had the focus last; null before the first, which leaves the focus to the browser. */
+/** Page whose heading had the focus last; null before the first page, whose focus is left to the browser. */
 let focusedPathname: string | null = null;
 
 interface PageHeadingProps {
-  /** Also the title of the browser's tab, unless `tabTitle` is given. */
+  /** The heading, and the title of the browser's tab unless `tabTitle` is set. */
   title: string;
   tabTitle?: string;
-  /** Above the title: where the page belongs, a link back. */
+  /** Shown above the title: a link to the parent page. */
   above?: ReactNode;
-  /** Below the title: what the page is, in a line. */
+  /** Shown below the title: one line about the page. */
   below?: ReactNode;
-  /** At the end of the line. */
+  /** Buttons at the end of the line. */
   actions?: ReactNode;
 }
 
-/** The heading of a page. It takes the focus when a link led here, so that what was opened is read out. */
+/** The heading of a page. It takes the focus after a navigation, so that screen readers announce the page. */
 export function PageHeading({ title, tabTitle = title, above, below, actions }: PageHeadingProps) {
   usePageTitle(tabTitle);
   const { pathname } = useLocation();
@@ -53,7 +53,7 @@ export function PageHeading({ title, tabTitle = title, above, below, actions }: 
   );
 }
 
-/** The browser's tab and what a screen reader says first: the page, then the product. */
+/** Sets the title of the browser's tab, which screen readers announce first: the page, then the product. */
 export function usePageTitle(title: string): void {
   useEffect(() => {
     document.title = `${title} · Runhook`;
@@ -61,14 +61,14 @@ export function usePageTitle(title: string): void {
 }
 
 interface ProblemProps {
-  /** What could not be done: "The webhooks could not be loaded". */
+  /** The action that failed: "The webhooks could not be loaded". */
   title: string;
   error: unknown;
   onRetry?: () => void;
   isRetrying?: boolean;
 }
 
-/** What failed, why, and another try. Read out when it appears. */
+/** An error with its reason and a retry button. Screen readers announce it. */
 export function Problem({ title, error, onRetry, isRetrying = false }: ProblemProps) {
   return (
     <Alert color="red" role="alert" title={title} icon={<IconAlertTriangle aria-hidden />}>
@@ -85,14 +85,14 @@ export function Problem({ title, error, onRetry, isRetrying = false }: ProblemPr
 }
 
 interface InPiecesProps {
-  /** What stands there until the rest is drawn. */
+  /** Placeholder until the children are rendered. */
   meanwhile: ReactNode;
   children: ReactNode;
 }
 
 /**
- * Around what takes long to draw. What an answer brings is drawn at once and as a whole, which stops a slow device; what
- * follows a deferred value is drawn in pieces of some milliseconds.
+ * Renders slow content in the background. Content that a response brings is rendered in one long task, which blocks a slow
+ * device; after a deferred value, React renders it in slices of some milliseconds.
  */
 export function InPieces({ meanwhile, children }: InPiecesProps) {
   return useDeferredValue(true, false) ? children : meanwhile;
@@ -101,7 +101,7 @@ export function InPieces({ meanwhile, children }: InPiecesProps) {
 const SHOWN_MS = 6_000;
 const UNDO_SHOWN_MS = 20_000;
 
-/** Says that something was done, with a way back if there is one. */
+/** Shows that an action succeeded, with an undo button if there is one. */
 export function toastDone(message: string, undo?: { label: string; onClick: () => void }): void {
   const id = notifications.show({
     message:
@@ -129,17 +129,17 @@ export function toastDone(message: string, undo?: { label: string; onClick: () =
   });
 }
 
-/** Says that something was not done; stays until it is closed. */
+/** Shows that an action failed. The toast stays until the user closes it. */
 export function toastProblem(title: string, message: string): void {
   notifications.show({ title, message, color: 'red', autoClose: false, withBorder: true, role: 'alert' });
 }
 
-/** Whether the page has the width of a phone: the navigation is a drawer then. */
+/** Whether the viewport has the width of a phone, where the navigation is a drawer. */
 export function useIsPhone(): boolean {
   return useIsNarrow(48);
 }
 
-/** Whether the page is so wide at most, beside its navigation: lists are cards where a table has no room. */
+/** Whether the viewport has at most this width, at which lists are cards instead of tables. */
 export function useIsNarrow(widthEm: number): boolean {
   return useMediaQuery(`(max-width: ${widthEm}em)`, undefined, { getInitialValueInEffect: false }) ?? false;
 }

@@ -21,7 +21,7 @@ const ICONS = {
   neutral: IconCircleDashed,
 };
 
-/** A state in a word, with an icon of its own and a colour: the colour never says it alone. */
+/** A state as text with an icon and a colour: the colour alone never conveys it. */
 export function StatusBadge({ tone, children }: { tone: Tone; children: ReactNode }) {
   const Icon = ICONS[tone];
   return (
@@ -38,15 +38,15 @@ interface MomentProps {
   /** A time of the API: microseconds since the epoch as digits, or ISO 8601. */
   at: string;
   /**
-   * `relative` ("4 min ago", a date when it is long ago), `full` (date, second and zone), or `exact`: to the second, for
-   * lists, where it takes no focus.
+   * `relative` ("4 min ago", or a date if it is long ago), `full` (date, second and zone), or `exact`: to the second, for
+   * lists, where it is not focusable.
    */
   format?: 'relative' | 'exact' | 'full';
-  /** False inside a link or a button: those have the focus already. */
+  /** False inside a link or a button, which has the focus already. */
   focusable?: boolean;
 }
 
-/** A time in the reader's own zone; UTC on hover and on focus. */
+/** A time in the user's time zone, with a tooltip in UTC. */
 export function Moment({ at, format = 'relative', focusable = format !== 'exact' }: MomentProps) {
   const date = parseTime(at);
   const isNear = date !== null && Math.abs(date.getTime() - Date.now()) < NEAR_MS;
@@ -70,7 +70,7 @@ export function Moment({ at, format = 'relative', focusable = format !== 'exact'
       }
     >
       {(target) => (
-        // In the tab order where the exact time could not be reached without a pointer.
+        // The tooltip must be reachable without a pointer.
         <time
           {...target}
           dateTime={date.toISOString()}
@@ -86,7 +86,7 @@ export function Moment({ at, format = 'relative', focusable = format !== 'exact'
   );
 }
 
-/** The time in ms, again every so often while the component is shown. */
+/** Returns the current time in ms and rerenders the component at the interval. */
 export function useNow(intervalMs: number): number {
   const [nowMs, setNowMs] = useState(() => Date.now());
   useEffect(() => {
@@ -96,7 +96,7 @@ export function useNow(intervalMs: number): number {
   return nowMs;
 }
 
-/** How the latest attempt ended, and when it was. */
+/** Result and time of the latest attempt. */
 export function LastStatus({ subscription }: { subscription: Subscription }) {
   const { http_status_code: code, error_code = null, dispatched_at, health } = subscription;
   return (

@@ -4,15 +4,15 @@ import classes from './table.module.css';
 export const tableClasses = classes;
 
 interface TableProps extends ComponentProps<'table'> {
-  /** Above and below each cell, in pixels. */
+  /** Padding above and below each cell, in pixels. */
   verticalSpacing?: number;
-  /** The row under the pointer is told from the others. */
+  /** Whether the row under the pointer is highlighted. */
   highlightOnHover?: boolean;
-  /** The headings stay while the rows are scrolled. */
+  /** Whether the headings stay visible while the rows are scrolled. */
   stickyHeader?: boolean;
 }
 
-/** Rows of plain cells: a log has hundreds, and each component of the library would be drawn for every one. */
+/** A table of plain elements: a log has hundreds of rows, and components of the library are slow to render. */
 export function Table({
   className = '',
   verticalSpacing = 7,
@@ -32,10 +32,10 @@ export function Table({
 }
 
 interface TableScrollProps {
-  /** In pixels: a table that has no room for it is scrolled sideways. */
+  /** Minimum width in pixels, below which the table scrolls sideways. */
   minWidth: number;
   maxHeight?: number;
-  /** 0 where nothing in the table takes the focus, so that it can be scrolled by keyboard. */
+  /** Must be 0 if no element of the table is focusable, so that it can be scrolled by keyboard. */
   tabIndex?: number;
   children: ReactNode;
 }

@@ -3,8 +3,8 @@ import { type RefObject, useContext, useEffect, useRef, useState } from 'react';
 import { UNSAFE_DataRouterContext as RouterContext, useLocation } from 'react-router';
 
 /**
- * The text of a field whose value lives in the address. The address follows a moment later, so what is being typed is
- * the field's own; other changes of the address (back, cleared filters) reach it while it is not typed into.
+ * State of a field whose value is in the URL. The URL is updated with a delay, so the field keeps its own text while it has
+ * the focus. Other changes of the URL (back, cleared filters) update it while it has not.
  */
 export function useTypedText(value: string): {
   text: string;
@@ -22,8 +22,8 @@ export function useTypedText(value: string): {
 export const TYPING_PAUSE_MS = 350;
 
 /**
- * Tells what was typed once the typing pauses, unless a link is followed by then: its page may still be on its way, and the
- * address, set anew for what was typed, would call it off.
+ * Calls `tell` with the text once typing pauses, unless a link has been followed meanwhile: its page may still be loading,
+ * and changing the URL would cancel that navigation.
  */
 export function useOncePaused(
   tell: (text: string) => void,
@@ -31,7 +31,8 @@ export function useOncePaused(
   const { pathname } = useLocation();
   const context = useContext(RouterContext);
   return useDebouncedCallback((text: string) => {
-    // As it is now: `useNavigation` has what was drawn last, and a busy browser draws what a click began a good while later.
+    // Reads the current state: `useNavigation` returns the last rendered one, which a busy browser renders long after a
+    // click.
     const next = context?.router.state.navigation.location;
     if (next === undefined || next.pathname === pathname) tell(text);
   }, TYPING_PAUSE_MS);

@@ -9,10 +9,10 @@ import { durationWords } from '../words/time.ts';
 import classes from './attempts.module.css';
 import { Exchange } from './exchange.tsx';
 
-/** Every attempt, newest first: the last one says how it stands. */
+/** All attempts, newest first. */
 export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
   const { attempts, status } = delivery;
-  // Those that come while somebody reads stay closed, and push nothing away.
+  // Attempts that arrive later stay collapsed, so that they do not move the content that the user reads.
   const [newestAtFirst] = useState(() => attempts.at(-1)?.number);
   return (
     <section aria-labelledby="attempts">
@@ -42,7 +42,7 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
 
 const TRIGGER_WORDS = { automatic: 'automatic', manual: 'resent manually' };
 
-/** One attempt: how it went, and, opened, what went over the wire. */
+/** An attempt: its result and, expanded, its request and response. */
 function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFirst: boolean }) {
   const [isOpen, setOpen] = useState(isOpenAtFirst);
   const exchangeId = useId();

@@ -151,7 +151,7 @@ function Loading() {
   );
 }
 
-/** How it stands, why, and what comes next. */
+/** State of the delivery, the reason, and the next attempt. */
 function DeliveryState({ delivery }: { delivery: Delivery }) {
   const { next_attempt_at, completed_at } = delivery;
   return (
@@ -171,7 +171,7 @@ function DeliveryState({ delivery }: { delivery: Delivery }) {
   );
 }
 
-/** Counts down for the eye only: read out every second it would drown everything else. */
+/** Not announced by screen readers, which would otherwise repeat it every second. */
 function Countdown({ at, attemptCount }: { at: string; attemptCount: number }) {
   const nowMs = useNow(1_000);
   return (
@@ -181,7 +181,7 @@ function Countdown({ at, attemptCount }: { at: string; attemptCount: number }) {
   );
 }
 
-/** What is delivered, and its ids. */
+/** Event, job and ids of the delivery. */
 function DeliveryFacts({ delivery }: { delivery: Delivery }) {
   const answerTone = delivery.attempt_count === 0 ? 'neutral' : statusTone(delivery.http_status_code);
   return (

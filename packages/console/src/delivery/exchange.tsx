@@ -9,19 +9,19 @@ import classes from './exchange.module.css';
 const HEIGHT_MAX = 280;
 
 interface ExchangeProps {
-  /** Whose it is: "of attempt 1". */
+  /** Owner of the exchange, for labels: "of attempt 1". */
   of: string;
   exchange: Pick<
     Attempt,
     'request_headers' | 'response_headers' | 'response_body' | 'response_truncated' | 'timings'
   >;
-  /** Method and address, and the body: left out where they stand elsewhere. */
+  /** Method, URL and body; omitted if the page shows them elsewhere. */
   request?: { line: string; body: string };
-  /** Below what was sent. */
+  /** Note below the request. */
   note: string;
 }
 
-/** What was sent, what came back, and how long each phase took. */
+/** Request, response, and the duration of each phase. */
 export function Exchange({ of, exchange, request, note }: ExchangeProps) {
   const { request_headers, response_headers, response_body, response_truncated, timings } = exchange;
   return (

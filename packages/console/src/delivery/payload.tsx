@@ -12,7 +12,7 @@ import { curlCommand, prettyJson } from '../words/code.ts';
 
 const HEIGHT_MAX = 520;
 
-/** What was sent, laid out for reading; copied byte by byte. */
+/** The payload, formatted; the copy button copies the exact bytes. */
 export function PayloadSection({ delivery }: { delivery: DeliveryDetail }) {
   const { payload } = delivery;
   return (
@@ -40,7 +40,7 @@ export function PayloadSection({ delivery }: { delivery: DeliveryDetail }) {
   );
 }
 
-/** The request as a command, to try an endpoint with the very same body. */
+/** Copies the request as a curl command with the exact body, for testing an endpoint. */
 export function CopyAsCurl({
   delivery,
   webhook,
@@ -72,16 +72,16 @@ interface RedeliverButtonProps {
   webhook: WebhookKey;
   delivery: Delivery;
   isActive: boolean;
-  /** Why the caller may not change webhooks; null when it may. */
+  /** Reason why the user may not change webhooks; null if the user may. */
   refusal: string | null;
-  /** Of a button among others: the name of the webhook. */
+  /** Name of the webhook, if the button is one of several. */
   among?: string;
 }
 
 const INACTIVE = 'The webhook is switched off. Switch it on to resend this delivery.';
 const PENDING = 'This delivery is still pending.';
 
-/** Sends it again. What comes of it appears among the attempts. */
+/** Queues the delivery again. Its attempts appear in the list. */
 export function RedeliverButton({ webhook, delivery, isActive, refusal, among }: RedeliverButtonProps) {
   const client = useQueryClient();
   const { queryKey } = deliveryQuery(webhook, delivery.id);
