@@ -1,5 +1,5 @@
-// In a layer: whatever is ours comes before the library's, wherever its file is linked. The build adds what each of its
-// components needs.
+// The library's styles are in a layer, so that the console's styles have precedence in any order of the files. The build adds
+// the styles of each component (vite.config.ts).
 import '@mantine/core/styles/baseline.layer.css';
 import '@mantine/core/styles/default-css-variables.layer.css';
 import '@mantine/core/styles/global.layer.css';
@@ -14,13 +14,13 @@ import { styleNonce } from './served-page.ts';
 import { createQueryClient, sessionQuery } from './session/session.ts';
 import { cssVariables, theme } from './theme.ts';
 
-// Where the library that keeps the page from scrolling behind a dialog looks for the nonce of its style.
+// The scroll lock of dialogs reads the nonce of its style from this variable.
 Object.assign(globalThis, { __webpack_nonce__: styleNonce() });
 
 const root = document.getElementById('root');
 if (!root) throw new Error('The page has no #root.');
 const reactRoot = createRoot(root);
-// As a transition it is drawn in pieces, between which a slow device does other things.
+// React renders a transition in slices, between which a slow device can do other work.
 startTransition(() =>
   reactRoot.render(
     <StrictMode>
@@ -32,7 +32,7 @@ startTransition(() =>
 function App() {
   const [client] = useState(() => {
     const created = createQueryClient();
-    // Beside the page's own scripts, not after them.
+    // Starts this request while the scripts of the page are loading.
     void created.prefetchQuery(sessionQuery);
     return created;
   });

@@ -1,4 +1,4 @@
-/** Addresses of pages, below the console's root. */
+/** Paths of pages, relative to the console's root. */
 export const SIGN_IN_PATH = '/sign-in';
 export const SIGN_OUT_PATH = '/sign-out';
 export const API_ACCESS_PATH = '/profile/api-access';
@@ -48,8 +48,8 @@ export function deliveryPath(accountId: number, webhookId: string, deliveryId: s
 }
 
 /**
- * Where to go after signing in: a path below the console's own root, else its start. What names another host
- * (`//host`, `/\host`, a scheme), hides control characters, or leads back to the sign-in is not followed.
+ * Returns the path to open after signing in: `next` if it is a path below the console's root, otherwise the root. Rejects
+ * paths that name another host (`//host`, `/\host`, a scheme), contain control characters, or lead back to the sign-in.
  */
 export function ownPath(next: string | null): string {
   if (next === null || !/^\/(?![/\\])[^\\]*$/.test(next)) return '/';

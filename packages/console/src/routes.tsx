@@ -8,19 +8,19 @@ import * as webhookPage from './webhook/webhook-page.tsx';
 import * as webhooksPage from './webhooks/webhooks-page.tsx';
 
 /**
- * Every page: its module exports `Component`. The list and a webhook's page, which most begin with, are here at once and ask
- * for what they show beside the question who is signed in; each other is a chunk of its own, loaded when it is first opened.
+ * Every page is a module that exports `Component`. The list and the page of a webhook, which are opened first most often, are
+ * in the initial chunk and prefetch their data in parallel with the session; every other page is a separate, lazy chunk.
  */
 export function createRouter(client: QueryClient) {
   const router = createRoutes();
-  // Of the page that is loaded first only: whoever goes on is on a page that may have to say first that the session has ended.
+  // Prefetches only for the first page: on later pages, an expired session must be reported before data is requested.
   const { matches, location } = router.state;
   for (const { route, params } of matches)
     (route.handle as AskAhead | undefined)?.(client, params, new URLSearchParams(location.search));
   return router;
 }
 
-/** What a page begins with, asked for before it is drawn. */
+/** Prefetches the data of a page before it is rendered. */
 type AskAhead = (client: QueryClient, params: Params, search: URLSearchParams) => void;
 
 function createRoutes() {

@@ -1,15 +1,18 @@
 /**
- * Where the console is mounted, `/` or `/some/path/`. The server writes it into the page as `<base>`, relative to the
- * address that was asked for: below a proxy that strips a prefix, only the browser knows the whole path.
+ * Path at which the console is mounted, `/` or `/some/path/`. The server writes it into the page as `<base>`, relative to the
+ * requested URL: behind a proxy that strips a prefix, only the browser knows the complete path.
  */
 export const basePath = new URL('.', document.baseURI).pathname;
 
-/** An address of ours. @param path without a slash at its start: `api/v3/session`, `docs` */
+/** Returns the path of a resource of this server. @param path without a leading slash: `api/v3/session`, `docs` */
 export function ownUrl(path: string): string {
   return basePath + path;
 }
 
-/** What the page's policy lets styles in by; the server writes it into the page. Empty under a development server. */
+/**
+ * Returns the nonce for styles of the page's content security policy, which the server writes into the page. Empty under a
+ * development server.
+ */
 export function styleNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content ?? '';
 }

@@ -1,6 +1,6 @@
 import { type CSSVariablesResolver, createTheme } from '@mantine/core';
 
-// System fonts: no request leaves for another host. Blue 8 is the lightest that white text can be read on (5.0 : 1).
+// System fonts avoid requests to other hosts. Blue 8 is the lightest blue with readable white text (contrast 5.0 : 1).
 export const theme = createTheme({
   primaryColor: 'blue',
   primaryShade: 8,
@@ -12,15 +12,15 @@ export const theme = createTheme({
   headings: { fontWeight: '650' },
   cursorType: 'pointer',
   components: {
-    // What opens stays inside the landmark that it belongs to.
+    // Popups stay inside the landmark of their button.
     Menu: { defaultProps: { withinPortal: false, withInitialFocusPlaceholder: false } },
     Combobox: { defaultProps: { withinPortal: false } },
-    // The header of a dialog is none of the page's: there is one banner.
+    // The page must have one banner, so the header of a dialog has no role.
     Modal: { defaultProps: { attributes: { header: { role: 'none' } } } },
   },
 });
 
-/** Texts that the library's own colours leave below 4.5 : 1. */
+/** Replaces colours of the library whose contrast is below 4.5 : 1. */
 export const cssVariables: CSSVariablesResolver = () => ({
   variables: {},
   light: {

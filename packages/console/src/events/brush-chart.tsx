@@ -16,13 +16,13 @@ const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact' });
 
 interface BrushChartProps {
   histogram: Histogram;
-  /** A part was chosen, in milliseconds since the epoch. */
+  /** Called with a selected range, in milliseconds since the epoch. */
   onBrush: (fromMs: number, toMs: number) => void;
 }
 
 /**
- * Deliveries over time. The pointer draws a window over it. So does the keyboard: the chart is one stop of the Tab key,
- * arrows, Home and End go from bar to bar, with Shift they draw, Enter looks into what is drawn, Escape drops it.
+ * Histogram of deliveries. The pointer selects a range by dragging. For the keyboard the chart is one tab stop: arrows, Home
+ * and End move between bars, with Shift they select, Enter zooms into the selection, Escape clears it.
  */
 export function BrushChart({ histogram, onBrush }: BrushChartProps) {
   const { buckets, bucket_seconds } = histogram;
@@ -69,7 +69,7 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
       </figcaption>
       <div ref={ref} className={chart.frame} style={{ height: HEIGHT }}>
         {width > 0 && (
-          // biome-ignore lint/a11y/useSemanticElements: a drawing has no fieldset
+          // biome-ignore lint/a11y/useSemanticElements: SVG has no fieldset
           <svg
             role="group"
             aria-labelledby={id}
@@ -133,9 +133,9 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
             {buckets.map((bucket, index) => {
               const { fromMs, toMs } = spanOfBars(buckets, bucket_seconds, { anchor: index, head: index });
               return (
-                // biome-ignore lint/a11y/useSemanticElements: a drawing has no buttons, the chart has the keys
+                // biome-ignore lint/a11y/useSemanticElements: SVG has no buttons; the chart handles the keys
                 <rect
-                  // biome-ignore lint/suspicious/noArrayIndexKey: a bar keeps the focus when the window moves
+                  // biome-ignore lint/suspicious/noArrayIndexKey: a bar keeps the focus when the range moves
                   key={index}
                   ref={(element) => {
                     bands.current[index] = element;
@@ -165,7 +165,7 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
   );
 }
 
-/** What is drawn, or the bar that the keys are on. */
+/** Describes the selection, or the focused bar. */
 function BarWords({ histogram, brush, isDrawn }: { histogram: Histogram; brush: Brush; isDrawn: boolean }) {
   const { buckets, bucket_seconds } = histogram;
   const { first, last } = brushed(brush);
@@ -224,7 +224,7 @@ function Labels({ histogram, xOf, width }: PartProps & { width: number }) {
   );
 }
 
-/** What is too much to be counted. */
+/** Marks the buckets that are not counted because there are too many deliveries. */
 function Uncounted({ histogram, xOf }: PartProps) {
   const { buckets, counted_since } = histogram;
   if (counted_since === null) return null;

@@ -1,6 +1,6 @@
 import type { HistogramBucket } from '../api/types.ts';
 
-/** Bars from one to another, in either direction. */
+/** Selected bars by index; `head` may be before `anchor`. */
 export interface Brush {
   anchor: number;
   head: number;
@@ -17,7 +17,7 @@ export type BrushKey =
   | { kind: 'clear' }
   | null;
 
-/** What a key does on the bar `at` of so many. */
+/** Returns the action of a key on the bar with index `at` of `count` bars; null if it has none. */
 export function brushKey(
   { key, shiftKey }: { key: string; shiftKey: boolean },
   at: number,
@@ -35,7 +35,7 @@ export function brushKey(
   return to === undefined ? null : { kind: shiftKey ? 'extend' : 'move', to };
 }
 
-/** In milliseconds: from the beginning of a bar to the end of the last. */
+/** Returns the time range of the selected bars, in milliseconds since the epoch. */
 export function spanOfBars(
   buckets: readonly Pick<HistogramBucket, 'start'>[],
   bucketSeconds: number,
@@ -62,7 +62,7 @@ const secondFormat = new Intl.DateTimeFormat(undefined, {
 });
 const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
-/** What stands below a bar: a day of UTC where the window has several, else a time. */
+/** Returns the label of a bar: a UTC day if the range has several days, otherwise a time. */
 export function barLabel(startMs: number, spanMs: number): string {
   return spanMs > 2 * DAY_MS ? dayFormat.format(startMs) : timeFormat.format(startMs);
 }

@@ -32,7 +32,7 @@ const WEBHOOKS_SHOWN = 50;
 const ANY = { value: '', label: 'Any' };
 
 export function EventFilters({ accountId, address, onChange }: EventFiltersProps) {
-  // Begun anew, no field asks a moment later for what was typed before.
+  // A new key remounts the fields, which cancels their delayed changes.
   const [clearings, setClearings] = useState(0);
   return (
     <Group key={clearings} gap="sm" align="flex-end" role="search" aria-label="Filter deliveries">
@@ -156,7 +156,7 @@ interface SearchedSelectProps {
   onChange: (value: string) => void;
 }
 
-/** The server searches: an account may have thousands. */
+/** A select whose options come from a search on the server, because an account may have thousands. */
 function SearchedSelect({ label, value, chosen, options, onSearch, onChange }: SearchedSelectProps) {
   const isListed = value === '' || options.some((option) => option.value === value);
   return (
@@ -185,7 +185,7 @@ interface TypedFilterProps {
   onChange: (part: Partial<EventsAddress>) => void;
 }
 
-/** Asks once the typing pauses; what cannot be one is said and not asked for. */
+/** Reports its value once typing pauses. An invalid value is marked and not reported. */
 function TypedFilter({ name, label, address, onChange }: TypedFilterProps) {
   const value = address[name];
   const { text, setText, field } = useTypedText(value);

@@ -3,10 +3,10 @@ import type { DeliveryStatus } from '../api/types.ts';
 import { EVENT_TYPES_IN_ORDER } from '../words/webhooks.ts';
 import { readUtc, utcMs, utcText } from './utc.ts';
 
-/** What the page's address says; empty is open or any. Times are absolute and of UTC (`…Z`). */
+/** Filters in the URL of the page; an empty string means any. Times are absolute, in UTC (`…Z`). */
 export interface EventsAddress {
   from: string;
-  /** Empty: now. */
+  /** End of the range; empty means now. */
   to: string;
   status: DeliveryStatus | '';
   event: EventType | '';
@@ -16,9 +16,9 @@ export interface EventsAddress {
   eventId: string;
   /** HTTP status of the latest attempt. */
   code: string;
-  /** Code of why it failed. */
+  /** Error code of the latest attempt. */
   error: string;
-  /** Milliseconds. */
+  /** Minimum duration of the latest attempt in milliseconds; `faster` is the maximum. */
   slower: string;
   faster: string;
 }
@@ -27,7 +27,7 @@ export const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'fai
 
 const HOUR_MS = 3_600_000;
 
-/** How far back one looks with one press. */
+/** Ranges that the user can select with one click. */
 export const PRESETS = [
   { label: '1 h', words: 'the last hour', ms: HOUR_MS },
   { label: '6 h', words: 'the last 6 hours', ms: 6 * HOUR_MS },
@@ -47,12 +47,12 @@ const PATTERNS: Partial<Record<keyof EventsAddress, RegExp>> = {
   faster: /^\d{1,7}$/,
 };
 
-/** Whether a filter may have the text; what is empty filters nothing. */
+/** Whether a filter accepts the text. An empty text is accepted and filters nothing. */
 export function isFilter(name: keyof EventsAddress, text: string): boolean {
   return text === '' || (PATTERNS[name]?.test(text) ?? true);
 }
 
-/** Reads the address; what makes no sense is as if it were not there. */
+/** Parses the URL. Invalid values are ignored. */
 export function readEventsAddress(parameters: URLSearchParams): EventsAddress {
   const text = (name: keyof EventsAddress) => {
     const value = parameters.get(name) ?? '';
@@ -74,13 +74,13 @@ export function readEventsAddress(parameters: URLSearchParams): EventsAddress {
   };
 }
 
-/** The address, without what is open. Colons stay, so that people can read the times. */
+/** Serializes the filters that are set. Colons are not escaped, so that users can read the times. */
 export function writeEventsAddress(address: EventsAddress): string {
   const given = Object.entries(address).filter(([, value]) => value !== '');
   return new URLSearchParams(given).toString().replaceAll('%3A', ':');
 }
 
-/** Back from now on, to the minute. */
+/** Returns a range that ends now and starts `ms` ago, rounded down to the minute. */
 export function sinceNow(ms: number, nowMs: number): Pick<EventsAddress, 'from' | 'to'> {
   return { from: utcText(Math.floor((nowMs - ms) / 60_000) * 60_000), to: '' };
 }
@@ -104,7 +104,7 @@ export const NO_EVENT_FILTERS = {
 
 export type EventsQuery = NonNullable<ReturnType<typeof eventsQueryOf>>;
 
-/** The window as the API is asked for it, or null when it ends before it begins. */
+/** Returns the query of the API; null if the range ends before it begins. */
 export function eventsQueryOf(address: EventsAddress) {
   const { from, to } = address;
   if (from !== '' && to !== '' && utcMs(to) <= utcMs(from)) return null;

@@ -16,7 +16,7 @@ import type { EventsQuery } from './events-address.ts';
 const PAGE_SIZE = 25;
 const TABLE_MIN_EM = 75;
 
-/** What matches, newest first, a page more at a time. */
+/** Matching deliveries, newest first, with a button for the next page. */
 export function EventsLog({ query }: { query: EventsQuery }) {
   const account = useAccount();
   const log = useInfiniteQuery(accountLogQuery(account.id, { ...query, limit: PAGE_SIZE }));
@@ -142,7 +142,7 @@ function State({ delivery }: { delivery: AccountDelivery }) {
 function RunLink({ runId }: { runId: string }) {
   const account = useAccount();
   return (
-    // Above the link that covers the row.
+    // The link must be above the link that covers the row.
     <Anchor
       component={Link}
       to={runPath(account.id, runId)}
@@ -155,7 +155,7 @@ function RunLink({ runId }: { runId: string }) {
   );
 }
 
-/** Opens the delivery; one of a webhook that is gone has no page any more. */
+/** Link to the delivery. Deliveries of a deleted webhook have no page. */
 function EventLink({ delivery }: { delivery: AccountDelivery }) {
   const account = useAccount();
   const { label } = EVENT_WORDS[delivery.event_type];

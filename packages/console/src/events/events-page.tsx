@@ -25,7 +25,7 @@ import { utcMs, utcText } from './utc.ts';
 
 const PRESET_USUAL = PRESETS[2];
 
-/** Activity, Events: what went to all webhooks, over time and one by one. All of what is looked at is in the address. */
+/** Page "Activity, Events": deliveries of all webhooks, as a histogram and as a list. Its whole state is in the URL. */
 export function Component() {
   const [parameters] = useSearchParams();
   const navigate = useNavigate();
@@ -38,7 +38,7 @@ export function Component() {
     asked.current = { ...asked.current, ...part };
     void navigate({ search: `?${writeEventsAddress(asked.current)}` }, { replace, preventScrollReset: true });
   };
-  // Whoever is given the address sees the same: it has its beginning from the start.
+  // The start of the range is written into the URL, so that everyone who opens a shared link sees the same range.
   const needsBeginning = address.from === '';
   useEffect(() => {
     if (!needsBeginning) return;
@@ -57,7 +57,7 @@ export function Component() {
 
 interface EventsProps {
   address: EventsAddress;
-  /** @param replace what is typed is no step to go back to */
+  /** @param replace whether to replace the history entry, as typing does */
   onChange: (part: Partial<EventsAddress>, replace: boolean) => void;
 }
 
@@ -84,7 +84,7 @@ function Events({ address, onChange }: EventsProps) {
   );
 }
 
-/** How far back from now; each is written as the time that it comes to. */
+/** Buttons for the last hours or days. A click writes the resulting start into the URL. */
 function Presets({ address, onChange }: EventsProps) {
   const lengthMs = address.to === '' ? Date.now() - utcMs(address.from) : Number.NaN;
   const current = PRESETS.find(({ ms }) => Math.abs(lengthMs - ms) < PRESET_TOLERANCE * ms);
@@ -112,7 +112,7 @@ function Presets({ address, onChange }: EventsProps) {
   );
 }
 
-/** A window that began with a press of one keeps its name while it grows a little. */
+/** A range keeps the label of its preset while it grows by less than this share. */
 const PRESET_TOLERANCE = 0.1;
 
 function OverTime({

@@ -3,16 +3,16 @@ import { useEffect, useRef, useState } from 'react';
 import { fieldOf, utcMs, utcOfField } from './utc.ts';
 
 interface UtcRangeProps {
-  /** What happened in it: "Started". */
+  /** The event that the range is about: "Started". */
   what: string;
-  /** UTC times of the address, or empty. */
+  /** UTC times as in the URL, or empty. */
   from: string;
   to: string;
   size?: 'xs' | 'sm';
   onChange: (part: { from: string } | { to: string }) => void;
 }
 
-/** From when to when, in UTC as the address has it. */
+/** Start and end of a range, in UTC like the URL. */
 export function UtcRange({ what, from, to, size = 'sm', onChange }: UtcRangeProps) {
   const isWrong = from !== '' && to !== '' && utcMs(to) <= utcMs(from);
   return (
@@ -42,7 +42,7 @@ interface UtcFieldProps {
   onChange: (value: string) => void;
 }
 
-/** What is being typed is the field's own; other changes of the address reach it while it is not typed into. */
+/** The field keeps its own text while it has the focus. Other changes of the URL update it while it has not. */
 function UtcField({ size, label, value, error = null, onChange }: UtcFieldProps) {
   const [text, setText] = useState(fieldOf(value));
   const field = useRef<HTMLInputElement>(null);

@@ -1,31 +1,31 @@
-// Times that people share: absolute and of UTC, so that an address reads the same wherever it is opened.
+// Times in shared URLs are absolute and in UTC, so that a URL means the same in every time zone.
 
 const UTC = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(?::(\d{2}))?(?:\.0+)?Z$/;
 
-/** A time of an address as it is written: `2026-11-20T10:00Z`, with seconds where there are some; empty when it is none. */
+/** Normalizes a time of a URL: `2026-11-20T10:00Z`, with seconds unless they are 0. Returns an empty string for an invalid time. */
 export function readUtc(text: string): string {
   if (!UTC.test(text)) return '';
   const date = new Date(text);
   return Number.isNaN(date.getTime()) ? '' : utcText(date.getTime());
 }
 
-/** To the second. */
+/** Formats a time to the second. */
 export function utcText(timeMs: number): string {
   const text = new Date(timeMs).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length);
   return `${text.endsWith(':00') ? text.slice(0, -3) : text}Z`;
 }
 
-/** @param text of an address, not empty */
+/** Parses a time of a URL. @param text a valid time, not empty */
 export function utcMs(text: string): number {
   return new Date(text).getTime();
 }
 
-/** What a `datetime-local` field has for it. */
+/** Returns the value of a `datetime-local` field. */
 export function fieldOf(text: string): string {
   return text.replace(/Z$/, '');
 }
 
-/** What a `datetime-local` field has, taken for UTC. */
+/** Parses the value of a `datetime-local` field as UTC. */
 export function utcOfField(field: string): string {
   return field === '' ? '' : readUtc(`${field}Z`);
 }

@@ -19,13 +19,13 @@ import classes from './incidents.module.css';
 interface IncidentCardProps {
   accountId: number;
   incident: Incident;
-  /** Why nothing can be changed, in words; null when it can. */
+  /** Reason why the user may not change webhooks; null if the user may. */
   refusal: string | null;
-  /** On the webhook's own page, which says which one it is. */
+  /** Whether the card is on the webhook's own page, which shows the name already. */
   isOfPage?: boolean;
 }
 
-/** One webhook that fails: why, since when, what it costs, and what to do about it. */
+/** An incident of one webhook: its cause, start, affected deliveries, and what to do. */
 export function IncidentCard({ accountId, incident, refusal, isOfPage = false }: IncidentCardProps) {
   const titleId = useId();
   const { subscription_id: webhookId, subscription_name, since, moved_at, last_success_at } = incident;
@@ -112,7 +112,7 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
   );
 }
 
-/** The deliveries that show it. */
+/** Links to the first and the latest affected delivery. */
 function Evidence({ accountId, incident }: Pick<IncidentCardProps, 'accountId' | 'incident'>) {
   const { first_delivery, last_delivery, subscription_id } = incident;
   if (first_delivery === null || last_delivery === null) return null;
@@ -157,7 +157,7 @@ function TestLine({
   );
 }
 
-/** Sends what failed again, no more than that, and tells how far it is. */
+/** Resends exactly the failed deliveries of the incident, and shows the progress. */
 export function Resend({ accountId, incident, refusal }: Omit<IncidentCardProps, 'isOfPage'>) {
   const key = { accountId, webhookId: incident.subscription_id };
   const client = useQueryClient();
@@ -180,7 +180,7 @@ export function Resend({ accountId, incident, refusal }: Omit<IncidentCardProps,
           size="xs"
           loading={start.isPending}
           onClick={() =>
-            // The end is not part of the window.
+            // The window excludes its end.
             start.mutate({
               since: first_delivery.created_at,
               until: String(BigInt(last_delivery.created_at) + 1n),

@@ -11,19 +11,19 @@ import { IncidentCard, Resend } from './incident-card.tsx';
 import classes from './incidents.module.css';
 
 const ASKED_FOR = 10;
-/** More would hide the list, which begins with those that fail. */
+/** Maximum number of cards: more would hide the list, which begins with failing webhooks. */
 const CARDS = 3;
 const CLOSED_SHOWN = 3;
-/** What ended longer ago is not news. */
+/** Age at which a closed incident is no longer shown. */
 const NEWS_MS = 24 * 3_600_000;
 
-/** Of one webhook, or of all. */
+/** Incidents of one webhook, or of all. */
 export function incidentsOf(accountId: number, webhookId?: string) {
   const ofOne = webhookId === undefined ? {} : { subscription_id: webhookId };
   return incidentsQuery(accountId, { ...ofOne, limit: ASKED_FOR });
 }
 
-/** The open ones and the news, of one webhook or of all. */
+/** Returns the open and the recently closed incidents of one webhook, or of all. */
 export function useIncidents(accountId: number, webhookId?: string) {
   const query = useQuery(incidentsOf(accountId, webhookId));
   const rows = query.data ?? [];
@@ -42,13 +42,13 @@ export function useIncidents(accountId: number, webhookId?: string) {
 interface IncidentsProps {
   accountId: number;
   refusal: string | null;
-  /** Whose incidents; those of all webhooks when it is left out. */
+  /** The webhook whose incidents are shown; omitted for those of all webhooks. */
   webhookId?: string;
-  /** Instead of them when none is open. */
+  /** Shown instead if no incident is open. */
   whenNone?: ReactNode;
 }
 
-/** What needs somebody, on top of the page that people come to first; and what has ended since yesterday. */
+/** Open incidents, and those that were closed since yesterday, at the top of the start page. */
 export const Incidents = memo(function Incidents({
   accountId,
   refusal,
@@ -59,7 +59,7 @@ export const Incidents = memo(function Incidents({
   const isOfPage = webhookId !== undefined;
   return (
     <section aria-label={isOfPage ? 'Incidents of the webhook' : 'Open incidents'}>
-      {/* Read out when it changes: the rest has times that change by themselves. */}
+      {/* A separate status is announced, because the cards contain times that change continuously. */}
       <VisuallyHidden role="status">{announcement(open, news)}</VisuallyHidden>
       <Stack gap="sm">
         {!isOfPage && open.length > 0 && (
@@ -100,7 +100,7 @@ function isNews({ until }: Incident): boolean {
   return until !== null && Date.now() - Number(until) / 1_000 < NEWS_MS;
 }
 
-/** One line, and a way to send again what is left. */
+/** A line about a closed incident, with a button that resends the deliveries that are still failed. */
 function Ended({
   accountId,
   incident,

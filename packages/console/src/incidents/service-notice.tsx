@@ -2,7 +2,7 @@ import { Alert } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { serviceStateQuery } from '../api/service-state.ts';
 
-/** Shows problems that only an operator can solve: a record that takes no writes, and items that were set aside. */
+/** Shows problems that only an operator can solve: a database that is not writable, and items that were set aside. */
 export function ServiceNotice({ accountId }: { accountId: number }) {
   const { data } = useQuery(serviceStateQuery(accountId));
   if (data === undefined) return null;

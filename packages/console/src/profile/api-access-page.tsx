@@ -10,7 +10,7 @@ import { ownUrl } from '../served-page.ts';
 import { useCurrentAccount, useSession } from '../session/session.ts';
 import { maskedKey, profileQuery, rotateKey } from './profile.ts';
 
-/** Profile, API Access: the user's own key (docs/contract.md#api-keys). */
+/** Page "Profile, API Access": the API key of the user (docs/contract.md#api-keys). */
 export function Component() {
   const { email } = useSession();
   const profile = useQuery(profileQuery);
@@ -52,7 +52,7 @@ export function Component() {
 
 type Outcome = 'rotated' | 'replaced_elsewhere' | null;
 
-/** The key, masked until it is asked for, and what can be done with it. */
+/** The key, masked until the user reveals it, and its actions. */
 function ApiKeySection({ profile }: { profile: Profile }) {
   const client = useQueryClient();
   const [isRevealed, setRevealed] = useState(false);
@@ -111,7 +111,7 @@ function ApiKeySection({ profile }: { profile: Profile }) {
   );
 }
 
-/** Replacing the key, after saying what that stops. */
+/** Rotates the key after a confirmation that names the consequences. */
 function RotateSection({ onRotate }: { onRotate: () => Promise<void> }) {
   const [isAsking, setAsking] = useState(false);
   return (
@@ -171,7 +171,7 @@ function RotationNotice({ outcome }: { outcome: Exclude<Outcome, null> }) {
   );
 }
 
-/** A call that works as it is; on the page the key in it is as hidden as above it. */
+/** A call that works when copied. The key in it is shown or masked like the key above. */
 function SampleCall({ apiKey, isRevealed }: { apiKey: string; isRevealed: boolean }) {
   const account = useCurrentAccount();
   const path = account === null ? 'api/v3/profile' : `api/v3/accounts/${account.id}/webhooks/subscriptions`;

@@ -3,7 +3,7 @@ import { ApiError } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
 import type { Profile } from '../api/types.ts';
 
-/** Holds the key, so it is forgotten with the page. */
+/** Not cached, because the response contains the key. */
 export const profileQuery = queryOptions({
   queryKey: ['profile'],
   gcTime: 0,
@@ -13,7 +13,10 @@ export const profileQuery = queryOptions({
 
 type Rotation = { kind: 'rotated'; apiKey: string } | { kind: 'replaced_elsewhere' };
 
-/** Replaces the key with the key itself (docs/contract.md#api-keys). One that was rotated elsewhere meanwhile is refused. */
+/**
+ * Rotates the key, authenticated by the key itself (docs/contract.md#api-keys), so that the call fails if it was rotated
+ * elsewhere.
+ */
 export async function rotateKey({ user_id, api_key }: Profile): Promise<Rotation> {
   try {
     const { data } = await request('post', '/api/v2/users/{user_id}/apikey', {
@@ -30,7 +33,7 @@ export async function rotateKey({ user_id, api_key }: Profile): Promise<Rotation
 const SHOWN_AT_END = 4;
 const DOTS = '•'.repeat(16);
 
-/** `rhu_••••••••••••••••3kQz`: enough to tell one from another. */
+/** `rhu_••••••••••••••••3kQz`: enough to distinguish two keys. */
 export function maskedKey(key: string): string {
   const prefix = /^[a-z]+_/.exec(key)?.[0] ?? '';
   return `${prefix}${DOTS}${key.slice(-SHOWN_AT_END)}`;

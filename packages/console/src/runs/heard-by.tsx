@@ -15,11 +15,11 @@ const TABLE_MIN_EM = 68;
 
 interface HeardByProps {
   deliveries: readonly AccountDelivery[];
-  /** Of the event. */
+  /** Label of the event. */
   label: string;
 }
 
-/** Every webhook that an event went to, by name, and how it went. */
+/** The webhooks to which an event was delivered, sorted by name, with the status of each delivery. */
 export function HeardBy({ deliveries, label }: HeardByProps) {
   const isNarrow = useIsNarrow(TABLE_MIN_EM);
   const sorted = deliveries.toSorted((one, other) => one.webhook_name.localeCompare(other.webhook_name));
@@ -91,7 +91,7 @@ function State({ delivery }: { delivery: AccountDelivery }) {
   return <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>;
 }
 
-/** The way to the delivery, by the name of its webhook; one that is gone has no pages any more. */
+/** Link to the delivery, labelled with the name of its webhook. A deleted webhook has no pages. */
 function WebhookOf({ delivery }: { delivery: AccountDelivery }) {
   const account = useAccount();
   const { id, subscription_id, webhook_name, webhook_state } = delivery;

@@ -36,10 +36,10 @@ import {
 import { EVENT_WORDS } from '../words/webhooks.ts';
 import { HeardBy } from './heard-by.tsx';
 
-/** As many as one call answers: those of 33 webhooks and three events. */
+/** Maximum page size of the API: the deliveries of 33 webhooks and three events. */
 const DELIVERIES_AT_ONCE = 100;
 
-/** One run: whether anybody heard about it, who, and how that went. */
+/** Page of a run: its events, and the webhooks to which each was delivered. */
 export function Component() {
   const account = useAccount();
   const { runId: text = '' } = useParams();
@@ -160,7 +160,7 @@ function RunFacts({ run }: { run: Run }) {
   );
 }
 
-/** An event, and every webhook that heard of it. */
+/** An event and its deliveries. */
 function EventOfRun({ event, deliveries }: { event: RunEvent; deliveries: readonly AccountDelivery[] }) {
   const { label } = EVENT_WORDS[event.event_type];
   const headingId = `${event.event_type}-${event.event_id ?? 'none'}`;

@@ -2,21 +2,21 @@ import type { RunStatus } from '../api/types.ts';
 import { readUtc } from '../events/utc.ts';
 import { RUN_STATUSES } from '../words/runs.ts';
 
-/** What the address of the list of runs says. */
+/** Filters in the URL of the list of runs. */
 export interface RunsAddress {
   /** A run's id, or a part of a job's name. */
   search: string;
   status: RunStatus | '';
-  /** Of when a run started: absolute UTC times with `Z`, or empty. */
+  /** Start of the range in which a run started: an absolute UTC time with `Z`, or empty; `to` is its end. */
   from: string;
   to: string;
-  /** From 1. */
+  /** Page number, from 1. */
   page: number;
 }
 
 const SEARCH_CHARACTERS_MAX = 255;
 
-/** Reads the address; what makes no sense is as if it were not there. */
+/** Parses the URL. Invalid values are ignored. */
 export function readRunsAddress(parameters: URLSearchParams): RunsAddress {
   const text = (name: string) => parameters.get(name) ?? '';
   const page = /^[1-9]\d{0,6}$/.test(text('page')) ? Number(text('page')) : 1;
@@ -29,7 +29,7 @@ export function readRunsAddress(parameters: URLSearchParams): RunsAddress {
   };
 }
 
-/** The address, without what is as usual. */
+/** Serializes the values that differ from their defaults. */
 export function writeRunsAddress({ page, ...filters }: RunsAddress): URLSearchParams {
   const values = { ...filters, page: page === 1 ? '' : String(page) };
   return new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ''));

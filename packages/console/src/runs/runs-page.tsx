@@ -20,13 +20,13 @@ import { hasRunFilters, type RunsAddress, readRunsAddress, writeRunsAddress } fr
 const PAGE_SIZE = 25;
 const TABLE_MIN_EM = 62;
 
-/** Activity, Runs: what job runners reported, to find the one that a question is about. */
+/** Page "Activity, Runs": the runs that job runners reported, with a search. */
 export function Component() {
   const account = useAccount();
   const [parameters, setParameters] = useSearchParams();
   const address = readRunsAddress(parameters);
   useChanges(account.id, null);
-  // Begun anew, the search does not ask a moment later for what was typed before.
+  // A new key remounts the search, which cancels its delayed change.
   const [clearings, setClearings] = useState(0);
   const runs = useQuery(
     runsQuery(account.id, {
@@ -102,7 +102,7 @@ export function Component() {
   );
 }
 
-/** Narrows the list while it is typed into. Enter opens the run of that id, if there is one. */
+/** Filters the list while the user types. Enter opens the run with that id, if it exists. */
 function RunSearch({ search, onSearch }: { search: string; onSearch: (search: string) => void }) {
   const account = useAccount();
   const client = useQueryClient();
@@ -112,7 +112,7 @@ function RunSearch({ search, onSearch }: { search: string; onSearch: (search: st
 
   async function open(event: FormEvent) {
     event.preventDefault();
-    // Enter tells at once: the pause has nothing to tell again.
+    // Enter reports the text immediately, so the delayed change is cancelled.
     searchLater.cancel();
     const wanted = text.trim();
     if (!/^\d{1,15}$/.test(wanted)) return onSearch(wanted);

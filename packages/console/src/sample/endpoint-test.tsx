@@ -12,7 +12,7 @@ interface EventSelectProps {
   onChange: (type: EventType) => void;
 }
 
-/** Which event a sample is of: any, whichever the webhook fires for. */
+/** Selects the event type of a sample. Any type can be selected, even if the webhook does not subscribe to it. */
 export function EventSelect({ value, onChange }: EventSelectProps) {
   return (
     <Radio.Group
@@ -31,7 +31,7 @@ export function EventSelect({ value, onChange }: EventSelectProps) {
   );
 }
 
-/** How the endpoint took a sample, what to do about it, and all that went over the wire. */
+/** Result of a test: the status, what to check, and the whole exchange. */
 export function TestAnswer({ test, onClose }: { test: EndpointTest; onClose: () => void }) {
   const { exchange, hmac_secret: secret } = test;
   const { isGood, title, advice } = verificationWords(test);

@@ -13,17 +13,17 @@ import classes from './sample-panel.module.css';
 
 interface SamplePanelProps {
   accountId: number;
-  /** As far as it is known: before it is saved it has no id. */
+  /** The webhook; its id is null until it is saved. */
   webhook: { id: string | null; name: string };
   eventType: EventType;
   onEventType: (type: EventType) => void;
-  /** Sends it; null when the form has to be mended first, which then says so itself. */
+  /** Sends a sample. Returns null if the form is invalid, and the form then shows the problems. */
   send: (type: EventType) => Promise<EndpointTest | null>;
-  /** What else is to be known of what is sent. */
+  /** Additional note about the sample. */
   note: string | null;
 }
 
-/** An event, what it means, what of it is sent, and how the endpoint takes it. */
+/** Selects an event, describes it, shows its payload, and sends it to the endpoint. */
 export function SamplePanel({ accountId, webhook, eventType, onEventType, send, note }: SamplePanelProps) {
   const headingId = useId();
   const test = useMutation({ mutationFn: send, gcTime: 0 });
@@ -62,11 +62,11 @@ export function SamplePanel({ accountId, webhook, eventType, onEventType, send, 
 }
 
 const HEIGHT_MAX = 360;
-/** Stand for the ids that an event and a webhook get. */
+/** Example id of an event; `WEBHOOK_ID` is that of a webhook. */
 const EVENT_ID = 'wev_3MMmRDA51yZpHdvPtc0ABzoUBAh';
 const WEBHOOK_ID = 'wsu_3MMmRIeb7hwtfgePeQ9Hc50jDdn';
 
-/** By what makes the one that is sent. */
+/** Renders the payload with the functions that render deliveries. */
 function useSamplePayload(
   accountId: number,
   { id, name }: SamplePanelProps['webhook'],
@@ -77,7 +77,7 @@ function useSamplePayload(
   return renderPayload(event, { id: id ?? WEBHOOK_ID, name });
 }
 
-/** A form with the panel beside it, or below where there is no room. */
+/** A form with the panel next to it, or below it on narrow screens. */
 export function BesideForm({ form, panel }: { form: ReactNode; panel: ReactNode }) {
   return (
     <div className={classes.beside}>

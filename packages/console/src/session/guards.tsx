@@ -23,14 +23,14 @@ const LOADING = (
   </Center>
 );
 
-/** Lets its pages be seen by whoever is signed in, and sends everybody else to the sign-in and back. */
+/** Renders its pages for a signed-in user, and redirects others to the sign-in page and back. */
 export function RequireSession() {
   const session = useQuery(sessionQuery);
   const { pathname, search } = useLocation();
   if (session.isPending) {
     return LOADING;
   }
-  // One that is known stays when asking again fails: the page says itself what it cannot load.
+  // A cached session stays valid if refreshing it fails: each page reports what it cannot load.
   if (session.isError && session.data === undefined) {
     return (
       <Center component="main" mih="60vh" p="md">
@@ -61,7 +61,7 @@ export function RequireSession() {
   );
 }
 
-/** The pages of the account that the address names. All of them are about webhooks. */
+/** Layout of the pages of the account in the URL, all of which concern webhooks. */
 export function AccountLayout() {
   const { accounts } = useSession();
   const { accountId } = useParams();
@@ -71,7 +71,7 @@ export function AccountLayout() {
   }, [account]);
   if (!account) return <NotFoundPage what="account" />;
   const refusal = webhooksRefusal(account);
-  // Nothing of one account's page stays for the next account's.
+  // The key discards the state of the previous account's page.
   return (
     <AccountContext key={account.id} value={account}>
       {refusal === null ? (
@@ -86,7 +86,7 @@ export function AccountLayout() {
   );
 }
 
-/** The account that was looked at last, else the first. */
+/** Redirects to the account that was shown last, or to the first one. */
 export function HomeRedirect() {
   const { accounts } = useSession();
   const remembered = accounts.find(({ id }) => id === rememberedAccountId());

@@ -7,7 +7,7 @@ import type { Account, Session } from '../api/types.ts';
 
 const SESSION_KEY = ['session'] as const;
 
-/** Who is signed in; null when nobody is. */
+/** The current session; null if no user is signed in. */
 export const sessionQuery = queryOptions({
   queryKey: SESSION_KEY,
   staleTime: 60_000,
@@ -22,8 +22,8 @@ export const sessionQuery = queryOptions({
 });
 
 /**
- * From now on somebody, or with null nobody, is signed in: whatever was loaded for the one before is forgotten. The
- * query of the session itself stays, as pages watch it.
+ * Sets the session (null after a sign-out) and discards all data of the previous user. The query of the session itself
+ * remains, because pages observe it.
  */
 export async function beginSession(client: QueryClient, session: Session | null): Promise<void> {
   await client.cancelQueries();
@@ -32,12 +32,12 @@ export async function beginSession(client: QueryClient, session: Session | null)
   client.setQueryData(SESSION_KEY, session);
 }
 
-/** What the API refuses stays refused; only what may pass by itself is asked for again. */
+/** Whether a retry may succeed. Other errors of the API are permanent. */
 const isPassing = (error: Error) => error instanceof ApiError && (error.code === 0 || error.code >= 502);
 
 const RETRIES_MAX = 2;
 
-/** A query or mutation that is refused for want of a session ends the session here, too: the sign-in page follows. */
+/** Creates the client. A 401 of any query or mutation ends the session, and the sign-in page follows. */
 export function createQueryClient(): QueryClient {
   const endSessionOn401 = (error: Error) => {
     if (error instanceof ApiError && error.code === 401) client.setQueryData(SESSION_KEY, null);
@@ -55,10 +55,10 @@ export function createQueryClient(): QueryClient {
   return client;
 }
 
-/** Set by the guard around every page that needs somebody signed in. */
+/** Provided by the guard of all pages that require a session. */
 export const SessionContext = createContext<Session | null>(null);
 
-/** Set by the layout of the pages below `/accounts/:accountId`. */
+/** Provided by the layout of the pages below `/accounts/:accountId`. */
 export const AccountContext = createContext<Account | null>(null);
 
 export function useSession(): Session {
@@ -67,14 +67,14 @@ export function useSession(): Session {
   return session;
 }
 
-/** The account that the address names, with what the caller may do in it. */
+/** Returns the account in the URL, with the permissions of the user. */
 export function useAccount(): Account {
   const account = useContext(AccountContext);
   if (account === null) throw new Error('useAccount is for pages of an account');
   return account;
 }
 
-/** The account of the address; on pages of no account the one that was looked at last, else the first. */
+/** Returns the account in the URL; on pages without one, the account that was shown last, or the first. */
 export function useCurrentAccount(): Account | null {
   const { accounts } = useSession();
   const accountId = useMatch('/accounts/:accountId/*')?.params.accountId;
@@ -84,7 +84,7 @@ export function useCurrentAccount(): Account | null {
 
 const REMEMBERED = 'runhook-account';
 
-/** The account that this browser looked at last, or null. */
+/** Returns the id of the account that this browser showed last, or null. */
 export function rememberedAccountId(): number | null {
   try {
     const text = localStorage.getItem(REMEMBERED);
@@ -94,7 +94,7 @@ export function rememberedAccountId(): number | null {
   }
 }
 
-/** A browser that keeps nothing starts with the first account the next time. */
+/** Stores the id. If the browser has no storage, the first account is shown the next time. */
 export function rememberAccountId(id: number): void {
   try {
     localStorage.setItem(REMEMBERED, String(id));

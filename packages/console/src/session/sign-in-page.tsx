@@ -83,7 +83,7 @@ function SignInForm() {
     setPending(true);
     try {
       const { data } = await request('post', '/api/v3/session', { body: values });
-      // Whatever an earlier person saw is gone; the page goes on by itself when the session is known.
+      // Discards the data of an earlier user. The page redirects as soon as the session is set.
       await beginSession(client, data);
     } catch (error) {
       setProblem(error);
@@ -124,7 +124,7 @@ function SignInForm() {
   );
 }
 
-/** A 401 is the password here, not the session. */
+/** A 401 means a wrong password here, not an expired session. */
 function refusalWords(problem: unknown): string {
   return problem instanceof ApiError && problem.code === 401 ? problem.message : problemWords(problem);
 }

@@ -9,8 +9,8 @@ import { SIGN_IN_PATH } from '../paths.ts';
 import { beginSession } from './session.ts';
 
 /**
- * Ends the session. A page of its own, so that leaving for it asks about unsaved changes as any leaving does. It asks
- * before it acts unless the console's own menu led here: a link from elsewhere must not sign anybody out.
+ * Ends the session. It is a page, so that leaving for it asks about unsaved changes like any navigation. It asks for
+ * confirmation unless the console's menu led here, because a link from elsewhere must not sign the user out.
  */
 export function Component() {
   usePageTitle('Sign out');
@@ -68,7 +68,7 @@ async function endSession(): Promise<void> {
   try {
     await request('delete', '/api/v3/session', {});
   } catch (error) {
-    // It had ended before: that is what was asked for.
+    // The session has ended already, which is the wanted result.
     if (!(error instanceof ApiError && error.code === 401)) throw error;
   }
 }

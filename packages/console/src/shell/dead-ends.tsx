@@ -40,13 +40,13 @@ export function NoAccountPage() {
   );
 }
 
-/** What browsers and the bundler say of a chunk that is not there any more, because a newer version was installed. */
+/** Errors of browsers and of the bundler for a chunk that no longer exists, because a newer version was installed. */
 const CHUNK_GONE = /dynamically imported module|Importing a module script failed|Unable to preload CSS/i;
 const RELOADED_AT = 'runhook-reloaded-at';
-/** A page that is still broken after it was loaded again is not loaded over and over. */
+/** Limits automatic reloads: a page that fails again within this time is not reloaded. */
 const RELOAD_AGAIN_AFTER_MS = 30_000;
 
-/** The address is that of the page that was asked for by now: loading it brings the new version. */
+/** Reloads the page, which loads the new version. The URL is that of the requested page already. */
 function reloadOnce(): boolean {
   try {
     if (Date.now() - Number(sessionStorage.getItem(RELOADED_AT)) < RELOAD_AGAIN_AFTER_MS) return false;
@@ -58,7 +58,7 @@ function reloadOnce(): boolean {
   return true;
 }
 
-/** What a page shows that broke. One whose chunk is gone loads the new version by itself. */
+/** Error page of a route. If the chunk of the route no longer exists, it reloads the page once. */
 export function PageErrorBoundary() {
   const error = useRouteError();
   const isChunkGone = error instanceof Error && CHUNK_GONE.test(error.message);

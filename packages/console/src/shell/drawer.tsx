@@ -8,7 +8,7 @@ interface NavigationDrawerProps {
   children: ReactNode;
 }
 
-/** The navigation where there is no room for it beside the page. */
+/** The navigation on narrow screens. */
 export default function NavigationDrawer({ isOpen, onClose, children }: NavigationDrawerProps) {
   return (
     <Drawer

@@ -16,10 +16,10 @@ import { useCurrentAccount, useSession } from '../session/session.ts';
 import { Plan } from './plan.tsx';
 import classes from './shell.module.css';
 
-/** From this many on there is a search. */
+/** Number of accounts from which the list has a search. */
 const MANY = 8;
 
-/** Every account of whoever is signed in. */
+/** The accounts of the user. */
 export function AccountList({ trigger }: OpenedProps) {
   const { accounts } = useSession();
   const current = useCurrentAccount();

@@ -13,7 +13,7 @@ const menus = () => import('./header-menus.tsx');
 const AccountList = fetchedLater(async () => ({ default: (await menus()).AccountList }));
 const OwnMenu = fetchedLater(async () => ({ default: (await menus()).OwnMenu }));
 
-/** Which account is looked at, and a way to another one. */
+/** Shows the current account, and switches to another. */
 export function AccountSwitcher() {
   const { accounts } = useSession();
   const current = useCurrentAccount();
@@ -38,7 +38,7 @@ export function AccountSwitcher() {
   );
 }
 
-/** A run's id leads to the run, an event's to its deliveries; anything else is looked for among the runs. */
+/** Opens a run by its id, or the deliveries of an event by its id. Any other text is searched among the runs. */
 export function GoTo() {
   const account = useCurrentAccount();
   const navigate = useNavigate();
@@ -69,7 +69,7 @@ export function GoTo() {
   );
 }
 
-/** As far back as logs are kept, unless the operator has set another time. */
+/** Default retention of logs, in days. */
 const LOG_DAYS = 30;
 
 function eventPath(accountId: number, eventId: string): string {
@@ -77,7 +77,7 @@ function eventPath(accountId: number, eventId: string): string {
   return `${eventsPath(accountId)}?${writeEventsAddress({ ...NO_EVENT_FILTERS, from, to: '', eventId })}`;
 }
 
-/** Who is signed in, how the console looks, and the way out. */
+/** Menu of the user: name, appearance, sign-out. */
 export function UserMenu() {
   const { name } = useSession();
   const trigger = (opens: TriggerProps) => (

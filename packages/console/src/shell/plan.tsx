@@ -3,7 +3,7 @@ import type { Account } from '../api/types.ts';
 import { PLAN_NAMES } from '../words/webhooks.ts';
 import classes from './shell.module.css';
 
-/** What the account has, beside its name. */
+/** Plan of the account, shown next to its name. */
 export function Plan({ account }: { account: Account }) {
   return (
     <Text span size="xs" className={classes.plan ?? ''}>

@@ -21,7 +21,7 @@ import classes from './shell.module.css';
 
 const LazyDrawer = lazy(() => import('./drawer.tsx'));
 
-/** The frame of every page behind the sign-in. On narrow screens the navigation is a drawer. */
+/** Frame of every page that requires a session. On narrow screens the navigation is a drawer. */
 export function Shell() {
   const [isDrawerOpen, drawer] = useDisclosure(false);
   const wasDrawerOpen = useWasTrue(isDrawerOpen);
@@ -65,7 +65,7 @@ export function Shell() {
   );
 }
 
-/** The region is there before it has anything to say: so it is read out. */
+/** The live region exists before its text, so that screen readers announce the text. */
 function OfflineNotice() {
   const { online } = useNetwork();
   return (
@@ -81,9 +81,9 @@ function OfflineNotice() {
 
 const CONTENT_ID = 'content';
 
-/** The first stop of the tab key: past the header and the navigation. */
+/** First tab stop, which skips the header and the navigation. */
 function SkipLink() {
-  // With its whole path: the page has a `<base>`, which a bare fragment would be resolved against.
+  // The link contains the complete path: the browser would resolve a bare fragment against `<base>`.
   const href = useHref({ hash: CONTENT_ID });
   return (
     <a
@@ -99,7 +99,7 @@ function SkipLink() {
   );
 }
 
-/** Where one can go. @param onNavigate closes the drawer of narrow screens */
+/** Links to all pages. @param onNavigate closes the drawer on narrow screens */
 function Navigation({ onNavigate }: { onNavigate?: () => void }) {
   const account = useCurrentAccount();
   return (
@@ -170,7 +170,7 @@ function Section({ title, children }: { title: string; children: React.ReactNode
   );
 }
 
-/** The name of the product, with its sign: a hook. */
+/** Name and logo of the product. */
 export function ProductMark() {
   return (
     <span className={classes.mark}>

@@ -11,7 +11,7 @@ import { StatusBadge } from '../components/state.tsx';
 import { NotFoundPage } from '../shell/dead-ends.tsx';
 import { useWebhookOfPage, WayTo } from '../webhook/page-of-webhook.tsx';
 
-/** Why an endpoint refuses a signature: what is pasted stays in the page. */
+/** Page that finds out why an endpoint rejects a signature. The pasted values do not leave the page. */
 export function Component() {
   const { account, webhookId, webhook, isGone } = useWebhookOfPage();
   const [body, setBody] = useState('');
@@ -70,7 +70,7 @@ const CODE = {
   styles: { input: { fontFamily: 'var(--mantine-font-family-monospace)' } },
 };
 
-/** Of what is pasted now; null where the browser does not compute signatures. */
+/** Checks the pasted values. Returns null if the browser cannot compute signatures. */
 function useVerdict({ body, header, secret, signatureHeader }: GivenDelivery): Verdict | null {
   const [verdict, setVerdict] = useState<Verdict>({ kind: 'unreadable', why: 'no-body' });
   useEffect(() => {
@@ -86,7 +86,7 @@ function useVerdict({ body, header, secret, signatureHeader }: GivenDelivery): V
   return HAS_CRYPTO ? verdict : null;
 }
 
-/** Pages served over plain http from another machine have none. */
+/** Browsers provide no `crypto.subtle` on pages that were loaded over HTTP from another machine. */
 const HAS_CRYPTO = globalThis.crypto?.subtle !== undefined;
 
 function NoCrypto() {

@@ -1,9 +1,9 @@
-/** A target that takes a format of its own, so that it refuses what Runhook sends. */
+/** A target that requires its own message format, and therefore rejects Runhook's payload. */
 export interface KnownTarget {
-  /** As the relay of `examples/relays` calls it. */
+  /** Name of the target in `examples/relays`. */
   key: 'slack' | 'teams' | 'discord' | 'pagerduty';
   name: string;
-  /** What its own address is to the relay, when it is another one than `TARGET_URL`. */
+  /** Name of the relay's setting for the target's address, if it is not `TARGET_URL`. */
   needs: 'routing-key' | null;
 }
 
@@ -20,7 +20,7 @@ const TARGETS: readonly Recognised[] = [
     key: 'teams',
     name: 'Microsoft Teams',
     needs: null,
-    // Connectors, and workflows of Power Automate at their old and their new address.
+    // Connectors, and workflows of Power Automate at their old and new addresses.
     isAt: ({ hostname, pathname }) =>
       /(^|\.)webhook\.office\.com$/.test(hostname) ||
       /\.logic\.azure\.(com|us)$/.test(hostname) ||
@@ -42,7 +42,7 @@ const TARGETS: readonly Recognised[] = [
   },
 ];
 
-/** The target that an address leads to, however far it is typed; null for any other. */
+/** Returns the known target of an endpoint URL, which may be incomplete; null for any other endpoint. */
 export function knownTarget(clientUrl: string): KnownTarget | null {
   const text = clientUrl.trim();
   if (!URL.canParse(text)) return null;

@@ -10,11 +10,11 @@ import type { KnownTarget } from './known-targets.ts';
 interface TargetNoticeProps {
   target: KnownTarget;
   clientUrl: string;
-  /** Empty: `Authorization`. */
+  /** An empty string means `Authorization`. */
   signatureHeader: string;
 }
 
-/** Of an endpoint that takes a format of its own: what it needs, and a relay to copy (`examples/relays`). */
+/** Explains that a target requires its own format, and shows a relay to copy (`examples/relays`). */
 export function TargetNotice({ target, clientUrl, signatureHeader }: TargetNoticeProps) {
   const [isOpen, setOpen] = useState(false);
   const relayId = useId();
@@ -75,7 +75,7 @@ export function TargetNotice({ target, clientUrl, signatureHeader }: TargetNotic
 
 const HEIGHT_MAX = 360;
 
-/** The secret is the reader's to put in: it is shown once, when the webhook is saved. */
+/** The user inserts the secret, which is shown once, when the webhook is saved. */
 function runCommand({ key, needs }: KnownTarget, url: string, signatureHeader: string): string {
   return [
     '# Node 22 or newer, no packages. HMAC_SECRET is the secret of this webhook, shown once it is saved.',
