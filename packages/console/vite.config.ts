@@ -2,8 +2,8 @@ import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
 /**
- * What the page says before its styles are there is seen at once. Its scripts wait for the styles, wherever they stand; those
- * that the component library writes into the root come after them.
+ * Moves the links of styles behind the loading text, so that browsers show it before the styles are loaded. Scripts wait for
+ * the styles in any position, and the `<style>` elements that the component library renders into the root still follow them.
  */
 const stylesBehindTheFirstWords: Plugin = {
   name: 'styles-behind-the-first-words',
@@ -20,7 +20,7 @@ const stylesBehindTheFirstWords: Plugin = {
   },
 };
 
-/** Each component of the library comes with its own styles, and is in the same file of scripts or a later one as they are. */
+/** Imports the styles of each component of the library next to its code, so that they are in the same chunk or a later one. */
 const stylesOfEachComponent: Plugin = {
   name: 'styles-of-each-component',
   transform(code, id) {
@@ -31,19 +31,20 @@ const stylesOfEachComponent: Plugin = {
   },
 };
 
-// Relative, so that the console works below any path. The server tells each page where its root is (`<base>`).
+// Relative URLs let the console work below any path. The server writes the root into each page (`<base>`).
 export default defineConfig({
   base: './',
   plugins: [react(), stylesOfEachComponent, stylesBehindTheFirstWords],
   optimizeDeps: { exclude: ['@mantine/core'] },
   build: {
     target: 'es2022',
-    // What `light-dark()` needs. Told of older ones, the build would rewrite it into something that shows neither colour.
+    // Browsers that support `light-dark()`. For older targets the build would transpile it into code that shows neither
+    // colour.
     cssTarget: ['chrome123', 'edge123', 'firefox120', 'safari17.5'],
     sourcemap: false,
     modulePreload: { polyfill: false },
-    // What every page begins with in one file, and what several of the others share in another: as thirty of a few hundred
-    // bytes each they wait for one another on a slow network, and each page's own would be found only once they are there.
+    // The initial scripts form one chunk, and modules that several pages share another. As thirty chunks of a few hundred
+    // bytes they would wait for one another on a slow network, and chunks of pages would be discovered only after them.
     rolldownOptions: {
       output: {
         chunkFileNames: ({ name }) => `assets/${name.replace(/~.*/, '')}-[hash].js`,
@@ -56,6 +57,6 @@ export default defineConfig({
       },
     },
   },
-  // `vite` alone serves the sources for development and passes calls to a management service on its usual port.
+  // Only for development: `vite` serves the sources and forwards calls to a management service on its default port.
   server: { port: 5173, proxy: { '/api': 'http://127.0.0.1:3000' } },
 });

@@ -46,7 +46,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
   const client = useQueryClient();
   const key = { accountId: account.id, webhookId: webhook.id };
   const navigate = useNavigate();
-  // As it was when the page was opened: a later answer must not write over what is being typed.
+  // The values at the opening of the page: a later response must not overwrite the user's input.
   const [initial] = useState(() => valuesOf(webhook));
   const seen = useRef(webhook);
   return (
@@ -69,7 +69,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
             if (!(error instanceof ApiError && error.code === CHANGED_MEANWHILE)) throw error;
             const theirs = await readSubscription(key);
             const words = overtakenWords(seen.current, theirs);
-            // Who saves once more does so knowing it.
+            // The user has seen the message, so a second save overwrites the other change.
             seen.current = theirs;
             throw new ApiError(error.code, words);
           },
@@ -83,7 +83,10 @@ function EditForm({ webhook }: { webhook: Subscription }) {
   );
 }
 
-/** A stored value does not leave the server before the change is saved, nor does the secret sign what goes elsewhere. */
+/**
+ * Describes what a test sends. Stored values are not sent to an unsaved endpoint, nor does the webhook's secret sign samples
+ * for it.
+ */
 function testNote(values: WebhookValues, initial: WebhookValues): string {
   if (isSentAsBefore(values, initial)) return 'Signed with the secret of the webhook.';
   const stored = values.headers.filter(({ value, isStored }) => isStored && value === '');
@@ -103,7 +106,10 @@ const FIELD_WORDS = {
   headers: 'the custom headers',
 } as const satisfies Partial<Record<keyof Subscription, string>>;
 
-/** @param seen as it was when the page was opened, `theirs` as somebody else has saved it since */
+/**
+ * @param seen the version when the page was opened
+ * @param theirs the version that another user has saved since
+ */
 function overtakenWords(seen: Subscription, theirs: Subscription): string {
   const fields = Object.keys(FIELD_WORDS) as (keyof typeof FIELD_WORDS)[];
   const changed = fields.filter((field) => JSON.stringify(seen[field]) !== JSON.stringify(theirs[field]));
@@ -115,7 +121,7 @@ function FormSkeleton() {
   return (
     <Stack gap="lg" maw={640} role="status" aria-label="Loading">
       {[60, 84, 150, 60, 60].map((height, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they never change places
+        // biome-ignore lint/suspicious/noArrayIndexKey: their order never changes
         <Skeleton key={index} h={height} />
       ))}
     </Stack>

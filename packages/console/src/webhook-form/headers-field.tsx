@@ -8,7 +8,7 @@ interface HeadersFieldProps {
   error?: string | undefined;
 }
 
-/** Headers of the subscriber's own, in rows. A stored value is not told: left empty, it stays. */
+/** Rows of custom headers. Stored values are not shown; an empty field keeps the stored value. */
 export function HeadersField({ value, onChange, error }: HeadersFieldProps) {
   const change = (index: number, changes: Partial<OwnHeader>) =>
     onChange(value.map((header, at) => (at === index ? { ...header, ...changes } : header)));
@@ -30,7 +30,7 @@ export function HeadersField({ value, onChange, error }: HeadersFieldProps) {
               maxLength={LIMITS.headerName}
               spellCheck={false}
               value={header.name}
-              // Another name has no value yet.
+              // A renamed header has no stored value.
               onChange={(event) => change(index, { name: event.currentTarget.value, isStored: false })}
               style={{ flex: 1 }}
             />

@@ -8,14 +8,14 @@ import type { Job } from '../api/types.ts';
 
 const DEBOUNCE_MS = 200;
 
-/** Beside those that are named, what a form gives to a field of its own. */
+/** Also accepts the properties that the form passes to a field. */
 interface JobsFieldProps extends Pick<MultiSelectProps, 'error' | 'onFocus' | 'onBlur'> {
   accountId: number;
   value: string[];
   onChange: (ids: string[]) => void;
 }
 
-/** Chosen jobs by name, and a search for more of them on the server: an account may have thousands. */
+/** Selects jobs by name, with a search on the server, because an account may have thousands. */
 export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldProps) {
   const [search, setSearch] = useState('');
   const [debounced] = useDebouncedValue(search.trim(), DEBOUNCE_MS);
@@ -57,7 +57,7 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
       data={ids.map((id) => ({ value: id, label: known.get(id)?.name ?? `Job ${id}` }))}
       value={value}
       onChange={choose}
-      // In a field of a form Enter would submit it: with a search it takes the first job that is found, and else nothing.
+      // Enter would submit the form. With a search text it selects the first result instead; otherwise it does nothing.
       wrapperProps={{
         onKeyDown: (event: KeyboardEvent) => {
           if (event.key !== 'Enter') return;
@@ -69,7 +69,7 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
       searchable
       searchValue={search}
       onSearchChange={setSearch}
-      // The server has searched; until its answer to the last letter is there, what it gave before is narrowed here.
+      // The server filters. Until it has responded to the last key, the previous results are filtered here.
       filter={({ options }) =>
         options.filter(
           (option) =>
@@ -87,7 +87,7 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
   );
 }
 
-/** Lets somebody who types quickly have the first job of a search whose answer is still on its way. */
+/** Returns a function that selects the first result as soon as the pending search has responded, for users who type quickly. */
 function useFirstOnceFound({
   isSettled,
   search,
@@ -107,13 +107,13 @@ function useFirstOnceFound({
   return () => setWanted(search);
 }
 
-/** As the server does it: in the name, or the beginning of the id. */
+/** Matches like the server: the name contains the text, or the id begins with it. */
 function matches(name: string, id: string, search: string): boolean {
   const text = search.trim().toLowerCase();
   return name.toLowerCase().includes(text) || id.startsWith(text);
 }
 
-/** Jobs that were seen once keep their names: one that is chosen must not lose it with the next search. */
+/** Caches jobs: a selected job must keep its name when the next search does not return it. */
 function useKnownJobs(jobs: Job[]): ReadonlyMap<string, Job> {
   const known = useRef(new Map<string, Job>());
   for (const job of jobs) known.current.set(String(job.id), job);

@@ -16,11 +16,11 @@ import { verificationSamples } from './verification-samples.ts';
 import { WebhookForm } from './webhook-form.tsx';
 import { fieldsOf, NEW_WEBHOOK, testFieldsOf } from './webhook-values.ts';
 
-/** Create New Webhook (docs/contract.md#subscriptions), and the secret once it is saved. */
+/** Page "Create New Webhook" (docs/contract.md#subscriptions), followed by the secret. */
 export function Component() {
   const account = useAccount();
   const client = useQueryClient();
-  // Not a mutation: its cache would keep the secret for minutes.
+  // This is not a mutation, whose cache would store the secret for minutes.
   const [created, setCreated] = useState<CreatedSubscription | null>(null);
   if (created !== null)
     return <SecretOnce accountId={account.id} webhook={created} secret={created.hmac_secret} />;
@@ -60,11 +60,11 @@ export function Component() {
 interface SecretOnceProps {
   accountId: number;
   webhook: { id: string; name: string; client_url: string };
-  /** Nowhere but in the state of the page: not in a cache, an address or a storage. */
+  /** Stored only in the state of the page: not in a cache, a URL or a storage. */
   secret: string;
 }
 
-/** After a webhook was made: its secret, which is never shown again, and what it is for. */
+/** Shows the secret of a new webhook, once, and how to verify deliveries with it. */
 function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
   const navigate = useNavigate();
   const isCopied = useRef(false);
@@ -73,7 +73,7 @@ function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
   const blocker = useLeaveGuard(isGuarded);
   const box = useRef<HTMLElement>(null);
   useEffect(() => {
-    // What was pressed is gone with the form. The address is the same, so no heading takes the focus.
+    // The focused button disappears with the form, and the unchanged URL moves no focus to the heading.
     box.current?.focus();
     window.scrollTo(0, 0);
   }, []);

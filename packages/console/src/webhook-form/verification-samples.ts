@@ -1,13 +1,13 @@
 import { routePattern, shellQuoted, singleQuoted } from '../words/code.ts';
 
-/** How a receiver checks a delivery, for the webhook's own endpoint (docs/contract.md#signing). A test runs each of them. */
+/** Code that verifies a delivery to the webhook's endpoint (docs/contract.md#signing). A test runs every sample. */
 interface VerificationSample {
   key: 'express' | 'python' | 'openssl';
   label: string;
   code: string;
 }
 
-/** @param clientUrl a valid address */
+/** @param clientUrl a valid URL */
 export function verificationSamples(clientUrl: string): VerificationSample[] {
   const { pathname, href } = new URL(clientUrl);
   return [

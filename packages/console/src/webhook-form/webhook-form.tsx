@@ -27,20 +27,20 @@ interface WebhookFormProps {
   accountId: number;
   initial: WebhookValues;
   submitLabel: string;
-  /** Title of what went wrong when saving does. */
+  /** Title of an error of saving. */
   problemTitle: string;
   cancelTo: string;
-  /** The webhook that is edited; null for one that is not saved yet. */
+  /** The webhook that is edited; null for a new one. */
   webhookId: string | null;
-  /** Sends a sample to the endpoint as it stands in the form. Rejects as `onSave` does. */
+  /** Sends a sample to the endpoint in the form. Rejects like `onSave`. */
   onTest: (values: WebhookValues, type: EventType) => Promise<EndpointTest>;
-  /** What else is to be known of such a test; null when there is nothing. */
+  /** Additional note about a test; null if there is none. */
   testNote: (values: WebhookValues) => string | null;
-  /** Rejects with an ApiError when the server refuses. What was saved is not asked about when the page is left then. */
+  /** Saves the form. Rejects with an ApiError if the server rejects the values. Leaving the page after a save asks nothing. */
   onSave: (values: WebhookValues) => Promise<void>;
 }
 
-/** The fields of docs/contract.md#subscriptions, with problems beside them: the console's own and the server's. */
+/** The fields of docs/contract.md#subscriptions, each with its problems, found by the console or by the server. */
 export function WebhookForm({
   accountId,
   initial,
@@ -78,7 +78,7 @@ export function WebhookForm({
     }
   }
 
-  /** What the server refuses of the fields stands beside them. */
+  /** Sends a sample. Problems that the server reports are shown next to their fields. */
   async function test(type: EventType): Promise<EndpointTest | null> {
     const problems = checkTested(form.values);
     const told = await (Object.keys(problems).length > 0
@@ -139,7 +139,7 @@ const UNNAMED = 'Not saved yet';
 interface WebhookFieldsProps {
   accountId: number;
   form: UseFormReturnType<WebhookValues>;
-  /** Told of an event that has just been chosen. */
+  /** Called with an event type when it is selected. */
   onChosen: (type: EventType) => void;
 }
 
@@ -226,7 +226,7 @@ function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
   );
 }
 
-/** An ended session must not take what was typed away: signing in elsewhere lets it be saved after all. */
+/** An expired session must not discard the input: after signing in in another tab, the user can save it. */
 function SaveProblem({ title, error }: { title: string; error: unknown }) {
   if (!(error instanceof ApiError && error.code === 401)) return <Problem title={title} error={error} />;
   return (

@@ -2,31 +2,31 @@ import type { EventType } from '@runhook/contract';
 import { isLongerThan } from '@runhook/contract/text';
 import type { EndpointTestFields, Subscription, SubscriptionFields } from '../api/types.ts';
 
-/** What the form holds. */
+/** Values of the form. */
 export interface WebhookValues {
   name: string;
   description: string;
   eventTypes: EventType[];
-  /** Empty: all jobs. */
+  /** An empty array means all jobs. */
   jobIds: string[];
   clientUrl: string;
-  /** Empty: `Authorization`. */
+  /** An empty string means `Authorization`. */
   signatureHeader: string;
   headers: OwnHeader[];
   active: boolean;
 }
 
-/** A header of the subscriber's own. */
+/** A custom header. */
 export interface OwnHeader {
-  /** Of its row. */
+  /** React key of its row. */
   key: string;
   name: string;
-  /** Empty: the stored one, if there is one. */
+  /** An empty string keeps the stored value, if `isStored`. */
   value: string;
   isStored: boolean;
 }
 
-/** Stands for a value that is stored, in what the API answers and takes. */
+/** Represents a stored value in requests and responses of the API. */
 const MASK = '***';
 
 export const NEW_WEBHOOK: WebhookValues = {
@@ -76,7 +76,7 @@ export function fieldsOf(values: WebhookValues): SubscriptionFields {
   };
 }
 
-/** What a test sends before these are saved. A stored value is not known here, and so not sent. */
+/** Returns the body of a test of unsaved values. Stored header values are unknown here, so they are not sent. */
 export function testFieldsOf(values: WebhookValues, eventType: EventType): EndpointTestFields {
   const { name, client_url, signature_header = null } = fieldsOf(values);
   const told = values.headers.filter((header) => header.value !== '' || !header.isStored);
@@ -84,7 +84,7 @@ export function testFieldsOf(values: WebhookValues, eventType: EventType): Endpo
   return { name, client_url, event_type: eventType, signature_header, headers };
 }
 
-/** Whether deliveries go where they went, by the same headers: what is stored can be tested then, with its own secret. */
+/** Whether deliveries would go to the same URL with the same headers. The stored webhook can then be tested with its own secret. */
 export function isSentAsBefore(values: WebhookValues, before: WebhookValues): boolean {
   const sent = (of: WebhookValues) => {
     const { client_url, signature_header, headers } = fieldsOf(of);
@@ -93,7 +93,7 @@ export function isSentAsBefore(values: WebhookValues, before: WebhookValues): bo
   return sent(values) === sent(before);
 }
 
-/** What stands in the way of a test; the rest of the form may wait. */
+/** Returns the problems that prevent a test, which needs only some of the fields. */
 export function checkTested(values: WebhookValues): FieldProblems {
   const { clientUrl, headers } = checkWebhook(values);
   return { ...(clientUrl !== undefined && { clientUrl }), ...(headers !== undefined && { headers }) };
@@ -102,7 +102,7 @@ export function checkTested(values: WebhookValues): FieldProblems {
 export type WebhookField = keyof WebhookValues;
 export type FieldProblems = Partial<Record<WebhookField, string>>;
 
-/** What the API takes at most; a test holds it against the contract's own. */
+/** Limits of the API. A test compares them with the contract's. */
 export const LIMITS = {
   name: 255,
   description: 2_000,
@@ -113,7 +113,7 @@ export const LIMITS = {
   headerValue: 2_048,
 } as const;
 
-/** In the order of the page, which is the order in which problems get the focus. */
+/** Order of the fields on the page. The first field with a problem gets the focus. */
 export const FIELDS_IN_ORDER: readonly WebhookField[] = [
   'name',
   'description',
@@ -125,7 +125,7 @@ export const FIELDS_IN_ORDER: readonly WebhookField[] = [
   'active',
 ];
 
-/** What can be told before the server is asked. */
+/** Returns the problems that can be found without the server. */
 export function checkWebhook(values: WebhookValues): FieldProblems {
   const name = values.name.trim();
   const problems: FieldProblems = {};
@@ -150,7 +150,7 @@ function checkUrl(text: string): string | null {
   return URL.canParse(text) ? null : 'This is not a valid address.';
 }
 
-/** In an object a name has one value: what stands there twice must not be lost on the way to the server. */
+/** An object has one value per name, so duplicate names must be found before the request is built. */
 function checkHeaders(headers: readonly OwnHeader[]): string | null {
   const names = headers.map(({ name }) => name.trim().toLowerCase());
   if (names.includes('')) return 'Give each header a name, or remove it.';
@@ -185,13 +185,13 @@ const LABELS: Readonly<Record<WebhookField, string>> = {
   active: 'Active',
 };
 
-/** The server's problems by field of the form. `event_types.0` is told beside the events. */
+/** Maps the server's problems to fields of the form: `event_types.0` belongs to the events. */
 export function problemsOfServer(problems: Readonly<Record<string, string>>): FieldProblems {
   const told: FieldProblems = {};
   for (const [path, message] of Object.entries(problems)) {
     const field = FIELD_OF_API[path.split('.')[0] ?? ''];
     if (field === undefined || told[field] !== undefined) continue;
-    // `headers.X-Gateway-Key` is about that one.
+    // A path such as `headers.X-Gateway-Key` names the header.
     const label = path.startsWith('headers.') ? path.slice('headers.'.length) : LABELS[field];
     told[field] = `${label} ${message}${message.endsWith('.') ? '' : '.'}`;
   }

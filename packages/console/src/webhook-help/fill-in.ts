@@ -1,12 +1,12 @@
 import { routePattern, singleQuoted } from '../words/code.ts';
 
-/** What a receiver of `examples/receivers` is filled in with. */
+/** Values that are inserted into a receiver of `examples/receivers`. */
 export interface OfWebhook {
   clientUrl: string;
   signatureHeader: string;
 }
 
-/** By language: the code of the example with the webhook's header and path in place of its own. */
+/** Functions by language that return the code of the example with the webhook's header and path. */
 export const FILL_IN = {
   express: (code: string, { signatureHeader, clientUrl }: OfWebhook) =>
     withConstants(code, {
@@ -20,7 +20,7 @@ export const FILL_IN = {
     }),
 };
 
-/** Gives constants of a file other values. Throws when it has none of that name: the example and this have to agree. */
+/** Replaces the values of constants in the code. Throws if a constant is missing, because the example has changed. */
 function withConstants(code: string, values: Record<string, string>): string {
   return Object.entries(values).reduce((filled, [name, value]) => {
     const line = new RegExp(`^${name} = .*$`, 'm');

@@ -11,7 +11,7 @@ import { useWebhookOfPage, WayTo, WebhookProblem } from '../webhook/page-of-webh
 import { EVENT_WORDS } from '../words/webhooks.ts';
 import { RECEIVERS, type Receiver } from './receivers.ts';
 
-/** How to receive what a webhook sends, in each language that there is an example in. */
+/** Page that explains how to receive deliveries, with a receiver in each language of the examples. */
 export function Component() {
   const { account, webhookId, webhook, isGone } = useWebhookOfPage();
   if (isGone) return <NotFoundPage what="webhook" />;
@@ -104,7 +104,7 @@ function signatureHeaderOf({ signature_header = 'Authorization' }: Subscription)
   return signature_header;
 }
 
-/** What every receiver has to do, whatever it is written in (docs/contract.md#signing). */
+/** Rules for every receiver (docs/contract.md#signing). */
 function Rules({ accountId, webhook }: { accountId: number; webhook: Subscription }) {
   const docs = (
     <Anchor href={ownUrl('docs')} underline="always" inherit>

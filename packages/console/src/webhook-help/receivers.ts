@@ -5,14 +5,14 @@ interface ReceiverFile {
   code: string;
 }
 
-/** A language of the help page. Its code is the example itself, loaded when it is shown. */
+/** A language of the help page. Its code is the example itself, loaded on demand. */
 export interface Receiver {
   key: keyof typeof FILL_IN;
   label: string;
-  /** The first is the one that is filled in. */
+  /** Loads the files. `fill` is applied to the first. */
   load: () => Promise<ReceiverFile[]>;
   fill: (code: string, webhook: OfWebhook) => string;
-  /** Commands that run it, in a folder with its files. */
+  /** Commands that run the receiver in the folder of its files. */
   run: string;
 }
 

@@ -14,14 +14,14 @@ import { ownUrl } from '../served-page.ts';
 import { runSample } from '../words/code.ts';
 import { EVENT_WORDS } from '../words/webhooks.ts';
 
-/** One test at a time, wherever it was started from. */
+/** A single mutation for all buttons that test the endpoint, so that one test runs at a time. */
 export function useTestEndpoint(key: WebhookKey) {
   return useMutation({ mutationFn: (type: EventType) => testEndpoint(key, type) });
 }
 
 type Test = ReturnType<typeof useTestEndpoint>;
 
-/** Of what is tried first; another is chosen beside the answer. */
+/** Event type of the first sample. The user can select another one afterwards. */
 const FIRST_TYPE: EventType = 'job.run.completed';
 
 export function TestButton({ test, reason }: { test: Test; reason: string | null }) {
@@ -37,7 +37,7 @@ export function TestButton({ test, reason }: { test: Test; reason: string | null
   );
 }
 
-/** What the endpoint answered, in words and in full, and the choice of the next sample. */
+/** Result of the test, and the selection of the next sample. */
 export function TestOutcome({ test }: { test: Test }) {
   const [type, setType] = useState(FIRST_TYPE);
   const again = () => test.mutate(type);
@@ -62,7 +62,7 @@ interface EmptyLogProps {
   testButton: ReactNode;
 }
 
-/** Before the first delivery: how it comes about. */
+/** Shown instead of an empty log: how to get the first delivery. */
 export function EmptyLog({ accountId, webhook, testButton }: EmptyLogProps) {
   const jobs = useQuery(jobSearchQuery(accountId, ''));
   const [runId] = useState(() => Math.floor(Date.now() / 1_000));
@@ -98,7 +98,7 @@ export function EmptyLog({ accountId, webhook, testButton }: EmptyLogProps) {
   );
 }
 
-/** To the code that receives it, and to what finds out why a signature is refused. */
+/** Links to the code of a receiver, and to the page that checks signatures. */
 export function HelpLinks({ accountId, webhookId }: { accountId: number; webhookId: string }) {
   return (
     <Text size="sm">

@@ -7,7 +7,7 @@ import { Problem } from '../components/page.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 
-/** The webhook that the address names, for a page about it that does not follow its changes. */
+/** Loads the webhook in the URL, for a page that does not follow its changes. */
 export function useWebhookOfPage() {
   const account = useAccount();
   const { webhookId = '' } = useParams();
@@ -19,7 +19,7 @@ export function useWebhookOfPage() {
   return { account, webhookId, webhook, isGone };
 }
 
-/** Instead of what cannot be told without it. */
+/** Error that is shown if the webhook cannot be loaded. */
 export function WebhookProblem({ webhook }: Pick<ReturnType<typeof useWebhookOfPage>, 'webhook'>) {
   if (!webhook.isError || webhook.data !== undefined) return null;
   return (
@@ -35,11 +35,11 @@ export function WebhookProblem({ webhook }: Pick<ReturnType<typeof useWebhookOfP
 interface WayToProps {
   accountId: number;
   webhookId: string;
-  /** Undefined until it is known. */
+  /** Undefined until it is loaded. */
   name: string | undefined;
 }
 
-/** From the list to the webhook that a page is about. */
+/** Breadcrumb from the list to the webhook of a page. */
 export function WayTo({ accountId, webhookId, name = 'Webhook' }: WayToProps) {
   return (
     <Group gap={6} component="nav" aria-label="Breadcrumb">

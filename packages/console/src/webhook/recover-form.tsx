@@ -17,10 +17,10 @@ interface RecoverFormProps {
 
 const HOUR_MS = 3_600_000;
 
-/** Which window, and how many deliveries that comes to, before anything is sent. */
+/** Selects a time range, and shows the number of deliveries before any is resent. */
 export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) {
   const client = useQueryClient();
-  // What was there when the dialog was opened: an end that moves would make the count say something else.
+  // An open end is fixed at the opening of the dialog: otherwise the count would change continuously.
   const [openedMs] = useState(() => Date.now());
   const [status, setStatus] = useState<RecoveryWindow['status']>('failed');
   const [from, setFrom] = useState(() => localOf(openedMs - HOUR_MS));

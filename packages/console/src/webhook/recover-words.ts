@@ -3,17 +3,17 @@ import { parseTime, shortLocalTime } from '../words/time.ts';
 import { countWords, microsOf, microsOfLocal, type TimeWindow, windowProblem } from './log/log-address.ts';
 
 interface OwnWindow {
-  /** Local times as `datetime-local` has them. */
+  /** Local times as in a `datetime-local` field. */
   from: string;
   to: string;
 }
 
-/** @param openedMs stands for an end that is not given */
+/** Returns the time range. @param openedMs end of the range if `to` is empty */
 export function recoverWindow({ from, to }: OwnWindow, openedMs: number): TimeWindow {
   return { since: microsOfLocal(from), until: to === '' ? microsOf(openedMs) : microsOfLocal(to) };
 }
 
-/** Why the window cannot be recovered, in words; null when it can. */
+/** Returns why the range cannot be recovered; null if it can. */
 export function windowRefusal({ from, to }: OwnWindow, window: TimeWindow): string | null {
   if (window.since === '')
     return from === '' ? 'Enter a start time.' : 'The start is not a valid date and time.';
@@ -37,7 +37,7 @@ export function matchWords(
 
 type Progress = Pick<Recovery, 'status' | 'reason' | 'total_count' | 'recovered_count'>;
 
-/** How far a recovery is; what others sent again meanwhile is not counted. */
+/** Describes the progress of a recovery. Deliveries that others have resent meanwhile are not counted. */
 export function progressWords({ status, reason, total_count, recovered_count }: Progress): string {
   const recovered = recovered_count.toLocaleString();
   const total = total_count.toLocaleString();
@@ -54,7 +54,7 @@ export function shareWords({ recovered_count, total_count }: Progress): string {
   return `${recovered_count.toLocaleString()} of ${total_count.toLocaleString()}`;
 }
 
-/** What became of what was sent again; empty while nothing was. */
+/** Describes the outcome of the resent deliveries; empty if there are none. */
 export function outcomeWords({ delivered, failed, cancelled, pending }: Recovery['outcome']): string {
   const parts = [
     [delivered, 'delivered'],

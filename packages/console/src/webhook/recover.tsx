@@ -16,13 +16,13 @@ import classes from './webhook-facts.module.css';
 interface RecoverProps {
   webhook: WebhookKey;
   isActive: boolean;
-  /** Why the caller may not change webhooks; null when it may. */
+  /** Reason why the user may not change webhooks; null if the user may. */
   refusal: string | null;
 }
 
 const INACTIVE = 'The webhook is switched off. Switch it on to resend deliveries.';
 
-/** Sends again what failed in a window of time, and tells of the recoveries there were: one may run since yesterday. */
+/** Resends deliveries of a time range, and lists earlier recoveries, which may still be running. */
 export function Recover({ webhook, isActive, refusal }: RecoverProps) {
   const [isOpen, setOpen] = useState(false);
   const recoveries = useQuery(recoveriesQuery(webhook));
@@ -55,17 +55,17 @@ export function Recover({ webhook, isActive, refusal }: RecoverProps) {
 
 interface RecoverDialogProps {
   webhook: WebhookKey;
-  /** The latest, newest first. */
+  /** The latest recoveries, newest first. */
   recoveries: readonly Recovery[];
   running: Recovery | undefined;
-  /** Why no recovery can be started; null when one can. */
+  /** Reason why no recovery can be started; null if one can. */
   reason: string | null;
-  /** Why the caller may not change webhooks; null when it may. */
+  /** Reason why the user may not change webhooks; null if the user may. */
   refusal: string | null;
   onClose: () => void;
 }
 
-/** The recovery that runs or was started here, else the form for one; below it those before. */
+/** Shows the recovery that is running or was started here, otherwise the form; below it earlier recoveries. */
 function RecoverDialog({ webhook, recoveries, running, reason, refusal, onClose }: RecoverDialogProps) {
   const client = useQueryClient();
   const [startedId, setStartedId] = useState<string | null>(null);
@@ -132,7 +132,7 @@ interface RecoveryProgressProps {
   onAnother: () => void;
 }
 
-/** How far a recovery is, and what became of what it sent. It goes on when this is closed. */
+/** Progress of a recovery and outcome of its deliveries. Closing the dialog does not stop it. */
 function RecoveryProgress({ webhook, recovery, refusal, onAnother }: RecoveryProgressProps) {
   const client = useQueryClient();
   const { id, status, total_count, recovered_count } = recovery;

@@ -14,11 +14,11 @@ import { Moment } from '../components/state.tsx';
 interface SecretProps {
   webhook: WebhookKey;
   subscription: Subscription;
-  /** Why the caller may not change webhooks; null when it may. */
+  /** Reason why the user may not change webhooks; null if the user may. */
   refusal: string | null;
 }
 
-/** What signs the deliveries, and its way to the next one (docs/contract.md#rotating-a-secret). */
+/** Rotation of the secret (docs/contract.md#rotating-a-secret). */
 export function Secret({ webhook, subscription, refusal }: SecretProps) {
   const [isRotating, setRotating] = useState(false);
   const [isFinishing, setFinishing] = useState(false);
@@ -68,9 +68,9 @@ const OVERLAPS = [
   { hours: '0', label: 'No overlap: revoke the old secret now' },
 ];
 
-/** Asks for the overlap, and then shows the new secret, once. */
+/** Asks for the overlap, then shows the new secret once. */
 function RotateDialog({ webhook, isOpen, onClose }: DialogProps) {
-  // Nowhere but in the state of the page: not in a cache, an address or a storage.
+  // Stored only in the state of the page: not in a cache, a URL or a storage.
   const [secret, setSecret] = useState<string | null>(null);
   function close() {
     setSecret(null);

@@ -8,7 +8,7 @@ import { LastStatus, Moment } from '../components/state.tsx';
 import { EVENT_WORDS } from '../words/webhooks.ts';
 import classes from './webhook-facts.module.css';
 
-/** What a webhook is. */
+/** Configuration and state of a webhook. */
 export function WebhookFacts({ accountId, webhook }: { accountId: number; webhook: Subscription }) {
   return (
     <dl className={classes.facts}>
@@ -68,7 +68,7 @@ interface FactProps {
   children: ReactNode;
 }
 
-/** One thing and what it is. */
+/** A name and its value in a `<dl>`. */
 export function Fact({ name, width = 'quarter', children }: FactProps) {
   return (
     <div className={classes.fact} data-width={width}>

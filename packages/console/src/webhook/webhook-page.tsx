@@ -163,7 +163,7 @@ function WebhookPage({
   );
 }
 
-/** Where it goes and what it tells; the rest is below the log, which is what most come for. */
+/** Summary of a webhook. Further facts are below the log, which is the main content of the page. */
 function InShort({ webhook: { client_url, event_types, description } }: { webhook: Subscription }) {
   return (
     <Stack gap={2} style={{ overflowWrap: 'anywhere' }}>

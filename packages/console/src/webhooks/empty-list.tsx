@@ -6,7 +6,7 @@ import { newWebhookPath } from '../paths.ts';
 import { ownUrl } from '../served-page.ts';
 import { useAccount } from '../session/session.ts';
 
-/** Before the first webhook: what one does, and the first step. */
+/** Explains webhooks, and offers to create the first one. */
 export function EmptyList({ accountId, refusal }: { accountId: number; refusal: string | null }) {
   return (
     <Paper withBorder p="xl">
@@ -40,7 +40,7 @@ export function EmptyList({ accountId, refusal }: { accountId: number; refusal: 
   );
 }
 
-/** Instead of every page about webhooks where the plan or the deployment has none: the API refuses even to look. */
+/** Replaces all pages about webhooks if the plan or the deployment has none. The API rejects reads as well. */
 export function UnavailablePage({ reason }: { reason: string }) {
   const account = useAccount();
   return (

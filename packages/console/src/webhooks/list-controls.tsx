@@ -9,14 +9,14 @@ const PAGE_SIZE_DEFAULT = 10;
 
 export interface ListParameters {
   search: string;
-  /** From 1. */
+  /** Page number, from 1. */
   page: number;
   pageSize: number;
   order: Order;
   isFailingOnly: boolean;
 }
 
-/** By what the list is ordered, as the API names it. */
+/** Orders of the list, by their names in the API. */
 const ORDERS = {
   failing_since: 'Failing first',
   created_at: 'Newest first',
@@ -29,7 +29,7 @@ type Order = keyof typeof ORDERS;
 const ORDER_DEFAULT: Order = 'failing_since';
 const ORDER_NAMES = Object.keys(ORDERS) as Order[];
 
-/** What part of the list the address asks for: `?search=&sort=&failing=&page=&size=`. What is not valid counts as not given. */
+/** Parses the URL: `?search=&sort=&failing=&page=&size=`. Invalid values are ignored. */
 export function readListParameters(parameters: URLSearchParams): ListParameters {
   const size = Number(parameters.get('size'));
   const page = Number(parameters.get('page'));
@@ -59,7 +59,7 @@ export function useListParameters(): [ListParameters, (change: Partial<ListParam
         put(next, 'size', String(wanted.pageSize), String(PAGE_SIZE_DEFAULT));
         return next;
       },
-      // Every letter of a search would be a step back otherwise.
+      // Otherwise every typed letter would be an entry of the history.
       { replace: isTyping, preventScrollReset: true },
     );
   }
@@ -75,14 +75,14 @@ function put(parameters: URLSearchParams, name: string, value: string, usual: st
 const DEBOUNCE_MS = 250;
 const CHARACTERS_MAX = 255;
 
-/** Hands the text on when nobody has typed for a moment. */
+/** Reports its text once typing pauses. */
 export function SearchField({ value, onSearch }: { value: string; onSearch: (text: string) => void }) {
   const [text, setText] = useState(value);
   const handedOn = useRef(value);
   const handOn = useRef(onSearch);
   handOn.current = onSearch;
 
-  // The address changed by another way than typing: back, a link.
+  // The URL was changed by other means than typing: by the back button or a link.
   useEffect(() => {
     if (value === handedOn.current) return;
     handedOn.current = value;
@@ -151,7 +151,7 @@ const CONTROL_LABELS = {
 };
 
 interface PagerProps {
-  /** From 1. */
+  /** Page number, from 1. */
   page: number;
   pageSize: number;
   totalCount: number;
@@ -159,7 +159,7 @@ interface PagerProps {
   onPageSize: (pageSize: number) => void;
 }
 
-/** Which part of a list is shown, and ways to the rest of it. */
+/** Shows the range of listed rows, and links to other pages. */
 export function Pager({ page, pageSize, totalCount, onPage, onPageSize }: PagerProps) {
   const isPhone = useIsPhone();
   const pageCount = Math.max(1, Math.ceil(totalCount / pageSize));

@@ -6,13 +6,13 @@ import classes from './webhook-list.module.css';
 const WIDTH = 96;
 const HEIGHT = 20;
 
-/** The last 24 hours in one line: how many deliveries in each, and how many of them failed. The words say it all. */
+/** Bars of the last 24 hours: deliveries and failures per hour. The text contains the same information. */
 export function Rate({ rates }: { rates: Rates | undefined }) {
   if (rates === undefined) return null;
   const { delivery_counts, failed_counts, delivery_count } = rates;
   const most = Math.max(1, ...delivery_counts);
   const step = WIDTH / delivery_counts.length;
-  // Whatever there is can be seen.
+  // Any count above 0 is visible.
   const heightOf = (count: number) => (count === 0 ? 0 : Math.max(2, (count / most) * HEIGHT));
   return (
     <div className={classes.rate}>
@@ -22,7 +22,7 @@ export function Rate({ rates }: { rates: Rates | undefined }) {
             const failed = heightOf(failed_counts[hour] ?? 0);
             const x = hour * step;
             return (
-              // biome-ignore lint/suspicious/noArrayIndexKey: an hour is its place
+              // biome-ignore lint/suspicious/noArrayIndexKey: the index identifies the hour
               <g key={hour}>
                 <rect
                   className={classes.rateAll}

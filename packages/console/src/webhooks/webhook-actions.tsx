@@ -19,12 +19,12 @@ import classes from './webhook-list.module.css';
 
 interface ActiveSwitchProps {
   subscription: Subscription;
-  /** Why it cannot be switched, in words; null when it can. */
+  /** Reason why the webhook cannot be switched on or off; null if it can. */
   refusal: string | null;
   onChange: (active: boolean) => void;
 }
 
-/** On or off, in a word as well. One that must not be used stays in the tab order and says why. */
+/** A switch with its state as text. A disabled switch stays in the tab order and shows the reason. */
 export function ActiveSwitch({ subscription, refusal, onChange }: ActiveSwitchProps) {
   const { name, active } = subscription;
   const reasonId = useId();
@@ -83,7 +83,7 @@ export function useChangeActive(accountId: number) {
         (list) => list && { ...list, data: withActive(list.data, [{ subscription, active }]) },
       );
       if (active) return toastDone(`“${subscription.name}” was switched on: events are sent again.`);
-      // What happens while it is off is never sent: a wrong click must be easy to take back.
+      // Events that occur while a webhook is off are never sent, so a wrong click must be easy to undo.
       toastDone(`“${subscription.name}” was switched off: no events are sent.`, {
         label: 'Switch it on again',
         onClick: () => change.mutate({ subscription: { ...subscription, active }, active: true }),
@@ -120,7 +120,7 @@ function withActive(subscriptions: Subscription[], changes: readonly ActiveChang
 
 const RowMenu = fetchedLater(() => import('./row-menu.tsx'));
 
-/** What can be done with one webhook of the list. */
+/** Menu of the actions on a webhook of the list. */
 export function RowActions(props: RowActionsProps) {
   const trigger = (opens: TriggerProps) => (
     <ActionIcon
@@ -142,13 +142,13 @@ export function RowActions(props: RowActionsProps) {
 
 interface DeleteDialogProps {
   accountId: number;
-  /** Null: closed. */
+  /** The webhook to delete; null if the dialog is closed. */
   webhook: { id: string; name: string } | null;
   onClose: () => void;
   onDeleted?: () => void;
 }
 
-/** Asks whether the webhook is to go, by its name, and deletes it. */
+/** Deletes a webhook after a confirmation. */
 export function DeleteDialog({ accountId, webhook, onClose, onDeleted }: DeleteDialogProps) {
   const client = useQueryClient();
 
@@ -157,7 +157,7 @@ export function DeleteDialog({ accountId, webhook, onClose, onDeleted }: DeleteD
     try {
       await deleteSubscription({ accountId, webhookId: webhook.id });
     } catch (error) {
-      // Somebody else was faster: it is gone, which is what was wanted.
+      // Another user has deleted it already, which is the wanted result.
       if (!(error instanceof ApiError && error.code === 404)) throw error;
     }
     toastDone(`“${webhook.name}” was deleted.`);

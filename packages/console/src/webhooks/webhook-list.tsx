@@ -13,22 +13,22 @@ import classes from './webhook-list.module.css';
 
 export interface WebhookListProps {
   accountId: number;
-  /** Null while they are loaded for the first time. */
+  /** Null until they are loaded for the first time. */
   subscriptions: Subscription[] | null;
-  /** Rows to stand in for them. */
+  /** Number of placeholder rows. */
   skeletonCount: number;
-  /** Those of another page or search stand in until the right ones are there. */
+  /** Whether rows of the previous page or search are shown while the requested ones are loading. */
   isOutdated: boolean;
   jobNames: ReadonlyMap<string, string>;
-  /** Of the last 24 hours; without those that are not known yet. */
+  /** Rates of the last 24 hours, by webhook id; loaded after the rows. */
   rates: ReadonlyMap<string, Rates>;
-  /** Why nothing can be changed, in words; null when it can. */
+  /** Reason why the user may not change webhooks; null if the user may. */
   refusal: string | null;
   onActive: (subscription: Subscription, active: boolean) => void;
   onDelete: (subscription: Subscription) => void;
 }
 
-/** A table, or cards where there is no room for one. */
+/** A table, or cards on narrow screens. */
 export const WebhookList = memo(function WebhookList(props: WebhookListProps) {
   const List = useIsNarrow(TABLE_MIN_EM) ? WebhookCards : WebhookTable;
   if (props.subscriptions === null) return <List {...props} />;
@@ -39,7 +39,7 @@ export const WebhookList = memo(function WebhookList(props: WebhookListProps) {
   );
 });
 
-/** Narrower, the column of the endpoint would have the width of a word. */
+/** Minimum width of the table: below it, the column of the endpoint would be too narrow. */
 const TABLE_MIN_EM = 78;
 const COLUMNS = ['Name', 'Events', 'Jobs', 'Endpoint', 'Last 24 h', 'Last status', 'Active'];
 const SKELETON_ROWS_MAX = 10;
@@ -68,7 +68,7 @@ function WebhookTable({ subscriptions, skeletonCount, isOutdated, ...row }: Webh
           <Row key={subscription.id} subscription={subscription} {...row} />
         )) ??
           Array.from({ length: Math.min(skeletonCount, SKELETON_ROWS_MAX) }, (_, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
+            // biome-ignore lint/suspicious/noArrayIndexKey: all placeholders are identical
             <SkeletonRow key={index} />
           ))}
       </tbody>
@@ -125,7 +125,7 @@ function Row({ accountId, subscription, jobNames, rates, refusal, onActive, onDe
   );
 }
 
-/** Whether it is switched on, and why not when the service switched it off. */
+/** Whether the webhook is active, and the reason if the service switched it off. */
 function Activity({
   subscription,
   refusal,
@@ -147,7 +147,7 @@ function Activity({
   );
 }
 
-/** As high as a row, so that nothing jumps. */
+/** Has the height of a row, so that the page does not shift. */
 function SkeletonRow() {
   return (
     <tr>
@@ -175,7 +175,7 @@ function WebhookCards({ subscriptions, skeletonCount, isOutdated, ...card }: Web
         </li>
       )) ??
         Array.from({ length: Math.min(skeletonCount, SKELETON_CARDS_MAX) }, (_, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: they are all the same
+          // biome-ignore lint/suspicious/noArrayIndexKey: all placeholders are identical
           <li key={index}>
             <Skeleton h={190} />
           </li>

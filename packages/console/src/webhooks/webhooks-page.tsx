@@ -47,7 +47,7 @@ function listQuery(accountId: number, { search, page, pageSize, order, isFailing
   });
 }
 
-/** Account Settings, Webhooks: the list (docs/contract.md#subscriptions). */
+/** Page "Account Settings, Webhooks": the list (docs/contract.md#subscriptions). */
 export function Component() {
   const account = useAccount();
   const refusal = writeRefusal(account);
@@ -87,7 +87,7 @@ export function Component() {
       />
       <WriteNotice />
       {isPending ? (
-        // What stands above the list must not push it away when it comes.
+        // Waits for the incidents above the list, which would otherwise shift it.
         LOADING
       ) : (
         <InPieces meanwhile={LOADING}>
@@ -148,7 +148,7 @@ type RowsProps = Pick<
   'subscriptions' | 'skeletonCount' | 'isOutdated' | 'refusal' | 'onActive' | 'onDelete'
 >;
 
-/** Names of jobs and rates come after the rows, which are drawn again for them in pieces. */
+/** The names of jobs and the rates are loaded after the rows, and rendered in slices. */
 function RowsOfPage(rows: RowsProps) {
   const { id: accountId } = useAccount();
   const subscriptions = rows.subscriptions ?? [];
@@ -165,7 +165,7 @@ function RowsOfPage(rows: RowsProps) {
   );
 }
 
-/** Names of the jobs that the list tells by name. */
+/** Returns the names of the jobs that the list shows by name. */
 function useJobNames(accountId: number, subscriptions: readonly Subscription[]): ReadonlyMap<string, string> {
   const ids = subscriptions
     .filter(({ job_ids }) => job_ids.length <= JOBS_NAMED_MAX)

@@ -18,7 +18,7 @@ const ACTIONS: Readonly<Record<AuditEntry['action'], (name: string) => string>> 
   'webhook.deleted': (name) => `deleted “${name}”`,
 };
 
-/** "changed “Pager”"; goes on after who did it. */
+/** "changed “Pager”"; follows the name of the actor. */
 export function actionWords({ action, target }: Pick<AuditEntry, 'action' | 'target'>): string {
   return ACTIONS[action](target.name);
 }
@@ -29,7 +29,7 @@ export function actorWords({ kind, name }: AuditEntry['actor']): string {
   return kind === 'service_token' ? `The service token ${name ?? ''}` : (name ?? 'Unknown user');
 }
 
-/** "client_url, active", "from 192.0.2.7"; empty when there is nothing to add. */
+/** "client_url, active", "from 192.0.2.7"; empty if there are no details. */
 export function detailWords(details: AuditEntry['details']): string {
   return Object.entries(details)
     .map(([key, value]) => {
@@ -40,7 +40,7 @@ export function detailWords(details: AuditEntry['details']): string {
     .join('; ');
 }
 
-/** Whether the session may read it: the same rule as the API's. */
+/** Whether the user may read the audit log. The API has the same rule. */
 export function mayReadAudit({ permission_sets: held }: { permission_sets: readonly string[] }): boolean {
   return held.includes('account_admin') || held.includes('admin');
 }

@@ -1,6 +1,6 @@
 import { EVENT_TYPE_TABLE, type EventType, type RunStatus } from '@runhook/contract/event-types';
 
-/** JSON laid out for reading, its numbers and texts as they stand in it; null for what is no JSON. */
+/** Formats JSON without changing its numbers and strings. Returns null for a text that is not JSON. */
 export function prettyJson(text: string): string | null {
   try {
     JSON.parse(text);
@@ -32,20 +32,20 @@ export function prettyJson(text: string): string | null {
   });
 }
 
-/** An answer as somebody can read it. `binary` is what the log kept of bytes that are no text: nothing to look at. */
+/** Prepares a response body for display. `binary` means that the logged bytes are not text. */
 export function readableBody(body: string): { kind: 'json' | 'text'; text: string } | { kind: 'binary' } {
-  // What is no UTF-8 is U+FFFD in the log (docs/contract.md#attempts).
+  // The log replaces invalid UTF-8 by U+FFFD (docs/contract.md#attempts).
   const unreadable = body.match(UNREADABLE)?.length ?? 0;
   if (unreadable > body.length * UNREADABLE_SHARE_MAX) return { kind: 'binary' };
   const json = /^\s*[{[]/.test(body) ? prettyJson(body) : null;
   return json === null ? { kind: 'text', text: body } : { kind: 'json', text: json };
 }
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression searches for control characters
 const UNREADABLE = /[\uFFFD\u0000-\u0008\u000E-\u001F]/g;
 const UNREADABLE_SHARE_MAX = 0.1;
 
-/** Strings stay whole: punctuation inside them is theirs. */
+/** Matches strings as one token, so that their punctuation is not formatted. */
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{[]\s*[}\]]|[{}[\],:]|\s+/g;
 
 interface CurlRequest {
@@ -55,15 +55,15 @@ interface CurlRequest {
 }
 
 /**
- * The request as a command for a POSIX shell with curl and openssl: the exact body, signed with the secret that
- * $HMAC_SECRET has when it runs. Without the secret it stops before anything is sent.
+ * Returns the request as a command for a POSIX shell with curl and openssl. It sends the exact body, signed with
+ * $HMAC_SECRET, and stops before sending if that is not set.
  */
 export function curlCommand({ url, body, signatureHeader = 'Authorization' }: CurlRequest): string {
   return [
     `: "\${HMAC_SECRET:?Set it to the secret of this webhook}" &&`,
     `body=${shellQuoted(body)} &&`,
     `signature=$(printf %s "$body" | openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex | sed 's/^.* //') &&`,
-    // Brackets and braces are part of an address, and curl would expand them.
+    // curl would expand brackets and braces, which may be part of a URL.
     `curl --include --globoff --request POST ${shellQuoted(url)} \\`,
     `  --header 'Content-Type: application/json' \\`,
     `  --header ${shellQuoted(`${signatureHeader}: `)}"$signature" \\`,
@@ -71,32 +71,35 @@ export function curlCommand({ url, body, signatureHeader = 'Authorization' }: Cu
   ].join('\n');
 }
 
-/** One word of a shell, whatever is in it: nothing is special between single quotes, and they are put outside. */
+/** Quotes a text as one word of a shell. Single quotes disable all special characters, and are escaped outside of the quotes. */
 export function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** Characters that mean something in a route of Express 5 mean themselves behind a backslash. Escapes stay: it matches the path as sent. */
+/**
+ * Escapes characters that have a meaning in a route of Express 5. Percent escapes remain, because Express matches the path as
+ * sent.
+ */
 export function routePattern(path: string): string {
   return path.replaceAll(/[\\:*?+()[\]{}!]/g, '\\$&');
 }
 
-/** A text of JavaScript, on one line. */
+/** Quotes a text without line breaks as a string of JavaScript. */
 export function singleQuoted(text: string): string {
   return `'${text.replaceAll(/[\\']/g, '\\$&')}'`;
 }
 
 interface RunSample {
-  /** Without a slash at its end. */
+  /** URL without a trailing slash. */
   baseUrl: string;
   accountId: number;
   jobId: string | number;
-  /** Of the caller's own, so that the later calls need nothing from the first one's answer. */
+  /** Chosen by the caller, so that later calls do not depend on the first response. */
   runId: number;
   eventTypes: readonly EventType[];
 }
 
-/** How a run is reported to have ended so; null when it has not. */
+/** Status in the call that reports the end of a run; null while it is running. */
 const FINISHES: Record<RunStatus, string | null> = {
   Running: null,
   Success: 'success',
@@ -104,7 +107,7 @@ const FINISHES: Record<RunStatus, string | null> = {
   Canceled: 'cancelled',
 };
 
-/** Shell commands that report a run as far as it takes for one of the events to be sent. */
+/** Returns the shell commands that report a run up to the state in which one of the events is sent. */
 export function runSample({ baseUrl, accountId, jobId, runId, eventTypes }: RunSample): string {
   const call = (path: string, body: object | null) =>
     [

@@ -21,13 +21,13 @@ export function deliveryTone({ status }: Pick<Delivery, 'status'>): Tone {
   return TONES[status];
 }
 
-/** A pending one is either on its way for the first time or waits after a failure. */
+/** A pending delivery has not been attempted yet, or waits for a retry. */
 export function deliveryWords({ status, attempt_count }: Pick<Delivery, 'status' | 'attempt_count'>): string {
   if (status === 'pending' && attempt_count > 0) return 'Retrying';
   return DELIVERY_STATUS_WORDS[status];
 }
 
-/** What the endpoint answered last. */
+/** Describes the latest response of the endpoint. */
 export function lastAnswerWords({
   attempt_count,
   http_status_code,
@@ -40,13 +40,13 @@ function attemptsWords(count: number): string {
   return count === 1 ? '1 attempt' : `${count} attempts`;
 }
 
-/** "214 ms, 2 attempts"; without a time when the latest attempt has none. */
+/** "214 ms, 2 attempts"; without the duration if the latest attempt has none. */
 export function triesWords(delivery: Pick<Delivery, 'duration_ms' | 'attempt_count'>): string {
   const attempts = attemptsWords(delivery.attempt_count);
   return delivery.duration_ms === null ? attempts : `${durationOf(delivery)}, ${attempts}`;
 }
 
-/** A job whose event is gone from the log has its number left. */
+/** Returns the name of the job, or its id if the event has been removed from the log. */
 export function jobWords({ job_id, job_name }: Pick<Delivery, 'job_id' | 'job_name'>): string {
   return job_name === '' ? `Job ${job_id}` : job_name;
 }
@@ -55,7 +55,7 @@ export function durationOf({ duration_ms }: Pick<Delivery, 'duration_ms'>): stri
   return duration_ms === null ? '–' : durationWords(duration_ms);
 }
 
-/** How it came to be so: for what is over, the reason that the service gives. */
+/** Explains the state of a delivery; a final state includes the reason from the API. */
 export function stateSentence({
   status,
   reason,
@@ -99,12 +99,12 @@ function countdown(seconds: number): string {
   return `${Math.floor(seconds / HOUR_SECONDS)} h ${Math.floor((seconds % HOUR_SECONDS) / MINUTE_SECONDS)} min`;
 }
 
-/** What tells more of a failed attempt than its codes do. */
+/** Details of a failed attempt in addition to its codes. */
 type AttemptWords = Pick<FailedAttempt, 'errorMessage' | 'responseHeaders' | 'responseBody'>;
 
 const NOTHING_MORE: AttemptWords = { errorMessage: null, responseHeaders: null, responseBody: null };
 
-/** What to check after an attempt that failed; null when there was no problem. */
+/** Returns what to check after a failed attempt; null if it succeeded. */
 export function answerAdvice(
   statusCode: string,
   errorCode: string | null,
@@ -117,11 +117,11 @@ export function answerAdvice(
 interface VerificationWords {
   isGood: boolean;
   title: string;
-  /** What to check; null when all is well. */
+  /** Advice on what to check; null if the test succeeded. */
   advice: string | null;
 }
 
-/** When no answer came, the sentence of the service says more than the number. */
+/** Describes the result of a test. Without a response, the message of the service is more specific than the status. */
 export function verificationWords({
   verification_error,
   verification_status_code: status,
@@ -139,7 +139,7 @@ export function verificationWords({
   };
 }
 
-/** What an exchange says of how it failed. */
+/** Returns the details of a failed exchange. */
 export function wordsOf(
   exchange: Pick<Attempt, 'error' | 'response_headers' | 'response_body'>,
 ): AttemptWords {
@@ -155,7 +155,7 @@ function withoutFullStop(sentence: string): string {
   return sentence.replace(/\.$/, '');
 }
 
-/** The phases that took place, in their order, and the whole. */
+/** Returns the phases that took place, in order, and the total. */
 export function phasesOf(timings: NonNullable<Attempt['timings']>): { name: string; ms: number }[] {
   const { dns_ms, connect_ms, tls_ms, first_byte_ms, total_ms } = timings;
   const phases = [

@@ -1,9 +1,9 @@
-/** How a state is meant; its colour and icon follow, the word always comes with it. */
+/** Meaning of a state, which determines its colour and icon. The text is always shown as well. */
 export type Tone = 'good' | 'bad' | 'waiting' | 'neutral';
 
 const NEVER = '0';
 
-/** Reasons of RFC 9110 and what endpoints answer beside them. */
+/** Reason phrases of RFC 9110, and of other statuses that endpoints return. */
 const REASONS: Readonly<Record<string, string>> = {
   '200': 'OK',
   '201': 'Created',
@@ -62,12 +62,12 @@ const CLASSES: Readonly<Record<string, string>> = {
   '5': 'Server error',
 };
 
-/** The endpoint's own answer. */
+/** Error code of an attempt whose status is the endpoint's. */
 const ANSWERED = 'unsuccessful_status';
 
 const UNREACHED = 'could not be reached';
 
-/** What the error codes say where no answer of the endpoint came: 502 and 504 are ours then (docs/contract.md#attempts). */
+/** Texts for error codes without a response: the status is then 502 or 504, set by Runhook (docs/contract.md#attempts). */
 const WITHOUT_ANSWER: Readonly<Record<string, string>> = {
   timeout: 'timed out',
   connection_reset: 'connection closed',
@@ -78,7 +78,7 @@ const WITHOUT_ANSWER: Readonly<Record<string, string>> = {
   request_failed: 'could not be sent',
 };
 
-/** Why an attempt can have failed, the most frequent first (docs/contract.md#attempts). */
+/** Error codes of attempts, the most frequent first (docs/contract.md#attempts). */
 export const ERROR_CODES = [
   ANSWERED,
   'timeout',
@@ -96,20 +96,20 @@ export const ERROR_CODES = [
 ] as const;
 
 /**
- * A status code as people say it: "200 OK", "504 timed out"; "0" is "never triggered" (docs/contract.md#subscriptions).
- * @param errorCode what was recorded with it; null of a success, and of a failure before codes were recorded with states
+ * Formats a status: "200 OK", "504 timed out"; "0" is "never triggered" (docs/contract.md#subscriptions).
+ * @param errorCode recorded error code; null for a success, and for failures that were recorded before codes were stored
  */
 export function statusWords(code: string, errorCode: string | null): string {
   if (code === NEVER || code === '') return 'never triggered';
   if (errorCode !== null && errorCode !== ANSWERED)
     return `${code} ${WITHOUT_ANSWER[errorCode] ?? UNREACHED}`;
-  // Whose it is was not recorded.
+  // The origin of the status was not recorded.
   if (errorCode === null && (code === '502' || code === '504')) return code;
   const reason = REASONS[code] ?? CLASSES[code.charAt(0)];
   return reason === undefined ? code : `${code} ${reason}`;
 }
 
-/** Only a 2xx is a success; a redirect is a failure here. */
+/** Only a 2xx is a success; a redirect is a failure. */
 export function statusTone(code: string): Tone {
   if (code === NEVER || code === '') return 'neutral';
   return /^2\d\d$/.test(code) ? 'good' : 'bad';

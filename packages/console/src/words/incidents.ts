@@ -1,8 +1,8 @@
 import type { Incident, Rates } from '../api/types.ts';
 
-/** Where the API stops counting the deliveries of an incident. */
+/** Count at which the API stops counting the deliveries of an incident. */
 const COUNT_MAX = 5_000;
-/** Of how many of the newest deliveries it says why they fail. */
+/** Number of the newest deliveries whose causes the API returns. */
 const SAMPLE_MAX = 100;
 
 function countWords(count: number): string {
@@ -38,12 +38,12 @@ export function moreFailingWords(count: number): string {
   return plural(count, 'more failing webhook', 'more failing webhooks');
 }
 
-/** What an incident is called: its main cause. */
+/** Returns the title of an incident: its main cause. */
 export function causeTitle({ causes }: Pick<Incident, 'causes'>): string {
   return causes[0]?.title ?? 'Unknown cause';
 }
 
-/** The causes beside the main one; empty without any. */
+/** Lists the other causes; empty if there are none. */
 export function otherCausesWords({ causes }: Pick<Incident, 'causes'>): string {
   const [, ...others] = causes;
   if (others.length === 0) return '';
@@ -55,7 +55,7 @@ export function otherCausesWords({ causes }: Pick<Incident, 'causes'>): string {
 
 type Told = Pick<Incident, 'subscription_name' | 'causes'>;
 
-/** What those who hear the page are told when it changes; empty while all is well. */
+/** Returns the announcement for screen readers; empty if there are no incidents. */
 export function announcement(open: readonly Told[], ended: readonly Told[]): string {
   const failing = open.map(
     (incident) => `${incident.subscription_name} is failing: ${causeTitle(incident)}.`,
@@ -82,7 +82,7 @@ export function rateWords({
   if (failed_count === 0) return `${count}, none failed`;
   const percent = (failed_count / delivery_count) * 100;
   const digits = percent < 10 ? 1 : 0;
-  // Nine thousand nine hundred and ninety-nine of ten thousand are not all of them.
+  // 9,999 of 10,000 must not be rounded to 100 %.
   const rounded = failed_count < delivery_count ? Math.min(percent, 99) : percent;
   const words = rounded < 0.1 ? 'under 0.1' : rounded.toFixed(digits).replace(/\.0$/, '');
   return `${count}, ${words} % failed`;

@@ -22,7 +22,7 @@ export function runTone(status: RunStatus): Tone {
   return TONES[status];
 }
 
-/** "3 min 20 s"; null while it runs. */
+/** "3 min 20 s"; null while the run has not finished. */
 export function runDuration({
   started_at,
   finished_at,
@@ -34,7 +34,7 @@ export function runDuration({
   return durationWords(Math.max(0, Date.parse(finished_at) - Date.parse(started_at)));
 }
 
-/** What became of an event, where no delivery can say it. */
+/** Explains the state of an event without deliveries. */
 export const NOBODY_WORDS: Readonly<Record<Exclude<RunEvent['state'], 'told'>, string>> = {
   unmatched: 'No webhook matched this event.',
   not_reported: 'The job runner has not reported this event, so it was not sent to any webhook.',

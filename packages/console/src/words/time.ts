@@ -4,15 +4,15 @@ const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * A time of the API as a date: microseconds since the epoch as digits (webhooks and deliveries), or ISO 8601. Null for
- * what is neither.
+ * Parses a time of the API: microseconds since the epoch as digits (webhooks and deliveries), or ISO 8601. Returns null for
+ * other texts.
  */
 export function parseTime(text: string): Date | null {
   const date = new Date(/^\d+$/.test(text) ? Math.floor(Number(text) / 1_000) : text);
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** "just now", "4 min ago", "in 12 s", "3 h ago", "2 days ago"; null when a date says it better. */
+/** "just now", "4 min ago", "in 12 s", "3 h ago", "2 days ago"; null for a distant time, which is shown as a date. */
 export function relativeTime(date: Date, nowMs: number): string | null {
   const differenceMs = date.getTime() - nowMs;
   const distanceMs = Math.abs(differenceMs);
@@ -33,7 +33,7 @@ function roughly(ms: number): string {
 const shortFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const fullFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 
-/** Date and minute, in the reader's zone and language. */
+/** Date and minute, in the user's time zone and language. */
 export function shortLocalTime(date: Date): string {
   return shortFormat.format(date);
 }
@@ -42,7 +42,7 @@ const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const mediumFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
-/** To the second, without what goes without saying: "14:03:07" today, "21 Nov, 14:03:07" in this year. */
+/** Time to the second, without redundant parts: "14:03:07" today, "21 Nov, 14:03:07" in this year. */
 export function exactLocalTime(date: Date, nowMs: number): string {
   const now = new Date(nowMs);
   if (date.toDateString() === now.toDateString()) return timeFormat.format(date);
@@ -50,7 +50,7 @@ export function exactLocalTime(date: Date, nowMs: number): string {
   return `${dayFormat.format(date)}, ${timeFormat.format(date)}`;
 }
 
-/** Date, second and zone, in the reader's zone and language. */
+/** Date, second and zone, in the user's time zone and language. */
 export function fullLocalTime(date: Date): string {
   return fullFormat.format(date);
 }

@@ -2,17 +2,17 @@ import { EVENT_TYPE_TABLE, EVENT_TYPES, type EventType } from '@runhook/contract
 import type { Account } from '../api/types.ts';
 
 interface EventWords {
-  /** In a list: short. */
+  /** Short label for lists. */
   label: string;
-  /** When it fires, one line. */
+  /** A line about when the event is sent. */
   fires: string;
-  /** What else whoever receives it should know. May be empty. */
+  /** Additional information for receivers. May be empty. */
   remark: string;
 }
 
 export const EVENT_TYPES_IN_ORDER = EVENT_TYPES;
 
-/** The contract's own, whose remarks have the marks of Markdown. */
+/** Texts of the contract, without their Markdown. */
 export const EVENT_WORDS = Object.fromEntries(
   EVENT_TYPES.map((type) => {
     const { label, fires, remark } = EVENT_TYPE_TABLE[type];
@@ -20,20 +20,20 @@ export const EVENT_WORDS = Object.fromEntries(
   }),
 ) as Readonly<Record<EventType, EventWords>>;
 
-/** Why somebody who takes both gets two deliveries for one failed run. */
+/** Explains why a webhook with both events gets two deliveries for one failed run. */
 export const ERRORED_IS_PART_OF_COMPLETED =
   'A failed run is also a completed one: with both selected, it is delivered twice, first as errored, then as completed.';
 
-/** "Run started, completed": in a list, in a run's own order. */
+/** "Run started, completed": for lists, in the order of a run. */
 export function eventsWords(types: readonly EventType[]): string {
   const chosen = EVENT_TYPES_IN_ORDER.filter((type) => types.includes(type));
   return `Run ${chosen.map((type) => type.slice('job.run.'.length)).join(', ')}`;
 }
 
-/** Up to this many are told by name. */
+/** Maximum number of jobs that are listed by name. */
 export const JOBS_NAMED_MAX = 2;
 
-/** "All jobs", names for few, else "12 jobs". @param names by id; a job that is no more has none */
+/** "All jobs", the names of few jobs, or "12 jobs". @param names names by id, without deleted jobs */
 export function jobsWords(ids: readonly string[], names: ReadonlyMap<string, string>): string {
   if (ids.length === 0) return 'All jobs';
   if (ids.length > JOBS_NAMED_MAX) return `${ids.length.toLocaleString()} jobs`;
@@ -55,7 +55,7 @@ const LICENSE_NAMES: Readonly<Record<Account['license'], string>> = {
   it: 'IT',
 };
 
-/** Why the account has no webhooks, in words; null when it has them (docs/contract.md#subscriptions). */
+/** Returns why the account has no webhooks; null if it has (docs/contract.md#subscriptions). */
 export function webhooksRefusal(account: Pick<Account, 'plan' | 'webhooks_unavailable'>): string | null {
   if (account.webhooks_unavailable === null) return null;
   return account.webhooks_unavailable === 'plan'
@@ -63,7 +63,7 @@ export function webhooksRefusal(account: Pick<Account, 'plan' | 'webhooks_unavai
     : 'Webhooks are not available on single-tenant private deployments.';
 }
 
-/** Why the caller may not change webhooks here, in words; null when it may (docs/contract.md#identity). */
+/** Returns why the user may not change webhooks; null if the user may (docs/contract.md#identity). */
 export function writeRefusal(account: Permissions): string | null {
   if (account.may_write_webhooks) return null;
   const unavailable = webhooksRefusal(account);

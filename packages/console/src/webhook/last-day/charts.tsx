@@ -7,17 +7,17 @@ import { HourChart, type Plot } from './hour-chart.tsx';
 import { axisOf, runsOf, stackOf } from './scale.ts';
 import { countOf, hourLatencyWords, hourWords, OUTCOMES, totalOf } from './summary.ts';
 
-/** The least that is still seen: one failure among thousands. */
+/** Minimum height of a slice, so that one failure among thousands is visible. */
 const SLICE_PX_MIN = 3;
 const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact' });
 
 interface ChartProps {
   buckets: readonly StatisticsBucket[];
-  /** An hour was chosen: its start, in microseconds since the epoch as digits. */
+  /** Called with the start of the selected hour, in microseconds since the epoch, as digits. */
   onHour: (hourStart: string) => void;
 }
 
-/** Deliveries of each hour by what became of them, each outcome with a pattern of its own. */
+/** Deliveries per hour and outcome. Each outcome has a pattern. */
 export function OutcomeChart({ buckets, onHour }: ChartProps) {
   const id = useId();
   const axis = axisOf(Math.max(...buckets.map(totalOf)));
@@ -54,13 +54,13 @@ export function OutcomeChart({ buckets, onHour }: ChartProps) {
 interface OutcomeBarProps {
   id: string;
   bucket: Parameters<typeof countOf>[0];
-  /** Of the band that it stands in. */
+  /** Left edge of the band that contains the bar. */
   x: number;
   bandWidth: number;
   plot: Pick<Plot, 'bottom' | 'yOf'>;
 }
 
-/** One on top of the other, what became of the deliveries of a bucket. */
+/** Stacked bar of the outcomes of a bucket. */
 export function OutcomeBar({ id, bucket, x, bandWidth, plot }: OutcomeBarProps) {
   const slices = stackOf(OUTCOMES.map((outcome) => [outcome, countOf(bucket, outcome)] as const));
   const gap = Math.min(3, bandWidth * 0.2);
@@ -129,7 +129,7 @@ function patternId(id: string, outcome: DeliveryStatus): string {
   return `${id}-pattern-${outcome}`;
 }
 
-/** What tells outcomes apart without their colours: stripes for failed, dots for pending, lines for cancelled. */
+/** Patterns that distinguish the outcomes without colours: stripes for failed, dots for pending, lines for cancelled. */
 export function OutcomePatterns({ id }: { id: string }) {
   const pattern = { width: SIZE, height: SIZE, patternUnits: 'userSpaceOnUse' } as const;
   const ground = <rect width={SIZE} height={SIZE} className={classes.patternGround} />;
@@ -151,7 +151,7 @@ export function OutcomePatterns({ id }: { id: string }) {
   );
 }
 
-/** The slower one is drawn first: where both are the same, the dot stays in sight on the square. */
+/** p95 is drawn first, so that the dot of an equal p50 is visible on its square. */
 const LINES = [
   { name: 'p95', msOf: ({ p95_ms }: StatisticsBucket) => p95_ms, what: 'p95: 95 % are faster' },
   { name: 'p50', msOf: ({ p50_ms }: StatisticsBucket) => p50_ms, what: 'p50: half are faster' },
@@ -159,7 +159,7 @@ const LINES = [
 
 type LineName = (typeof LINES)[number]['name'];
 
-/** How long the endpoint took: a full line with dots for p50, a dashed one with squares for p95. */
+/** Response times: a solid line with dots for p50, a dashed one with squares for p95. */
 export function LatencyChart({ buckets, onHour }: ChartProps) {
   const axis = axisOf(Math.max(0, ...buckets.flatMap(({ p50_ms, p95_ms }) => [p50_ms ?? 0, p95_ms ?? 0])));
   return (

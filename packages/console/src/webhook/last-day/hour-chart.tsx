@@ -16,13 +16,13 @@ import { dayLabel, hourLabel, hourSpan } from './summary.ts';
 
 const HEIGHT = 168;
 const PLOT = { top: 8, bottom: HEIGHT - 22, left: 46, rightGap: 8 };
-/** Of a day; of more, a label a day. */
+/** Interval of labels for one day. A longer range has one label per day. */
 const HOURS_PER_LABEL = 6;
 const HOURS_OF_A_DAY = 24;
 
-/** Where things are, in pixels. */
+/** Maps values to pixels. */
 export interface Plot {
-  /** The left side of an hour's band. */
+  /** Returns the left edge of an hour's band. */
   xOf(index: number): number;
   bandWidth: number;
   yOf(value: number): number;
@@ -34,17 +34,17 @@ interface HourChartProps {
   buckets: readonly StatisticsBucket[];
   axis: Axis;
   tickWords: (value: number) => string;
-  /** One hour in words, for the hint and for screen readers. */
+  /** Describes one hour, for the tooltip and for screen readers. */
   hourWords: (bucket: StatisticsBucket) => string;
-  /** An hour was chosen: its start. */
+  /** Called with the start of the selected hour. */
   onHour: (hourStart: string) => void;
   legend: ReactNode;
   children: (plot: Plot) => ReactNode;
 }
 
 /**
- * The frame of a chart over hours. The pointer shows an hour's values; so does the keyboard: the chart is one stop of
- * the Tab key, and arrows, Home and End go from hour to hour. A click or Enter chooses one.
+ * Frame of a chart of hours. The pointer shows the values of an hour. For the keyboard the chart is one tab stop, and arrows,
+ * Home and End move between hours. A click or Enter selects an hour.
  */
 export function HourChart({
   title,
@@ -58,7 +58,7 @@ export function HourChart({
 }: HourChartProps) {
   const titleId = useId();
   const { ref, width: measured } = useElementSize<HTMLDivElement>();
-  // Its hours are drawn in pieces.
+  // React renders the hours of a deferred width in slices.
   const width = useDeferredValue(measured);
   const bands = useRef<(SVGRectElement | null)[]>([]);
   const [hovered, setHovered] = useState<number | null>(null);
@@ -96,7 +96,7 @@ export function HourChart({
       </figcaption>
       <div ref={ref} className={classes.frame} style={{ height: HEIGHT }}>
         {width > 0 && (
-          // biome-ignore lint/a11y/useSemanticElements: a drawing has no fieldset
+          // biome-ignore lint/a11y/useSemanticElements: SVG has no fieldset
           <svg
             role="group"
             aria-labelledby={titleId}
@@ -146,22 +146,22 @@ export function HourChart({
 
 interface BandProps {
   ref: Ref<SVGRectElement>;
-  /** What is read out when it has the focus. */
+  /** Text for screen readers when the band has the focus. */
   words: string;
   x: number;
   width: number;
   isShown: boolean;
-  /** Whether the Tab key stops here. */
+  /** Whether the band is the tab stop of the chart. */
   isStop: boolean;
   onFocus: () => void;
   onBlur: () => void;
   onClick: () => void;
 }
 
-/** An hour, from the top of the chart to its bottom. */
+/** The full height of the chart above one hour, which receives clicks and the focus. */
 function Band({ words, isShown, isStop, ...rest }: BandProps) {
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a drawing has no buttons, the chart has the keys
+    // biome-ignore lint/a11y/useSemanticElements: SVG has no buttons; the chart handles the keys
     <rect
       {...rest}
       className={classes.band}
@@ -247,7 +247,7 @@ function HourLabels({ buckets, plot }: { buckets: readonly StatisticsBucket[]; p
 
 const HALF_PX = 95;
 
-/** The values of an hour beside it. What has the focus says the same to screen readers. */
+/** Tooltip with the values of an hour. Screen readers get the same text from the focused band. */
 function HourHint({
   bucket,
   words,

@@ -34,11 +34,11 @@ import {
 
 interface LastDayProps {
   webhook: WebhookKey;
-  /** An hour was chosen: its start, in microseconds since the epoch as digits. */
+  /** Called with the start of the selected hour, in microseconds since the epoch, as digits. */
   onHour: (hourStart: string) => void;
 }
 
-/** The last day or week of a webhook: in a sentence, in two charts, and as a table. */
+/** Statistics of the last day or week: a sentence, two charts, and a table. */
 export function LastDay({ webhook, onHour }: LastDayProps) {
   const [hours, setHours] = useState<PeriodHours>(PERIOD_DEFAULT);
   const statistics = useQuery({ ...statisticsQuery(webhook, hours), placeholderData: keepPreviousData });
@@ -88,7 +88,7 @@ function Loading({ hours }: { hours: PeriodHours }) {
   );
 }
 
-/** What is shown until the other one is there. */
+/** Returns the period of the data that are still shown while those of the new period are loading. */
 function otherThan(hours: PeriodHours): PeriodHours {
   return hours === 24 ? 168 : 24;
 }
@@ -133,7 +133,7 @@ function Charts({ statistics, hours, onHour }: ChartsProps) {
   );
 }
 
-/** What the charts show, newest hour first. */
+/** The values of the charts as a table, newest hour first. */
 function HoursTable({ buckets, hours }: { buckets: readonly StatisticsBucket[]; hours: PeriodHours }) {
   return (
     <TableScroll minWidth={520} maxHeight={360} tabIndex={0}>

@@ -1,4 +1,4 @@
-/** The upper end of an axis and where its lines are, from 0 on. */
+/** Upper end of an axis, and the values of its grid lines, from 0. */
 export interface Axis {
   max: number;
   ticks: number[];
@@ -7,7 +7,7 @@ export interface Axis {
 const STEPS = [1, 2, 5, 10];
 const LINES_WANTED = 4;
 
-/** Round numbers from 0 to at least the highest value, in few steps; whole ones only. */
+/** Returns round integers from 0 to at least the highest value, in few steps. */
 export function axisOf(highest: number): Axis {
   const target = Math.max(1, highest) / LINES_WANTED;
   const magnitude = 10 ** Math.floor(Math.log10(target));
@@ -17,12 +17,12 @@ export function axisOf(highest: number): Axis {
   return { max: ticks.at(-1) ?? step, ticks };
 }
 
-/** The place of a value between two pixels. */
+/** Maps a value linearly to a pixel between `fromPx` (0) and `toPx` (`max`). */
 export function place(value: number, max: number, fromPx: number, toPx: number): number {
   return fromPx + (value / max) * (toPx - fromPx);
 }
 
-/** The pieces of a line where there are values; an hour without one interrupts it. */
+/** Splits a series at hours without a value. Each part is drawn as one line. */
 export function runsOf<T>(points: readonly (T | null)[]): { index: number; value: T }[][] {
   const runs: { index: number; value: T }[][] = [];
   points.forEach((value, index) => {
@@ -37,11 +37,11 @@ export function runsOf<T>(points: readonly (T | null)[]): { index: number; value
 interface Slice<Name extends string> {
   name: Name;
   count: number;
-  /** Counts that lie below it. */
+  /** Sum of the slices below it. */
   below: number;
 }
 
-/** One bar: what there is, on top of each other in the order given. */
+/** Returns the slices of a stacked bar in input order, without empty ones. */
 export function stackOf<Name extends string>(counts: readonly (readonly [Name, number])[]): Slice<Name>[] {
   let below = 0;
   const slices: Slice<Name>[] = [];

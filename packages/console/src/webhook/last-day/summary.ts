@@ -1,10 +1,10 @@
 import type { DeliveryStatus, Statistics, StatisticsCounts } from '../../api/types.ts';
 import { durationWords } from '../../words/time.ts';
 
-/** From the bottom of a bar to its top. */
+/** Order of the slices of a bar, from bottom to top. */
 export const OUTCOMES: readonly DeliveryStatus[] = ['delivered', 'failed', 'pending', 'cancelled'];
 
-/** Counts by outcome, whatever else is known of them. */
+/** The counts by outcome, which several response types share. */
 type OutcomeCounts = Pick<StatisticsCounts, `${DeliveryStatus}_count`>;
 
 export function countOf(counts: OutcomeCounts, outcome: DeliveryStatus): number {
@@ -18,7 +18,7 @@ export function totalOf(counts: OutcomeCounts): number {
 const numberFormat = new Intl.NumberFormat();
 const percentFormat = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
 
-/** How far back one can look, by the number of hours. */
+/** Selectable periods, by their number of hours. */
 export const PERIODS = { 24: '24 hours', 168: '7 days' } as const;
 export type PeriodHours = keyof typeof PERIODS;
 export const PERIOD_DEFAULT = 24;
@@ -37,7 +37,7 @@ export function summaryWords({ totals }: Pick<Statistics, 'totals'>, hours: Peri
   return `${numberFormat.format(total)} ${noun} in ${period}: ${parts.join(', ')}.${latencySentence(totals)}`;
 }
 
-/** All of them is the only hundred per cent, none the only zero. */
+/** Returns "100%" only if all are counted, and "0%" only if none is. */
 export function shareWords(count: number, total: number): string {
   const rounded = Math.round((count / total) * 1000) / 1000;
   if (count < total && rounded === 1) return `over ${percentFormat.format(0.999)}`;
@@ -50,7 +50,7 @@ function latencySentence({ p50_ms, p95_ms }: StatisticsCounts): string {
   return ` Half of the responses took up to ${durationWords(p50_ms)}, 95 % up to ${durationWords(p95_ms)}.`;
 }
 
-/** One hour, as it is read out and shown on hover. */
+/** Describes the counts of one hour, for screen readers and the tooltip. */
 export function hourWords(counts: OutcomeCounts): string {
   const parts = OUTCOMES.filter((outcome) => countOf(counts, outcome) > 0).map(
     (outcome) => `${numberFormat.format(countOf(counts, outcome))} ${outcome}`,
@@ -75,17 +75,17 @@ function startMsOf(hourStart: string): number {
   return Math.floor(Number(hourStart) / 1_000);
 }
 
-/** "14:00", in the reader's zone. @param hourStart microseconds since the epoch, as digits */
+/** "14:00", in the user's time zone. @param hourStart microseconds since the epoch, as digits */
 export function hourLabel(hourStart: string): string {
   return hourFormat.format(startMsOf(hourStart));
 }
 
-/** "Fri 14:00", in the reader's zone. */
+/** "Fri 14:00", in the user's time zone. */
 export function dayLabel(hourStart: string): string {
   return dayFormat.format(startMsOf(hourStart));
 }
 
-/** "Fri 14:00 to 15:00", in the reader's zone. */
+/** "Fri 14:00 to 15:00", in the user's time zone. */
 export function hourSpan(hourStart: string): string {
   const startMs = startMsOf(hourStart);
   return `${dayFormat.format(startMs)} to ${hourFormat.format(startMs + HOUR_MS)}`;

@@ -19,18 +19,18 @@ import classes from './delivery-rows.module.css';
 
 interface DeliveryRowsProps {
   rows: readonly Delivery[];
-  /** Ids of those that came while the page was open. */
+  /** Ids of the deliveries that arrived while the page was open. */
   arrived: ReadonlySet<string>;
 }
 
 const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last response', 'Took', 'Attempts'];
-/** How long it took gives way first. */
+/** On narrow screens, the duration is the first column that is hidden. */
 const HEADING_CLASSES: Record<string, string> = {
   Took: `${classes.number} ${classes.wideOnly}`,
   Attempts: classes.number ?? '',
 };
 
-/** The log on a screen that is wide enough. */
+/** The log as a table, on wide screens. */
 export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
   return (
     <TableScroll minWidth={640}>
@@ -59,7 +59,7 @@ interface OneDelivery {
   isArrived: boolean;
 }
 
-/** Drawn again only when it has changed: the log is read again with every delivery that comes. */
+/** Memoized, because the log is read again with every new delivery. */
 const DeliveryRow = memo(function DeliveryRow({ delivery, isArrived }: OneDelivery) {
   return (
     <tr className={classes.row ?? ''} data-arrived={isArrived}>
@@ -85,7 +85,7 @@ const DeliveryRow = memo(function DeliveryRow({ delivery, isArrived }: OneDelive
   );
 });
 
-/** The log where there is no room for a table. */
+/** The log as cards, on narrow screens. */
 export function DeliveryCards({ rows, arrived }: DeliveryRowsProps) {
   return (
     <ul className={classes.cards} aria-label="Deliveries, newest first">
@@ -117,7 +117,7 @@ const DeliveryCard = memo(function DeliveryCard({ delivery, isArrived }: OneDeli
   );
 });
 
-/** Opens a delivery; all of its row or card is the link's. */
+/** Link to a delivery. It covers the whole row or card. */
 function DeliveryLink({ delivery }: { delivery: Delivery }) {
   const account = useAccount();
   return (

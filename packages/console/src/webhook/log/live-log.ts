@@ -1,14 +1,17 @@
 import { type Delivery, type DeliveryPage, isCountCapped, TOTAL_COUNT_MAX } from '../../api/types.ts';
 
-/** A page of the log, and what is known of it from before. */
+/** A page of the log, with state from earlier reads. */
 export interface LogState extends DeliveryPage {
-  /** How many have come onto it since it was opened. */
+  /** Number of deliveries that have arrived on this page since it was opened. */
   arrivedCount: number;
-  /** When it was read as a whole, in milliseconds since the epoch. */
+  /** Time of the last full read, in milliseconds since the epoch. */
   wholeAtMs: number;
 }
 
-/** From where on a page must be read to see all that can change on it. @param since the window's own, or empty */
+/**
+ * Returns the start of the range that must be read to get all rows of the page again. @param since start of the filter's
+ * range, or empty
+ */
 export function tailSince(rows: readonly Delivery[], since: string): string {
   const oldest = rows.reduce<bigint | null>((least, { created_at }) => {
     const micros = BigInt(created_at);
@@ -19,8 +22,8 @@ export function tailSince(rows: readonly Delivery[], since: string): string {
 }
 
 /**
- * The page after its tail was read again; null when it must be read as a whole: none of its rows is left among the
- * newest, or some have left it whose places others take.
+ * Merges a partial read of the page into its state. Returns null if a full read is necessary: none of the page's rows is
+ * among the newest, or rows have disappeared, so that older ones must fill the page.
  */
 export function continuedLog(before: LogState, tail: DeliveryPage, pageSize: number): LogState | null {
   const known = new Set(before.rows.map(({ id }) => id));
@@ -39,18 +42,18 @@ export function continuedLog(before: LogState, tail: DeliveryPage, pageSize: num
   };
 }
 
-/** What stands on the page, and how many newer ones wait for the reader. */
+/** Rows on the page, and the number of newer ones that are not shown yet. */
 interface LiveRows {
   rows: Delivery[];
   waitingCount: number;
 }
 
 /**
- * What the page shows after the log was read again. At its top the newest come in; elsewhere the rows stay where they
- * are, each as it is now, and the newer ones are counted.
- * @param latest the first page as it is now, newest first
- * @param latestCount how many there are now in all
- * @param shownCount how many there were when `shown` was put on the page
+ * Returns the rows to show after a read. At the top of the log, newer rows are inserted; elsewhere the shown rows stay, with
+ * updated values, and newer ones are counted.
+ * @param latest the current first page, newest first
+ * @param latestCount current number of arrived deliveries
+ * @param shownCount number of arrived deliveries when `shown` was rendered
  */
 export function liveRows(
   shown: readonly Delivery[] | null,
@@ -65,12 +68,12 @@ export function liveRows(
   const now = new Map(latest.map((row) => [row.id, row]));
   const known = new Set(shown.map(({ id }) => id));
   const newest = latest.findIndex(({ id }) => known.has(id));
-  // The count tells of more than a page holds; the rows tell it while the count stands at its ceiling.
+  // The counts include rows beyond the page. The index covers the case that the counts have reached their limit.
   const waitingCount = Math.max(newest === -1 ? latest.length : newest, latestCount - shownCount);
   return { rows: shown.map((row) => now.get(row.id) ?? row), waitingCount };
 }
 
-/** Ids of those that are on the page for the first time. */
+/** Returns the ids of rows that were not on the page before. */
 export function arrivedIds(before: readonly Delivery[], after: readonly Delivery[]): ReadonlySet<string> {
   const known = new Set(before.map(({ id }) => id));
   return new Set(after.map(({ id }) => id).filter((id) => !known.has(id)));

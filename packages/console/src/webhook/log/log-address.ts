@@ -15,20 +15,23 @@ export const RANGE_WORDS: Readonly<Record<Range, string>> = {
 
 export const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', 'cancelled'];
 
-/** What the page's address says about the log. */
+/** Filters and page of the log in the URL. */
 export interface LogAddress {
   status: DeliveryStatus | '';
   eventType: EventType | '';
   runId: string;
   range: Range;
-  /** Of an own range: local times as `datetime-local` has them, or empty. In the address they are UTC: people share it. */
+  /**
+   * Start of a custom range: a local time as in a `datetime-local` field, or empty. The URL contains UTC, because users share
+   * it.
+   */
   from: string;
   to: string;
-  /** From 1. */
+  /** Page number, from 1. */
   page: number;
   /**
-   * Microseconds as digits: later pages show what was there when the reader left the first one, so that nothing moves
-   * from page to page. Empty on the first.
+   * Later pages show the log up to this time, when the user left the first page, so that rows do not move between pages.
+   * Microseconds as digits; empty on the first page.
    */
   before: string;
 }
@@ -36,7 +39,7 @@ export interface LogAddress {
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2})?Z$/;
 const RUN_ID_DIGITS_MAX = 15;
 
-/** Reads the address; what makes no sense is as if it were not there. */
+/** Parses the URL. Invalid values are ignored. */
 export function readLogAddress(search: URLSearchParams): LogAddress {
   const text = (name: string) => search.get(name) ?? '';
   const known = <T extends string>(name: string, values: readonly T[]) =>
@@ -59,7 +62,7 @@ export function isRunId(text: string): boolean {
   return new RegExp(`^\\d{1,${RUN_ID_DIGITS_MAX}}$`).test(text);
 }
 
-/** The address, without what is as usual. */
+/** Serializes the values that differ from their defaults. */
 export function writeLogAddress(address: LogAddress): URLSearchParams {
   const { status, eventType, runId, range, from, to, page, before } = address;
   const values: Record<string, string> = {
@@ -93,19 +96,19 @@ export const NO_FILTERS: LogAddress = {
 const HOUR_MS = 3_600_000;
 const LENGTHS_MS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
 
-/** One hour of the log. @param hourStart microseconds since the epoch, as digits */
+/** Returns the filters for one hour. @param hourStart microseconds since the epoch, as digits */
 export function addressOfHour(hourStart: string): LogAddress {
   const startMs = Math.floor(Number(hourStart) / 1_000);
   return { ...NO_FILTERS, range: 'own', from: localOf(startMs), to: localOf(startMs + HOUR_MS) };
 }
 
-/** Microseconds since the epoch, as digits; empty is open. */
+/** Microseconds since the epoch, as digits; empty if the range is open at that end. */
 export interface TimeWindow {
   since: string;
   until: string;
 }
 
-/** What the chosen range comes to now. */
+/** Returns the time range of the filters, relative to `nowMs`. */
 export function timeWindow(
   { range, from, to }: Pick<LogAddress, 'range' | 'from' | 'to'>,
   nowMs: number,
@@ -115,13 +118,13 @@ export function timeWindow(
   return { since: microsOf(nowMs - LENGTHS_MS[range]), until: '' };
 }
 
-/** Of the text that a `datetime-local` field has, in the reader's zone; empty when it is no time. */
+/** Parses the text of a `datetime-local` field in the user's time zone; returns an empty string for an invalid time. */
 export function microsOfLocal(text: string): string {
   const timeMs = text === '' ? Number.NaN : new Date(text).getTime();
   return Number.isNaN(timeMs) || timeMs < 0 ? '' : microsOf(timeMs);
 }
 
-/** The text of a `datetime-local` field, to the minute, in the reader's zone. */
+/** Returns the text of a `datetime-local` field, to the minute, in the user's time zone. */
 export function localOf(timeMs: number): string {
   return withoutSeconds(localText(new Date(timeMs)));
 }
@@ -133,10 +136,10 @@ function localText(date: Date): string {
 }
 
 const withoutSeconds = (text: string) => text.slice(0, 'YYYY-MM-DDTHH:MM'.length);
-/** A field says seconds only where there are some. */
+/** Browsers omit the seconds of a `datetime-local` value if they are 0. */
 const shortest = (text: string) => (text.endsWith(':00') ? withoutSeconds(text) : text);
 
-/** What a field has, as the address has it; empty when it is no time. */
+/** Converts the text of a field to the UTC time of the URL; returns an empty string for an invalid time. */
 function utcOfLocal(text: string): string {
   const date = new Date(text);
   return Number.isNaN(date.getTime())
@@ -153,12 +156,12 @@ export function microsOf(timeMs: number): string {
   return String(Math.floor(timeMs) * 1_000);
 }
 
-/** The microsecond after it: a window ends before its `until`. */
+/** Returns the next microsecond, because a range excludes its `until`. */
 export function justAfter(micros: string): string {
   return String(BigInt(micros) + 1n);
 }
 
-/** What is wrong with an own range, in words; null when it can be asked for. */
+/** Returns the problem of a custom range; null if it is valid. */
 export function windowProblem({ since, until }: TimeWindow): string | null {
   if (since === '' || until === '') return null;
   return BigInt(until) > BigInt(since) ? null : 'The end must be later than the start.';
@@ -166,7 +169,7 @@ export function windowProblem({ since, until }: TimeWindow): string | null {
 
 export const PAGE_SIZE = 25;
 
-/** How far the log can be paged through: the API counts so many and no more. */
+/** Returns the number of pages that can be opened, which the API's limit of the count bounds. */
 export function pagesOf(totalCount: number): number {
   return Math.max(1, Math.ceil(totalCount / PAGE_SIZE));
 }
@@ -192,7 +195,7 @@ export function extentWords({
   return `${numberFormat.format(first)}–${numberFormat.format(first + count - 1)} of ${countWords(totalCount)}`;
 }
 
-/** A page number that somebody typed, moved to the nearest that there is; null for what is no number. */
+/** Parses a page number and clamps it to the existing pages; returns null for other texts. */
 export function pageFromText(text: string, totalCount: number): number | null {
   if (!/^\d{1,9}$/.test(text.trim())) return null;
   return Math.min(Math.max(1, Number(text)), pagesOf(totalCount));

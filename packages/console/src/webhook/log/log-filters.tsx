@@ -17,7 +17,7 @@ import {
 
 interface LogFiltersProps {
   address: LogAddress;
-  /** The first page of what is filtered so. */
+  /** Called with changed filters, and resets the page to the first. */
   onChange: (part: Partial<LogAddress>) => void;
 }
 
@@ -115,7 +115,7 @@ function TimeField({ label, value, error = null, onChange }: TimeFieldProps) {
   );
 }
 
-/** Asks once the typing pauses; what is no run id is said and not asked for. */
+/** Reports its value once typing pauses. An invalid id is marked and not reported. */
 function RunFilter({ runId, onChange }: { runId: string; onChange: (runId: string) => void }) {
   const { text, setText, field } = useTypedText(runId);
   const isWrong = text !== '' && !isRunId(text);

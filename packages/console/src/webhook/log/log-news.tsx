@@ -11,7 +11,7 @@ interface LogNewsProps {
   onShowNewest: () => void;
 }
 
-/** Whether the log is live, and what came that the rows do not show. */
+/** Shows whether the log is live, and new deliveries that are not among the rows. */
 export function LogNews({ log, isFirstPage, onShowNewest }: LogNewsProps) {
   const words = useAnnouncement(log.newCount, log.shown?.view ?? '');
   return (
@@ -48,7 +48,7 @@ export function LogNews({ log, isFirstPage, onShowNewest }: LogNewsProps) {
   );
 }
 
-/** Stays in sight while the reader is further down. */
+/** Stays visible while the user has scrolled down. */
 export function WaitingButton({ count, onShow }: { count: number; onShow: () => void }) {
   if (count === 0) return null;
   return (
@@ -66,8 +66,9 @@ export function WaitingButton({ count, onShow }: { count: number; onShow: () => 
 const QUIET_MS = 10_000;
 
 /**
- * "3 new deliveries": said at most every ten seconds, so that a busy log does not talk without end.
- * @param count of what came since the view was opened
+ * Returns the announcement "3 new deliveries", which changes at most every ten seconds, so that a busy log does not talk
+ * continuously.
+ * @param count number of deliveries that arrived since the view was opened
  */
 function useAnnouncement(count: number, view: string): string {
   const [words, setWords] = useState('');
@@ -95,7 +96,7 @@ function newWords(count: number): string {
   return count === 1 ? '1 new delivery' : `${numberFormat.format(count)} new deliveries`;
 }
 
-/** Those that came but are not among what the page lists. */
+/** Describes new deliveries that the page does not list. */
 function elsewhereWords(count: number, isFirstPage: boolean): string {
   const words = newWords(count);
   if (!isFirstPage) return `${words} since you left the first page.`;

@@ -9,12 +9,12 @@ interface LogPagerProps {
   page: number;
   count: number;
   totalCount: number;
-  /** The page's address, for a link. */
+  /** Returns the query string of a page, for a link. */
   searchOf: (page: number) => string;
   onPage: (page: number) => void;
 }
 
-/** Ways through a log that may be long: links to the pages beside and at the ends, and a field for any other. */
+/** Navigation of a long log: links to adjacent pages and to both ends, and a field for any page. */
 export function LogPager({ page, count, totalCount, searchOf, onPage }: LogPagerProps) {
   const last = pagesOf(totalCount);
   const isCapped = isCountCapped(totalCount);

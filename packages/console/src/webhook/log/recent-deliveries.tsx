@@ -28,11 +28,11 @@ const TABLE_MIN_EM = 62;
 interface RecentDeliveriesProps {
   webhook: WebhookKey;
   actions: ReactNode;
-  /** Instead of the log while it has nothing at all. */
+  /** Shown instead of a log without any delivery. */
   whenEmpty: ReactNode;
 }
 
-/** The log of a webhook, live while it is open. Its filters and page are in the address. */
+/** The live log of a webhook. Its filters and page are in the URL. */
 export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveriesProps) {
   const [search, setSearch] = useSearchParams();
   const address = readLogAddress(search);
@@ -40,7 +40,7 @@ export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveri
   const heading = useRef<HTMLHeadingElement>(null);
   const holdsPlace = useRef(() => isBeingRead(list.current));
   const log = useDeliveryLog(webhook, address, holdsPlace);
-  // The address follows a moment later: a change right after another one builds on what was asked for, not on it.
+  // The URL is updated with a delay, so consecutive changes build on the requested state.
   const asked = useRef(address);
   useEffect(() => {
     asked.current = readLogAddress(search);
@@ -140,13 +140,13 @@ function LoadingRows() {
   );
 }
 
-/** Rows that have scrolled below the header, or hold the focus, must not move under the reader. */
+/** Whether the rows must not move, because the user has scrolled into them or one of them has the focus. */
 function isBeingRead(list: HTMLElement | null): boolean {
   if (list === null) return false;
   return list.getBoundingClientRect().top < HEADER_PX || list.contains(document.activeElement);
 }
 
-/** Leaving the first page fixes what the later ones show. */
+/** Returns the filters of another page. Leaving the first page fixes the upper end of the range. */
 function pageAddress(address: LogAddress, page: number, rows: readonly Delivery[]): LogAddress {
   if (address.page > 1 || page === 1) return { ...address, page };
   const newest = rows.reduce((latest, { created_at }) => {
@@ -155,7 +155,7 @@ function pageAddress(address: LogAddress, page: number, rows: readonly Delivery[
   return { ...address, page, before: newest === 0n ? '' : justAfter(String(newest)) };
 }
 
-/** Another page begins at its top, for the eye and for the keyboard. */
+/** Scrolls to the top and focuses the heading after a change of the page. */
 function useFocusAfterPaging(heading: { current: HTMLElement | null }, page: number): void {
   const before = useRef(page);
   useEffect(() => {

@@ -15,37 +15,37 @@ import {
 } from './log-address.ts';
 
 interface Shown {
-  /** The address it was read for. */
+  /** URL parameters for which it was read. */
   view: string;
   rows: Delivery[];
   totalCount: number;
   arrivedCount: number;
   waitingCount: number;
-  /** Those that came last while the page was open. */
+  /** The deliveries that arrived last while the page was open. */
   arrived: ReadonlySet<string>;
 }
 
 const NONE: ReadonlySet<string> = new Set();
 
 export interface DeliveryLog {
-  /** Null until the log was read for the first time. */
+  /** Null until the first read. */
   shown: Shown | null;
-  /** Newer ones that do not come onto this page by themselves: filters exclude them, or it is a later page. */
+  /** Number of new deliveries that this page does not show: its filters exclude them, or it is a later page. */
   elsewhereCount: number;
-  /** How many have come in all since the page was opened, wherever they are. */
+  /** Number of all deliveries that arrived since the page was opened. */
   newCount: number;
   error: Error | null;
   isFetching: boolean;
-  /** The browser has no network: nothing is asked for until it has. */
+  /** The browser is offline: no requests are made until it is online. */
   isOffline: boolean;
-  /** Shows another page's rows while its own are read. */
+  /** Whether rows of the previous page are shown while its own are loading. */
   isBehind: boolean;
   retry(): void;
-  /** Lets in those that wait. */
+  /** Shows the waiting deliveries. */
   showWaiting(): void;
 }
 
-/** @param holdsPlace whether the reader is in the middle of the rows, which then must not move */
+/** @param holdsPlace whether the rows must not move, because the user is reading them */
 export function useDeliveryLog(
   key: WebhookKey,
   address: LogAddress,
@@ -107,14 +107,14 @@ function shownAfter(before: Shown | null, latest: LogState, isAtTop: boolean): O
 }
 
 const pollLog = unlessLive(2_000);
-/** Counting a large log each time would cost the server more than the page is worth. */
+/** Interval of full reads: counting a large log on every read would be too expensive. */
 const WHOLE_AGAIN_MS = 30_000;
-/** Rows of later pages change no more, but for those that wait. */
+/** Later pages poll only while they have pending rows; other rows do not change. */
 const PENDING_POLL_MS = 5_000;
 
 /**
- * The page of the log that the address names. The first one is read again and again while the tab is visible: from its
- * oldest row on, and as a whole now and then; while changes are heard of, with each of them.
+ * The page of the log for the URL. The first page is refreshed with every change, or by polling while no changes are
+ * received; a refresh reads from the oldest row on, and at intervals the whole page.
  */
 export function logQuery(key: WebhookKey, address: LogAddress) {
   const isFirst = address.page === 1;
@@ -167,23 +167,23 @@ function pageRequest(address: LogAddress) {
   } satisfies DeliveriesQuery;
 }
 
-/** Of two ends of a window, of which either may be open. */
+/** Returns the earlier of two ends of a range, either of which may be open. */
 function earlier(one: string, other: string): string {
   if (one === '' || other === '') return one || other;
   return BigInt(one) < BigInt(other) ? one : other;
 }
 
-/** How many came since the page was opened, whatever its filters. */
+/** Number of deliveries since the page was opened, regardless of filters. */
 interface News {
   since: string;
   firstCount: number;
   count: number;
 }
 
-/** As far back as the clocks of the reader and of the server may differ. */
+/** Tolerance for the difference between the clocks of the user and the server. */
 const CLOCKS_APART_MS = 10 * 60_000;
 
-/** For a page that does not show what is new by itself: one with filters, and every later one. */
+/** Counts new deliveries for pages that do not show them: those with filters, and later ones. */
 function newsQuery(key: WebhookKey, address: LogAddress) {
   return queryOptions({
     queryKey: [...logKey(key), 'news', address],
