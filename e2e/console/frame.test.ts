@@ -1,4 +1,4 @@
-// One browser and one pair of services for all: see describeConsole.
+// These stories share a browser and a pair of services (see describeConsole).
 import './stories/access.ts';
 import './stories/every-page.ts';
 import './stories/page-requests.ts';

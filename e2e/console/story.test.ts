@@ -22,7 +22,7 @@ let browser: Browser;
 
 beforeAll(async () => {
   if (!hasBrowser) return;
-  // 711, because PostgreSQL runs as another account than root.
+  // The mode is 711, because PostgreSQL does not run as root.
   folder = await realpath(await mkdtemp(join(tmpdir(), 'runhook-story-')));
   await chmod(folder, 0o711);
   start = runStart(join(folder, 'home'));
@@ -84,7 +84,7 @@ async function signIn(page: Page, { baseUrl, user }: DevJson): Promise<void> {
   await page.getByLabel('Password', { exact: true }).fill(user.password);
   await page.getByRole('button', { name: 'Sign in', exact: true }).click();
   await headingOf(page, 'Webhooks');
-  // The demonstration's own.
+  // The row of the demonstration's webhook.
   await page.getByRole('row').getByText('204 No content').waitFor();
 }
 
@@ -113,7 +113,7 @@ async function seeDeliveryArrive(page: Page, dev: DevJson, secret: string): Prom
   const [delivery] = await receiver.waitFor(1, { timeoutMs: ELEMENT_TIMEOUT_MS });
   const body = delivery?.body ?? Buffer.from('');
   expect(delivery?.headers.authorization).toBe(createHmac('sha256', secret).update(body).digest('hex'));
-  // Without a reload.
+  // The row must change without a reload.
   const row = deliveriesOf(page).getByRole('row').nth(1);
   await row.getByText('Delivered', { exact: true }).waitFor();
   await row.getByText('200 OK').waitFor();
@@ -156,7 +156,8 @@ async function deactivate(page: Page, dev: DevJson): Promise<void> {
   const ours = href?.split('/').at(-1) ?? '';
   const before = await deliveriesTo(ours, dev);
   const run = await reportRun(dev);
-  // One fan-out makes the deliveries of all webhooks: once the demonstration's own has its, this one has none to come.
+  // One fan-out creates the deliveries of all webhooks: when the demonstration's webhook has its delivery, this webhook can
+  // get none any more.
   await onThePage(async () => {
     const demo = await deliveriesTo(dev.subscription.id, dev);
     expect(demo).toContainEqual(expect.objectContaining({ run_id: run, status: 'delivered' }));
@@ -191,7 +192,7 @@ async function rotateKeyAndUseIt(page: Page, { baseUrl, user, account }: DevJson
   expect([await statusWith(user.apiKey), await statusWith(key)]).toEqual([401, 200]);
 }
 
-/** As a job runner does it. */
+/** Reports a run like a job runner. */
 async function reportRun({ baseUrl, account, jobs, runnerToken }: DevJson): Promise<string> {
   const answer = await fetch(`${baseUrl}/api/v2/accounts/${account.id}/runs/`, {
     method: 'POST',

@@ -12,12 +12,12 @@ import { verificationSamples } from '../../packages/console/src/webhook-form/ver
 import { ELEMENT_TIMEOUT_MS, STORY_TIMEOUT_MS } from './support/waiting.ts';
 
 const NET = { timeoutMs: ELEMENT_TIMEOUT_MS };
-// What people paste is run as they would run it.
+// The samples are run unchanged, as users run them.
 const SECRET = 'whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw==';
 const BODY =
   '{ "eventId":"wev_1","eventType" : "job.run.started","data":{"runId":"7","runStatus":"Täglich ✓"}}';
 const MODULES = fileURLToPath(new URL('../../examples/receivers/express/node_modules', import.meta.url));
-// Characters that a route of Express would read as its own, and one that a shell would.
+// The paths contain characters that have a meaning in routes of Express or in a shell.
 const PATHS = ['/hook', "/a+b/(c):d*/it's/%C3%A9"];
 
 const signature = createHmac('sha256', SECRET).update(BODY).digest('hex');

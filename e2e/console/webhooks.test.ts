@@ -1,4 +1,4 @@
-// One browser and one pair of services for all: see describeConsole.
+// These stories share a browser and a pair of services (see describeConsole).
 import './stories/delivery-page.ts';
 import './stories/set-up.ts';
 import './stories/webhook-form.ts';

@@ -21,21 +21,21 @@ export async function openPage(visit: Visit, { person, path, heading }: PageToWa
   await onThePage(async () => expect(await page.locator(UNFINISHED).count()).toBe(0));
 }
 
-/** What stands in for something that is loaded. */
+/** Placeholders of content that is still loading. */
 const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
 
-/** Returns what axe finds on the page as it is now. The page follows the scheme of the system. */
+/** Returns the findings of axe for the current page, which follows the colour scheme of the system. */
 export async function axeProblems({ page }: Visit, name: string, colorScheme: Scheme): Promise<string[]> {
   await page.emulateMedia({ colorScheme });
   await page.locator(`html[data-mantine-color-scheme=${colorScheme}]`).waitFor();
-  // A scheme changes nothing but colours: the pass in light has found everything else.
+  // A scheme changes only colours, so the pass in light has found all other problems.
   const findings = await axeFindings(page, colorScheme === 'dark' ? COLOUR_RULES : undefined);
   return findings.map(
     ({ rule, node }) => `${name}, ${colorScheme}: ${rule}: ${node.html.slice(0, 200)} ${node.failureSummary}`,
   );
 }
 
-/** Returns what scrolls sideways on a phone. */
+/** Returns the elements that scroll sideways on a phone. */
 export async function overflowOnPhone({ page }: Visit, name: string): Promise<string[]> {
   await page.setViewportSize(PHONE);
   const wide = await overflowOnceSettled(page);
@@ -43,7 +43,7 @@ export async function overflowOnPhone({ page }: Visit, name: string): Promise<st
   return wide.map((element) => `${name}, on a phone: ${element}`);
 }
 
-/** Nothing scrolls sideways, nothing covers what can be used, and no column of a table is too narrow for its heading. */
+/** Returns elements that scroll sideways, controls that are covered, and headings of columns that are too narrow. */
 export async function layoutProblems({ page }: Visit, name: string, widths: number[]): Promise<string[]> {
   const found: string[] = [];
   for (const width of widths) {
@@ -65,13 +65,13 @@ const CUT_HEADINGS = `[...document.querySelectorAll('th')]
   .filter(({ clientWidth, scrollWidth }) => scrollWidth > clientWidth || clientWidth < ${COLUMN_MIN_PX})
   .map((heading) => 'the column ' + heading.innerText + ' has ' + heading.clientWidth + ' px')`;
 
-/** Judged by what is on top in the middle of each, once it is scrolled to. A label may cover what it is the label of. */
+/** Checks the topmost element at the centre of each control, scrolled into view. A label may cover its control. */
 const COVERED = `[...document.querySelectorAll('a[href], button, input, select, textarea, summary, [role=tab]')]
   .filter((element) => element.checkVisibility({ opacityProperty: true, visibilityProperty: true }))
   .flatMap((element) => {
     element.scrollIntoView({ block: 'center', inline: 'center', behavior: 'instant' });
     const { left, top, right, bottom, width, height } = element.getBoundingClientRect();
-    // Read out, or shown once it has the focus.
+    // Such elements are for screen readers only, or become visible with the focus.
     if (width < 2 || height < 2 || right <= 0 || bottom <= 0) return [];
     const above = document.elementFromPoint(left + width / 2, top + height / 2);
     const isOwn = above !== null && (element.contains(above) || above.contains(element) || (element.labels ?? []).length > 0
@@ -79,7 +79,7 @@ const COVERED = `[...document.querySelectorAll('a[href], button, input, select, 
     return isOwn ? [] : [element.outerHTML.slice(0, 100) + ' is under ' + (above?.outerHTML.slice(0, 100) ?? 'nothing')];
   })`;
 
-/** The page has to hear of its width first. What is still too wide after that stays so. */
+/** The page reacts to its width with a delay. Elements that are still too wide after that are reported. */
 async function overflowOnceSettled(page: Visit['page']): Promise<string[]> {
   let wide: string[] = [];
   const settled = onThePage(async () => {

@@ -8,7 +8,7 @@ export interface PageToWalk {
   person: PersonName | null;
   path: (world: World) => string;
   heading: string | RegExp;
-  /** Brings the page from one state that is looked at into the next. */
+  /** Actions that bring the page from one checked state into the next. */
   states?: Record<string, (visit: Visit) => Promise<void>>;
 }
 

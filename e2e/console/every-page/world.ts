@@ -3,10 +3,10 @@ import { seedSubscription, seedSubscriptions } from '@runhook/testing';
 import { ELEMENT_TIMEOUT_MS, onThePage } from '../support/waiting.ts';
 import type { World } from '../support/world.ts';
 
-/** Ids of what the pages show. Set by `prepareWorld`. */
+/** Ids of the objects on the pages, set by `prepareWorld`. */
 export const ids = { webhook: '', failed: '', delivered: '', run: '' };
 
-/** Adds webhooks, one of which has a delivery that arrived and one that failed. */
+/** Adds webhooks, one of which has a successful delivery and a failed one. */
 export async function prepareWorld(world: World): Promise<void> {
   const { database, accounts, receiver } = world;
   const accountId = accounts.enterprise.id;
@@ -35,7 +35,7 @@ export async function prepareWorld(world: World): Promise<void> {
     return found;
   });
   for (const { id, status } of ended) ids[status as 'failed' | 'delivered'] = id;
-  // Long enough to be an incident, on the list and on its own page.
+  // This duration makes an incident, on the list and on the webhook's page.
   await database.prisma.subscription.update({
     where: { id: walked.id },
     data: { failingSince: new Date(Date.now() - 7_200_000), consecutiveFailures: 12 },

@@ -2,35 +2,36 @@ import { crc32, deflateSync } from 'node:zlib';
 import type { Page } from 'playwright-core';
 
 /**
- * How alike two pictures must be. A pixel counts as another when its colour is outside of what is around its place in the
- * other picture: edges of letters that are drawn a little differently are not, what has moved or changed colour is.
+ * Tolerance of a comparison. A pixel differs if its colour is outside the range of the colours around its position in the
+ * other picture: slightly different edges of letters do not differ, moved or recoloured elements do.
  */
 export interface Likeness {
-  /** How far around its place, in pixels. */
+  /** Distance in pixels around the position. */
   radius: number;
-  /** Of 255, in each channel. */
+  /** Tolerance of each channel, of 255. */
   tolerance: number;
-  /** Other pixels at most in any square of 32 by 32. */
+  /** Maximum number of differing pixels in any square of 32 by 32 pixels. */
   othersMax: number;
 }
 
-/** Of pictures that the same release of Chromium drew. */
+/** Tolerance for pictures by the same release of Chromium. */
 export const SAME_BROWSER: Likeness = { radius: 1, tolerance: 8, othersMax: 12 };
-/** Another one hints and spaces letters in its own way. */
+/** Tolerance for other releases, which hint and space letters differently. */
 export const OTHER_BROWSER: Likeness = { radius: 4, tolerance: 16, othersMax: 24 };
 
 export interface Comparison {
-  /** In the square that has most; null: the pictures have other sizes. */
+  /** Number of differing pixels in the worst square; null if the pictures have different sizes. */
   others: number | null;
   isAlike: boolean;
-  /** What is other in red on the picture, pale; PNG as base64, empty when they are alike. */
+  /** The picture, pale, with differing pixels in red: PNG as base64; empty if the pictures are alike. */
   difference: string;
 }
 
 /**
- * @param page any, to calculate in
- * @param kept as `toKept` made it
- * @param now as it was taken, as base64
+ * Compares two pictures.
+ * @param page any page, in which the comparison is computed
+ * @param kept stored picture, created by `toKept`
+ * @param now screenshot as base64
  */
 export async function compare(
   page: Page,
@@ -46,13 +47,13 @@ export async function compare(
 interface Indexed {
   width: number;
   height: number;
-  /** Colours as numbers, 0xRRGGBB; 256 at most. */
+  /** Colours as numbers, 0xRRGGBB; at most 256. */
   palette: number[];
-  /** Of the palette, a byte for each pixel, as base64. */
+  /** Palette index of each pixel, one byte each, as base64. */
   indices: string;
 }
 
-/** A picture as it is kept: PNG with a palette, a tenth of what Chromium writes. */
+/** Encodes a picture for storage: PNG with a palette, a tenth of the size of a screenshot. */
 export async function toKept(page: Page, picture: string): Promise<Buffer> {
   const { width, height, palette, indices }: Indexed = await page.evaluate(
     `(${INDEXED})(${JSON.stringify(picture)})`,
@@ -103,7 +104,7 @@ const READ = `
     return url.slice(url.indexOf(',') + 1);
   };`;
 
-/** Surfaces and most of the text keep their very colours; the many of the edges of letters are rounded. */
+/** Surfaces and most of the text keep their exact colours. The many colours of letter edges are rounded. */
 const FEWER_COLOURS = `
   const readPixels = ({ context, width, height }) => {
     const { data: bytes } = context.getImageData(0, 0, width, height);
@@ -140,7 +141,7 @@ const COMPARE = `async (pictures, { radius, tolerance, othersMax }) => {${READ}$
   const { width, height } = kept;
   if (now.width !== width || now.height !== height)
     return { others: null, isAlike: false, difference: await written(now.context, { type: 'image/png' }) };
-  // What is kept has fewer already.
+  // The stored picture has fewer colours already.
   const both = [readPixels(kept), fewerColours(now)];
   const [one, other] = both.map(({ pixels }) => pixels);
   const data = both.map(({ bytes }) => bytes);

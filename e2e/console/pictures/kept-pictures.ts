@@ -14,12 +14,12 @@ export interface Look {
 
 export const LOOKS: Look[] = THEMES.flatMap((theme) => WIDTHS.map((width) => ({ width, theme })));
 
-/** `npm run pictures -- compare --update`: stores what the console looks like instead of comparing it. */
+/** Whether to replace the stored pictures instead of comparing them: `npm run pictures -- compare --update`. */
 export const isUpdate = process.env.KEEP_PICTURES === '1';
 
 type Places = ReturnType<typeof placesOf>;
 
-/** Another page is another line. */
+/** Pages of which pictures are stored. */
 const PAGES: Record<string, (places: Places) => string> = {
   webhooks: ({ list }) => list,
   'new-webhook': ({ list }) => `${list}/new`,
@@ -109,7 +109,7 @@ export async function keep(calculator: Page, taken: ReadonlyMap<string, string>)
   for (const [file, picture] of taken) made.push({ file, content: await toKept(calculator, picture) });
   for (const file of readdirSync(KEPT)) rmSync(join(KEPT, file));
   for (const { file, content } of made) writeFileSync(join(KEPT, file), content);
-  // As the formatter has it.
+  // The JSON must be formatted as the formatter does it.
   writeFileSync(MADE_BY, `{ "chromium": ${majorOf(calculator.context().browser())} }\n`);
 }
 

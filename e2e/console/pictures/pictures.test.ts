@@ -5,7 +5,7 @@ import { START_TIMEOUT_MS } from '../support/waiting.ts';
 import { differencesOfLooks, isUpdate, keptFiles, type Look } from './kept-pictures.ts';
 import { openStillWorld, type StillWorld } from './still-world.ts';
 
-/** pictures.long.test.ts has the others. */
+/** The test covers one look; pictures.long.test.ts covers all. */
 const LOOK: Look = { width: 1440, theme: 'light' };
 
 let browser: Browser;
@@ -30,7 +30,7 @@ describe('the console looks as it did', () => {
   });
 
   test('and there is a picture of every page at every width, light and dark, and no other', () => {
-    // They are being replaced.
+    // An update replaces the pictures at the same time.
     if (isUpdate) return;
     const { stored, wanted } = keptFiles();
     expect(stored).toEqual(wanted);

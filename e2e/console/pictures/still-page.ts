@@ -13,7 +13,7 @@ const { resolve } = createRequire(import.meta.url);
 const fontFile = (family: string, file: string) =>
   readFileSync(resolve(`@fontsource-variable/${family}/files/${file}-latin-wght-normal.woff2`), 'base64');
 
-/** The fonts of the machine look like those of no other; nothing moves, and nothing blinks. */
+/** Replaces the fonts, which differ between machines, and disables animations and the blinking caret. */
 const STILL = `
   const fonts = ${JSON.stringify({
     'Still Sans': fontFile('inter', 'inter'),
@@ -36,11 +36,11 @@ const STILL = `
   document.adoptedStyleSheets = [styles];
 `;
 
-/** A page of the still world, of which pictures are taken. */
+/** A page whose pictures are reproducible. */
 export interface StillPage {
   page: Page;
   open(path: string): Promise<void>;
-  /** Of an open page, PNG as base64, of what is seen without scrolling. */
+  /** Returns a picture of the visible part of the open page, PNG as base64. */
   take(width: number, theme: (typeof THEMES)[number]): Promise<string>;
 }
 
@@ -63,7 +63,7 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
     async open(path) {
       await page.goto(url + path);
       await page.getByRole('heading', { level: 1 }).waitFor();
-      // A page may say its name, and go on to where its content is.
+      // A page may render its heading before it redirects to its content.
       await page.locator(CONTENT).first().waitFor({ state: 'attached' });
     },
     async take(width, theme) {
@@ -78,7 +78,7 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
 const CONTENT = 'main :is(section, form, table, figure, dl, ul, input)';
 const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
 
-/** What the page waits for, but for the changes that it listens to. */
+/** Tracks the pending requests of the page, except the stream of changes. */
 function callsUnderWay(page: Page): ReadonlySet<Request> {
   const asked = new Set<Request>();
   const forget = (request: Request) => asked.delete(request);
@@ -90,7 +90,7 @@ function callsUnderWay(page: Page): ReadonlySet<Request> {
   return asked;
 }
 
-/** Two in a row that are the same: what the page still had to do is done. */
+/** Takes pictures until two consecutive ones are equal, because the page may still be rendering. */
 async function onceStill(page: Page, session: CDPSession, asked: ReadonlySet<Request>): Promise<string> {
   let before = '';
   for (let tries = 0; tries < 50; tries += 1) {

@@ -4,18 +4,18 @@ import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prism
 import * as testing from '@runhook/testing';
 import { startService } from '../../services.ts';
 
-/** A Wednesday in the middle of an hour: hours of the last day do not turn while the pictures are taken. */
+/** A Wednesday in the middle of an hour, so that the hours of the last day do not change while pictures are taken. */
 export const STILL_NOW_MS = Date.UTC(2026, 2, 18, 10, 30);
 
-/** Management with a day of believable data, for which it is always the same moment, with the same ids. */
+/** Management with demonstration data of a day, with a fixed clock and fixed ids. */
 export interface StillWorld {
   url: string;
-  /** The session's cookie of somebody who may do everything. */
+  /** Session cookie of a user who has all permissions. */
   cookie: { name: string; value: string };
   accountId: number;
-  /** The first has deliveries of every kind. */
+  /** The first webhook has deliveries of every status. */
   webhookIds: string[];
-  /** Delivered with its third attempt. */
+  /** A delivery that succeeded on its third attempt. */
   deliveryId: string;
   close(): Promise<void>;
 }
@@ -30,7 +30,7 @@ interface DemoData {
 const DEMO_DATA = new URL('../../../scripts/pictures/demo-data.mjs', import.meta.url);
 const CLOCK_AHEAD = new URL('../../chaos/clock-ahead.mjs', import.meta.url);
 
-/** The pictures of docs/console.md show the same data, as of their day. */
+/** Creates the data that the pictures of docs/console.md show, at a fixed time. */
 export async function openStillWorld(): Promise<StillWorld> {
   const closers: (() => Promise<unknown>)[] = [];
   const close = async () => {
@@ -65,7 +65,7 @@ export async function openStillWorld(): Promise<StillWorld> {
   }
 }
 
-/** Whoever asks this database for the time is told the same, and defaults of columns ask as others do. */
+/** Makes `now()` of the database return a constant, also in the defaults of columns. */
 async function stopTheClock(url: string): Promise<void> {
   const { pool, close } = databasePackage.openDatabase({ url });
   const moment = `timestamptz '${new Date(STILL_NOW_MS).toISOString()}'`;
@@ -108,7 +108,7 @@ async function seed(database: PrismaDatabase): Promise<DemoData> {
   });
 }
 
-/** What is derived from an event has the form of every id. */
+/** Returns an id that is the same in every run and has the form of all ids. */
 function sameId(kind: contract.IdKind, timeMs: number, number: number): string {
   const derived = contract.deliveryIdFor(contract.eventIdForJob(`${kind} ${number}`, timeMs), kind);
   return contract.createId(kind, timeMs).slice(0, 4) + derived.slice(4);
@@ -124,7 +124,7 @@ function sameIds() {
 
 const ENDED_MS = STILL_NOW_MS - 90_000;
 
-/** A delivery that failed twice, which the log shows first. */
+/** Adds a delivery that failed twice and then succeeded, as the newest of the log. */
 async function seedThirdTime({ pool }: PrismaDatabase, { webhookIds }: DemoData): Promise<string> {
   const { rows } = await pool.query<{ id: string; day: string }>(
     `UPDATE deliveries SET status = 'delivered', reason = NULL, attempt_count = 3, http_status_code = 200,

@@ -11,7 +11,7 @@ const WEBHOOKS = 22;
 const BROKEN = 'Team 07';
 const nameOf = (number: number) => `Team ${String(number).padStart(2, '0')}`;
 
-/** The run that the question is about, and one that nobody could hear about. */
+/** The run that the stories search for. */
 let runId = 0;
 
 async function prepare(world: World): Promise<void> {
@@ -30,7 +30,7 @@ async function prepare(world: World): Promise<void> {
   await receiver.waitFor(2 * WEBHOOKS, { timeoutMs: ELEMENT_TIMEOUT_MS });
 }
 
-/** Types into the search for runs. The page that is gone to next comes once the pause of typing is over. */
+/** Types into the search for runs. The chunk of the next page is delivered after the typing pause. */
 async function typeIntoRuns({ page, at, as, world }: Visit, text: string, nextPage: string): Promise<void> {
   await as('ada');
   await page.clock.install();
@@ -74,9 +74,9 @@ describeConsole(
       await as('ada');
       await page.goto(at('/'));
       await headingOf(page, 'Webhooks');
-      // One.
+      // First step.
       await page.getByRole('link', { name: 'Runs', exact: true }).click();
-      // Two.
+      // Second step.
       await page.getByRole('searchbox', { name: 'Run id or job' }).fill(String(runId));
       await page.keyboard.press('Enter');
       await expectFocus(await headingOf(page, `Run ${runId}`));
@@ -277,6 +277,6 @@ describeConsole(
       },
     );
   },
-  // No retries: a delivery that fails has failed at once.
+  // Retries are disabled, so that a delivery fails with its first attempt.
   { environment: { DELIVERY_MAX_RETRIES: '0' }, prepare },
 );

@@ -17,7 +17,7 @@ interface Delivery {
 
 const ANSWER = 'Traceback: KeyError in hook.py';
 
-/** A webhook with one delivery, which a run has just made; answers when it stands as expected. */
+/** Creates a webhook and a run that makes one delivery, and waits until the delivery has the expected state. */
 async function delivered({ world }: Visit, expected: Partial<Delivery>, fields: object = {}) {
   const webhookId = await subscribe(world, { event_types: ['job.run.started'], ...fields });
   await world.run();
@@ -68,7 +68,7 @@ describeConsole('the page of a delivery', (story) => {
     release.answer(200);
     await attempts.first().getByRole('heading', { name: 'Attempt 7' }).waitFor();
     await attempts.first().getByText('resent manually').waitFor();
-    // What comes while somebody reads pushes nothing away.
+    // A new attempt is collapsed, so that it does not move the content.
     const exchange = attempts.first().getByRole('button', { name: 'Request and response of attempt 7' });
     expect(await exchange.getAttribute('aria-expanded')).toBe('false');
     await page.getByText('Delivered after 7 attempts.').waitFor();

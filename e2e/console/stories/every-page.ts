@@ -10,7 +10,7 @@ import { STORY_TIMEOUT_MS } from '../support/waiting.ts';
 describeConsole(
   'every page',
   (story) => {
-    // every-page.long.test.ts opens what opens over a page as well, in both schemes and at all widths.
+    // every-page.long.test.ts also checks dialogs and menus, in both schemes and at all widths.
     story(
       'has no violation that axe finds, and fits a phone: nothing scrolls sideways or is covered',
       async (visit) => {
@@ -25,7 +25,7 @@ describeConsole(
       { timeoutMs: 3 * STORY_TIMEOUT_MS },
     );
 
-    // docs-page.long.test.ts has the other states and looks.
+    // docs-page.long.test.ts checks the other states and looks.
     story('of the API has no violation that axe finds, and fits a phone', async (visit) => {
       const look = { width: PHONE.width, colorScheme: 'light' } as const;
       expect(await docsProblems(visit, 'closed', [look])).toEqual([]);

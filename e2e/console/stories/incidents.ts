@@ -10,7 +10,7 @@ const RUNS = 126;
 const AT_ONCE = 9;
 const CLICKS_MAX = 9;
 
-/** Starts runs, each an event, and waits until the log says that each has failed for good. */
+/** Starts runs, each of which makes an event, and waits until no delivery is pending. */
 async function failAll(world: World, webhookId: string, runs: number): Promise<void> {
   const { id: accountId, jobs } = world.accounts.enterprise;
   const body = { job_id: jobs[0]?.id, engine_version: '1.9.2' };
@@ -56,7 +56,7 @@ describeConsole(
 
     story('from the first page to a webhook that works again, in under ten clicks', async (visit) => {
       const { world, page, at, as } = visit;
-      // As Slack does it; the relay beside it takes what comes.
+      // The endpoint responds like Slack; the relay at another path accepts everything.
       world.receiver.respondWith(({ path }) => (path === '/slack' ? { status: 400, body: 'no_text' } : {}));
       const id = await subscribe(world, {
         name: 'Runs to Slack',
@@ -95,7 +95,7 @@ describeConsole(
       await state.getByText(`${RUNS} deliveries of ${RUNS} runs: all have been delivered since.`).waitFor();
       expect(clicks).toBeLessThanOrEqual(CLICKS_MAX);
       const relayed = world.receiver.requests.filter(({ path }) => path === '/relay');
-      // One of them is the test.
+      // One of the requests is the test.
       expect(relayed).toHaveLength(RUNS + 1);
     });
 

@@ -6,7 +6,7 @@ import { headingOf } from '../support/page-parts.ts';
 import { noteCalls, onceRefreshed } from '../support/waiting.ts';
 import { subscribe, webhookPathOf } from '../support/webhooks.ts';
 
-/** Of 250 KB at most: what opens over a page is not among it. */
+/** Limit for the initial scripts, without those of dialogs and menus. The budget for all of them is 250 KB. */
 const SCRIPT_BYTES_MAX = 205_000;
 
 const CHANGES = /\/webhooks\/changes/;
@@ -82,7 +82,7 @@ describeConsole('what a page asks for', (story) => {
   );
 });
 
-/** Of every script that the browser has been given when the page is there, each compressed by itself, as it is on the wire. */
+/** Returns the size of all scripts that were loaded until the page is rendered, each compressed separately, as over the network. */
 async function scriptBytesOf({ page }: Visit, load: () => Promise<void>): Promise<number> {
   const bodies: Promise<Buffer>[] = [];
   const note = (response: Response) => {
@@ -98,7 +98,7 @@ function kilobytes(bytes: number): string {
   return `${(bytes / 1_000).toFixed(1)} KB`;
 }
 
-/** Runs the timers of the page for some minutes without waiting. `npm run pictures -- quiet-tab` waits, and counts bytes. */
+/** Advances the timers of the page by some minutes without waiting. `npm run pictures -- quiet-tab` waits, and counts bytes. */
 async function callsOfMinutes({ page }: Visit): Promise<string[]> {
   const calls = noteCalls(page, /\/api\//);
   for (let minute = 0; minute < MINUTES; minute += 1) {
@@ -108,7 +108,10 @@ async function callsOfMinutes({ page }: Visit): Promise<string[]> {
   return await calls();
 }
 
-/** The list and the page of a webhook ask for nothing. The story needs a context of its own, for the clock. */
+/**
+ * Expects no requests from the list and the page of a webhook. The story needs a separate context, because it replaces the
+ * clock.
+ */
 async function expectQuiet(visit: Visit): Promise<void> {
   const { page, at, as, world } = visit;
   await as('ada');
@@ -117,7 +120,7 @@ async function expectQuiet(visit: Visit): Promise<void> {
   const refreshed = await onceRefreshed(page);
   const places = [
     { heading: 'Webhooks', path: webhookPathOf(world, ''), last: page.getByRole('link', { name: 'Alerts' }) },
-    // The log of the webhook is asked for by the page, and a job for the sample by the log that turned out empty.
+    // The page requests the log of the webhook, and the empty log requests a job for its sample.
     { heading: 'Alerts', path: webhookPathOf(world, id), last: page.getByText(/"job_id":\d/) },
   ];
   for (const { heading, path, last } of places) {

@@ -14,7 +14,7 @@ let longLog = '';
 const rowsOf = (page: Page) => page.getByRole('table', { name: 'Deliveries, newest first' }).getByRole('row');
 const linksOf = (page: Page) =>
   page.getByRole('table', { name: 'Deliveries, newest first' }).getByRole('link');
-/** The runs of the rows that are shown, first to last. */
+/** Returns the runs of the visible rows, from first to last. */
 const runsOf = async (page: Page) =>
   (await linksOf(page).allTextContents()).map((text) => /run (\d+)/.exec(text)?.[1]);
 
@@ -86,7 +86,7 @@ describeConsole(
         .filter({ hasText: String(run) })
         .getByText('Delivered', { exact: true })
         .waitFor();
-      // The browser's own words for a stream that is none.
+      // The browser logs an error for a response that is not an event stream.
       expect(problems.splice(0).filter((problem) => !problem.includes('changes'))).toEqual([]);
     });
 
@@ -157,7 +157,7 @@ describeConsole(
       const { run_id } = await someDelivery(visit);
       await page.getByLabel('Run id').fill(run_id);
       await onThePage(async () => expect(new Set(await runsOf(page))).toEqual(new Set([run_id])));
-      // What is new is counted from the first reading on.
+      // New deliveries are counted from the first read on.
       const counted = page.waitForResponse(
         (response) => new URL(response.url()).searchParams.get('limit') === '1',
       );
@@ -196,7 +196,7 @@ describeConsole(
         expect(runs).toContain(delivery.run_id);
         expect(runs.length).toBeLessThan(5);
       });
-      // A link with it means the same moments wherever it is opened.
+      // The URL must mean the same times in every time zone.
       const utc = (timeMs: number) => `${new Date(timeMs).toISOString().slice(0, 16)}Z`;
       const { searchParams } = new URL(page.url());
       expect([searchParams.get('from'), searchParams.get('to')]).toEqual([
@@ -287,7 +287,7 @@ describeConsole(
       const id = await subscribe(world, { name: 'Was down for long', event_types: ['job.run.started'] });
       const { database, accounts } = world;
       const accountId = accounts.enterprise.id;
-      // More than a page of it, so that it runs for a while; to a subscription that takes its time.
+      // More than a page of deliveries, so that the recovery takes a while.
       await seedDeliveries(database.pool, { accountId, subscriptionId: id, count: 2_000, days: 2 });
       await database.pool.query(
         `UPDATE deliveries SET status = 'failed', reason = 'x', completed_at = created_at WHERE subscription_id = $1`,
@@ -358,14 +358,14 @@ describeConsole(
       await page.route('**/deliveries?*', (route) => route.fulfill({ status: 500, body: '{}' }));
       await page.reload();
       await page.getByRole('alert').getByText('The deliveries could not be loaded').waitFor();
-      // Before the API is back: then the page asks by itself, and the button may be gone.
+      // The button must be clicked before the API works again, because the page then retries automatically.
       await page.getByRole('button', { name: 'Try again' }).click();
       await page.unroute('**/deliveries?*');
       await linksOf(page).first().waitFor();
     });
   },
   {
-    // No retries: a delivery that fails has failed at once.
+    // Retries are disabled, so that a delivery fails with its first attempt.
     environment: { DELIVERY_MAX_RETRIES: '0' },
     prepare: async (world) => {
       const accountId = world.accounts.enterprise.id;
@@ -380,7 +380,7 @@ describeConsole(
   },
 );
 
-/** One from the middle of the long log. */
+/** Returns a delivery from the middle of the long log. */
 async function someDelivery({ world }: { world: Parameters<typeof subscribe>[0] }) {
   const path = webhookApiOf(world, longLog, `deliveries?limit=1&offset=${SEEDED / 2}`);
   const [delivery] = await world.call<{ run_id: string; created_at: string }[]>('ada', 'GET', path);

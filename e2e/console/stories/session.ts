@@ -33,7 +33,7 @@ describeConsole(
       const refusal = page
         .getByRole('alert')
         .getByText(/^Too many requests\. Try again in \d+ (minutes?|seconds?)\./);
-      // Limited by address of mail: nobody else is kept out.
+      // The limit is per e-mail address, so other users are not affected.
       await onThePage(async () => {
         await signIn(page, 'mallory@example.com', 'wrong');
         await page.getByRole('button', { name: 'Sign in', exact: true, disabled: false }).waitFor();
@@ -134,7 +134,7 @@ describeConsole(
         await as('ada');
         await page.goto(at('/profile/api-access'));
         await headingOf(page, 'API Access');
-        // What the Tab key finds behind the frame is there once the key is: the heading comes first.
+        // The heading has the focus first. The key must be rendered, because Tab moves to the elements after the frame.
         await page.getByTestId('api-key').waitFor();
         await page.keyboard.press('Tab');
         await expectFocus(page.getByRole('link', { name: 'Skip to the content' }));
@@ -168,7 +168,7 @@ describeConsole(
       await page.getByRole('link', { name: 'API Access' }).click();
       await headingOf(page, 'API Access');
       expect(refused).toBe(1);
-      // One that is broken all the same is not loaded over and over.
+      // A chunk that fails again is not reloaded repeatedly.
       await page.getByRole('link', { name: 'Webhooks', exact: true }).click();
       await headingOf(page, 'Webhooks');
       await page.route('**/assets/audit-page*', refuse);

@@ -48,7 +48,7 @@ describeConsole('setting a webhook up, with proof', (story) => {
     await page.getByText('The secret was copied.').waitFor();
     await page.getByRole('button', { name: 'Go to the webhook' }).click();
 
-    // What is saved is tested with its own secret, by any event.
+    // A saved webhook is tested with its own secret, with any event.
     await headingOf(page, 'With proof');
     await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
     const test = page.getByRole('region', { name: 'Test of the endpoint' });

@@ -50,7 +50,7 @@ describeConsole(
       await page.keyboard.press('Enter');
       await page.getByText('The secret was copied.').waitFor();
       await expectCopied(page, secret);
-      // It is nowhere that outlives the page.
+      // The secret must not be stored anywhere that outlives the page.
       const kept = await page.evaluate(
         'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, history.state])',
       );
@@ -81,7 +81,7 @@ describeConsole(
       const field = jobsOf(page);
       await field.focus();
       await page.keyboard.press('Enter');
-      // Faster than the server finds them.
+      // Enter is pressed before the server has responded to the search.
       await field.fill('job 1117');
       await page.keyboard.press('Enter');
       await page.getByText('Job 1117', { exact: true }).first().waitFor();
@@ -154,7 +154,7 @@ describeConsole(
         const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
         await endpoint.fill('https://10.0.0.1/hook');
         await page.getByRole('button', { name: 'Save' }).click();
-        // Only the server knows what it may not call.
+        // Only the server knows which addresses are blocked.
         await page.getByText(/^The endpoint .*\.$/).waitFor();
         await expectFocus(endpoint);
         expect(await endpoint.getAttribute('aria-invalid')).toBe('true');
@@ -166,7 +166,7 @@ describeConsole(
         await page.getByText('The server did not respond.', { exact: false }).waitFor();
         await page.unroute('**/webhooks/subscriptions');
 
-        // A session that ends while one types takes nothing away.
+        // A session that ends while the user types must not discard the input.
         const cookies = await page.context().cookies();
         await page.context().clearCookies();
         await page.getByRole('button', { name: 'Save' }).click();

@@ -72,7 +72,7 @@ describeConsole('the page of a webhook', (story) => {
   story('tells when the endpoint takes too long to answer a test', async (visit) => {
     const { world, page, as, ownOrigins } = visit;
     const id = await subscribe(world);
-    // Of its own, and with little patience: whatever else is tested has all the time it takes.
+    // A separate service with a short timeout, so that other tests of endpoints are not affected.
     const hasty = await startService('management', { ...world.environment, DELIVERY_TIMEOUT_MS: '1000' });
     ownOrigins.push(hasty.url);
     world.receiver.respondWith({ never: true });
@@ -157,7 +157,7 @@ describeConsole('the page of a webhook', (story) => {
     await change({ failingSince: new Date(Date.now() - 2_000), consecutiveFailures: 3 });
     await as('ada');
     await page.goto(at(webhookPathOf(world, id)));
-    // So few in so short a time are no incident yet; the machine may take its time.
+    // Three failures in 2 s are not an incident yet, but a slow machine may take longer.
     await page
       .getByText(/^3 attempts in a row failed|^since /)
       .first()
@@ -204,7 +204,7 @@ describeConsole('the page of a webhook', (story) => {
       await as('ada');
       await page.goto(at(webhookPathOf(world, id)));
       await page.getByText('1 delivery in the last 24 hours: 1 delivered (100%).').waitFor();
-      // The last hour, unless that was over just after the delivery.
+      // The bar is the last hour's, unless an hour ended just after the delivery.
       const hours = page.getByRole('group', { name: 'Deliveries per hour' }).getByRole('button');
       await page.getByRole('button', { name: / to \d\d:00: 1 delivered\. / }).focus();
       await page.keyboard.press('ArrowLeft');

@@ -66,10 +66,10 @@ describeConsole(
         expect(await descriptionOf(active)).toMatch(/requires the permission set/);
         const more = page.getByRole('button', { name: 'More about Listed answered' });
         await more.focus();
-        // Twice: the first time the menu takes the place of its button.
+        // The first press replaces the button by the menu, so a second one is tested as well.
         for (const _ of ['first', 'again']) {
           await page.keyboard.press('Enter');
-          // It is seen before it has the focus: Escape would go to what had it before.
+          // The menu is visible before it has the focus, and Escape would then go to the element that had it before.
           await expectFocus(page.getByRole('menuitem', { name: 'Open' }));
           expect(await page.getByRole('menuitem').count()).toBe(1);
           await page.keyboard.press('Escape');
@@ -163,7 +163,7 @@ describeConsole(
         });
         await clickSwitch(active);
         await onThePage(async () => expect(await active.isChecked()).toBe(false));
-        // A refresh of the list while the request is pending brings a response that is older than the change.
+        // Refreshes the list while the request is pending: the response is older than the change.
         await world.database.prisma.subscription.updateMany({
           where: { accountId: world.accounts.enterprise.id, name: 'Webhook 7' },
           data: { clientUrl: 'https://moved.example.com/' },
@@ -251,7 +251,7 @@ describeConsole(
         await page.getByRole('button', { name: 'More about Webhook 9' }).click();
         await page.getByRole('menuitem', { name: 'Delete' }).click();
         const dialog = page.getByRole('dialog', { name: 'Delete “Webhook 9”?' });
-        // It is fetched first: a key that is pressed before it listens is no answer to it.
+        // The dialog is loaded first, and an earlier key press would have no effect.
         await dialog.waitFor();
         return dialog;
       };
@@ -275,7 +275,7 @@ describeConsole(
 
     story('a list that cannot be loaded says so and is requested again', async ({ page, at, as, world }) => {
       await as('ada');
-      // A change that it receives would make it request the list again.
+      // A change that the page receives would make it request the list again.
       await page.route('**/webhooks/changes', (route) => route.fulfill({ status: 429 }));
       await page.route('**/webhooks/subscriptions?*', (route) =>
         route.fulfill({
@@ -300,7 +300,7 @@ async function prepare(world: World): Promise<void> {
   const { database, accounts, receiver } = world;
   const accountId = accounts.enterprise.id;
   await seedSubscriptions(database.pool, { accountId, count: MANY });
-  // The others are to stay as they are while a run goes by.
+  // The other webhooks must not get deliveries from the run.
   await database.prisma.subscription.updateMany({
     where: { accountId },
     data: { eventTypes: ['job.run.errored'] },

@@ -1,16 +1,16 @@
 import axe, { type AxeResults, type NodeResult, type RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** Of each element that breaks a rule: the rule, and the element with what is wrong. */
+/** An element that violates a rule. */
 export interface AxeFinding {
   rule: string;
   node: NodeResult;
 }
 
 /**
- * What axe finds on the page as it is now. The page keeps axe until it goes elsewhere: it is half a megabyte of script, most
- * of what a look would take. There is no frame to look into.
- * @param rules only these; all when omitted
+ * Returns the findings of axe for the current page. axe stays loaded until the page navigates, because it is half a megabyte
+ * of script and loading it dominates a check. The pages have no frames.
+ * @param rules only these rules; all if omitted
  */
 export async function axeFindings(page: Page, rules?: readonly string[]): Promise<AxeFinding[]> {
   if (!(await page.evaluate("typeof globalThis.axe === 'object'"))) await page.evaluate(axe.source);
@@ -24,7 +24,7 @@ export async function axeFindings(page: Page, rules?: readonly string[]): Promis
   return violations.flatMap(({ id, nodes }) => nodes.map((node) => ({ rule: id, node })));
 }
 
-/** Colours that are on their way to others are none that anybody reads. Two frames: by then what was asked for has begun. */
+/** Waits for transitions of colours, whose intermediate values are not relevant. A transition has begun after two frames. */
 const SETTLED = `new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))
   .then(() => Promise.allSettled(document.getAnimations()
     .filter((animation) => animation instanceof CSSTransition).map(({ finished }) => finished)))

@@ -5,23 +5,23 @@ import { openSharedContext, type SharedContext } from './contexts.ts';
 import { START_TIMEOUT_MS } from './waiting.ts';
 
 const chromiumPath = findHeadlessChromium();
-/** The stored pictures were taken by a Chromium with a window, and its headless shell renders text differently. */
+/** The stored pictures were taken with full Chromium; its headless shell renders text differently. */
 const picturePath = findChromium();
 if (chromiumPath === null) process.stderr.write(`browser tests are skipped: ${NO_CHROMIUM}\n`);
 else if (picturePath === null) process.stderr.write(`comparisons of pictures are skipped: ${NO_CHROMIUM}\n`);
 
 type BrowserTest = (name: string, run: () => Promise<void>, timeoutMs?: number) => void;
 
-/** Without a browser, nothing is started for the tests that need one. */
+/** Whether there is a browser. Without one, no services are started for the tests that need it. */
 export const hasBrowser = chromiumPath !== null;
 
-/** Runs with a browser only, and says otherwise why not. For files that bring their own world. */
+/** Skips the test if there is no browser. For files that start their own services. */
 export const testInBrowser: BrowserTest = hasBrowser ? test : test.skip;
 
 export const hasPictureBrowser = picturePath !== null;
 export const testPictures: BrowserTest = hasPictureBrowser ? test : test.skip;
 
-/** A container's /dev/shm may be small; `openSharedContext` describes the other. */
+/** /dev/shm of a container may be small. The other argument: see `openSharedContext`. */
 const ARGUMENTS = ['--disable-dev-shm-usage', '--process-per-site'];
 
 export async function launchBrowser(moreArgs: string[] = []): Promise<Browser> {
@@ -32,7 +32,7 @@ export async function launchPictureBrowser(moreArgs: string[] = []): Promise<Bro
   return await launch(picturePath, moreArgs);
 }
 
-/** Root cannot have Chromium's sandbox. */
+/** Chromium's sandbox is not available to root. */
 async function launch(executablePath: string | null, moreArgs: string[]): Promise<Browser> {
   if (executablePath === null) throw new Error(NO_CHROMIUM);
   return await chromium.launch({

@@ -4,11 +4,11 @@ import { watchContext } from './watch-page.ts';
 
 export interface WatchedContext {
   context: BrowserContext;
-  /** Origins that pages may talk to. */
+  /** Origins that pages may request. */
   ownOrigins: string[];
-  /** What went wrong in the browser so far. */
+  /** Problems that the browser reported so far. */
   problems: string[];
-  /** Ends the use by a story. */
+  /** Must be called at the end of a story. */
   release(): Promise<void>;
 }
 
@@ -37,8 +37,8 @@ export async function openContext(
 }
 
 /**
- * A context for several stories, one after another. A page of it stays open: Chromium then draws all pages of the context in
- * one process (`--process-per-site`), which has the scripts of the console compiled. A page loads in half the time.
+ * Opens a context for consecutive stories. One of its pages stays open: Chromium then renders all pages of the context in one
+ * process (`--process-per-site`), which has compiled the console's scripts. A page loads in half the time.
  */
 export async function openSharedContext(browser: Browser, url: string): Promise<SharedContext> {
   const opened = await openContext(browser, url);

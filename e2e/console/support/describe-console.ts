@@ -10,26 +10,26 @@ import { sharedServices } from './services.ts';
 import { START_TIMEOUT_MS, STORY_TIMEOUT_MS } from './waiting.ts';
 import { openWorld, type World } from './world.ts';
 
-/** One test's window onto the console, where nobody is signed in. */
+/** Access of one test to the console, without a session. */
 export interface Visit {
   world: World;
   context: BrowserContext;
   page: Page;
-  /** Address of a page. @param path below the console's root, with its slash */
+  /** Returns the URL of a page. @param path below the console's root, with its slash */
   at(path: string): string;
-  /** Signs somebody in, without the sign-in page. */
+  /** Creates a session of the person without the sign-in page. */
   as(person: PersonName, options?: { fresh?: boolean }): Promise<void>;
-  /** Places besides management that the page may talk to: a proxy. */
+  /** Further origins that the page may request, for example a proxy. */
   ownOrigins: string[];
-  /** What went wrong in the browser so far. Empty at the end, or the test fails. */
+  /** Problems that the browser reported so far. The test fails if any remain at its end. */
   problems: string[];
 }
 
 interface StoryOptions {
   viewport?: ViewportSize;
   /**
-   * These options open a separate context for this story, in which a page loads three times as long. `{}` for a story that changes what pages of a
-   * context share: the clock, the network. Other stories run in a context that they share.
+   * Options of a separate context for this story, in which a page takes three times as long to load. `{}` for a story that
+   * changes what pages of a context share: the clock, the network. Other stories share a context.
    */
   context?: BrowserContextOptions;
   timeoutMs?: number;
@@ -38,16 +38,16 @@ interface StoryOptions {
 export type Story = (name: string, tell: (visit: Visit) => Promise<void>, options?: StoryOptions) => void;
 
 interface ConsoleOptions {
-  /** Settings of the services. Descriptions of a test file that have the same settings share the services. */
+  /** Settings of the services. Descriptions of a test file with the same settings share the services. */
   environment?: Record<string, string>;
-  /** It prepares what all stories of the description need. */
+  /** Prepares data for all stories of the description. */
   prepare?: (world: World) => Promise<void>;
 }
 
 /**
- * Browser tests in a world of people and accounts that no other description changes. The browser and the services are those of the
- * test file. Each story finds a context without cookies and fails when the page asked another host, broke its policy, or logged an
- * error or a warning. A screenshot of a failure is named in its message.
+ * Defines browser tests with people and accounts that no other description changes. A test file has one browser, and shares
+ * services. Each story gets a context without cookies, and fails if the page requested another host, violated its content
+ * security policy, or logged an error or a warning. The message of a failure names a screenshot.
  */
 export function describeConsole(
   title: string,
@@ -103,7 +103,7 @@ async function runStory(
   }
 }
 
-/** The failure, with a picture of what the page showed and what the browser complained about. */
+/** Adds a screenshot and the problems of the browser to an error. */
 export async function withScreenshot(
   error: unknown,
   page: Page,
@@ -124,7 +124,7 @@ export async function withScreenshot(
   ];
   const before = error.message;
   error.message += `\n${notes.join('\n')}`;
-  // What is printed is the stack, and that begins with the message as it was.
+  // Test runners print the stack, which begins with the original message.
   error.stack = error.stack?.replace(before, () => error.message) ?? error.message;
   return error;
 }

@@ -3,7 +3,7 @@ import { axeFindings } from './axe.ts';
 import type { Visit } from './describe-console.ts';
 import { sidewaysOverflow } from './watch-page.ts';
 
-/** Brings the page from one state that is looked at into the next. */
+/** Actions that bring the page from one checked state into the next. */
 export const DOCS_STATES: Record<string, (page: Page) => Promise<void>> = {
   closed: async () => {},
   'with operations to be tried and a schema': async (page) => {
@@ -27,13 +27,13 @@ export interface DocsLook {
   colorScheme: 'light' | 'dark';
 }
 
-/** Returns what axe finds in a state of the page of the API, and what scrolls sideways. */
+/** Returns the findings of axe and the sideways overflow of the API page in a state. */
 export async function docsProblems(
   { page, at }: Visit,
   state: string,
   looks: readonly DocsLook[],
 ): Promise<string[]> {
-  // What another state has opened must be closed.
+  // A new page has none of the elements that another state has opened.
   await page.goto('about:blank');
   await page.goto(at('/docs'));
   await page.locator('.opblock').first().waitFor();

@@ -2,21 +2,24 @@ import { expect } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
 import { onThePage } from './waiting.ts';
 
-/** Waits for a page by its heading, and gives it. */
+/** Waits for a page by its heading, and returns the heading. */
 export async function headingOf(page: Page, name: string | RegExp): Promise<Locator> {
   const heading = page.getByRole('heading', { level: 1, name, exact: typeof name === 'string' });
   await heading.waitFor();
   return heading;
 }
 
-/** Waits for the charts of a webhook's page. They move the buttons below them when they arrive, and a click meanwhile can miss. */
+/**
+ * Waits for the charts of a webhook's page. They shift the buttons below them when they are rendered, so an earlier click
+ * could miss.
+ */
 export async function chartsOf(page: Page): Promise<Locator> {
   const charts = page.getByRole('button', { name: 'Show as a table' });
   await charts.waitFor();
   return charts;
 }
 
-/** What these functions use of an element, in the browser: the tests' own types know none. */
+/** The properties of elements that these functions use in the browser: the types of the tests do not include the DOM. */
 interface ElementInPage {
   getAttribute(name: string): string | null;
   ownerDocument: {
@@ -25,7 +28,7 @@ interface ElementInPage {
   };
 }
 
-/** What those who hear an element are told beside its name. */
+/** Returns the accessible description of an element. */
 export async function descriptionOf(locator: Locator): Promise<string> {
   return await locator.evaluate((node) => {
     const element = node as unknown as ElementInPage;
@@ -53,7 +56,7 @@ export async function clickSwitch(input: Locator): Promise<void> {
   await input.locator('xpath=following-sibling::*[1]').click();
 }
 
-/** What covers something of the element; nothing when all of it can be seen. Judged by what is on top at nine points. */
+/** Returns what covers a part of the element; empty if it is completely visible. Checks the topmost element at nine points. */
 export async function coversOf(locator: Locator): Promise<string[]> {
   return await locator.evaluate((node) => {
     const element = node as unknown as SeenElement;
@@ -77,7 +80,7 @@ interface SeenElement {
   ownerDocument: { elementFromPoint(x: number, y: number): SeenElement | null };
 }
 
-/** Waits until the clipboard has it, and gives what it has: a press of a button does not wait for that. */
+/** Waits until the clipboard has the expected text, and returns it: a click does not wait for the clipboard. */
 export async function expectCopied(page: Page, expected: string | RegExp): Promise<string> {
   return await onThePage(async () => {
     const copied = String(await page.evaluate('navigator.clipboard.readText()'));
@@ -87,7 +90,7 @@ export async function expectCopied(page: Page, expected: string | RegExp): Promi
   });
 }
 
-/** Path and query of the address, below the root. */
+/** Returns path and query of the URL. */
 export function placeOf(page: Page): string {
   const { pathname, search } = new URL(page.url());
   return pathname + search;

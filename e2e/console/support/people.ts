@@ -5,9 +5,9 @@ import { seedAccount, type TestAccount, testSecrets } from '@runhook/testing';
 export const PASSWORD = 'correct horse battery staple';
 
 /**
- * Who signs in: `ada` may do everything, in four accounts; `rita` may only look, on Enterprise; `tom` may only look,
- * for want of a Developer license on Team; `fred` is on the Free plan, `petra` on a private deployment; `nina` is in
- * no account.
+ * Users of a world: `ada` has all permissions, in four accounts; `rita` has read-only access, on Enterprise; `tom` has
+ * read-only access, without a Developer license on Team; `fred` is on the Free plan, `petra` on a private deployment;
+ * `nina` is a member of no account.
  */
 export type PersonName = 'ada' | 'rita' | 'tom' | 'fred' | 'petra' | 'nina';
 
@@ -40,7 +40,10 @@ const NAMES: Record<PersonName, string> = {
 
 let domains = 0;
 
-/** Everybody, with memberships of every kind. Each call has its own domain: an address of mail is unique in a database. */
+/**
+ * Creates the users with memberships of every kind. Each call has a separate domain, because e-mail addresses are unique in a
+ * database.
+ */
 export async function seedPeople(database: PrismaDatabase): Promise<People> {
   const { prisma } = database;
   domains += 1;

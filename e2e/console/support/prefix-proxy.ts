@@ -2,12 +2,12 @@ import { once } from 'node:events';
 import { createServer, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A reverse proxy that puts a server below a prefix and tells it nothing about that. */
+/** A reverse proxy that serves a server below a prefix, without passing the prefix on. */
 export interface PrefixProxy {
-  /** With the prefix, without a slash at its end. */
+  /** URL with the prefix, without a trailing slash. */
   url: string;
   origin: string;
-  /** Paths that were asked for outside the prefix. */
+  /** Requested paths outside the prefix. */
   strays: string[];
   close(): Promise<void>;
 }

@@ -4,9 +4,9 @@ import { createTestDatabase, createTestQueueUrl, IN_VAIN_MS } from '@runhook/tes
 import { startService } from '../../services.ts';
 import { START_TIMEOUT_MS } from './waiting.ts';
 
-/** The services as processes, on a database that no other test file uses. */
+/** The services as processes, on a database of this test file. */
 export interface Services {
-  /** Management's, which serves the console. */
+  /** URL of management, which serves the console. */
   url: string;
   database: PrismaDatabase;
   environment: Record<string, string>;
@@ -15,12 +15,12 @@ export interface Services {
 
 const started = new Map<string, Promise<Services>>();
 
-/** Starts services with these settings when a test file first needs them. They stop at the end of the file. */
+/** Starts services with these settings on first use. They stop at the end of the file. */
 export function sharedServices(environment: Record<string, string> = {}): Promise<Services> {
   const key = JSON.stringify(environment);
   const services = started.get(key) ?? openServices(environment);
   started.set(key, services);
-  // The next description tries again.
+  // After a failure, the next description starts the services again.
   services.catch(() => started.delete(key));
   return services;
 }
@@ -43,7 +43,7 @@ async function openServices(extraEnvironment: Record<string, string>): Promise<S
     const environment = {
       DATABASE_URL: testDatabase.url,
       QUEUE_URL: await createTestQueueUrl({ name: 'PostgreSQL' }, testDatabase.url),
-      // An endpoint of the tests is as slow as the machine is busy, and some hold an answer back.
+      // Endpoints of the tests are slow on a busy machine, and some delay their response on purpose.
       DELIVERY_TIMEOUT_MS: '60000',
     };
     const start = async (name: 'management' | 'dispatcher') => {

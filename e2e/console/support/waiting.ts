@@ -2,18 +2,18 @@ import { expect } from '@jest/globals';
 import { eventually } from '@runhook/testing';
 import type { Page, Request } from 'playwright-core';
 
-// Nets under what should have come long before. The machine may be busy with other things, and no test of the console
-// is about how fast it is: where one of these ends a wait, what was waited for is missing.
+// Limits for waits that normally end long before. The machine may be busy, and the tests of the console do not measure speed:
+// if a limit is reached, the expected state did not occur.
 export const ELEMENT_TIMEOUT_MS = 60_000;
 export const STORY_TIMEOUT_MS = 300_000;
 export const START_TIMEOUT_MS = 300_000;
 
-/** As `eventually`, for as long as an element is waited for. */
+/** Calls `eventually` with the timeout for elements. */
 export function onThePage<T>(assertion: () => T | Promise<T>): Promise<T> {
   return eventually(assertion, { timeoutMs: ELEMENT_TIMEOUT_MS });
 }
 
-/** An answer that is held back until a test lets it go. */
+/** A response that is delayed until the test provides its status. */
 export function held(): { status: Promise<number>; answer: (status: number) => void } {
   let answer: (status: number) => void = () => undefined;
   const status = new Promise<number>((resolve) => {
@@ -22,12 +22,12 @@ export function held(): { status: Promise<number>; answer: (status: number) => v
   return { status, answer };
 }
 
-/** Resolves once the calls that the page has begun have been told of: one of our own comes after them. */
+/** Resolves when Playwright has reported all calls that the page has started: it reports a call of this function after them. */
 async function callsAreTold(page: Page): Promise<void> {
   await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
 }
 
-/** Notes the calls to such addresses from now on. What it gives answers those that the page has begun. */
+/** Records calls to matching URLs. The returned function resolves with those that the page has started. */
 export function noteCalls(page: Page, address: RegExp): () => Promise<string[]> {
   const calls: string[] = [];
   page.on('request', (request) => {
@@ -39,7 +39,7 @@ export function noteCalls(page: Page, address: RegExp): () => Promise<string[]> 
   };
 }
 
-/** Told by the page itself: Playwright may tell of the answer to a stream after the calls that follow from it. */
+/** Marks the page when its stream is open. Playwright may report the response of the stream after the calls that follow it. */
 const SAYS_THAT_IT_LISTENS = `
   window.EventSource = class extends EventSource {
     constructor(...values) {
@@ -49,9 +49,9 @@ const SAYS_THAT_IT_LISTENS = `
   };`;
 
 /**
- * To be called before a page is opened. What it gives resolves once that hears of changes, for which it asks once more for
- * what it shows, and every call that it has begun is answered. Between the answer to one and the call that follows from
- * it nothing is open: what the last one brings has to be seen first.
+ * Must be called before a page is opened. The returned function resolves when the page receives changes, has refetched its
+ * data, and all its calls have ended. Between a response and the next call no request is open, so the page must have rendered
+ * the last response.
  */
 export async function onceRefreshed(page: Page): Promise<() => Promise<void>> {
   await page.addInitScript(SAYS_THAT_IT_LISTENS);

@@ -1,11 +1,11 @@
 import type { BrowserContext, ConsoleMessage, Page, Request } from 'playwright-core';
 
-/** Chromium's own line for every answer that is not a success: the page does not write it, and cannot prevent it. */
+/** Chromium logs this line for every response that is not a success. The page cannot prevent it. */
 const FAILED_LOAD = /^Failed to load resource: /;
 
 /**
- * Collects what no page may do: talk to another host, break the policy of its content, log an error or throw one.
- * The list grows while the context is open.
+ * Collects violations: requests to another host, violations of the content security policy, logged errors and exceptions. The
+ * list grows while the context is open.
  */
 export function watchContext(context: BrowserContext, ownOrigins: readonly string[]): string[] {
   const problems: string[] = [];
@@ -26,7 +26,7 @@ export function watchContext(context: BrowserContext, ownOrigins: readonly strin
   return problems;
 }
 
-/** What is wider than the page, as a list of elements; empty when nothing scrolls sideways. */
+/** Returns the elements that are wider than the page; empty if nothing scrolls sideways. */
 export async function sidewaysOverflow(page: Page): Promise<string[]> {
   return await page.evaluate(`(() => {
     const width = document.documentElement.clientWidth;

@@ -1,6 +1,9 @@
 import type { World } from './world.ts';
 
-/** Subscribes the world's receiver to all events of the enterprise account, unless told otherwise; answers the id. */
+/**
+ * Creates a webhook for all events of the enterprise account at the world's receiver, unless `fields` override it, and
+ * returns its id.
+ */
 export async function subscribe(world: World, fields: object = {}): Promise<string> {
   const body = {
     name: 'Alerts',
@@ -12,12 +15,12 @@ export async function subscribe(world: World, fields: object = {}): Promise<stri
   return (await world.call<{ id: string }>('ada', 'POST', path, body)).id;
 }
 
-/** Below the console's root, with its slash. */
+/** Returns the path of the page, with a leading slash. */
 export function webhookPathOf(world: World, id: string): string {
   return `/accounts/${world.accounts.enterprise.id}/settings/webhooks/${id}`;
 }
 
-/** Below `/api`, with its slash. */
+/** Returns the path of the API below `/api`, with a leading slash. */
 export function webhookApiOf(world: World, id: string, rest = ''): string {
   const path = `/v3/accounts/${world.accounts.enterprise.id}/webhooks/subscription/${id}`;
   return rest === '' ? path : `${path}/${rest}`;

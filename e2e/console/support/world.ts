@@ -2,14 +2,14 @@ import { type Receiver, startReceiver } from '@runhook/testing';
 import { PASSWORD, type People, type PersonName, seedPeople } from './people.ts';
 import type { Services } from './services.ts';
 
-/** Somebody to sign in, accounts, and an endpoint to deliver to. Several worlds may be on the same services. */
+/** Users, accounts and an endpoint. Several worlds may share services. */
 export interface World extends People, Omit<Services, 'close'> {
   receiver: Receiver;
   /** Calls the API with the person's key. @param path below `/api`, with its slash: `/v3/profile` */
   call<Data>(person: PersonName, method: string, path: string, body?: object): Promise<Data>;
-  /** Reports a run of the enterprise account's first job, from its start to its artifacts; answers its id. */
+  /** Reports a run of the enterprise account's first job, from its start to its artifacts, and returns its id. */
   run(status?: 'success' | 'errored'): Promise<number>;
-  /** `Cookie` of a session of the person; one for all that ask, unless it is `fresh`. */
+  /** Returns the session cookie of the person. All calls share one session, unless `fresh`. */
   sessionOf(person: PersonName, options?: { fresh?: boolean }): Promise<string>;
   close(): Promise<void>;
 }

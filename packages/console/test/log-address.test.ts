@@ -69,7 +69,7 @@ test('an own range is shared as UTC, whatever zone its reader is in', () => {
   expect(written(`${localOf(timeMs)}:07`)).toBe('2026-01-31T19:28:07Z');
   const { from } = read('range=own&from=2026-01-31T19:28:07Z&to=2026-01-31T25:00Z');
   expect(microsOfLocal(from)).toBe(String(timeMs * 1_000));
-  // Without a zone nobody knows which moment was meant.
+  // A time without a zone is ambiguous.
   expect(read('range=own&from=2026-01-31T19:28&to=2026-01-31T25:00Z')).toMatchObject({ from: '', to: '' });
 });
 
