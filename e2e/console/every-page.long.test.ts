@@ -8,10 +8,10 @@ import { STORY_TIMEOUT_MS } from './support/waiting.ts';
 const WIDTHS = [360, 768, 1024, 1440, 2560];
 
 describeConsole(
-  'every page with what opens over it, light and dark, at all widths',
+  'every page with its dialogs and menus, light and dark, at all widths',
   (story) => {
     story(
-      'has no violation that axe finds, and nothing scrolls sideways, is covered or cut off',
+      'passes the axe checks, and nothing scrolls sideways, is covered or is cut off',
       async (visit) => {
         const found: string[] = [];
         for (const walked of PAGES) {

@@ -43,7 +43,7 @@ afterAll(async () => {
 }, START_TIMEOUT_MS);
 
 testInBrowser(
-  'the whole story, against what npm start runs: from the sign-in to a rotated key',
+  'the whole story works against npm start, from the sign-in to a rotated key',
   async () => {
     const dev = start.dev();
     const context = await browser.newContext({

@@ -55,7 +55,7 @@ const cases = SERVERS.filter(({ isThere }) => isThere).flatMap((server) =>
 );
 
 test.each(cases)(
-  'the $key sample takes a genuine delivery at $path, and no other',
+  'the $key sample accepts only a genuine delivery at $path',
   async (server) => {
     const port = await freePort();
     const clientUrl = `http://127.0.0.1:${port}${server.path}`;

@@ -11,7 +11,7 @@ let browser: Browser;
 let world: StillWorld;
 let calculator: Page;
 
-describe('the console looks as it did', () => {
+describe('the console looks like its stored pictures', () => {
   beforeAll(async () => {
     if (!hasPictureBrowser) return;
     [browser, world] = await Promise.all([launchPictureBrowser(), openStillWorld()]);
@@ -23,36 +23,33 @@ describe('the console looks as it did', () => {
     await world?.close();
   }, START_TIMEOUT_MS);
 
-  testPictures('on every page that pictures are kept of, at five widths, light and dark', async () => {
+  testPictures('matches them on every page, at five widths, light and dark', async () => {
     if (isUpdate) await keep(calculator, await takePictures(browser, world, LOOKS));
     else expect(await differencesOfLooks(browser, world, calculator, LOOKS)).toEqual([]);
   });
 
-  testPictures(
-    'and whoever moves a button, leaves out a column or takes another colour is told',
-    async () => {
-      const still = await openStillPage(browser, world);
-      await still.open(placesOf(world).webhook);
-      const before = await toKept(calculator, await still.take(1440, 'light'));
-      const isNoticed = async (styles: string) => {
-        await still.page.evaluate(
-          `document.adoptedStyleSheets[1] ??= new CSSStyleSheet(); document.adoptedStyleSheets[1].replaceSync(${JSON.stringify(styles)})`,
-        );
-        const after = await still.take(1440, 'light');
-        const judged = [];
-        for (const likeness of [SAME_BROWSER, OTHER_BROWSER])
-          judged.push(!(await compare(calculator, before, after, likeness)).isAlike);
-        return judged;
-      };
-      const noticed: Record<string, boolean[]> = {};
-      for (const [what, styles] of Object.entries(CHANGES)) noticed[what] = await isNoticed(styles);
-      expect(noticed).toEqual(Object.fromEntries(Object.keys(CHANGES).map((what) => [what, [true, true]])));
-      expect(await isNoticed('')).toEqual([false, false]);
-      await still.page.context().close();
-    },
-  );
+  testPictures('detects a moved button, a missing column and a changed colour', async () => {
+    const still = await openStillPage(browser, world);
+    await still.open(placesOf(world).webhook);
+    const before = await toKept(calculator, await still.take(1440, 'light'));
+    const isNoticed = async (styles: string) => {
+      await still.page.evaluate(
+        `document.adoptedStyleSheets[1] ??= new CSSStyleSheet(); document.adoptedStyleSheets[1].replaceSync(${JSON.stringify(styles)})`,
+      );
+      const after = await still.take(1440, 'light');
+      const judged = [];
+      for (const likeness of [SAME_BROWSER, OTHER_BROWSER])
+        judged.push(!(await compare(calculator, before, after, likeness)).isAlike);
+      return judged;
+    };
+    const noticed: Record<string, boolean[]> = {};
+    for (const [what, styles] of Object.entries(CHANGES)) noticed[what] = await isNoticed(styles);
+    expect(noticed).toEqual(Object.fromEntries(Object.keys(CHANGES).map((what) => [what, [true, true]])));
+    expect(await isNoticed('')).toEqual([false, false]);
+    await still.page.context().close();
+  });
 
-  testPictures('while letters that another browser draws a little differently pass', async () => {
+  testPictures('accepts letters that another browser renders slightly differently', async () => {
     const path = `${placesOf(world).account}/events`;
     const pictures = [];
     const other = await launchPictureBrowser(['--disable-font-subpixel-positioning']);

@@ -12,7 +12,7 @@ let browser: Browser;
 let world: StillWorld;
 let calculator: Page;
 
-describe('the console looks as it did', () => {
+describe('the console looks like its stored pictures', () => {
   beforeAll(async () => {
     if (!hasPictureBrowser) return;
     [browser, world] = await Promise.all([launchPictureBrowser(), openStillWorld()]);
@@ -24,12 +24,12 @@ describe('the console looks as it did', () => {
     await world?.close();
   }, START_TIMEOUT_MS);
 
-  testPictures('on every page that pictures are kept of, on a desktop', async () => {
+  testPictures('matches them on every page, on a desktop', async () => {
     if (isUpdate) return;
     expect(await differencesOfLooks(browser, world, calculator, [LOOK])).toEqual([]);
   });
 
-  test('and there is a picture of every page at every width, light and dark, and no other', () => {
+  test('has exactly one stored picture of every page at every width, light and dark', () => {
     // An update replaces the pictures at the same time.
     if (isUpdate) return;
     const { stored, wanted } = keptFiles();

@@ -7,7 +7,7 @@ const MASKED = /^rhu_•+.{4}$/;
 
 describeConsole('API access and the audit log', (story) => {
   story(
-    'the key is masked until it is asked for, and copied without being shown',
+    'masks the key until it is revealed, and copies it without showing it',
     async ({ page, at, as, world }) => {
       const { apiKey } = world.persons.rita;
       await as('rita');
@@ -34,7 +34,7 @@ describeConsole('API access and the audit log', (story) => {
   );
 
   story(
-    'rotating warns, shows the new key, and the old one is refused from then on',
+    'asks before it rotates the key, shows the new one, and the old one is rejected afterwards',
     async ({ page, at, as, world }) => {
       const { apiKey } = world.persons.tom;
       await as('tom');
@@ -60,7 +60,7 @@ describeConsole('API access and the audit log', (story) => {
   );
 
   story(
-    'a key that was rotated elsewhere meanwhile is not rotated again, and the new one is shown',
+    'does not rotate a key again that was rotated elsewhere meanwhile, and shows the new one',
     async ({ page, at, as, world }) => {
       const { id, apiKey } = world.persons.fred;
       await as('fred');
@@ -80,7 +80,7 @@ describeConsole('API access and the audit log', (story) => {
     },
   );
 
-  story('what fails is told: loading the key, and rotating it', async ({ page, at, as }) => {
+  story('reports errors of loading and of rotating the key', async ({ page, at, as }) => {
     await as('ada');
     await page.route('**/api/v3/profile', (route) => route.fulfill({ status: 500, json: {} }));
     await page.goto(at('/profile/api-access'));
@@ -95,7 +95,7 @@ describeConsole('API access and the audit log', (story) => {
   });
 
   story(
-    'the audit log tells admins who changed what, newest first, and others do not see it',
+    'shows the audit log to administrators, newest first, and hides it from other users',
     async (visit) => {
       const { world, page, at, as } = visit;
       const id = await subscribe(world, { name: 'Watched' });

@@ -46,7 +46,7 @@ describeConsole(
   'runs and events across webhooks',
   (story) => {
     story(
-      'Enter opens a run, though its page takes longer than the pause of typing',
+      'opens a run on Enter, even if its page takes longer to load than the typing pause',
       async (visit) => {
         const { page, world } = visit;
         await typeIntoRuns(visit, String(runId), 'run-page');
@@ -58,7 +58,7 @@ describeConsole(
     );
 
     story(
-      'a link that is followed before the pause of typing ends is not called off by what was typed',
+      'does not cancel the navigation of a link that is followed within the typing pause',
       async (visit) => {
         const { page } = visit;
         await typeIntoRuns(visit, 'Nightly', 'events-page');
@@ -69,46 +69,51 @@ describeConsole(
       { context: {} },
     );
 
-    story('did anyone hear about a run? two steps from the start tell it, of 22 webhooks', async (visit) => {
-      const { page, at, as, world } = visit;
-      await as('ada');
-      await page.goto(at('/'));
-      await headingOf(page, 'Webhooks');
-      // First step.
-      await page.getByRole('link', { name: 'Runs', exact: true }).click();
-      // Second step.
-      await page.getByRole('searchbox', { name: 'Run id or job' }).fill(String(runId));
-      await page.keyboard.press('Enter');
-      await expectFocus(await headingOf(page, `Run ${runId}`));
-      expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
-      await page.getByText(`Webhooks matched 1 of its 2 events: ${WEBHOOKS} deliveries in all.`).waitFor();
+    story(
+      'shows in two steps from the start page which of 22 webhooks were notified of a run',
+      async (visit) => {
+        const { page, at, as, world } = visit;
+        await as('ada');
+        await page.goto(at('/'));
+        await headingOf(page, 'Webhooks');
+        // First step.
+        await page.getByRole('link', { name: 'Runs', exact: true }).click();
+        // Second step.
+        await page.getByRole('searchbox', { name: 'Run id or job' }).fill(String(runId));
+        await page.keyboard.press('Enter');
+        await expectFocus(await headingOf(page, `Run ${runId}`));
+        expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
+        await page.getByText(`Webhooks matched 1 of its 2 events: ${WEBHOOKS} deliveries in all.`).waitFor();
 
-      const started = page.getByRole('region', { name: 'Run started' });
-      await started.getByText('No webhook matched this event.').waitFor();
-      const completed = page.getByRole('region', { name: 'Run completed' });
-      await completed.getByText(`${WEBHOOKS} webhooks`).waitFor();
-      const rows = completed.getByRole('row').filter({ hasText: /^Team/ });
-      await onThePage(async () => {
-        const told = (await rows.allInnerTexts()).map((text) => text.split(/\s*\t\s*/).slice(0, 3));
-        expect(told).toHaveLength(WEBHOOKS);
-        for (const [index, [name, status, answer]] of told.entries()) {
-          expect(name).toContain(nameOf(index + 1));
-          expect([status, answer]).toEqual(
-            nameOf(index + 1) === BROKEN ? ['Failed', '500 Internal server error'] : ['Delivered', '200 OK'],
-          );
-        }
-      });
+        const started = page.getByRole('region', { name: 'Run started' });
+        await started.getByText('No webhook matched this event.').waitFor();
+        const completed = page.getByRole('region', { name: 'Run completed' });
+        await completed.getByText(`${WEBHOOKS} webhooks`).waitFor();
+        const rows = completed.getByRole('row').filter({ hasText: /^Team/ });
+        await onThePage(async () => {
+          const told = (await rows.allInnerTexts()).map((text) => text.split(/\s*\t\s*/).slice(0, 3));
+          expect(told).toHaveLength(WEBHOOKS);
+          for (const [index, [name, status, answer]] of told.entries()) {
+            expect(name).toContain(nameOf(index + 1));
+            expect([status, answer]).toEqual(
+              nameOf(index + 1) === BROKEN
+                ? ['Failed', '500 Internal server error']
+                : ['Delivered', '200 OK'],
+            );
+          }
+        });
 
-      world.receiver.respondWith(200);
-      await completed.getByRole('button', { name: `Redeliver to ${BROKEN}` }).click();
-      const row = rows.filter({ hasText: BROKEN });
-      await row.getByText('Delivered', { exact: true }).waitFor();
-      await row.getByText('200 OK').waitFor();
-      await row.getByRole('link', { name: BROKEN }).click();
-      await headingOf(page, `Run completed, run ${runId}`);
-    });
+        world.receiver.respondWith(200);
+        await completed.getByRole('button', { name: `Redeliver to ${BROKEN}` }).click();
+        const row = rows.filter({ hasText: BROKEN });
+        await row.getByText('Delivered', { exact: true }).waitFor();
+        await row.getByText('200 OK').waitFor();
+        await row.getByRole('link', { name: BROKEN }).click();
+        await headingOf(page, `Run completed, run ${runId}`);
+      },
+    );
 
-    story('from any page a run is one step away, and an event by its id', async (visit) => {
+    story('opens a run or the deliveries of an event by id from any page', async (visit) => {
       const { page, at, as, world } = visit;
       const { id: accountId } = world.accounts.enterprise;
       const [{ event_id: eventId } = { event_id: '' }] = await world.call<{ event_id: string }[]>(
@@ -133,7 +138,7 @@ describeConsole(
     });
 
     story(
-      'a run is found by its job, its status and its time, on a phone too, and only looked at by readers',
+      'finds a run by job, status and time on a phone, read-only for a reader',
       async (visit) => {
         const { page, at, as, world } = visit;
         await as('rita');
@@ -172,7 +177,7 @@ describeConsole(
     );
 
     story(
-      'a window is drawn over the histogram with the pointer and with the keys, and is in the address',
+      'selects a range of the histogram with the pointer and with keys, and writes it into the URL',
       async (visit) => {
         const { page, at, as } = visit;
         await as('ada');
@@ -215,7 +220,7 @@ describeConsole(
       },
     );
 
-    story('an address tells the same in Berlin and in New York', async ({ page, at, as, world, context }) => {
+    story('shows the same for a URL in Berlin and in New York', async ({ page, at, as, world, context }) => {
       await as('ada');
       const dayOf = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
       const [from, to] = [`${dayOf(-20)}T22:00`, `${dayOf(2)}T04:30`];
@@ -246,36 +251,33 @@ describeConsole(
       expect(berlin).toMatchObject({ place: path, from, to });
     });
 
-    story(
-      'filters narrow the list to what they say, and what was looked through is told where much was read',
-      async (visit) => {
-        const { page, at, as, world } = visit;
-        const { id: accountId } = world.accounts.enterprise;
-        const { id } = await seedSubscription(world.database, {
-          accountId,
-          name: 'Busy',
-          clientUrl: 'https://busy.example.com/',
-          eventTypes: ['job.run.started'],
-          active: false,
-        } as Parameters<typeof seedSubscription>[1]);
-        await seedDeliveries(world.database.pool, { accountId, subscriptionId: id, count: 52_000, days: 2 });
-        await as('ada');
-        await page.goto(at(`/accounts/${accountId}/events`));
-        await page.getByLabel('Webhook', { exact: true }).first().fill('Busy');
-        await page.getByRole('option', { name: 'Busy' }).click();
-        await onThePage(() => expect(new URL(page.url()).searchParams.get('webhook')).toBe(id));
-        await page.getByText('7 d', { exact: true }).click();
-        await page.getByLabel('Took at least (ms)').fill('5000');
-        await page.getByText(/^No matches so far: searched back to/).waitFor();
-        await page.getByRole('button', { name: 'Search further back' }).click();
-        await page.getByText('No delivery matches.').waitFor();
-        await page.getByLabel('Event id').fill(createId('event'));
-        await page.getByLabel('Took at least (ms)').fill('');
-        await page.getByText('No delivery matches.').waitFor();
-        await page.getByRole('button', { name: 'Clear filters' }).click();
-        await page.getByRole('table', { name: 'Deliveries, newest first' }).waitFor();
-      },
-    );
+    story('filters the list, and shows how far back a long log was searched', async (visit) => {
+      const { page, at, as, world } = visit;
+      const { id: accountId } = world.accounts.enterprise;
+      const { id } = await seedSubscription(world.database, {
+        accountId,
+        name: 'Busy',
+        clientUrl: 'https://busy.example.com/',
+        eventTypes: ['job.run.started'],
+        active: false,
+      } as Parameters<typeof seedSubscription>[1]);
+      await seedDeliveries(world.database.pool, { accountId, subscriptionId: id, count: 52_000, days: 2 });
+      await as('ada');
+      await page.goto(at(`/accounts/${accountId}/events`));
+      await page.getByLabel('Webhook', { exact: true }).first().fill('Busy');
+      await page.getByRole('option', { name: 'Busy' }).click();
+      await onThePage(() => expect(new URL(page.url()).searchParams.get('webhook')).toBe(id));
+      await page.getByText('7 d', { exact: true }).click();
+      await page.getByLabel('Took at least (ms)').fill('5000');
+      await page.getByText(/^No matches so far: searched back to/).waitFor();
+      await page.getByRole('button', { name: 'Search further back' }).click();
+      await page.getByText('No delivery matches.').waitFor();
+      await page.getByLabel('Event id').fill(createId('event'));
+      await page.getByLabel('Took at least (ms)').fill('');
+      await page.getByText('No delivery matches.').waitFor();
+      await page.getByRole('button', { name: 'Clear filters' }).click();
+      await page.getByRole('table', { name: 'Deliveries, newest first' }).waitFor();
+    });
   },
   // Retries are disabled, so that a delivery fails with its first attempt.
   { environment: { DELIVERY_MAX_RETRIES: '0' }, prepare },

@@ -31,7 +31,7 @@ async function delivered({ world }: Visit, expected: Partial<Delivery>, fields: 
 }
 
 describeConsole('the page of a delivery', (story) => {
-  story('shows every attempt with what was sent and what came back, and sends it again', async (visit) => {
+  story('shows every attempt with its request and response, and resends the delivery', async (visit) => {
     const { world, page, at, as } = visit;
     world.receiver.respondWith({ status: 500, headers: { 'x-worker': 'seven' }, body: ANSWER });
     const { path } = await delivered(visit, { status: 'failed', attempt_count: 6 });
@@ -75,7 +75,7 @@ describeConsole('the page of a delivery', (story) => {
     world.receiver.respondWith(200);
   });
 
-  story('is live while it waits, and says when the next attempt comes', async (visit) => {
+  story('is live while the delivery is pending, and shows when the next attempt is due', async (visit) => {
     const { world, page, at, as } = visit;
     world.receiver.respondWith({ status: 503, headers: { 'retry-after': '600' }, body: 'busy' });
     const { path, webhookId } = await delivered(visit, { status: 'pending', attempt_count: 1 });
@@ -94,7 +94,7 @@ describeConsole('the page of a delivery', (story) => {
   });
 
   story(
-    'an answer in JSON is laid out and copied as it came, one that is no text is not shown',
+    'formats a JSON response and copies it unchanged, and does not show a binary response',
     async (visit) => {
       const { page, at, as, world } = visit;
       const answer = '{"error":"no_text","hint":{"field":"text"}}';
@@ -115,7 +115,7 @@ describeConsole('the page of a delivery', (story) => {
     },
   );
 
-  story('the payload is laid out for reading and copied to the byte', async (visit) => {
+  story('formats the payload, and copies its exact bytes', async (visit) => {
     const { page, at, as, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' }, { name: 'Ada’s "hook"' });
     const { delivery } = await currentDelivery(visit, webhookId);
@@ -130,7 +130,7 @@ describeConsole('the page of a delivery', (story) => {
     expect(await page.getByRole('button', { name: 'Redeliver' }).getAttribute('aria-disabled')).toBe('true');
   });
 
-  story('the copied curl command is taken by the endpoint, signature and all', async (visit) => {
+  story('copies a curl command that the endpoint accepts, including the signature', async (visit) => {
     const { page, at, as, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' }, { name: "It's" });
     await as('ada');
@@ -146,7 +146,7 @@ describeConsole('the page of a delivery', (story) => {
     expect(request?.body.toString()).toBe(delivery.payload);
   });
 
-  story('a redelivery that is refused is told in words', async (visit) => {
+  story('shows the reason of a rejected redelivery', async (visit) => {
     const { page, at, as, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' });
     await as('ada');
@@ -163,7 +163,7 @@ describeConsole('the page of a delivery', (story) => {
     await onThePage(async () => expect(await redeliver.getAttribute('aria-disabled')).toBe('true'));
   });
 
-  story('says what is not there, and what cannot be loaded, with another try', async (visit) => {
+  story('reports a missing delivery, and one that cannot be loaded, with a retry button', async (visit) => {
     const { page, at, as, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' });
     await as('ada');

@@ -12,7 +12,7 @@ describeConsole(
   (story) => {
     // every-page.long.test.ts also checks dialogs and menus, in both schemes and at all widths.
     story(
-      'has no violation that axe finds, and fits a phone: nothing scrolls sideways or is covered',
+      'passes the axe checks and fits a phone: nothing scrolls sideways or is covered',
       async (visit) => {
         const found: string[] = [];
         for (const walked of PAGES) {
@@ -26,13 +26,13 @@ describeConsole(
     );
 
     // docs-page.long.test.ts checks the other states and looks.
-    story('of the API has no violation that axe finds, and fits a phone', async (visit) => {
+    story('passes the axe checks and fits a phone, if it is the API reference', async (visit) => {
       const look = { width: PHONE.width, colorScheme: 'light' } as const;
       expect(await docsProblems(visit, 'closed', [look])).toEqual([]);
     });
 
     story(
-      'is reached on a phone through the navigation, a drawer there',
+      'is reachable on a phone through the navigation drawer',
       async ({ page, at, as }) => {
         await as('ada');
         await page.goto(at('/'));

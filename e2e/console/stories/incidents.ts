@@ -32,7 +32,7 @@ describeConsole(
   'incidents',
   (story) => {
     story(
-      'a record that takes no writes and items that were set aside are shown on every page',
+      'shows on every page that the database is not writable and that items were set aside',
       async (visit) => {
         const { world, page, at, as } = visit;
         const { id } = world.accounts.enterprise;
@@ -54,7 +54,7 @@ describeConsole(
       },
     );
 
-    story('from the first page to a webhook that works again, in under ten clicks', async (visit) => {
+    story('leads from the start page to a repaired webhook in under ten clicks', async (visit) => {
       const { world, page, at, as } = visit;
       // The endpoint responds like Slack; the relay at another path accepts everything.
       world.receiver.respondWith(({ path }) => (path === '/slack' ? { status: 400, body: 'no_text' } : {}));
@@ -99,7 +99,7 @@ describeConsole(
       expect(relayed).toHaveLength(RUNS + 1);
     });
 
-    story('the list begins with what fails, narrows to it, and tests where it stands', async (visit) => {
+    story('sorts failing webhooks first, filters them, and tests them in the list', async (visit) => {
       const { world, page, at, as } = visit;
       world.receiver.respondWith(({ path }) => (path === '/broken' ? { status: 404 } : {}));
       const fields = { event_types: ['job.run.started'] };

@@ -13,9 +13,9 @@ const CHANGES = /\/webhooks\/changes/;
 const MINUTES = 10;
 const MINUTE_MS = 60_000;
 
-describeConsole('what a page asks for', (story) => {
+describeConsole('requests of a page', (story) => {
   story(
-    'at first: the sign-in page and the list of webhooks each load under 205 KB of compressed script',
+    'loads under 205 KB of compressed script, for the sign-in page and for the list of webhooks',
     async (visit) => {
       const { page, as } = visit;
       const signIn = await scriptBytesOf(visit, async () => {
@@ -39,7 +39,7 @@ describeConsole('what a page asks for', (story) => {
     { context: {} },
   );
 
-  story('at first: it asks for what it shows beside the question who is signed in', async (visit) => {
+  story('requests its data in parallel with the session', async (visit) => {
     const { page, at, as, world } = visit;
     await as('ada');
     const list = `/accounts/${world.accounts.enterprise.id}/settings/webhooks`;
@@ -58,12 +58,12 @@ describeConsole('what a page asks for', (story) => {
     await headingOf(page, 'Webhooks');
   });
 
-  story('while nothing happens: it asks for nothing where it is told of changes', expectQuiet, {
+  story('makes no requests without changes while the stream of changes is open', expectQuiet, {
     context: {},
   });
 
   story(
-    'while nothing happens: it asks again and again where it cannot be told',
+    'polls while the stream of changes is not available',
     async (visit) => {
       const { page, at, as, world } = visit;
       await as('ada');

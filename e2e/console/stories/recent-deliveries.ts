@@ -21,7 +21,7 @@ const runsOf = async (page: Page) =>
 describeConsole(
   'Recent Deliveries',
   (story) => {
-    story('a delivery appears without reload, and says when it has arrived', async (visit) => {
+    story('shows a new delivery without a reload, and updates it when it is delivered', async (visit) => {
       const { world, page, at, as } = visit;
       const id = await subscribe(world, { event_types: ['job.run.started'] });
       await as('ada');
@@ -44,7 +44,7 @@ describeConsole(
     });
 
     story(
-      'while nothing happens nothing is asked for, and what happens is heard of',
+      'makes no requests without changes, and shows changes',
       async (visit) => {
         const { world, page, at, as } = visit;
         const id = await subscribe(world, { event_types: ['job.run.started'] });
@@ -74,7 +74,7 @@ describeConsole(
       { context: {} },
     );
 
-    story('where changes cannot be heard of, they are asked for', async (visit) => {
+    story('polls if the stream of changes is not available', async (visit) => {
       const { world, page, at, as, problems } = visit;
       const id = await subscribe(world, { event_types: ['job.run.started'] });
       await page.route('**/webhooks/changes*', (route) => route.fulfill({ status: 204 }));
@@ -91,7 +91,7 @@ describeConsole(
     });
 
     story(
-      'without a network nothing is called live, and what was missed comes with it',
+      'does not claim to be live while offline, and shows missed deliveries afterwards',
       async (visit) => {
         const { world, page, at, as, context } = visit;
         await as('ada');
@@ -113,7 +113,7 @@ describeConsole(
       { context: {} },
     );
 
-    story('what is new waits while the reader is in the middle of the rows', async (visit) => {
+    story('holds new deliveries back while the user is in the middle of the rows', async (visit) => {
       const { world, page, at, as } = visit;
       await as('ada');
       await page.goto(at(webhookPathOf(world, longLog)));
@@ -129,7 +129,7 @@ describeConsole(
       expect(await page.evaluate('document.activeElement.textContent')).toBe('Recent Deliveries');
     });
 
-    story('a row is one stop of the tab key, and says to the second when it was', async (visit) => {
+    story('makes each row one tab stop, and shows times to the second', async (visit) => {
       const { world, page, at, as } = visit;
       await as('ada');
       await page.goto(at(webhookPathOf(world, longLog)));
@@ -141,7 +141,7 @@ describeConsole(
       for (const time of times) expect(time).toMatch(/\d:\d\d:\d\d/);
     });
 
-    story('filters are in the address, and what they hide is told', async (visit) => {
+    story('writes filters into the URL, and counts new deliveries that they exclude', async (visit) => {
       const { world, page, at, as } = visit;
       await as('ada');
       await page.goto(at(webhookPathOf(world, longLog)));
@@ -177,7 +177,7 @@ describeConsole(
       expect(new URL(page.url()).search).toBe('');
     });
 
-    story('an own range is in local time', async (visit) => {
+    story('interprets a custom range in local time', async (visit) => {
       const { world, page, at, as } = visit;
       await as('ada');
       const delivery = await someDelivery(visit);
@@ -208,7 +208,7 @@ describeConsole(
     });
 
     story(
-      'pages are links, keep still while deliveries come in, and reach the end of the log',
+      'pages by links that reach the end of the log, and do not move while deliveries arrive',
       async (visit) => {
         const { world, page, at, as } = visit;
         await as('ada');
@@ -237,7 +237,7 @@ describeConsole(
       },
     );
 
-    story('a row opens its delivery, by keyboard and by a click anywhere on it', async (visit) => {
+    story('opens a delivery by keyboard and by a click anywhere on its row', async (visit) => {
       const { world, page, at, as } = visit;
       await as('ada');
       await page.goto(at(webhookPathOf(world, longLog)));
@@ -249,7 +249,7 @@ describeConsole(
       await page.getByRole('heading', { level: 1, name: /, run \d+$/ }).waitFor();
     });
 
-    story('what failed in a window is sent again, after its count was shown', async (visit) => {
+    story('resends the failed deliveries of a time range, after showing their number', async (visit) => {
       const { world, page, at, as } = visit;
       world.receiver.respondWith(500);
       const id = await subscribe(world, { name: 'Was down', event_types: ['job.run.started'] });
@@ -282,7 +282,7 @@ describeConsole(
       );
     });
 
-    story('a recovery under way is found again after a reload, and can be stopped', async (visit) => {
+    story('shows a running recovery after a reload, and stops it', async (visit) => {
       const { world, page, at, as } = visit;
       const id = await subscribe(world, { name: 'Was down for long', event_types: ['job.run.started'] });
       const { database, accounts } = world;
@@ -311,7 +311,7 @@ describeConsole(
       await page.getByRole('button', { name: 'Resend a time range' }).waitFor({ state: 'attached' });
     });
 
-    story('a recovery that runs already is told in words', async (visit) => {
+    story('reports that a recovery is already running', async (visit) => {
       const { world, page, at, as } = visit;
       await page.route('**/recover', (route) =>
         route.fulfill({
@@ -343,26 +343,29 @@ describeConsole(
         .waitFor();
     });
 
-    story('when the API is away the rows stay, the page says so and goes on by itself', async (visit) => {
-      const { world, page, at, as } = visit;
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, longLog)));
-      await linksOf(page).first().waitFor();
-      await page.route('**/deliveries?*', (route) => route.abort());
-      await world.run();
-      await page.getByText('Live updates are interrupted').waitFor();
-      expect(await rowsOf(page).count()).toBe(26);
-      await page.unroute('**/deliveries?*');
-      await page.getByText('Live: new deliveries appear automatically').waitFor();
+    story(
+      'keeps the rows while the API is not available, says so, and recovers automatically',
+      async (visit) => {
+        const { world, page, at, as } = visit;
+        await as('ada');
+        await page.goto(at(webhookPathOf(world, longLog)));
+        await linksOf(page).first().waitFor();
+        await page.route('**/deliveries?*', (route) => route.abort());
+        await world.run();
+        await page.getByText('Live updates are interrupted').waitFor();
+        expect(await rowsOf(page).count()).toBe(26);
+        await page.unroute('**/deliveries?*');
+        await page.getByText('Live: new deliveries appear automatically').waitFor();
 
-      await page.route('**/deliveries?*', (route) => route.fulfill({ status: 500, body: '{}' }));
-      await page.reload();
-      await page.getByRole('alert').getByText('The deliveries could not be loaded').waitFor();
-      // The button must be clicked before the API works again, because the page then retries automatically.
-      await page.getByRole('button', { name: 'Try again' }).click();
-      await page.unroute('**/deliveries?*');
-      await linksOf(page).first().waitFor();
-    });
+        await page.route('**/deliveries?*', (route) => route.fulfill({ status: 500, body: '{}' }));
+        await page.reload();
+        await page.getByRole('alert').getByText('The deliveries could not be loaded').waitFor();
+        // The button must be clicked before the API works again, because the page then retries automatically.
+        await page.getByRole('button', { name: 'Try again' }).click();
+        await page.unroute('**/deliveries?*');
+        await linksOf(page).first().waitFor();
+      },
+    );
   },
   {
     // Retries are disabled, so that a delivery fails with its first attempt.

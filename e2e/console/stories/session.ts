@@ -10,25 +10,28 @@ import { onceRefreshed, onThePage } from '../support/waiting.ts';
 const MANY_ACCOUNTS = 9;
 
 describeConsole(
-  'signing in, the frame of the pages',
+  'sign-in and frame of the pages',
   (story) => {
-    story('a wrong password is reported, a right one leads to the webhooks', async ({ page, at, world }) => {
-      await page.goto(at('/'));
-      await headingOf(page, 'Sign in');
-      await onThePage(async () => expect(await page.title()).toBe('Sign in · Runhook'));
-      await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-      await page.getByText('Enter your e-mail address.').waitFor();
-      await page.getByText('Enter your password.').waitFor();
-      await expectFocus(page.getByLabel('E-mail address'));
+    story(
+      'reports a wrong password, and opens the webhooks with the right one',
+      async ({ page, at, world }) => {
+        await page.goto(at('/'));
+        await headingOf(page, 'Sign in');
+        await onThePage(async () => expect(await page.title()).toBe('Sign in · Runhook'));
+        await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+        await page.getByText('Enter your e-mail address.').waitFor();
+        await page.getByText('Enter your password.').waitFor();
+        await expectFocus(page.getByLabel('E-mail address'));
 
-      await signIn(page, world.persons.ada.email, 'wrong');
-      await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
-      await signIn(page, world.persons.ada.email, PASSWORD);
-      await headingOf(page, 'Webhooks');
-      await onThePage(async () => expect(await page.title()).toBe('Webhooks · Runhook'));
-    });
+        await signIn(page, world.persons.ada.email, 'wrong');
+        await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
+        await signIn(page, world.persons.ada.email, PASSWORD);
+        await headingOf(page, 'Webhooks');
+        await onThePage(async () => expect(await page.title()).toBe('Webhooks · Runhook'));
+      },
+    );
 
-    story('too many failures show how long to wait', async ({ page, at }) => {
+    story('shows how long to wait after too many failures', async ({ page, at }) => {
       await page.goto(at('/sign-in'));
       const refusal = page
         .getByRole('alert')
@@ -42,7 +45,7 @@ describeConsole(
     });
 
     story(
-      'the sign-in leads on to the page that was asked for, and never to another host',
+      'returns to the requested page after signing in, and never to another host',
       async ({ page, at, world }) => {
         await page.goto(at('/profile/api-access'));
         await headingOf(page, 'Sign in');
@@ -58,7 +61,7 @@ describeConsole(
     );
 
     story(
-      'a session that ended leads to the sign-in and back, and what was shown before is gone',
+      'leads to the sign-in and back after the session has ended, and removes what was shown',
       async ({ page, at, as, world }) => {
         await as('ada', { fresh: true });
         const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks?search=pager`;
@@ -77,7 +80,7 @@ describeConsole(
     );
 
     story(
-      'signing out ends the session on the server, and the way back shows nothing',
+      'ends the session on the server when signing out, and shows nothing on the way back',
       async ({ page, at, as, context }) => {
         await as('ada', { fresh: true });
         await page.goto(at('/profile/api-access'));
@@ -96,7 +99,7 @@ describeConsole(
       },
     );
 
-    story('a link from elsewhere signs nobody out without asking', async ({ page, at, as }) => {
+    story('asks before a link from elsewhere signs the user out', async ({ page, at, as }) => {
       await as('ada', { fresh: true });
       await page.goto(at('/sign-out'));
       await page.getByText('Sign out of the console in this browser?').waitFor();
@@ -105,7 +108,7 @@ describeConsole(
     });
 
     story(
-      'another account is found by keyboard among many, and remembered',
+      'finds another account among many by keyboard, and stores the choice',
       async ({ page, at, as, world }) => {
         await as('ada');
         await page.goto(at('/'));
@@ -129,7 +132,7 @@ describeConsole(
     );
 
     story(
-      'pages are reached by keyboard: the skip link leads past the frame, headings take the focus',
+      'opens pages by keyboard: the skip link leads past the frame, and headings take the focus',
       async ({ page, at, as }) => {
         await as('ada');
         await page.goto(at('/profile/api-access'));
@@ -154,7 +157,7 @@ describeConsole(
       },
     );
 
-    story('a page whose files are gone since an upgrade brings the new version, once', async (visit) => {
+    story('loads the new version once if the files of a page were removed by an upgrade', async (visit) => {
       const { page, at, as } = visit;
       await as('ada');
       await page.goto(at('/'));
@@ -179,13 +182,13 @@ describeConsole(
       await headingOf(page, 'Audit log');
     });
 
-    story('says that it loads before any script has run', async ({ page, at }) => {
+    story('shows that it is loading before any script has run', async ({ page, at }) => {
       await page.route('**/assets/*.js', (route) => route.abort());
       await page.goto(at('/'));
       await page.getByRole('status').getByText('Loading Runhook').waitFor();
     });
 
-    story('the colour scheme that was chosen stays', async ({ page, at, as }) => {
+    story('stores the selected colour scheme', async ({ page, at, as }) => {
       await as('ada');
       await page.goto(at('/profile/api-access'));
       const scheme = () => page.locator('html').getAttribute('data-mantine-color-scheme');
@@ -199,7 +202,7 @@ describeConsole(
       await onThePage(async () => expect(await scheme()).toBe('dark'));
     });
 
-    story('a user without an account sees that', async ({ page, at, as }) => {
+    story('tells a user without an account so', async ({ page, at, as }) => {
       await as('nina');
       await page.goto(at('/'));
       await headingOf(page, 'You are not a member of an account yet');
@@ -208,7 +211,7 @@ describeConsole(
     });
 
     story(
-      'an address that leads nowhere, or to an account of others, shows that',
+      'reports a path that does not exist, and an account of other users',
       async ({ page, at, as, world }) => {
         await as('rita');
         await page.goto(at('/nowhere'));
@@ -218,21 +221,18 @@ describeConsole(
       },
     );
 
-    story(
-      'a server that does not respond is reported, and called again on request',
-      async ({ page, at, as }) => {
-        await as('ada');
-        await page.route('**/api/v3/session', (route) => route.abort());
-        await page.goto(at('/'));
-        await page.getByText('Runhook cannot be reached').waitFor();
-        await page.unroute('**/api/v3/session');
-        await page.getByRole('button', { name: 'Try again' }).click();
-        await headingOf(page, 'Webhooks');
-      },
-    );
+    story('reports a server that does not respond, and retries on request', async ({ page, at, as }) => {
+      await as('ada');
+      await page.route('**/api/v3/session', (route) => route.abort());
+      await page.goto(at('/'));
+      await page.getByText('Runhook cannot be reached').waitFor();
+      await page.unroute('**/api/v3/session');
+      await page.getByRole('button', { name: 'Try again' }).click();
+      await headingOf(page, 'Webhooks');
+    });
 
     story(
-      'below the path of a proxy that strips it, everything works and nothing is asked for elsewhere',
+      'works below a path that a proxy strips, and requests nothing outside of it',
       async ({ page, world, ownOrigins }) => {
         const proxy = await startPrefixProxy(world.url, '/tools/runhook');
         ownOrigins.push(proxy.origin);

@@ -9,60 +9,63 @@ import { subscribe, webhookPathOf } from '../support/webhooks.ts';
 const sign = (body: string | Buffer, secret: string) =>
   createHmac('sha256', secret).update(body).digest('hex');
 
-describeConsole('setting a webhook up, with proof', (story) => {
-  story('an event is seen, sent to the endpoint and answered before anything is saved', async (visit) => {
-    const { page, world } = visit;
-    await open(visit, 'new');
-    const sample = page.getByRole('region', { name: 'What is sent' });
-    await page.getByRole('checkbox', { name: /Run errored/ }).check();
-    await sample.getByText('At once when a run fails', { exact: false }).waitFor();
-    const payload = sample.getByRole('region', { name: 'Sample payload' });
-    await onThePage(async () => expect(await payload.textContent()).toContain('"runStatus": "Errored"'));
+describeConsole('setting up and testing a webhook', (story) => {
+  story(
+    'shows an event, sends it to the endpoint, and shows the response before anything is saved',
+    async (visit) => {
+      const { page, world } = visit;
+      await open(visit, 'new');
+      const sample = page.getByRole('region', { name: 'What is sent' });
+      await page.getByRole('checkbox', { name: /Run errored/ }).check();
+      await sample.getByText('At once when a run fails', { exact: false }).waitFor();
+      const payload = sample.getByRole('region', { name: 'Sample payload' });
+      await onThePage(async () => expect(await payload.textContent()).toContain('"runStatus": "Errored"'));
 
-    await sample.getByRole('button', { name: 'Send this event now' }).click();
-    await page.getByText('Enter the address that deliveries are sent to.').waitFor();
-    const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
-    await expectFocus(endpoint);
-    await endpoint.fill('http://10.0.0.1/hook');
-    await sample.getByRole('button', { name: 'Send this event now' }).click();
-    await page.getByText(/^The endpoint .*\.$/).waitFor();
-    await endpoint.fill(`${world.receiver.url}/tried`);
-    world.receiver.respondWith({ status: 401, body: '{"why":"unknown secret"}' });
-    await sample.getByRole('button', { name: 'Send this event now' }).click();
-    await sample.getByText('Your endpoint returned 401 Unauthorized').waitFor();
-    await sample.getByText('verifies with the secret of this webhook', { exact: false }).waitFor();
-    const answer = sample.getByRole('region', { name: 'Response body of the test' });
-    await onThePage(async () => expect(await answer.textContent()).toContain('unknown secret'));
-    await sample.getByText('Waiting for response').waitFor();
-    const [request] = await world.receiver.waitFor((one) => one.path === '/tried');
-    const secret = (await page.getByTestId('sample-secret').textContent()) ?? '';
-    expect(request?.headers.authorization).toBe(sign(request?.body ?? '', secret));
+      await sample.getByRole('button', { name: 'Send this event now' }).click();
+      await page.getByText('Enter the address that deliveries are sent to.').waitFor();
+      const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
+      await expectFocus(endpoint);
+      await endpoint.fill('http://10.0.0.1/hook');
+      await sample.getByRole('button', { name: 'Send this event now' }).click();
+      await page.getByText(/^The endpoint .*\.$/).waitFor();
+      await endpoint.fill(`${world.receiver.url}/tried`);
+      world.receiver.respondWith({ status: 401, body: '{"why":"unknown secret"}' });
+      await sample.getByRole('button', { name: 'Send this event now' }).click();
+      await sample.getByText('Your endpoint returned 401 Unauthorized').waitFor();
+      await sample.getByText('verifies with the secret of this webhook', { exact: false }).waitFor();
+      const answer = sample.getByRole('region', { name: 'Response body of the test' });
+      await onThePage(async () => expect(await answer.textContent()).toContain('unknown secret'));
+      await sample.getByText('Waiting for response').waitFor();
+      const [request] = await world.receiver.waitFor((one) => one.path === '/tried');
+      const secret = (await page.getByTestId('sample-secret').textContent()) ?? '';
+      expect(request?.headers.authorization).toBe(sign(request?.body ?? '', secret));
 
-    world.receiver.respondWith(200);
-    await sample.getByRole('button', { name: 'Send this event now' }).click();
-    await sample.getByText('Your endpoint returned 200 OK').waitFor();
-    await page.getByRole('textbox', { name: 'Name' }).fill('With proof');
-    await page.getByRole('button', { name: 'Save' }).click();
-    await headingOf(page, '“With proof” was created');
-    await page.getByRole('button', { name: 'Copy the secret' }).click();
-    await page.getByText('The secret was copied.').waitFor();
-    await page.getByRole('button', { name: 'Go to the webhook' }).click();
+      world.receiver.respondWith(200);
+      await sample.getByRole('button', { name: 'Send this event now' }).click();
+      await sample.getByText('Your endpoint returned 200 OK').waitFor();
+      await page.getByRole('textbox', { name: 'Name' }).fill('With proof');
+      await page.getByRole('button', { name: 'Save' }).click();
+      await headingOf(page, '“With proof” was created');
+      await page.getByRole('button', { name: 'Copy the secret' }).click();
+      await page.getByText('The secret was copied.').waitFor();
+      await page.getByRole('button', { name: 'Go to the webhook' }).click();
 
-    // A saved webhook is tested with its own secret, with any event.
-    await headingOf(page, 'With proof');
-    await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
-    const test = page.getByRole('region', { name: 'Test of the endpoint' });
-    await test.getByText('Your endpoint returned 200 OK').waitFor();
-    await test.getByRole('radio', { name: 'Run started' }).check();
-    await test.getByRole('button', { name: 'Send this event now' }).click();
-    await onThePage(async () => {
-      const sent = await test.getByRole('region', { name: 'Request body of the test' }).textContent();
-      expect(sent).toContain('"eventType": "job.run.started"');
-    });
-    expect(await page.getByTestId('sample-secret').count()).toBe(0);
-  });
+      // A saved webhook is tested with its own secret, with any event.
+      await headingOf(page, 'With proof');
+      await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
+      const test = page.getByRole('region', { name: 'Test of the endpoint' });
+      await test.getByText('Your endpoint returned 200 OK').waitFor();
+      await test.getByRole('radio', { name: 'Run started' }).check();
+      await test.getByRole('button', { name: 'Send this event now' }).click();
+      await onThePage(async () => {
+        const sent = await test.getByRole('region', { name: 'Request body of the test' }).textContent();
+        expect(sent).toContain('"eventType": "job.run.started"');
+      });
+      expect(await page.getByTestId('sample-secret').count()).toBe(0);
+    },
+  );
 
-  story('an edited endpoint is tried before it is saved, and nothing stored goes there', async (visit) => {
+  story('tests an edited endpoint before it is saved, without sending stored values', async (visit) => {
     const { page, world } = visit;
     const headers = { 'X-Gateway-Key': 'a stored value' };
     const id = await subscribe(world, { name: 'To be moved', headers });
@@ -78,7 +81,7 @@ describeConsole('setting a webhook up, with proof', (story) => {
     expect(JSON.parse(String(request?.body)).webhookName).toBe('To be moved');
   });
 
-  story('a known target is told what it needs, and offered a relay to copy', async (visit) => {
+  story('explains the format that a known target requires, and offers a relay to copy', async (visit) => {
     const { page } = visit;
     await open(visit, 'new');
     const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
@@ -93,7 +96,7 @@ describeConsole('setting a webhook up, with proof', (story) => {
   });
 
   story(
-    'a refused signature is explained, and the receivers are filled in with the webhook',
+    "explains a rejected signature, and fills the receivers in with the webhook's values",
     async (visit) => {
       const { page, world, at } = visit;
       const id = await subscribe(world, { name: 'Explained', signature_header: 'X-Signature' });

@@ -11,7 +11,7 @@ const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
 describeConsole(
   'creating and editing a webhook',
   (story) => {
-    story('a webhook is created with the keyboard alone, and its secret is shown once', async (visit) => {
+    story('creates a webhook with the keyboard only, and shows its secret once', async (visit) => {
       const { page, world, context } = visit;
       const before = context.pages();
       await open(visit, 'new');
@@ -72,7 +72,7 @@ describeConsole(
       expect(jobs).toEqual(['Job 1199', 'Nightly build']);
     });
 
-    story('Enter in the jobs takes the first that is found, and never saves', async (visit) => {
+    story('selects the first job that is found on Enter, and never saves the form', async (visit) => {
       const { page, world } = visit;
       await open(visit, 'new');
       await page.getByRole('textbox', { name: 'Name' }).fill('Of one job');
@@ -99,7 +99,7 @@ describeConsole(
     });
 
     story(
-      'headers for a gateway are sent, never shown again, and stay when the form is saved',
+      'sends custom headers, never shows their values again, and keeps them when the form is saved',
       async (visit) => {
         const { page, world, at } = visit;
         await open(visit, 'new');
@@ -135,51 +135,48 @@ describeConsole(
       },
     );
 
-    story(
-      'what is missing or refused stands beside its field, and the first one has the focus',
-      async (visit) => {
-        const { page, at } = visit;
-        await open(visit, 'new');
-        await page.getByRole('button', { name: 'Save' }).click();
-        for (const words of [
-          'Give the webhook a name.',
-          'Choose at least one event.',
-          'Enter the address that deliveries are sent to.',
-        ])
-          await page.getByText(words).waitFor();
-        await expectFocus(page.getByRole('textbox', { name: 'Name' }));
-        await page.getByRole('textbox', { name: 'Name' }).fill('Refused');
-        expect(await page.getByText('Give the webhook a name.').count()).toBe(0);
-        await page.getByRole('checkbox', { name: /Run errored/ }).check();
-        const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
-        await endpoint.fill('https://10.0.0.1/hook');
-        await page.getByRole('button', { name: 'Save' }).click();
-        // Only the server knows which addresses are blocked.
-        await page.getByText(/^The endpoint .*\.$/).waitFor();
-        await expectFocus(endpoint);
-        expect(await endpoint.getAttribute('aria-invalid')).toBe('true');
+    story('shows missing and rejected values next to their fields, and focuses the first', async (visit) => {
+      const { page, at } = visit;
+      await open(visit, 'new');
+      await page.getByRole('button', { name: 'Save' }).click();
+      for (const words of [
+        'Give the webhook a name.',
+        'Choose at least one event.',
+        'Enter the address that deliveries are sent to.',
+      ])
+        await page.getByText(words).waitFor();
+      await expectFocus(page.getByRole('textbox', { name: 'Name' }));
+      await page.getByRole('textbox', { name: 'Name' }).fill('Refused');
+      expect(await page.getByText('Give the webhook a name.').count()).toBe(0);
+      await page.getByRole('checkbox', { name: /Run errored/ }).check();
+      const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
+      await endpoint.fill('https://10.0.0.1/hook');
+      await page.getByRole('button', { name: 'Save' }).click();
+      // Only the server knows which addresses are blocked.
+      await page.getByText(/^The endpoint .*\.$/).waitFor();
+      await expectFocus(endpoint);
+      expect(await endpoint.getAttribute('aria-invalid')).toBe('true');
 
-        await page.route('**/webhooks/subscriptions', (route) => route.abort());
-        await endpoint.fill('https://example.com/hook');
-        await page.getByRole('button', { name: 'Save' }).click();
-        await page.getByRole('alert').getByText('The webhook was not created').waitFor();
-        await page.getByText('The server did not respond.', { exact: false }).waitFor();
-        await page.unroute('**/webhooks/subscriptions');
+      await page.route('**/webhooks/subscriptions', (route) => route.abort());
+      await endpoint.fill('https://example.com/hook');
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByRole('alert').getByText('The webhook was not created').waitFor();
+      await page.getByText('The server did not respond.', { exact: false }).waitFor();
+      await page.unroute('**/webhooks/subscriptions');
 
-        // A session that ends while the user types must not discard the input.
-        const cookies = await page.context().cookies();
-        await page.context().clearCookies();
-        await page.getByRole('button', { name: 'Save' }).click();
-        await page.getByText('Your session has ended. Sign in again.').waitFor();
-        await page.getByRole('link', { name: 'Sign in in a new tab' }).waitFor();
-        await page.context().addCookies(cookies);
-        await page.getByRole('button', { name: 'Save' }).click();
-        await headingOf(page, '“Refused” was created');
-        expect(page.url()).toBe(at(placeOf(page)));
-      },
-    );
+      // A session that ends while the user types must not discard the input.
+      const cookies = await page.context().cookies();
+      await page.context().clearCookies();
+      await page.getByRole('button', { name: 'Save' }).click();
+      await page.getByText('Your session has ended. Sign in again.').waitFor();
+      await page.getByRole('link', { name: 'Sign in in a new tab' }).waitFor();
+      await page.context().addCookies(cookies);
+      await page.getByRole('button', { name: 'Save' }).click();
+      await headingOf(page, '“Refused” was created');
+      expect(page.url()).toBe(at(placeOf(page)));
+    });
 
-    story('leaving without the secret asks first; so does closing the page', async (visit) => {
+    story('asks before the page is left or closed without the secret', async (visit) => {
       const { page, world } = visit;
       await open(visit, 'new');
       await page.getByRole('textbox', { name: 'Name' }).fill('Asks first');
@@ -212,7 +209,7 @@ describeConsole(
       await headingOf(page, 'API Access');
     });
 
-    story('unsaved changes ask before the page is left, saved ones do not', async (visit) => {
+    story('asks before the page is left with unsaved changes, but not after saving', async (visit) => {
       const { page, world } = visit;
       const { id } = await create(visit, { name: 'To be edited' });
       await open(visit, `${id}/edit`);
@@ -233,7 +230,7 @@ describeConsole(
       ]);
     });
 
-    story('two who edit one webhook do not undo each other without a word', async (visit) => {
+    story('warns before it overwrites the changes of another user', async (visit) => {
       const { page, world } = visit;
       const { id } = await create(visit, { name: 'Of two' });
       await open(visit, `${id}/edit`);
@@ -252,7 +249,7 @@ describeConsole(
       expect(await world.call('ada', 'GET', path)).toMatchObject({ description: 'Mine' });
     });
 
-    story('a webhook of hundreds of jobs keeps them, by name, when it is edited', async (visit) => {
+    story('keeps hundreds of jobs, with their names, when a webhook is edited', async (visit) => {
       const { page, world } = visit;
       const { id: accountId } = world.accounts.enterprise;
       const rows = await world.database.prisma.job.findMany({
@@ -273,7 +270,7 @@ describeConsole(
       expect(saved?.job_ids.map(Number).sort()).toEqual([...job_ids].sort());
     });
 
-    story('a webhook that is not there, or cannot be loaded, is told so', async (visit) => {
+    story('reports a webhook that does not exist, and one that cannot be loaded', async (visit) => {
       const { page } = visit;
       await open(visit, 'wsu_none/edit');
       await page.getByText('There is no such webhook in this account.', { exact: false }).waitFor();

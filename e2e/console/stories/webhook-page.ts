@@ -9,7 +9,7 @@ import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 const UNREACHABLE = 'http://127.0.0.1:9/hook';
 
 describeConsole('the page of a webhook', (story) => {
-  story('says what the webhook is, and how the first delivery comes about', async (visit) => {
+  story('describes the webhook, and explains how to get the first delivery', async (visit) => {
     const { world, page, at, as } = visit;
     const job = world.accounts.enterprise.jobs[1];
     const id = await subscribe(world, {
@@ -38,7 +38,7 @@ describeConsole('the page of a webhook', (story) => {
     await expectCopied(page, `${world.receiver.url}/hook`);
   });
 
-  story('tells in words what the endpoint answers to a test, and what to check', async (visit) => {
+  story('describes the response to a test, and what to check', async (visit) => {
     const { world, page, at, as } = visit;
     const id = await subscribe(world);
     await as('ada');
@@ -69,7 +69,7 @@ describeConsole('the page of a webhook', (story) => {
     expect(await world.call('ada', 'GET', webhookApiOf(world, deaf, 'deliveries'))).toEqual([]);
   });
 
-  story('tells when the endpoint takes too long to answer a test', async (visit) => {
+  story('reports that the endpoint takes too long to respond to a test', async (visit) => {
     const { world, page, as, ownOrigins } = visit;
     const id = await subscribe(world);
     // A separate service with a short timeout, so that other tests of endpoints are not affected.
@@ -89,32 +89,35 @@ describeConsole('the page of a webhook', (story) => {
     }
   });
 
-  story('switches the webhook off and on, and deletes it by its name', async (visit) => {
-    const { world, page, at, as } = visit;
-    const id = await subscribe(world, { name: 'Short-lived' });
-    await as('ada');
-    await page.goto(at(webhookPathOf(world, id)));
-    const active = page.getByRole('switch', { name: 'Short-lived is active' });
-    await clickSwitch(active);
-    await page.getByText('This webhook is switched off').first().waitFor();
-    await onThePage(async () => {
-      const now = await world.call<{ active: boolean }>('ada', 'GET', webhookApiOf(world, id));
-      expect(now.active).toBe(false);
-    });
-    await clickSwitch(active);
-    await page.getByText('New events are not delivered.').waitFor({ state: 'detached' });
+  story(
+    'switches the webhook off and on, and deletes it after a confirmation with its name',
+    async (visit) => {
+      const { world, page, at, as } = visit;
+      const id = await subscribe(world, { name: 'Short-lived' });
+      await as('ada');
+      await page.goto(at(webhookPathOf(world, id)));
+      const active = page.getByRole('switch', { name: 'Short-lived is active' });
+      await clickSwitch(active);
+      await page.getByText('This webhook is switched off').first().waitFor();
+      await onThePage(async () => {
+        const now = await world.call<{ active: boolean }>('ada', 'GET', webhookApiOf(world, id));
+        expect(now.active).toBe(false);
+      });
+      await clickSwitch(active);
+      await page.getByText('New events are not delivered.').waitFor({ state: 'detached' });
 
-    await page.getByRole('button', { name: 'Delete' }).click();
-    const dialog = page.getByRole('dialog', { name: 'Delete “Short-lived”?' });
-    await dialog.getByRole('button', { name: 'Delete the webhook' }).click();
-    await page.waitForURL((url) => !url.pathname.includes(id));
-    await expect(world.call('ada', 'GET', webhookApiOf(world, id))).rejects.toThrow('404');
-    await page.goto(at(webhookPathOf(world, id)));
-    await page.getByText('There is no such webhook in this account.').waitFor();
-  });
+      await page.getByRole('button', { name: 'Delete' }).click();
+      const dialog = page.getByRole('dialog', { name: 'Delete “Short-lived”?' });
+      await dialog.getByRole('button', { name: 'Delete the webhook' }).click();
+      await page.waitForURL((url) => !url.pathname.includes(id));
+      await expect(world.call('ada', 'GET', webhookApiOf(world, id))).rejects.toThrow('404');
+      await page.goto(at(webhookPathOf(world, id)));
+      await page.getByText('There is no such webhook in this account.').waitFor();
+    },
+  );
 
   story(
-    'rotates the secret: shows the new one once, how long both are in use, and finishes',
+    'rotates the secret, shows the new one once and the end of the overlap, and finishes the rotation',
     async (visit) => {
       const { world, page, at, as } = visit;
       const id = await subscribe(world, { name: 'Rotated' });
@@ -150,7 +153,7 @@ describeConsole('the page of a webhook', (story) => {
     },
   );
 
-  story('says that the endpoint is failing, since when, and why it was switched off', async (visit) => {
+  story('shows that the endpoint is failing, since when, and why it was switched off', async (visit) => {
     const { world, page, at, as } = visit;
     const id = await subscribe(world, { name: 'Broken' });
     const change = (data: object) => world.database.prisma.subscription.update({ where: { id }, data });
@@ -177,7 +180,7 @@ describeConsole('the page of a webhook', (story) => {
     await incident.getByText('Not verified yet').waitFor();
   });
 
-  story('lets those who may only look see everything, and says why they may not change it', async (visit) => {
+  story('shows everything to a read-only user, with the reason why nothing can be changed', async (visit) => {
     const { world, page, at, as } = visit;
     const id = await subscribe(world, { name: 'Look at me' });
     await as('rita');
@@ -196,7 +199,7 @@ describeConsole('the page of a webhook', (story) => {
   });
 
   story(
-    'shows the last day and week in words, by keyboard and as a table; an hour leads into the log',
+    'shows the last day and week as text, by keyboard and as a table, and filters the log by an hour',
     async (visit) => {
       const { world, page, at, as } = visit;
       const id = await subscribe(world, { event_types: ['job.run.started'] });
@@ -242,7 +245,7 @@ describeConsole('the page of a webhook', (story) => {
   );
 
   story(
-    'the log is in sight on a laptop',
+    'shows the log without scrolling on a laptop',
     async ({ world, page, at, as }) => {
       const id = await subscribe(world, {
         description: 'What somebody wrote down for their colleagues.',

@@ -14,7 +14,7 @@ describeConsole(
   'the list of webhooks',
   (story) => {
     story(
-      'each webhook is listed with its events, jobs, endpoint and last status',
+      'lists each webhook with its events, jobs, endpoint and last status',
       async ({ page, at, as, world }) => {
         const { enterprise } = world.accounts;
         await as('rita');
@@ -39,7 +39,7 @@ describeConsole(
     );
 
     story(
-      'a reader gets the reason, on the page and at every control, by keyboard',
+      'shows a read-only user the reason on the page and at every control, by keyboard',
       async ({ page, at, as, world }) => {
         await as('rita');
         await page.goto(at(`${listOf(world)}?search=listed answered`));
@@ -88,7 +88,7 @@ describeConsole(
       },
     );
 
-    story('an account without webhooks says what it takes', async ({ page, at, as }) => {
+    story('explains why an account has no webhooks', async ({ page, at, as }) => {
       await as('fred');
       await page.goto(at('/'));
       const note = page.getByRole('note');
@@ -104,7 +104,7 @@ describeConsole(
     });
 
     story(
-      'an empty account shows what a webhook does, and offers the first step',
+      'explains webhooks in an empty account, and offers to create the first one',
       async ({ page, at, as, world }) => {
         await as('ada');
         await page.goto(at(listOfTeam(world)));
@@ -115,7 +115,7 @@ describeConsole(
     );
 
     story(
-      'search and pages are in the address, so that back and reload keep them',
+      'writes search and page into the URL, so that back and reload restore them',
       async ({ page, at, as, world }) => {
         const list = listOf(world);
         await as('ada');
@@ -146,7 +146,7 @@ describeConsole(
     );
 
     story(
-      'a webhook is switched off at once, and on again when the server refuses',
+      'shows a webhook as off immediately, and as on again if the server rejects the change',
       async ({ page, at, as, world }) => {
         await as('ada');
         await page.goto(at(`${listOf(world)}?search=Webhook 7`));
@@ -185,7 +185,7 @@ describeConsole(
       },
     );
 
-    story('one that is switched off by mistake is switched on again at once', async (visit) => {
+    story('switches a webhook on again that was switched off by mistake', async (visit) => {
       const { page, at, as, world } = visit;
       await as('ada');
       await page.goto(at(`${listOf(world)}?search=Webhook 8`));
@@ -201,32 +201,35 @@ describeConsole(
       expect(stored).toBe(true);
     });
 
-    story('is found by its id; a long name takes three lines; trouble shows in the title', async (visit) => {
-      const { page, at, as, world } = visit;
-      const name = 'So long a name '.repeat(12).slice(0, 170);
-      const { id } = await seedSubscription(world.database, {
-        accountId: world.accounts.enterprise.id,
-        name,
-        clientUrl: 'https://long.example.com',
-        eventTypes: ['job.run.errored'],
-      });
-      await world.database.prisma.subscription.update({
-        where: { id },
-        data: { failingSince: new Date(), consecutiveFailures: 3 },
-      });
-      await as('ada');
-      await page.goto(at(`${listOf(world)}?search=${id}`));
-      const link = page.getByRole('link', { name: name.trim() });
-      await link.waitFor();
-      expect(await page.getByRole('row').count()).toBe(2);
-      expect((await link.boundingBox())?.height).toBeLessThan(80);
-      await onThePage(async () => expect(await page.title()).toBe('1 failing: Webhooks · Runhook'));
-      await link.click();
-      await onThePage(async () => expect(await page.title()).toMatch(/^Failing: So long a name/));
-      await world.database.prisma.subscription.delete({ where: { id } });
-    });
+    story(
+      'finds a webhook by id, limits a long name to three lines, and shows failures in the title',
+      async (visit) => {
+        const { page, at, as, world } = visit;
+        const name = 'So long a name '.repeat(12).slice(0, 170);
+        const { id } = await seedSubscription(world.database, {
+          accountId: world.accounts.enterprise.id,
+          name,
+          clientUrl: 'https://long.example.com',
+          eventTypes: ['job.run.errored'],
+        });
+        await world.database.prisma.subscription.update({
+          where: { id },
+          data: { failingSince: new Date(), consecutiveFailures: 3 },
+        });
+        await as('ada');
+        await page.goto(at(`${listOf(world)}?search=${id}`));
+        const link = page.getByRole('link', { name: name.trim() });
+        await link.waitFor();
+        expect(await page.getByRole('row').count()).toBe(2);
+        expect((await link.boundingBox())?.height).toBeLessThan(80);
+        await onThePage(async () => expect(await page.title()).toBe('1 failing: Webhooks · Runhook'));
+        await link.click();
+        await onThePage(async () => expect(await page.title()).toMatch(/^Failing: So long a name/));
+        await world.database.prisma.subscription.delete({ where: { id } });
+      },
+    );
 
-    story('a switch is seen in forced colours', async ({ page, at, as, world }) => {
+    story('shows switches in forced colours', async ({ page, at, as, world }) => {
       await as('ada');
       await page.emulateMedia({ forcedColors: 'active' });
       await page.goto(at(`${listOf(world)}?search=Webhook 7`));
@@ -244,36 +247,39 @@ describeConsole(
       expect(seen).toEqual({ edge: true, knob: true });
     });
 
-    story('deleting asks first, by name, and then the webhook is gone', async ({ page, at, as, world }) => {
-      await as('ada');
-      await page.goto(at(`${listOf(world)}?search=Webhook 9`));
-      const open = async () => {
-        await page.getByRole('button', { name: 'More about Webhook 9' }).click();
-        await page.getByRole('menuitem', { name: 'Delete' }).click();
-        const dialog = page.getByRole('dialog', { name: 'Delete “Webhook 9”?' });
-        // The dialog is loaded first, and an earlier key press would have no effect.
-        await dialog.waitFor();
-        return dialog;
-      };
-      const dialog = await open();
-      await page.keyboard.press('Escape');
-      await dialog.waitFor({ state: 'hidden' });
-      await page.route('**/webhooks/subscription/*', (route) => route.abort());
-      await open();
-      await page.getByRole('button', { name: 'Delete the webhook' }).click();
-      await dialog.getByText('The server did not respond.', { exact: false }).waitFor();
-      await page.unroute('**/webhooks/subscription/*');
-      await page.getByRole('button', { name: 'Delete the webhook' }).click();
-      await page.getByText('“Webhook 9” was deleted.').waitFor();
-      await page.getByText('No webhook found').waitFor();
-      expect(
-        await world.database.prisma.subscription.count({
-          where: { accountId: world.accounts.enterprise.id, name: 'Webhook 9', deletedAt: null },
-        }),
-      ).toBe(0);
-    });
+    story(
+      'asks with the name before deleting, and then removes the webhook',
+      async ({ page, at, as, world }) => {
+        await as('ada');
+        await page.goto(at(`${listOf(world)}?search=Webhook 9`));
+        const open = async () => {
+          await page.getByRole('button', { name: 'More about Webhook 9' }).click();
+          await page.getByRole('menuitem', { name: 'Delete' }).click();
+          const dialog = page.getByRole('dialog', { name: 'Delete “Webhook 9”?' });
+          // The dialog is loaded first, and an earlier key press would have no effect.
+          await dialog.waitFor();
+          return dialog;
+        };
+        const dialog = await open();
+        await page.keyboard.press('Escape');
+        await dialog.waitFor({ state: 'hidden' });
+        await page.route('**/webhooks/subscription/*', (route) => route.abort());
+        await open();
+        await page.getByRole('button', { name: 'Delete the webhook' }).click();
+        await dialog.getByText('The server did not respond.', { exact: false }).waitFor();
+        await page.unroute('**/webhooks/subscription/*');
+        await page.getByRole('button', { name: 'Delete the webhook' }).click();
+        await page.getByText('“Webhook 9” was deleted.').waitFor();
+        await page.getByText('No webhook found').waitFor();
+        expect(
+          await world.database.prisma.subscription.count({
+            where: { accountId: world.accounts.enterprise.id, name: 'Webhook 9', deletedAt: null },
+          }),
+        ).toBe(0);
+      },
+    );
 
-    story('a list that cannot be loaded says so and is requested again', async ({ page, at, as, world }) => {
+    story('reports a list that cannot be loaded, and requests it again', async ({ page, at, as, world }) => {
       await as('ada');
       // A change that the page receives would make it request the list again.
       await page.route('**/webhooks/changes', (route) => route.fulfill({ status: 429 }));

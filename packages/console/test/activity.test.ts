@@ -18,7 +18,7 @@ import { heardWords, runDuration } from '../src/words/runs.ts';
 const WEBHOOK = 'wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA';
 const EVENT = 'wev_2Zk0fHXpQ1aBcDeFgHiJkLmNoPq';
 
-describe('times of an address', () => {
+describe('times in URLs', () => {
   test.each([
     ['2026-01-31T19:28Z', '2026-01-31T19:28Z'],
     ['2026-01-31T19:28:00.000Z', '2026-01-31T19:28Z'],
@@ -29,7 +29,7 @@ describe('times of an address', () => {
     ['yesterday', ''],
   ])('%s is read as "%s"', (text, read) => expect(readUtc(text)).toBe(read));
 
-  test('a field has them in UTC, wherever the reader is', () => {
+  test('are shown in fields in UTC, in any time zone', () => {
     expect(fieldOf('2026-01-31T19:28Z')).toBe('2026-01-31T19:28');
     expect(utcOfField('2026-01-31T19:28:05')).toBe('2026-01-31T19:28:05Z');
     expect(utcOfField('')).toBe('');
@@ -37,7 +37,7 @@ describe('times of an address', () => {
   });
 });
 
-describe('the address of the events', () => {
+describe('URL of the events page', () => {
   const address = {
     from: '2026-01-31T19:28Z',
     to: '2026-02-01T00:00:01Z',
@@ -53,7 +53,7 @@ describe('the address of the events', () => {
     faster: '20000',
   } as const;
 
-  test('reads back as it was written, with times that people can read', () => {
+  test('is parsed as it was serialized, with readable times', () => {
     const text = writeEventsAddress(address);
     expect(text).toContain('from=2026-01-31T19:28Z&to=2026-02-01T00:00:01Z&status=failed');
     expect(readEventsAddress(new URLSearchParams(text))).toEqual(address);
@@ -62,14 +62,14 @@ describe('the address of the events', () => {
     );
   });
 
-  test('leaves out what makes no sense', () => {
+  test('ignores invalid values', () => {
     const text = 'from=now&status=lost&webhook=x&job=-1&code=2000&error=A&slower=1.5&eventId=wev_1&event=run';
     expect(readEventsAddress(new URLSearchParams(text))).toEqual({ ...NO_EVENT_FILTERS, from: '', to: '' });
     expect(isFilter('code', '20x')).toBe(false);
     expect(isFilter('code', '')).toBe(true);
   });
 
-  test('is asked for as it says; a window that ends before it begins is not', () => {
+  test('makes the query of the API, and none for a range that ends before it begins', () => {
     expect(eventsQueryOf(address)).toMatchObject({
       since: address.from,
       subscription_id: WEBHOOK,
@@ -82,7 +82,7 @@ describe('the address of the events', () => {
     expect(hasEventFilters(address)).toBe(true);
   });
 
-  test('a preset is the moment that it comes to', () => {
+  test('replaces a preset by the resulting start', () => {
     const now = Date.UTC(2026, 0, 31, 19, 28, 45);
     expect(PRESETS.map(({ ms }) => sinceNow(ms, now).from)).toEqual([
       '2026-01-31T18:28Z',
@@ -94,7 +94,7 @@ describe('the address of the events', () => {
   });
 });
 
-test('the address of the runs reads back as it was written', () => {
+test('the URL of the runs page is parsed as it was serialized', () => {
   const address = { search: '2482', status: 'Errored', from: '2026-01-31T19:28Z', to: '', page: 3 } as const;
   expect(readRunsAddress(writeRunsAddress(address))).toEqual(address);
   expect(readRunsAddress(new URLSearchParams('status=done&page=0&to=x'))).toEqual({
@@ -108,11 +108,11 @@ test('the address of the runs reads back as it was written', () => {
   expect(hasRunFilters({ ...address, search: '', status: '', from: '' })).toBe(false);
 });
 
-describe('bars', () => {
+describe('bars of the histogram', () => {
   const start = (hour: number) => ({ start: String(Date.UTC(2026, 0, 31, hour) * 1_000) });
   const bars = [start(21), start(22), start(23)];
 
-  test('are drawn over in either direction', () => {
+  test('can be selected in either direction', () => {
     expect(brushed({ anchor: 5, head: 2 })).toEqual({ first: 2, last: 5 });
     const { fromMs, toMs } = spanOfBars(bars, 3_600, { anchor: 2, head: 1 });
     expect([fromMs, toMs]).toEqual([Date.UTC(2026, 0, 31, 22), Date.UTC(2026, 1, 1)]);
@@ -130,12 +130,12 @@ describe('bars', () => {
     ['Enter', false, 2, { kind: 'choose' }],
     ['Escape', false, 2, { kind: 'clear' }],
     ['a', false, 2, null],
-  ])('the key %s, with Shift %s, on bar %d', (key, shiftKey, at, what) => {
+  ])('handle the key %s, with Shift %s, on bar %d', (key, shiftKey, at, what) => {
     expect(brushKey({ key, shiftKey }, at, 3)).toEqual(what);
   });
 });
 
-describe('whether anybody heard about a run', () => {
+describe('summary of the deliveries of a run', () => {
   const event = (state: RunEvent['state'], delivery_count = 0) => ({
     state,
     delivery_count,
@@ -153,9 +153,9 @@ describe('whether anybody heard about a run', () => {
     [[event('not_reported'), event('told', 1)], 'Webhooks matched its event: 1 delivery in all.'],
     [[event('not_reported')], 'No event of this run has been reported.'],
     [[event('forgotten')], 'The log no longer contains the events of this run.'],
-  ])('%j', (events, words) => expect(heardWords(events)).toBe(words));
+  ])('describes %j', (events, words) => expect(heardWords(events)).toBe(words));
 
-  test('a run took what lies between its start and its end', () => {
+  test('the duration of a run lasts from its start to its end', () => {
     const run = { started_at: '2026-01-31T19:28:00Z', finished_at: '2026-01-31T19:31:20Z' };
     expect(runDuration(run)).toBe('3 min 20 s');
     expect(runDuration({ ...run, finished_at: null })).toBeNull();

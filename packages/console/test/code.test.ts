@@ -39,7 +39,7 @@ afterEach(async () => {
 const inShell = (command: string, environment: NodeJS.ProcessEnv) =>
   run('sh', ['-c', command], { env: { PATH: process.env.PATH, ...environment } });
 
-test('the command sends the exact bytes, signed as the receiver verifies them', async () => {
+test('the curl command sends the exact bytes, with a signature that the receiver accepts', async () => {
   const url = `${origin}/hooks/it's?ids[]={1,2}&q=a%20b`;
   await inShell(curlCommand({ url, body: BODY }), { HMAC_SECRET: SECRET });
   const [request] = received;
@@ -54,7 +54,7 @@ test('the command sends the exact bytes, signed as the receiver verifies them', 
   expect(request?.headers.authorization).toBe(expected);
 });
 
-test('the signature is in the header that the webhook names', async () => {
+test("the curl command sends the signature in the webhook's signature header", async () => {
   await inShell(curlCommand({ url: origin, body: BODY, signatureHeader: "X-$'Sig`" }), {
     HMAC_SECRET: SECRET,
   });
@@ -63,7 +63,7 @@ test('the signature is in the header that the webhook names', async () => {
   expect(received[0]?.headers).not.toHaveProperty('authorization');
 });
 
-test('without the secret nothing is sent, and the shell says what is missing', async () => {
+test('the curl command sends nothing without the secret, and the shell reports the missing variable', async () => {
   const failure = await inShell(curlCommand({ url: origin, body: '{}' }), {}).catch((error) => error);
   expect(failure.stderr).toContain('HMAC_SECRET');
   expect(received).toEqual([]);
@@ -73,11 +73,11 @@ test.each([
   ['nothing special', "'nothing special'"],
   ["it's", "'it'\\''s'"],
   ["''", "''\\'''\\'''"],
-])('%s is one word of the shell', (text, quoted) => {
+])('%s is quoted as one word of the shell', (text, quoted) => {
   expect(shellQuoted(text)).toBe(quoted);
 });
 
-test('laid out as JSON is, for every shape', () => {
+test('prettyJson formats every shape like JSON.stringify', () => {
   const value = {
     a: 1,
     b: [1, [], {}, [{ c: null }]],
@@ -88,18 +88,18 @@ test('laid out as JSON is, for every shape', () => {
     expect(prettyJson(text)).toBe(JSON.stringify(value, null, 2));
 });
 
-test('numbers keep their digits', () => {
+test('prettyJson preserves the digits of numbers', () => {
   expect(prettyJson('{"id":12345678901234567890,"x":1.50}')).toBe(
     '{\n  "id": 12345678901234567890,\n  "x": 1.50\n}',
   );
 });
 
-test('what is no JSON is told as such', () => {
+test('prettyJson returns null for a text that is not JSON', () => {
   expect(prettyJson('not json')).toBeNull();
   expect(prettyJson('')).toBeNull();
 });
 
-test('an answer is laid out when it is JSON, left as it is when it is text, and not shown when it is neither', () => {
+test('readableBody formats JSON, returns other text unchanged, and detects binary data', () => {
   expect(readableBody('{"error":"no_text"}')).toEqual({ kind: 'json', text: '{\n  "error": "no_text"\n}' });
   expect(readableBody('{"error":"cut o')).toEqual({ kind: 'text', text: '{"error":"cut o' });
   expect(readableBody('42')).toEqual({ kind: 'text', text: '42' });
@@ -108,7 +108,7 @@ test('an answer is laid out when it is JSON, left as it is when it is text, and 
   expect(readableBody(image.toString())).toEqual({ kind: 'binary' });
 });
 
-test('the sample reports a run as far as the webhook needs it', () => {
+test("the sample reports a run up to the state in which the webhook's event is sent", () => {
   const sample = (...eventTypes: Parameters<typeof runSample>[0]['eventTypes']) =>
     runSample({ baseUrl: 'https://x.example', accountId: 1, jobId: 2, runId: 3, eventTypes });
   expect(sample('job.run.started').match(/curl/g)).toHaveLength(1);

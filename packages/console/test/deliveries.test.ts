@@ -25,7 +25,7 @@ test.each([
   ['Connection refused.', '502', 'connection_refused', false, 'Connection refused'],
   ['The endpoint answered 502.', '502', ANSWERED, false, 'Your endpoint returned 502 Bad gateway'],
   ['The endpoint answered 504.', '504', ANSWERED, false, 'Your endpoint returned 504 Gateway timeout'],
-])('a test that ended with %s is told in words, with what to check', (error, status, code, isGood, title) => {
+])('a test that ended with %s is described with advice', (error, status, code, isGood, title) => {
   const words = verificationWords({
     verification_error: error,
     verification_status_code: status,
@@ -35,7 +35,7 @@ test.each([
   expect(words.advice === null).toBe(isGood);
 });
 
-test('every error of an attempt comes with something to check', () => {
+test('every error of an attempt has advice', () => {
   const codes = ['timeout', 'address_forbidden', 'port_forbidden', 'dns_failed', 'no_address'];
   const seen = [...codes, 'connection_refused', 'tls_untrusted', ANSWERED].map((code) =>
     answerAdvice('502', code),
@@ -48,7 +48,7 @@ test('every error of an attempt comes with something to check', () => {
   expect(answerAdvice('200', 'connection_reset')).not.toBeNull();
 });
 
-test('the next attempt counts down, never below now', () => {
+test('the countdown to the next attempt does not become negative', () => {
   const at = '1000000000000';
   const words = (secondsBefore: number) => nextAttemptWords(at, 1, 1_000_000_000 - secondsBefore * 1_000);
   expect(words(24)).toBe('Attempt 2 in 24 s');
@@ -58,7 +58,7 @@ test('the next attempt counts down, never below now', () => {
   expect(words(-5)).toBe('Attempt 2 due now');
 });
 
-test('a delivery says how it stands and why', () => {
+test('a delivery shows its state and the reason', () => {
   const sentence = (
     status: 'pending' | 'delivered' | 'failed' | 'cancelled',
     attempt_count: number,
@@ -83,7 +83,7 @@ test('a delivery says how it stands and why', () => {
   ).toBe('502 Bad gateway');
 });
 
-test('a recovery says what it will do before it does it', () => {
+test('a recovery shows the number of deliveries before it starts', () => {
   expect(matchWords(undefined, 'failed', null)).toBe('Counting…');
   expect(matchWords(0, 'failed', null)).toContain('nothing to resend');
   expect(matchWords(1, 'cancelled', null)).toBe('1 cancelled delivery will be resent.');
@@ -91,7 +91,7 @@ test('a recovery says what it will do before it does it', () => {
   expect(matchWords(3, 'failed', 'No answer.')).toContain('No answer.');
 });
 
-test('the window of a recovery ends when the dialog was opened unless told otherwise', () => {
+test('the range of a recovery ends at the opening of the dialog by default', () => {
   const window = recoverWindow({ from: '2026-01-31T10:00', to: '' }, 5_000);
   expect(window.until).toBe('5000000');
   expect(windowRefusal({ from: '', to: '' }, recoverWindow({ from: '', to: '' }, 5_000))).toBe(
@@ -101,7 +101,7 @@ test('the window of a recovery ends when the dialog was opened unless told other
   expect(windowRefusal(backwards, recoverWindow(backwards, 0))).toContain('later');
 });
 
-test('a recovery says what became of what it put back', () => {
+test('a recovery shows the outcome of its deliveries', () => {
   const none = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
   expect(outcomeWords(none)).toBe('');
   expect(outcomeWords({ ...none, delivered: 243, failed: 7, pending: 3 })).toBe(
@@ -109,7 +109,7 @@ test('a recovery says what became of what it put back', () => {
   );
 });
 
-test('a recovery says how far it is', () => {
+test('a recovery shows its progress', () => {
   const words = (status: 'running' | 'done' | 'cancelled', total_count: number, recovered_count: number) =>
     progressWords({ status, total_count, recovered_count, reason: 'The subscription is inactive.' });
   expect(words('running', 10, 4)).toContain('4 of 10');
@@ -118,7 +118,7 @@ test('a recovery says how far it is', () => {
   expect(words('cancelled', 10, 4)).toContain('inactive');
 });
 
-test('only phases that took place are told, and the whole', () => {
+test('the timings contain the phases that took place, and the total', () => {
   const kept = { dns_ms: null, connect_ms: null, tls_ms: null, first_byte_ms: 0, total_ms: 3 };
   expect(phasesOf(kept)).toEqual([
     { name: 'Waiting for response', ms: 0 },

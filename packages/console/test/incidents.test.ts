@@ -27,7 +27,7 @@ test.each([
     { delivery_count: 5_000, failed_count: 5_000, pending_count: 0, run_count: 4_000 },
     'more than 4,999 deliveries of 4,000 runs: more than 4,999 have failed.',
   ],
-])('what %j costs is said in words', (counts, words) => {
+])('the affected deliveries of %j are described', (counts, words) => {
   expect(harmWords({ ...COUNTS, ...counts })).toBe(words);
 });
 
@@ -42,7 +42,7 @@ const cause = (title: string, delivery_count: number) => ({
   attempted_at: '1',
 });
 
-test('the main cause is the title, the others are told beside it', () => {
+test('the main cause is the title of an incident, and the others are listed', () => {
   const causes = [cause('400 no_text', 97), cause('Too slow', 3)];
   expect(causeTitle({ causes })).toBe('400 no_text');
   expect(otherCausesWords({ causes })).toBe('Also: Too slow (3 of the newest 100).');
@@ -53,7 +53,7 @@ test('the main cause is the title, the others are told beside it', () => {
   expect(causeTitle({ causes: [] })).toBe('Unknown cause');
 });
 
-test('those who hear the page are told of what fails and of what has ended, without times', () => {
+test('the announcement for screen readers names failing and closed incidents, without times', () => {
   const slack = { subscription_name: 'Slack', causes: [cause('400 no_text', 9)] };
   expect(announcement([slack], [{ subscription_name: 'Pager', causes: [] }])).toBe(
     'Slack is failing: 400 no_text. Incident of Pager closed.',
@@ -65,7 +65,7 @@ test.each([
   [126, 'Resend these 126'],
   [1, 'Resend this one'],
   [5_000, 'Resend all that failed'],
-])('%d that failed can be sent again', (failed_count, words) => {
+])('the button offers to resend %d failed deliveries', (failed_count, words) => {
   expect(resendWords({ failed_count })).toBe(words);
 });
 
@@ -77,6 +77,6 @@ test.each([
   [100, 100, '100, 100 % failed'],
   [10_000, 9_999, '10,000, 99 % failed'],
   [10_000, 1, '10,000, under 0.1 % failed'],
-])('of %d deliveries %d failed', (delivery_count, failed_count, words) => {
+])('the rate describes %d deliveries of which %d failed', (delivery_count, failed_count, words) => {
   expect(rateWords({ delivery_count, failed_count })).toBe(words);
 });

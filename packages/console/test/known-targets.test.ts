@@ -14,7 +14,7 @@ test.each([
   ['pagerduty', 'https://EVENTS.EU.pagerduty.com/v2/enqueue'],
   ['discord', 'https://discord.com/api/webhooks/1/x'],
   ['discord', 'https://ptb.discordapp.com/api/v10/webhooks/1/x'],
-])('%s is known from %s', (key, url) => {
+])('the target %s is recognized by %s', (key, url) => {
   expect(knownTarget(url)).toMatchObject({ key });
 });
 
@@ -28,6 +28,6 @@ test.each([
   'https://discord.com/channels/1',
   'https://notwebhook.office.com.example/x',
   'https://relay.example.com/pagerduty',
-])('%s is an endpoint like any other', (url) => {
+])('%s is not recognized as a known target', (url) => {
   expect(knownTarget(url)).toBeNull();
 });

@@ -21,12 +21,12 @@ test.each([
   [97, [0, 50, 100]],
   [450, [0, 200, 400, 600]],
   [10_000, [0, 5_000, 10_000]],
-])('the axis of a highest value of %i has round lines and room for it', (highest, ticks) => {
+])('the axis for a maximum of %i has round ticks that include it', (highest, ticks) => {
   const axis = axisOf(highest);
   expect(axis).toEqual({ max: ticks.at(-1), ticks });
 });
 
-test('any highest value fits on its axis, in at most five steps', () => {
+test('the axis includes any maximum, in at most five steps', () => {
   for (let highest = 0; highest < 3_000; highest++) {
     const { max, ticks } = axisOf(highest);
     expect(max).toBeGreaterThanOrEqual(highest);
@@ -34,7 +34,7 @@ test('any highest value fits on its axis, in at most five steps', () => {
   }
 });
 
-test('a value lies between the two ends of its axis in proportion', () => {
+test('a value is mapped to its axis linearly', () => {
   expect(place(0, 10, 100, 0)).toBe(100);
   expect(place(10, 10, 100, 0)).toBe(0);
   expect(place(2.5, 10, 100, 0)).toBe(75);
@@ -52,7 +52,7 @@ test('a line is interrupted where an hour has no value', () => {
   expect(runsOf([null])).toEqual([]);
 });
 
-test('what there is none of takes no place in a bar', () => {
+test('an outcome without deliveries has no slice in a bar', () => {
   expect(
     stackOf([
       ['delivered', 4],
@@ -65,7 +65,7 @@ test('what there is none of takes no place in a bar', () => {
   ]);
 });
 
-test('the day is told in a sentence', () => {
+test('the day is summarized in a sentence', () => {
   const totals = { ...counts, delivered_count: 3, failed_count: 1, p50_ms: 84, p95_ms: 1_240 };
   expect(summaryWords({ totals }, 24)).toBe(
     '4 deliveries in the last 24 hours: 3 delivered (75%), 1 failed. Half of the responses took up to 84 ms, 95 % up to 1.2 s.',
@@ -73,14 +73,14 @@ test('the day is told in a sentence', () => {
   expect(summaryWords({ totals: counts }, 168)).toBe('No deliveries in the last 7 days.');
 });
 
-test('a share is 100 % only when it is all, and 0 % only when it is none', () => {
+test('a share is 100 % only if all are counted, and 0 % only if none is', () => {
   expect(shareWords(99_999, 100_000)).toBe('over 99.9%');
   expect(shareWords(1, 100_000)).toBe('under 0.1%');
   expect(shareWords(5, 5)).toBe('100%');
   expect(shareWords(0, 5)).toBe('0%');
 });
 
-test('an hour is told with what it has', () => {
+test('an hour is described with its non-zero counts', () => {
   expect(hourWords({ ...counts, delivered_count: 2, cancelled_count: 1 })).toBe('2 delivered, 1 cancelled');
   expect(hourWords(counts)).toBe('no deliveries');
   expect(hourLatencyWords({ ...counts, p50_ms: 5, p95_ms: 9 })).toBe('p50 5 ms, p95 9 ms');

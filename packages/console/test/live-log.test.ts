@@ -14,13 +14,13 @@ const state = (list: Delivery[], totalCount: number): LogState => ({
   wholeAtMs: 5,
 });
 
-test('at the top, what is new comes in', () => {
+test('inserts new rows at the top of the log', () => {
   const view = liveRows(rows(3, 2, 1), { latest: rows(5, 4, 3), latestCount: 2, shownCount: 0 }, true);
   expect(ids(view.rows)).toEqual(['d5', 'd4', 'd3']);
   expect(view.waitingCount).toBe(0);
 });
 
-test('in the middle of the rows nothing moves: they are as they are now, and the new ones wait', () => {
+test('updates rows in place in the middle of the log, and counts the new ones', () => {
   const before = [row(3, { status: 'pending' }), row(2), row(1)];
   const view = liveRows(before, { latest: rows(5, 4, 3), latestCount: 2, shownCount: 0 }, false);
   expect(ids(view.rows)).toEqual(['d3', 'd2', 'd1']);
@@ -28,40 +28,40 @@ test('in the middle of the rows nothing moves: they are as they are now, and the
   expect(view.waitingCount).toBe(2);
 });
 
-test('more new ones than a page holds are counted all the same', () => {
+test('counts more new rows than a page holds', () => {
   const view = liveRows(rows(3, 2, 1), { latest: rows(90, 89, 88), latestCount: 87, shownCount: 0 }, false);
   expect(view.waitingCount).toBe(87);
 });
 
-test('an empty page and a first reading show what there is', () => {
+test('shows the latest rows on an empty page and after the first read', () => {
   const latest = { latest: rows(1), latestCount: 0, shownCount: 0 };
   expect(ids(liveRows([], latest, false).rows)).toEqual(['d1']);
   expect(ids(liveRows(null, latest, false).rows)).toEqual(['d1']);
 });
 
-test('those that came are known by their ids', () => {
+test('identifies new rows by their ids', () => {
   expect([...arrivedIds(rows(2, 1), rows(4, 3, 2))]).toEqual(['d4', 'd3']);
 });
 
-test('the tail begins at the oldest row, or later where the window does', () => {
+test('starts a partial read at the oldest row, or later if the range does', () => {
   expect(tailSince([row(7), row(3), row(5)], '')).toBe('1003');
   expect(tailSince([row(7), row(3)], '1005')).toBe('1005');
   expect(tailSince([row(7)], '10')).toBe('1007');
   expect(tailSince([], '10')).toBe('10');
 });
 
-test('the count goes on from what came, without counting the log again', () => {
+test('continues the count from the new rows, without counting the log again', () => {
   const after = continuedLog(state(rows(3, 2, 1), 500), { rows: rows(5, 4, 3), totalCount: 5 }, PAGE);
   expect(after).toMatchObject({ totalCount: 502, arrivedCount: 2, wholeAtMs: 5 });
   expect(ids(after?.rows ?? [])).toEqual(['d5', 'd4', 'd3']);
 });
 
-test('a count that has reached its ceiling stays there', () => {
+test('does not raise a count that has reached its limit', () => {
   const after = continuedLog(state(rows(3, 2, 1), 1_000_000), { rows: rows(4, 3, 2), totalCount: 4 }, PAGE);
   expect(after?.totalCount).toBe(1_000_000);
 });
 
-test('a page that lost a row, or is all new, is read as a whole', () => {
+test('requires a full read for a page that lost a row or has only new rows', () => {
   const before = state(rows(3, 2, 1), 500);
   expect(continuedLog(before, { rows: rows(3, 1), totalCount: 2 }, PAGE)).toBeNull();
   expect(continuedLog(before, { rows: rows(9, 8, 7), totalCount: 9 }, PAGE)).toBeNull();

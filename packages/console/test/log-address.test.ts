@@ -17,7 +17,7 @@ import {
 
 const read = (text: string) => readLogAddress(new URLSearchParams(text));
 
-test('the address says the filters and the page, and reads back as it was written', () => {
+test('the URL contains filters and page, and is parsed as it was serialized', () => {
   const address = {
     status: 'failed',
     eventType: 'job.run.errored',
@@ -32,13 +32,13 @@ test('the address says the filters and the page, and reads back as it was writte
   expect(hasFilters(address)).toBe(true);
 });
 
-test('nothing chosen leaves the address clean', () => {
+test('the URL has no parameters for default values', () => {
   expect(writeLogAddress(NO_FILTERS).toString()).toBe('');
   expect(read('')).toEqual(NO_FILTERS);
   expect(hasFilters(NO_FILTERS)).toBe(false);
 });
 
-test('what makes no sense in an address is as if it were not there', () => {
+test('invalid parameters of the URL are ignored', () => {
   const text = 'status=lost&event=x&run=1e9&range=year&from=yesterday&page=-3&before=abc';
   expect(read(text)).toEqual(NO_FILTERS);
   expect(read('before=12').before).toBe('');
@@ -46,7 +46,7 @@ test('what makes no sense in an address is as if it were not there', () => {
   expect(read('page=99999999').page).toBe(1);
 });
 
-test('a range comes to microseconds', () => {
+test('a range is converted to microseconds', () => {
   const at = (range: 'hour' | 'day' | 'week' | 'all') => timeWindow({ range, from: '', to: '' }, 1e12);
   expect(at('hour')).toEqual({ since: '999996400000000', until: '' });
   expect(at('day').since).toBe(String((1e12 - 86_400_000) * 1_000));
@@ -54,7 +54,7 @@ test('a range comes to microseconds', () => {
   expect(at('all')).toEqual({ since: '', until: '' });
 });
 
-test('a local time of a field is the same moment and back', () => {
+test('a local time of a field is converted to a timestamp and back', () => {
   const timeMs = new Date(2026, 0, 31, 19, 28).getTime();
   expect(localOf(timeMs)).toBe('2026-01-31T19:28');
   expect(microsOfLocal('2026-01-31T19:28')).toBe(String(timeMs * 1_000));
@@ -62,7 +62,7 @@ test('a local time of a field is the same moment and back', () => {
   expect(justAfter('1795168800000000')).toBe('1795168800000001');
 });
 
-test('an own range is shared as UTC, whatever zone its reader is in', () => {
+test('a custom range is written into the URL in UTC, in any time zone', () => {
   const written = (from: string) => writeLogAddress({ ...NO_FILTERS, range: 'own', from }).get('from');
   const timeMs = Date.UTC(2026, 0, 31, 19, 28, 7);
   expect(written(localOf(timeMs))).toBe('2026-01-31T19:28Z');
@@ -80,7 +80,7 @@ test('a range that ends before it begins is a problem', () => {
   expect(windowProblem({ since: '', until: '' })).toBeNull();
 });
 
-test('pages reach as far as the API counts, and no typed number leads beyond', () => {
+test('page numbers are limited to the pages that the API counts', () => {
   expect(pagesOf(0)).toBe(1);
   expect(pagesOf(26)).toBe(2);
   expect(pagesOf(1_000_000)).toBe(40_000);
@@ -90,7 +90,7 @@ test('pages reach as far as the API counts, and no typed number leads beyond', (
   expect(pageFromText('x', 100)).toBeNull();
 });
 
-test('a count that reached its ceiling is said to be at least that', () => {
+test('a count that has reached its limit is shown as a lower bound', () => {
   expect(countWords(1_000_000)).toMatch(/^at least 1.000.000$/);
   expect(countWords(50_000)).toMatch(/^at least 50.000$/);
   expect(countWords(50_001)).toMatch(/^50.001$/);

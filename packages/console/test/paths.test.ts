@@ -5,7 +5,7 @@ test.each([
   '/profile/api-access',
   '/accounts/7/settings/webhooks?search=a%20b&page=2',
   '/accounts/7/settings/webhooks/wsu_1/edit',
-])('after signing in, %s is gone back to', (path) => {
+])('the sign-in returns to %s', (path) => {
   expect(ownPath(path)).toBe(path);
 });
 
@@ -24,6 +24,6 @@ test.each([
   'evil',
   '/sign-in?next=/sign-in',
   '/sign-out',
-])('after signing in, %j leads to the start', (path) => {
+])('the sign-in ignores %j and opens the start page', (path) => {
   expect(ownPath(path)).toBe('/');
 });

@@ -21,7 +21,7 @@ test.each([
   ['299', '299 Success', 'good'],
   ['599', '599 Server error', 'bad'],
   ['999', '999', 'bad'],
-])('status %s is said as "%s" and is %s', (code, words, tone) => {
+])('status %s is shown as "%s" with the tone %s', (code, words, tone) => {
   expect([statusWords(code, tone === 'bad' ? 'unsuccessful_status' : null), statusTone(code)]).toEqual([
     words,
     tone,
@@ -38,11 +38,11 @@ test.each([
   ['504', 'timeout', '504 timed out'],
   ['502', null, '502'],
   ['504', null, '504'],
-])('whose %s it is, is said by its error code: %s is "%s"', (code, errorCode, words) => {
+])('status %s with the error code %s is shown as "%s"', (code, errorCode, words) => {
   expect(statusWords(code, errorCode)).toBe(words);
 });
 
-test('an exact time leaves out what goes without saying', () => {
+test('an exact time omits redundant parts', () => {
   const at = (...parts: [number, number, number]) => new Date(...parts, 14, 3, 7);
   const words = (...parts: [number, number, number]) =>
     exactLocalTime(at(...parts), at(2026, 10, 22).getTime());
@@ -54,7 +54,7 @@ test('an exact time leaves out what goes without saying', () => {
   expect(words(2025, 10, 22)).toContain('2025');
 });
 
-test('a time is read from microseconds and from ISO 8601 alike', () => {
+test('a time is parsed from microseconds and from ISO 8601', () => {
   const date = new Date('2026-01-31T19:28:07.123Z');
   expect(parseTime('1769887687123456')).toEqual(date);
   expect(parseTime('2026-01-31T19:28:07.123Z')).toEqual(date);
@@ -74,12 +74,12 @@ test.each([
   [400, 'in 1 s'],
   [30_000, 'in 30 s'],
   [3_700_000, 'in 1 h'],
-])('a time %d ms away is "%s"', (differenceMs, words) => {
+])('a time %d ms away is shown as "%s"', (differenceMs, words) => {
   const nowMs = Date.UTC(2026, 0, 31);
   expect(relativeTime(new Date(nowMs + differenceMs), nowMs)).toBe(words);
 });
 
-test('durations and waits are said in the unit that fits; a wait is never too short', () => {
+test('durations and waits are shown in a suitable unit, and waits are rounded up', () => {
   expect([84, 999, 1_250, 9_999, 10_000, 60_000, 200_000].map(durationWords)).toEqual([
     '84 ms',
     '999 ms',
@@ -98,14 +98,14 @@ test('durations and waits are said in the unit that fits; a wait is never too sh
   ]);
 });
 
-test('jobs are named when they are few, counted when they are many, and all when none is chosen', () => {
+test('few jobs are named, many are counted, and none means all jobs', () => {
   const names = new Map([['1', 'Nightly build']]);
   expect(jobsWords([], names)).toBe('All jobs');
   expect(jobsWords(['1', '2'], names)).toBe('Nightly build, Job 2');
   expect(jobsWords(['1', '2', '3'], names)).toBe('3 jobs');
 });
 
-test('the form knows the limits of the contract', () => {
+test('the limits of the form equal those of the contract', () => {
   expect(LIMITS).toEqual({
     name: SUBSCRIPTION_LIMITS.nameCharactersMax,
     description: SUBSCRIPTION_LIMITS.descriptionCharactersMax,
@@ -117,7 +117,7 @@ test('the form knows the limits of the contract', () => {
   });
 });
 
-test('an empty form is told field by field what it lacks', () => {
+test('an empty form reports the missing value of each field', () => {
   expect(Object.keys(checkWebhook(NEW_WEBHOOK))).toEqual(['name', 'eventTypes', 'clientUrl']);
   const clientUrl = (text: string) =>
     checkWebhook({ ...NEW_WEBHOOK, name: 'x', eventTypes: ['job.run.started'], clientUrl: text }).clientUrl;
@@ -127,7 +127,7 @@ test('an empty form is told field by field what it lacks', () => {
   expect(clientUrl('https://')).toMatch(/not a valid address/);
 });
 
-test('two headers whose names differ only in case or in outer spaces have the same name', () => {
+test('header names that differ only in case or surrounding spaces are duplicates', () => {
   const problemOf = (...names: string[]) =>
     checkWebhook({
       ...NEW_WEBHOOK,
@@ -137,7 +137,7 @@ test('two headers whose names differ only in case or in outer spaces have the sa
   expect(problemOf('X-Gate', 'x-gate ')).toBe('Give each header a different name.');
 });
 
-test('what the server refuses stands beside the field it is about', () => {
+test('problems that the server reports are assigned to their fields', () => {
   expect(
     problemsOfServer({
       client_url: 'must not be an address of a private network',
@@ -150,7 +150,7 @@ test('what the server refuses stands beside the field it is about', () => {
   });
 });
 
-test('whoever may not write is told why, and nobody else', () => {
+test('the reason is shown to users who may not change webhooks, and to no others', () => {
   const account = { license: 'read_only', webhooks_unavailable: null, may_write_webhooks: false } as const;
   expect(writeRefusal({ ...account, plan: 'team' })).toMatch(/Developer license. Yours is Read-only/);
   expect(writeRefusal({ ...account, plan: 'enterprise' })).toMatch(/permission set/);
