@@ -3,6 +3,8 @@ import {
   announcement,
   causeTitle,
   harmWords,
+  moreFailingWords,
+  openCountWords,
   otherCausesWords,
   rateWords,
   resendWords,
@@ -79,4 +81,11 @@ test.each([
   [10_000, 1, '10,000, under 0.1 % failed'],
 ])('the rate describes %d deliveries of which %d failed', (delivery_count, failed_count, words) => {
   expect(rateWords({ delivery_count, failed_count })).toBe(words);
+});
+
+test.each([
+  [1, '1 open incident', '1 more failing webhook'],
+  [14, '14 open incidents', '14 more failing webhooks'],
+])('%d open incidents are counted in singular or plural', (count, open, more) => {
+  expect([openCountWords(count), moreFailingWords(count)]).toEqual([open, more]);
 });
