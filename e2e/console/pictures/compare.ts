@@ -126,7 +126,7 @@ const FEWER_COLOURS = `
 const INDEXED = `async (base64) => {${READ}${FEWER_COLOURS}
   const { pixels, width, height } = fewerColours(await pixelsOf(base64));
   const colours = [...new Set(pixels)];
-  if (colours.length > 256) throw new Error('a palette has 256 colours, not ' + colours.length);
+  if (colours.length > 256) throw new Error('a palette has at most 256 colours, the picture has ' + colours.length);
   const places = new Map(colours.map((colour, place) => [colour, place]));
   const indices = Uint8Array.from(pixels, (pixel) => places.get(pixel));
   let text = '';

@@ -120,17 +120,20 @@ async function problemOf(
   likeness: Likeness,
 ): Promise<{ told: string; difference: string } | null> {
   const path = join(KEPT, file);
-  if (!existsSync(path)) return { told: 'none is kept', difference: picture };
+  if (!existsSync(path)) return { told: 'no picture is stored', difference: picture };
   const { isAlike, others, difference } = await compare(calculator, readFileSync(path), picture, likeness);
   if (isAlike) return null;
-  return { told: others === null ? 'it has another size' : `${others} pixels of a square of 32`, difference };
+  return {
+    told: others === null ? 'the size differs' : `${others} pixels of a square of 32 differ`,
+    difference,
+  };
 }
 
 function likenessFor(of: Browser | null): Likeness {
   const { chromium } = JSON.parse(readFileSync(MADE_BY, 'utf8')) as { chromium: number };
   if (chromium === majorOf(of)) return SAME_BROWSER;
   process.stderr.write(
-    `the kept pictures are of Chromium ${chromium}, this is ${majorOf(of)}: they are compared more coarsely\n`,
+    `the stored pictures were taken by Chromium ${chromium}, this is ${majorOf(of)}: the comparison is more tolerant\n`,
   );
   return OTHER_BROWSER;
 }

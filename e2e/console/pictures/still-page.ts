@@ -105,5 +105,5 @@ async function onceStill(page: Page, session: CDPSession, asked: ReadonlySet<Req
     if (data === before) return data;
     before = data;
   }
-  throw new Error(`${page.url()} does not come to rest`);
+  throw new Error(`${page.url()} keeps changing`);
 }

@@ -134,7 +134,7 @@ async function seedThirdTime({ pool }: PrismaDatabase, { webhookIds }: DemoData)
     [webhookIds[0], new Date(ENDED_MS - 21_000), new Date(ENDED_MS)],
   );
   const [delivery] = rows;
-  if (delivery === undefined) throw new Error('there is no delivery');
+  if (delivery === undefined) throw new Error('the seeded log has no delivery');
   const refused = {
     status: 503,
     error: 'unsuccessful_status',
@@ -177,7 +177,7 @@ async function signIn(url: string, person: DemoData['person']): Promise<StillWor
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ email: person.email, password: person.password }),
   });
-  if (response.status !== 201) throw new Error(`signing in answered ${response.status}`);
+  if (response.status !== 201) throw new Error(`the sign-in returned ${response.status}`);
   const [name = '', value = ''] = (response.headers.getSetCookie()[0]?.split(';')[0] ?? '').split('=');
   return { name, value };
 }

@@ -195,7 +195,7 @@ describeConsole(
 
         await bars.nth(10).scrollIntoViewIfNeeded();
         const [first, last] = [await bars.nth(10).boundingBox(), await bars.nth(19).boundingBox()];
-        if (first === null || last === null) throw new Error('the bars are not in sight');
+        if (first === null || last === null) throw new Error('the bars are not visible');
         await page.mouse.move(first.x + first.width / 2, first.y + 20);
         await page.mouse.down();
         await page.mouse.move(last.x + last.width / 2, last.y + 30, { steps: 4 });
@@ -241,7 +241,7 @@ describeConsole(
       const berlin = await tell(page);
       const browser = context.browser();
       const elsewhere = await browser?.newContext({ locale: 'en-GB', timezoneId: 'America/New_York' });
-      if (!elsewhere) throw new Error('no browser');
+      if (!elsewhere) throw new Error('the context has no browser');
       try {
         await elsewhere.addCookies(await context.cookies());
         expect(await tell(await elsewhere.newPage())).toEqual(berlin);

@@ -13,7 +13,7 @@ export function watchContext(context: BrowserContext, ownOrigins: readonly strin
     const { protocol, origin } = new URL(request.url());
     if (protocol === 'data:' || protocol === 'blob:') return;
     if (!ownOrigins.includes(origin))
-      problems.push(`asked another host: ${request.method()} ${request.url()}`);
+      problems.push(`requested another host: ${request.method()} ${request.url()}`);
   });
   context.on('console', (message: ConsoleMessage) => {
     if (message.type() !== 'error' && message.type() !== 'warning') return;

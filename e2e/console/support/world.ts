@@ -70,7 +70,7 @@ function sessionsOf(url: string, { persons }: People): World['sessionOf'] {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ email: persons[person].email, password: PASSWORD }),
     });
-    if (response.status !== 201) throw new Error(`signing in ${person} answered ${response.status}`);
+    if (response.status !== 201) throw new Error(`the sign-in of ${person} returned ${response.status}`);
     const cookie = response.headers.getSetCookie()[0]?.split(';')[0] ?? '';
     if (!fresh) kept.set(person, cookie);
     return cookie;

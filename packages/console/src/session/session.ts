@@ -63,14 +63,14 @@ export const AccountContext = createContext<Account | null>(null);
 
 export function useSession(): Session {
   const session = useContext(SessionContext);
-  if (session === null) throw new Error('useSession is for pages behind the sign-in');
+  if (session === null) throw new Error('useSession must be used in a page that requires a session.');
   return session;
 }
 
 /** Returns the account in the URL, with the permissions of the user. */
 export function useAccount(): Account {
   const account = useContext(AccountContext);
-  if (account === null) throw new Error('useAccount is for pages of an account');
+  if (account === null) throw new Error('useAccount must be used in a page of an account.');
   return account;
 }
 
