@@ -76,9 +76,7 @@ describeConsole(
         await as('ada');
         await page.goto(at('/'));
         await headingOf(page, 'Webhooks');
-        // First step.
         await page.getByRole('link', { name: 'Runs', exact: true }).click();
-        // Second step.
         await page.getByRole('searchbox', { name: 'Run id or job' }).fill(String(runId));
         await page.keyboard.press('Enter');
         await expectFocus(await headingOf(page, `Run ${runId}`));

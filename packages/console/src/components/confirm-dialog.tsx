@@ -17,7 +17,6 @@ interface ConfirmDialogProps {
   isDangerous?: boolean;
   /** The dialog closes when the promise resolves, and shows the error when it rejects. */
   onConfirm: () => Promise<unknown> | unknown;
-  /** Title of the error. */
   problemTitle?: string;
 }
 

@@ -18,7 +18,6 @@ interface PageHeadingProps {
   above?: ReactNode;
   /** Shown below the title: one line about the page. */
   below?: ReactNode;
-  /** Buttons at the end of the line. */
   actions?: ReactNode;
 }
 

@@ -17,7 +17,6 @@ interface ExchangeProps {
   >;
   /** Method, URL and body; omitted if the page shows them elsewhere. */
   request?: { line: string; body: string };
-  /** Note below the request. */
   note: string;
 }
 

@@ -2,7 +2,6 @@ import type { EventType } from '@runhook/contract';
 import { isLongerThan } from '@runhook/contract/text';
 import type { EndpointTestFields, Subscription, SubscriptionFields } from '../api/types.ts';
 
-/** Values of the form. */
 export interface WebhookValues {
   name: string;
   description: string;
@@ -16,7 +15,6 @@ export interface WebhookValues {
   active: boolean;
 }
 
-/** A custom header. */
 export interface OwnHeader {
   /** React key of its row. */
   key: string;

@@ -58,7 +58,7 @@ export function HourChart({
 }: HourChartProps) {
   const titleId = useId();
   const { ref, width: measured } = useElementSize<HTMLDivElement>();
-  // React renders the hours of a deferred width in slices.
+  // The hours depend on a deferred width, so that React renders them in slices.
   const width = useDeferredValue(measured);
   const bands = useRef<(SVGRectElement | null)[]>([]);
   const [hovered, setHovered] = useState<number | null>(null);

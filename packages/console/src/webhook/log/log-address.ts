@@ -136,7 +136,7 @@ function localText(date: Date): string {
 }
 
 const withoutSeconds = (text: string) => text.slice(0, 'YYYY-MM-DDTHH:MM'.length);
-/** Browsers omit the seconds of a `datetime-local` value if they are 0. */
+/** Omits the seconds if they are 0, like the value of a `datetime-local` field. */
 const shortest = (text: string) => (text.endsWith(':00') ? withoutSeconds(text) : text);
 
 /** Converts the text of a field to the UTC time of the URL; returns an empty string for an invalid time. */
