@@ -1,9 +1,9 @@
 import { SchemaBehindError } from './schema.ts';
 import { isDatabaseUnavailable } from './statements.ts';
 
-/** Why a database cannot be worked with at all, whatever is asked of it. */
+/** Reason why the services cannot work with a database, independent of the statement. */
 export interface ConnectionProblem {
-  /** To match; `database_unavailable` may pass by itself, the others are for an operator. */
+  /** Code for programs. `database_unavailable` may end without intervention; the others need an operator. */
   code:
     | 'database_login_refused'
     | 'database_missing'
@@ -11,7 +11,7 @@ export interface ConnectionProblem {
     | 'database_pooler'
     | 'database_not_migrated'
     | 'database_unavailable';
-  /** For an operator: what is wrong, and nothing of the URL. */
+  /** Description for operators, without any part of the URL. */
   sentence: string;
 }
 
@@ -21,7 +21,7 @@ const POOLER: ConnectionProblem = {
     'The pooler of DATABASE_URL loses prepared statements: set pool_mode = session, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.',
 };
 
-/** What PostgreSQL says before any statement of ours could be wrong: how it is reached and who may do what. */
+/** Problems by SQLSTATE, for errors that concern access to the database and not a particular statement. */
 const REFUSALS: Record<string, ConnectionProblem> = {
   '28000': {
     code: 'database_login_refused',
@@ -48,7 +48,7 @@ const NOT_MIGRATED: ConnectionProblem = {
   sentence: 'The database lacks tables of this version: apply the migrations first, with the same version.',
 };
 
-/** Null for an error that says nothing about the connection. */
+/** Returns null for an error that is unrelated to the connection. */
 export function connectionProblem(error: unknown): ConnectionProblem | null {
   if (error instanceof SchemaBehindError) return NOT_MIGRATED;
   const refusal = REFUSALS[codeOf(error)];
@@ -61,7 +61,7 @@ export function connectionProblem(error: unknown): ConnectionProblem | null {
   };
 }
 
-/** The same with what the server said, which names the user or the database: for an operator's own eyes. */
+/** Returns the sentence with the server's message, which names the user or the database: for operators only. */
 export function connectionSentence(error: unknown): string | null {
   const problem = connectionProblem(error);
   if (problem === null || problem.code === 'database_unavailable' || problem === NOT_MIGRATED)
@@ -69,7 +69,7 @@ export function connectionSentence(error: unknown): string | null {
   return `${problem.sentence.slice(0, -1)}: ${(error as Error).message}.`;
 }
 
-/** Of the system or of PostgreSQL, from the driver's error beneath. */
+/** Returns the error code of the operating system or PostgreSQL, preferring the driver's error in `cause`. */
 function systemCode(error: unknown): string {
   const code = codeOf((error as Error).cause) || codeOf(error);
   return /^[A-Z0-9_]+$/.test(code) ? code : '';

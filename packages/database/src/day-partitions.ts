@@ -10,11 +10,11 @@ import { runEach } from './run-each.ts';
 import { type BatchOptions, runInBatches } from './run-in-batches.ts';
 import { runStatement } from './statements.ts';
 
-/** What one round over the days did. */
+/** Result of one pass over the day partitions. */
 export interface DayPartitionsRound {
-  /** Partitions made or dropped. */
+  /** Number of partitions that were created or dropped. */
   changed: number;
-  /** Partitions that have to wait for another round, by name. */
+  /** Names of the partitions that are left to the next pass. */
   waiting: string[];
 }
 
@@ -95,7 +95,7 @@ export async function deleteOldUnpartitioned(
   });
 }
 
-// By key: ctid identifies no row of a table that is distributed over servers.
+// Rows are selected by key, because ctid does not identify a row of a table that is distributed over servers.
 const deleteOldStatement = (table: string, key: string) => ({
   name: `delete-old-${table}`,
   text: `
@@ -104,7 +104,7 @@ const deleteOldStatement = (table: string, key: string) => ({
     RETURNING day`,
 });
 
-/** Those from yesterday to a week ahead that nobody has made yet, by name; nothing is changed. */
+/** Returns the names of the missing partitions from yesterday to a week ahead. Changes nothing. */
 export async function missingDayPartitions(pool: Pool): Promise<string[]> {
   const missing = await runStatement<DayPartition>(pool, MISSING, [DAYS_AHEAD]);
   return missing.map(({ parent, day }) => nameOf(parent, day));
@@ -115,11 +115,11 @@ interface DayPartition extends pg.QueryResultRow {
   day: string;
 }
 
-/** A lock timeout, a deadlock, and a default partition that is too large. */
+/** SQLSTATEs of a lock timeout, a deadlock, and a default partition that is too large. */
 const NOT_NOW = new Set(['55P03', '40P01', '55000']);
 const isNotNow = (error: unknown) => error instanceof pg.DatabaseError && NOT_NOW.has(error.code ?? '');
 
-/** One transaction for each, so that none holds its locks while another waits for its own. */
+/** Uses one transaction for each partition, so that none holds its locks while another one waits. */
 async function changeEach(
   pool: Pool,
   partitions: readonly DayPartition[],
@@ -134,7 +134,7 @@ async function changeEach(
       else if (await hasChanged(pool, change, [parent, day])) round.changed += 1;
     } catch (error) {
       if (!isNotNow(error)) throw error;
-      // What is in the way of one day is in the way of the next; each further try would let others wait as well.
+      // The lock that blocks one day blocks the next, and each attempt makes other sessions wait.
       inTheWay.add(parent);
       round.waiting.push(nameOf(parent, day));
     }

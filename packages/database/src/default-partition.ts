@@ -33,8 +33,8 @@ const BYTES = 'SELECT parent, default_partition_bytes(parent) AS bytes FROM unne
  *    are on both sides of an existing partition: rows of the other side are rejected until step 3
  *    ({@link isConversionRejection}), without affecting other rows, and their jobs are retried.
  * 2. VALIDATE CONSTRAINT scans the table under a lock that stops neither reads nor writes.
- * 3. One transaction detaches the table, attaches it by its range (the constraint saves the scan), and attaches the new
- *    default partition. Rows of other days move there before, in the same transaction.
+ * 3. One transaction detaches the table, attaches it by its range (the constraint makes a scan unnecessary), and
+ *    attaches the new default partition. Rows of other days are moved to it first, in the same transaction.
  *
  * Safe to repeat after an interruption at any step, and to run concurrently.
  * @returns the name of the new partition, or null when the default partition is empty
@@ -56,33 +56,33 @@ export async function convertDefaultPartition(pool: Pool, parent: LogTable): Pro
 
 /**
  * Whether a row was rejected because the partitions of its day are changing: a default partition is being converted, or
- * the row waited for it while a partition of its day was made. It concerns that row only, so a batch is split as for
- * invalid data, and the row can be written some seconds later.
+ * the row waited for it while a partition of its day was created. The rejection concerns that row only, so a batch is
+ * split as for invalid data, and the row can be written some seconds later.
  */
 export function isConversionRejection(error: unknown): boolean {
   if (!(error instanceof pg.DatabaseError) || !CONVERSION_SQLSTATES.has(error.code ?? '')) return false;
   const { constraint, table = '', message } = error;
   if (constraint !== undefined) return /_default_\d{8}_\d{8}$/.test(constraint);
-  // The bounds of a partition have no name. Citus sends the message of a worker alone, which is in the worker's language: it names
-  // the shard, and the constraint unless it is a bound.
+  // The bounds of a partition have no name. Citus passes on only the worker's message, in the worker's language: it
+  // contains the name of the shard, and the name of the constraint unless it is a bound.
   if (table !== '') return /_default$/.test(table);
   return /_default_\d+/.test(message) && !/_check\b|_check_\d/.test(message);
 }
 
 /**
- * Whether an item is rejected for its data and will be rejected again, so that it is to be set aside. A row that is rejected
- * while the partitions of its day change can be written some seconds later.
+ * Whether an item was rejected for its data and will be rejected again, so that it has to be set aside. A row that is
+ * rejected while the partitions of its day change can be written some seconds later.
  */
 export function isPermanentRejection(error: unknown): boolean {
   return isItemFault(error) && !isConversionRejection(error);
 }
 
-/** A violated CHECK, also of a row that Citus copies to a worker (INSERT … SELECT): it reports such an error as internal. */
+/** SQLSTATEs of a violated CHECK; Citus reports it as internal for a row that it copies to a worker (INSERT … SELECT). */
 const CONVERSION_SQLSTATES = new Set(['23514', 'XX000']);
 /** Each attempt blocks other sessions for up to {@link LOCK_MS}; between attempts they proceed. */
 const SWAP_ATTEMPTS = 10;
 const LOCK_MS = 100;
-/** For locks whose waiters block no reads or writes. PostgreSQL cancels an autovacuum in the way after 1 s. */
+/** Timeout for locks whose waiters block no reads or writes. PostgreSQL cancels a conflicting autovacuum after 1 s. */
 const PATIENT_LOCK_MS = 10_000;
 const SCAN_MAX_MS = 3_600_000;
 const ADVISORY_LOCK = `SELECT pg_advisory_xact_lock(hashtext('runhook.ensure_day_partitions'))`;
@@ -91,7 +91,7 @@ function isLockTimeout(error: unknown): boolean {
   return error instanceof pg.DatabaseError && (error.code === '55P03' || error.code === '40P01');
 }
 
-/** Adds the constraint of step 1, or keeps one that an interrupted conversion left behind if it still fits. */
+/** Adds the constraint of step 1, or reuses the one of an interrupted conversion if it covers the range. */
 async function constrainDays(pool: Pool, parent: LogTable): Promise<DayRange | null> {
   const table = `${parent}_default`;
   return await inTransaction(pool, async (transaction) => {
@@ -126,7 +126,7 @@ async function validate(transaction: Transaction, parent: LogTable): Promise<voi
   await run(transaction, `ALTER TABLE ${parent}_default VALIDATE CONSTRAINT ${name}`);
 }
 
-/** Step 3. Returns null when another process has converted the table meanwhile. */
+/** Runs step 3. Returns null when another process has converted the table meanwhile. */
 async function swap(transaction: Transaction, parent: LogTable): Promise<string | null> {
   await begin(transaction, parent);
   const range = await readConstraint(transaction, parent);
@@ -147,8 +147,8 @@ async function swap(transaction: Transaction, parent: LogTable): Promise<string 
   );
   const constraint = constraintName(parent, range);
   await run(transaction, `ALTER TABLE ${old} VALIDATE CONSTRAINT ${constraint}`);
-  // One call: others wait for these locks, and a round trip to a busy process may take longer than the work. Statements of a block, since
-  // Citus passes the text of a call on to its workers, each of which takes one statement.
+  // One call, because other sessions wait for these locks and a round trip to a busy process may be slow. A DO block,
+  // because Citus passes the text of a multi-statement query to its workers, each of which accepts one statement.
   await run(
     transaction,
     `DO $$ BEGIN
@@ -165,7 +165,7 @@ async function swap(transaction: Transaction, parent: LogTable): Promise<string 
   return name;
 }
 
-/** Serializes with other changes of partitions, and keeps autovacuum away from the table. */
+/** Serializes changes of partitions, and keeps autovacuum away from the table. */
 async function begin(transaction: Transaction, parent: LogTable): Promise<void> {
   await run(transaction, `SET LOCAL statement_timeout = ${SCAN_MAX_MS}`);
   await run(transaction, `SET LOCAL lock_timeout = ${PATIENT_LOCK_MS}`);
@@ -173,7 +173,7 @@ async function begin(transaction: Transaction, parent: LogTable): Promise<void> 
   await run(transaction, `LOCK TABLE ONLY ${parent}_default IN SHARE UPDATE EXCLUSIVE MODE`);
 }
 
-/** A scan of a large table takes longer than the pool waits for a response. */
+/** Runs a statement with a timeout of one hour, because a scan of a large table takes longer than the pool's timeout. */
 async function run<Row extends pg.QueryResultRow>(
   transaction: Transaction,
   text: string,
@@ -183,7 +183,7 @@ async function run<Row extends pg.QueryResultRow>(
 }
 
 export interface DaysOfDefault {
-  /** UTC. */
+  /** Current day in UTC. */
   today: string;
   /** Days with rows in the default partition, ascending. */
   days: readonly { day: string; rows: number }[];
@@ -203,11 +203,11 @@ async function readDays(transaction: Transaction, parent: LogTable): Promise<Day
 
 const TODAY = `SELECT (now() AT TIME ZONE 'UTC')::date::text AS today`;
 
-/** Rows may carry a time up to a day ahead; one day more, so that midnight may pass before step 3. */
+/** New rows may carry a time up to a day ahead; a second day allows for midnight before step 3. */
 const DAYS_AHEAD = 2;
 
 /**
- * Chooses the range: of the days between two existing partitions those with the most rows, up to two days ahead if
+ * Chooses the range: of the gaps between existing partitions, the one with the most rows, extended to two days ahead if
  * these days have no partition.
  */
 export function rangeOfDefault({ today, days, partitions }: DaysOfDefault): DayRange | null {

@@ -5,8 +5,8 @@ import { withClient } from './with-client.ts';
 const FORBIDDEN = '42501';
 
 /*
- * Concurrent calls change the same row of pg_db_role_setting, of which PostgreSQL rejects all but one ("tuple concurrently
- * updated"). The lock is released when the transaction of the block ends.
+ * Concurrent calls change the same row of pg_db_role_setting, and PostgreSQL rejects all but one ("tuple concurrently
+ * updated"), so they take a lock, which is released when the transaction of the block ends.
  */
 const DISABLE_FOR_ROLE = `
   DO $$ BEGIN
@@ -15,8 +15,8 @@ const DISABLE_FOR_ROLE = `
   END $$`;
 
 /**
- * Disables just-in-time compilation for the later sessions of this role in this database. The pools of the services disable
- * it for each connection too, but a SET does not reach the connections that a pooler opens later.
+ * Disables just-in-time compilation for later sessions of this role in this database. The pools of the services disable
+ * it for each connection too, but their SET does not affect connections that a pooler opens later.
  *
  * @returns false if the database does not permit the role to change its own settings
  */

@@ -3,19 +3,19 @@ import { idDay, type JobRunEvent, orderedData } from '@runhook/contract';
 import type { Given } from './given.ts';
 import { column } from './rows.ts';
 
-/** `events.data`, as the driver returns it. */
+/** Type of `events.data`, as the driver returns it. */
 export type StoredEventData = JobRunEvent['data'];
 
 export function isStoredEventData(value: unknown): value is StoredEventData {
   return column.object(value) && 'jobName' in value;
 }
 
-/** The text of `events.data`. Equal data always gives the same text. */
+/** Returns the text of `events.data`. Equal data always gives the same text. */
 export function storedEventData(event: Pick<JobRunEvent, 'eventType' | 'data'>): string {
   return JSON.stringify(orderedData(event));
 }
 
-/** The columns of `events`. */
+/** Columns of `events`. */
 export const GIVEN_EVENT = {
   day: ['date', ({ event }) => idDay('event', event.eventId)],
   id: ['text', ({ event }) => event.eventId],
@@ -35,8 +35,8 @@ export const EVENT_IDENTITY_COLUMNS = {
 } as const satisfies Given<{ event: JobRunEvent }>;
 
 /**
- * SQL: whether an event on record has another type or other data than an event of the same id. Timestamps are not compared:
- * an event that is published twice without one has two.
+ * Returns SQL: whether an event on record has another type or other data than an event with the same id. Timestamps are
+ * not compared, because an event that is published twice without a timestamp gets two different ones.
  * @param recorded alias of a row of `events`
  * @param input alias of a row with the columns of {@link EVENT_IDENTITY_COLUMNS}
  */

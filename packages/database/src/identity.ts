@@ -13,22 +13,22 @@ const PATTERN = /^(rhu_|rhs_)([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 export type CredentialKind = keyof typeof PREFIXES;
 
 /**
- * A new API key (`rhu_`) or service token (`rhs_`): 256 random bits in base62, then a CRC-32 of them, so that a
- * secret scanner can tell one from any other text.
+ * Creates an API key (`rhu_`) or service token (`rhs_`): 256 random bits in base62, followed by a CRC-32 of them, which
+ * lets a secret scanner recognize it.
  */
 export function createCredential(kind: CredentialKind): string {
   const random = base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_LENGTH);
   return PREFIXES[kind] + random + checksum(random);
 }
 
-/** Which kind of credential the text is, or null when it cannot be one: no need to ask the database. */
+/** Returns the kind of the credential, or null when the text cannot be one, so that no query is needed. */
 export function credentialKind(text: string): CredentialKind | null {
   const [, prefix, random, sum] = PATTERN.exec(text) ?? [];
   if (random === undefined || sum !== checksum(random)) return null;
   return prefix === PREFIXES.user ? 'user' : 'service_token';
 }
 
-/** What the database finds a credential by. 256 random bits need no slow hash. */
+/** Returns the hash by which the database finds a credential. 256 random bits need no slow hash. */
 export function hashCredential(credential: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(createHash('sha256').update(credential).digest());
 }
@@ -57,8 +57,8 @@ export type PermissionSet = (typeof PERMISSION_SETS)[number];
 export type License = (typeof LICENSES)[number];
 
 /**
- * The text of a row as one of the values that it can have, which a constraint of the table allows.
- * Throws for any other: the schema and this build do not fit together.
+ * Parses the text of a column that a constraint limits to certain values.
+ * @throws TypeError for any other text: the schema and this build are incompatible
  */
 export function storedAs<T extends string>(values: readonly T[], text: string): T {
   const value = values.find((candidate) => candidate === text);
@@ -67,7 +67,7 @@ export function storedAs<T extends string>(values: readonly T[], text: string): 
   return value;
 }
 
-/** The permission sets of a row. One that this build does not know permits nothing in it. */
+/** Returns the permission sets of a row. Sets that this build does not define are omitted and grant nothing. */
 export function permissionSetsOf({ permissionSets }: { permissionSets: readonly string[] }): PermissionSet[] {
   return PERMISSION_SETS.filter((known) => permissionSets.includes(known));
 }
@@ -82,13 +82,13 @@ export async function createAccount(
   return { id: Number(id), identifier };
 }
 
-/** The API key is answered here once; at rest it is a hash, and a ciphertext for the owner's profile page. */
+/** Creates a user. Returns the API key only here; the database has its hash, and a ciphertext for the profile page. */
 export async function createUser(
   prisma: PrismaClient,
   secrets: SecretBox,
   user: { email: string; name: string; password: string },
 ): Promise<{ id: number; apiKey: string }> {
-  // Native code, which few processes ever need.
+  // Imported on demand, because it is native code that few processes need.
   const { hash } = await import('@node-rs/argon2');
   const apiKey = createCredential('user');
   const { id } = await prisma.user.create({
@@ -113,7 +113,7 @@ export async function addMembership(
   });
 }
 
-/** The token is answered here once; at rest it is a hash. */
+/** Creates a service token, which is returned only here; the database has its hash. */
 export async function createServiceToken(
   prisma: PrismaClient,
   token: { accountId: number; name: string; permissionSets: PermissionSet[]; expiresAt?: Date },

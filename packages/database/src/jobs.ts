@@ -1,7 +1,7 @@
 import type { Prisma, PrismaClient } from './generated/client.ts';
 import { inPrismaTransaction } from './prisma-transaction.ts';
 
-/** A job as the runs API answers it; ids are integers (docs/contract.md#runs-and-jobs). */
+/** A job as the runs API returns it; ids are integers (docs/contract.md#runs-and-jobs). */
 export interface JobView {
   id: number;
   account_id: number;
@@ -23,11 +23,11 @@ export async function createJob(prisma: PrismaClient, job: NewJob): Promise<JobV
   return await inPrismaTransaction(prisma, (transaction) => insertJob(transaction, job));
 }
 
-/** Creates a job, and its project and environment where the account has none of that name. */
+/** Creates a job, and its project and environment if the account has none with that name. */
 export async function insertJob(transaction: Prisma.TransactionClient, job: NewJob): Promise<JobView> {
   const accountId = BigInt(job.accountId);
-  // Each upsert is one atomic statement only with something to update: else Prisma looks first and inserts then. It locks
-  // the row, for which whoever adds a job beside this one would wait: so only where there is none yet.
+  // Prisma makes an upsert one atomic statement only if `update` is not empty; otherwise it selects, then inserts. The
+  // upsert locks the row and makes concurrent inserts of jobs wait, so it runs only when no row was found.
   const named = (name: string) => ({
     where: { accountId_name: { accountId, name } },
     create: { accountId, name },

@@ -1,22 +1,22 @@
 import type { Pool } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
-/** What statements over all days of the log need of the server's table of locks. */
+/** Capacity of the server's lock table for statements that span all days of the log. */
 export interface LockRoom {
-  /** Locks that one of them takes: each day's table and its indexes. */
+  /** Number of locks that one such statement takes: each day's table and its indexes. */
   locksEach: number;
-  /** How many of them there is room for at once; one more fails with 53200. */
+  /** Number of such statements that can run concurrently; one more fails with SQLSTATE 53200. */
   atOnce: number;
-  /** The server's setting `max_locks_per_transaction`, and what it would have to be. */
+  /** The server's setting `max_locks_per_transaction`, and the value that it needs. */
   setting: number;
   settingNeeded: number;
 }
 
-/** Days there are beside the retention's: today, and those made ahead. */
+/** Days with a partition in addition to the retention: today, and the days created ahead. */
 const DAYS_BESIDE = 8;
-/** The default partition, and the table that all are of. */
+/** The default partition and the partitioned table. */
 const TABLES_BESIDE = 2;
-/** Two processes of ours, of ten connections each. */
+/** Two processes with ten connections each. */
 const AT_ONCE_NEEDED = 20;
 
 const ROOM = `
@@ -28,8 +28,8 @@ const ROOM = `
     ) AS tables) AS indexes`;
 
 /**
- * The server has room for as many locks as twice this setting times its sessions: once for what is locked, and twice for
- * who has it, of which each statement needs its own.
+ * Computes the capacity. The server's lock table holds (setting × sessions) locked objects and twice as many holders;
+ * each statement needs a holder entry for each of its locks.
  */
 export async function lockRoom(pool: Pool, retentionDays: number): Promise<LockRoom> {
   const [row] = await runStatement<{ setting: number; sessions: number; indexes: number }>(pool, ROOM, []);

@@ -15,7 +15,7 @@ const LOCKFILE = 'migration_lock.toml';
 
 export type MigrationList = Awaited<ReturnType<typeof readMigrations>>;
 
-/** The migrations in the form that the schema engine takes, oldest first. */
+/** Returns the migrations in the schema engine's format, oldest first. */
 export async function readMigrations(directory: string = findMigrations()) {
   const names = (await readdir(directory, { withFileTypes: true }))
     .filter((entry) => entry.isDirectory())
@@ -41,8 +41,8 @@ export async function readMigrations(directory: string = findMigrations()) {
 }
 
 /**
- * The nearest `prisma/migrations` above this file. How far above depends on where it runs: in the checkout, or in an
- * image, where this package lies somewhere inside node_modules.
+ * Returns the nearest `prisma/migrations` above this file. The distance differs between a checkout and an image, where
+ * this package is inside node_modules.
  */
 function findMigrations(): string {
   for (let folder = dirname(fileURLToPath(import.meta.url)); folder !== dirname(folder); ) {
@@ -54,16 +54,16 @@ function findMigrations(): string {
 }
 
 export interface MigrateOptions extends RunScriptOptions {
-  /** Of the migrations; the ones of this release when omitted. */
+  /** Directory of the migrations; those of this release when omitted. */
   directory?: string;
 }
 
 const FILTERS = { externalTables: [], externalEnums: [] };
 
 /**
- * Applies what is missing and answers the names of the migrations it applied. Calls at the same time take turns
- * (the engine holds an advisory lock). One that waits for a lock lets everybody else pass and tries again.
- * @throws MigrationFailedError with the database's own words
+ * Applies the missing migrations and returns their names. Concurrent calls are serialized by the engine's advisory
+ * lock. A migration that waits for a lock times out and is retried, so that other sessions can proceed.
+ * @throws MigrationFailedError with the database's message
  */
 export async function migrate(
   databaseUrl: string,
@@ -96,12 +96,12 @@ export async function migrate(
 
 const FAILED_BEFORE = 'P3009';
 
-/** A migration did not apply. Nothing of it is left, unless it runs outside a transaction. */
+/** A migration failed. It was rolled back entirely, unless it runs outside a transaction. */
 class MigrationFailedError extends Error {
   readonly code = 'migration_failed';
 }
 
-/** A migration began at some time, and it is not known what became of it. */
+/** A migration started, and the database does not record whether it ended. */
 class MigrationUnresolvedError extends Error {
   readonly code = 'migration_unresolved';
 
@@ -114,7 +114,7 @@ class MigrationUnresolvedError extends Error {
   }
 }
 
-/** Keeps the database's words with the migration. What is one transaction has left nothing: it may be tried again. */
+/** Stores the database's message with the migration. One that was rolled back is marked so that it can be retried. */
 async function afterFailure(
   databaseUrl: string,
   { migrationDirectories }: MigrationList,
@@ -136,13 +136,13 @@ async function afterFailure(
 export interface MigrationState {
   name: string;
   state: 'applied' | 'missing' | 'unresolved' | 'newer than this release';
-  /** When it was applied, or began. */
+  /** Time at which it was applied or, if it did not end, started. */
   at: Date | null;
-  /** What the database said when it failed last. */
+  /** Message of the database at the last failure. */
   words: string | null;
 }
 
-/** Each migration of this release, and what else the database has, oldest first. */
+/** Returns the state of each migration of this release, and of others that the database contains, in order of their names. */
 export async function migrationStates(databaseUrl: string, directory?: string): Promise<MigrationState[]> {
   const { migrationDirectories } = await readMigrations(directory);
   const rows = await withClient(databaseUrl, async (client) => {
@@ -174,7 +174,7 @@ const LATEST = `
   SELECT DISTINCT ON (migration_name) migration_name AS name, started_at, finished_at, rolled_back_at, logs
   FROM _prisma_migrations ORDER BY migration_name, started_at DESC`;
 
-/** Says of a migration that began and did not end what became of it. Throws for one that is not known as such. */
+/** Marks a migration that started and did not end as applied or rolled back. Throws if there is no such record. */
 export async function resolveMigration(
   databaseUrl: string,
   name: string,

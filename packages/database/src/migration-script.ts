@@ -2,25 +2,25 @@ import { setTimeout as wait } from 'node:timers/promises';
 import pg from 'pg';
 
 /**
- * The first line of a migration that PostgreSQL does not take within a transaction, as CREATE INDEX CONCURRENTLY: its
- * statements, each of which ends with its line, run one by one. It must be fit to be begun again where it broke off:
- * an index that was not finished is there, and not valid, so DROP INDEX CONCURRENTLY IF EXISTS goes first.
+ * First line of a migration that PostgreSQL does not accept within a transaction, such as CREATE INDEX CONCURRENTLY.
+ * Its statements, each terminated at the end of a line, run one by one. It must be safe to rerun after an interruption:
+ * an interrupted build leaves an invalid index, so DROP INDEX CONCURRENTLY IF EXISTS must come first.
  */
 const ONE_BY_ONE = '-- One by one, outside a transaction.';
 
 export interface RunScriptOptions {
-  /** How long everybody may have to wait behind the migration while it waits for a lock; 2 s when omitted. */
+  /** Timeout for a lock, during which other sessions queue behind the migration; 2 s when omitted. */
   lockTimeoutMs?: number;
-  /** How often a lock is waited for; 60 when omitted, which takes about ten minutes. */
+  /** Number of attempts to get a lock; 60 when omitted, which takes about ten minutes. */
   lockTries?: number;
-  /** Told of each try in vain; the next one waits for it. */
+  /** Called after each failed attempt; awaited before the next one. */
   onLockWait?: (error: Error) => void | Promise<void>;
 }
 
-/** A script that did not run. Its message is the database's own words. */
+/** A script failed. The message is the database's. */
 export class ScriptError extends Error {
   readonly script: string;
-  /** Nothing of it is left. */
+  /** Whether the script was rolled back entirely. */
   readonly isUndone: boolean;
 
   constructor(script: string, sent: string, cause: pg.DatabaseError) {
@@ -33,12 +33,12 @@ export class ScriptError extends Error {
 const LOCK_TIMEOUT_MS = 2_000;
 const LOCK_TRIES = 60;
 const LOCK_PAUSE_MAX_MS = 8_000;
-/** The lock did not come, or waiting for it went in a circle. */
+/** SQLSTATEs of a lock timeout and a deadlock. */
 const NOT_NOW = new Set(['55P03', '40P01']);
 
 /**
- * Runs a migration: sent whole it is one implicit transaction, so that it applies entirely or not at all. Nothing limits
- * how long it takes; but what waits for a lock has everybody behind it who comes later, so it gives way and tries again.
+ * Runs a migration. A script sent in one call is one implicit transaction, so it applies entirely or not at all. Its
+ * duration is not limited. A statement that waits for a lock blocks all later sessions, so it times out and is retried.
  * @throws ScriptError
  */
 export async function runScript(
@@ -46,12 +46,12 @@ export async function runScript(
   script: string,
   options: RunScriptOptions = {},
 ): Promise<void> {
-  // The pool's own `query` ends a connection that reported an error, and the engine's lock with it.
+  // `pool.query` closes a connection that reported an error, which would release the engine's advisory lock.
   const client = await pool.connect();
   try {
     await (script.startsWith(ONE_BY_ONE) ? runOneByOne(client, script) : runWhole(client, script, options));
   } finally {
-    // The engine's own statements follow on the same connection: it waits for its lock as long as it takes.
+    // The engine continues on this connection, and its wait for the advisory lock has no timeout.
     await client.query('RESET lock_timeout').catch(() => undefined);
     client.release();
   }
@@ -76,7 +76,7 @@ async function runWhole(
   }
 }
 
-/** Waits for locks as long as it takes: what these statements wait for, nobody waits behind. */
+/** Waits for locks without a timeout, because these statements block no other session while they wait. */
 async function runOneByOne(client: pg.PoolClient, script: string): Promise<void> {
   await client.query('SET statement_timeout = 0; SET lock_timeout = 0');
   for (const statement of script.split(/;[ \t]*$/m)) {

@@ -5,12 +5,12 @@ import { DISABLE_JIT } from './with-client.ts';
 export type Pool = pg.Pool;
 export type Transaction = pg.PoolClient;
 
-/** A statement, and its name where a connection prepares it once. */
+/** A statement. One with a name is prepared once on each connection. */
 export interface Statement {
   text: string;
   values: unknown[];
   name?: string;
-  /** How long its answer is waited for, in place of the pool's time, in ms. */
+  /** Timeout for the response in ms; replaces the pool's. */
   query_timeout?: number;
 }
 
@@ -19,21 +19,21 @@ export interface Queryable {
   query<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }>;
 }
 
-/** The database for SQL by hand; for Prisma Client too, see `openPrismaDatabase`. `close` waits for queries in flight. */
+/** The database for handwritten SQL; see `openPrismaDatabase` for Prisma Client. `close` waits for queries in flight. */
 export interface Database {
   pool: Pool;
   close(): Promise<void>;
 }
 
-/** A host that vanished without closing its sockets looks like a slow query; nothing of ours takes this long. */
+/** Limit for a response: a host that vanished without closing its sockets looks like a slow query. */
 export const QUERY_TIMEOUT_MS = 20_000;
 export const CONNECT_TIMEOUT_MS = 3_000;
 /**
- * The server gives up before the client does: otherwise each statement that nobody waits for any more would go on, and
- * keep its connection and its locks, while the next try begins beside it.
+ * The server cancels a statement before the client gives up. Otherwise an abandoned statement would keep its connection
+ * and locks while its retry runs.
  */
 const STATEMENT_TIMEOUT_MS = QUERY_TIMEOUT_MS - 2_000;
-/** What holds a lock of ours for this long is a migration or somebody's hand; a pool has ten connections to wait on. */
+/** A lock that is held this long belongs to a migration or a manual session; a pool has only ten connections. */
 const LOCK_TIMEOUT_MS = 5_000;
 
 function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS }: DatabaseOptions): string {
@@ -44,19 +44,19 @@ function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS }: DatabaseOption
 
 export interface DatabaseOptions {
   url: string;
-  /** Connections at most; 10 when omitted. */
+  /** Maximum number of connections; 10 when omitted. */
   connectionsMax?: number;
-  /** How long a query waits for a connection before the database counts as unavailable; 3 s when omitted. */
+  /** Time that a query waits for a connection before the database counts as unavailable; 3 s when omitted. */
   connectTimeoutMs?: number | undefined;
-  /** How long a statement may take on the server; 18 s when omitted. */
+  /** Timeout of a statement on the server; 18 s when omitted. */
   statementTimeoutMs?: number;
-  /** How long an answer is waited for; 20 s when omitted. */
+  /** Timeout for a response on the client; 20 s when omitted. */
   queryTimeoutMs?: number;
-  /** Told of connections that break while idle. They are replaced by themselves. */
+  /** Called with the error of a connection that breaks while idle. The pool replaces such connections automatically. */
   onConnectionError?: (error: Error) => void;
 }
 
-/** Opens nothing yet: the first query connects. Dates come back as text, `YYYY-MM-DD`; bigint as text, as in pg. */
+/** Opens no connection yet: the first query connects. Returns dates as text, `YYYY-MM-DD`; bigint as text, as pg does. */
 export function openDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({
     connectionString: options.url,
@@ -76,23 +76,23 @@ export function openDatabase(options: DatabaseOptions): Database {
 }
 
 /**
- * Awaited by the pool before it hands the connection out. By statements, since PgBouncer refuses them as parameters.
- * Prisma's adapter writes and reads times without their zone and means UTC, whatever the server's zone is.
+ * Configures a connection before the pool hands it out. Uses statements, since PgBouncer rejects these settings as
+ * startup parameters. Prisma's adapter writes and reads timestamps without a time zone and assumes UTC.
  */
 async function setUp(client: pg.ClientBase, options: DatabaseOptions): Promise<void> {
   await client.query(sessionOf(options));
 }
 
 /**
- * A host that vanishes leaves its transactions open until the server's TCP notices, in hours. What it locked, a run or
- * an upkeep's turn, must be free sooner. Longer than any wait of ours within a transaction.
+ * Releases the locks of a host that vanished, such as those of a run or a maintenance task, long before the server's
+ * TCP detects it after hours. Longer than any pause within a transaction of the services.
  */
 export const TRANSACTION_IDLE_MAX_MS = 30_000;
 const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = ${TRANSACTION_IDLE_MAX_MS}`;
 
 /**
- * Runs `work` on one connection between BEGIN and COMMIT, rolled back when it throws. Throws what `work` threw, or
- * `DatabaseUnreachableError`; after that one the transaction may have been committed or not.
+ * Runs `work` on one connection between BEGIN and COMMIT, and rolls back when it throws.
+ * @throws the error of `work`, or DatabaseUnreachableError, after which the transaction may or may not be committed
  */
 export async function inTransaction<T>(
   pool: Pool,
@@ -111,7 +111,7 @@ export async function inTransaction<T>(
     await runStatement(client, 'COMMIT', []);
     return result;
   } catch (error) {
-    // What did not answer is not asked once more: closing the connection rolls back as well.
+    // A connection that did not respond is not queried again: closing it rolls back as well.
     if (error instanceof DatabaseUnreachableError) lost = error;
     else await client.query('ROLLBACK').catch(onLost);
     throw error;

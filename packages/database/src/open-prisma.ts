@@ -11,14 +11,14 @@ import {
 export { Prisma, type PrismaClient } from './generated/client.ts';
 export { inPrismaTransaction } from './prisma-transaction.ts';
 
-/** One pool, two faces: Prisma Client, and SQL by hand for the hot path and the log. */
+/** One pool with two interfaces: Prisma Client, and handwritten SQL for the hot path and the log. */
 export interface PrismaDatabase extends Database {
   prisma: PrismaClient;
 }
 
 /**
- * Opens nothing yet: the first query connects. A module of its own (`@runhook/database/prisma`), so that who needs no
- * Prisma Client loads none.
+ * Opens no connection yet: the first query connects. A separate entry point (`@runhook/database/prisma`), so that
+ * processes without Prisma Client do not load it.
  */
 export function openPrismaDatabase(options: DatabaseOptions): PrismaDatabase {
   const { pool, close } = openDatabase(options);
@@ -40,8 +40,8 @@ export function openPrismaDatabase(options: DatabaseOptions): PrismaDatabase {
 }
 
 /**
- * A filter of Prisma Client for a column that contains the text, whatever the case. Prisma hands the text to ILIKE as it
- * is, in which `%` and `_` mean something; here they are characters like any other.
+ * Returns a case-insensitive Prisma filter for a column that contains the text. Prisma passes the text unescaped to
+ * ILIKE, so `%` and `_` are escaped here.
  */
 export function containing(text: string): { contains: string; mode: 'insensitive' } {
   return { contains: text.replaceAll(/[\\%_]/g, '\\$&'), mode: 'insensitive' };

@@ -3,14 +3,14 @@ import { type DatabaseOptions, openDatabase, type Queryable } from './open-datab
 import { DatabaseUnreachableError, runStatement } from './statements.ts';
 
 const NAME = 'runhook-prepared-statements';
-/** The order in which the two connections run the statement; irregular, for a pooler that hands out its server connections in turn. */
+/** Order in which the two connections run the statement; irregular, because a pooler may rotate its connections. */
 const CLIENTS_IN_ORDER = [0, 1, 1, 0, 0, 1, 0, 1, 1];
 
 /**
- * Checks that a statement which was prepared on a connection stays there: runs one named statement over two connections,
- * several times. A pooler in transaction mode that does not track prepared statements gives both the same connection of
- * the server, and PostgreSQL refuses to prepare the name again (42P05), or does not know it (26000).
- * @throws the error of PostgreSQL, for which `connectionProblem` says what to set, or DatabaseUnreachableError
+ * Checks that a prepared statement stays available on its connection: runs one named statement over two connections,
+ * several times. A pooler in transaction mode that does not track prepared statements assigns the same server
+ * connection to both, and PostgreSQL rejects the name as duplicate (42P05) or unknown (26000).
+ * @throws the error of PostgreSQL, for which `connectionProblem` has the remedy, or DatabaseUnreachableError
  */
 export async function requirePreparedStatements(
   options: Pick<DatabaseOptions, 'url' | 'connectTimeoutMs'>,

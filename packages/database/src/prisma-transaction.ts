@@ -5,10 +5,10 @@ import { DatabaseUnreachableError, isPrismaError } from './statements.ts';
 const IDLE_MAX = `SET LOCAL idle_in_transaction_session_timeout = ${TRANSACTION_IDLE_MAX_MS}`;
 
 /**
- * Runs `work` in a transaction of Prisma Client, rolled back when it throws. Each statement sees what was committed
- * before it, as everywhere (READ COMMITTED). With the limit of `inTransaction`: what a host that vanished has locked is
- * free again soon. Throws what `work` threw, Prisma's errors, or `DatabaseUnreachableError`: what the driver says of a
- * connection at the begin and the end of a transaction comes through Prisma as it is.
+ * Runs `work` in a transaction of Prisma Client (READ COMMITTED), and rolls back when it throws. The idle timeout of
+ * `inTransaction` applies, so that the locks of a host that vanished are released soon.
+ * @throws the error of `work`, Prisma's errors, or DatabaseUnreachableError for the driver's connection errors at the
+ * begin and the end of a transaction, which Prisma passes on unchanged
  */
 export async function inPrismaTransaction<T>(
   prisma: PrismaClient,

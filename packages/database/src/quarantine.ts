@@ -4,7 +4,7 @@ import { type Given, givenRows, givenSize, givenValues } from './given.ts';
 import type { Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
-/** The kinds of `quarantined_items`, as the migration lists them. */
+/** Kinds of `quarantined_items`, as in the migration. */
 export const QUARANTINE_KINDS = [
   'event',
   'delivery',
@@ -20,19 +20,20 @@ export type QuarantineKind = (typeof QUARANTINE_KINDS)[number];
 export interface QuarantineKey {
   accountId: number;
   /**
-   * The id of an event, a delivery, a recovery or a notice; the id of the subscription of a lane or a status. Of a conflict or an event
-   * out of range the id of the event and a hash of its data.
+   * Id of an event, a delivery, a recovery or a notice; for a lane or a status the id of the subscription; for a
+   * conflict or an event out of range the id of the event and a hash of its data.
    */
   key: string;
 }
 
 /**
- * An item that a store rejected for its data, or an event whose id rules out that it is recorded: `conflict`, if another event of that id
- * is on record, and `out_of_range`, if the id carries a time outside the log. Their message has another id, under which it can be recorded.
+ * An item that a store rejected for its data, or an event that cannot be recorded under its id: `conflict`, if another
+ * event with that id is on record, or `out_of_range`, if the id's time is outside the log. The message of such an event
+ * has a new id.
  */
 export interface QuarantinedItem extends QuarantineKey {
   kind: QuarantineKind;
-  /** Why it was rejected; see {@link rejectionReason}. */
+  /** Reason for the rejection; see {@link rejectionReason}. */
   reason: string;
   /** The message of an event that is not on record: this is its only copy. */
   message?: unknown;
@@ -46,7 +47,7 @@ const COLUMNS: Given<QuarantinedItem> = {
   message: ['bytea', ({ message }) => encoded(message)],
 };
 
-/** Null for a message that JSON cannot encode: its event may still be on record. */
+/** Encodes a message as JSON. Returns null if that fails: its event may still be on record. */
 function encoded(message: unknown): Buffer | null {
   try {
     return message === undefined ? null : Buffer.from(JSON.stringify(message));
@@ -64,8 +65,8 @@ const ADD = `
   RETURNING kind, xmax = 0 AS is_new`;
 
 /**
- * Sets items aside. An item that is set aside already gets the new reason and another version, so that a release of it that has
- * begun does not delete it. Returns the kinds of those that were not set aside already.
+ * Sets items aside. An item that is already set aside gets the new reason and another version, so that a release that
+ * has begun does not delete it. Returns the kinds of the items that were newly set aside.
  */
 export async function addQuarantined(
   database: Queryable,
@@ -109,7 +110,7 @@ const nameOf = ({ accountId, key }: QuarantineKey) => `${accountId} ${key}`;
 const KEYS_OF_ALL = `
   SELECT DISTINCT key FROM quarantined_items WHERE $1::text[] IS NULL OR key = ANY ($1)`;
 
-/** Returns the keys of all items that are set aside, or those of the given keys that are among them. */
+/** Returns the keys of all items that are set aside, or those of the `keys` that are among them. */
 export async function quarantinedKeys(
   database: Queryable,
   keys: readonly string[] | null,
@@ -173,8 +174,8 @@ const REMOVE = `
   WHERE account_id = $1 AND kind = $2 AND key = $3 AND ($4::xid IS NULL OR xmin = $4)`;
 
 /**
- * Deletes an item, with a version only if it has not been set aside again. The reconciler puts a released event or delivery back
- * within seconds, if it is on record.
+ * Deletes an item; if `version` is set, only if the item has not been set aside again since. The reconciler queues a
+ * released event or delivery again within seconds, if it is on record.
  */
 export async function releaseQuarantined(
   database: Queryable,
@@ -185,14 +186,14 @@ export async function releaseQuarantined(
 
 const WITHDRAW = 'DELETE FROM undispatched_events WHERE day = $1 AND event_id = $2 AND account_id = $3';
 
-/** No dispatcher dispatches the event any more. */
+/** Removes the event from the undispatched events, so that no dispatcher dispatches it. */
 export async function withdrawEvent(database: Queryable, { accountId, eventId }: EventKey): Promise<void> {
   await runStatement(database, WITHDRAW, [idDay('event', eventId), eventId, accountId]);
 }
 
 const REASON_CHARACTERS_MAX = 500;
 
-/** Describes a rejection for an operator, in text that PostgreSQL stores whatever the error quotes. */
+/** Describes a rejection as text that PostgreSQL can store, whatever characters the error quotes. */
 export function rejectionReason(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof pg.DatabaseError && error.code !== undefined ? `${error.code}: ` : '';

@@ -1,12 +1,12 @@
 import { openDatabase, type Queryable } from './open-database.ts';
 import { isDatabaseRefusing, isDatabaseUnavailable, runStatement } from './statements.ts';
 
-/** After this time without a write of a kind that is tried, the record counts as not writable. */
+/** Time without a successful write of a failing kind after which the record counts as not writable. */
 const UNWRITTEN_MAX_MS = 30_000;
-/** Longer than the pauses between retries of a write. */
+/** Age at which a failure is ignored. Longer than the pauses between retries of a write. */
 const FAILURE_MAX_AGE_MS = 60_000;
 export const WRITE_CHECK_EVERY_MS = 10_000;
-/** A probe that waits for a lock or a connection must end before the next one. */
+/** A probe that waits for a lock or a connection must end before the next one starts. */
 const PROBE_TIMEOUT_MS = 5_000;
 
 const PROBE = `
@@ -18,7 +18,7 @@ export async function probeWrite(database: Queryable): Promise<void> {
   await runStatement(database, PROBE, [], undefined, PROBE_TIMEOUT_MS);
 }
 
-/** As {@link probeWrite}, over a new connection that it closes again. */
+/** Writes one row over a new connection, which it closes afterwards. */
 export async function probeWriteElsewhere(url: string): Promise<void> {
   const { pool, close } = openDatabase({ url, connectionsMax: 1, statementTimeoutMs: PROBE_TIMEOUT_MS });
   try {
@@ -29,35 +29,35 @@ export async function probeWriteElsewhere(url: string): Promise<void> {
 }
 
 /**
- * `writable`; `unwritable` when no write of one kind has succeeded for 30 s, and another connection cannot write either;
- * `own_fault` when writes of this process fail while another connection can write.
+ * `writable`; `unwritable` when no write of one kind has succeeded for 30 s and another connection cannot write either;
+ * `own_fault` when writes of this process fail although another connection can write.
  */
 export type RecordState = 'writable' | 'unwritable' | 'own_fault';
 
 export interface RecordWritesOptions {
   /** Writes one row over the connections of this process. */
   write: () => Promise<void>;
-  /** Writes one row over another connection; omitted where the difference does not matter. */
+  /** Writes one row over another connection; omitted where the difference is irrelevant. */
   writeElsewhere?: () => Promise<void>;
   /** Called with each change of the state, and the error of the last write. */
   onChange?: (state: RecordState, error: unknown) => void;
-  /** Milliseconds that only grow. */
+  /** Monotonic clock in milliseconds. */
   nowMs?: () => number;
 }
 
 const PROBE_KIND = 'probe';
 
-/** Writes of one kind that have failed since the last one that succeeded. */
+/** Failures of one kind of write since its last success. */
 interface FailingKind {
-  /** When the last write of any kind had succeeded before the first failure. */
+  /** Time of the last successful write of any kind before the first failure. */
   sinceMs: number;
   lastFailureMs: number;
   error: unknown;
 }
 
 /**
- * Whether the record can be written, from the writes that a process makes anyway and, while it makes none, from a probe.
- * Writes are tracked by kind, so that writes to one table do not hide that another table takes none. `check` must be
+ * Determines whether the record can be written, from the regular writes of a process and, when there are none, from a
+ * probe. Writes are tracked by kind, so that writes to one table do not hide failing writes to another. `check` must be
  * called every {@link WRITE_CHECK_EVERY_MS}.
  */
 export class RecordWrites {
@@ -74,15 +74,15 @@ export class RecordWrites {
     this.#writtenAtMs = this.#nowMs();
   }
 
-  /** As of the last check. */
+  /** State as of the last check. */
   get state(): RecordState {
     return this.#state;
   }
 
   /**
    * Runs work that writes to the record, and notes whether the write was possible. Any other error, such as a rejection
-   * of invalid data, says nothing about it.
-   * @param kind names the writes that fail together, one of a small constant set
+   * of invalid data, is not counted.
+   * @param kind name of the writes that fail together, one of a small constant set
    */
   async track<T>(kind: string, work: () => Promise<T>): Promise<T> {
     try {
@@ -108,7 +108,7 @@ export class RecordWrites {
     this.#isNoted = true;
   }
 
-  /** Writes a row if nothing was tracked since the last check, and settles the state. */
+  /** Writes a row if nothing was tracked since the last check, and updates the state. */
   async check(): Promise<void> {
     const { write, onChange } = this.#options;
     if (!this.#isNoted) await this.track(PROBE_KIND, write).catch(() => undefined);
@@ -120,7 +120,7 @@ export class RecordWrites {
     onChange?.(state, failing?.error ?? null);
   }
 
-  /** Returns a kind whose failures span 30 s. A kind that is not written any more is dropped: its failures are out of date. */
+  /** Returns a kind whose failures span 30 s. Drops kinds whose last failure is out of date. */
   #longFailing(): FailingKind | undefined {
     const nowMs = this.#nowMs();
     for (const [kind, { lastFailureMs }] of this.#failing)

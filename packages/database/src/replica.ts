@@ -8,24 +8,24 @@ import {
   type Statement,
 } from './open-database.ts';
 
-/** Whether reads go to the replica, and if not why. */
+/** Whether reads go to the replica, and if not, the reason. */
 export type ReplicaState = 'used' | 'away' | 'behind' | 'no replica';
 
 export interface ReplicaOptions {
-  /** Of the database that is written to. */
+  /** URL of the primary. */
   primaryUrl: string;
   replicaUrl: string;
-  /** What a read of the replica does not show may be so old at most. */
+  /** Maximum age of commits that the replica may not show yet. */
   lagMaxMs: number;
-  /** For what the replica cannot answer now. */
+  /** Serves the reads that the replica cannot serve. */
   primary: Queryable;
-  /** Connections for reads at most; 10 when omitted. */
+  /** Maximum number of connections for reads; 10 when omitted. */
   connectionsMax?: number;
-  /** Told when reads begin to go elsewhere, and why; null when they go to the replica. */
+  /** Called when the state changes, with the reason, or with null when reads go to the replica. */
   onChange?: (state: ReplicaState, reason: Error | null) => void;
-  /** Told who answered each statement. */
+  /** Called for each statement with the server that returned its result. */
   onRead?: (server: 'replica' | 'primary') => void;
-  /** Told of connections that break while idle. They are replaced by themselves. */
+  /** Called with the error of a connection that breaks while idle. The pool replaces such connections automatically. */
   onConnectionError?: (error: Error) => void;
 }
 
@@ -33,25 +33,25 @@ const PRIMARY_PLACE = `SELECT (pg_current_wal_lsn() - '0/0')::text AS place`;
 const REPLICA_PLACE = `
   SELECT pg_is_in_recovery() AS is_replica, (pg_last_wal_replay_lsn() - '0/0')::text AS place`;
 
-/** As often as it takes to keep within the bound, and no more often than that is worth. */
+/** Polls often enough to measure the lag within its limit; `LOOK_EVERY` bounds the interval. */
 const LOOKS_PER_BOUND = 5;
 const LOOK_EVERY = { minMs: 100, maxMs: 1_000 };
-/** Neither is looked at for longer: what does not answer is as good as away. */
+/** Timeout of a poll of either server. A server that does not respond counts as unavailable. */
 const LOOK_TIMEOUT_MS = 1_000;
-/** Of a replica that is further behind than so many looks, it is only known that it is at least so far behind. */
+/** Maximum number of stored marks. Of a lag beyond the oldest mark only a lower limit is measured. */
 const MARKS_MAX = 1_000;
 
-/** Up to where the primary had written when it was asked, in bytes of its log. */
+/** Position to which the primary had written its WAL when it was polled, in bytes. */
 interface Mark {
   askedAtMs: number;
   place: bigint;
 }
 
 /**
- * Reads from a streaming replica, as long as it surely shows everything that was committed up to a moment which is no longer
- * ago than the bound. That moment is measured by places in the write-ahead log: the primary is asked how far it has
- * written, and the replica how far it has replayed, so an idle primary looks like no lag and no clocks are compared.
- * Whatever the replica does not answer, the primary is asked; of what is under way when the replica goes away, too.
+ * Reads from a streaming replica while it is certain to show all commits until an instant at most `lagMaxMs` ago. WAL
+ * positions determine that instant: the primary is polled for the position that it has written, the replica for the
+ * position that it has replayed. So an idle primary causes no lag, and no clocks are compared. Statements that the
+ * replica cannot serve go to the primary, including those in flight when the replica becomes unavailable.
  */
 export class Replica {
   readonly #options: ReplicaOptions;
@@ -62,7 +62,7 @@ export class Replica {
   #marks: Mark[] = [];
   #replayed = 0n;
   #shownUntilMs = Number.NEGATIVE_INFINITY;
-  /** Null until the first look. */
+  /** Null until the first poll. */
   #state: ReplicaState | null = null;
   #timer: NodeJS.Timeout | undefined;
   #looking: Promise<void>;
@@ -78,24 +78,24 @@ export class Replica {
         ...rest,
         ...(onConnectionError && { onConnectionError }),
       });
-    // Of their own: what is read must not keep the looks waiting, or the replica would seem to be away.
+    // Polls have separate connections: reads must not delay them, or the replica would seem unavailable.
     const forLooks = { connectionsMax: 1, queryTimeoutMs: LOOK_TIMEOUT_MS };
     this.#looks = { primary: open(primaryUrl, forLooks), replica: open(replicaUrl, forLooks) };
     this.#reads = open(replicaUrl, connectionsMax === undefined ? {} : { connectionsMax });
     this.#looking = this.#lookOn();
   }
 
-  /** For statements that only read. @param wroteAtMs what was committed up to then must be shown, by `performance.now()` */
+  /** Returns a runner of read-only statements. @param wroteAtMs commits up to this `performance.now()` must be visible */
   reader(wroteAtMs = Number.NEGATIVE_INFINITY): Queryable {
     return { query: (statement) => this.#query(statement, wroteAtMs) };
   }
 
-  /** The connections that it reads by. */
+  /** Connections for reads. */
   get pool(): Pool {
     return this.#reads.pool;
   }
 
-  /** How long ago the moment is up to which the replica is known to show everything. */
+  /** Age of the last instant up to which the replica is known to show all commits. */
   get lagMs(): number {
     return performance.now() - Math.max(this.#shownUntilMs, this.#openedAtMs);
   }
@@ -123,14 +123,14 @@ export class Replica {
         onRead?.('replica');
         return answer;
       } catch {
-        // Whatever it is: in the way of what is replayed, a migration that is not there yet, gone. The looks tell which.
+        // A conflict with replay, a migration that is not replayed yet, or a lost server: the next poll finds out.
       }
     }
     onRead?.('primary');
     return await primary.query<Row>(statement);
   }
 
-  /** A server that has vanished answers nothing, not even that it has: the looks find out, and end what waits for it. */
+  /** Queries the replica. A server that vanished sends no response; polls detect that and reject pending queries. */
   #ask<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }> {
     return new Promise((resolve, reject) => {
       this.#underWay.add(reject);
@@ -162,7 +162,7 @@ export class Replica {
       await this.#looks.replica.pool.query<{ is_replica: boolean; place: string | null }>(REPLICA_PLACE)
     ).rows;
     this.#replayed = BigInt(there?.place ?? 0);
-    // What was replayed and never written here is the log of another server, or of one that was given up.
+    // A replayed position beyond the primary's belongs to another server or an abandoned timeline.
     if (!there?.is_replica || isPast) {
       this.#turn('no replica', new Error('what answers does not follow the database of DATABASE_URL'));
       return;

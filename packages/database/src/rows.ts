@@ -2,25 +2,25 @@ import type pg from 'pg';
 import type { Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
-/** Tells whether a value is what a column of a statement's answer must hold. */
+/** Type guard for the value of a column in a statement's result. */
 export type Column<T> = (value: unknown) => value is T;
 
 type Columns = Record<string, Column<unknown>>;
 
-/** A row that was found to have the columns. */
+/** A row whose columns were checked. */
 export type RowOf<C extends Columns> = {
   [K in keyof C]: C[K] extends Column<infer T> ? T : never;
 };
 
-/** A statement answered something else than the code that reads it expects: they do not fit together. */
+/** The result of a statement lacks a column that the code expects: they are incompatible. */
 export class UnexpectedRowError extends TypeError {
   readonly code = 'unexpected_row';
 }
 
-/** What columns hold, as the driver brings it. */
+/** Checks for values of columns, as the driver returns them. */
 export const column = {
   text: (value: unknown): value is string => typeof value === 'string',
-  /** A bigint: the driver brings it as text. */
+  /** A bigint, which the driver returns as text. */
   digits: (value: unknown): value is string => typeof value === 'string' && /^-?\d+$/.test(value),
   integer: (value: unknown): value is number => Number.isInteger(value),
   float: (value: unknown): value is number => typeof value === 'number',
@@ -30,7 +30,7 @@ export const column = {
   /** A JSON object. */
   object: (value: unknown): value is Record<string, unknown> =>
     typeof value === 'object' && value !== null && !Array.isArray(value),
-  /** A JSON object that has texts only. */
+  /** A JSON object whose values are all texts. */
   textsByName: (value: unknown): value is Record<string, string> =>
     column.object(value) && Object.values(value).every((item) => typeof item === 'string'),
   oneOf:
@@ -44,8 +44,8 @@ export const column = {
 };
 
 /**
- * Runs one statement, as `runStatement` does, and holds its rows against the columns that it must have. It may have
- * others. Throws an {@link UnexpectedRowError} that names the column.
+ * Runs one statement, as `runStatement` does, and checks the required columns of its rows; others are allowed.
+ * @throws UnexpectedRowError with the name of the column
  */
 export async function queryRows<C extends Columns>(
   database: Queryable,
@@ -58,7 +58,7 @@ export async function queryRows<C extends Columns>(
   return rows.filter((row) => requireColumns(row, columns));
 }
 
-/** Whether a row has the columns, with an {@link UnexpectedRowError} for no. */
+/** Returns true if a row has the columns. @throws UnexpectedRowError otherwise */
 export function requireColumns<C extends Columns>(row: pg.QueryResultRow, columns: C): row is RowOf<C> {
   for (const name in columns) {
     if (!columns[name]?.(row[name]))

@@ -1,7 +1,7 @@
 import { EVENT_TYPE_TABLE, type JobRunEvent, type RunStatus, toldStatus } from '@runhook/contract';
 import { type Given, givenRows, givenValues } from './given.ts';
 
-/** What the events of one run tell of it, for the table of runs. */
+/** State of a run that its events report, for the table `runs`. */
 interface RunOfEvents {
   accountId: number;
   id: string;
@@ -45,10 +45,10 @@ const GIVEN_RUN: Given<RunOfEvents> = {
 const COLUMNS = Object.keys(GIVEN_RUN).join(', ');
 
 /**
- * A part of a statement that commits events: records what they tell of their runs, with {@link valuesOfRuns} as its
- * parameters.
- * @param first the number of the first of these
- * @param recorded a query of the account and the run of each event that is new
+ * Returns SQL for a part of a statement that commits events: records the state of their runs. Its parameters are
+ * {@link valuesOfRuns}.
+ * @param first number of the first of these parameters
+ * @param recorded query of the account and the run of each event that is new
  */
 export function recordRunsOfEvents(first: number, recorded: string): string {
   return `
@@ -70,12 +70,12 @@ export function recordRunsOfEvents(first: number, recorded: string): string {
           OR (EXCLUDED.start_reported AND NOT r.start_reported))`;
 }
 
-/** The parameters of {@link recordRunsOfEvents}. */
+/** Returns the parameters of {@link recordRunsOfEvents}. */
 export function valuesOfRuns(events: readonly JobRunEvent[]): unknown[][] {
   return givenValues(GIVEN_RUN, runsOfEvents(events));
 }
 
-/** Events in any order give the same run: what came later in its life wins, and a time that is known stays known. */
+/** Combines the events of each run in any order: a final status replaces `Running`, and a time that is set stays. */
 function runsOfEvents(events: readonly JobRunEvent[]): RunOfEvents[] {
   const runs = new Map<string, RunOfEvents>();
   for (const event of events) {
@@ -83,7 +83,7 @@ function runsOfEvents(events: readonly JobRunEvent[]): RunOfEvents[] {
     const seen = runs.get(key);
     runs.set(key, seen ? merged(seen, runOf(event)) : runOf(event));
   }
-  // The same order everywhere, so that two processes with the same runs wait for each other, not in a circle.
+  // Sorted, so that two processes that update the same runs lock them in the same order and cannot deadlock.
   return [...runs.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, run]) => run);
 }
 
@@ -122,7 +122,7 @@ function merged(a: RunOfEvents, b: RunOfEvents): RunOfEvents {
   };
 }
 
-/** "None" is how payloads say that there is none (docs/contract.md#events). */
+/** Returns null for "None", which stands for an absent text in payloads (docs/contract.md#events). */
 function givenText(text: string): string | null {
   return text === '' || text === 'None' ? null : text;
 }

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { DISABLE_JIT } from './with-client.ts';
 
 /**
- * Lends Prisma's schema engine, as WebAssembly over the pg driver, to `work`: the same engine and the same
+ * Runs `work` with Prisma's schema engine, as WebAssembly over the pg driver: the same engine and the same
  * `_prisma_migrations` table as the Prisma CLI, without the binary that the CLI downloads.
  */
 export async function withSchemaEngine<T>(
@@ -16,7 +16,7 @@ export async function withSchemaEngine<T>(
   { datamodels, runScript = runWhole }: SchemaEngineOptions = {},
 ): Promise<T> {
   const { SchemaEngine } = await loadEngine();
-  // One connection: the engine's advisory lock belongs to a session.
+  // One connection, because the engine's advisory lock belongs to a session.
   const pool = new pg.Pool({
     connectionString: databaseUrl,
     max: 1,
@@ -38,7 +38,7 @@ export async function withSchemaEngine<T>(
 export interface SchemaEngineOptions {
   /** Pairs of file name and schema text; none are needed to apply migrations. */
   datamodels?: [string, string][];
-  /** How a migration is run; in one call when omitted. */
+  /** Runs the script of a migration; in one call when omitted. */
   runScript?: ScriptRunner;
 }
 
@@ -46,7 +46,7 @@ type ScriptRunner = (pool: pg.Pool, script: string) => Promise<void>;
 
 const runWhole: ScriptRunner = async (pool, script) => void (await pool.query(script));
 
-/** The adapter cuts a script at every semicolon, the ones inside a function's body too: here it comes whole. */
+/** Runs scripts in one call. The adapter of Prisma splits them at every semicolon, even inside function bodies. */
 class WholeScriptAdapterFactory extends PrismaPg {
   readonly #pool: pg.Pool;
   readonly #runScript: ScriptRunner;
@@ -64,7 +64,7 @@ class WholeScriptAdapterFactory extends PrismaPg {
   }
 }
 
-/** Node has it; only the browser's type library declares it. */
+/** Node provides WebAssembly, but only the type library of browsers declares it. */
 declare const WebAssembly: {
   instantiate(
     bytes: Uint8Array,
@@ -75,7 +75,7 @@ declare const WebAssembly: {
 type EngineModule = typeof import('@prisma/schema-engine-wasm') & { __wbg_set_wasm(exports: unknown): void };
 let loaded: Promise<EngineModule> | undefined;
 
-/** The package's main entry imports a .wasm file, which Node does only behind a flag; so it is put together here. */
+/** Instantiates the engine manually: the main entry imports a .wasm file, which Node supports only behind a flag. */
 function loadEngine(): Promise<EngineModule> {
   loaded ??= instantiate();
   return loaded;
@@ -93,7 +93,7 @@ async function instantiate(): Promise<EngineModule> {
   return bindings;
 }
 
-/** The engine never clears its deadlines, ten seconds for each lock: no process is to stay for them. */
+/** Unrefs the engine's timers, which it never clears: ten seconds for each lock would delay the exit of the process. */
 function withoutLeftTimers(bindings: object): object {
   const imports = Object.entries(bindings).map(([name, binding]) => {
     if (!name.startsWith('__wbg_setTimeout_')) return [name, binding];

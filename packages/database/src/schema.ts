@@ -2,7 +2,7 @@ import { KNOWN_MIGRATIONS } from './generated/migrations.ts';
 import type { Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
-/** The database lacks migrations that this build needs. Newer ones than it knows are no fault: they only add. */
+/** The database lacks migrations that this build needs. Newer migrations are compatible, because they only add. */
 export class SchemaBehindError extends Error {
   readonly code = 'SCHEMA_BEHIND';
 }
@@ -13,14 +13,14 @@ const MISSING = `
     SELECT FROM _prisma_migrations m
     WHERE m.migration_name = known.name AND m.finished_at IS NOT NULL AND m.rolled_back_at IS NULL)
   ORDER BY known.position`;
-/** The mark that the migration of 0.2.0 leaves until {@link rewriteLog} has ended. */
+/** Comment that the migration of 0.2.0 leaves on the table until {@link rewriteLog} has ended. */
 export const REWRITE_IS_PENDING = `obj_description(to_regclass('events'), 'pg_class') = 'rewrite pending'`;
 const PENDING = `SELECT ${REWRITE_IS_PENDING} AS "isPending"`;
 const UNDEFINED_TABLE = '42P01';
 
 /**
- * Passes when every migration of this build is applied and the log is rewritten.
- * @throws SchemaBehindError naming the first migration that is missing, or DatabaseUnreachableError
+ * Checks that every migration of this build is applied and that the log is rewritten.
+ * @throws SchemaBehindError with the first migration that is missing, or DatabaseUnreachableError
  */
 export async function requireSchema(database: Queryable): Promise<void> {
   const [missing] = await missingMigrations(database);
@@ -40,7 +40,7 @@ async function missingMigrations(database: Queryable): Promise<readonly string[]
     );
     return rows.map(({ name }) => name);
   } catch (error) {
-    // An empty database has no list of migrations yet.
+    // An empty database has no table of migrations yet.
     if ((error as { code?: string }).code === UNDEFINED_TABLE) return KNOWN_MIGRATIONS;
     throw error;
   }

@@ -8,7 +8,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Encrypts secrets at rest. The text it makes is `<key name>.<base64url of nonce, tag and ciphertext>`. */
+/** Encrypts secrets at rest. The ciphertext is `<key name>.<base64url of nonce, tag and ciphertext>`. */
 export interface SecretBox {
   encrypt(secret: string): string;
   /** Throws a {@link SecretBoxError} when the key is not configured or the text was tampered with. */
@@ -24,7 +24,7 @@ export interface EncryptionKey {
   key: Buffer;
 }
 
-/** `name:base64,name:base64`, newest first, each 32 bytes. Throws a plain sentence without the key in it. */
+/** Parses `name:base64,name:base64`, newest first, each 32 bytes. Throws an error whose message does not contain the key. */
 export function parseEncryptionKeys(text: string): EncryptionKey[] {
   const keys = text.split(',').map((item, index) => {
     const [name, encoded, ...rest] = item.trim().split(':');
@@ -40,7 +40,7 @@ export function parseEncryptionKeys(text: string): EncryptionKey[] {
   return keys;
 }
 
-/** The newest key (the first) encrypts, all decrypt. The key's name is bound into the ciphertext. */
+/** Encrypts with the newest key (the first), decrypts with all. The key's name is authenticated with the ciphertext. */
 export function createSecretBox(keys: readonly EncryptionKey[]): SecretBox {
   const newest = keys[0];
   if (!newest) throw new Error('at least one encryption key is needed');
@@ -74,12 +74,12 @@ export function createSecretBox(keys: readonly EncryptionKey[]): SecretBox {
   };
 }
 
-/** No secret that is in use can be read: the keys are others by now. */
+/** The configured keys can decrypt none of the secrets in use. */
 export class KeysUnknownError extends Error {
   readonly code = 'KEYS_UNKNOWN';
 }
 
-/** From each name to the next: the index has one entry for each secret. */
+/** Returns SQL for the distinct key names. It skips from name to name, as the index has one entry for each secret. */
 function keyNamesOf(column: string): string {
   const name = `split_part(${column}, '.', 1)`;
   const inUse = `FROM subscriptions WHERE active AND deleted_at IS NULL AND ${column} IS NOT NULL`;
@@ -92,15 +92,15 @@ function keyNamesOf(column: string): string {
   SELECT name FROM names WHERE name IS NOT NULL)`;
 }
 
-/** Of all that deliveries are made with. */
+/** Ciphertext columns that deliveries use. */
 const KEY_NAMES = ['hmac_secret_ciphertext', 'next_hmac_secret_ciphertext', 'headers_ciphertext']
   .map(keyNamesOf)
   .join(' UNION ');
 
 /**
- * Passes when the keys are those of any webhook secret that is in use, or when there is none. With some that they do
- * not open everybody else's are delivered all the same; `unknown` in the answer has the names of their keys.
- * @throws KeysUnknownError
+ * Checks that the keys can decrypt some secret of a subscription in use, or that there is none. Secrets under missing
+ * keys do not prevent the deliveries of other subscriptions; `unknown` lists the names of these keys.
+ * @throws KeysUnknownError if all keys are missing
  */
 export async function requireKeys(
   database: Pool,
@@ -121,15 +121,15 @@ const NEWEST = `
   ORDER BY created_at DESC LIMIT 1`;
 
 /**
- * Whether the secret of the newest webhook is opened by its key, which may have the right name and be another. True when
- * there is none.
+ * Whether the secret of the newest subscription can be decrypted with the key of its name, which may have the right
+ * name and the wrong value. True when there is no subscription.
  */
 export async function decryptsNewest(database: Pool, keys: readonly EncryptionKey[]): Promise<boolean> {
   const [row] = await runStatement<{ ciphertext: string }>(database, NEWEST, []);
   return row === undefined || renew(createSecretBox(keys), row.ciphertext) !== null;
 }
 
-/** Every column that holds ciphertext; the secret that takes over comes first, as it may become the other meanwhile. */
+/** All columns with ciphertext. The next secret comes first, because a rotation may move it to the other column. */
 const COLUMNS = [
   {
     secret: 'next_hmac_secret',
@@ -147,28 +147,28 @@ const BUSY_PAUSE_MS = 100;
 const PASSES_MAX = 50;
 
 export interface UnreadableSecret {
-  /** Of the subscription or user. */
+  /** Id of the subscription or user. */
   id: string;
-  /** The key it was encrypted with, by its name; null when it does not say. */
+  /** Name of the key that it was encrypted with; null when the ciphertext does not contain one. */
   keyName: string | null;
 }
 
-/** What became of one kind of secret. */
+/** Result for one kind of secret. */
 export interface Reencryption {
   secret: (typeof COLUMNS)[number]['secret'];
   reencrypted: number;
-  /** No key of ours decrypts them; left as they are. */
+  /** Secrets that no configured key decrypts; they are left unchanged. */
   unreadable: UnreadableSecret[];
-  /** Rows that others kept locked, or changed, at every try: worth another call. */
+  /** Number of rows that other sessions locked or changed at every attempt; another call may succeed. */
   busy: number;
 }
 
 /**
- * Puts every secret that is not under the newest key under it. Safe while services run, and with itself: a batch
- * never waits for a lock, so it is in no deadlock, and replaces only what still is as it was read, so a key that is
- * rotated meanwhile stays rotated. Repeating it changes nothing. What it did before it throws stays done.
+ * Re-encrypts every secret that is not under the newest key. Safe while services run, and to run concurrently: a batch
+ * never waits for a lock, so it cannot deadlock, and it replaces only ciphertexts that have not changed since they were
+ * read, so that it does not undo a concurrent rotation. Idempotent. Batches before an error stay committed.
  *
- * @param keys newest first, as `ENCRYPTION_KEYS` has them
+ * @param keys newest first, as in `ENCRYPTION_KEYS`
  */
 export async function reencryptSecrets(
   pool: Pool,
@@ -192,7 +192,7 @@ export async function reencryptSecrets(
 
 type Column = (typeof COLUMNS)[number];
 
-/** One walk over the table in the order of its ids. */
+/** Scans the table once, in the order of its ids. */
 async function reencryptColumn(
   pool: Pool,
   column: Column,
@@ -254,7 +254,7 @@ function renew(box: SecretBox, ciphertext: string): string | null {
   }
 }
 
-/** Only what looks like a name, since what is no ciphertext of ours may be a secret in the clear. */
+/** Returns only text in the form of a key name: a value that is not a valid ciphertext may be a secret in plain text. */
 function keyNameOf(ciphertext: string): string | null {
   return /^([\w-]{1,64})\./.exec(ciphertext)?.[1] ?? null;
 }

@@ -2,8 +2,8 @@ import pg from 'pg';
 import type { Queryable } from './open-database.ts';
 
 /**
- * SQLSTATEs that say "not now": connection exceptions, out of resources, operator intervention, a read-only server; a
- * lock or a statement that took too long, and transactions that were in each other's way.
+ * SQLSTATEs of transient errors: connection exceptions, insufficient resources, operator intervention, a read-only
+ * server, timeouts of a lock or a statement, serialization failures and deadlocks.
  */
 const TRANSIENT_SQLSTATE = /^(08|53|57P|25006$|55P03$|57014$|40001$|40P01$)/;
 const TRANSIENT_PRISMA_CODES = new Set([
@@ -24,8 +24,8 @@ const TRANSIENT_ADAPTER_KINDS = new Set([
 ]);
 
 /**
- * Whether the database could not be asked, as against having answered with an error: worth a 503 or another try,
- * and never a sign of a bad request.
+ * Whether the database was unavailable, as opposed to rejecting the statement: the caller should respond with 503 or
+ * retry. It never indicates a bad request.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
@@ -34,13 +34,13 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   return isPrismaUnavailable(error);
 }
 
-/** Data exceptions, violated constraints, limits of a row: what was written is at fault, and stays so. */
+/** SQLSTATEs for invalid data: data exceptions, violated constraints, limits of a row. They are permanent. */
 const DATA_SQLSTATE = /^(22|23|54)/;
 
 /**
- * Whether the database answered that it refuses, for a reason that lies with us or with it and not with what was to be
- * written: a missing column or table, a permission. It may be mended meanwhile. Whether it could be asked at all is for
- * {@link isDatabaseUnavailable} to say.
+ * Whether the database rejected a statement for a reason other than its data, such as a missing column, table or
+ * permission, which may be fixed later. Also true for transient errors of PostgreSQL, which
+ * {@link isDatabaseUnavailable} distinguishes.
  */
 export function isDatabaseRefusing(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return !DATA_SQLSTATE.test(error.code ?? '');
@@ -57,19 +57,19 @@ export function isItemFault(error: unknown): boolean {
   return isEncodingError(error);
 }
 
-/** Thrown by our own code, the driver or JSON when a value cannot be encoded or decoded. Sockets do not throw these. */
+/** Thrown by Runhook's code, the driver or JSON when a value cannot be encoded or decoded. Sockets do not throw these. */
 function isEncodingError(error: unknown): boolean {
   return error instanceof TypeError || error instanceof RangeError || error instanceof SyntaxError;
 }
 
-/** Known by its shape: who has no Prisma Client, as the dispatcher, must not load it to look at an error. */
+/** Shape of Prisma's errors. Processes without Prisma Client must not load it to classify an error. */
 interface PrismaErrorShape {
   code?: string;
   clientVersion?: string;
   meta?: { driverAdapterError?: { cause?: { kind?: string; originalCode?: string } } };
 }
 
-/** Prisma gives its version to every error that it makes or wraps. */
+/** Whether Prisma created or wrapped the error: it adds its version to each. */
 export function isPrismaError(error: unknown): boolean {
   return error instanceof Error && (error as Error & PrismaErrorShape).clientVersion !== undefined;
 }
@@ -81,16 +81,16 @@ function isPrismaUnavailable(error: Error): boolean {
   const cause = meta?.driverAdapterError?.cause;
   if (cause?.kind !== undefined && TRANSIENT_ADAPTER_KINDS.has(cause.kind)) return true;
   if (cause?.originalCode !== undefined && TRANSIENT_SQLSTATE.test(cause.originalCode)) return true;
-  // A connection that breaks in the middle of a query: the driver's plain error, to which Prisma adds its version.
+  // When a connection breaks during a query, Prisma adds its version to the driver's plain error.
   return error.name === 'Error' && clientVersion !== undefined;
 }
 
-/** There is such a row of the table already. */
+/** Whether the table already has a row with the same unique key. */
 export function isTaken(error: unknown, table: string): boolean {
   return error instanceof pg.DatabaseError && error.code === '23505' && error.table === table;
 }
 
-/** A query of ours that got no answer; `cause` holds the driver's error. */
+/** A query got no response; `cause` is the driver's error. */
 export class DatabaseUnreachableError extends Error {
   readonly code = 'database_unreachable';
 }
@@ -98,7 +98,7 @@ export class DatabaseUnreachableError extends Error {
 /**
  * Runs one statement. The driver gives a lost connection no error code, so an error that is neither a response of
  * PostgreSQL nor a value that cannot be encoded becomes a {@link DatabaseUnreachableError}.
- * @param timeoutMs how long its answer is waited for; as long as the pool waits when omitted
+ * @param timeoutMs timeout for the response; the pool's when omitted
  */
 export async function runStatement<Row extends pg.QueryResultRow = pg.QueryResultRow>(
   database: Queryable,

@@ -1,6 +1,6 @@
 /*
- * Reads rows of the log in the form that releases before 0.2.0 wrote, for `rewriteLog` alone. The values of an event stood in an array
- * without names, ids and times as numbers; headers that most exchanges have were left out or replaced by a number.
+ * Reads rows of the log in the format of releases before 0.2.0, for `rewriteLog` only. The values of an event were an
+ * array without names, with ids and times as numbers; headers of most exchanges were omitted or replaced by a number.
  */
 import {
   createEvent,
@@ -14,7 +14,7 @@ import {
   wellFormedText,
 } from '@runhook/contract';
 
-/** The order of the values in `events.data`, which is that of the payload; the time of the event's type came after them. */
+/** The order of the values in `events.data`, which is that of the payload, followed by the time of the event's type. */
 const FIELDS = Object.keys(RUN_FIELDS) as (keyof RunDetails)[];
 
 const STATUS_OF_CODE = new Map<number, string>(
@@ -30,7 +30,7 @@ export interface OldEvent {
   data: string;
 }
 
-/** Returns the event with text repaired. Throws if the row is not one. */
+/** Returns the event with repaired text. Throws if the row is not an event. */
 export function eventOfOldRow({ id, accountId, eventType, timestamp, data }: OldEvent): JobRunEvent {
   if (!isEventType(eventType)) throw new TypeError(`"${eventType}" is not an event type`);
   const stored: unknown = JSON.parse(data);
@@ -119,7 +119,7 @@ function requestHeadersOf(stored: unknown, { eventId, startedAt }: OldExchange):
   };
 }
 
-/** Headers by their number: name, and value unless one follows. */
+/** Headers by their number. The value applies unless one follows the number. */
 const NUMBERED: readonly (readonly [name: string, value?: string])[] = [
   ['date'],
   ['connection', 'keep-alive'],

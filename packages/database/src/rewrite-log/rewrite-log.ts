@@ -5,25 +5,26 @@ import { REWRITE_IS_PENDING } from '../schema.ts';
 import { runStatement } from '../statements.ts';
 import { eventOfOldRow, headersOfOldRow } from './old-rows.ts';
 
-/** Rows of one transaction. An event may have more than a megabyte of text, so their bytes are bounded, too. */
+/** Maximum rows of one transaction. Their bytes are bounded too, because an event may have more than a megabyte of text. */
 const BATCH_ROWS = 1_000;
 const BATCH_BYTES = 16 * 1024 * 1024;
 
 export interface RewrittenTable {
   table: string;
   rewritten: number;
-  /** Events that could not be read: they are in quarantine. */
+  /** Events that could not be read and are set aside in quarantine. */
   setAside: number;
-  /** Deliveries and attempts whose headers could not be read: they have none any more, and are not changed otherwise. */
+  /** Deliveries and attempts whose headers could not be read: the headers are removed, other columns are unchanged. */
   withoutHeaders: number;
-  /** Why the first of these rows could not be read, with its id. */
+  /** Reason why the first of these rows could not be read, with its id. */
   reason?: string;
 }
 
 /**
- * Rewrites rows of the log that releases before 0.2.0 wrote, so that data and headers have their names (docs/upgrading.md). It goes
- * partition by partition in batches, each a transaction: after an interruption it continues with what is left. Does nothing unless
- * the migration of 0.2.0 found rows. Services must not run meanwhile. `onTable` is called after each partition that had such rows.
+ * Rewrites rows of the log that releases before 0.2.0 wrote, so that data and headers have their names
+ * (docs/upgrading.md). Each batch is a transaction; after an interruption it continues with the remaining rows. Does
+ * nothing unless the migration of 0.2.0 found rows. Services must not run meanwhile. `onTable` is called after each
+ * partition that had such rows.
  */
 export async function rewriteLog(
   pool: Pool,
@@ -50,24 +51,24 @@ export async function rewriteLog(
 
 const IS_PENDING = `SELECT ${REWRITE_IS_PENDING} AS "isPending"`;
 
-// Leaves only: a day may be divided again.
+// Leaf partitions only: a day may be divided further.
 const PARTITIONS = `
   SELECT c.oid::regclass::text AS name FROM pg_partition_tree($1::regclass) p JOIN pg_class c ON c.oid = p.relid
   WHERE p.isleaf ORDER BY 1`;
 
-/** How the rows of a table are read and written. */
+/** Describes how the rows of a table are read and written. */
 interface Rewrite {
   /** Key columns with their types, in the order of the primary key. */
   key: Readonly<Record<string, string>>;
   /** SQL after SELECT and the key, of the table `t`. */
   columns: string;
-  /** SQL of a join; `days` is a parameter with the days of the rows, by which planning prunes. */
+  /** SQL of a join; `days` is a parameter with the days of the rows, which enables partition pruning. */
   join?: (days: string) => string;
-  /** SQL: the bytes of the text that is read of a row. */
+  /** SQL: number of bytes of the text that is read from a row. */
   bytes: string;
   /** SQL: whether a row is in the old form. */
   isOld: string;
-  /** Columns that are written, with their types, and their values. */
+  /** Columns that are written, with their types, and the function that returns their values. */
   written: Readonly<Record<string, string>>;
   values: (row: Row) => (string | null)[];
   /** Values of a row that cannot be read. */
@@ -97,7 +98,7 @@ const EVENTS: Rewrite = {
     });
     return [event.timestamp, storedEventData(event), event.data.runId];
   },
-  // Keeps its data: no run has the number 0.
+  // The data is retained. A run id of 0, which no run has, marks the row as rewritten.
   unreadable: () => [null, null, '0'],
   async quarantine(pool, row, reason) {
     const key = [row.account_id, row.id];
@@ -162,12 +163,12 @@ async function rewriteTable(pool: Pool, table: string, rewrite: Rewrite): Promis
   }
 }
 
-/** A row by its key, with the bytes that are read of it; 0 if it is not in the old form. */
+/** Key of a row, and the number of bytes that are read from it; 0 if it is not in the old format. */
 interface SizedRow extends Row {
   bytes: number;
 }
 
-/** Divides a page into batches of at most {@link BATCH_BYTES}, each with one row at least. */
+/** Divides a page into batches of at most {@link BATCH_BYTES}, each with at least one row. */
 function batchesOf(page: readonly SizedRow[]): SizedRow[][] {
   const batches: SizedRow[][] = [];
   let total = 0;
@@ -186,12 +187,12 @@ function batchesOf(page: readonly SizedRow[]): SizedRow[][] {
 const keyOf = ({ key }: Rewrite, row: Row | null) =>
   row === null ? [] : Object.keys(key).map((name) => row[name]);
 
-/** Dates and numbers as text, in which they are parameters again. */
+/** Returns dates and numbers as text, because they are passed as parameters of the next statement. */
 const keyColumns = ({ key }: Rewrite) => Object.keys(key).map((name) => `t.${name}::text AS ${name}`);
 
 /**
- * SQL of the next rows of a table by its key, old or not: PostgreSQL expects few rows of the old form, so a statement that seeks
- * only those reads and sorts the whole table for each batch.
+ * Returns SQL for the next rows of a table by its key, in either format: PostgreSQL expects few rows in the old format,
+ * so a statement that selects only those would read and sort the whole table for each batch.
  */
 function nextRows(
   table: string,
@@ -219,7 +220,7 @@ function oldRowsOf(table: string, rewrite: Rewrite, after: Row | null, count: nu
     WHERE ${rewrite.isOld}`;
 }
 
-/** Writes rows; a batch that PostgreSQL rejects is halved until the rejected row is isolated, which counts as unreadable. */
+/** Writes rows. A rejected batch is halved until the rejected row is isolated, which counts as unreadable. */
 async function writeRows(
   pool: Pool,
   table: string,
@@ -254,7 +255,7 @@ async function writeRows(
   }
 }
 
-/** Data exceptions and limits of a row: the same row is rejected again. */
+/** Whether the data of a row was rejected, by data exceptions and limits of a row: the same row would be rejected again. */
 function isDataRejected(error: unknown): boolean {
   return /^(22|54)/.test((error as { code?: string }).code ?? '');
 }
