@@ -1,22 +1,22 @@
 import { LRUCache } from 'lru-cache';
 
 /**
- * How many events an account may have put in line at once, so that a burst of one account does not stand in front of
- * everybody's events. What is beyond goes in behind: taken when nothing else waits.
+ * Limits the events that an account adds at normal priority, so that a burst of one account does not delay the events
+ * of others. Further events are added at low priority and processed when no others wait.
  */
 export interface BurstLimiter {
-  /** Whether the account's next event is within its burst limit; counts it. */
+  /** Counts an event of the account. Returns whether it is within the burst limit. */
   take(accountId: number): boolean;
 }
 
-/** A dispatcher works this off in less than a second. */
+/** A dispatcher processes this number in less than a second. */
 const BURST_EVENTS = 1_000;
 const EVENTS_PER_SECOND = 500;
 const ACCOUNTS_MAX = 10_000;
 
 /**
- * A token bucket for each account, in each process that puts events in line. An account that is not remembered has a
- * full bucket, which those in use longest ago get back when there are too many to remember.
+ * Creates a token bucket for each account, in each process that adds events. The least recently used accounts are
+ * dropped from the cache; an account that is not cached has a full bucket.
  */
 export function createBurstLimiter(nowMs: () => number = () => performance.now()): BurstLimiter {
   const buckets = new LRUCache<number, { tokens: number; atMs: number }>({

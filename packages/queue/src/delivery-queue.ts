@@ -18,58 +18,59 @@ import {
   type TelemetrySource,
 } from './producer.ts';
 
-/** A delivery on its way to another attempt. */
+/** A delivery that waits for another attempt. */
 export interface QueuedDelivery extends DeliveryJob {
   accountId: number;
-  /** Milliseconds until the attempt is due; 0 for at once. */
+  /** Milliseconds until the attempt is due; 0 for immediately. */
   delayMs: number;
-  /** Attempts the cycle has left, this one included. */
+  /** Remaining attempts of the cycle, this one included. */
   attemptsLeft: number;
-  /** The trace that the attempts belong to; the active one when omitted. */
+  /** Trace context of the attempts; the active one when omitted. */
   traceContext?: string | null;
 }
 
-/** A lane that has something parked. */
+/** A lane with deferred deliveries. */
 export interface WokenLane extends LaneJob {
   accountId: number;
-  /** Milliseconds until its turn; at once when omitted. */
+  /** Milliseconds until its job is due; 0 when omitted. */
   delayMs?: number;
 }
 
 /** The producer's side of `webhook-deliveries`. */
 export interface DeliveryQueue {
-  /** Adds deliveries; one whose cycle is already queued adds nothing. Throws `QueueUnavailableError`. */
+  /** Adds deliveries, except those whose cycle is already queued. Throws `QueueUnavailableError`. */
   add(deliveries: readonly QueuedDelivery[]): Promise<void>;
-  /** Sees that each lane has its job; one that has it already gets no other. Throws `QueueUnavailableError`. */
+  /** Ensures that each lane has exactly one job. Throws `QueueUnavailableError`. */
   wakeLanes(lanes: readonly WokenLane[]): Promise<void>;
   /**
-   * Adds deliveries that the queue has lost; the key of an orphaned job is removed first, so that its id can be added again. One that is
-   * queued adds nothing. Throws `QueueUnavailableError`.
+   * Adds deliveries that the queue has lost. Keys of orphaned jobs are removed first, so that their ids can be added
+   * again. A queued delivery is not added again. Throws `QueueUnavailableError`.
    */
   putBack(deliveries: readonly QueuedDelivery[]): Promise<void>;
-  /** As `putBack`, for lanes of which any may have lost its job. */
+  /** Adds the jobs of lanes that may have lost theirs, in the same way. */
   putBackLanes(lanes: readonly WokenLane[]): Promise<void>;
-  /** Lets go of jobs for retries, the last ones first, and answers how many; the reconciler makes them again when due. */
+  /** Removes jobs of retries, the last due first, and returns their number; the reconciler adds them again when due. */
   shed(count: number): Promise<number>;
   /**
-   * Which of the deliveries' cycles are queued in any shard, by job id: their job is in a list or set that workers take from, or a
-   * worker has it. An orphaned key, which is in no list, does not count. Costs one call for each thousand, and one pass over the wait list
-   * for all of them, of at most 2,000,000 entries: if the list is longer, every job that has a key counts.
+   * Returns the job ids of the deliveries' cycles that are queued in any shard: their job is in a list or set that
+   * workers take from, or a worker has it. An orphaned key, which is in no list, does not count. Costs one call for
+   * each thousand, and one pass over the wait list for all of them, of at most 2,000,000 entries: if the list is
+   * longer, every job that has a key counts.
    */
   holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
-  /** Which of the lanes have a queued job, by job id. */
+  /** Returns the job ids of the lanes that have a queued job. */
   holdsLanes(lanes: readonly WokenLane[]): Promise<Set<string>>;
-  /** Subscriptions whose lane's job a worker has in hand. */
+  /** Returns the subscriptions whose lane's job a worker is processing. */
   lanesAtWork(): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
-  /** The waiting job that a worker would take next, of each shard that may have jobs; null when none waits. */
+  /** Returns the waiting job that a worker would take next, for each shard that may have jobs; null when none waits. */
   firstsInLine(): Promise<Map<number, JobInLine | null>>;
-  /** What the `maxmemory-policy` of a server is that lets jobs go to make room; null when all of them keep theirs. */
+  /** Returns the `maxmemory-policy` of a server that evicts jobs when it is full; null when all servers retain them. */
   evictionPolicy(): Promise<string | null>;
   close(): Promise<void>;
 }
 
-/** The worker's own strategy answers the wait before each retry (see the dispatcher's retry schedule). */
+/** The worker's backoff strategy computes the wait before each retry (see the dispatcher's retry schedule). */
 const DELIVERY_BACKOFF = 'delivery';
 
 export function openDeliveryQueue(
@@ -113,10 +114,10 @@ export function openDeliveryQueue(
   };
 }
 
-/** The queue's server answers, but may drop jobs when it is full. */
+/** The queue's server is available, but may evict jobs when it is full. */
 class QueueEvictsError extends Error {
   readonly code = 'QUEUE_EVICTS';
-  /** For whoever asks how the service is. */
+  /** Public text for the service state. */
   readonly told: string;
 
   constructor(policy: string) {
@@ -126,7 +127,7 @@ class QueueEvictsError extends Error {
   }
 }
 
-/** Passes when the queue answers and keeps what it has. Throws `QueueUnavailableError` and {@link QueueEvictsError}. */
+/** Checks that the queue is available and retains its jobs. Throws `QueueUnavailableError` or {@link QueueEvictsError}. */
 export async function requireKeeping(queue: Pick<DeliveryQueue, 'evictionPolicy'>): Promise<void> {
   const policy = await queue.evictionPolicy();
   if (policy !== null) throw new QueueEvictsError(policy);
@@ -149,7 +150,7 @@ function toJob({ deliveryId, cycle, accountId, delayMs, attemptsLeft, traceConte
       jobId: deliveryJobId({ deliveryId, cycle }),
       attempts: attemptsLeft,
       backoff: { type: DELIVERY_BACKOFF },
-      // What becomes of a job that is done or failed is for the worker to say: told here, it would take its place in
+      // The worker's options determine the retention of ended jobs: in each job's options it would occupy memory of
       // Redis a million times.
       ...(delayMs > 0 ? { delay: delayMs } : {}),
       ...(traceContext && { telemetry: { metadata: traceContext } }),

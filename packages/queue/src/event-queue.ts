@@ -29,13 +29,13 @@ import {
 } from './producer.ts';
 import { Room } from './room.ts';
 
-/** A bulk call of this many usual events takes less than 50 ms on Redis. The bytes of text as UTF-8 bound the memory of the longest ones. */
+/** A bulk call of this many usual events takes less than 50 ms on Redis. The bytes of text as UTF-8 bound its memory. */
 const BULK_MAX = { events: 500, bytes: 8 * 1024 * 1024 };
 
-/** An event with its identity settled, ready for the queue. */
+/** An event with an assigned id, ready for the queue. */
 export type IdentifiedEvent = PublishedEvent & { eventId: string };
 
-/** Of an event's way to its deliveries: since when it may be on the queue, in milliseconds since the epoch. */
+/** Key of an event, and the time since which it may be queued, in milliseconds since the epoch. */
 export interface SoughtEvent extends EventKey {
   sinceMs: number;
 }
@@ -45,47 +45,48 @@ type EventMessage = PublishedEvent | EventBatch;
 /** The producer's side of `job-run-events`. */
 export interface EventQueue {
   /**
-   * Adds events in order; one whose id is already queued adds nothing. Of an account that sends more than its burst
-   * limit the rest goes behind everybody else's. Several are put into one job, unless traces are exported. Throws
-   * `QueueUnavailableError`, and `QueueFullError` while the server has little room left: what is in the queue needs some
-   * to leave it. What threw may have been taken: the same events, of the same call, make the same jobs again. Throws
-   * `JobsRejectedError` for events whose data the server rejects, once all others are added.
+   * Adds events in order, except those whose id is already queued. Events beyond their account's burst limit get low
+   * priority. Several events share a job, unless traces are exported. After an error some events may have been added:
+   * repeating the call with the same events creates the same jobs.
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
+   * @throws QueueUnavailableError; QueueFullError while the server has little memory left, which its jobs need to be
+   * processed; JobsRejectedError for events whose data the server rejects, once all others are added
    */
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
-  /** As `add`, each in a job of its own: for those that need their own tries, or stay as failed. */
+  /** Adds each event in a separate job, for events that need separate retries, or stay as failed jobs. */
   addEach(events: readonly IdentifiedEvent[]): Promise<void>;
-  /** As `addEach`, for events that the queue has lost: the keys of their orphaned jobs are removed first. */
+  /** Adds each event that the queue has lost in a separate job, after removing the key of an orphaned one. */
   putBack(events: readonly IdentifiedEvent[]): Promise<void>;
-  /** Events that wait, the first in line first, as a queue that is full can still tell; see `Connector.peek`. */
+  /** Returns waiting events, the next one first, also from a full server; see `Connector.peek`. */
   peek(count: number): Promise<PeekedJob<unknown>[]>;
-  /** Removes waiting events that were dealt with otherwise. */
+  /** Removes waiting events that were processed otherwise. */
   discard(jobs: readonly Pick<PeekedJob<unknown>, 'id' | 'shard'>[]): Promise<void>;
   /**
-   * Which of the events are queued, by {@link eventJobId}: their job is in a list or set that workers take from, or a worker has it. A job that
-   * is retained as failed does not count, and neither does an orphaned key, which is in no list. An event that may share a job with
-   * others is judged by its time: it is not queued once every queued job was added {@link UNDER_WAY_MS} after it.
+   * Returns the {@link eventJobId} of the events that are queued: their job is in a list or set that workers take from,
+   * or a worker has it. A job that is retained as failed does not count, and neither does an orphaned key, which is in
+   * no list. An event that may share a job with others is judged by its time: it is not queued once every queued job
+   * was added {@link UNDER_WAY_MS} after it.
    */
   holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
   /** The events of a part of the queue, read from its jobs; see {@link sampleEvents}. */
   sample(options: { fraction: number; jobsMax: number }): Promise<EventSample>;
-  /** Jobs by state: waiting, active, delayed, and failed, where malformed messages are kept. */
+  /** Returns the number of jobs by state: waiting, active, delayed, and failed, where malformed messages are retained. */
   counts(): Promise<Record<string, number>>;
-  /** For publishers whose user may only add: they cannot write what BullMQ misses in an emptied queue. */
+  /** Rewrites BullMQ's settings in an emptied queue, because publishers whose user may only add cannot do so. */
   keepSettings(): Promise<void>;
-  /** The time of the queue's server, in milliseconds since the epoch; null if our user must not read it. */
+  /** Returns the time of the queue's server, in milliseconds since the epoch; null if the user may not read it. */
   serverTimeMs(): Promise<number | null>;
-  /** What publishers have left that are not set up for this queue. */
+  /** Returns traces of publishers that are not configured for this queue. */
   strangers(): Promise<Strangers>;
-  /** The job that waits longest; null when none waits. */
+  /** Returns the job that has waited longest; null when none waits. */
   firstInLine(): Promise<JobInLine | null>;
-  /** The waiting job that a worker would take next, of each shard that may have jobs; null when none waits. */
+  /** Returns the waiting job that a worker would take next, for each shard that may have jobs; null when none waits. */
   firstsInLine(): Promise<Map<number, JobInLine | null>>;
   close(): Promise<void>;
 }
 
 const JOB_OPTIONS: JobsOptions = { removeOnComplete: true };
-/** BullMQ takes jobs without a priority before any that has one. */
+/** BullMQ takes jobs without a priority before those that have one. */
 const BEHIND: JobsOptions = { ...JOB_OPTIONS, priority: 1 };
 
 export function openEventQueue(
@@ -96,7 +97,7 @@ export function openEventQueue(
 ): EventQueue {
   const producer = createProducer<EventMessage>(backend, JOB_RUN_EVENTS, onError, telemetry);
   const room = new Room(backend);
-  /** Of calls that failed: where the first try put an event is where it may be. */
+  /** Priorities of events in failed calls. A retry must use the same ones, because the jobs may have been added. */
   const placed = new WeakMap<IdentifiedEvent, JobsOptions>();
   const optionsOf = (event: IdentifiedEvent) =>
     placed.get(event) ?? (burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND);
@@ -170,7 +171,7 @@ export function openEventQueue(
 
   return {
     async add(events, traceContexts) {
-      // A job goes on in one trace.
+      // A job can continue only one trace.
       if (telemetry !== undefined || events.length === 1) return await addEach(events, traceContexts);
       const rejected: RejectedJob[] = [];
       for (const bulk of bulksOf(events, (event) => event)) rejected.push(...(await addTogether(bulk)));
@@ -204,7 +205,7 @@ export function openEventQueue(
     },
     holds: (events) =>
       heldAnywhere(producer, events, eventJobId, async (queue, those) => {
-        // Publishers that others have made may give a job the event's id alone.
+        // Foreign publishers may use the event's id as job id.
         const ids = those.flatMap((event) => [eventJobId(event), event.eventId]);
         const [jobs, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
         const isUnderWay = (sinceMs: number) => openSinceMs !== null && sinceMs + UNDER_WAY_MS >= openSinceMs;
@@ -244,15 +245,16 @@ export function openEventQueue(
   };
 }
 
-/** From an event's commit to its place in line, while the queue is there: after it the reconciler looks for the event. */
+/** Maximum time from an event's commit to its job while the queue is available. Later the reconciler checks the event. */
 export const UNDER_WAY_MS = 5_000;
 
 /** Jobs that are read of each state: more than one, because the oldest may end while it is read. */
 const OLDEST_READ = 10;
 
 /**
- * Returns when the oldest job that waits or is active was added, in milliseconds since the epoch; null when there is none. The states
- * are read in the order in which a job passes them: a job that a worker takes meanwhile is seen in one of them.
+ * Returns the time at which the oldest waiting or active job was added, in milliseconds since the epoch; null when
+ * there is none. The states are read in the order in which a job passes them, so a job that a worker takes meanwhile is
+ * not missed.
  */
 async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
   let oldestMs: number | null = null;
@@ -264,8 +266,8 @@ async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
 }
 
 /**
- * Of a job with several events: enough of them that what the queue costs is little, and so few that they are recorded
- * together, and that a job which comes again repeats little. Bytes of the text as UTF-8: one event may have 524 KB.
+ * Limits of a job with several events: enough of them to make the queue's cost per event small, few enough that they
+ * are committed together and that a retried job repeats little. Bytes of the text as UTF-8: one event may have 524 KB.
  */
 const TOGETHER_MAX = { events: 20, bytes: 32_768 };
 
@@ -275,7 +277,7 @@ interface PlacedEvent {
   options: JobsOptions;
 }
 
-/** One job for several events of the same place in line, in their order; an event that is there twice is in it once. */
+/** Groups events of the same priority into jobs, in their order and without duplicates. */
 function together(added: readonly PlacedEvent[]): NewJob<EventMessage>[] {
   const jobs: NewJob<EventMessage>[] = [];
   const open = new Map<JobsOptions, { events: IdentifiedEvent[]; bytes: number }>();
@@ -305,7 +307,7 @@ function textBytesOf({ data }: IdentifiedEvent): number {
   return bytes;
 }
 
-/** Splits what a call adds, in order. The same input always gives the same bulk calls, and so the same jobs. */
+/** Splits the items of a call, in order. The same input always gives the same bulk calls, and so the same jobs. */
 function bulksOf<Added>(added: readonly Added[], eventOf: (one: Added) => IdentifiedEvent): Added[][] {
   const bulks: Added[][] = [];
   let bytes = 0;
@@ -325,7 +327,7 @@ function jobOf(event: IdentifiedEvent, options: JobsOptions): NewJob<EventMessag
   return { name: event.eventType, data: event, opts: { jobId: eventJobId(event), ...options } };
 }
 
-/** The same events make the same job: whoever repeats a call whose answer was lost adds nothing. */
+/** The same events make the same job id, so that repeating a call whose reply was lost adds nothing. */
 function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<EventMessage> {
   const [first] = events;
   if (first !== undefined && events.length === 1) return jobOf(first, options);

@@ -1,32 +1,32 @@
 import { batchedEvents, type EventKey, eventJobId } from '@runhook/contract';
 import type { Job, Queue } from 'bullmq';
 
-/** The events of a part of the queue, read from the jobs themselves: a job may have up to twenty. */
+/** Events of a part of the queue, read from its jobs, each of which may have up to twenty. */
 export interface EventSample {
-  /** By {@link eventJobId}. */
+  /** The {@link eventJobId} of each event. */
   ids: Set<string>;
   /**
-   * Every queued event whose job was added in this interval is in `ids`. Milliseconds since the epoch; infinite where the
-   * end of the list was read.
+   * Every queued event whose job was added in this interval is in `ids`. Milliseconds since the epoch; infinite where
+   * the end of the list was read.
    */
   sinceMs: number;
   untilMs: number;
-  /** Jobs that were read. */
+  /** Number of jobs that were read. */
   jobs: number;
 }
 
-/** An event may have 524 KB of text: a page holds some megabytes at most. */
+/** An event may have 524 KB of text, so a page has a few megabytes at most. */
 const PAGE_SIZE = 25;
-/** Jobs that a worker returned are at an end of the list, whatever their age. */
+/** Jobs that a worker returned to the queue are at an end of the list, whatever their age. */
 const END_SIZE = 100;
 const LINES = ['waiting', 'prioritized'] as const;
 const COUNTED = { waiting: 'wait', prioritized: 'prioritized' } as const;
 
 /**
- * Reads at most `jobsMax` jobs of each list, in pages, and the delayed and active jobs at its ends. Each list is
- * read from its newest job to its oldest: jobs that are added meanwhile are read twice, and none is skipped. Active jobs are
- * read last, since a job moves there.
- * @param fraction where the part begins in a list, from 0 (its newest job) to 1
+ * Reads at most `jobsMax` jobs of each list, in pages, and the delayed and active jobs and the jobs at the ends of the
+ * lists. Each list is read from its newest job to its oldest: jobs that are added meanwhile are read twice, and none is
+ * skipped. Active jobs are read last, since other jobs become active meanwhile.
+ * @param fraction start of the part in a list, from 0 (its newest job) to 1
  */
 export async function sampleEvents<Data>(
   queue: Queue<Data>,
@@ -46,7 +46,7 @@ export async function sampleEvents<Data>(
   if ((counts.delayed ?? 0) > jobsMax) sample.sinceMs = Number.POSITIVE_INFINITY;
   else await notePages(queue, sample, ['delayed'], counts.delayed ?? 0);
   await notePages(queue, sample, LINES, END_SIZE);
-  // Not in pages: a job that leaves this end would move another one to a page that was read before.
+  // Read in one call, because a job that leaves this end would move another one to a page that was read before.
   note(sample, await queue.getJobs([...LINES], 0, END_SIZE - 1, true));
   note(sample, await queue.getJobs(['active']));
   return sample;
@@ -81,7 +81,7 @@ async function sampleLine<Data>(
   let oldestMs = Number.POSITIVE_INFINITY;
   let newestMs = Number.NEGATIVE_INFINITY;
   const read = Math.min(jobsMax, count - start);
-  // A page has fewer jobs where one ended meanwhile, or lost its key: it does not end the line.
+  // A page has fewer jobs if some ended or lost their key meanwhile, so a short page is not the end of the list.
   for (let offset = 0; offset < read; offset += PAGE_SIZE) {
     const end = Math.min(offset + PAGE_SIZE, read);
     const jobs = await queue.getJobs([line], start + offset, start + end - 1);
@@ -100,7 +100,7 @@ function note<Data>(sample: EventSample, jobs: readonly (Job<Data> | undefined)[
   for (const job of jobs) {
     if (job?.data === undefined) continue;
     sample.jobs += 1;
-    // A publisher may have added anything, `null` too.
+    // A publisher may have added any value, including `null`.
     const events: readonly Partial<EventKey>[] = batchedEvents(job.data) ?? [Object(job.data)];
     for (const { eventId, accountId } of events)
       if (eventId !== undefined && accountId !== undefined)
@@ -109,7 +109,7 @@ function note<Data>(sample: EventSample, jobs: readonly (Job<Data> | undefined)[
   }
 }
 
-/** The sample of several queues: complete where each of them is. */
+/** Combines the samples of several queues. Its interval is complete in each of them. */
 export function samplesTogether(samples: readonly EventSample[]): EventSample {
   return {
     ids: new Set(samples.flatMap(({ ids }) => [...ids])),

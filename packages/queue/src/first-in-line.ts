@@ -1,10 +1,10 @@
 import type { Queue } from 'bullmq';
 import type { Producer } from './producer.ts';
 
-/** The job that is taken next. */
+/** The waiting job that a worker takes next. */
 export interface JobInLine {
   id: string;
-  /** When the one that waits longest was added, in milliseconds since the epoch. */
+  /** Time at which the longest waiting job was added, in milliseconds since the epoch. */
   addedAtMs: number;
   /** Whether an operator paused the queue, so that no worker may take the job. */
   isPaused: boolean;

@@ -1,22 +1,22 @@
-// Apart from the queues: whoever only looks at their server loads nothing of BullMQ.
+// Separate from the queues, so that a process that only inspects their server does not load BullMQ.
 import { withinDeadline } from '@runhook/runtime/timers';
 import { openRedisBeside } from './backends/redis/connection.ts';
 
-/** What a server of queues says of itself. */
+/** State that a queue's server reports. */
 export interface QueueServer {
-  /** As the server tells it: `8.2.1`. */
+  /** Version in the server's format: `8.2.1`. */
   version: string;
-  /** What it does when it is full; queues lose jobs with any other than `noeviction`. */
+  /** Eviction policy of a full server; queues lose jobs with any other than `noeviction`. */
   maxmemoryPolicy: string;
-  /** How much of its memory is in use, from 0 to 1; null without a bound. */
+  /** Share of its memory in use, from 0 to 1; null without a limit. */
   usedShare: number | null;
-  /** Milliseconds since the epoch, by its own clock. */
+  /** The server's time, in milliseconds since the epoch. */
   timeMs: number;
 }
 
 /**
- * Asks the Redis of a queue, once; of a cluster one node.
- * @throws with the driver's words when it does not answer in time
+ * Inspects the Redis of a queue; one node of a cluster.
+ * @throws the driver's error when it does not respond in time
  */
 export async function inspectRedis(queueUrl: string, timeoutMs: number): Promise<QueueServer> {
   let trouble: Error | null = null;

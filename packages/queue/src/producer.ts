@@ -6,38 +6,38 @@ import type { QueueBackend } from './backends/index.ts';
 import type { QueueTelemetry } from './telemetry.ts';
 
 /**
- * The queues of a name to add jobs to, one for each shard, each opened by its first call. BullMQ remembers a first
- * connection that failed for ever, so a queue that did not become ready is thrown away and the next call opens another.
+ * Adds jobs to the queues of a name, one for each shard, opened by its first call. BullMQ caches a failure of its first
+ * connection forever, so a queue that did not become ready is discarded and the next call opens another.
  */
 export interface Producer<Data> {
-  /** Runs one bounded call on a shard, 0 when omitted. Throws `QueueUnavailableError` when the queue did not take it. */
+  /** Runs one call with a timeout on a shard, 0 when omitted. Throws `QueueUnavailableError` when the queue fails. */
   call<T>(work: (queue: Queue<Data>) => Promise<T>, shard?: number): Promise<T>;
-  /** As `call`, on each shard that may have jobs, at the same time; the answers of the lowest first. */
+  /** Runs a call concurrently on each shard that may have jobs; returns the results in the order of shards. */
   callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]>;
-  /** As `callEach`, once where all shards are on one server. */
+  /** Runs a call on each shard, but only one where all shards are on one server. */
   callEachServer<T>(work: (queue: Queue<Data>) => Promise<T>): Promise<T[]>;
-  /** As `callEach`, on those that may have jobs of these states now; the others have an answer of their own. */
+  /** Runs a call on the shards that may have jobs in these states; the result of other shards is `otherwise`. */
   callHaving<T>(
     states: readonly string[],
     work: (queue: Queue<Data>, shard: number) => Promise<T>,
     otherwise: T,
   ): Promise<[shard: number, answer: T][]>;
-  /** As `call`, on the shard of each item's account, with its items in their order. */
+  /** Runs a call on the shard of each item's account, with the items of a shard in their order. */
   callByShard<Item extends OfAccount>(
     items: readonly Item[],
     work: (queue: Queue<Data>, items: Item[]) => Promise<void>,
   ): Promise<void>;
-  /** Whether there is more than one shard, as far as is known. */
+  /** Whether the cached map has more than one shard. */
   isDivided(): boolean;
   close(): Promise<void>;
 }
 
-/** An absent account has the shard of all that is not divided. */
+/** An item, whose account determines its shard; without an account the shard is 0. */
 export interface OfAccount {
   accountId?: number | undefined;
 }
 
-/** Asked when a queue is opened. */
+/** Called when a queue is opened. */
 export type TelemetrySource = () => Promise<QueueTelemetry | undefined>;
 
 export function createProducer<Data>(
@@ -52,7 +52,7 @@ export function createProducer<Data>(
     let queue: Queue<Data> | null = null;
     try {
       return await backend.withinCallTimeout(async () => {
-        // Reads the certificates that the URL names.
+        // May throw, because it reads the certificates that the URL names.
         queue = backend.createQueue<Data>(name, await telemetry?.(), shard);
         // The queues share a connection, so only one of them reports its errors.
         queue.on('error', shard === 0 ? onError : () => undefined);
@@ -65,7 +65,7 @@ export function createProducer<Data>(
     }
   }
 
-  /** A queue that could not be opened, for whatever reason, is opened again by the next call. */
+  /** Returns the queue. If it could not be opened, the next call opens it again. */
   function ready(shard: number): Promise<Queue<Data>> {
     const known = opened.get(shard);
     if (known !== undefined) return known;
@@ -121,7 +121,7 @@ export function createProducer<Data>(
   };
 }
 
-/** Waits for calls to several shards, and throws the first error; if all errors are rejections, throws one with all rejected jobs. */
+/** Waits for calls to several shards. Throws the first error; if all are rejections, one with all rejected jobs. */
 async function all<T>(calls: Promise<T>[]): Promise<T[]> {
   const faults = (await Promise.allSettled(calls)).flatMap((one) =>
     one.status === 'rejected' ? [one.reason as unknown] : [],
@@ -136,8 +136,8 @@ async function all<T>(calls: Promise<T>[]): Promise<T[]> {
 export type NewJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
 
 /**
- * Adds jobs in order; one whose id the queue has already adds nothing. When it throws, some may have been added: whoever
- * tries again brings the same ids. If the server rejects the data of a job, the call is halved until that job is isolated.
+ * Adds jobs in order, except those whose id exists. When it throws, some may have been added; a retry must use the same
+ * ids. If the server rejects the data of a job, the call is halved until that job is isolated.
  * @returns the jobs that were rejected; all others were added
  */
 export async function addJobs<Data>(
@@ -145,7 +145,7 @@ export async function addJobs<Data>(
   queue: Queue<Data>,
   jobs: readonly NewJob<Data>[],
 ): Promise<RejectedJob[]> {
-  // Each added by itself would be a span of its own, under the active trace instead of the job's.
+  // Added individually, each job would have a separate span, under the active trace instead of the job's.
   const isTraced = queue.opts.telemetry !== undefined;
   const add = async (part: readonly NewJob<Data>[]) => {
     if (part.length > backend.addedSinglyMax || isTraced) await queue.addBulk([...part]);
@@ -158,16 +158,16 @@ export async function addJobs<Data>(
 
 export const jobIdOf = <Data>({ opts }: NewJob<Data>) => opts?.jobId ?? '';
 
-/** Throws {@link JobsRejectedError} if there are any. */
+/** Throws {@link JobsRejectedError} if any job was rejected. */
 export function requireNone(rejected: readonly RejectedJob[]): void {
   if (rejected.length > 0) throw new JobsRejectedError(rejected);
 }
 
-/** A thousand lanes that are woken must not stand before everybody else's calls. */
+/** Bounds a bulk, so that a thousand woken lanes do not delay other calls. */
 const BULK_SIZE = 100;
 
 /**
- * As {@link addJobs}, each on the shard of its account, in calls that each have the time of one. Throws
+ * Adds as {@link addJobs}, each item on the shard of its account, in several calls with a timeout each. Throws
  * {@link JobsRejectedError} once all others are added.
  */
 export async function addInBulks<Data, Item extends OfAccount>(
@@ -188,8 +188,8 @@ export async function addInBulks<Data, Item extends OfAccount>(
 }
 
 /**
- * Which items any shard holds, by their ids. The shard of an item's account is asked first, and all of them for what is not there:
- * it may have been added before the account had this shard.
+ * Returns the ids of the items that are in any shard. The shard of an item's account is searched first, then all shards
+ * for missing ones: an item may have been added before its account moved to this shard.
  */
 export async function heldAnywhere<Data, Item extends OfAccount>(
   producer: Producer<Data>,
@@ -208,7 +208,7 @@ export async function heldAnywhere<Data, Item extends OfAccount>(
   return held;
 }
 
-/** What any server of the shards does with what it holds once it is full; null when all of them keep everything. */
+/** Returns the eviction policy of any server that evicts data when it is full; null when all retain it. */
 export async function policyOfAny<Data>(
   backend: QueueBackend,
   producer: Producer<Data>,
@@ -220,7 +220,7 @@ export async function policyOfAny<Data>(
 const COUNTED = ['wait', 'active', 'delayed', 'prioritized', 'failed', 'completed', 'waiting-children'];
 const NOTHING = { waiting: 0, active: 0, delayed: 0, prioritized: 0, failed: 0, completed: 0 };
 
-/** Jobs by state, of all shards together. */
+/** Returns the number of jobs by state, of all shards together. */
 export async function countsOf<Data>(producer: Producer<Data>): Promise<Record<string, number>> {
   const counted = await producer.callHaving<Record<string, number>>(
     COUNTED,
@@ -238,8 +238,8 @@ export function summed(counts: readonly Record<string, number>[]): Record<string
 }
 
 /**
- * Which of the job ids a worker will take or has taken. An ended job, which is retained for operators, is not among them, and
- * neither is an orphaned one. A job that was not searched for counts as queued.
+ * Returns the job ids that a worker will take or has taken. An ended job, which is retained for operators, is not among
+ * them, and neither is an orphaned one. A job that was not searched for counts as queued.
  */
 export async function heldBy<Data>(
   backend: QueueBackend,
@@ -251,7 +251,7 @@ export async function heldBy<Data>(
   return new Set(jobIds.filter((jobId) => isQueued(states.get(jobId))));
 }
 
-/** Adds jobs that the queue has lost, after removing orphaned keys, with which their ids could not be added. */
+/** Adds jobs that the queue has lost, after removing orphaned keys, which prevent adding their ids. */
 export async function addInsteadOfOrphans<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
@@ -262,8 +262,8 @@ export async function addInsteadOfOrphans<Data>(
 }
 
 /**
- * For jobs that were just added, where any is kept as failed: one with its id would have swallowed the new one. An id
- * that is done meanwhile is added once more, which its work finds out.
+ * Adds jobs again whose id was retained as failed, because BullMQ ignored them when they were added. A job that has
+ * ended meanwhile may be added twice, which its processing detects.
  */
 export async function addInsteadOfFailed<Data>(
   backend: QueueBackend,
@@ -277,8 +277,8 @@ export async function addInsteadOfFailed<Data>(
 }
 
 /**
- * For jobs that a user who may only add could not add, since BullMQ reads the job whose id is there already: those that there
- * are not. One that is kept as failed stays, and is added under an id that goes on from its own.
+ * Adds jobs for a user that may only add: BullMQ reads the existing job with an id, which that user may not. So
+ * existing jobs are skipped, and a job that is retained as failed stays: the new one gets an extended id.
  */
 export async function addAsGuest<Data>(
   backend: QueueBackend,

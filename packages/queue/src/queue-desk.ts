@@ -4,30 +4,30 @@ import type { QueueBackend, QueueBackendName } from './backends/index.ts';
 import { firstInLine } from './first-in-line.ts';
 import { createProducer, type Producer, policyOfAny, summed } from './producer.ts';
 
-/** The queues whose jobs are work for endpoints; upkeep's come again by themselves. */
+/** Queues whose jobs serve endpoints. Maintenance jobs are rescheduled automatically. */
 const QUEUES = [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES] as const;
 
 export interface QueueStats {
   backend: QueueBackendName;
-  /** Of the room that a server may use, of the fullest one; 0 where there is no bound or it does not tell. */
+  /** Share of memory in use of the fullest server; 0 where there is no limit or it is not reported. */
   usedShare: number;
-  /** Null when all keep everything, as they should. */
+  /** Null when no server evicts jobs, as required. */
   evictionPolicy: string | null;
   queues: {
     name: string;
-    /** Jobs by state; one of `job-run-events` may have up to 20 events. */
+    /** Jobs by state; a job of `job-run-events` may have up to 20 events. */
     counts: JobCounts;
-    /** When the job that waits longest was added, in milliseconds since the epoch; null when none waits. */
+    /** Time at which the longest waiting job was added, in milliseconds since the epoch; null when none waits. */
     oldestAddedAtMs: number | null;
     isPaused: boolean;
-    /** Those that may have jobs. */
+    /** Shards that may have jobs. */
     shards: { shard: number; isDraining: boolean; counts: JobCounts }[];
   }[];
 }
 
 type JobCounts = Record<'waiting' | 'active' | 'delayed' | 'failed', number>;
 
-/** A job that was given up and is kept to be seen: a message that is no event. */
+/** A failed job that is retained for inspection: a message that is not an event. */
 export interface FailedJob {
   queue: string;
   id: string;
@@ -36,21 +36,21 @@ export interface FailedJob {
   /** Milliseconds since the epoch. */
   failedAtMs: number;
   data: unknown;
-  /** Only the beginning of it was kept: it cannot be tried again. */
+  /** Whether only the beginning of the data was retained, so that the job cannot be retried. */
   isShortened: boolean;
 }
 
-/** What an operator may ask of the queue, and do to it, from outside the services. */
+/** Operations on the queue for operators, from outside the services. */
 export interface QueueDesk {
   stats(): Promise<QueueStats>;
-  /** The newest first. */
+  /** Returns failed jobs, newest first. */
   failed(limit: number): Promise<FailedJob[]>;
-  /** Puts jobs that failed back in line, all when `ids` is null; answers which, and which could not be. */
+  /** Queues failed jobs again, all when `ids` is null. Returns the ids that were retried, and those that could not be. */
   retry(ids: readonly string[] | null): Promise<{ retried: string[]; left: string[] }>;
   close(): Promise<void>;
 }
 
-/** All calls throw `QueueUnavailableError`. @param onError told of connection trouble between calls */
+/** All calls throw `QueueUnavailableError`. @param onError called with connection errors between calls */
 export function openQueueDesk(backend: QueueBackend, onError: (error: Error) => void): QueueDesk {
   const producers = QUEUES.map((name) => ({
     name,
@@ -58,7 +58,7 @@ export function openQueueDesk(backend: QueueBackend, onError: (error: Error) => 
   }));
   const [{ producer: first }] = producers as [(typeof producers)[number]];
 
-  /** Those of a shard that is not served any more are kept there. */
+  /** Returns the shards that are no longer served and retain failed jobs. */
   async function shardsLeft(): Promise<number[]> {
     const { store, known } = backend.shardMaps;
     const inUse = shardsInUse(known);
@@ -76,7 +76,7 @@ export function openQueueDesk(backend: QueueBackend, onError: (error: Error) => 
     const ofOthers = await Promise.all(
       producers.flatMap(({ producer }) => left.map((shard) => producer.call(read, shard))),
     );
-    // Null stands for a job that went meanwhile.
+    // Null stands for a job that was removed meanwhile.
     const jobs = [...ofThoseInUse.flat(), ...ofOthers].flat().filter((job) => job?.id !== undefined);
     return jobs.sort((one, other) => (other.finishedOn ?? 0) - (one.finishedOn ?? 0)).slice(0, limit);
   }
@@ -137,7 +137,7 @@ function countsOf(counts: Record<string, number>): JobCounts {
   return { waiting: waiting + prioritized + paused, active, delayed, failed };
 }
 
-/** As many are kept. */
+/** Maximum number of failed jobs that are retained. */
 const RETRIED_MAX = 1_000;
 
 function failedJob(job: Job<unknown>): FailedJob {

@@ -5,29 +5,29 @@ import type { QueueBackend } from './backends/index.ts';
 import { createProducer } from './producer.ts';
 import { DRAINED_AFTER_MS } from './shard-maps.ts';
 
-/** What a look at the shards changed. */
+/** Changes of one maintenance pass over the shards. */
 export interface ShardsTended {
-  /** Emptied, and served no longer. */
+  /** Shards that were drained and are no longer served. */
   dropped: number[];
-  /** Had jobs though nobody served them: of a publisher that was halted for long, or of an emptied Redis. */
+  /** Shards that had jobs although no worker served them, from a long halted publisher or an emptied Redis. */
   found: number[];
 }
 
-/** The map of shards, for those who serve the queue. All calls throw `QueueUnavailableError`. */
+/** Administers the shard map, for processes that serve the queue. All calls throw `QueueUnavailableError`. */
 export interface ShardDesk {
-  /** The map as it is now. Whatever adds jobs by the same back end knows it from now on. */
+  /** Reads the current map. All producers of the same back end use it from then on. */
   look(): Promise<ShardMap>;
-  /** Spreads the accounts over so many shards, if they are not; the map as it is then. */
+  /** Distributes the accounts over this number of shards, unless they are already. Returns the resulting map. */
   spread(count: number): Promise<ShardMap>;
-  /** Lets go of shards that are emptied, and has those served that were found with jobs. */
+  /** Removes drained shards, and adds unserved shards with jobs to the draining ones, which workers serve. */
   tend(): Promise<ShardsTended>;
   close(): Promise<void>;
 }
 
-/** Where a job may be that somebody has to work on. What is kept as failed is not. */
+/** States of jobs that need a worker. Failed jobs do not. */
 const STATES_OF_WORK = ['wait', 'paused', 'prioritized', 'delayed', 'active'];
 
-/** @param drainedAfterMs how long a shard is served after it was left, at least; for tests */
+/** @param drainedAfterMs minimum time for which a draining shard is served; set by tests */
 export function openShardDesk(
   backend: QueueBackend,
   onError: (error: Error) => void,
@@ -47,12 +47,12 @@ function divisible(
 ): ShardDesk {
   const { shardMaps } = backend;
   const producer = createProducer<unknown>(backend, JOB_RUN_EVENTS, onError);
-  /** When this process saw first that a shard is to be emptied. */
+  /** Time at which this process first saw each draining shard. */
   const drainingSinceMs = new Map<number, number>();
 
   const look = () => producer.call((queue) => shardMaps.look(queue as Queue));
 
-  /** Changes the map as it is, again when somebody else was first. Null leaves it. */
+  /** Changes the current map, and retries if another process changed it first. Null from `next` leaves it unchanged. */
   async function change(
     next: (map: ShardMap, queue: Queue<unknown>) => Promise<ShardMap | null>,
   ): Promise<ShardMap> {

@@ -4,14 +4,14 @@ import type { ShardStore } from './backends/backend.ts';
 
 const LOOK_EVERY_MS = 1_000;
 /**
- * Nothing is added by a map that was seen so long ago. With the time of a call, less than a shard that is emptied is served
- * after it was left ({@link DRAINED_AFTER_MS}).
+ * Maximum age of a map by which jobs are added. Together with the timeout of a call, it is less than the time for which
+ * a draining shard is served ({@link DRAINED_AFTER_MS}).
  */
 const KNOWN_FOR_MS = 20_000;
-/** Nobody adds to a shard any more that no slot has pointed to for so long, unless a process was halted meanwhile. */
+/** Time without slots after which no process adds to a shard, unless the process was halted meanwhile. */
 export const DRAINED_AFTER_MS = 60_000;
 
-/** The map of shards as a process knows it. Its version is looked at once a second while somebody asks for it. */
+/** Caches the shard map of a process. Checks its version once a second while the map is in use. */
 export class ShardMaps {
   readonly store: ShardStore | null;
   #known: ShardMap = ONE_SHARD;
@@ -23,17 +23,17 @@ export class ShardMaps {
     this.store = store;
   }
 
-  /** As it was at the last look. */
+  /** The map as of the last check. */
   get known(): ShardMap {
     return this.#known;
   }
 
-  /** The map to add jobs by, without waiting when it was seen lately; null when it has to be asked for. */
+  /** Returns the cached map if it is recent, and refreshes it in the background; null when it must be read first. */
   lately(queueOf: () => Promise<Queue>): ShardMap | null {
     if (this.store === null) return this.#known;
     const nowMs = performance.now();
     if (nowMs - this.#knownAtMs >= KNOWN_FOR_MS) return null;
-    // Whoever adds goes on meanwhile, and a server that is away is told of by what cannot be added.
+    // Errors are ignored: adding jobs fails too if the server is unavailable.
     if (nowMs - this.#lookedAtMs >= LOOK_EVERY_MS) {
       this.#lookedAtMs = nowMs;
       queueOf()
@@ -43,7 +43,7 @@ export class ShardMaps {
     return this.#known;
   }
 
-  /** Asks now, together with those who ask at the same time. @param queue of shard 0 */
+  /** Reads the map now; concurrent calls share one read. @param queue of shard 0 */
   look(queue: Queue): Promise<ShardMap> {
     this.#looking ??= this.#look(queue).finally(() => {
       this.#looking = null;

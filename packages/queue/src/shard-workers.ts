@@ -3,25 +3,25 @@ import type { Worker } from 'bullmq';
 import { type Backlog, Gate } from './backends/pace.ts';
 
 export interface ShardWorkersOptions {
-  /** Of the queue. */
+  /** Name of the queue. */
   name: string;
-  /** Jobs that all of them together may have begun. */
+  /** Maximum number of started jobs of all workers together. */
   concurrency: number;
-  /** The items of jobs that were fetched and wait. */
+  /** Items of fetched jobs that wait in the process. */
   backlog?: Backlog | undefined;
-  /** The shards that this process serves, as far as they are in use; all when omitted. */
+  /** Shards that this process serves, if they are in use; all when omitted. */
   served?: readonly number[] | undefined;
   create: (shard: number, gate: Gate) => Worker;
   onError: (error: unknown) => void;
 }
 
-/** The workers of a queue in this process: one for each shard that it serves, made and closed as the map changes. */
+/** The workers of a queue in this process: one for each shard that it serves, opened and closed as the map changes. */
 export class ShardWorkers {
   readonly name: string;
   readonly #options: ShardWorkersOptions;
   readonly #gate: Gate;
   readonly #workers = new Map<number, Worker>();
-  /** Those that let the jobs end that they are at. */
+  /** Closing workers, which finish their current jobs. */
   readonly #closing = new Set<Promise<void>>();
   #isPaused = false;
   #isClosed = false;
@@ -32,7 +32,7 @@ export class ShardWorkers {
     this.#gate = new Gate(options.concurrency, options.backlog);
   }
 
-  /** By shard. */
+  /** Workers by shard. */
   get workers(): ReadonlyMap<number, Worker> {
     return this.#workers;
   }
@@ -50,7 +50,7 @@ export class ShardWorkers {
     }
   }
 
-  /** Whether the loop of each runs. */
+  /** Whether the loop of each worker runs. */
   isRunning(): boolean {
     return [...this.#workers.values()].every((worker) => worker.isRunning());
   }
@@ -59,7 +59,7 @@ export class ShardWorkers {
     return this.#isPaused;
   }
 
-  /** They take no more jobs; those that they are at go on. */
+  /** Stops taking jobs; current jobs continue. */
   async pause(): Promise<void> {
     this.#isPaused = true;
     await Promise.all(Array.from(this.#workers.values(), (worker) => worker.pause(true)));
@@ -70,7 +70,7 @@ export class ShardWorkers {
     await Promise.all(Array.from(this.#workers.values(), (worker) => worker.resume()));
   }
 
-  /** Lets the jobs end that they are at. */
+  /** Closes the workers once their current jobs have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const [shard, worker] of this.#workers) this.#end(shard, worker);
@@ -88,8 +88,8 @@ export class ShardWorkers {
 }
 
 /**
- * Reads which shards a process serves: `0-7`, or `0,3,5-6`.
- * @throws TypeError with a sentence that says what is wrong, and repeats nothing of the text
+ * Parses the shards that a process serves: `0-7`, or `0,3,5-6`.
+ * @throws TypeError that describes the problem without any part of the text
  */
 export function parseShards(text: string): number[] {
   const shards = new Set<number>();

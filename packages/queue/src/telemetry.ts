@@ -1,11 +1,11 @@
 import type { SpanKind, Telemetry } from 'bullmq';
 
-/** How BullMQ tells of its work; given to queues and workers of a process that exports traces. */
+/** BullMQ's telemetry interface, for queues and workers of a process that exports traces. */
 export type QueueTelemetry = Telemetry;
 
 type Span = ReturnType<Telemetry['tracer']['startSpan']>;
 
-/** For work that belongs to no trace. */
+/** Span for work that belongs to no trace. */
 const NO_SPAN: Span = {
   setSpanOnContext: (context) => context,
   setAttribute: () => undefined,
@@ -16,12 +16,12 @@ const NO_SPAN: Span = {
 };
 
 /**
- * bullmq-otel over the OpenTelemetry that is set up in this process, loaded only when it is asked for. A job carries the
- * context that is active when it is added, or its own (`opts.telemetry.metadata`) when one call adds jobs of many
- * traces, and its processing continues that one, in each of its turns.
+ * Loads bullmq-otel over the OpenTelemetry that is set up in this process. A job carries the context that is active
+ * when it is added, or its `opts.telemetry.metadata` when one call adds jobs of many traces. Each processing of the job
+ * continues that trace.
  *
- * What BullMQ does beside jobs (locks, the stalled check, such mixed calls) belongs to nobody's trace and makes none:
- * only the processing of a job may begin one.
+ * Other work of BullMQ (locks, the stalled check, such mixed calls) belongs to no trace and creates none: only the
+ * processing of a job may begin a trace.
  */
 export async function openQueueTelemetry(): Promise<QueueTelemetry> {
   const [{ BullMQOtel }, { context, ROOT_CONTEXT, trace }] = await Promise.all([
@@ -43,7 +43,7 @@ export async function openQueueTelemetry(): Promise<QueueTelemetry> {
       active: () => contextManager.active(),
       root: () => ROOT_CONTEXT,
       getMetadata: (active) => contextManager.getMetadata(active),
-      // Whoever reaches the queue may write it; BullMQ would end the worker's loop on an error here.
+      // Any client of the queue may write this metadata, and an error here would end the loop of BullMQ's worker.
       fromMetadata(active, metadata) {
         try {
           return contextManager.fromMetadata(active, metadata);

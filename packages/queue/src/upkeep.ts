@@ -12,7 +12,7 @@ export interface UpkeepTask {
 
 export interface Upkeep {
   worker: Worker;
-  /** Lets a running task end. */
+  /** Waits for running tasks to end. */
   close(): Promise<void>;
 }
 
@@ -20,14 +20,14 @@ const LOCK_DURATION_MS = 60_000;
 const STALLED_COUNT_MAX = 1_000_000;
 const KEPT_FAILURES = 20;
 const LOOK_EVERY_MS = 10_000;
-/** So long a task waits for the one that came before it. */
+/** Maximum time that a task waits for the previous one. */
 const TURN_MS = 1_000;
 
 /**
- * Runs tasks on a schedule that all dispatchers share: each time is one job, which one of them takes. Those of one moment go one
- * after another, unless one takes long: side by side their statements would have the processors that deliveries want. The
- * schedule is looked after for as long as this runs, since whoever flushes the queue's Redis flushes the schedule too.
- * @param onError told of trouble with the queue and of tasks that failed; the next time comes all the same
+ * Runs tasks on a schedule that all dispatchers share: each run is one job, which one dispatcher takes. Tasks that are
+ * due simultaneously run one after another unless one takes long, because concurrently their statements would compete
+ * with deliveries for the CPU. The schedule is checked periodically, since flushing the queue's Redis deletes it.
+ * @param onError called with errors of the queue and of failed tasks; the next run takes place regardless
  */
 export function startUpkeep(
   backend: QueueBackend,
@@ -41,7 +41,7 @@ export function startUpkeep(
   const worker = backend.createWorker<object>(
     UPKEEP,
     async ({ name }) => {
-      // One that takes longer than its period must not take the others' turns as well.
+      // A task that takes longer than its period must not occupy the slots of others.
       if (running.has(name)) return;
       running.add(name);
       try {

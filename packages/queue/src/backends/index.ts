@@ -20,32 +20,32 @@ import { postgres } from './postgres.ts';
 import { openRedisBeside } from './redis/connection.ts';
 import { redis } from './redis/index.ts';
 
-/** The kinds of servers that a queue may be on: the only list of them. */
+/** All kinds of servers that a queue may be on. */
 const KINDS = [redis, postgres] as const satisfies readonly BackendKind[];
 
 export type QueueBackendName = (typeof KINDS)[number]['name'];
 
 export interface QueueBackendOptions {
-  /** How long a producer's call waits for a backend that may be gone, before it fails; 5 s when omitted. */
+  /** Timeout of a producer's call when the back end does not respond; 5 s when omitted. */
   callMs?: number | undefined;
-  /** After this time without a reply a connection counts as dead and is replaced; 15 s when omitted. */
+  /** Time without a reply after which a connection counts as dead and is replaced; 15 s when omitted. */
   silentMs?: number;
-  /** The clock of all times on the queue's server, which the processes of a deployment share; this host's when omitted. */
+  /** Clock for all times on the queue's server, shared by the processes of a deployment; this host's when omitted. */
   clock?: Clock;
 }
 
 const CALL_MS = 5_000;
-/** Less than the call: its error says more. */
+/** Shorter than the call, because the connection's error is more specific. */
 const CONNECT_SHARE = 0.6;
 
-/** BullMQ on one of its backends; made from `QUEUE_URL`. */
+/** BullMQ on one of its back ends, chosen by `QUEUE_URL`. */
 export interface QueueBackend extends Omit<Connector, 'createWorker'> {
   name: QueueBackendName;
-  /** The clock of the times of its jobs. */
+  /** Clock for the times of jobs. */
   clock: Clock;
-  /** As this process knows it. */
+  /** The shard map as this process has cached it. */
   shardMaps: ShardMaps;
-  /** @param gate of a group of workers with one bound; a worker of its own has its `concurrency` */
+  /** @param gate limit shared by a group of workers; a worker without one is limited by its `concurrency` */
   createWorker<Data>(
     name: string,
     process: Processor<Data>,
@@ -53,11 +53,11 @@ export interface QueueBackend extends Omit<Connector, 'createWorker'> {
     shard?: number,
     gate?: Gate,
   ): Worker<Data>;
-  /** Bounds a producer's call: a driver that keeps waiting for its backend must not keep a request waiting. */
+  /** Limits the duration of a producer's call: a driver that waits for its server must not block a request. */
   withinCallTimeout<T>(call: () => Promise<T>): Promise<T>;
 }
 
-/** Throws a sentence that says what is wrong with the URL, and repeats nothing of it. */
+/** Throws an error that describes a problem of the URL without any part of it. */
 export function queueBackendName(queueUrl: string): QueueBackendName {
   return kindOf(queueUrl).name;
 }
@@ -89,14 +89,14 @@ export function createQueueBackend(
 }
 
 /**
- * Brings what the queue's server needs of BullMQ's own to this release, and answers its version; null where it needs
- * nothing, as on Redis. Calls at the same time wait for each other.
+ * Updates BullMQ's schema on the queue's server for this release and returns its version; null where there is none, as
+ * on Redis. Concurrent calls are serialized.
  */
 export async function migrateQueue(queueUrl: string): Promise<number | null> {
   return await kindOf(queueUrl).migrate(queueUrl);
 }
 
-/** As {@link openRedisBeside}, or null where the queue is not on Redis. */
+/** Calls {@link openRedisBeside}; returns null where the queue is not on Redis. */
 export async function openRedis(
   queueUrl: string,
   onError: (error: Error) => void,
@@ -109,7 +109,7 @@ function kindOf(queueUrl: string): (typeof KINDS)[number] {
   const scheme = /^([a-z+]+):\/\//.exec(queueUrl)?.[1] ?? '';
   const kind = KINDS.find(({ schemes }) => schemes.includes(scheme));
   if (kind === undefined) {
-    // Made here: the first list of a process reads all locales that Node has, and keeps them.
+    // Created here, because the first list format of a process loads all locales of Node into memory.
     const forms = new Intl.ListFormat('en', { type: 'disjunction' }).format(
       KINDS.flatMap(({ schemes }) => schemes.map((scheme) => `${scheme}://`)),
     );

@@ -1,14 +1,14 @@
-/** Beyond what any message of ours has; JSON.stringify, which is recursive, takes some thousand levels. */
+/** More levels than any valid message has; JSON.stringify, which is recursive, supports some thousand. */
 const DEPTH_MAX = 500;
 
 /**
- * Reads a value of the type jsonb. BullMQ stringifies the data of each job that it reads: one job of a publisher that nests too deeply
- * would fail every call that meets it, and no worker could ever finish it. So values below {@link DEPTH_MAX} levels become null, as
- * fields that the contract does not name are ignored anyway.
+ * Parses a jsonb value. BullMQ stringifies the data of each job that it reads: one deeply nested job of a publisher
+ * would fail every call that reads it, and no worker could ever finish it. So values below {@link DEPTH_MAX} levels
+ * become null; fields that the contract does not name are ignored anyway.
  */
 export function parseJsonb(text: string): unknown {
   const value: unknown = JSON.parse(text);
-  // Each level has an opening bracket, and hardly any message has as many.
+  // Each level has an opening bracket, so few brackets rule out deep nesting.
   if (countOf('[', text) + countOf('{', text) > DEPTH_MAX) cutBelowMax(value);
   return value;
 }
@@ -19,7 +19,7 @@ function countOf(character: string, text: string): number {
   return count;
 }
 
-/** Not recursive, because the value may nest more deeply than the stack allows. */
+/** Replaces containers below the maximum depth by null. Iterative, because the value may exceed the stack's depth. */
 function cutBelowMax(value: unknown): void {
   let level = [value].filter(isContainer);
   for (let depth = 1; level.length > 0; depth += 1) {

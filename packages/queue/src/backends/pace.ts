@@ -2,29 +2,30 @@ import type { EventBatch } from '@runhook/contract';
 import type { Processor, Worker } from 'bullmq';
 import { wakerOf } from '../patches/bullmq/wake-worker.ts';
 
-/** What the workers of a gate may have fetched and not begun: so many things, as each job brings one or several. */
+/** Maximum number of items (events of a job) that the workers of a gate may have fetched and not started. */
 const UNBEGUN_MAX = 48;
-/** How much of what a job brings tells of the next one. */
+/** Weight of the latest job in the moving average of items per job. */
 const LATEST_SHARE = 1 / 8;
 
-/** The items of jobs, several of one job, that wait in the process. */
+/** Items of fetched jobs that wait in the process. */
 export interface Backlog {
-  /** While it is saturated, no job is fetched. */
+  /** While true, no further job is fetched. */
   readonly isSaturated: boolean;
-  /** Set by the gate: must be called when it is not saturated any longer. */
+  /** Set by the gate; the backlog must call it when it is no longer saturated. */
   onCapacity: () => void;
 }
 
 /**
- * One bound on what several workers have begun, those of the shards of a queue. While it is reached, a place that becomes
- * free goes to the worker that has begun least: a shard with a million jobs leaves to one with ten what those need.
+ * Limits the started jobs of several workers together, those of the shards of a queue. At the limit, a released slot
+ * goes to the waiting worker with the fewest started jobs, so that a shard with a million jobs does not starve one with
+ * ten.
  */
 export class Gate {
   readonly concurrency: number;
   readonly #doors = new Set<Door>();
   readonly #backlog: Backlog | undefined;
   #begun = 0;
-  /** Things that a job brings, as the latest have. */
+  /** Moving average of items per job. */
   #broughtByOne = 1;
 
   constructor(concurrency: number, backlog?: Backlog) {
@@ -37,21 +38,21 @@ export class Gate {
     for (const door of this.#doors) door.fetchAgain();
   }
 
-  /** For another worker. */
+  /** Registers another worker. */
   door(): Door {
     const door = new Door(this);
     this.#doors.add(door);
     return door;
   }
 
-  /** Passes at once, or with the promise. */
+  /** Takes a slot. Returns undefined if one was free, otherwise a promise that resolves when one is assigned. */
   enter(door: Door): Promise<void> | undefined {
     if (this.#begun >= this.concurrency) return new Promise((resolve) => door.waiting.push(resolve));
     this.#begin(door);
     return undefined;
   }
 
-  /** To be told what each job brings. */
+  /** Must be called with the number of items of each started job. */
   brought(things: number): void {
     this.#broughtByOne += (things - this.#broughtByOne) * LATEST_SHARE;
   }
@@ -65,7 +66,7 @@ export class Gate {
     const admit = next?.waiting.shift();
     if (next === null || admit === undefined) return;
     this.#begin(next);
-    // Of those that have begun as much, the others come first at the next one.
+    // Moves the worker to the end, so that others with the same number of jobs precede it next time.
     this.#doors.delete(next);
     this.#doors.add(next);
     admit();
@@ -75,7 +76,7 @@ export class Gate {
     this.#doors.delete(door);
   }
 
-  /** How many jobs the worker behind a door may have. */
+  /** Returns the number of jobs that a worker may have fetched, started ones included. */
   allowance(door: Door): number {
     if (this.#backlog?.isSaturated) return Math.max(1, door.begun);
     let busy = 1;
@@ -90,14 +91,14 @@ export class Gate {
   }
 }
 
-/** Of one worker. */
+/** Slot accounting of one worker. */
 class Door {
   readonly #gate: Gate;
-  /** Jobs that its worker is at. */
+  /** Number of its started jobs. */
   begun = 0;
-  /** Of jobs that it has fetched. */
+  /** Resolvers of fetched jobs that wait for a slot. */
   readonly waiting: (() => void)[] = [];
-  /** Set by whoever fetches. */
+  /** Makes the worker fetch again; set by {@link createPaced}. */
   fetchAgain: () => void = () => {};
 
   constructor(gate: Gate) {
@@ -116,9 +117,10 @@ function thingsOf(data: unknown): number {
 }
 
 /**
- * BullMQ's worker fetches one job after another and begins none of them until it has as many as its `concurrency`, or the
- * queue has no more: the first of hundreds would wait for the last to be fetched. So it may have some more than it has begun.
- * @param create makes the worker, with the concurrency that it has at first
+ * Creates a worker that may fetch only a few more jobs than it has started. BullMQ's worker starts no job until it has
+ * fetched as many as its `concurrency` or the queue is empty, so the first of hundreds would wait until the last is
+ * fetched.
+ * @param create makes the worker with its initial concurrency
  */
 export function createPaced<Data>(
   gate: Gate,

@@ -15,24 +15,24 @@ import { createPatchedBackend, POSTGRES_SCHEMA } from '../patches/bullmq/postgre
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from './backend.ts';
 import { parseJsonb } from './jsonb.ts';
 
-/** Of each queue and worker; Redis takes one or two. */
+/** Connections of each queue and worker; Redis needs one or two. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
-/** How long a statement may take, as a share of `silentMs`. */
+/** Statement timeout, as a share of `silentMs`. */
 const QUERY_SHARE = 2 / 3;
-/** BullMQ's bulk function makes two temporary tables: 5 ms of the server's CPU a call, a single job a tenth of that (ADR 27). */
+/** BullMQ's bulk function creates two temporary tables: 5 ms of the server's CPU a call, ten times a single job (ADR 27). */
 const ADDED_SINGLY_MAX = 8;
 
 export const postgres: BackendKind<'PostgreSQL'> = {
   name: 'PostgreSQL',
   schemes: ['postgres', 'postgresql'],
-  // What is wrong with it is told by whoever connects.
+  // Connecting reports an invalid URL.
   checkUrl: () => undefined,
   connect,
   migrate,
 };
 
-/** Loaded by the first queue that is on PostgreSQL, as BullMQ does: whoever publishes over Redis needs no driver. */
+/** Loads the driver with the first queue on PostgreSQL, as BullMQ does: publishers over Redis need no driver. */
 function loadDriver(): typeof pg {
   try {
     return createRequire(import.meta.url)('pg');
@@ -41,14 +41,14 @@ function loadDriver(): typeof pg {
   }
 }
 
-/** Calls at the same time wait for each other (an advisory lock of the transaction). */
+/** Concurrent calls are serialized by an advisory lock of the transaction. */
 async function migrate(connectionString: string): Promise<number> {
   const client = new (loadDriver().Client)({
     connectionString,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     options: WITHOUT_JIT,
   });
-  // The call that a broken connection interrupts rejects by itself.
+  // Without a listener an error would end the process; the interrupted call rejects anyway.
   client.on('error', () => undefined);
   await client.connect();
   try {
@@ -89,9 +89,9 @@ function connect(connectionString: string, connectMs: number, silentMs: number):
     },
     strangers: async () => ({ elsewhere: [], version: null }),
     strangeVersion: async () => null,
-    // disk_full: PostgreSQL then refuses whatever writes, and goes on by itself once there is room.
+    // disk_full: PostgreSQL rejects writes until there is space again.
     isFull: (error) => (error as { code?: unknown }).code === '53100',
-    // Data exceptions, violated constraints, exceeded limits of a value.
+    // SQLSTATEs of data exceptions, violated constraints and exceeded limits of a value.
     isJobFault: (error) => /^(22|23|54)/.test(String((error as { code?: unknown }).code)),
     usedShare: async () => 0,
     evictionPolicy: async (queue) => {
@@ -114,7 +114,7 @@ function connect(connectionString: string, connectMs: number, silentMs: number):
   };
 }
 
-/** A client whose errors do not end the process: the call that a broken connection interrupts rejects, and is reported there. */
+/** A client whose errors do not end the process: the call that a broken connection interrupts rejects with the error. */
 function listenedClient(driver: typeof pg): typeof pg.Client {
   return class ListenedClient extends driver.Client {
     constructor(config?: string | pg.ClientConfig) {
@@ -127,14 +127,14 @@ function listenedClient(driver: typeof pg): typeof pg.Client {
 
 const WITHOUT_JIT = '-c jit=off';
 /**
- * BullMQ's functions keep the plans of their statements for a connection. An idle queue is empty, and while an empty table is
- * analysed its scan costs nothing, so the plans read the whole table until the next ANALYZE: 5 ms a job with 1,000 jobs, 320 ms with
- * 100,000 (ADR 27). Every statement has an index.
+ * BullMQ's functions cache the plans of their statements for each connection. An idle queue is empty, and a scan of an
+ * empty table costs nothing, so the plans read the whole table until the next ANALYZE: 5 ms a job with 1,000 jobs, 320
+ * ms with 100,000 (ADR 27). Every statement has an index.
  */
 const PLANNED_FOR_INDEXES = `${WITHOUT_JIT} -c enable_seqscan=off`;
 /**
- * What a worker says of its jobs may be forgotten by a crash of the server: they come back, and find in the record what
- * is done. What a producer added may not.
+ * A crash of the server may lose a worker's latest commits: their jobs are then repeated, and the record shows that
+ * they are done. A producer's commits must not be lost.
  */
 const WORKER_SETTINGS = `${PLANNED_FOR_INDEXES} -c synchronous_commit=off`;
 
@@ -147,7 +147,7 @@ async function hasFailed<Data>(queue: Queue<Data>): Promise<boolean> {
   return rows[0]?.hasFailed ?? false;
 }
 
-// A job is a row, and its state a column of it: none can be orphaned.
+// The state of a job is a column of its row, so no job can be orphaned.
 const JOB_STATES = `
   SELECT id, CASE WHEN state IN ('waiting', 'active', 'delayed') THEN 'queued' ELSE 'ended' END AS state
   FROM ${POSTGRES_SCHEMA}.job

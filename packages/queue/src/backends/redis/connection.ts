@@ -11,10 +11,10 @@ const CONNECT_TIMEOUT_MS = 3_000;
 const COMMAND_TIMEOUT_MS = 500;
 
 /**
- * A connection to the queue's Redis for small things beside the queues. Its commands fail, at once while there is
- * no connection and after `commandTimeoutMs` without an answer: callers must have another way. Resolves when it is
- * connected, or after twice that time without; it goes on trying by itself until `disconnect()`.
- * @param onError told of every connection that breaks or cannot be made
+ * Opens a connection to the queue's Redis for small tasks outside of BullMQ. Commands fail at once without a
+ * connection, and after `commandTimeoutMs` without a reply, so callers need a fallback. Resolves when connected, or
+ * after twice that time; reconnects automatically until `disconnect()`.
+ * @param onError called with each error of a connection or a connection attempt
  */
 export async function openRedisBeside(
   queueUrl: string,
@@ -30,33 +30,33 @@ export async function openRedisBeside(
   });
   redis.on('error', onError);
   const firstConnection = AbortSignal.timeout(2 * commandTimeoutMs);
-  // Rejects with the first error as well; that one was reported already.
+  // The wait also rejects with the first error, which was reported already.
   await once(redis, 'ready', { signal: firstConnection }).catch(() => undefined);
   return redis;
 }
 
 const RECONNECT_DELAY_MAX_MS = 2_000;
-/** A cluster that moves a slot, or promotes a replica, is asked again after this. */
+/** Delay before a command is retried while a cluster moves a slot or promotes a replica. */
 const MOVED_DELAY_MS = 100;
 
-/** How long a client waits, and for what. */
+/** Timeouts and retries of a client. */
 interface ClientOptions {
   connectTimeout?: number;
   commandTimeout?: number;
-  /** Without a reply for so long to a command that was sent, the connection is replaced. */
+  /** Replaces the connection if a command that was sent has no reply for this time. */
   socketTimeout?: number;
-  /** Null waits for ever. */
+  /** Null retries without limit. */
   maxRetriesPerRequest: number | null;
-  /** Whether commands wait for a connection; true when omitted. */
+  /** Whether commands are queued until there is a connection; true when omitted. */
   enableOfflineQueue?: boolean;
 }
 
-/** Jittered, because all clients of a server lose it at the same time. */
+/** Jittered, because all clients of a server lose their connections simultaneously. */
 export function reconnectDelayMs(times: number): number {
   return jittered(Math.min(100 * 2 ** times, RECONNECT_DELAY_MAX_MS));
 }
 
-/** Of a client that talks to one server, found by its own address or by sentinels. Not for a cluster. */
+/** Returns the options of a client for one server, with a fixed address or found by sentinels. Not for a cluster. */
 function redisOptions(target: RedisTarget, options: ClientOptions) {
   const [node] = target.nodes;
   const server = {
@@ -86,14 +86,14 @@ function openCluster(target: RedisTarget, options: ClientOptions): Cluster {
     retryDelayOnFailover: MOVED_DELAY_MS,
     retryDelayOnClusterDown: MOVED_DELAY_MS,
     redisOptions: { ...sharedOptions(target), ...perNode },
-    // The nodes are named to each other by what their certificates say, which a lookup would replace by addresses.
+    // The certificates of the nodes contain their names, which a lookup would replace by addresses.
     ...(target.isTls && {
       dnsLookup: (name: string, done: (error: null, address: string) => void) => done(null, name),
     }),
   });
 }
 
-/** A client of our own: whoever opens it disconnects it. It begins to connect at once. */
+/** Opens a client, which begins to connect at once. The caller must disconnect it. */
 export function openClient(target: RedisTarget, options: ClientOptions): Redis | Cluster {
   return target.kind === 'cluster' ? openCluster(target, options) : new Redis(redisOptions(target, options));
 }
@@ -119,7 +119,7 @@ function tlsOptions({ caFile, certFile, keyFile }: RedisTarget): {
   };
 }
 
-/** One client for all that is opened on it, as long as anything is. */
+/** A client shared by queues or workers, which is open while any of them uses it. */
 export class SharedClient {
   readonly #open: () => Redis | Cluster;
   #client: Redis | Cluster | null = null;
@@ -129,14 +129,14 @@ export class SharedClient {
     this.#open = open;
   }
 
-  /** Null while nothing is opened on it. */
+  /** Null while it has no users. */
   get client(): Redis | Cluster | null {
     return this.#client;
   }
 
-  /** Whoever takes it gives it back with `leave`, once. */
+  /** Returns the client. The caller must call `leave` exactly once. */
   take(): Redis | Cluster {
-    // Those who use it hear of its errors; between the last one's leaving and its end nobody does.
+    // Users handle its errors; this listener handles those after the last user has left.
     this.#client ??= this.#open().on('error', () => undefined);
     this.#users += 1;
     return this.#client;
@@ -150,9 +150,7 @@ export class SharedClient {
   }
 }
 
-/*
- * BullMQ leaves a client that it is given open. These release theirs.
- */
+/* BullMQ does not close a client that is passed to it. These classes release theirs. */
 
 export class SharingQueue<Data> extends ReadableQueue<Data> {
   readonly redis: Redis | Cluster;

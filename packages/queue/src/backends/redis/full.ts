@@ -4,19 +4,20 @@ import type { Connector, PeekedJob } from '../backend.ts';
 import { clientOf } from './connection.ts';
 
 /*
- * A Redis at its `maxmemory` refuses every script of BullMQ that may write, moving a job to active too: nothing that
- * waits would ever leave. Commands that only free memory pass, so that what waits can be worked off by hand.
+ * A Redis at its `maxmemory` rejects every script of BullMQ that may write, including the one that moves a job to
+ * active, so no waiting job would ever be processed. It accepts commands that only free memory, by which waiting jobs
+ * can be drained.
  */
 
 const FULL = /\bOOM command not allowed\b/;
-/** Redis has no error code for invalid data, and takes any bytes up to a size: only these phrases of its replies concern a job's data. */
+/** Errors that concern a job's data. Redis has no code for them, and accepts any bytes up to a size limit. */
 const DATA = /^ERR .*(string exceeds maximum allowed size|invalid bulk length|cmsgpack|cjson)/;
 const USED = /^used_memory:(\d+)/m;
 const MAX = /^maxmemory:(\d+)/m;
 const POLICY = /^maxmemory_policy:([\w-]+)/m;
 const KEEPS = 'noeviction';
 
-/** What the server that has a queue tells of its memory: a cluster asks any of its servers what names no key. */
+/** Returns the memory section of INFO. The script names a key, so that a cluster runs it on the queue's server. */
 async function memoryOf<Data>(queue: Queue<Data>): Promise<string> {
   const client = clientOf(queue);
   return String(await client.eval(`return redis.call('INFO', 'memory')`, 1, queue.toKey('meta')));
@@ -63,7 +64,7 @@ export const FULL_REDIS: Pick<
           client.zrem(queue.toKey('prioritized'), id),
           client.zrem(queue.toKey('delayed'), id),
         ]);
-        // A worker that took it meanwhile needs the rest of it.
+        // A worker that took the job meanwhile still needs its data.
         if (removed.some((count) => count > 0)) await client.del(queue.toKey(id));
       }),
     );

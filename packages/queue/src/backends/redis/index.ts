@@ -9,10 +9,10 @@ import { existing, REDIS_SHARDS } from './shards.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
 import { parseRedisUrl } from './url.ts';
 
-/** Of what happens to jobs BullMQ keeps 10,000 entries for whoever listens. Nobody does. */
+/** BullMQ retains 10,000 job events by default for subscribers, of which there are none. */
 const EVENT_STREAM = { events: { maxLen: 100 } };
 
-/** BullMQ's bulk call is a transaction: one job by itself takes two thirds of what it takes in one, here and there. */
+/** BullMQ's bulk call is a transaction: adding one job individually takes two thirds of its time, on client and server. */
 const ADDED_SINGLY_MAX = 1;
 
 export const redis: BackendKind<'Redis'> = {
@@ -23,14 +23,14 @@ export const redis: BackendKind<'Redis'> = {
   migrate: async () => null,
 };
 
-/** BullMQ grants a wait a second more than it is to take, and the connection must not count as dead before its end. */
+/** BullMQ allows a blocking wait one second more than its timeout; the connection must not count as dead before. */
 const SILENT_MARGIN_MS = 2_000;
 /** BullMQ's default. */
 const DRAIN_DELAY_SECONDS = 5;
 
 function connect(url: string, connectMs: number, silentMs: number): Connector {
   const target = parseRedisUrl(url);
-  // However many queues, shards and workers there are; BullMQ opens one more for each worker, to wait on.
+  // The clients are shared by all queues, shards and workers; BullMQ opens one more for each worker's blocking waits.
   const socketTimeout = silentMs;
   const waitMaxSeconds = (silentMs - SILENT_MARGIN_MS) / 1_000;
   const producing = new SharedClient(() =>

@@ -3,24 +3,25 @@ import type { Connector, JobState } from '../backend.ts';
 import { clientOf } from './connection.ts';
 
 /*
- * BullMQ keeps a job in a hash, and its id in the list or the sorted set of its state. A job whose hash is left but whose id is in
- * none of them is orphaned: no worker takes it, and its hash keeps every other job with its id out.
+ * BullMQ stores a job in a hash, and its id in the list or sorted set of its state. A job whose hash exists but whose
+ * id is in none of them is orphaned: no worker takes it, and its hash prevents other jobs with its id.
  */
 
-/** Jobs of one script call, which takes less than 5 ms of the server. */
+/** Jobs of one script call, which takes less than 5 ms of the server's time. */
 const IDS_AT_ONCE = 1_000;
-/** Entries of the wait list that one command reads, which takes about a millisecond of the server. */
+/** Entries of the wait list that one command reads, which takes about a millisecond of the server's time. */
 const ENTRIES_AT_ONCE = 5_000;
-/** A longer list is not read: its pass would take longer than the time limit of a call. */
+/** A longer list is not read, because reading it would exceed the timeout of a call. */
 const ENTRIES_MAX = 2_000_000;
 
 const STATE_KEYS = ['delayed', 'prioritized', 'active', 'failed', 'completed'] as const;
 
 /**
- * Classifies a job by its hash, its lock and the sorted sets. The lists are not searched for each job: `active`, which has as many entries as
- * workers have jobs, is read once; `wait` is left to the caller. Text is returned for jobs that are in `wait` or orphaned: when the
- * job was added, and how often a worker has started it. As long as this text is the same, an orphaned job stays orphaned: no worker can take
- * it, and another job of its id cannot be added before its key is deleted.
+ * Classifies a job by its hash, its lock and the sorted sets. The lists are not searched for each job: `active`, which
+ * has as many entries as workers have jobs, is read once; `wait` is left to the caller. Text is returned for jobs that
+ * are in `wait` or orphaned: the time at which the job was added, and the number of times that a worker has started it.
+ * While this text is unchanged, an orphaned job stays orphaned: no worker can take it, and no other job with its id can
+ * be added before its key is deleted.
  */
 const CLASSIFY = `
 local ENDED, QUEUED, ABSENT, ORPHANED = -1, -2, -3, -4
@@ -49,7 +50,7 @@ const CLASSIFY_ALL = `${CLASSIFY}
 local classes = {}
 for index = 2, #ARGV do classes[index - 1] = classify(ARGV[index]) end
 return classes`;
-/** Deletes jobs whose class is still the same. */
+/** Deletes jobs whose class has not changed. */
 const REMOVE = `${CLASSIFY}
 for index = 2, #ARGV, 2 do
   local id = ARGV[index]
@@ -63,7 +64,7 @@ const ORPHANED = -4;
 
 interface Classified {
   state: JobState;
-  /** As {@link CLASSIFY} returned it. */
+  /** Class that {@link CLASSIFY} returned. */
   class: number | string;
 }
 
@@ -102,8 +103,8 @@ async function classify<Data>(
 const STATES: Record<number, JobState> = { [ENDED]: 'ended', [QUEUED]: 'queued', [ORPHANED]: 'orphaned' };
 
 /**
- * Which of the jobs are in the wait list, by one pass over it; null if it is too long for one. The pass begins where jobs are added, so a
- * job that is added or taken meanwhile moves no entry to a part that was read before.
+ * Returns the jobs that are in the wait list, by one pass over it; null if it is too long. The pass begins at the end
+ * where jobs are added, so a job that is added or taken meanwhile moves no entry to a part that was read before.
  */
 async function waitingAmong<Data>(
   queue: Queue<Data>,
@@ -111,7 +112,7 @@ async function waitingAmong<Data>(
 ): Promise<Set<string> | null> {
   const client = clientOf(queue);
   const waiting = new Set<string>();
-  // Jobs of a paused queue of BullMQ 5 are in a list of their own until it is resumed.
+  // BullMQ 5 moves the jobs of a paused queue to a separate list until it is resumed.
   for (const list of [queue.toKey('wait'), queue.toKey('paused')]) {
     if ((await client.llen(list)) > ENTRIES_MAX) return null;
     for (let start = 0; waiting.size < sought.size; start += ENTRIES_AT_ONCE) {
@@ -124,8 +125,8 @@ async function waitingAmong<Data>(
 }
 
 /**
- * The orphaned jobs that the last {@link REDIS_JOB_STATES.jobStates} of a queue found, with their classes. They are removed after it in
- * many small calls, and without this each of those would read the wait list again.
+ * Orphaned jobs that the last {@link REDIS_JOB_STATES.jobStates} of a queue found, with their classes. Many small calls
+ * remove them afterwards; without this cache each would read the wait list again.
  */
 const lastOrphans = new WeakMap<object, ReadonlyMap<string, number | string>>();
 

@@ -15,7 +15,7 @@ import { QueueUnavailableError, type ShardStore } from '../backend.ts';
 import { clientOf } from './connection.ts';
 import { REDIS_STRANGERS } from './strangers.ts';
 
-/** In the settings that BullMQ keeps of this queue, which whoever publishes may read: the version of the map. */
+/** BullMQ's settings of this queue, which publishers may read, contain the version of the shard map. */
 const META_KEY = `${shardPrefix(0)}:${JOB_RUN_EVENTS}:meta`;
 const META_FIELD = 'shards';
 const RULE = `(+hget +hmget %R~${SHARDS_KEY})`;
@@ -69,7 +69,7 @@ export const REDIS_SHARDS: ShardStore = {
   },
 };
 
-/** Returns, for each list of keys, whether any of them exists. Redis removes empty keys, so one EXISTS covers the shards of a server. */
+/** Returns, for each list of keys, whether any of them exists. Redis removes empty keys, so one EXISTS covers a server. */
 export async function existing(
   client: Redis | Cluster | null,
   lists: readonly (readonly string[])[],
@@ -88,8 +88,8 @@ async function read(commands: Redis | Cluster): Promise<ShardMap> {
 const FIELDS: (keyof ShardFields)[] = ['version', 'slots', 'draining'];
 
 /**
- * A publisher's user of a former release may not read the map. As long as nobody has written one it need not: that the
- * settings of the queue tell, too.
+ * Reads the map for a user that may not: publishers of a previous release lack the permission. They do not need it
+ * while no map is stored, which the settings of the queue show.
  */
 async function permitted(
   queue: Queue,

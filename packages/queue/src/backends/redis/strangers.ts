@@ -5,11 +5,11 @@ import type { Connector, Strangers } from '../backend.ts';
 import { clientOf } from './connection.ts';
 
 /*
- * Others on the same Redis: publishers whose user may add and do nothing else (docs/security.md#publishers-on-the-queue), and
- * those that publish where nobody looks.
+ * Foreign publishers on the same Redis: those whose user may only add jobs (docs/security.md#publishers-on-the-queue),
+ * and those that publish under a prefix that no worker serves.
  */
 
-/** As Redis says it of a command, and of one within a script. */
+/** Redis's errors for a forbidden command, and for one within a script. */
 const FORBIDDEN = /\bNOPERM\b|The user executing the script can't|\bACL failure in script\b/;
 
 export const REDIS_STRANGERS: Pick<
@@ -18,7 +18,7 @@ export const REDIS_STRANGERS: Pick<
 > = {
   isForbidden: (error) => error instanceof Error && FORBIDDEN.test(error.message),
 
-  // EXISTS reads nothing of the job.
+  // EXISTS does not read the job.
   present: (queue, jobIds) =>
     chosen(queue, jobIds, (pipeline, jobId) => pipeline.exists(queue.toKey(jobId)), Boolean),
 
@@ -43,7 +43,7 @@ async function strangeVersion<Data>(queue: Queue<Data>): Promise<string | null> 
   return version === null || version.startsWith(`bullmq:${BULLMQ_MAJOR_VERSION}.`) ? null : version;
 }
 
-/** The jobs of which the answer of a command says so. */
+/** Returns the jobs for which `isChosen` accepts the result of their command. */
 async function chosen<Data>(
   queue: Queue<Data>,
   jobIds: readonly string[],
@@ -57,15 +57,15 @@ async function chosen<Data>(
   return new Set(jobIds.filter((_, index) => isChosen(answers[index]?.[1])));
 }
 
-/** What BullMQ's default is, and what ours becomes for whoever forgets its braces. A look is at these whatever else there is. */
+/** BullMQ's default prefix, and Runhook's without its braces. Every check includes these. */
 const LIKELY_PREFIXES = ['bull', 'runhook', '{bull}', 'bullmq'];
-/** Of the rest as many keys at a time as a server looks through in a few milliseconds, and so on at the next look. */
+/** Limits a check to the keys that a server scans in a few milliseconds; the next check continues. */
 const SCANS_PER_LOOK = 5;
 const SCANNED_AT_ONCE = 1_000;
-/** Whoever has more of them need not know all. */
+/** Maximum number of prefixes to report. */
 const PREFIXES_MAX = 100;
 
-/** What a look goes on from, on each server of a cluster; forgotten with the queue. */
+/** Scan cursor of each server of a cluster between two checks. */
 const cursors = new WeakMap<object, string>();
 const found = new WeakMap<object, Set<string>>();
 
@@ -73,7 +73,7 @@ interface Server {
   scan(cursor: string, ...options: (string | number)[]): Promise<[string, string[]]>;
 }
 
-/** Queues of the same name below other prefixes, with how many jobs wait there. */
+/** Returns queues of the same name under other prefixes, with the number of their waiting jobs. */
 async function queuesElsewhere<Data>(queue: Queue<Data>): Promise<Strangers['elsewhere']> {
   const client = (await clientOf(queue)) as Awaited<ReturnType<typeof clientOf>> &
     Server & { nodes?(role: 'master'): Server[] };
@@ -87,7 +87,7 @@ async function queuesElsewhere<Data>(queue: Queue<Data>): Promise<Strangers['els
   const counted = await Promise.all(
     [...prefixes].map(async (prefix) => {
       const at = `${prefix}:${queue.name}`;
-      // One by one: the keys of another prefix may be on several servers.
+      // Counted by separate commands, because the keys of another prefix may be on several servers.
       const counts = [
         client.llen(`${at}:wait`),
         client.zcard(`${at}:prioritized`),

@@ -1,4 +1,4 @@
-/** Where Redis is, and as what: one server, the nodes of a cluster, or the sentinels that know the server. */
+/** Address and topology of Redis: one server, the nodes of a cluster, or sentinels. */
 export interface RedisTarget {
   kind: 'single' | 'cluster' | 'sentinel';
   nodes: { host: string; port: number }[];
@@ -7,13 +7,13 @@ export interface RedisTarget {
   password?: string;
   /** Logical database; a cluster has only 0. */
   database: number;
-  /** Of what the sentinels watch. */
+  /** Name of the master that the sentinels monitor. */
   masterName?: string;
   sentinelUsername?: string;
   sentinelPassword?: string;
-  /** 4 or 6: the only addresses that names are resolved to. */
+  /** 4 or 6: the IP version that names are resolved to. */
   family?: number;
-  /** PEM files: whose certificates are trusted instead of the public ones, and our own with its key. */
+  /** PEM files: certificate authorities that replace the public ones, and the client's certificate with its key. */
   caFile?: string;
   certFile?: string;
   keyFile?: string;
@@ -27,14 +27,14 @@ const SENTINEL_PORT = 26379;
 const TEXT_PARAMETERS = ['sentinelUsername', 'sentinelPassword', 'caFile', 'certFile', 'keyFile'] as const;
 
 /**
- * Reads
+ * Parses
  *
  *     redis(s)://[user:password@]host[:6379][/database]
  *     redis(s)+cluster://[user:password@]host[:6379],host,…
  *     redis(s)+sentinel://[user:password@]host[:26379],host,…/master[/database]
  *
- * with the parameters `family`, `caFile`, `certFile`, `keyFile`, `sentinelUsername` and `sentinelPassword`. Throws a
- * sentence that says what is wrong and repeats nothing of the URL.
+ * with the parameters `family`, `caFile`, `certFile`, `keyFile`, `sentinelUsername` and `sentinelPassword`.
+ * @throws TypeError that describes the problem without any part of the URL
  */
 export function parseRedisUrl(url: string): RedisTarget {
   const parts = FORM.exec(url)?.groups;

@@ -11,11 +11,11 @@ import type pg from 'pg';
 export const POSTGRES_SCHEMA = 'bullmq';
 
 const RETRY_MS = 500;
-/** How long a wait for a job may take, and how long the check of its connection, as shares of `silentMs`. */
+/** Timeouts of a wait for a job and of the check of its connection, as shares of `silentMs`. */
 const WAIT_SHARE = 2 / 3;
 const HEARTBEAT_SHARE = 1 / 3;
 
-/** Jittered, because all processes lose PostgreSQL at the same time. */
+/** Jittered, because all processes lose PostgreSQL simultaneously. */
 export function readinessRetryMs(): number {
   return jittered(RETRY_MS);
 }
@@ -33,8 +33,8 @@ export function createPatchedBackend(
 }
 
 /**
- * Retries to make a connection ready. BullMQ caches the first result, also an error, and the loop of a worker asks for it without a
- * pause: the worker would never work again, and its process would do nothing else.
+ * Retries to make a connection ready. BullMQ caches the first result, even an error, and the loop of a worker awaits it
+ * again without a pause: the worker would never recover, and its process would be busy with that loop.
  */
 function retryReadiness(connection: PostgresConnection): void {
   let readiness: Promise<void> | null = null;
@@ -62,8 +62,9 @@ async function migrate(connection: PostgresConnection): Promise<void> {
 }
 
 /**
- * Checks the connection on which a worker waits for jobs before each wait: a connection that the network has dropped reports no
- * jobs, and a keepalive does not detect a proxy that keeps it open. Waits are bounded, because BullMQ's take up to an hour.
+ * Checks the connection on which a worker waits for jobs before each wait: a connection that the network has dropped
+ * reports no jobs, and a keepalive does not detect a proxy that keeps it open. Waits are limited, because BullMQ's take
+ * up to an hour.
  */
 function checkBeforeWaits(backend: PostgresQueueBackend, silentMs: number): void {
   const waitForJob = backend.waitForJob.bind(backend);
@@ -94,8 +95,9 @@ const OLDEST_FIRST: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the oldest jobs first where they are asked for. BullMQ's function ignores the ascending order for these types: the first page
- * of the oldest jobs has the newest ones, so that the reconciler took an event in the oldest job for one without a job.
+ * Reads the oldest jobs first in ascending order. BullMQ's function ignores that order for these types: the first page
+ * of the oldest jobs would have the newest ones, and the reconciler would conclude that the event of the oldest job has
+ * no job.
  */
 function readOldestFirst(backend: PostgresQueueBackend, queue: string): void {
   const { connection } = backend;

@@ -1,6 +1,6 @@
 import { Job, type JobProgress, Queue, Worker } from 'bullmq';
 
-/** Parses the data of a job. Redis stores any bytes: data that is not JSON is returned as text, which is no valid message. */
+/** Parses the data of a job. Redis stores any bytes: data that is not JSON is returned as text, an invalid message. */
 export function parseData(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -10,8 +10,8 @@ export function parseData(text: string): unknown {
 }
 
 /**
- * A job whose data may not be JSON. BullMQ's class throws for it: the page of jobs around it cannot be read, and a worker that
- * takes it leaves it active until it stalls, without end.
+ * A job whose data may not be JSON. BullMQ's class throws for it: the page of jobs that contains it cannot be read, and
+ * a worker that takes it leaves it active until it stalls, repeatedly.
  */
 class ReadableJob<Data, Result, Name extends string, Progress extends JobProgress> extends Job<
   Data,
@@ -29,14 +29,14 @@ class ReadableJob<Data, Result, Name extends string, Progress extends JobProgres
   };
 }
 
-/** A queue that reads such jobs. */
+/** A queue that can read such jobs. */
 export class ReadableQueue<Data> extends Queue<Data> {
   protected override get Job() {
     return ReadableJob;
   }
 }
 
-/** A worker that reads such jobs. */
+/** A worker that can read such jobs. */
 export class ReadableWorker<Data> extends Worker<Data> {
   protected override get Job() {
     return ReadableJob;

@@ -1,12 +1,12 @@
 import type { Clock } from '@runhook/runtime/server-clock';
 
 /*
- * BullMQ takes all times from the clock of its host: when a job was added, when it is due, and which jobs are due. Processes whose clocks
- * differ would take jobs too early or too late. So every time that goes to the queue's server is converted to one clock,
- * and every time that comes from it back to the host's, at the edge of BullMQ: its commands.
+ * BullMQ takes all times from the clock of its host: when a job was added, when it is due, and which jobs are due.
+ * Processes whose clocks differ would take jobs too early or too late. So every time that is sent to the queue's server
+ * is converted to one clock, and every time that is received from it back to the host's, in BullMQ's commands.
  */
 
-/** Where a script on Redis has the time, among its keys and arguments. */
+/** Index of the time among the keys and arguments of a Redis script. */
 const REDIS_TIMES: Readonly<Record<string, number>> = {
   moveToActive: 12,
   moveToFinished: 15,
@@ -17,7 +17,7 @@ const REDIS_TIMES: Readonly<Record<string, number>> = {
   updateJobScheduler: 16,
 };
 
-/** Where a statement on PostgreSQL has times, among its parameters. */
+/** Indexes of the times among the parameters of a PostgreSQL statement. */
 const POSTGRES_TIMES: Readonly<Record<string, readonly number[]>> = {
   move_to_active: [3],
   next_signal: [2],
@@ -39,14 +39,14 @@ interface NewJob {
   timestamp: number;
 }
 
-/** The members of a BullMQ backend that are used here. */
+/** Members of a BullMQ back end that are used here. */
 interface Inside {
   addJob(job: NewJob, ...given: unknown[]): Promise<unknown>;
   addJobs(entries: { job: NewJob }[]): Promise<unknown>;
   waitForJob(seconds: number): Promise<{ score: number } | null>;
-  /** On Redis. */
+  /** Present on Redis. */
   execCommand?(client: unknown, name: string, given: unknown[]): unknown;
-  /** On PostgreSQL. */
+  /** Present on PostgreSQL. */
   run?(name: string, given: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
@@ -82,7 +82,7 @@ function convertRedis(
     if (index === undefined) return execCommand.call(inside, client, name, given);
     const converted = given.with(index, Number(given[index]) + aheadMs());
     return Promise.resolve(execCommand.call(inside, client, name, converted)).then((result) =>
-      // Scripts that give a worker its next job say when the next delayed one is due.
+      // Scripts that return a worker's next job also return the time at which the next delayed one is due.
       Array.isArray(result) && typeof result[3] === 'number'
         ? result.with(3, untilHere(result[3], aheadMs()))
         : result,
@@ -103,7 +103,7 @@ function convertPostgres(inside: Inside, run: NonNullable<Inside['run']>, aheadM
   };
 }
 
-/** Converts a time of the server to the local clock. 0 and 1 are no times. */
+/** Converts a time of the server to the local clock. 0 and 1 are not times. */
 function untilHere(until: number, aheadMs: number): number {
   return until <= 1 ? until : Math.max(2, until - aheadMs);
 }

@@ -3,17 +3,17 @@ import type { Queue } from 'bullmq';
 /*
  * This folder has every use of BullMQ's private API, and every method of BullMQ that is replaced:
  *
- * | file | what | without it |
+ * | file | replacement | failure without it |
  * |---|---|---|
  * | server-times.ts | times of commands in the clock of the queue's server | a wrong clock of a host runs jobs too early or too late |
- * | ending-waits.ts | deadlines of a worker's waits on Redis | a worker stands still after a failover of a cluster |
- * | readable-job.ts | jobs whose data is not JSON are read | one such job blocks the page of jobs, or stays active without end |
- * | postgres-backend.ts | retries of the first connection, checks of the waiting one, the oldest jobs first | a worker never works again |
- * | error-pause.ts | a pause after an error of the queue's server | a full server is asked a thousand times a second |
+ * | ending-waits.ts | deadlines for a worker's waits on Redis | a worker stops after a failover of a cluster |
+ * | readable-job.ts | jobs whose data is not JSON can be read | one such job blocks the page of jobs, or stalls repeatedly |
+ * | postgres-backend.ts | retries of the first connection, checks of the waiting one, order of the oldest jobs | a worker never recovers |
+ * | error-pause.ts | a pause after an error of the queue's server | a full server is queried a thousand times a second |
  * | wake-worker.ts | wakes the loop of a worker | jobs wait until another job ends |
  */
 
-/** The version that these files were read against. Compare them with another version before changing this. */
+/** The version that these files were written for. Compare them with another version before you change this. */
 const TESTED_BULLMQ_VERSION = '6.7.0';
 
 /** Returns a sentence for another version than the tested one; null for that one. @param version as `bullmq:6.7.0` */

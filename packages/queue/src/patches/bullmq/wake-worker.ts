@@ -1,13 +1,13 @@
 import type { Worker } from 'bullmq';
 
 interface WorkerLoop {
-  /** Promises of the jobs in flight, of which the loop awaits the next one that ends; null before the loop runs. */
+  /** Promises of the jobs in flight; the loop awaits the next one that ends. Null before the loop runs. */
   mainLoopQueue: { add(ended: Promise<void>): void } | null;
 }
 
 /**
- * Returns a function that wakes the loop of a worker, as `resume()` does: between the ends of two jobs the loop does not read
- * the worker's concurrency, so a raised one would have no effect.
+ * Returns a function that wakes the loop of a worker, as `resume()` does: between the ends of two jobs the loop does
+ * not read the worker's concurrency, so a raised one would have no effect.
  */
 export function wakerOf<Data>(worker: Worker<Data>): () => void {
   const loop = worker as unknown as WorkerLoop;
