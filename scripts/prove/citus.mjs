@@ -31,7 +31,7 @@ const NOT_OF_CITUS = {
   'services/dispatcher/test/shards': 'holds a rate, which is that of the log; the story tells it',
 };
 const NOT_OF_CITUS_TESTS = {
-  'a row that waits for the default partition while its day is made is rejected for some seconds only':
+  'a row that waits for the default partition while its day is created is rejected for a few seconds only':
     'it waits on the coordinator, and goes to the partition of its day',
   'an account whose parked deliveries cannot be changed stops no other':
     'needs a trigger on a distributed table',

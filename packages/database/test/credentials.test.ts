@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createCredential, credentialKind, hashCredential } from '@runhook/database';
 
-test('an API key and a service token are told apart by prefix and carry a checksum', () => {
+test('an API key and a service token have different prefixes and a checksum', () => {
   for (const [kind, prefix] of [
     ['user', 'rhu_'],
     ['service_token', 'rhs_'],
@@ -13,7 +13,7 @@ test('an API key and a service token are told apart by prefix and carry a checks
   }
 });
 
-test('a mistyped credential is known for one without a query', () => {
+test('a mistyped credential is recognized without a query', () => {
   const credential = createCredential('user');
   const middle = credential.charAt(20) === 'a' ? 'b' : 'a';
   expect(credentialKind(credential.slice(0, 20) + middle + credential.slice(21))).toBeNull();
@@ -22,7 +22,7 @@ test('a mistyped credential is known for one without a query', () => {
   expect(credentialKind('')).toBeNull();
 });
 
-test('a credential is found by its SHA-256', () => {
+test('the hash of a credential is its SHA-256', () => {
   expect(Buffer.from(hashCredential('abc')).toString('hex')).toBe(
     'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
   );

@@ -26,7 +26,7 @@ afterEach(async () => {
 
 const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
 
-test('a database that is away is told from one that answers with an error, by Prisma and by plain SQL', async () => {
+test('Prisma and plain SQL distinguish an unavailable database from one that responds with an error', async () => {
   const queries = () => [
     errorOf(database.prisma.account.count()),
     errorOf(inPrismaTransaction(database.prisma, (transaction) => transaction.account.count())),
@@ -39,7 +39,7 @@ test('a database that is away is told from one that answers with an error, by Pr
   expect(await Promise.all(queries())).toEqual([undefined, undefined, undefined]);
 });
 
-test('a connection that is cut in the middle of a query counts as away', async () => {
+test('a connection that breaks during a query counts as unavailable', async () => {
   const running = [
     errorOf(runStatement(database.pool, 'SELECT pg_sleep(3600)', [])),
     errorOf(database.prisma.$queryRaw`SELECT pg_sleep(3600)::text`),
@@ -55,7 +55,7 @@ test('a connection that is cut in the middle of a query counts as away', async (
   for (const error of await Promise.all(running)) expect(isDatabaseUnavailable(error)).toBe(true);
 });
 
-test('a transaction that gets no connection counts as away', async () => {
+test('a transaction that gets no connection counts as unavailable', async () => {
   const full = openPrismaDatabase({ url: testDatabase.url, connectionsMax: 1, connectTimeoutMs: 50 });
   // A busy machine may need more tries for the one connection.
   const holder = await eventually(() => full.pool.connect());
@@ -65,7 +65,7 @@ test('a transaction that gets no connection counts as away', async () => {
   await full.close();
 });
 
-test('a session that the server ended counts as away', async () => {
+test('a session that the server terminated counts as unavailable', async () => {
   const running = errorOf(runStatement(database.pool, 'SELECT pg_sleep(3600)', []));
   await eventually(async () => {
     const ended = await runStatement(
@@ -79,7 +79,7 @@ test('a session that the server ended counts as away', async () => {
   expect(isDatabaseUnavailable(await running)).toBe(true);
 });
 
-test('a statement that takes too long, or its lock, is ended by the server and counts as away', async () => {
+test('the server cancels a statement that runs or waits for a lock too long, which counts as unavailable', async () => {
   const [limits] = await runStatement(
     database.pool,
     `SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock`,
@@ -99,7 +99,7 @@ test('a statement that takes too long, or its lock, is ended by the server and c
   for (const error of [locked, slow]) expect(isDatabaseUnavailable(error)).toBe(true);
 });
 
-test('a fault of the statement does not', async () => {
+test('an error of the statement does not count as unavailable', async () => {
   const errors = await Promise.all([
     errorOf(runStatement(database.pool, 'SELECT nonsense', [])),
     errorOf(

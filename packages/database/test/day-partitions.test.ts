@@ -75,7 +75,7 @@ async function writeWithoutWaiting(): Promise<void> {
   }
 }
 
-test('a day without a partition still takes rows, and they move into it once it is made', async () => {
+test('rows of a day without a partition are stored, and move to the partition once it is created', async () => {
   await insertEvent(0, 'today');
   await insertEvent(-20, 'long ago');
   expect(await placeOf('today')).toBe('events_default');
@@ -95,7 +95,7 @@ test('a long read of one day does not delay the creation of other days', async (
 });
 
 test.each(['events', 'deliveries', 'attempts'])(
-  'a day that a long reader of all of %s is in the way of is made once it ends, and stops nobody until then',
+  'a long reader of %s delays the partitions of that table until it ends, and no other session waits',
   async (table) => {
     await insertEvent(0, 'before');
     const reader = await readForLong(`SELECT count(*) FROM ${table}`);
@@ -111,7 +111,7 @@ test.each(['events', 'deliveries', 'attempts'])(
   },
 );
 
-test('a day that somebody reads is dropped once he is done, and stops nobody until then', async () => {
+test('a day that a session reads is dropped once the session ends, and no other session waits until then', async () => {
   await makeDays(41, 40, 39);
   const reader = await readForLong('SELECT count(*) FROM deliveries');
   const round = await dropOldDayPartitions(database.pool, 39);
@@ -123,7 +123,7 @@ test('a day that somebody reads is dropped once he is done, and stops nobody unt
   expect(await dropOldDayPartitions(database.pool, 39)).toEqual({ changed: 2, waiting: [] });
 });
 
-test('partitions are made once, however many processes ask', async () => {
+test('concurrent processes create each partition once', async () => {
   const rounds = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
   // What one found another at for too long it leaves to the next round.
   while (rounds.at(-1)?.waiting.length !== 0) rounds.push(await ensureDayPartitions(database.pool));
@@ -131,7 +131,7 @@ test('partitions are made once, however many processes ask', async () => {
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });
 });
 
-test('retention drops the days before the last thirty, in all tables, and keeps the rest', async () => {
+test('the retention drops the days before the last thirty from all tables, and no other days', async () => {
   await makeDays(40, 31, 30);
   await insertEvent(-31, 'old');
   await insertEvent(-30, 'kept');

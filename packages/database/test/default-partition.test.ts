@@ -56,7 +56,7 @@ const constrain = (first: number, last: number) =>
      CHECK (day >= '${day(first)}'::date AND day < '${day(last + 1)}'::date) NOT VALID`,
   );
 
-test('a default partition of more than 16 MB becomes a partition of its days, and the next days are made', async () => {
+test('a default partition of more than 16 MB becomes a partition of its days, and partitions of the next days are created', async () => {
   await insertEvents(-3, 11_000);
   await insertEvents(0, 11_000);
   const round = await ensureDayPartitions(database.pool);
@@ -125,7 +125,7 @@ describe('an interrupted conversion', () => {
   });
 });
 
-test('a row that waits for the default partition while its day is made is rejected for some seconds only', async () => {
+test('a row that waits for the default partition while its day is created is rejected for a few seconds only', async () => {
   const maker = await database.pool.connect();
   await maker.query('BEGIN; LOCK TABLE ONLY events_default IN ACCESS EXCLUSIVE MODE');
   const insert = insertEvents(0, 1).catch((error: unknown) => error);
@@ -157,7 +157,7 @@ test('an error of a worker of Citus is classified by the names in its message, i
   expect(isConversion('null value in column "id" of relation "events_20261127_102048"', 'XX000')).toBe(false);
 });
 
-test('two processes convert a default partition once', async () => {
+test('two concurrent processes convert a default partition once', async () => {
   await insertEvents(0, 3_000);
   const names = await Promise.all([
     convertDefaultPartition(database.pool, 'events'),

@@ -47,7 +47,7 @@ const columnsOf = async (table: string) =>
     ])
   ).rows.map(({ column_name }) => column_name);
 
-test('one that fails is told in the words of the database, leaves nothing, and may be mended and run again', async () => {
+test('a failing migration reports the message of the database, leaves no changes, and can be fixed and run again', async () => {
   await write('2_second', 'CREATE TABLE more (id int);\n\nALTER TABLE things ADD COLUMN id text;');
   const said = 'column "id" of relation "things" already exists (42701)';
   await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
@@ -79,14 +79,14 @@ test('migrations and the log of a failed one are written with JIT off', async ()
   expect((await database.pool.query('SELECT FROM settings')).rowCount).toBeGreaterThan(1);
 });
 
-test('a fault in its text is told with its line', async () => {
+test('a syntax error in a migration is reported with its line', async () => {
   await write('1_first', 'CREATE TABLE more (id int);\n\nALTER TABEL things ADD COLUMN name text;');
   await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
     message: 'The migration 1_first failed. syntax error at or near "TABEL" (42601, line 3)',
   });
 });
 
-test('one that waits behind a long reader lets others pass, and applies when he is done', async () => {
+test('a migration that waits for a long reader lets other sessions proceed, and applies once the reader ends', async () => {
   const endReader = await readForLong();
   await write('1_first', 'ALTER TABLE things ADD COLUMN name text;');
   let waits = 0;
@@ -101,7 +101,7 @@ test('one that waits behind a long reader lets others pass, and applies when he 
   expect(await columnsOf('things')).toEqual(['id', 'name']);
 });
 
-test('one that never gets its lock gives up, and is tried again by the next run', async () => {
+test('a migration that never gets its lock fails, and the next run applies it', async () => {
   const endReader = await readForLong();
   await write('1_first', 'ALTER TABLE things ADD COLUMN name text;');
   const impatient = { directory, lockTimeoutMs: 20, lockTries: 2 };
@@ -119,7 +119,7 @@ CREATE UNIQUE INDEX CONCURRENTLY things_id_idx
   ON things (id);
 `;
 
-test('an index may be made concurrently', async () => {
+test('a migration can create an index concurrently', async () => {
   await write('2_index', BY_ITSELF);
   expect(await migrate(testDatabase.url, { directory })).toEqual(['2_index']);
   const { rows } = await database.pool.query(
@@ -128,7 +128,7 @@ test('an index may be made concurrently', async () => {
   expect(rows).toEqual([{ indisvalid: true }]);
 });
 
-test('what broke off outside a transaction has to be resolved by somebody', async () => {
+test('a migration that is interrupted outside a transaction must be resolved by an operator', async () => {
   await database.pool.query('INSERT INTO things VALUES (1), (1)');
   await write('1_index', BY_ITSELF);
   await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({

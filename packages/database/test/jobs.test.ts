@@ -14,7 +14,7 @@ afterEach(async () => {
   await testDatabase.drop();
 });
 
-test('jobs that are created at the same time share the new project and environment', async () => {
+test('jobs that are created concurrently share the new project and environment', async () => {
   const { prisma } = database;
   const account = await createAccount(prisma, { name: 'A', plan: 'team', deployment: 'multi_tenant' });
   const create = (name: string) =>

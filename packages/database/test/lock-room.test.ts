@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { lockRoom, openDatabase } from '@runhook/database';
 import { createTestDatabase, IN_VAIN_MS } from '@runhook/testing';
 
-test('a statement over all days takes as many locks as are told, and a year of them needs more than the server has', async () => {
+test('a statement over all days takes the computed number of locks, and 365 days need more than the server has', async () => {
   const testDatabase = await createTestDatabase();
   const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
   try {

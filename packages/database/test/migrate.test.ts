@@ -15,7 +15,7 @@ afterEach(async () => {
   await testDatabase.drop();
 });
 
-test('migrations apply once, and are recorded where the Prisma CLI looks', async () => {
+test('migrations apply once and are recorded in the table of the Prisma CLI', async () => {
   const applied = await migrate(testDatabase.url);
   expect(applied).toEqual(KNOWN_MIGRATIONS);
   expect(await migrate(testDatabase.url)).toEqual([]);
@@ -27,7 +27,7 @@ test('migrations apply once, and are recorded where the Prisma CLI looks', async
   );
 });
 
-test('nothing is left that a process would have to wait for', async () => {
+test('a migration leaves no timer that would delay the exit of the process', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   await migrate(testDatabase.url);
@@ -35,12 +35,12 @@ test('nothing is left that a process would have to wait for', async () => {
   await eventually(() => expect(timers()).toBeLessThanOrEqual(before), { timeoutMs: 10_000 });
 });
 
-test('two that migrate at the same time take turns', async () => {
+test('two concurrent migrations are serialized', async () => {
   const applied = await Promise.all([migrate(testDatabase.url), migrate(testDatabase.url)]);
   expect(applied.flat()).toEqual(KNOWN_MIGRATIONS);
 });
 
-test('the schema passes with every migration of the build and with newer ones, and not with one missing', async () => {
+test('the schema check accepts all migrations of the build and newer ones, and rejects a missing one', async () => {
   await expect(requireSchema(database.pool)).rejects.toMatchObject({ code: 'SCHEMA_BEHIND' });
   await migrate(testDatabase.url);
   await requireSchema(database.pool);

@@ -22,7 +22,7 @@ afterEach(async () => {
 const newAccount = (name = 'A') =>
   createAccount(database.prisma, { name, plan: 'team', deployment: 'multi_tenant' });
 
-test('every connection, of Prisma Client too, has JIT off and the planner as the server has it', async () => {
+test('every connection, including those of Prisma Client, has JIT off and unchanged planner settings', async () => {
   const settings = `SELECT name, setting FROM pg_settings
     WHERE name = 'jit' OR source = 'session' AND category LIKE 'Query Tuning%' ORDER BY name`;
   const off = [{ name: 'jit', setting: 'off' }];
@@ -35,7 +35,7 @@ test('every connection, of Prisma Client too, has JIT off and the planner as the
   }
 });
 
-test('times are the same to Prisma and to SQL, whatever zone the database is in', async () => {
+test('Prisma and SQL return the same times, whatever the time zone of the database', async () => {
   const name = new URL(testDatabase.url).pathname.slice(1);
   await database.pool.query(`ALTER DATABASE ${name} SET TimeZone = 'Asia/Tokyo'`);
   await database.close();
@@ -51,7 +51,7 @@ test('times are the same to Prisma and to SQL, whatever zone the database is in'
   expect(Number(rows[0].seconds) * 1000).toBe(expiresAt.getTime());
 });
 
-test('what is made has its moment from the clock of the database, to the microsecond', async () => {
+test('rows are created with the time of the database clock in microseconds', async () => {
   await inPrismaTransaction(database.prisma, async (transaction) => {
     const data = { identifier: 'act_1', name: 'A', plan: 'team', deployment: 'multi_tenant' };
     const { id } = await transaction.account.create({ data });
@@ -64,7 +64,7 @@ test('what is made has its moment from the clock of the database, to the microse
   });
 });
 
-test('a transaction is undone as a whole when its work throws', async () => {
+test('a transaction is rolled back entirely when its work throws', async () => {
   const failed = inPrismaTransaction(database.prisma, async (transaction) => {
     const data = { identifier: 'act_1', name: 'A', plan: 'team', deployment: 'multi_tenant' };
     await transaction.account.create({ data });
@@ -74,7 +74,7 @@ test('a transaction is undone as a whole when its work throws', async () => {
   expect(await database.prisma.account.count()).toBe(0);
 });
 
-test('a transaction that is left alone ends by itself, as those by hand do', async () => {
+test('a transaction of Prisma Client has an idle timeout of 30 s, which ends with the transaction', async () => {
   const [row] = await inPrismaTransaction(
     database.prisma,
     (transaction) =>
@@ -94,7 +94,7 @@ test.each([
   ['A_B', ['a_b']],
   ['\\', ['back\\slash']],
   ['OFF', ['50% off']],
-])('what contains %p is found, its characters taken as they are', async (text, names) => {
+])('a filter for %p treats its characters literally', async (text, names) => {
   for (const name of ['50% off', '50 euros', 'a_b', 'aXb', 'back\\slash']) await newAccount(name);
   const found = await database.prisma.account.findMany({ where: { name: containing(text) } });
   expect(found.map(({ name }) => name)).toEqual(names);

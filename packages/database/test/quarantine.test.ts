@@ -26,7 +26,7 @@ afterEach(async () => {
 const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
 const ask = (text: string, values: unknown[] = []) => errorOf(runStatement(database.pool, text, values));
 
-test('an error of the data is an item fault, and an error of the store is none', async () => {
+test('an error of the data is an item fault, and an error of the store is not', async () => {
   const circular: Record<string, unknown> = {};
   circular.self = circular;
   for (const error of [

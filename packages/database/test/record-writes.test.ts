@@ -51,7 +51,7 @@ async function checkedAt(writes: RecordWrites, seconds: number): Promise<RecordS
   return writes.state;
 }
 
-test('a database that is read-only is not writable after 30 s, and is again with the first write', async () => {
+test('a read-only database counts as unwritable after 30 s, and as writable after the next write', async () => {
   const writes = create();
   expect(await checkedAt(writes, 10)).toBe('writable');
   await setReadOnly(true);
@@ -63,14 +63,14 @@ test('a database that is read-only is not writable after 30 s, and is again with
   expect(changes).toEqual(['unwritable', 'writable']);
 });
 
-test('connections that cannot write while another can are a fault of their process alone', async () => {
+test('connections that cannot write while another one can are a fault of their process only', async () => {
   const writes = create();
   await database.pool.query('SET default_transaction_read_only = on');
   expect(await checkedAt(writes, 30)).toBe('own_fault');
   expect(await checkedAt(create(true), 60)).toBe('writable');
 });
 
-test('a process whose own writes fail is not judged by a probe that succeeds', async () => {
+test('a successful probe does not hide that the writes of a process fail', async () => {
   const writes = create(true);
   const revoked = () => database.pool.query('INSERT INTO events SELECT FROM no_such_table');
   for (const seconds of [10, 20, 29]) {
@@ -85,14 +85,14 @@ test('a process whose own writes fail is not judged by a probe that succeeds', a
   expect(await checkedAt(writes, 40)).toBe('writable');
 });
 
-test('data that PostgreSQL rejects says nothing about the record', async () => {
+test('data that PostgreSQL rejects does not affect the state of the record', async () => {
   const writes = create(true);
   const rejected = () => probeWrite(database.pool).then(() => database.pool.query(`SELECT '{'::jsonb`));
   await expect(writes.track('events', rejected)).rejects.toThrow();
   expect(await checkedAt(writes, 60)).toBe('writable');
 });
 
-test('writes of one kind that fail are not hidden by those of another, and are dropped a minute after the last', async () => {
+test('successful writes of one kind do not hide failures of another, which are dropped a minute after the last one', async () => {
   const writes = create();
   const revoked = () => database.pool.query('INSERT INTO attempts SELECT FROM no_such_table');
   for (const seconds of [10, 20, 30, 40]) {

@@ -58,7 +58,7 @@ test('rewrites the data of an event with its names, repairs its text, and fills 
   });
 });
 
-test('sets an event aside that cannot be read, and rewrites the others', async () => {
+test('sets aside an event that cannot be read, and rewrites the others', async () => {
   const [unreadable, readable] = [await insertOld('"no event"'), await insertOld(OLD_DATA('None'))];
   expect(await rewriteLog(database.pool)).toMatchObject([{ rewritten: 1, setAside: 1 }]);
   expect(await sql('SELECT kind, key FROM quarantined_items')).toEqual([{ kind: 'event', key: unreadable }]);
@@ -78,7 +78,7 @@ test('rewrites more rows than a batch has, and continues where an interrupted ca
   expect(await sql('SELECT FROM events WHERE run_id IS NULL')).toEqual([]);
 });
 
-test('holds no more than some megabytes of long events at once', async () => {
+test('reads at most a few megabytes of long events at a time', async () => {
   const ids = Array.from({ length: 60 }, () => createId('event'));
   await sql(
     `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)

@@ -47,7 +47,7 @@ const select = (columns: Record<string, string>) =>
     [],
   );
 
-test('rows that have what they must have come as they are', async () => {
+test('rows with the required columns are returned unchanged', async () => {
   expect(await select({ ...GOOD, more: '1' })).toEqual([
     {
       id: '12',
@@ -76,13 +76,13 @@ test.each([
   ['tags', `'{1,2}'::int[]`],
   ['data', `'[1]'::json`],
   ['headers', `'{"a":1}'::json`],
-])('a row whose %s is %s is refused, by the name of the column', async (name, sql) => {
+])('a row whose %s is %s is rejected with the name of the column', async (name, sql) => {
   const refused = select({ ...GOOD, [name]: sql });
   await expect(refused).rejects.toThrow(UnexpectedRowError);
   await expect(refused).rejects.toThrow(`"${name}"`);
 });
 
-test('a row that lacks a column is refused', async () => {
+test('a row that lacks a column is rejected', async () => {
   const { tags: _, ...rest } = GOOD;
   await expect(select(rest)).rejects.toThrow('"tags"');
 });

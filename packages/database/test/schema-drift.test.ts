@@ -55,7 +55,7 @@ async function catalogue(databaseUrl: string): Promise<string[]> {
   }
 }
 
-test('the migrations make the tables that schema.prisma describes', async () => {
+test('the migrations create the tables that schema.prisma describes', async () => {
   const migrated = await createTestDatabase();
   const described = await createTestDatabase();
   try {

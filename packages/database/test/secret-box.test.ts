@@ -5,7 +5,7 @@ import { createSecretBox, parseEncryptionKeys, SecretBoxError } from '@runhook/d
 const newKey = (name: string) => `${name}:${randomBytes(32).toString('base64')}`;
 const boxOf = (text: string) => createSecretBox(parseEncryptionKeys(text));
 
-test('what is encrypted decrypts, reads as nothing, and is never the same twice', () => {
+test('a ciphertext decrypts to the secret, does not contain it, and differs each time', () => {
   const box = boxOf(newKey('a'));
   const ciphertext = box.encrypt('whsec_ünï');
   expect(box.decrypt(ciphertext)).toBe('whsec_ünï');
@@ -21,7 +21,7 @@ test('the newest key encrypts and every key decrypts', () => {
   expect(both.encrypt('secret')).toMatch(/^newer\./);
 });
 
-test('a tampered ciphertext, another key under the same name, and an unknown key are refused', () => {
+test('a tampered ciphertext, another key under the same name, and an unknown key are rejected', () => {
   const box = boxOf(newKey('a'));
   const ciphertext = box.encrypt('secret');
   const flipped = ciphertext.slice(0, -2) + (ciphertext.endsWith('AA') ? 'BB' : 'AA');
@@ -31,7 +31,7 @@ test('a tampered ciphertext, another key under the same name, and an unknown key
   expect(() => box.decrypt('nonsense')).toThrow(SecretBoxError);
 });
 
-describe('keys are refused without being repeated in the message', () => {
+describe('invalid keys are rejected with a message that does not contain them', () => {
   const secret = randomBytes(16).toString('base64');
   test.each([
     ['no name', secret],
@@ -39,7 +39,7 @@ describe('keys are refused without being repeated in the message', () => {
     ['a name twice', `${newKey('a')},${newKey('a')}`],
     ['a bad name', `a b:${secret}`],
     ['nothing', ''],
-  ])('%s', (_case, text) => {
+  ])('when the text has %s', (_case, text) => {
     let message = '';
     try {
       parseEncryptionKeys(text);

@@ -74,7 +74,7 @@ async function insertOld({
 const undispatched = async () =>
   (await sql('SELECT event_id FROM undispatched_events')).map((row) => row.event_id).sort();
 
-test('undispatched events and the log of the release before are migrated', async () => {
+test('undispatched events and the log of the previous release are migrated', async () => {
   const dispatched = await insertOld({ hasDelivery: true, message: 'cut \\ud83d' });
   const open = await insertOld({ isOpen: true });
   await migrate(testDatabase.url);
@@ -90,7 +90,7 @@ test('undispatched events and the log of the release before are migrated', async
   ]);
 });
 
-test('undispatched events are found where a crash has emptied their table', async () => {
+test('undispatched events are found although a crash has emptied their table', async () => {
   const open = await insertOld({});
   const paged = await insertOld({ unfinished: 'paged', hasDelivery: true });
   const late = await insertOld({ unfinished: 'late' });

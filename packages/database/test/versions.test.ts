@@ -79,7 +79,7 @@ test('a row that is created again under a lost id has another version', async ()
   expect(created.subscription).not.toBe(lost.subscription);
 });
 
-test('versions of a row increase, also while the clock is behind them', async () => {
+test('versions of a row increase even while the clock is behind them', async () => {
   const { accountId, id } = await seed();
   const ahead = String((Date.now() + 3_600_000) * 1_000);
   await sqlOfReplica('accounts', `UPDATE accounts SET version = ${ahead} WHERE id = ${accountId}`);

@@ -5,7 +5,7 @@ import { createBurstLimiter } from '../src/burst-limiter.ts';
 import { type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
 import { createQueueBackend } from '../src/index.ts';
 
-test('an account has a thousand events at once, and gets five hundred a second back', () => {
+test('an account may send a thousand events at once, and five hundred more each second', () => {
   let nowMs = 0;
   const { take } = createBurstLimiter(() => nowMs);
   const taken = (count: number) => Array.from({ length: count }, () => take(1)).filter(Boolean).length;
@@ -16,7 +16,7 @@ test('an account has a thousand events at once, and gets five hundred a second b
   expect(taken(1_500)).toBe(1_000);
 });
 
-test('what one account sends takes nothing from another', () => {
+test('events of one account do not count against another', () => {
   const { take } = createBurstLimiter(() => 0);
   for (let count = 0; count < 5_000; count += 1) take(1);
   expect(take(1)).toBe(false);
@@ -28,7 +28,7 @@ const eventOf = (accountId: number): IdentifiedEvent => ({
   eventId: createId('event', Date.now()),
 });
 
-describe.each(queueBackends())('on $name', (backend) => {
+describe.each(queueBackends())('the burst limit on $name', (backend) => {
   let queueUrl: string;
   const closers: (() => Promise<unknown>)[] = [];
   beforeEach(async () => {
@@ -40,7 +40,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     for (const close of closers.splice(0).reverse()) await close();
   });
 
-  test('a call that failed comes again in the same jobs, whatever of its burst is used by then', async () => {
+  test('does not change the jobs of a failed call that is repeated', async () => {
     const backend = createQueueBackend(queueUrl, { callMs: IN_VAIN_MS });
     const burstLimiter = createBurstLimiter(() => 0);
     // What is left ends in the midst of a job.
@@ -68,7 +68,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(queued).toHaveLength(400);
   });
 
-  test('an event of an account is taken before the rest of a burst of another, and none is lost', async () => {
+  test('lets an event of one account precede the rest of a burst of another, and no event is lost', async () => {
     // A clock that stands still: however slow this machine puts them in line, none of its burst is refilled.
     const burstLimiter = createBurstLimiter(() => 0);
     const events = openEventQueue(

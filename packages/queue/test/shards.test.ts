@@ -36,12 +36,12 @@ const ACCOUNTS = Array.from({ length: 8 }, (_, shard) => {
 });
 const silent = () => undefined;
 
-describe('which shards a process serves', () => {
+describe('the list of shards that a process serves', () => {
   test.each([
     ['0-7', [0, 1, 2, 3, 4, 5, 6, 7]],
     ['0,3, 5-6', [0, 3, 5, 6]],
     ['63,1,1-2', [1, 2, 63]],
-  ])('is read from %s', (text, shards) => expect(parseShards(text)).toEqual(shards));
+  ])('is parsed from %s', (text, shards) => expect(parseShards(text)).toEqual(shards));
 
   test.each([
     ['', 'shards are named as 0-7 or 0,3,5-6'],
@@ -50,10 +50,10 @@ describe('which shards a process serves', () => {
     ['all', 'shards are named as 0-7 or 0,3,5-6'],
     ['5-3', 'a range of shards begins with its lower number'],
     ['0-64', 'the highest shard is 63'],
-  ])('is not read from "%s"', (text, sentence) => expect(() => parseShards(text)).toThrow(sentence));
+  ])('is rejected if it is "%s"', (text, sentence) => expect(() => parseShards(text)).toThrow(sentence));
 });
 
-test('a place that becomes free goes to the shard that has begun least, and none is begun beyond the bound', async () => {
+test('a released slot goes to the shard with the fewest started jobs, and the limit is not exceeded', async () => {
   const gate = new Gate(4);
   const [many, few] = [gate.door(), gate.door()];
   for (let job = 0; job < 4; job += 1) expect(many.enter()).toBeUndefined();
@@ -70,7 +70,7 @@ test('a place that becomes free goes to the shard that has begun least, and none
   expect(begun).toEqual(['few', 'few', 'many', 'few']);
 });
 
-test('the more a job brings, the fewer are fetched ahead, and one at least', () => {
+test('fewer jobs are prefetched the more items a job has, but at least one', () => {
   const gate = new Gate(300);
   const [door, other] = [gate.door(), gate.door()];
   const fetchedAhead = () => door.allowance() - door.begun;
@@ -118,7 +118,7 @@ describeOnRedis('a queue with shards', () => {
   const waiting = (shard: number) => redis.llen(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:wait`);
   const waitingInEach = () => Promise.all(ACCOUNTS.map((_, shard) => waiting(shard)));
 
-  test('has each event in the shard of its account, several of one shard together, and counts all', async () => {
+  test('adds each event to the shard of its account, combines events of a shard, and counts the jobs of all shards', async () => {
     expect(await desk.spread(8)).toEqual(EIGHT);
     await events.add(ACCOUNTS.flatMap((accountId) => [eventOf(accountId), eventOf(accountId)]));
     expect(await waitingInEach()).toEqual(new Array(8).fill(1));
@@ -136,7 +136,7 @@ describeOnRedis('a queue with shards', () => {
     expect((await events.strangers()).elsewhere).toEqual([]);
   });
 
-  test('has deliveries and lanes in the shard of their account, and finds them wherever they are', async () => {
+  test('adds deliveries and lanes to the shard of their account, and finds them in any shard', async () => {
     const deliveries = openDeliveryQueue(backend, silent);
     closers.push(() => deliveries.close());
     const queued = ACCOUNTS.map((accountId, index) => ({
@@ -161,7 +161,7 @@ describeOnRedis('a queue with shards', () => {
     expect(await deliveries.shed(100)).toBe(8);
   });
 
-  test('is followed by a publisher with a former map, whose events are found until then', async () => {
+  test('finds the events of a publisher with a previous map until the publisher reads the new one', async () => {
     const account = ACCOUNTS[5] as number;
     const other = openEvents(createQueueBackend(url, { callMs: IN_VAIN_MS }));
     await other.add([eventOf(account)]);
@@ -176,7 +176,7 @@ describeOnRedis('a queue with shards', () => {
     });
   });
 
-  test('drops a shard when it is empty and has been left, and serves one again that gets jobs', async () => {
+  test('drops a draining shard once it is empty, and serves one again that gets jobs', async () => {
     await desk.spread(8);
     await events.add([eventOf(ACCOUNTS[5] as number)]);
     expect((await desk.spread(1)).draining).toEqual([1, 2, 3, 4, 5, 6, 7]);
@@ -190,7 +190,7 @@ describeOnRedis('a queue with shards', () => {
     expect(await desk.look()).toEqual({ ...ONE_SHARD, version: 5, draining: [3] });
   });
 
-  test('keeps a shard that was left for as long as a publisher may have the former map', async () => {
+  test('serves a draining shard for as long as a publisher may have the previous map', async () => {
     const patient = openShardDesk(backend, silent);
     closers.push(() => patient.close());
     await patient.spread(2);
@@ -199,7 +199,7 @@ describeOnRedis('a queue with shards', () => {
     expect((await patient.look()).draining).toEqual([1]);
   });
 
-  test('has one map, whoever changes it at the same time', async () => {
+  test('has one map after concurrent changes', async () => {
     const desks = Array.from({ length: 6 }, () => openShardDesk(createQueueBackend(url), silent, 0));
     closers.push(() => Promise.all(desks.map((one) => one.close())));
     const maps = await Promise.all(desks.map((one) => one.spread(8)));
@@ -210,7 +210,7 @@ describeOnRedis('a queue with shards', () => {
     expect(Math.max(...slots)).toBeLessThan(6);
   });
 
-  test('takes nothing by a map that cannot be read', async () => {
+  test('adds no job by a map that cannot be read', async () => {
     await redis.hset(SHARDS_KEY, { ...shardFields(EIGHT), slots: '[0]' });
     await expect(events.add([eventOf(1)])).rejects.toMatchObject({
       code: 'queue_unavailable',
@@ -218,7 +218,7 @@ describeOnRedis('a queue with shards', () => {
     });
   });
 
-  test('has one connection for all that is added, and one for all that is worked on beside one each to wait on', async () => {
+  test('has one connection for all producers, one for all workers, and one for the waits of each worker', async () => {
     await desk.spread(8);
     await events.add(ACCOUNTS.map(eventOf));
     const workers = ACCOUNTS.map((_, shard) =>
@@ -234,7 +234,7 @@ describeOnRedis('a queue with shards', () => {
     expect(ours).toHaveLength(1 + 1 + 8 + 1);
   });
 
-  test('lets a shard with ten jobs pass one with hundreds, within one bound', async () => {
+  test('does not let a shard with hundreds of jobs delay one with ten, and keeps the common limit', async () => {
     await desk.spread(8);
     const CONCURRENCY = 4;
     const many = backend.createQueue('fair', undefined, 1);

@@ -8,7 +8,7 @@ afterEach(async () => {
 });
 const eventLoopTurn = () => new Promise((resolve) => setImmediate(resolve));
 
-describe.each(queueBackends())('upkeep by a queue on $name', (kind) => {
+describe.each(queueBackends())('maintenance by a queue on $name', (kind) => {
   async function startTasks(runs: Record<string, () => Promise<void>>): Promise<void> {
     const testQueue = await createTestQueue(kind);
     closers.push(() => testQueue.drop());
@@ -18,7 +18,7 @@ describe.each(queueBackends())('upkeep by a queue on $name', (kind) => {
     closers.push(() => upkeep.close());
   }
 
-  test('does what comes at the same moment one after another', async () => {
+  test('runs tasks that are due simultaneously one after another', async () => {
     const counts: Record<string, number> = {};
     let inHand = 0;
     let inHandMost = 0;
@@ -35,7 +35,7 @@ describe.each(queueBackends())('upkeep by a queue on $name', (kind) => {
     expect(inHandMost).toBe(1);
   });
 
-  test('goes on beside a task that takes long, and after one that fails', async () => {
+  test('continues while a task takes long, and after one that fails', async () => {
     let end: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => {
       end = resolve;

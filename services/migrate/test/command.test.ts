@@ -25,7 +25,7 @@ async function onDatabase(text: string): Promise<void> {
 
 const latest = KNOWN_MIGRATIONS.at(-1) ?? '';
 
-test('status tells each migration, and whether there is something to do', async () => {
+test('status lists the state of each migration, and its exit code says whether an action is needed', async () => {
   const { exitCode, lines } = await run('status');
   expect(exitCode).toBe(0);
   expect(lines.map((line) => line.split('  ').slice(0, 2))).toEqual(
@@ -41,7 +41,7 @@ test('status tells each migration, and whether there is something to do', async 
 test.each([
   ['--rolled-back', 'missing', 1],
   ['--applied', 'applied', 0],
-])('what was cut off is resolved by %s', async (word, state, exitCode) => {
+])('an interrupted migration is resolved by %s', async (word, state, exitCode) => {
   await onDatabase(
     `UPDATE _prisma_migrations SET finished_at = NULL, logs = 'the words of the database'
      WHERE migration_name = '${latest}'`,
@@ -55,7 +55,7 @@ test.each([
   expect(after.lines.find((line) => line.startsWith(latest))).toContain(`${latest}  ${state}`);
 });
 
-test('whatever else is said gets the list of what may be said', async () => {
+test('unknown arguments print the list of commands', async () => {
   for (const words of [['help'], ['resolve'], ['resolve', '--applied'], ['status', 'now']])
     expect(await run(...words)).toMatchObject({
       exitCode: 2,
@@ -63,6 +63,6 @@ test('whatever else is said gets the list of what may be said', async () => {
     });
 });
 
-test('a migration that nobody knows is not resolved', async () => {
+test('an unknown migration is not resolved', async () => {
   await expect(run('resolve', '--rolled-back', 'no_such')).rejects.toThrow('no_such');
 });

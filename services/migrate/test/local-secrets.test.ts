@@ -13,7 +13,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const read = (name: string) => readFile(join(folder, name), 'utf8');
 
-test('the first start makes a password, the URL with it and a key, which others may read and nobody write', async () => {
+test('the first start creates a password, the URL with it and a key, which other users can read and not write', async () => {
   expect(makeLocalSecrets(folder)).toEqual(['database/password', 'database/url', 'service/encryption-keys']);
   const password = await read('database/password');
   expect(password).toMatch(/^[\w-]{32}$/);

@@ -38,7 +38,7 @@ function settings(changed: Partial<MigrateSettings> = {}): MigrateSettings {
 
 const applied = () => lines.flatMap(({ fields }) => fields.applied ?? []);
 
-test('two at the same time apply everything once, and a third finds nothing to do', async () => {
+test('two concurrent runs apply everything once, and a third one has nothing to do', async () => {
   await Promise.all([migrateAll(settings(), logger), migrateAll(settings(), logger)]);
   expect(applied()).toEqual(KNOWN_MIGRATIONS);
   lines = [];
@@ -46,7 +46,7 @@ test('two at the same time apply everything once, and a third finds nothing to d
   expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema was up to date' }]);
 });
 
-test('reports what became of rows of the log that cannot be read', async () => {
+test('reports the rows of the log that cannot be read', async () => {
   await migrateAll(settings(), logger);
   await onDatabase(`
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
@@ -78,7 +78,7 @@ test('reports what became of rows of the log that cannot be read', async () => {
   ]);
 });
 
-test('disables JIT for the later sessions of the role that migrates', async () => {
+test('disables JIT for later sessions of the role that migrates', async () => {
   await migrateAll(settings(), logger);
   const rows = await onDatabase(
     `SELECT setconfig FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
@@ -109,7 +109,7 @@ test('migrates where the role may not change its own settings, and logs that JIT
   }
 });
 
-test('a queue in PostgreSQL gets its schema, by several at once and again', async () => {
+test('a queue in PostgreSQL gets its schema once, from concurrent and later runs', async () => {
   const withQueue = settings({ queueUrl: testDatabase.url });
   await Promise.all([migrateAll(withQueue, logger), migrateAll(withQueue, logger)]);
   await migrateAll(withQueue, logger);
@@ -124,12 +124,12 @@ test('a queue in PostgreSQL gets its schema, by several at once and again', asyn
   expect(count).toBeGreaterThan(0);
 });
 
-test('a queue on Redis needs none', async () => {
+test('a queue on Redis needs no schema', async () => {
   await migrateAll(settings({ queueUrl: 'redis://nowhere.invalid' }), logger);
   expect(lines.some(({ fields }) => 'queueSchemaVersion' in fields)).toBe(false);
 });
 
-test('a database that comes up late is waited for', async () => {
+test('a run waits for a database that starts late', async () => {
   const proxy = await startTcpProxy(testDatabase.url);
   await proxy.cut();
   try {
@@ -145,7 +145,7 @@ test('a database that comes up late is waited for', async () => {
   }
 });
 
-test('a database that does not come up ends the wait with its error', async () => {
+test('a database that does not start ends the wait with its error', async () => {
   const proxy = await startTcpProxy(testDatabase.url);
   await proxy.cut();
   await expect(
@@ -154,7 +154,7 @@ test('a database that does not come up ends the wait with its error', async () =
   await proxy.close();
 });
 
-test('what the database refuses is not waited for', async () => {
+test('a rejection by the database ends the wait at once', async () => {
   const url = new URL(testDatabase.url);
   url.pathname = '/runhook_no_such_database';
   await expect(migrateAll(settings({ databaseUrl: url.href }), logger)).rejects.toMatchObject({

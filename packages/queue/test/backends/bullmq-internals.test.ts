@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-test('the installed BullMQ is the version that patches/bullmq was read against, and another one is reported', async () => {
+test('the installed BullMQ is the version that patches/bullmq was written for, and any other version is reported', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   const queue = createQueueBackend(database.url).createQueue('version');
@@ -52,7 +52,7 @@ const ADD_WAITING = `
   INSERT INTO ${POSTGRES_SCHEMA}.job (queue, id, seq, name, state, added_at_ms)
   SELECT 'plans', n::text, n, 'job', 'waiting', 0 FROM generate_series(1, 1000) n`;
 
-test('a job is taken by an index after its empty table was analysed, which requires the setting of the connections', async () => {
+test('a job is found by an index although its table was analysed while empty, which requires the setting of the connections', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   await migrateQueue(database.url);

@@ -51,7 +51,7 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
 
   // A rejection that nobody handles fails the test by itself.
   test(
-    'leave nothing behind: neither an error that nobody handles nor a connection',
+    'leave no unhandled error and no open connection',
     async () => {
       servers = await startCluster(folder);
       const url = `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
@@ -97,7 +97,7 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
 
 describeWithRedis('a worker that waits for a job on a cluster', () => {
   test(
-    'goes on after a wait that does not end',
+    'continues after a wait that never settles',
     async () => {
       servers.push(...(await startCluster(folder)));
       const connect = () =>
@@ -145,9 +145,9 @@ describeWithRedis('a worker that waits for a job on a cluster', () => {
   );
 });
 
-describeWithRedis('a worker that connects to a cluster anew', () => {
+describeWithRedis('a worker whose cluster connection ended', () => {
   test(
-    'does so itself where nobody ends what it waits for',
+    'reconnects even if BullMQ never finishes reconnecting',
     async () => {
       servers.push(...(await startCluster(folder)));
       const client = new Cluster(

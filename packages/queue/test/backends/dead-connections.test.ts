@@ -7,8 +7,8 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-describe.each(queueBackends())('a worker, on $name', (backend) => {
-  test('whose connections died at work, and were not closed, works again once the network does', async () => {
+describe.each(queueBackends())('a worker on $name', (backend) => {
+  test('resumes after its connections died without being closed, once the network recovers', async () => {
     const testQueue = await createTestQueue(backend);
     closers.push(() => testQueue.drop());
     const queueUrl = testQueue.url;

@@ -11,7 +11,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-test('a job whose data nests too deeply for JSON.stringify is read and processed, without what is below', async () => {
+test('a job whose data nests too deeply for JSON.stringify is read and processed without the deepest levels', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   const backend = createQueueBackend(database.url);
@@ -39,7 +39,7 @@ test('a job whose data nests too deeply for JSON.stringify is read and processed
 const redis = queueBackends().find(({ name }) => name === 'Redis');
 
 (redis ? test : test.skip)(
-  'a job whose data is not JSON is read and processed as text, and the jobs that are read with it, too',
+  'a job whose data is not JSON is read and processed as text, and does not affect the jobs that are read with it',
   async () => {
     const testQueue = await createTestQueue(redis as NonNullable<typeof redis>);
     closers.push(() => testQueue.drop());

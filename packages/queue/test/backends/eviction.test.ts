@@ -38,7 +38,7 @@ const SLOTS_OF_FIRST = 5_461;
     await rm(folder, { recursive: true, force: true });
   });
 
-  test('whose server may drop jobs says so in words, until its policy is changed', async () => {
+  test('reports a policy that may evict jobs until the policy is changed', async () => {
     const queueUrl = `redis://127.0.0.1:${server.port}`;
     const queue = open(queueUrl);
     const redis = await openRedisBeside(queueUrl, () => undefined, 60_000);
@@ -73,7 +73,7 @@ const SLOTS_OF_FIRST = 5_461;
   });
 
   test(
-    'are refused events where their own server is nearly full, and told of any that may drop jobs',
+    'reject events while their own server is nearly full, and report a server that may evict jobs',
     async () => {
       const [full] = servers as [RedisProcess];
       const backend = createQueueBackend(
@@ -118,7 +118,7 @@ const SLOTS_OF_FIRST = 5_461;
   );
 });
 
-test('a queue in PostgreSQL keeps what it has', async () => {
+test('a queue in PostgreSQL retains its jobs', async () => {
   const database = await createTestDatabase();
   const queue = open(database.url);
   await requireKeeping(queue);

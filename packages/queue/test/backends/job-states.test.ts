@@ -6,7 +6,7 @@ import pg from 'pg';
 const NAME = 'states';
 
 /** What BullMQ keeps of a job is its own affair and may change with a version: then its own word and ours differ. */
-describe.each(queueBackends())('the states of many jobs at once, on $name', (kind) => {
+describe.each(queueBackends())('the states of many jobs, on $name', (kind) => {
   let backend: QueueBackend;
   const closers: (() => Promise<unknown>)[] = [];
   beforeEach(async () => {
@@ -18,7 +18,7 @@ describe.each(queueBackends())('the states of many jobs at once, on $name', (kin
     for (const close of closers.splice(0).reverse()) await close();
   });
 
-  test('are those that BullMQ tells of each by itself', async () => {
+  test('match the states that BullMQ returns for each job', async () => {
     const queue = backend.createQueue<{ end: string }>(NAME);
     closers.push(() => queue.close());
     await queue.waitUntilReady();
@@ -77,7 +77,7 @@ describe.each(queueBackends())('the states of many jobs at once, on $name', (kin
     expect(await backend.failedAmong(queue, jobIds)).toEqual(new Set(failed));
   });
 
-  test('of none and of a thousand are one call each', async () => {
+  test('are returned for no job and for a thousand jobs', async () => {
     const queue = backend.createQueue<object>(NAME);
     closers.push(() => queue.close());
     await queue.waitUntilReady();
@@ -98,7 +98,7 @@ describe.each(queueBackends())('the states of many jobs at once, on $name', (kin
 });
 
 /** It is asked with each event that is published, and BullMQ's own count of them reads every job. */
-test('whether any job failed is known without reading what waits in PostgreSQL', async () => {
+test('checking whether any job has failed reads no waiting job in PostgreSQL', async () => {
   const database = await createTestDatabase();
   const client = new pg.Client(database.url);
   const backend = createQueueBackend(database.url);

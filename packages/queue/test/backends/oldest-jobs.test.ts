@@ -13,7 +13,7 @@ import { createTestQueue, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 const LATER_MS = 2 * UNDER_WAY_MS;
 const COUNT = 3;
 
-describe.each(queueBackends())('events in jobs with others, on $name', (kind) => {
+describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
   let backend: QueueBackend;
   let events: EventQueue;
   const closers: (() => Promise<unknown>)[] = [];
@@ -41,12 +41,12 @@ describe.each(queueBackends())('events in jobs with others, on $name', (kind) =>
   const oldest = { eventId: 'wev_000000000000000000000000000', accountId: 1, sinceMs: firstMs };
   const heldIds = async () => [...(await events.holds([oldest]))];
 
-  test('count as queued while the oldest job waits, whatever was added later', async () => {
+  test('count as queued while the oldest job waits, although other jobs were added later', async () => {
     expect(await heldIds()).toEqual([eventJobId(oldest)]);
     expect((await events.firstInLine())?.id).toBe('batch_0');
   });
 
-  test('count as queued while the oldest job is active, whatever was taken later', async () => {
+  test('count as queued while the oldest job is active, although other jobs were taken later', async () => {
     let end = () => {};
     const ended = new Promise<void>((resolve) => {
       end = resolve;

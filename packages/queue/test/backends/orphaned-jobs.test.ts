@@ -41,7 +41,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     ['delayed', { delay: 3_600_000 }],
     ['prioritized', { priority: 1 }],
   ])(
-    'is orphaned once its list %s is deleted, and can be added again after its remains are removed',
+    'is orphaned once its list %s is deleted, and can be added again after its key is removed',
     async (list, options) => {
       await add('lost', options);
       expect(await stateOf('lost')).toBe('queued');
@@ -71,7 +71,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     expect(await stateOf('taken')).toBe('orphaned');
   });
 
-  test('only orphaned jobs are removed: queued, delayed and failed ones stay', async () => {
+  test('is removed, while queued, delayed and failed jobs remain', async () => {
     await add('lost');
     await drop('wait');
     await add('waits');
@@ -91,7 +91,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     );
   });
 
-  test('is distinguished from the jobs of a long list, and not touched if the list has more than 2,000,000 entries', async () => {
+  test('is distinguished from the jobs of a long list, and is not removed if the list has more than 2,000,000 entries', async () => {
     await add('lost');
     await drop('wait');
     await add('first');

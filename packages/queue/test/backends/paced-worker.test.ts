@@ -9,7 +9,7 @@ afterEach(async () => {
 });
 
 describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
-  test('begins what it has fetched before it fetches hundreds more, and then has as many as it may', async () => {
+  test('starts fetched jobs before it fetches hundreds more, and then reaches its concurrency', async () => {
     const CONCURRENCY = 200;
     const testQueue = await createTestQueue(kind);
     closers.push(() => testQueue.drop());
@@ -42,7 +42,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     await eventually(() => expect(begun).toBe(300));
   });
 
-  test('fetches nothing while the backlog is saturated, and goes on when it is not, though no job has ended', async () => {
+  test('fetches no job while the backlog is saturated, and continues once it is not, although no job has ended', async () => {
     const testQueue = await createTestQueue(kind);
     closers.push(() => testQueue.drop());
     const backend = createQueueBackend(testQueue.url);

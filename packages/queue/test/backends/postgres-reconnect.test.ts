@@ -7,7 +7,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-test('a worker whose first connection breaks while it is made leaves its process alone, and works later', async () => {
+test('a worker whose first connection breaks while it opens does not block its process, and works later', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   const queue = createQueueBackend(database.url).createQueue('reconnect');

@@ -6,7 +6,7 @@ test.each([
   ['a Redis', () => reconnectDelayMs(10), 2_000],
   ['a PostgreSQL', readinessRetryMs, 500],
 ])(
-  'clients that lose %s at the same time return at different times, within a maximum',
+  'clients that lose %s simultaneously reconnect at different times, within a maximum',
   (_server, delayMs, maxMs) => {
     const delays = Array.from({ length: 50 }, delayMs);
     expect(new Set(delays).size).toBeGreaterThan(40);

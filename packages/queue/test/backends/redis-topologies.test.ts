@@ -196,7 +196,7 @@ async function expectSpread(queueUrl: string, ports: readonly number[]): Promise
 
 describeWithRedis('a cluster of three nodes', () => {
   test(
-    'carries the queues, their retries and the counters, and no connection stays open',
+    'serves the queues, their retries and the counters, and no connection stays open',
     async () => {
       servers = await startCluster(folder);
       const nodes = servers.map(({ port }) => `127.0.0.1:${port}`);
@@ -223,7 +223,7 @@ describeWithRedis('a cluster of three nodes', () => {
 
 describeWithRedis('sentinels', () => {
   test(
-    'lead to the master, and to the new one when it is gone',
+    'lead clients to the master, and to the new one after a failover',
     async () => {
       const options = { password: 'secret' };
       const conf = (port: number) => [`port ${port}`, 'save ""', 'requirepass secret', 'masterauth secret'];
@@ -288,7 +288,7 @@ describeWithRedis('sentinels', () => {
 
 describeWithTls('TLS', () => {
   test(
-    'is used as soon as the certificates exist, by a queue whose first call came before them',
+    'is used as soon as the certificates exist, even if the first call of the queue preceded them',
     async () => {
       const { ca, cert, key } = await makeCertificates(folder);
       const conf = (port: number) => [
@@ -317,7 +317,7 @@ describeWithTls('TLS', () => {
   );
 
   test(
-    'is spoken, with our own authority and client certificates, and an unknown authority is refused',
+    'works with a private authority and client certificates, and rejects an unknown authority',
     async () => {
       const { ca, cert, key } = await makeCertificates(folder);
       const conf = (port: number) => [

@@ -46,7 +46,7 @@ const READ: [string, Partial<RedisTarget>][] = [
   ],
 ];
 
-test.each(READ)('%s is read', (url, target) => {
+test.each(READ)('the URL %s is parsed', (url, target) => {
   expect(parseRedisUrl(url)).toEqual(target);
 });
 
@@ -63,7 +63,7 @@ const REFUSED: [string, RegExp][] = [
   ['redis://:%zz@hunter2', /percent-encoded/],
 ];
 
-test.each(REFUSED)('%s is refused in words that repeat nothing of it', (url, reason) => {
+test.each(REFUSED)('the URL %s is rejected with a message that does not contain it', (url, reason) => {
   let message = '';
   try {
     parseRedisUrl(url);

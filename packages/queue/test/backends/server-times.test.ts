@@ -6,7 +6,7 @@ import type { Queue } from 'bullmq';
 const NAME = 'clocked';
 const HOUR_MS = 3_600_000;
 
-describe.each(queueBackends())('a queue on $name whose clock is not that of this host', (kind) => {
+describe.each(queueBackends())('a queue on $name whose clock differs from that of this host', (kind) => {
   let queueUrl: string;
   const closers: (() => Promise<unknown>)[] = [];
   beforeEach(async () => {
@@ -32,7 +32,7 @@ describe.each(queueBackends())('a queue on $name whose clock is not that of this
     ['ahead', HOUR_MS],
     ['behind', -HOUR_MS],
   ])(
-    '%s of it takes a job when it is due, again after a delay and after a failure',
+    'takes a job when it is due, also after a delay and a failure, while the clock is %s',
     async (_name, aheadMs) => {
       const backend = open(aheadMs);
       const queue = await openQueue(backend);
@@ -60,7 +60,7 @@ describe.each(queueBackends())('a queue on $name whose clock is not that of this
     },
   );
 
-  test('is shared by processes whose own clocks differ: what one adds is due for the other', async () => {
+  test('is shared by processes whose own clocks differ: a job that one adds is due for the other', async () => {
     // The two hosts' clocks differ by an hour; both processes use the clock of the server.
     const queue = await openQueue(open(HOUR_MS));
     await queue.add('job', {}, { delay: 400 });
@@ -74,7 +74,7 @@ describe.each(queueBackends())('a queue on $name whose clock is not that of this
     );
   });
 
-  test('runs a schedule by that clock', async () => {
+  test('runs a schedule by the clock of the server', async () => {
     const backend = open(HOUR_MS);
     const queue = await openQueue(backend);
     let runs = 0;
