@@ -31,7 +31,7 @@ const placeOf = async (id: string) =>
   (await database.pool.query(`SELECT ${PARTITION_OF_ROW} AS place FROM events WHERE id = $1`, [id])).rows[0]
     ?.place;
 
-/** Makes the partitions of some days in the past, each in a transaction, as the services do. */
+/** Creates the partitions of some days in the past, each in a transaction, as the services do. */
 async function makeDays(...daysAgo: number[]): Promise<void> {
   for (const days of daysAgo)
     for (const table of ['events', 'deliveries', 'attempts'])
@@ -41,7 +41,7 @@ async function makeDays(...daysAgo: number[]): Promise<void> {
       ]);
 }
 
-/** A transaction that has read and stays open, as that of a backup or a report. */
+/** Opens a transaction that has read and stays open, like that of a backup or a report. */
 async function readForLong(text: string) {
   const client = await database.pool.connect();
   readers.push(client);
@@ -50,7 +50,7 @@ async function readForLong(text: string) {
   return { end: () => client.query('COMMIT') };
 }
 
-/** The statements of this database that wait for a lock. */
+/** Returns the statements of this database that wait for a lock. */
 const whoWaits = async () =>
   (
     await database.pool.query(
@@ -58,7 +58,7 @@ const whoWaits = async () =>
     )
   ).rows;
 
-/** Fails where a lock is not to be had at once. */
+/** Fails if a lock is not available immediately. */
 async function writeWithoutWaiting(): Promise<void> {
   const client = await database.pool.connect();
   try {
@@ -125,7 +125,7 @@ test('a day that a session reads is dropped once the session ends, and no other 
 
 test('concurrent processes create each partition once', async () => {
   const rounds = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
-  // What one found another at for too long it leaves to the next round.
+  // A process leaves a partition that another one has locked for too long to the next pass.
   while (rounds.at(-1)?.waiting.length !== 0) rounds.push(await ensureDayPartitions(database.pool));
   expect(rounds.reduce((sum, { changed }) => sum + changed, 0)).toBe(27);
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });

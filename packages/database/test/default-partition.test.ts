@@ -41,7 +41,7 @@ const makeDay = (daysFromToday: number) =>
   database.pool.query(`SELECT make_day_partition('events', ${TODAY} + $1::int)`, [daysFromToday]);
 const day = (daysFromToday: number) =>
   new Date(Date.now() + daysFromToday * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '');
-/** Rows of each partition that has any. */
+/** Returns the number of rows of each partition that is not empty. */
 const rowsByPartition = async () => {
   const { rows } = await database.pool.query(
     `SELECT ${PARTITION_OF_ROW} AS name, count(*)::int AS rows FROM events GROUP BY 1`,

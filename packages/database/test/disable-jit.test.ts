@@ -9,7 +9,7 @@ beforeEach(async () => {
 });
 afterEach(() => testDatabase.drop());
 
-/** Runs a statement on a connection without the settings of our pools, as a pooler opens it. */
+/** Runs a statement on a connection without the settings of the services' pools, as a pooler opens it. */
 async function query(connectionString: string, text: string): Promise<unknown[]> {
   const client = new pg.Client({ connectionString });
   await client.connect();

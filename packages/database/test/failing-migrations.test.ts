@@ -32,7 +32,7 @@ async function write(name: string, script: string): Promise<void> {
   await writeFile(join(directory, name, 'migration.sql'), script);
 }
 
-/** Answers how to end the transaction that has read and stays open. */
+/** Opens a transaction that has read and stays open. Returns a function that ends it. */
 async function readForLong(): Promise<() => Promise<unknown>> {
   const client = await database.pool.connect();
   reader = client;
@@ -92,7 +92,7 @@ test('a migration that waits for a long reader lets other sessions proceed, and 
   let waits = 0;
   const onLockWait = async () => {
     waits += 1;
-    // Nobody stands before it.
+    // No other session waits for the migration.
     await database.pool.query(`BEGIN; SET LOCAL lock_timeout = '1ms'; INSERT INTO things VALUES (1); COMMIT`);
     if (waits === 2) await endReader();
   };

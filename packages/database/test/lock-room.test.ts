@@ -18,12 +18,12 @@ test('a statement over all days takes the computed number of locks, and 365 days
     );
     client.release(true);
     const { locksEach, setting, settingNeeded } = await lockRoom(pool, days);
-    // Older servers leave out the indexes of the table that all days are of.
+    // Older servers omit the indexes of the partitioned table.
     expect([locksEach, locksEach - 8]).toContain(rows[0].locks);
     expect(settingNeeded).toBeLessThanOrEqual(setting);
 
     const year = await lockRoom(pool, 365);
-    // Eleven for each of 375 days.
+    // Eleven locks for each of 375 days.
     expect(year.locksEach).toBe(4_125);
     expect(year.atOnce).toBeLessThan(20);
     expect(year.settingNeeded).toBeGreaterThan(year.setting);

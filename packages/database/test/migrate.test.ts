@@ -31,7 +31,7 @@ test('a migration leaves no timer that would delay the exit of the process', asy
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   await migrate(testDatabase.url);
-  // Timers of the test runner come and go; the timer of a query that was not cleared would stay for 20 s or longer.
+  // The test runner's timers vary; the timer of a query that was not cleared would stay for 20 s or longer.
   await eventually(() => expect(timers()).toBeLessThanOrEqual(before), { timeoutMs: 10_000 });
 });
 

@@ -5,7 +5,7 @@ import { expect, test } from '@jest/globals';
 import { openDatabase } from '@runhook/database';
 import { createTestDatabase } from '@runhook/testing';
 
-/** Compiling plans is disabled everywhere; it decides no plan. */
+/** Compilation of plans is disabled everywhere; it does not affect the choice of a plan. */
 const ALLOWED = ['jit'];
 
 /** Remaining settings, by file. */
@@ -31,8 +31,8 @@ function* sources(): Generator<string> {
 }
 
 /*
- * Citus plans a statement for its values, so a generic plan that a setting forces is rejected; a plan that a setting prices out costs
- * 10,000,000,000 where there is no other, and JIT compiles that at each execution.
+ * Citus plans a statement for its values, so it rejects a generic plan that a setting enforces. A plan that a setting
+ * disables costs 10,000,000,000 if there is no other, and JIT compiles such a plan at each execution.
  */
 test('no code of the product sets how PostgreSQL plans its statements, except those of BullMQ', async () => {
   const testDatabase = await createTestDatabase();

@@ -32,7 +32,7 @@ test('an error of the data is an item fault, and an error of the store is not', 
   for (const error of [
     await ask('SELECT $1::text', ['\u0000']),
     await ask('SELECT $1::jsonb', ['"\\ud83d"']),
-    // 54000: a value that is larger than any field may be.
+    // 54000: a value that exceeds the maximum size of a field.
     await ask("SELECT repeat('x', 1100000000)"),
     await ask('INSERT INTO reconciler_places VALUES ($1, now(), $1)', ['neither half']),
     await ask('SELECT $1::jsonb', [circular]),

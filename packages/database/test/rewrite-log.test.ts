@@ -18,7 +18,7 @@ afterEach(async () => {
 
 const sql = async (text: string, values: unknown[] = []) => (await database.pool.query(text, values)).rows;
 
-/** A row of `events` as releases before 0.2.0 wrote it, undispatched; `data` is JSON text. */
+/** Inserts a row of `events` in the format of releases before 0.2.0, undispatched; `data` is JSON text. */
 async function insertOld(data: string, eventType = 'job.run.errored'): Promise<string> {
   const id = createId('event');
   await sql(

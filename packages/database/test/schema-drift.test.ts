@@ -6,7 +6,7 @@ import { createTestDatabase, IN_VAIN_MS } from '@runhook/testing';
 
 const schemaPath = new URL('../../../prisma/schema.prisma', import.meta.url);
 
-/** The SQL that Prisma would write for an empty database, from `schema.prisma` alone. */
+/** Returns the SQL that Prisma generates for an empty database from `schema.prisma`. */
 async function sqlOfSchema(databaseUrl: string): Promise<string> {
   const content = await readFile(schemaPath, 'utf8');
   const files = [{ path: 'schema.prisma', content }];
@@ -23,8 +23,8 @@ async function sqlOfSchema(databaseUrl: string): Promise<string> {
 }
 
 /**
- * What Prisma's schema can say of the tables: columns, keys, indexes, references. Partitions are not its subject, nor what
- * a generated column is generated from.
+ * Reads everything that Prisma's schema can describe: columns, keys, indexes, references. It cannot describe
+ * partitions, or the expression of a generated column.
  */
 const CATALOGUE = `
   WITH tables AS (

@@ -45,7 +45,7 @@ interface OldRow {
   isOpen?: boolean;
 }
 
-/** Inserts an event as the release before wrote it. */
+/** Inserts an event as the previous release wrote it. */
 async function insertOld({
   message = 'None',
   unmatched,

@@ -15,7 +15,7 @@ afterAll(async () => {
 
 const sql = async (text: string, values: unknown[] = []) => (await database.pool.query(text, values)).rows;
 
-/** Writes without triggers, as a promoted replica that lacks the last changes has the rows. */
+/** Writes without triggers, which leaves rows as on a promoted replica that lacks the last changes. */
 const sqlOfReplica = (table: string, statement: string) =>
   database.pool.query(
     `BEGIN; ALTER TABLE ${table} DISABLE TRIGGER USER; ${statement}; ALTER TABLE ${table} ENABLE TRIGGER USER; COMMIT`,

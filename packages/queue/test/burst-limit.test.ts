@@ -43,7 +43,7 @@ describe.each(queueBackends())('the burst limit on $name', (backend) => {
   test('does not change the jobs of a failed call that is repeated', async () => {
     const backend = createQueueBackend(queueUrl, { callMs: IN_VAIN_MS });
     const burstLimiter = createBurstLimiter(() => 0);
-    // What is left ends in the midst of a job.
+    // The remaining tokens run out in the middle of a job.
     for (let used = 0; used < 695; used += 1) burstLimiter.take(1);
     let answersLost = 1;
     const losing: typeof backend = {
@@ -69,7 +69,7 @@ describe.each(queueBackends())('the burst limit on $name', (backend) => {
   });
 
   test('lets an event of one account precede the rest of a burst of another, and no event is lost', async () => {
-    // A clock that stands still: however slow this machine puts them in line, none of its burst is refilled.
+    // The clock stands still, so that no token is refilled however slowly this machine adds the events.
     const burstLimiter = createBurstLimiter(() => 0);
     const events = openEventQueue(
       createQueueBackend(queueUrl, { callMs: IN_VAIN_MS }),
@@ -98,7 +98,7 @@ describe.each(queueBackends())('the burst limit on $name', (backend) => {
     worker.on('error', () => undefined);
     closers.push(() => worker.close());
     await ended;
-    // What was within the limit came first, give or take what is taken side by side.
+    // Events within the limit came first, except for those that were processed concurrently.
     expect(order.indexOf(2)).toBeGreaterThanOrEqual(1_000 - 50);
     expect(order.indexOf(2)).toBeLessThanOrEqual(1_000 + 50);
     expect(order.filter((accountId) => accountId === 1)).toHaveLength(burst);

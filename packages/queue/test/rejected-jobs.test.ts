@@ -42,7 +42,7 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
     closing.push(() => events.close());
   });
 
-  /** JSON cannot encode a bigint, so no server takes it. */
+  /** JSON cannot encode a bigint, so no server accepts it. */
   const poisoned = (event: JobRunEvent) =>
     ({ ...event, data: { ...event.data, runId: 1n as never } }) as JobRunEvent;
   const made = (count: number): JobRunEvent[] =>

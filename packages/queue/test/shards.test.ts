@@ -28,7 +28,7 @@ type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 const eventOf = (accountId: number) =>
   exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: accountId });
 const EIGHT = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
-/** An account in each shard of eight, the lowest first. */
+/** One account for each of eight shards, in their order. */
 const ACCOUNTS = Array.from({ length: 8 }, (_, shard) => {
   let accountId = 1;
   while (shardOf(EIGHT, accountId) !== shard) accountId += 1;
@@ -146,7 +146,7 @@ describeOnRedis('a queue with shards', () => {
       delayMs: 60_000,
       attemptsLeft: 3,
     }));
-    // Two before there are shards, which stay where they are.
+    // Two deliveries are added before there are shards, and stay in shard 0.
     await deliveries.add(queued.slice(6));
     await desk.spread(8);
     await deliveries.add(queued.slice(0, 6));
@@ -184,7 +184,7 @@ describeOnRedis('a queue with shards', () => {
     expect((await desk.look()).draining).toEqual([5]);
     await events.discard(await events.peek(1));
     expect(await desk.tend()).toEqual({ dropped: [5], found: [] });
-    // As of a process that was halted for a minute between the look at the map and the call.
+    // Simulates a process that was halted for a minute between reading the map and the call.
     await redis.lpush(`${shardPrefix(3)}:${JOB_RUN_EVENTS}:wait`, 'late');
     expect(await desk.tend()).toEqual({ dropped: [], found: [3] });
     expect(await desk.look()).toEqual({ ...ONE_SHARD, version: 5, draining: [3] });
@@ -230,7 +230,7 @@ describeOnRedis('a queue with shards', () => {
     const database = new URL(url).pathname.slice(1);
     const list = String(await redis.call('CLIENT', 'LIST')).split('\n');
     const ours = list.filter((line) => line.includes(` db=${database} `));
-    // And that of this test.
+    // One of them belongs to this test.
     expect(ours).toHaveLength(1 + 1 + 8 + 1);
   });
 
@@ -254,7 +254,7 @@ describeOnRedis('a queue with shards', () => {
         async () => {
           inHand += 1;
           inHandMost = Math.max(inHandMost, inHand);
-          // The others come when the first is well at work.
+          // The other shard gets its jobs while the first is being processed.
           if (!hasFew && done.many >= 50) {
             hasFew = true;
             await few.addBulk(jobs(10));
@@ -275,7 +275,7 @@ describeOnRedis('a queue with shards', () => {
     serve(1, 'many');
     await eventually(() => expect(done).toEqual({ many: 600, few: 10 }));
     expect(inHandMost).toBe(CONCURRENCY);
-    // 50 before they came, as many as they took places of while they had some, and what was fetched then.
+    // 50 jobs ended before, about as many ended as the other shard occupied slots, and some were prefetched.
     expect(manyWhenFewWereDone).toBeLessThan(250);
   });
 });

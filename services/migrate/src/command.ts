@@ -7,7 +7,7 @@ const USAGE = `Without a command: applies what is missing.
   resolve --applied <name>        all of it is in the database
 `;
 
-/** For whoever stands before a migration that did not end. Answers the exit code; 1 of `status`: something is to do. */
+/** Runs a command for a migration that did not end. Returns the exit code; `status` returns 1 if an action is needed. */
 export async function runCommand(
   { databaseUrl }: Pick<MigrateSettings, 'databaseUrl'>,
   words: readonly string[],

@@ -4,12 +4,13 @@ import { join } from 'node:path';
 
 const KEY_BYTES = 32;
 const PASSWORD_BYTES = 24;
-/** Other accounts read them; which containers they reach is decided by who mounts the volume. */
+/** Other users may read the files; the mounts of the volume determine which containers can. */
 const READ_ONLY_MODE = 0o444;
 
 /**
- * Makes what a deployment on one host keeps secret: the database's password, the URL with it, and the keys of secrets
- * at rest. What is there already stays, for the data cannot be read without it. Answers the names of the files it made.
+ * Creates the secrets of a deployment on one host: the database's password, the URL with it, and the encryption keys.
+ * Existing files are left unchanged, because the data cannot be read without them. Returns the names of the created
+ * files.
  */
 export function makeLocalSecrets(folder: string): string[] {
   const made: string[] = [];

@@ -3,11 +3,11 @@ import { createLogger, startFailure } from '@runhook/runtime';
 import { runCommand } from './command.ts';
 import { migrateAll, readSettings } from './migrate-all.ts';
 
-// As process 1 of a container it would not even notice a signal without this. Each migration is one transaction, so
-// what is under way is undone by PostgreSQL.
+// Process 1 of a container ignores signals that it has no handler for. Each migration is one transaction, so PostgreSQL
+// rolls back an interrupted one.
 process.once('SIGTERM', () => process.exit(143)).once('SIGINT', () => process.exit(130));
 
-/** Their messages say all there is to know. */
+/** Errors whose message is complete, so that it is printed as it is. */
 const TOLD_IN_FULL = new Set(['migration_failed', 'migration_unresolved']);
 
 try {

@@ -6,9 +6,9 @@ import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@
 import Joi from 'joi';
 
 /**
- * Brings the database to the schema of this release, and the queue's own schema when the queue is in PostgreSQL. What
- * is there already is left alone, so it may run again, and beside another one of itself: one waits for the other.
- * Throws with the first error; what was applied until then stays, and the next run goes on from there.
+ * Updates the database to the schema of this release, and BullMQ's schema when the queue is in PostgreSQL. Idempotent;
+ * concurrent runs are serialized. Throws the first error; migrations that were applied before it stay, and the next run
+ * continues.
  */
 export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger, 'info' | 'warn'>) {
   const { databaseUrl, queueUrl, migrateWaitSeconds } = settings;
@@ -32,10 +32,10 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
     logger.info({ queueSchemaVersion }, 'the schema of the queue is up to date');
 }
 
-/** A statement that finds the next rows may pass over a day that is rewritten already. */
+/** A statement that searches the next rows may scan a day that is already rewritten. */
 const REWRITE_TIMEOUT_MS = 3_600_000;
 
-/** Rewrites rows of releases before 0.2.0 (docs/upgrading.md); it continues after an interruption. */
+/** Rewrites rows of releases before 0.2.0 (docs/upgrading.md). Continues after an interruption. */
 async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>): Promise<void> {
   const database = openDatabase({
     url,
@@ -64,11 +64,11 @@ async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>
 const { logLevel, parsedBy, postgresUrl, wholeNumber } = environmentRules;
 
 interface Environment {
-  /** Of the server itself, not of a pooler in transaction mode: the lock that migrations take belongs to a session. */
+  /** URL of the server, not of a pooler in transaction mode: the migrations' advisory lock belongs to a session. */
   DATABASE_URL: string;
-  /** A queue on Redis has no schema, and then this may be left out. */
+  /** May be omitted for a queue on Redis, which has no schema. */
   QUEUE_URL?: string;
-  /** How long a database that is not there yet is waited for. */
+  /** Time to wait for a database that is not available yet. */
   MIGRATE_WAIT_SECONDS: number;
   LOG_LEVEL: string;
 }
@@ -82,7 +82,7 @@ const schema = Joi.object<Environment>({
   LOG_LEVEL: logLevel().default('info'),
 });
 
-/** Throws an `EnvironmentError` with every problem at once. */
+/** Reads the settings. Throws an `EnvironmentError` with all problems. */
 export function readSettings(source?: NodeJS.ProcessEnv): MigrateSettings {
   return parseSettings(schema, source);
 }
@@ -91,9 +91,9 @@ const FIRST_PAUSE_MS = 100;
 const PAUSE_MAX_MS = 2_000;
 
 /**
- * Resolves once the database answers. One that is not there or still starting is asked again until the deadline; what
- * it refuses (a wrong password, an unknown database) is thrown at once, since waiting changes nothing about it.
- * @param onWait told of every attempt that has to be repeated
+ * Resolves once the database responds. An unavailable database is queried again until the deadline; a rejection (a
+ * wrong password, an unknown database) is thrown at once.
+ * @param onWait called with the error of each attempt that will be repeated
  */
 export async function waitForDatabase(
   url: string,

@@ -45,7 +45,7 @@ test('BullMQ has the private methods that are replaced', () => {
   expect(PostgresQueueBackend.prototype).toHaveProperty('run');
 });
 
-/** Executions after which PL/pgSQL may keep a generic plan: five. */
+/** Number of executions after which PL/pgSQL may cache a generic plan; it needs five. */
 const EXECUTIONS = 7;
 const TAKE = `SELECT FROM ${POSTGRES_SCHEMA}.move_to_active('plans', 'token', 30000, 0, 'worker', NULL, NULL)`;
 const ADD_WAITING = `
@@ -71,11 +71,11 @@ test('a job is found by an index although its table was analysed while empty, wh
     for (let count = 0; count < EXECUTIONS; count += 1) await client.query(TAKE);
   await plain.query(ADD_WAITING);
   expect(await scansOf(ours)).toBe(0);
-  // If this is 0 one day, the setting is not needed any more (ADR 27).
+  // Once this is 0, the setting is no longer needed (ADR 27).
   expect(await scansOf(other)).toBeGreaterThan(0);
 });
 
-/** Number of scans of the whole table of jobs while one job is taken. */
+/** Returns the number of sequential scans of the table of jobs while one job is taken. */
 async function scansOf(client: pg.PoolClient): Promise<number> {
   await client.query('BEGIN');
   await client.query(TAKE);

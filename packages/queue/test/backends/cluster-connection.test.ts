@@ -35,10 +35,10 @@ afterEach(async () => {
 });
 
 describeWithRedis('connections to a cluster that are closed while they open', () => {
-  /** At once, after a few turns of the event loop, and when they are about to be ready. */
+  /** Iterations of the event loop before the close: none, a few, and as many as make a connection nearly ready. */
   const CLOSED_AFTER_TURNS = Array.from({ length: 20 }, (_, index) => index * 4);
 
-  /** Names what did not end. */
+  /** Fails with the name of the operation that does not end. */
   async function ends(what: string, work: () => Promise<unknown>): Promise<void> {
     await withinDeadline(untilThen.timeoutMs, work).catch((cause: unknown) => {
       throw new Error(`${what} did not end`, { cause });
@@ -49,7 +49,7 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
     for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   }
 
-  // A rejection that nobody handles fails the test by itself.
+  // An unhandled rejection fails the test.
   test(
     'leave no unhandled error and no open connection',
     async () => {
@@ -113,7 +113,7 @@ describeWithRedis('a worker that waits for a job on a cluster', () => {
         ...options,
         ...{ connection: clients[1], drainDelay: 1, autorun: false },
       });
-      // As it was found after a failover: a wait that neither ends nor fails.
+      // Simulates the state found after a failover: a wait that never settles.
       let isStuck = false;
       let stuckCount = 0;
       const backend = plain.getBackend();
@@ -170,7 +170,7 @@ describeWithRedis('a worker whose cluster connection ended', () => {
         const ended = new Promise((resolve) => waiting.once('end', resolve));
         waiting.disconnect();
         await ended;
-        // On its way to an end that it has told already.
+        // Simulates a client that waits for an end which was already emitted.
         waiting.status = 'disconnecting';
         await expect(backend.reconnectBlocking()).rejects.toThrow('did not end within');
         // The attempt to connect continues when it takes longer than the wait.

@@ -20,7 +20,7 @@ function open(queueUrl: string) {
   return openDeliveryQueue(createQueueBackend(queueUrl, { callMs: 60_000 }), () => undefined);
 }
 
-/** Of three masters that share 16,384. */
+/** Slots of the first of three masters that share 16,384. */
 const SLOTS_OF_FIRST = 5_461;
 
 (findRedisServer() === null ? describe.skip : describe)('a queue on Redis', () => {

@@ -5,7 +5,7 @@ import pg from 'pg';
 
 const NAME = 'states';
 
-/** What BullMQ keeps of a job is its own affair and may change with a version: then its own word and ours differ. */
+/** BullMQ may change its storage with a version; then its own result differs from Runhook's. */
 describe.each(queueBackends())('the states of many jobs, on $name', (kind) => {
   let backend: QueueBackend;
   const closers: (() => Promise<unknown>)[] = [];
@@ -97,7 +97,7 @@ describe.each(queueBackends())('the states of many jobs, on $name', (kind) => {
   });
 });
 
-/** It is asked with each event that is published, and BullMQ's own count of them reads every job. */
+/** The check runs with each published event, and BullMQ's count reads every job. */
 test('checking whether any job has failed reads no waiting job in PostgreSQL', async () => {
   const database = await createTestDatabase();
   const client = new pg.Client(database.url);
@@ -120,7 +120,7 @@ test('checking whether any job has failed reads no waiting job in PostgreSQL', a
   }
 });
 
-/** Once everybody else has left: a connection tells what it read at the latest when it ends. */
+/** Returns the number of jobs that were read, once other connections have ended and reported their statistics. */
 async function jobsRead(client: pg.Client): Promise<number> {
   await eventually(async () => {
     const { rows } = await client.query(

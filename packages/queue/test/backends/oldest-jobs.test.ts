@@ -9,7 +9,7 @@ import {
 } from '@runhook/queue';
 import { createTestQueue, IN_VAIN_MS, queueBackends } from '@runhook/testing';
 
-/** Time between two jobs: longer than an event may be on its way to the queue. */
+/** Time between two jobs: longer than the maximum time from an event's commit to its job. */
 const LATER_MS = 2 * UNDER_WAY_MS;
 const COUNT = 3;
 

@@ -12,7 +12,7 @@ import type { Queue } from 'bullmq';
 const NAME = 'orphans';
 const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 
-/** On PostgreSQL the state is a column of the job's row. */
+/** Not tested on PostgreSQL, where the state is a column of the job's row. */
 (hasRedis ? describe : describe.skip)('a job on Redis whose key is in no list', () => {
   let backend: QueueBackend;
   let queue: Queue<object>;
@@ -96,7 +96,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     await drop('wait');
     await add('first');
     const line = async (count: number) => {
-      // In one call the server would answer BUSY to the tests that share it.
+      // One call for all would make the server reply BUSY to concurrent tests.
       for (let left = count; left > 0; left -= FILL_MAX)
         await redis.send('EVAL', FILL, '1', queue.toKey('wait'), String(Math.min(left, FILL_MAX)));
     };

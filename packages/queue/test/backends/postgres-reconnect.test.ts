@@ -29,7 +29,7 @@ test('a worker whose first connection breaks while it opens does not block its p
   worker.on('error', (error) => errors.push(error));
   await eventually(() => expect(proxy.socketCount).toBeGreaterThan(0));
   await proxy.cut();
-  // Other work of the process goes on: a loop without a pause would never let this pass.
+  // Other work of the process continues: a loop without a pause would never let this pass.
   await eventually(() => expect(errors.length).toBeGreaterThan(0));
   await proxy.restore();
   await eventually(() => expect(processed).toHaveLength(1));

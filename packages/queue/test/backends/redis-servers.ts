@@ -11,11 +11,11 @@ import { Redis } from 'ioredis';
 
 const run = promisify(execFile);
 
-/** These only end a test that would hang: how fast this machine is decides nothing. */
+/** Timeouts that only end a test that hangs; the speed of the machine must not decide a result. */
 export const TEST_TIMEOUT_MS = 300_000;
 export const untilThen = { timeoutMs: 120_000, intervalMs: 50 };
 
-/** What a server of the tests asks of its clients. */
+/** Credentials that a test server requires. */
 export interface Login {
   /** 127.0.0.1 when omitted. */
   host?: string;
@@ -32,22 +32,22 @@ export interface RedisProcess {
 export interface ServerOptions {
   folder: string;
   name: string;
-  /** Lines of redis.conf, for the port that was found. */
+  /** Returns the lines of redis.conf for the chosen port. */
   conf: (port: number) => readonly string[];
   isSentinel?: boolean;
-  /** The one that it had; any free one when omitted. */
+  /** Port of the server; a free one when omitted. */
   port?: number;
-  /** Where it listens; 127.0.0.1 when omitted. */
+  /** Listening address; 127.0.0.1 when omitted. */
   host?: string;
-  /** A program and its arguments that becomes the server, such as `ip netns exec <name>`. */
+  /** A program with arguments that starts the server, such as `ip netns exec <name>`. */
   within?: readonly string[];
 }
 
 const STARTS_MAX = 20;
 
 /**
- * A server of our own in `folder`, on a port that nobody has. Resolves when it says that it is ready; one that ends
- * before that (somebody else took the port, or the one of its cluster bus) is started again on another.
+ * Starts a server in `folder` on a free port. Resolves when it reports that it is ready. A server that ends before
+ * that, because another process took its port or that of its cluster bus, is restarted on another port.
  */
 export async function startServer(options: ServerOptions): Promise<RedisProcess> {
   const { folder, name, conf, isSentinel = false, host = '127.0.0.1', within = [] } = options;
@@ -76,11 +76,11 @@ export async function startServer(options: ServerOptions): Promise<RedisProcess>
 
 const READY = /Ready to accept connections|Sentinel ID is/;
 
-/** No outgoing connection of this machine takes a port below this (net.ipv4.ip_local_port_range begins at 32,768). */
+/** No outgoing connection of this machine uses a port below this one (net.ipv4.ip_local_port_range begins at 32,768). */
 const PORT_MAX = 32_000;
 const PORT_MIN = 12_000;
 
-/** A port that is free together with the next one, for the bus of a cluster node. */
+/** Returns a port that is free together with the next one, which the bus of a cluster node uses. */
 async function freePort(): Promise<number> {
   while (true) {
     const port = randomInt(PORT_MIN / 2, PORT_MAX / 2) * 2;
@@ -122,13 +122,13 @@ export async function send(port: number, command: readonly string[], options: Lo
   }
 }
 
-/** How many clients the server has, but the one that asks. */
+/** Returns the number of the server's clients, except the one that reads it. */
 export async function connectionsOf(port: number): Promise<number> {
   const clients = String(await send(port, ['CLIENT', 'LIST', 'TYPE', 'normal']));
   return clients.split('\n').filter((line) => line.includes('addr=') && !line.includes('cmd=client')).length;
 }
 
-/** Three masters that share the slots; resolves when all of them agree. */
+/** Starts three masters that share the slots. Resolves when all nodes agree. */
 export async function startCluster(folder: string): Promise<RedisProcess[]> {
   const nodes: RedisProcess[] = [];
   for (const index of [0, 1, 2]) {
@@ -138,7 +138,7 @@ export async function startCluster(folder: string): Promise<RedisProcess[]> {
       'save ""',
       'cluster-enabled yes',
       `cluster-config-file nodes-${port}.conf`,
-      // No test lets a node fail: a busy machine must not make the others believe so.
+      // No test lets a node fail, and a slow machine must not appear as a failure.
       'cluster-node-timeout 60000',
       'maxmemory-policy noeviction',
     ];
@@ -163,7 +163,7 @@ export async function startCluster(folder: string): Promise<RedisProcess[]> {
   return nodes;
 }
 
-/** A throw-away authority with a certificate for 127.0.0.1, by openssl. */
+/** Creates a temporary certificate authority with a certificate for 127.0.0.1, by openssl. */
 export async function makeCertificates(folder: string): Promise<{ ca: string; cert: string; key: string }> {
   const path = (name: string) => join(folder, name);
   const openssl = (args: string[]) => run('openssl', args, { cwd: folder });
@@ -196,7 +196,7 @@ export async function makeCertificates(folder: string): Promise<{ ca: string; ce
   return { ca: path('ca.pem'), cert: path('redis.pem'), key: path('redis.key') };
 }
 
-/** For commands of a test's own. */
+/** Opens a client for a test's own commands. */
 export function connectTo(port: number): Redis {
   return new Redis(port);
 }

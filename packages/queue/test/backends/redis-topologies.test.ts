@@ -33,7 +33,7 @@ if (findRedisServer() === null) {
   process.stderr.write('\nCluster, Sentinel and TLS were not tried: no redis-server is on the path\n');
 }
 
-/** Some servers are built without it, and end by saying so. */
+/** Some servers are built without TLS, and exit with a message about it. */
 const hasTls = !/Failed finding TLS support/.test(
   spawnSync(findRedisServer() ?? 'redis-server', ['--port', '0', '--tls-port', '1'], {
     encoding: 'utf8',
@@ -59,10 +59,10 @@ interface Work {
 }
 
 /**
- * Two workers that do not know each other, and a producer. Each keeps its first job until the other has one as well, so
- * that neither is too late for a share. Job 1 fails once, and is delayed by that.
+ * Starts two independent workers and a producer. Each worker holds its first job until the other has one, so that both
+ * get a share. Job 1 fails once, which delays it.
  */
-/** How long a call to a queue may take; as the services have it. */
+/** Timeout of a call to a queue, as in the services. */
 const CALL_MS = 10_000;
 
 function openWork(queueUrl: string, { bothWork = true } = {}) {
@@ -123,12 +123,12 @@ async function expectWorking(queueUrl: string): Promise<void> {
   }
 }
 
-/** What rate limits are counted with: a script that counts, and an expiry. */
+/** Checks the operations of rate limits: a script that counts, and an expiry. */
 async function expectCounting(queueUrl: string): Promise<void> {
   const redis = await openRedisBeside(queueUrl, () => undefined);
   try {
-    // It is there after a second whether it is connected or not, and an answer that takes 500 ms is none: both are for
-    // callers that have another way, and happen where the machine has other things to do.
+    // `openRedisBeside` resolves after a second even without a connection, and rejects replies that take 500 ms. A slow
+    // machine causes both, so the checks are repeated.
     await eventually(() => expect(redis.status).toBe('ready'), untilThen);
     let key = 0;
     for (let counted = 0; counted < 3; counted += 1) {
@@ -140,7 +140,7 @@ async function expectCounting(queueUrl: string): Promise<void> {
   }
 }
 
-/** Other prefixes have their keys on any of the nodes. */
+/** Checks that foreign publishers are found although their prefixes have keys on any of the nodes. */
 async function expectStrangersSeen(queueUrl: string): Promise<void> {
   const redis = await openRedisBeside(queueUrl, () => undefined);
   const backend = createQueueBackend(queueUrl, { callMs: untilThen.timeoutMs });
@@ -160,7 +160,7 @@ async function expectStrangersSeen(queueUrl: string): Promise<void> {
   }
 }
 
-/** Eight shards: as many accounts on each master, and workers that find all that is added. */
+/** Checks that eight shards have equal numbers of accounts on each master, and that workers take all their jobs. */
 async function expectSpread(queueUrl: string, ports: readonly number[]): Promise<void> {
   const ACCOUNTS = 300;
   const backend = createQueueBackend(queueUrl, { callMs: untilThen.timeoutMs });
@@ -202,7 +202,7 @@ describeWithRedis('a cluster of three nodes', () => {
       const nodes = servers.map(({ port }) => `127.0.0.1:${port}`);
       const keysOf = () =>
         Promise.all(servers.map(async ({ port }) => (await send(port, ['KEYS', '{runhook*'])) as string[]));
-      // One node is enough to find the others.
+      // The client discovers the other nodes from one.
       await expectWorking(`redis+cluster://${nodes[0]}`);
       await expectCounting(`redis+cluster://${nodes.join(',')}`);
       await expectStrangersSeen(`redis+cluster://${nodes[0]}`);
@@ -214,7 +214,7 @@ describeWithRedis('a cluster of three nodes', () => {
       await eventually(async () => {
         for (const { port } of servers) expect(await connectionsOf(port)).toBe(0);
       }, untilThen);
-      // All keys of a shard are in one slot; the counters are spread.
+      // All keys of a shard are in one slot; counters are distributed.
       expect(ofOneQueue).toHaveLength(1);
     },
     TEST_TIMEOUT_MS,
@@ -275,7 +275,7 @@ describeWithRedis('sentinels', () => {
           expect(info).toMatch(/role:master/);
         };
         await eventually(isMaster, untilThen);
-        // During the failover a call may fail or get no reply: the caller gives it a time and retries, as the services do.
+        // During the failover a call may fail or get no reply: the caller sets a timeout and retries.
         await eventually(() => withinDeadline(CALL_MS, () => work.add([11])), untilThen);
         await eventually(() => expect(work.done).toContain(11), untilThen);
       } finally {

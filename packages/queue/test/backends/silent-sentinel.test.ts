@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Accepts connections and never replies, as a host that hangs. */
+/** Starts a server that accepts connections and never replies, like a host that hangs. */
 async function startSilentServer(): Promise<number> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
