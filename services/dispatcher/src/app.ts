@@ -62,18 +62,18 @@ const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
 const STRANGERS_EVERY_MS = 15_000;
 
-/** A collector that is away must not hold up a stop. */
+/** An unavailable collector must not delay a stop. */
 const TRACES_FLUSH_MS = 3_000;
-/** What an attempt in flight may need beyond its own deadline, to be recorded. */
+/** Time beyond its deadline that an attempt in flight may need to be recorded. */
 const DRAIN_MARGIN_MS = 5_000;
 /** Results that are not recorded within this time are abandoned, which leaves time to return their jobs to the queue. */
 const RECORD_MARGIN_MS = 4_000;
-/** How far beyond an attempt's deadline a delivery must be overdue before its queue job is looked for. */
+/** Time beyond an attempt's deadline after which the reconciler searches for the job of an overdue delivery. */
 const RECONCILE_MARGIN_MS = 5_000;
 
 /**
- * Opens what the dispatcher needs, in order, and registers each closer: `lifecycle.close()` undoes it in reverse.
- * Waits for a database or a queue that is not there yet; the probes answer meanwhile.
+ * Opens the dependencies of the dispatcher in order and registers a closer for each; `lifecycle.close()` runs the
+ * closers in reverse. Waits while the database or the queue is unavailable; the probes respond meanwhile.
  */
 export async function startDispatcher(
   settings: DispatcherSettings,
@@ -108,15 +108,15 @@ export async function startDispatcher(
   return { port };
 }
 
-/** What every part of the process is opened with. */
+/** Dependencies of every part of the process. */
 interface Process {
   settings: DispatcherSettings;
   lifecycle: Lifecycle;
   logger: Logger;
-  /** Aborted when the workers close: what waits for a database or a queue that is away gives up. */
+  /** Aborted when the workers close: ends the waits for an unavailable database or queue. */
   stop: AbortController;
   stopping: AbortSignal;
-  /** Aborted when a stop has no time left: results of attempts that the database does not take are abandoned. */
+  /** Aborted when a stop runs out of time: results of attempts that the database does not accept are abandoned. */
   drain: AbortController;
   drainEnd: AbortSignal;
   health: Health;
@@ -132,7 +132,7 @@ async function openProcess(
   logger: Logger,
 ): Promise<Process> {
   const stop = new AbortController();
-  // Everything that waits for a store listens.
+  // Every wait for a store listens to this signal.
   setMaxListeners(0, stop.signal);
   const drain = new AbortController();
   setMaxListeners(0, drain.signal);
@@ -177,12 +177,12 @@ function openDispatchDatabase(process: Process): Database {
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
-  // Asks the database, too.
+  // The check also queries the database.
   health.register('database', 'ready', () => requireSchema(database.pool));
   return database;
 }
 
-/** Waits until schema and keys fit: what a dispatcher takes before, it could only fail. */
+/** Waits until schema and keys are compatible, because jobs that a dispatcher takes before would only fail. */
 async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
   const { settings, logger, metrics } = process;
   let told = '';
@@ -196,7 +196,7 @@ async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
   await retryWhileUnavailable(process, () => requirePreparedStatements({ url: settings.databaseUrl }));
   const fitness = openFitness({ ...process, check, idle: metrics.idle });
   await retryWhileUnavailable(process, () => fitness.untilFit());
-  // At start too: whatever else waits, the days to come must have their partitions.
+  // Runs at start too, because the next days need their partitions even if later steps wait.
   await retryWhileUnavailable(process, () => ensureDayPartitions(pool));
   await warnOfLocks(process, pool);
   return fitness;
@@ -219,7 +219,7 @@ async function openQueues(process: Process, clock: Clock, quarantine: Quarantine
   const events = withEventQuarantine(openEventQueue(backend, onError, telemetry), quarantine);
   lifecycle.onClose('event queue', () => events.close());
   health.register('queue', 'ready', () => requireKeeping(deliveries));
-  // BullMQ remembers a first connection that failed for ever: workers are made when the queue is there.
+  // BullMQ caches a failure of its first connection forever, so workers are created once the queue is available.
   await retryWhileUnavailable(process, () => deliveries.counts());
   const shards = openShardDesk(backend, onError);
   lifecycle.onClose('shards', () => shards.close());
@@ -279,8 +279,9 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
 }
 
 /**
- * An attempt that is in flight at a stop ends within its own deadline, and its result is recorded: a request whose result is abandoned
- * is sent again. Work that has sent nothing and waits for an unavailable database is abandoned at once.
+ * An attempt that is in flight at a stop ends within its deadline, and its result is recorded, because a request whose
+ * result is abandoned is sent again. Work that has sent nothing and waits for an unavailable database is abandoned at
+ * once.
  */
 function openWorkers(
   process: Process,
@@ -294,8 +295,8 @@ function openWorkers(
   const full = new FullQueue({
     ...process,
     ...queues,
-    // Other dispatchers may read the same job from the full queue. As for a job that ran before, its deliveries are committed before
-    // they are attempted, so that only one dispatcher attempts them.
+    // Other dispatchers may read the same job from the full queue. Like those of an interrupted job, its deliveries are
+    // committed before they are attempted, so that only one dispatcher attempts them.
     work: async (job) =>
       (await processEvents(dispatcher, { ...job, attemptsStarted: 2 }, retentionDays)).kind === 'done',
     onRelieved: (kind, count) => process.metrics.relieved[kind].inc(count),

@@ -18,18 +18,18 @@ import type { DeliveryKey } from './record/deliveries.ts';
 import type { Target } from './target.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 
-/** What an attempt needs to know of its delivery. */
+/** Fields of a delivery that an attempt needs. */
 export type Attemptable = Pick<
   Delivery,
   'id' | 'day' | 'trigger' | 'cycle' | 'attemptCount' | 'webhookName' | 'subscriptionId' | 'event'
 >;
 
-/** Where its row is. */
+/** Returns the key of the delivery's row. */
 export function keyOf({ id, event }: Attemptable): DeliveryKey {
   return { deliveryId: id, accountId: event.accountId };
 }
 
-/** Where an attempt is made, for the limiter. */
+/** Returns the lane of an attempt, for the limiter. */
 export function laneOf({ clock }: Dispatcher, { subscriptionId, event }: Attemptable, target: Target): Lane {
   const blockedMs = Math.max(0, target.blockedUntilMs - clock.nowMs());
   return { subscriptionId, accountId: event.accountId, origin: target.endpoint, blockedMs };
@@ -38,16 +38,16 @@ export function laneOf({ clock }: Dispatcher, { subscriptionId, event }: Attempt
 export interface AttemptResult {
   record: AttemptRecord;
   outcome: Outcome;
-  /** How long the response asks for no further requests; null if it does not. */
+  /** Milliseconds for which the response asks for no further requests; null if it does not ask. */
   retryAfterMs: number | null;
-  /** Whether the endpoint made its answer cost several times what a plain one costs. */
+  /** Whether processing the response cost several times as much as a plain one. */
   costly: boolean;
 }
 
 /**
- * One signed request, and what it means. The body is rendered from what was fixed at fan-out, so every attempt sends
- * the same bytes; where it goes and with which secret is as the subscription is now. Records nothing. The slot is
- * released whatever happens.
+ * Sends one signed request and interprets the response. The body is rendered from data that is fixed at fan-out, so
+ * every attempt sends the same bytes; URL and secret are those of the current subscription. Records nothing. Always
+ * releases the slot.
  */
 export async function attempt(
   dispatcher: Dispatcher,
@@ -70,7 +70,7 @@ export async function attempt(
   }
 }
 
-/** Records a `Retry-After` before the slot is free for another attempt. A success during a block ends it. */
+/** Records a `Retry-After` before the slot is released for another attempt. A success during a block ends it. */
 async function changeBlock(
   { record, limits, logger }: Dispatcher,
   { subscriptionId, blockedMs }: Lane,
@@ -87,7 +87,7 @@ async function changeBlock(
 
 const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);
 
-/** An endpoint that takes what many others need gets the share of one that fails, though its deliveries are delivered. */
+/** Returns the result for the limiter. A costly endpoint counts as failed, which limits its slots, even if it succeeds. */
 function laneOutcomeOf({ outcome, record, costly }: AttemptResult): LaneOutcome {
   if (costly) return 'failed';
   if (outcome.kind === 'delivered') return 'succeeded';
@@ -101,7 +101,7 @@ async function send(
   traceHeaders: Record<string, string>,
 ): Promise<AttemptResult> {
   const { event } = delivery;
-  // A row that the rewrite of the log could not read keeps its text, of which no payload can be made.
+  // A row that the rewrite of the log could not convert has text from which no payload can be rendered.
   if (!isStoredEventData(event.data))
     throw new TypeError(`the data of event ${event.eventId} cannot be read`);
   const body = renderPayload(event, { id: delivery.subscriptionId, name: delivery.webhookName });
@@ -151,7 +151,7 @@ async function send(
   };
 }
 
-/** For an attempt without a queue job of its own: records it, and queues the next one where one follows. */
+/** Records an attempt that has no queue job, and queues the next attempt if one follows. */
 export async function logAndSchedule(
   dispatcher: Dispatcher,
   delivery: Attemptable,
@@ -191,7 +191,7 @@ export async function logAttempt(
   return true;
 }
 
-/** Where an attempt that is committed leaves its trace: the subscription's status, metrics, and one wide line. */
+/** Reports a committed attempt in the subscription's status, in metrics, and in one log line. */
 export function tellAttempt(
   { record, metrics, logger }: Dispatcher,
   delivery: Attemptable,
@@ -239,7 +239,7 @@ function measure(metrics: DispatcherMetrics, delivery: Attemptable, record: Atte
   metrics.attemptDuration.observe(record.durationMs / 1000);
   if (record.number === 1) {
     const waitedMs = record.startedAt.getTime() - Date.parse(delivery.event.timestamp);
-    // A publisher's clock may be ahead of ours.
+    // The publisher's clock may be ahead.
     metrics.eventToFirstAttempt.observe(Math.max(0, waitedMs) / 1000);
   }
   if (nextDelayMs !== null) metrics.retryWait.observe(nextDelayMs / 1000);

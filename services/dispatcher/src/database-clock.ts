@@ -2,7 +2,7 @@ import { type Database, readServerTimeMs } from '@runhook/database';
 import { type Clock, type OpenServerClockOptions, openServerClock } from '@runhook/runtime';
 import { retryWhileUnavailable, type Waiting } from './record/retry-while-unavailable.ts';
 
-/** Opens PostgreSQL's clock, by which deliveries are due and jobs are added and taken. Resolves once it is measured. */
+/** Opens PostgreSQL's clock, by which deliveries and jobs are due. Resolves once it is measured. */
 export async function openDatabaseClock(
   process: Omit<OpenServerClockOptions, 'read'> & Waiting,
   { pool }: Database,

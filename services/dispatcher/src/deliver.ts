@@ -5,10 +5,10 @@ import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
 import { nextStep, nextTrigger } from './policy/next-step.ts';
 
-/** What the queue job does next: it is done, or it comes again for its delivery's next attempt. */
+/** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
 
-/** One step of a queued delivery: a retry, or a redelivery. A delivery whose data is rejected is set aside. */
+/** Processes a queued delivery: a retry, or a redelivery. A delivery whose data is rejected is set aside. */
 export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
   return dispatcher.spans.deliver(job, () =>
     takeNextStep(dispatcher, job).catch(async (error: unknown) => {
@@ -25,7 +25,7 @@ async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<D
   const { deliveryId, accountId = await record.accountOf(job) } = job;
   const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
   const step = nextStep(delivery, job.cycle, clock.nowMs());
-  // The record lost it, when a replica that was behind took its place; an event that the queue has is fanned out anew.
+  // The row was lost, as after the promotion of a lagging replica; an event that is still queued is fanned out again.
   if (!delivery) logger.warn({ deliveryId }, 'the job of a delivery that has no row is dropped');
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
   if (step.kind === 'wait') return { kind: 'again', delayMs: step.delayMs };

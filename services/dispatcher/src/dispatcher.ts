@@ -14,7 +14,7 @@ import type { DispatcherSettings } from './settings.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 import type { Spans } from './telemetry/spans.ts';
 
-/** What an event needs on its way from the worker to the endpoint and into the log. */
+/** Dependencies of an event's path from the worker to the endpoint and the log. */
 export interface Dispatcher {
   record: DispatchRecord;
   quarantine: Quarantine;
@@ -22,17 +22,17 @@ export interface Dispatcher {
   egress: Egress;
   secrets: SecretBox;
   retryPolicy: RetryPolicy;
-  /** Of attempts in one lane. */
+  /** Limits the attempts of each lane. */
   limits: SubscriptionLimiter;
-  /** Of an account; see `KnownSubscription.isFull`. */
+  /** Maximum number of waiting deliveries of an account; see `KnownSubscription.isFull`. */
   pendingMax: number;
-  /** How long an attempt may take. */
+  /** Maximum duration of an attempt in milliseconds. */
   attemptMs: number;
   /** The clock of PostgreSQL, by which deliveries are due. */
   clock: Clock;
   /** Aborted when the workers close. */
   stopping: AbortSignal;
-  /** Events that this process is at, by the ids of their jobs; each settles when it is not any more. */
+  /** Events that this process works on, by their job ids; each promise settles when the work ends. */
   underWay: Map<string, Promise<unknown>>;
   events: EventsInFlight;
   requests: RequestsInFlight;
@@ -55,9 +55,9 @@ export interface DispatcherParts {
     | 'pendingDeliveriesPerAccount'
   >;
   lifecycle: Lifecycle;
-  /** Ends the waits for a database or a queue that is away. */
+  /** Ends the waits for an unavailable database or queue. */
   stopping: AbortSignal;
-  /** Ends the wait for a database that does not take the result of an attempt; later than `stopping`. */
+  /** Ends the wait for a database that does not accept the result of an attempt; aborted later than `stopping`. */
   drainEnd: AbortSignal;
   database: Database;
   writes: Pick<RecordWrites, 'track'>;

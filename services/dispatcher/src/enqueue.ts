@@ -12,22 +12,22 @@ const SPACING_MS = 5;
 
 export interface DeliveryEnqueuerOptions {
   deliveryQueue: Pick<DeliveryQueue, 'add' | 'putBack' | 'holds' | 'wakeLanes'>;
-  /** Ends the waits for a queue that is away. */
+  /** Ends the waits for an unavailable queue. */
   stopping: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize'>;
   spans: Spans;
   logger: Logger;
 }
 
-/** A lane is woken so often at most, however many deliveries are parked in it. */
+/** Minimum interval between two wake-ups of a lane, however many deliveries are deferred in it. */
 const WAKE_EVERY_MS = 50;
 
-/** Puts deliveries and lanes into `webhook-deliveries`, those of about the same time together, as soon as the queue is there. */
+/** Adds deliveries and lanes to `webhook-deliveries` in batches, once the queue is available. */
 export class DeliveryEnqueuer {
   readonly #spans: Spans;
   readonly #options: DeliveryEnqueuerOptions;
   readonly #batcher: MicroBatcher<QueuedDelivery, void>;
-  /** By subscription. */
+  /** Lanes to wake, by subscription. */
   readonly #sleeping = new Map<string, WokenLane>();
   #waking: Promise<void> | null = null;
 
@@ -50,12 +50,12 @@ export class DeliveryEnqueuer {
     });
   }
 
-  /** Resolves once the queue has it. Batches are made of deliveries of many traces, so each takes its own along. */
+  /** Resolves once the queue has the delivery. A batch has deliveries of many traces, so each carries its trace context. */
   enqueue(delivery: Omit<QueuedDelivery, 'traceContext'>): Promise<void> {
     return this.#batcher.add({ traceContext: this.#spans.carried(), ...delivery });
   }
 
-  /** As `enqueue`, for those that may be queued already: their job may be in the shard that their account had before. */
+  /** Adds deliveries that are not queued in any shard; a job may be in the former shard of its account. */
   async enqueueMissing(deliveries: readonly Omit<QueuedDelivery, 'traceContext'>[]): Promise<void> {
     const { deliveryQueue } = this.#options;
     const held = await retryWhileUnavailable(this.#options, () => deliveryQueue.holds(deliveries));
@@ -67,8 +67,8 @@ export class DeliveryEnqueuer {
   }
 
   /**
-   * Sees that a lane has its job, some milliseconds later. Nobody waits for it: what is parked is on record, and upkeep
-   * wakes the lanes that were not woken.
+   * Ensures within milliseconds that a lane has its job. Callers need not wait: deferred deliveries are on record, and
+   * maintenance wakes lanes that were not woken.
    */
   wakeLane(lane: WokenLane): void {
     this.#sleeping.set(lane.subscriptionId, lane);

@@ -14,12 +14,13 @@ import { type FanOutResult, fanOut } from './fan-out.ts';
 import type { MessageRejection } from './record/quarantine.ts';
 
 /**
- * Tries after which an event that the record rejects for its data is set aside. A fault of one of its deliveries is isolated
- * earlier: the second try commits the event, and the third resumes its deliveries in separate jobs.
+ * Tries after which an event that the record rejects for its data is set aside. A rejection that concerns one of its
+ * deliveries is isolated earlier: the second try commits the event, and the third resumes its deliveries in separate
+ * jobs.
  */
 const UNSETTLED_TRIES = 2;
 
-/** What is read of an event's job. */
+/** Fields that are read of an event's job. */
 type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
   attemptsStarted?: number;
   opts?: { priority?: number };
@@ -28,10 +29,10 @@ type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
 export type EventJobResult =
   | { kind: 'done' }
   | { kind: 'malformed'; problem: string }
-  /** Some events of a shared job are malformed: these need separate jobs, which stay in the failed set. The others are done. */
+  /** Some events of a shared job are malformed: these need separate jobs, which stay failed. The others are done. */
   | { kind: 'some_malformed'; events: IdentifiedEvent[] };
 
-/** The work of a job, of one event or of several. Throws a fault of our own once all of them have ended. */
+/** Processes a job with one or several events. Throws an internal error once all events have ended. */
 export async function processEvents(
   dispatcher: Dispatcher,
   job: EventJob,
@@ -47,14 +48,14 @@ export async function processEvents(
     events.map((event) => processEvent(dispatcher, job, event, retentionDays)),
   );
   for (const [index, result] of results.entries()) {
-    // The others are claimed by now: when the job comes again, they find it out.
+    // The other events are claimed, which the retry of the job detects.
     if (result.status === 'rejected') throw result.reason;
     if (result.value !== null) malformed.push(events[index] as IdentifiedEvent);
   }
   return malformed.length === 0 ? { kind: 'done' } : { kind: 'some_malformed', events: malformed };
 }
 
-/** Returns null once the message is dispatched or set aside, or else why it is malformed. */
+/** Returns null once the message is dispatched or set aside, or the problem if it is malformed. */
 async function processEvent(
   dispatcher: Dispatcher,
   { id, timestamp, attemptsStarted = 1, opts }: EventJob,
@@ -96,7 +97,7 @@ const CONFLICT: MessageRejection = {
   reason: 'eventId names an event that is on record with other data',
 };
 
-/** Sets aside an event that is invalid for the time in its id alone. Returns whether it is one. */
+/** Sets aside an event that is invalid only because of the time in its id. Returns whether the event is one. */
 async function setAsideOutOfRange(
   { quarantine, metrics }: Dispatcher,
   message: unknown,
@@ -107,7 +108,7 @@ async function setAsideOutOfRange(
   const { eventId = defaults.eventId() } = (message ?? {}) as { eventId?: unknown };
   if (typeof eventId !== 'string' || !isEventIdOutOfRange(eventId, defaults)) return false;
   const inRange = { ...(message as object), eventId: createId('event', nowMs) };
-  // The job's own time comes from the same clock as the id.
+  // The job's timestamp may be wrong too, because it comes from the same clock as the id.
   const { event } = parseEvent(inRange, { ...defaults, timestampMs: nowMs });
   if (event === undefined) return false;
   await quarantine.setAsideMessage({ kind: 'out_of_range', reason }, { ...event, eventId }, nowMs);
@@ -116,8 +117,8 @@ async function setAsideOutOfRange(
 }
 
 /**
- * Fans an event out. If the record has another event of its id, that one is fanned out first: the queue drops a second job of the
- * same id, so this may be its only job.
+ * Fans an event out. If another event with its id is on record, that one is fanned out first: the queue ignores a
+ * second job with the same id, so this may be its only job.
  */
 async function dispatch(
   dispatcher: Dispatcher,

@@ -16,9 +16,10 @@ import type { EventState } from './record/event-states.ts';
 const AT_ONCE_MAX = 50;
 
 /**
- * An event whose first attempts take longer than this is committed with the results that it has: most endpoints respond sooner, and
- * the log is not far behind. While other events wait for a slot, an event is committed sooner and releases its own, though its
- * pending deliveries cost a second write. A late timer means that the processor delays the attempts, and not their endpoints.
+ * An event whose first attempts take longer than this is committed with the results that it has, so that the log is
+ * nearly current; most endpoints respond sooner. While other events wait for a slot, an event is committed sooner and
+ * releases its own, although its pending deliveries cost a second write. A late timer means that the processor delays
+ * the attempts, not their endpoints.
  */
 const COMMIT_AFTER_MS = 500;
 const URGENT_COMMIT_AFTER_MS = 50;
@@ -29,13 +30,14 @@ export type FanOutResult =
   | { kind: 'duplicate' }
   | { kind: 'resumed'; deliveries: number }
   | { kind: 'unknown_account' }
-  /** Another event of this id is on record: it has another type or other data. */
+  /** Another event with this id is on record, with another type or other data. */
   | { kind: 'conflict' };
 
 /**
- * Turns an event into deliveries and makes their first attempts, each in place or, without a slot in its lane, as a parked
- * one. When this resolves, every delivery is attempted and recorded, or parked: the job may go.
- * @param interrupted the event's job ran before and did not end, so deliveries that it committed may be pending
+ * Turns an event into deliveries and makes their first attempts. A delivery without a slot in its lane is deferred.
+ * When this resolves, every delivery is attempted and recorded, or deferred, so the job may be acknowledged.
+ * @param interrupted whether the event's job ran before and did not end, so that deliveries that it committed may be
+ * pending
  * @param onCommitted called once the event is committed, while its first attempts may be in flight
  */
 export function fanOut(
@@ -51,7 +53,7 @@ export function fanOut(
   );
 }
 
-/** A job that comes while another of this process has its event finds out what became of it. */
+/** Serializes the jobs of one event in this process: a second job starts after the first and finds its result on record. */
 function oneAtATime<T>(dispatcher: Dispatcher, key: string, work: () => Promise<T>): Promise<T> {
   const { underWay } = dispatcher;
   const other = underWay.get(key);
@@ -66,7 +68,7 @@ function oneAtATime<T>(dispatcher: Dispatcher, key: string, work: () => Promise<
   return result;
 }
 
-/** Plans with the cached subscriptions, and again whenever the record has another version of the account. */
+/** Plans with the cached subscriptions, and plans again while the record has another version of the account. */
 async function planAndCommit(
   dispatcher: Dispatcher,
   event: JobRunEvent,
@@ -75,7 +77,7 @@ async function planAndCommit(
 ): Promise<FanOutResult> {
   const { record, metrics } = dispatcher;
   const { accounts } = record;
-  /** First attempts that must end before the job may go. */
+  /** First attempts that must end before the job is acknowledged. */
   const pending: Promise<void>[] = [];
   let deliveries: number;
   let result: CommitResult;
@@ -101,18 +103,18 @@ async function planAndCommit(
   if (result === 'conflict') return { kind: 'conflict' };
   if (result === 'claimed') {
     metrics.fanOutSize.observe(deliveries);
-    // Pages that were committed before the interruption are not attempted here.
+    // Deliveries of pages that were committed before the interruption were not attempted here.
     if (interrupted) await resume(dispatcher, event);
     return { kind: 'fanned_out', deliveries };
   }
-  // Another job with this event's id owns the pending deliveries, and a second request must not come from here.
+  // Another job with this event's id is responsible for pending deliveries; this job must not send a second request.
   if (!interrupted) return { kind: 'duplicate' };
   return { kind: 'resumed', deliveries: await resume(dispatcher, event) };
 }
 
 /**
- * Waits for the others when one fails: the job comes again and queues what is pending, and an attempt that were still on
- * its way then would be made twice. Throws the first error.
+ * Waits for all promises even if one rejects: the job is then retried and queues pending deliveries, and an attempt
+ * still in flight would be made twice. Throws the first error.
  */
 function allEnded(works: readonly Promise<void>[]): Promise<void> | undefined {
   return works.length > 1 ? allOf(works) : works[0];
@@ -123,17 +125,17 @@ async function allOf(works: readonly Promise<void>[]): Promise<void> {
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
-/** An event for the subscriptions that it fires for, as its account was at a version. */
+/** An event with its matching subscriptions, as of a version of the account. */
 interface Planning {
   event: JobRunEvent;
   version: string;
   subscriptions: readonly KnownSubscription[];
 }
 
-/** The recorded state of an event before any of its requests is sent. */
+/** Recorded state of an event before any of its requests is sent. */
 type Start = { event: JobRunEvent; isRecorded: boolean; result?: never } | { result: CommitResult };
 
-/** Every attempt sends the timestamp that is on record. */
+/** Returns the event with the timestamp on record, which every attempt sends. */
 function startOf(event: JobRunEvent, { status, timestamp }: EventState): Start {
   if (status === 'new') return { event, isRecorded: false };
   if (status !== 'undispatched') return { result: status === 'dispatched' ? 'known' : status };
@@ -142,9 +144,9 @@ function startOf(event: JobRunEvent, { status, timestamp }: EventState): Start {
 }
 
 /**
- * The usual case: nothing is written before the first attempts have ended, and then everything is written at once. Attempts that a killed
- * dispatcher has not committed are made again when its job returns, like every request whose response was not recorded
- * (docs/adr/0043-attempt-before-commit.md).
+ * Makes the first attempts, then commits the event with all results in one write; this is the usual case. Attempts that
+ * a killed dispatcher has not committed are made again when its job is retried, like every request whose response was
+ * not recorded (docs/adr/0043-attempted-then-committed.md).
  */
 async function attemptThenCommit(
   dispatcher: Dispatcher,
@@ -152,7 +154,7 @@ async function attemptThenCommit(
   pending: Promise<void>[],
 ): Promise<CommitResult> {
   const { record, requests, events } = dispatcher;
-  // A plan that waits for permits becomes stale, so it is made when the event has them.
+  // A plan that waits for permits becomes outdated, so it is made when the event has them.
   let unused = subscriptions.length;
   await requests.acquire(unused);
   try {
@@ -227,8 +229,8 @@ class CommitOfFirsts implements FirstAttemptCommit {
 }
 
 /**
- * For a job that came back, an event with very many deliveries, and while the database rejects commits: commits the deliveries, in
- * pages if there are many, and then attempts those that were not on record before. The last page claims the event.
+ * Commits the deliveries, in pages if there are many, then attempts those that were not on record. The last page claims
+ * the event. Used for interrupted jobs, events with many deliveries, and while the database rejects commits.
  */
 async function commitThenAttempt(
   dispatcher: Dispatcher,
@@ -271,7 +273,7 @@ function track(pending: Promise<void>[], promise: Promise<void>): void {
   pending.push(promise);
 }
 
-/** Queues what is pending; what is queued already stays as it is. */
+/** Queues the pending deliveries that are not queued yet. */
 async function resume(
   { record, queue, retryPolicy, attemptMs }: Dispatcher,
   event: JobRunEvent,

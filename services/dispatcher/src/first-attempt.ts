@@ -17,22 +17,22 @@ import type { CommitOutcome, NewDelivery } from './record/commit-events.ts';
 import type { Target } from './target.ts';
 
 /**
- * How long a first attempt may wait after its subscription was found to be as it was planned with. A delivery that would wait longer is
- * deferred, and its subscription is read again for the attempt.
+ * Time for which a planned subscription counts as current, and so the maximum wait of a first attempt. A delivery that
+ * would wait longer is deferred, and its subscription is read again for the attempt.
  */
 export const FRESH_MS = 500;
 
-/** The first attempt of a delivery, as far as it is. */
+/** State of a first attempt: planned, in flight, or finished with its result. */
 export interface FirstAttempt {
   delivery: Attemptable;
   target: Target;
-  /** Its lane had no slot when it was planned: it is committed as parked or, with a `fullReason`, as cancelled. */
+  /** Its lane had no slot when it was planned: it is committed as deferred or, with a `fullReason`, as cancelled. */
   isShut: boolean;
-  /** Why it is cancelled if it finds no slot; null: it is parked then. */
+  /** Reason for cancelling it if it finds no slot; null to defer it. */
   fullReason: string | null;
-  /** Null when it found no slot; undefined until it has ended. */
+  /** Result; null when it found no slot, undefined until it has ended. */
   attempted: AttemptResult | null | undefined;
-  /** What of that was committed with its event. */
+  /** The value of `attempted` that was committed with its event. */
   committed: AttemptResult | null | undefined;
 }
 
@@ -59,7 +59,7 @@ export function firstOf(
   return { target, delivery, isShut, fullReason, ...yet };
 }
 
-/** As it is now: delivered, without a slot, or pending, whether it was attempted or not. */
+/** Returns the current state as a row: delivered, without a slot, or pending, whether it was attempted or not. */
 export function newDelivery({ delivery, isShut, fullReason, attempted }: FirstAttempt): NewDelivery {
   const { id, subscriptionId, webhookName } = delivery;
   const isParked = isShut || attempted === null;
@@ -71,13 +71,13 @@ export function newDelivery({ delivery, isShut, fullReason, attempted }: FirstAt
 /** The commit of an event together with its first attempts. */
 export interface FirstAttemptCommit {
   readonly outcome: Promise<CommitOutcome>;
-  /** Must be called once for each first attempt, however it ended. */
+  /** Must be called once for each first attempt, whatever its result. */
   attemptEnded(): void;
 }
 
 interface Beginning {
   plannedAtMs: number;
-  /** Omitted when the delivery is on record already. */
+  /** Omitted when the delivery is already on record. */
   commit?: FirstAttemptCommit;
 }
 
@@ -147,7 +147,7 @@ async function settle(
 ): Promise<void> {
   const { record } = dispatcher;
   const { delivery, attempted, committed, isShut, fullReason } = first;
-  // Another body is on record under this id: a request that sent this body is no attempt of the recorded event's delivery.
+  // Another body is on record under this id, so a request with this body is not an attempt of the recorded event.
   if (outcome?.result === 'conflict') return;
   const isOurs = outcome === undefined || outcome.added.has(delivery.id);
   if (attempted) {
@@ -164,7 +164,7 @@ async function settle(
   countWithoutSlot(dispatcher, first);
 }
 
-/** Once its row says what became of it: what is parked is for its lane, what is cancelled for nobody. */
+/** Counts a delivery without a slot once its row is updated, and wakes the lane of a deferred one. */
 function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: FirstAttempt): void {
   const { metrics } = dispatcher;
   if (fullReason === null) {

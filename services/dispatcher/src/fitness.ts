@@ -6,13 +6,14 @@ import { retryWhileUnavailable, StoppingError, type Waiting } from './record/ret
 import type { DispatcherSettings } from './settings.ts';
 
 /**
- * A dispatcher whose schema or keys do not fit, for it was started before the migration or has outlived a rotation of
- * the keys, takes no jobs: each would fail and wait, while others could do it. It begins by itself when they fit.
+ * Prevents a dispatcher with an incompatible schema or keys from taking jobs, because it was started before the
+ * migration or has outlived a rotation of the keys. Its jobs would fail and wait, while other dispatchers could process
+ * them. It starts automatically once they are compatible.
  */
 export interface Fitness {
-  /** Resolves once all fits; throws what `check` throws when it cannot tell. */
+  /** Resolves once schema and keys are compatible; throws the error of `check` if it cannot decide. */
   untilFit(): Promise<void>;
-  /** Looks from now on whether all still fits, and lets the workers take nothing while it does not. */
+  /** Checks periodically from now on, and pauses the workers while schema or keys are incompatible. */
   watch(workers: readonly PausableWorker[]): void;
 }
 
@@ -23,13 +24,13 @@ export interface PausableWorker {
 }
 
 export interface FitnessOptions {
-  /** Throws what does not fit; whatever else it throws changes nothing. */
+  /** Throws an incompatibility; any other error leaves the state unchanged. */
   check: () => Promise<void>;
   health: Health;
   lifecycle: Lifecycle;
   logger: Pick<Logger, 'debug' | 'info' | 'warn'>;
   stopping: AbortSignal;
-  /** Whether it idles. */
+  /** Whether the dispatcher is idle. */
   idle: Gauge;
   everyMs?: number;
 }
@@ -78,7 +79,7 @@ export function openFitness(options: FitnessOptions): Fitness {
   };
 }
 
-/** What cannot be asked is no misfit. */
+/** Returns an incompatibility; throws other errors, such as an unavailable database. */
 async function misfitOf(check: () => Promise<void>): Promise<Error | null> {
   try {
     await check();
@@ -93,7 +94,7 @@ interface LocksProcess extends Waiting {
   settings: Pick<DispatcherSettings, 'logRetentionDays'>;
 }
 
-/** Before statements over all days of a long log fail for it, now and then, once many run at the same time. */
+/** Warns before statements over all days of a long log fail occasionally because many run concurrently. */
 export async function warnOfLocks(process: LocksProcess, pool: Pool): Promise<void> {
   const { logRetentionDays } = process.settings;
   const room = await retryWhileUnavailable(process, () => lockRoom(pool, logRetentionDays));

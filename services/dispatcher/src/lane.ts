@@ -6,19 +6,19 @@ import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
 import type { Lane } from './record/parked.ts';
 
-/** Nothing is parked in the lane, or its job comes again. */
+/** Nothing is deferred in the lane, or its job must run again. */
 export type LaneResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
 
-/** After this a lane lets others have its place among the jobs, and comes again. */
+/** Time after which the job of a lane ends, so that others can run, and is queued again. */
 const TURN_MS = 10_000;
-/** Once nothing more was parked, what is parked meanwhile is looked for so often, until all attempts have ended. */
+/** Interval at which an empty lane is checked for newly deferred deliveries until all attempts have ended. */
 const LOOK_EVERY_MS = 100;
-/** While nothing may be sent for a subscription any more, so many are cancelled with each statement. */
+/** Number of deliveries that are cancelled at once while nothing may be sent for a subscription any more. */
 const CANCEL_PAGE = 500;
 
 /**
- * A lane's turn: takes what is parked, the oldest first, as slots of the lane become free, and attempts it. Each
- * subscription with parked deliveries has one such job, whatever is parked (docs/architecture.md#lanes).
+ * Runs the job of a lane: takes the deferred deliveries, oldest first, as slots become free, and attempts them. Each
+ * subscription with deferred deliveries has one such job, however many there are (docs/architecture.md#lanes).
  */
 export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<LaneResult> {
   const { limits, stopping, record } = dispatcher;
@@ -58,7 +58,7 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
   }
 }
 
-/** Sees that a lane has its job, for whoever has parked something of it. */
+/** Ensures that a lane has its job after a delivery was deferred. */
 export function wakeLane({ limits, queue }: Dispatcher, { subscriptionId, event }: Attemptable): void {
   const delayMs = limits.untilTurnMs(subscriptionId);
   if (delayMs !== null) queue.wakeLane({ subscriptionId, accountId: event.accountId, delayMs });
@@ -68,7 +68,7 @@ class LaneTurn {
   readonly #dispatcher: Dispatcher;
   readonly #lane: Lane;
   readonly #inFlight = new Set<Promise<void>>();
-  /** Slots are free, but the server behind the lane has enough of the account's attempts. */
+  /** Slots are free, but the server of the lane has no capacity for the account's attempts. */
   #isOriginFull = false;
   #isUndeliverable = false;
   #fault: { error: unknown } | null = null;
@@ -78,7 +78,7 @@ class LaneTurn {
     this.#lane = lane;
   }
 
-  /** How many to take now. A page that is worth its statement: a few at a time only while few may be in flight. */
+  /** Returns how many deliveries to take now; 0 until enough slots are free to be worth a statement. */
   room(): number {
     if (this.#isUndeliverable) return CANCEL_PAGE;
     if (this.#isOriginFull) return 0;
@@ -91,8 +91,8 @@ class LaneTurn {
   }
 
   /**
-   * Attempts one delivery of a blocked lane. Never its last attempt, so that no delivery fails because its endpoint asked for a pause.
-   * Returns false if there is none.
+   * Attempts one delivery of a blocked lane. Never makes a last attempt, so that no delivery fails because its endpoint
+   * asked for a pause. Returns false if there is none.
    */
   async probe(): Promise<boolean> {
     const taken = await this.take(1, Math.max(1, this.#dispatcher.retryPolicy.retriesMax));
@@ -101,7 +101,7 @@ class LaneTurn {
     return taken > 0;
   }
 
-  /** Begins the attempts of the deliveries that it takes, and returns their number. */
+  /** Starts the attempts of the deliveries that it takes, and returns their number. */
   async take(limit: number, attemptsBelow?: number): Promise<number> {
     const { record, attemptMs } = this.#dispatcher;
     const taken = await record.takeParked({ ...this.#lane, limit, attemptMs, attemptsBelow });
@@ -154,7 +154,7 @@ class LaneTurn {
     }
     const attempted = await attempt(this.#dispatcher, slot, delivery, target).catch(
       async (error: unknown) => {
-        // A fault of ours before anything was sent, such as a secret that cannot be read: the lane waits for its end.
+        // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
         if (!isPermanentRejection(error)) await record.park(keyOf(delivery));
         throw error;
       },

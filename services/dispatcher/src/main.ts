@@ -3,14 +3,14 @@ import { createLogger, describeSettings, Lifecycle, letGoOfStart, startFailure }
 import { startDispatcher } from './app.ts';
 import { readSettings, SECRET_SETTINGS } from './settings.ts';
 
-/** What a stop may take beyond the deadline of the attempts in flight; a grace period must be above both together. */
+/** Time that a stop may take beyond the deadline of attempts in flight; the grace period must exceed their sum. */
 const STOP_MARGIN_MS = 15_000;
 
 try {
   const settings = readSettings();
   const logger = createLogger({ service: 'dispatcher', level: settings.logLevel });
   const lifecycle = new Lifecycle({ logger });
-  // From here on a stop signal is obeyed, also while the database or the queue is waited for.
+  // From here on a stop signal is handled, even while the process waits for the database or the queue.
   const budgetMs = settings.deliveryTimeoutMs + STOP_MARGIN_MS;
   const stopped = lifecycle.runUntilSignal({ budgetMs });
   try {
@@ -22,7 +22,7 @@ try {
   }
   process.exit(await stopped);
 } catch (error) {
-  // The logger's level is one of the settings, so what is wrong with them cannot go through it.
+  // The log level is one of the settings, so their errors cannot be logged.
   process.stderr.write(`${startFailure(error, connectionSentence)}\n`);
   process.exit(1);
 }

@@ -7,43 +7,43 @@ import Joi from 'joi';
 
 const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
 
-/** What the service reads from its environment (docs/configuration.md). */
+/** Environment variables of the service (docs/configuration.md). */
 interface Environment {
   DATABASE_URL: string;
   QUEUE_URL: string;
-  /** Parts that the accounts' jobs are spread over; as they are without it. */
+  /** Number of shards that the accounts' jobs are distributed over; unchanged when omitted. */
   QUEUE_SHARDS?: number;
-  /** Those that this process works on; all without it. */
+  /** Shards that this process works on; all when omitted. */
   DISPATCHER_SHARDS?: number[];
   /** Newest first. */
   ENCRYPTION_KEYS: EncryptionKey[];
-  /** Of the probes and metrics; 0 takes a free one. */
+  /** Port of the probes and metrics; 0 selects a free one. */
   PORT: number;
   HOST: string;
   DELIVERY_TIMEOUT_MS: number;
   /** Retries after the first attempt of a cycle. */
   DELIVERY_MAX_RETRIES: number;
   RETRY_BASE_DELAY_MS: number;
-  /** Jobs that each worker has in flight at a time. */
+  /** Maximum number of jobs that each worker has in flight. */
   DELIVERY_CONCURRENCY: number;
-  /** Beyond it, lanes that hold more than their share take no more. */
+  /** Limit above which lanes with more than their share accept no more deliveries. */
   PENDING_DELIVERIES_PER_ACCOUNT: number;
   LOG_RETENTION_DAYS: number;
   RUN_RETENTION_DAYS: number;
-  /** Failed attempts in a row, and days of them, after which a subscription is made inactive; off without both. */
+  /** Consecutive failed attempts, and days of failures, after which a subscription is deactivated; off without both. */
   DEACTIVATE_AFTER_FAILURES?: number;
   DEACTIVATE_AFTER_DAYS?: number;
-  /** Where e-mail about failing subscriptions goes out, and from whom; off without it. */
+  /** SMTP server and sender of e-mail about failing subscriptions; off when omitted. */
   SMTP_URL?: string;
   MAIL_FROM?: string;
-  /** Ranges opened beside the public addresses. */
+  /** Ranges that are permitted in addition to public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
-  /** Ranges closed whatever is opened. */
+  /** Ranges that are always denied. */
   EGRESS_DENY_CIDRS: string[];
-  /** Empty: all. */
+  /** Permitted ports; all when empty. */
   EGRESS_PORTS: PortRange[];
   LOG_LEVEL: string;
-  /** Traces are exported there; off without it. The SDK reads it, with the other `OTEL_…` variables. */
+  /** Destination of exported traces; off when omitted. The SDK reads it, with the other `OTEL_…` variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
   /** Whether endpoints are sent `traceparent`. */
@@ -65,14 +65,14 @@ const schema = Joi.object<Environment>({
   QUEUE_URL: parsedBy((url) => queueBackendName(url) && url).required(),
   QUEUE_SHARDS: wholeNumber(1, SHARDS_MAX).when('QUEUE_URL', {
     is: ON_POSTGRES,
-    // biome-ignore lint/suspicious/noThenProperty: Joi's own word
+    // biome-ignore lint/suspicious/noThenProperty: Joi's keyword
     then: Joi.number()
       .max(1)
       .messages({ 'number.max': `{{#label}} must be 1: ${NOT_DIVIDED}` }),
   }),
   DISPATCHER_SHARDS: parsedBy(parseShards).when('QUEUE_URL', {
     is: ON_POSTGRES,
-    // biome-ignore lint/suspicious/noThenProperty: Joi's own word
+    // biome-ignore lint/suspicious/noThenProperty: Joi's keyword
     then: Joi.forbidden().messages({ 'any.unknown': `{{#label}} must not be set: ${NOT_DIVIDED}` }),
   }),
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys).required(),
@@ -93,7 +93,7 @@ const schema = Joi.object<Environment>({
     .pattern(/^[^\r\n]+@[^\r\n]+$/, 'e-mail address')
     .when('SMTP_URL', {
       is: Joi.exist(),
-      // biome-ignore lint/suspicious/noThenProperty: Joi's own word
+      // biome-ignore lint/suspicious/noThenProperty: Joi's keyword
       then: Joi.required(),
     }),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
@@ -105,7 +105,7 @@ const schema = Joi.object<Environment>({
   TRACE_PROPAGATE_TO_ENDPOINTS: flag(),
 });
 
-/** Throws an `EnvironmentError` with every problem at once. */
+/** Reads the settings. Throws an `EnvironmentError` with all problems. */
 export function readSettings(source?: NodeJS.ProcessEnv): DispatcherSettings {
   return parseSettings(schema, source);
 }

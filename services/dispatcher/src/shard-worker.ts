@@ -17,48 +17,48 @@ import type { JobsInFlight } from './telemetry/worker-liveness.ts';
 
 export interface WorkerOptions {
   backend: QueueBackend;
-  /** Called with errors that say that the queue is full. */
+  /** Called with errors that mean that the queue is full. */
   onFull: () => void;
-  /** Jobs that the workers of a queue may have in flight together. */
+  /** Maximum number of jobs that the workers of a queue have in flight together. */
   concurrency: number;
   /** The shards that this process serves; all when omitted. */
   served?: readonly number[] | undefined;
   retentionDays: number;
-  /** Undefined while no traces are exported. */
+  /** Undefined when no traces are exported. */
   telemetry: QueueTelemetry | undefined;
 }
 
-/** The workers of a queue: none before they are told the map of its shards. */
+/** The workers of a queue. There are none until they get the shard map. */
 export interface StartedWorkers {
   workers: ShardWorkers;
-  /** By shard. */
+  /** Jobs in flight by shard. */
   jobsInFlight: ReadonlyMap<number, JobsInFlight>;
 }
 
-/** A job whose worker died is taken up by another after about this time. Above the deadline of an attempt. */
+/** Time after which the job of a worker that died is taken by another one. Longer than the default deadline of an attempt. */
 const LOCK_DURATION_MS = 15_000;
-/** A worker that nobody has woken looks so often; those of further shards less, so that many cost little at rest. */
+/** Interval of checks for jobs by a worker without notifications; longer for further shards, to reduce idle cost. */
 const LOOK_EVERY_SECONDS = 5;
 const LOOK_BESIDE_EVERY_SECONDS = 13;
 const STALLED_INTERVAL_MS = 7_500;
-/** A job may lose its worker as often as workers die; PostgreSQL knows what is done. */
+/** A job may lose its worker any number of times; the progress is in PostgreSQL. */
 const STALLED_COUNT_MAX = 1_000_000;
-/** The wait before a delivery's next attempt, on its way to the worker's backoff strategy. */
+/** Passes the wait before a delivery's next attempt to the worker's backoff strategy. */
 export class NextAttempt extends Error {
   readonly delayMs: number;
-  /** The queue counts attempts too, and lost count (its job came back after a crash): the row is right. */
+  /** Whether the queue's count of attempts is exhausted. It is wrong after a crash; the row's count is right. */
   readonly queueGivesUp: boolean;
 
   constructor(delayMs: number, queueGivesUp: boolean) {
     super(`next attempt in ${delayMs} ms`);
-    // The queue would keep it with the job.
+    // The queue would store the stack with the job.
     this.stack = '';
     this.delayMs = delayMs;
     this.queueGivesUp = queueGivesUp;
   }
 }
 
-/** The lane has more, or must wait: the queue must not count an attempt. */
+/** The job of a lane must run again; the queue must not count this as an attempt. */
 export class LaneAgain extends Error {
   readonly delayMs: number;
 
@@ -68,18 +68,18 @@ export class LaneAgain extends Error {
   }
 }
 
-/** Of one queue. */
+/** Processing of one queue. */
 interface Work<Data> {
-  /** Answers what the listener is told. */
+  /** Processes a job. The result is passed to `onCompleted`. */
   process: (job: Job<Data>, shard: number) => Promise<unknown>;
   onCompleted?: (job: Job<Data>, result: unknown) => void;
-  /** The items of jobs that were fetched and wait. */
+  /** Items of fetched jobs that wait in the process. */
   backlog?: Backlog;
   removeOnFail: { count: number; age?: number };
   settings?: WorkerSettings;
 }
 
-/** One worker for each shard, all with one bound. */
+/** Starts one worker for each shard, with one limit for all. */
 export function startWorkers<Data>(
   dispatcher: Dispatcher,
   name: WorkedQueue,
@@ -120,8 +120,8 @@ type WorkedQueue = typeof JOB_RUN_EVENTS | typeof WEBHOOK_DELIVERIES;
 type WorkerSettings = NonNullable<Parameters<QueueBackend['createWorker']>[2]['settings']>;
 
 /**
- * A fault of our own must cost no event: the job waits and comes again, whatever attempts its publisher gave it and
- * however long the fault lasts. What we throw on purpose passes.
+ * Wraps a processor so that an internal error loses no event: the job is delayed and retried, whatever its number of
+ * attempts, for as long as the error lasts. Errors that control the queue are passed on.
  */
 function guarded<Data>(
   { metrics, logger }: Dispatcher,
@@ -151,12 +151,12 @@ function guarded<Data>(
   };
 }
 
-/** What is thrown to let the job come again, without a fault. */
+/** Whether an error only makes the job run again. */
 function isWait(error: unknown): error is { delayMs: number } {
   return error instanceof NextAttempt || error instanceof LaneAgain || error instanceof StoppingError;
 }
 
-/** @param told errors that another worker has told of: they share a connection */
+/** @param told errors that another worker has logged: the workers share a connection */
 function observed<Data>(
   { logger, metrics }: Dispatcher,
   queue: keyof DispatcherMetrics['stalledJobs'],

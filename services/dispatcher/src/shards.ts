@@ -10,8 +10,8 @@ interface ShardsProcess {
 }
 
 /**
- * Gives the queue the number of shards that is set, and answers the map as it is then. What is not set stays as it is. At the
- * start only: of dispatchers with different numbers the one that started last is right.
+ * Gives the queue the configured number of shards, and returns the resulting map. Without a setting the map is
+ * unchanged. Runs at start only: of dispatchers with different settings, the one that started last decides.
  */
 export async function spreadAsSet(
   { settings, logger }: Pick<ShardsProcess, 'settings' | 'logger'>,
@@ -28,7 +28,7 @@ const told = (map: ShardMap) => ({ shards: mappedShards(map), draining: map.drai
 
 const LOOK_EVERY_MS = 1_000;
 
-/** Makes and closes workers as the map of shards changes. */
+/** Opens and closes workers as the shard map changes. */
 export function followShards(
   process: ShardsProcess,
   shards: ShardDesk,
@@ -39,7 +39,7 @@ export function followShards(
 
   const look = async () => {
     const found = await shards.look();
-    // Somebody has emptied the Redis, and the map with it.
+    // The Redis was emptied, and the map with it.
     const map = found.version === 0 ? await spreadAsSet(process, shards) : found;
     for (const each of workers) each.follow(map);
     const now = [...new Set(workers.flatMap((each) => [...each.workers.keys()]))];

@@ -1,17 +1,17 @@
 import { type Deployment, type Plan, type RotatingSecret, rotatingSecret } from '@runhook/contract';
 
-/** Where a delivery goes, as the subscription and its account are at this moment. */
+/** Destination of a delivery, from the current subscription and its account. */
 export interface Target {
   clientUrl: string;
-  /** The server behind `clientUrl`: subscriptions that post to the same one share its fate. */
+  /** Server of `clientUrl`, which other subscriptions may share. */
   endpoint: string;
   /** Encrypted. */
   secret: RotatingSecret;
-  /** Null: `Authorization`. */
+  /** Header of the signature; null for `Authorization`. */
   signatureHeader: string | null;
-  /** Of the subscriber's own, a JSON object, encrypted; null without any. */
+  /** The subscriber's headers as an encrypted JSON object; null if there are none. */
   headersCiphertext: string | null;
-  /** Until when the endpoint has asked for no requests, by PostgreSQL's clock; 0 if it never has. */
+  /** End of the time for which the endpoint asked for no requests, by PostgreSQL's clock; 0 if it never asked. */
   blockedUntilMs: number;
   active: boolean;
   deleted: boolean;
@@ -19,7 +19,7 @@ export interface Target {
   deployment: Deployment;
 }
 
-/** What a statement selects for a target, of `subscriptions s` and its `accounts a`. */
+/** Columns of a target, from `subscriptions s` and its `accounts a`. */
 export const TARGET_COLUMNS = `
   s.client_url, s.hmac_secret_ciphertext, s.next_hmac_secret_ciphertext, s.rotation_ends_at_micros,
   s.signature_header, s.headers_ciphertext, (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms,
@@ -42,7 +42,7 @@ export interface TargetRow {
   deployment: Deployment;
 }
 
-/** Null when the subscription's row is gone. */
+/** Returns null when the subscription's row no longer exists. */
 export function targetOf(row: TargetRow): Target | null {
   const { client_url: clientUrl, signature_header: signatureHeader, active, deleted, plan, deployment } = row;
   if (clientUrl === null) return null;
@@ -64,7 +64,7 @@ export function targetOf(row: TargetRow): Target | null {
   };
 }
 
-/** Scheme, host and port. */
+/** Returns scheme, host and port. */
 function endpointOf(clientUrl: string): string {
   return URL.canParse(clientUrl) ? new URL(clientUrl).origin : clientUrl;
 }

@@ -24,17 +24,14 @@ import {
   type WorkerOptions,
 } from './shard-worker.ts';
 
-/*
- * With shard-worker.ts alone this module speaks BullMQ: it turns jobs into calls, and results into what the queue should do
- * next.
- */
+/* Only this module and shard-worker.ts call BullMQ: they turn jobs into calls, and results into actions of the queue. */
 
 const DAY_SECONDS = 86_400;
-/** Malformed messages that stay to be seen, the newest; and what stays of one, enough to tell what it was meant to be. */
+/** Number of malformed messages that are retained, newest first, and of characters of each, for inspection. */
 const KEPT_MESSAGES_MAX = 1_000;
 const KEPT_CHARACTERS_MAX = 16 * 1_024;
 
-/** @param events where the malformed ones of a job with several go */
+/** @param events queue for the malformed events of a shared job */
 export function startEventWorkers(
   dispatcher: Dispatcher,
   events: Pick<EventQueue, 'addEach'>,
@@ -47,7 +44,7 @@ export function startEventWorkers(
       const result = await processEvents(dispatcher, job, options.retentionDays);
       if (result.kind === 'some_malformed') await events.addEach(result.events);
       if (result.kind !== 'malformed') {
-        // BullMQ's list of what a worker has fetched holds each job for longer than its work takes.
+        // BullMQ's list of fetched jobs references each job for longer than its processing takes.
         job.data = undefined;
         return;
       }
@@ -69,7 +66,7 @@ function unrecoverable(
   return new UnrecoverableError(problem);
 }
 
-/** Whoever publishes may send any amount of anything: of a long one its beginning stays, as text. */
+/** Shortens a long message to its beginning, as text, because publishers may send messages of any size. */
 async function shorten({ logger }: Dispatcher, job: Job<unknown>): Promise<void> {
   try {
     // A message can be nested more deeply than the stack allows.
@@ -84,7 +81,7 @@ async function shorten({ logger }: Dispatcher, job: Job<unknown>): Promise<void>
 
 export function startDeliveryWorkers(dispatcher: Dispatcher, options: WorkerOptions): StartedWorkers {
   return startWorkers<DeliveryJob | LaneJob>(dispatcher, WEBHOOK_DELIVERIES, options, {
-    // What is pending is in the database; a job that failed for a fault of ours must not be in its way.
+    // Pending deliveries are in the database; a job that failed because of an internal error must not block a new one.
     removeOnFail: { count: 0 },
     settings: {
       backoffStrategy: (_made: number, _type: string | undefined, error: Error | undefined) =>
@@ -97,12 +94,12 @@ export function startDeliveryWorkers(dispatcher: Dispatcher, options: WorkerOpti
   });
 }
 
-/** What becomes of a job that goes on in the shard that its account has by now. */
+/** Result of a job that continues in its account's current shard. */
 const MOVED = 'moved';
 
 /**
- * Whether the job's account has another shard by now. Its next turn is there: a shard that no account has is empty after the
- * longest wait, and whoever looks for a job finds it where it has to be.
+ * Whether the job's account has moved to another shard. Its next run is queued there: a shard without accounts is then
+ * empty after the longest wait, and a search finds the job in its shard.
  */
 function isElsewhere(
   { backend }: WorkerOptions,
@@ -163,8 +160,8 @@ async function processLane(
 }
 
 /**
- * What was parked while the lane's job was ending found it still there, and made no other. Whoever parks commits before
- * it looks for the job, so what is asked for once the job is gone misses nothing.
+ * Wakes a lane whose job has ended. A delivery that was deferred while the job was ending found the job in the queue
+ * and added no other. It was committed before that check, so a check after the job has ended finds it.
  */
 async function wakeAgain({ record, queue, logger }: Dispatcher, job: LaneJob): Promise<void> {
   const { subscriptionId } = job;
