@@ -9,12 +9,12 @@ import { Semaphore } from '@runhook/runtime';
  * | waiting | 128 events are in flight; the rest of a burst: 96 of these | a slot is free and no event of a higher priority waits |
  * | in flight | it has a slot | its deliveries are committed, or its work failed |
  *
- * More events than keep the processor and the commits busy only wait for each other, and the collector copies what they hold. They
- * are also what a process that is killed may send again. While 64 events wait, the workers fetch no job.
+ * More events would only wait for each other, and occupy memory that the garbage collector has to copy. The limit also
+ * bounds the requests that a killed process repeats. While 64 events wait, the workers fetch no job.
  */
 
 const SLOTS = 128;
-/** The rest of a burst leaves slots for the events of others. */
+/** The rest of a burst leaves slots for other events. */
 const LOW_PRIORITY_SHARE = 0.75;
 const SATURATED_AT = 64;
 
@@ -23,7 +23,7 @@ export const eventsMax = (concurrency: number) => Math.min(SLOTS, concurrency);
 export class EventsInFlight {
   readonly #slots: Semaphore;
   readonly #lowPriority: Semaphore;
-  /** Called when the events are not saturated any longer. */
+  /** Called when the events are no longer saturated. */
   onCapacity: () => void = () => {};
 
   /** @param concurrency jobs that each worker may have in flight */
@@ -41,7 +41,7 @@ export class EventsInFlight {
     return this.waiting >= SATURATED_AT;
   }
 
-  /** Resolves to the release of the slot, of which only the first call has an effect. */
+  /** Resolves to a function that releases the slot; only its first call has an effect. */
   async acquire(isLowPriority: boolean): Promise<() => void> {
     if (isLowPriority) await this.#lowPriority.acquire();
     await this.#slots.acquire(1, isLowPriority);

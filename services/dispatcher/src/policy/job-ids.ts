@@ -1,13 +1,13 @@
 /**
- * The ids of the jobs that a subscription names, up to a thousand, sorted and with eight bytes each: every event of the account is
- * looked up in them. An empty list means all jobs.
+ * Ids of the jobs that a subscription names, up to a thousand, sorted and stored in eight bytes each, because every
+ * event of the account is looked up in them. An empty list means all jobs.
  */
 export class JobIds implements Pick<ReadonlySet<string>, 'size' | 'has'> {
   readonly #sorted: Float64Array;
 
   /** @param text an array of integers as PostgreSQL writes it: `{1,2,3}` */
   constructor(text: string) {
-    // JSON.parse takes a seventh of what split() and Number() take.
+    // JSON.parse takes a seventh of the time of split() and Number().
     this.#sorted = new Float64Array(JSON.parse(`[${text.slice(1, -1)}]`)).sort();
   }
 

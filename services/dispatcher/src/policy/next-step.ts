@@ -9,10 +9,10 @@ import {
 import type { Target } from '../target.ts';
 import type { JobIds } from './job-ids.ts';
 
-/** An account with its active subscriptions, as they were at one moment. */
+/** An account with its active subscriptions, as of one read. */
 export interface AccountSubscriptions {
   accountId: number;
-  /** Of the account and its subscriptions: another one as soon as anything changes that decides where events go. */
+  /** Version of the account and its subscriptions; changes with everything that determines the recipients of events. */
   version: string;
   plan: Plan;
   deployment: Deployment;
@@ -26,12 +26,12 @@ export interface KnownSubscription {
   name: string;
   eventTypes: readonly EventType[];
   jobIds: JobIds;
-  /** Too much of the account waits, and this lane has its share of it: what finds no slot is cancelled, not parked. */
+  /** Whether the account has too many waiting deliveries and this lane its share: one without a slot is cancelled. */
   isFull: boolean;
   target: Target;
 }
 
-/** The subscriptions that an event of the account fires for; none when the account has no webhooks. */
+/** Returns the subscriptions that match an event of the account; none when the account has no webhooks. */
 export function matching(account: AccountSubscriptions, event: JobRunEvent): KnownSubscription[] {
   if (webhooksUnavailableReason(account) !== null) return [];
   const { eventType, data } = event;
@@ -40,32 +40,32 @@ export function matching(account: AccountSubscriptions, event: JobRunEvent): Kno
   );
 }
 
-/** A delivery as the dispatcher handles it: its row, its event, and its subscription as it is now. */
+/** A delivery with its event and its current subscription. */
 export interface Delivery {
   id: string;
   /** The day partition, `YYYY-MM-DD`. */
   day: string;
   status: 'pending' | 'delivered' | 'failed' | 'cancelled';
-  /** Of the cycle: the event, or a redelivery. */
+  /** Trigger of the cycle: `automatic` for the event, `manual` for a redelivery. */
   trigger: 'automatic' | 'manual';
-  /** A recovery began the cycle. */
+  /** Whether a recovery began the cycle. */
   isRecovered: boolean;
-  /** Attempts made before this cycle began. */
+  /** Number of attempts before this cycle began. */
   cycle: number;
-  /** Attempts made in all. */
+  /** Number of all attempts. */
   attemptCount: number;
   nextAttemptAtMs: number | null;
-  /** It waits for a slot in its lane, whose job will attempt it. */
+  /** Whether it waits for a slot in its lane, whose job will attempt it. */
   isParked: boolean;
   /** The subscription's name at fan-out: part of the body, which never changes. */
   webhookName: string;
   subscriptionId: string;
   event: JobRunEvent;
-  /** Null when the row is gone. */
+  /** Null when the row of the subscription no longer exists. */
   target: Target | null;
 }
 
-/** Of the attempt that comes next: a person asks for one, whose retries are the service's own. */
+/** Returns the trigger of the next attempt. Only the first attempt of a redelivery is manual; its retries are automatic. */
 export function nextTrigger({
   trigger,
   cycle,
@@ -74,24 +74,24 @@ export function nextTrigger({
   return attemptCount === cycle ? trigger : 'automatic';
 }
 
-/** What to do with a delivery whose queue job has come. */
+/** Next step for a delivery whose queue job runs. */
 export type NextStep =
   | { kind: 'attempt'; target: Target }
   | { kind: 'cancel'; reason: string }
-  /** Its attempt was recorded, and the process died before the queue knew: the next one is not due yet. */
+  /** An attempt was recorded, but the process died before the queue was updated: the next one is not due yet. */
   | { kind: 'wait'; delayMs: number }
-  /** Nothing is left to do for this queue job. */
+  /** This queue job has nothing left to do. */
   | { kind: 'skip' };
 
 /**
- * A measured clock is inexact by half of a round trip. A job that arrives earlier than this waits for at least this time, so that a wrong
- * clock does not make the queue hand out the same job repeatedly.
+ * A measured clock is inexact by half a round trip. A job that is early by more than this waits for at least this time,
+ * so that a wrong clock does not make the queue return the same job repeatedly.
  */
 const CLOCK_TOLERANCE_MS = 1_000;
 
 const DELETED = 'The subscription was deleted.';
 
-/** The subscription as it is now decides (docs/contract.md#while-retries-wait). */
+/** Decides by the current subscription (docs/contract.md#while-retries-wait). */
 export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: number): NextStep {
   if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle || delivery.isParked)
     return { kind: 'skip' };
@@ -103,7 +103,7 @@ export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: num
   return { kind: 'attempt', target };
 }
 
-/** Why nothing may be sent there now, null as the target of a subscription that is gone; null when it may. */
+/** Returns the reason why nothing may be sent to the target, null when it may. A null target is a deleted subscription. */
 export function undeliverableReason(
   target: Pick<Target, 'active' | 'deleted' | 'plan' | 'deployment'> | null,
 ): string | null {
@@ -113,7 +113,7 @@ export function undeliverableReason(
   return unavailable ? `The account's ${unavailable} does not include webhooks.` : null;
 }
 
-/** Why a delivery is cancelled that finds no slot in a lane that is full (docs/contract.md#lanes). */
+/** Returns the reason for cancelling a delivery without a slot in a full lane (docs/contract.md#lanes). */
 export function fullLaneReason(pendingMax: number): string {
   return (
     `The account has more than ${pendingMax.toLocaleString('en-US')} deliveries waiting, and this webhook has its ` +

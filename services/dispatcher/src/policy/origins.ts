@@ -1,36 +1,36 @@
 import { LRUCache } from 'lru-cache';
 
-/** Where an attempt is made: the subscription, its account, and the server behind its URL. */
+/** Subscription, account and server of an attempt. */
 export interface Lane {
   subscriptionId: string;
   accountId: number;
   /** Scheme, host and port. */
   origin: string;
-  /** How much longer `Retry-After` blocks the subscription; 0 while it does not. */
+  /** Remaining milliseconds for which `Retry-After` blocks the subscription; 0 if it does not. */
   blockedMs: number;
 }
 
-/** How an attempt ended, for the limiter. */
+/** Result of an attempt, for the limiter. */
 export type LaneOutcome = 'succeeded' | 'failed' | 'not_connected';
 
-/** A `max` would allocate all entries at once, and most dispatchers have a few. */
+/** With `max` the cache would allocate all entries at once, and most dispatchers have few. */
 const PROVEN_OPTIONS = { maxSize: 20_000, sizeCalculation: () => 1 };
 const UNREACHABLE_AFTER = 3;
 
-/** Distance of the jobs of lanes of an unreachable server: a thousand run within half a minute. */
+/** Interval between the jobs of lanes of an unreachable server: a thousand run within half a minute. */
 const TURN_GAP_MS = 30;
 const TURNS_WITHIN_MS = 30_000;
 
 /** A server whose latest connections failed. */
 interface Unconnected {
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number;
   nextProbeAtMs: number;
-  /** When the job of the lane that was scheduled last runs. */
+  /** Time at which the most recently scheduled job of a lane runs. */
   lastTurnAtMs: number;
 }
 
-/** States of the servers, by the attempts of all lanes at them. */
+/** States of the servers, derived from the attempts of all lanes. */
 export class Origins {
   readonly #proven = new LRUCache<string, true>(PROVEN_OPTIONS);
   readonly #unconnected = new LRUCache<string, Unconnected>(PROVEN_OPTIONS);
@@ -45,7 +45,7 @@ export class Origins {
     return (this.#of(origin)?.failures ?? 0) >= UNREACHABLE_AFTER;
   }
 
-  /** Whether a lane of the server may be probed: of an unreachable server one lane at a time is, whose result holds for all. */
+  /** Whether a lane of the server may be probed. An unreachable server gets one probe at a time, for all its lanes. */
   mayProbe(origin: string | null, nowMs: number): boolean {
     return !this.isUnreachable(origin) || (this.#of(origin)?.nextProbeAtMs ?? 0) <= nowMs;
   }
@@ -55,7 +55,7 @@ export class Origins {
     if (unconnected) unconnected.nextProbeAtMs = atMs;
   }
 
-  /** When the job of one more lane of an unreachable server may run: one after another, and not before the next probe. */
+  /** Returns the time for the job of another lane of an unreachable server: after the others, and after the next probe. */
   nextTurnMs(origin: string | null, nowMs: number): number {
     const unconnected = this.#of(origin);
     if (!unconnected || !this.isUnreachable(origin)) return nowMs;
@@ -68,7 +68,7 @@ export class Origins {
     return origin === null ? undefined : this.#unconnected.get(origin);
   }
 
-  /** @param nextProbeAtMs when the server may be probed again if the attempt failed */
+  /** @param nextProbeAtMs time at which the server may be probed again if the attempt failed */
   note(origin: string, outcome: LaneOutcome, nextProbeAtMs: number): void {
     if (outcome === 'succeeded') this.#proven.set(origin, true);
     else this.#proven.delete(origin);

@@ -1,22 +1,22 @@
 import { attemptsLeft, type CycleProgress } from '@runhook/contract';
 import type { EgressResult } from '@runhook/egress';
 
-/** What one attempt means for its delivery. */
+/** Consequence of an attempt for its delivery. */
 export type Outcome =
   | { kind: 'delivered' }
   | { kind: 'retry'; delayMs: number }
   | { kind: 'failed'; reason: string };
 
-/** How one attempt ended, as the log has it. */
+/** Result of an attempt for the log. */
 export interface AttemptReport {
-  /** The endpoint's own status; 504 when it did not answer in time, 502 when it could not be reached. */
+  /** Status of the response; 504 when it timed out, 502 when the endpoint could not be reached. */
   httpStatusCode: number;
   error: { code: string; message: string; detail?: string } | null;
 }
 
 /**
- * A 2xx without an error is a success: its body ended, was read up to the cap, or was cut off, before the deadline. A redirect is a
- * failure.
+ * Returns the report of a request. A 2xx without an error is a success: its body ended, was read up to the cap, or was
+ * cut off, before the deadline. A redirect is a failure.
  */
 export function reportOf({ response, error }: Pick<EgressResult, 'response' | 'error'>): AttemptReport {
   if (error) return { httpStatusCode: error.code === 'timeout' ? 504 : 502, error };
@@ -27,8 +27,8 @@ export function reportOf({ response, error }: Pick<EgressResult, 'response' | 'e
 }
 
 /**
- * @param progress of the delivery, this attempt included
- * @param random from 0 to 1, for the jitter
+ * @param progress progress of the delivery, this attempt included
+ * @param random number from 0 to 1, for the jitter
  */
 export function outcomeOf(
   report: AttemptReport,
@@ -41,16 +41,16 @@ export function outcomeOf(
   if (delayMs !== null) return { kind: 'retry', delayMs };
   const made = attemptsMade(progress);
   const count = made === 1 ? 'The only attempt' : `All ${made} attempts`;
-  // The numbers of attempts are counted on over redeliveries.
+  // Attempt numbers continue over redeliveries, but the count is that of the cycle.
   const ofWhat = progress.cycle === 0 ? '' : ' of the redelivery';
   return { kind: 'failed', reason: `${count}${ofWhat} failed. Last: ${report.error.message}` };
 }
 
-/** Waits between the attempts of a delivery (docs/contract.md#retries). */
+/** Policy of the waits between the attempts of a delivery (docs/contract.md#retries). */
 export interface RetryPolicy {
   /** Retries after the first attempt of a cycle. */
   retriesMax: number;
-  /** The wait before the first retry; each next one doubles it. */
+  /** Wait before the first retry; doubled for each further one. */
   baseDelayMs: number;
 }
 
@@ -59,9 +59,9 @@ const JITTER_HIGH = 1.2;
 const RETRY_AFTER_MAX_MS = 3_600_000;
 
 /**
- * The wait before the next attempt, or null when the cycle has no attempt left.
- * @param progress of the delivery, the attempt that just failed included
- * @param random from 0 to 1
+ * Returns the wait before the next attempt, or null when the cycle has no attempt left.
+ * @param progress progress of the delivery, the attempt that just failed included
+ * @param random number from 0 to 1
  */
 export function retryDelayMs(policy: RetryPolicy, progress: CycleProgress, random: number): number | null {
   if (attemptsLeft(policy, progress) === 0) return null;
@@ -69,14 +69,14 @@ export function retryDelayMs(policy: RetryPolicy, progress: CycleProgress, rando
   return Math.round(exponentialMs * (JITTER_LOW + (JITTER_HIGH - JITTER_LOW) * random));
 }
 
-/** In the cycle that the delivery is in. */
+/** Returns the number of attempts in the current cycle. */
 function attemptsMade({ cycle, attemptCount }: CycleProgress): number {
   return attemptCount - cycle;
 }
 
 const HONOURED_STATUS_CODES = new Set([429, 503]);
 
-/** Returns `Retry-After` of a 429 or 503 in milliseconds from now, an hour at most: seconds or an HTTP date; null without one. */
+/** Returns the `Retry-After` of a 429 or 503 (seconds or an HTTP date) as milliseconds from now, at most an hour. */
 export function retryAfterMs(
   statusCode: number,
   headers: Record<string, string>,
@@ -93,9 +93,9 @@ const FAULT_DELAY_FIRST_MS = 2_000;
 const FAULT_DELAY_MAX_MS = 60_000;
 
 /**
- * How long a job waits after a fault of our own, a database that refuses or a secret that cannot be read. There is no
- * last time: it goes on until the fault has ended.
- * @param starts how often the job was begun, this time included
+ * Returns the delay of a job after an internal error, such as a rejection by the database or an unreadable secret. The
+ * number of retries is not limited.
+ * @param starts number of times that the job was started, this one included
  */
 export function faultDelayMs(starts: number): number {
   return Math.min(FAULT_DELAY_FIRST_MS * 2 ** (starts - 1), FAULT_DELAY_MAX_MS);

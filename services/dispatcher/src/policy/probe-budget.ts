@@ -1,9 +1,9 @@
 const GAP_MS = 10;
-/** Lanes do not run exactly when they are due, so probes that were not made within this time may be made at once. */
+/** Jobs of lanes do not run exactly when they are due, so unused probes of this time may be made later at once. */
 const SAVED_MS = 100;
 const WAIT_MAX_MS = 30_000;
 
-/** Times that follow one another at a distance, at most half a minute ahead. */
+/** Assigns consecutive times with a gap, at most half a minute ahead. */
 export class Turns {
   #nextAtMs = 0;
 
@@ -27,7 +27,7 @@ export class ProbeBudget {
     this.#nextProbeAtMs = Math.max(nowMs, this.#nextProbeAtMs) + GAP_MS;
   }
 
-  /** When the job of one more failing lane may run: of a thousand that run together, ten would find a probe. */
+  /** Returns the time for the job of another failing lane. Of a thousand simultaneous jobs, only ten would get a probe. */
   nextTurnMs(nowMs: number): number {
     return this.#turns.after(nowMs, GAP_MS);
   }

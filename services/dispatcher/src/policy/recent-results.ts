@@ -3,7 +3,7 @@ const MASK = 2 ** RESULTS_MAX - 1;
 
 /** Results of the last 20 attempts of a subscription. */
 export class RecentResults {
-  /** 1 for a success, the latest one lowest. */
+  /** One bit for each result, 1 for a success; the latest is the lowest. */
   #bits = 0;
   #count = 0;
 
@@ -20,7 +20,7 @@ export class RecentResults {
     return this.#bits !== 0;
   }
 
-  /** From 0 to 1; 0 before the first result. */
+  /** Share of successes, from 0 to 1; 0 before the first result. */
   get successRate(): number {
     let successes = 0;
     for (let rest = this.#bits; rest > 0; rest &= rest - 1) successes += 1;

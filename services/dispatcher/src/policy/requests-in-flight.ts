@@ -4,29 +4,30 @@ import { Turns } from './probe-budget.ts';
 
 /*
  * Requests in flight of this process, one of the four admission controls on the path of an event
- * (docs/architecture.md#admission-controls): first attempts over all events and of
- * each subscription, all attempts of endpoints that do not respond, and those at a server.
+ * (docs/architecture.md#admission-controls): first attempts over all events and of each subscription, all attempts of
+ * endpoints that do not respond, and those at a server.
  *
  * | State of a first attempt | Entered when | Left when |
  * |---|---|---|
  * | waiting for permits | the process has as many first attempts as `DELIVERY_CONCURRENCY` allows | its event has permits for all its deliveries |
- * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and no more than a quarter of the events in flight are its own | a slot is released, or 500 ms are over |
+ * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and at most a quarter of the events in flight belong to it | a slot is released, or 500 ms are over |
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
- * | deferred | it may not wait, or has waited in vain | the job of its lane attempts it |
+ * | deferred | it may not wait, or got no slot in time | the job of its lane attempts it |
  *
- * A short wait is cheaper than a deferred row, which is written, read and updated. Attempts of endpoints that do not respond share slots
- * that grow by slow start, and all attempts at a server share its capacity; the limiter asks for both.
+ * A short wait is cheaper than a deferred row, which is written, read and updated. Attempts of endpoints that do not
+ * respond share slots that grow by slow start, and all attempts at a server share its capacity; the limiter checks
+ * both.
  */
 
-/** An event has many deliveries, or an endpoint is far away. */
+/** An event may have many deliveries, and an endpoint may be distant. */
 const PERMITS_PER_JOB = 4;
 const WAITING_SHARE = 1 / 4;
 
-/** Slots at first, and after no lane has had one for a time. */
+/** Slots at start, and after a period without attempts of lanes that share these slots. */
 const SLOW_START_AT_FIRST = 32;
 const SLOW_START_OPENS_EVERY_MS = 50;
 const SLOW_START_REST_MS = 1_000;
-/** A quarter of the event jobs and half of the queued ones: the rest is for lanes that respond. */
+/** At most a quarter of the event jobs and half of the queued ones; the rest is for lanes that respond. */
 const SLOW_START_IN_PLACE_SHARE = 4;
 const SLOW_START_QUEUED_SHARE = 2;
 const SERVER_MAX = 4_096;
@@ -37,7 +38,7 @@ interface Share {
   readonly waiters: Set<() => void>;
 }
 
-/** The account of an attempt and the server that it is made at. */
+/** Account of an attempt, and the server that it is made at. */
 interface ServerUse {
   origin: string;
   accountId: number;
@@ -45,7 +46,7 @@ interface ServerUse {
 
 export class RequestsInFlight {
   readonly servers = new ServerCapacity();
-  /** Of attempts in place, and of queued ones. */
+  /** Slow-start slots for first attempts, and for attempts of queue jobs. */
   readonly doubtful: { inPlace: SlowStartSlots; queued: SlowStartSlots };
   readonly #permits: Semaphore;
   readonly #waitingMax: number;
@@ -108,7 +109,7 @@ export class RequestsInFlight {
     });
   }
 
-  /** Must be called when the limiter of the subscription has taken a slot back. */
+  /** Must be called after the limiter has released a slot of the subscription. */
   noteRelease(subscriptionId: string): void {
     const [wake] = this.#shares.get(subscriptionId)?.waiters ?? [];
     wake?.();
@@ -116,8 +117,8 @@ export class RequestsInFlight {
 }
 
 /**
- * Bounds the attempts at a server (scheme, host and port) over all accounts. An account may have as many there as are still free, so
- * that one alone gets half, two a third each, and a new one always finds some.
+ * Limits the attempts at a server (scheme, host and port) over all accounts. An account may have as many there as are
+ * still free: one account gets half of the capacity, two get a third each, and a further one always finds some.
  */
 class ServerCapacity {
   readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
@@ -146,16 +147,16 @@ class ServerCapacity {
 }
 
 /**
- * Slots that all lanes share that do not respond. A thousand new endpoints do not get their connections at once, next to the
- * events of others: some do, one more with each that responds, and one more every 50 ms.
+ * Slots that all lanes without responses share (slow start). A thousand new endpoints do not get connections at once,
+ * because these would compete with other events: some get one, one more with each response, and one more every 50 ms.
  */
 export class SlowStartSlots {
   readonly #max: number;
   readonly #nowMs: () => number;
   #taken = 0;
-  /** Sum of the start times of those that are taken. */
+  /** Sum of the start times of the taken slots. */
   #startsMs = 0;
-  /** Limit without the slots that time has added since `#sinceMs`. */
+  /** Limit without the slots that were added over time since `#sinceMs`. */
   #open = SLOW_START_AT_FIRST;
   #sinceMs = 0;
   readonly #turns = new Turns();
@@ -170,7 +171,7 @@ export class SlowStartSlots {
     return Math.max(0, this.#limit() - this.#taken);
   }
 
-  /** @param startMs now; must be passed to `giveBack` */
+  /** @param startMs current time; must be passed to `giveBack` */
   take(startMs: number): void {
     if (this.#isRested(startMs)) {
       this.#open = SLOW_START_AT_FIRST;
@@ -188,9 +189,9 @@ export class SlowStartSlots {
   }
 
   /**
-   * Returns when one more lane may find a slot: now, or else one after another at the pace at which slots become free. A request without a
-   * response takes at least as long as it has been in flight.
-   * @param heldMs the usual duration of an attempt
+   * Returns the time at which another lane may find a slot: now, or one after another at the rate at which slots are
+   * released. A request without a response takes at least as long as it has been in flight.
+   * @param heldMs usual duration of an attempt
    */
   nextTurnMs(heldMs: number): number {
     const now = this.#nowMs();

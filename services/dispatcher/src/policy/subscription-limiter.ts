@@ -4,25 +4,27 @@ import { RecentResults } from './recent-results.ts';
 import type { RequestsInFlight, SlowStartSlots } from './requests-in-flight.ts';
 
 /*
- * Limiter of a subscription, one of the four admission controls on the path of an event (docs/architecture.md#admission-controls): its
- * states, and how many attempts it may have in flight. The first state whose condition holds applies.
+ * Limiter of a subscription, one of the four admission controls on the path of an event
+ * (docs/architecture.md#admission-controls): its states, and the number of attempts that it may have in flight. The
+ * first state whose condition holds applies.
  *
  * | State | Condition | First attempts | Retries and deferred deliveries |
  * |---|---|---|---|
  * | blocked | `Retry-After` of a response has not passed (record/blocks.ts) | 0 | 0; a probe every 60 s, claimed in PostgreSQL; a manual redelivery is one of 16 |
- * | failing | 3 attempts or more, and none of the last 20 succeeded; or its server took none of the last 3 connections | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
+ * | failing | 3 attempts or more, and none of the last 20 succeeded; or the last 3 connections to its server failed | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
  * | silent | requests are in flight, and it has not responded for 0.5 s or 3 times its usual duration, while other endpoints have | open, at most 4 | open, at most 4 |
  * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
  * | open | otherwise | 128 × its success rate over the last 20 attempts, and 96 × while it has its job; 16 before the first success | 64 × its success rate; 16 before the first success |
  *
- * The limit of 128 holds for both kinds together. While it has its job, a subscription has first attempts only if it is open and has
- * succeeded. Each attempt that ends adds its result. A success leaves `failing` with a success rate of 1/20 and thus a low limit, which
- * grows with each further success (slow start). Failing subscriptions share a ProbeBudget, and those of one unreachable server one probe
- * at a time. requests-in-flight.ts bounds silent, unproven and failing subscriptions together, and all of a server.
+ * The limit of 128 holds for both kinds together. While it has its job, a subscription has first attempts only if it is
+ * open and has succeeded. Each attempt that ends adds its result. A success leaves `failing` with a success rate of
+ * 1/20 and thus a low limit, which grows with each further success (slow start). Failing subscriptions share a
+ * ProbeBudget, and those of one unreachable server one probe at a time. requests-in-flight.ts limits silent, unproven
+ * and failing subscriptions together, and all of a server.
  */
 type LaneClass = 'blocked' | 'failing' | 'silent' | 'unproven' | 'open';
 
-/** Attempts that share a limit: first attempts, or those of queue jobs. */
+/** Attempts that share a limit: first attempts, or attempts of queue jobs. */
 interface Pool {
   readonly laneMax: number;
   readonly doubtful: SlowStartSlots;
@@ -40,14 +42,14 @@ class LaneState {
   heardAtMs: number;
   /** Duration of attempts that succeed, as a moving average. */
   typicalMs = 0;
-  /** Duration of all attempts, as a moving average; a guess before the first. */
+  /** Duration of all attempts, as a moving average with an estimated initial value. */
   heldMs = 200;
   nextProbeAtMs = 0;
-  /** Probes that failed in a row. */
+  /** Number of consecutive failed probes. */
   probesFailed = 0;
-  /** Its job is active in this process. */
+  /** Whether its job is active in this process. */
   isDraining = false;
-  /** When its job runs next, which is delayed in the queue until then. */
+  /** Time of the next run of its job, which is delayed in the queue until then. */
   turnAtMs = 0;
 
   constructor(nowMs: number) {
@@ -66,15 +68,15 @@ export interface Slot {
 }
 
 export interface SubscriptionLimiterOptions {
-  /** Bounds attempts over all subscriptions. */
+  /** Limits attempts over all subscriptions. */
   requests: Pick<RequestsInFlight, 'doubtful' | 'servers'>;
-  /** The wait before the first retry: a failing lane is probed at least as often. */
+  /** Wait before the first retry: a failing lane is probed at least as often. */
   retryBaseDelayMs?: number;
   nowMs?: () => number;
 }
 
 const IN_PLACE_MAX = 128;
-/** While the lane has its job, which uses the remaining slots. */
+/** Limit while the lane has its job, which uses the remaining slots. */
 const WITH_JOB_MAX = 96;
 const QUEUED_MAX = 64;
 const UNPROVEN_MAX = 16;
@@ -114,13 +116,13 @@ export class SubscriptionLimiter {
     this.#queued = { laneMax: QUEUED_MAX, doubtful: requests.doubtful.queued };
   }
 
-  /** Whether a first attempt would find no slot now, so that its delivery can be committed as parked. */
+  /** Whether a first attempt would find no slot now, so that its delivery can be committed as deferred. */
   isShut(lane: Lane): boolean {
     this.setBlocked(lane.subscriptionId, lane.blockedMs);
     return this.#roomInPlace(this.#stateOf(lane)) === 0 || !this.#servers.isFree(lane);
   }
 
-  /** For a first attempt after `isShut`; null if it must wait or its delivery must be parked. */
+  /** Takes a slot for a first attempt after `isShut`. Returns null if it must wait or be deferred. */
   acquireInPlace(lane: Lane): Slot | null {
     const state = this.#stateOf(lane);
     return this.#begin(this.#inPlace, state, lane, this.#roomInPlace(state));
@@ -134,8 +136,8 @@ export class SubscriptionLimiter {
   }
 
   /**
-   * For a retry or a parked delivery.
-   * @param ignoresBlock for a manual redelivery and for a probe of a blocked lane
+   * Takes a slot for a retry or a deferred delivery; null if there is none.
+   * @param ignoresBlock true for a manual redelivery and for a probe of a blocked lane
    */
   acquireQueued(lane: Lane, ignoresBlock = false): Slot | null {
     this.setBlocked(lane.subscriptionId, lane.blockedMs);
@@ -156,7 +158,7 @@ export class SubscriptionLimiter {
     state.recent.add(succeeded);
     state.heldMs += (tookMs - state.heldMs) * HELD_WEIGHT;
     if (succeeded) state.typicalMs += (tookMs - state.typicalMs) * (state.typicalMs > 0 ? TYPICAL_WEIGHT : 1);
-    // Attempts that were in flight together when the endpoint began to fail are no probes.
+    // Attempts that were in flight together when the endpoint began to fail do not count as probes.
     if (succeeded) state.probesFailed = 0;
     else if (kind === 'failing') state.probesFailed += 1;
     state.nextProbeAtMs = now + Math.min(PROBE_GAP_MS * 2 ** state.probesFailed, this.#probeGapMaxMs);
@@ -164,24 +166,24 @@ export class SubscriptionLimiter {
     this.#servers.leave(lane);
   }
 
-  /** Takes over how much longer the lane is blocked as the record has it; 0 if it is not. */
+  /** Sets the remaining time for which the record blocks the lane; 0 if it does not. */
   setBlocked(subscriptionId: string, blockedMs: number): void {
     this.#of(subscriptionId).blockedUntilMs = this.#nowMs() + blockedMs;
   }
 
-  /** While the job of a lane is active or delayed, first attempts leave slots to it, and have none unless the lane has succeeded. */
+  /** Must be called when a lane's job starts. First attempts then get fewer slots; none if the lane has not succeeded. */
   beginDraining(subscriptionId: string): void {
     this.#of(subscriptionId).isDraining = true;
   }
 
-  /** @param againMs until the lane's job runs again; null if it does not, as far as this process knows */
+  /** @param againMs milliseconds until the lane's job runs again; null if this process knows of no further run */
   endDraining(subscriptionId: string, againMs: number | null): void {
     const state = this.#of(subscriptionId);
     state.isDraining = false;
     state.turnAtMs = againMs === null ? 0 : this.#nowMs() + againMs;
   }
 
-  /** Returns after how long the job of a lane with parked deliveries should run; null if this process knows that it has one. */
+  /** Returns the delay of the job of a lane with deferred deliveries; null if this process knows that there is a job. */
   untilTurnMs(subscriptionId: string): number | null {
     const state = this.#of(subscriptionId);
     if (this.#hasJob(state)) return null;
@@ -191,12 +193,12 @@ export class SubscriptionLimiter {
     return delayMs;
   }
 
-  /** Returns how many attempts the lane's job may begin now. */
+  /** Returns the number of attempts that the lane's job may start now. */
   room(subscriptionId: string): number {
     return this.#room(this.#queued, this.#of(subscriptionId));
   }
 
-  /** How long a lane without a free slot waits: until one may be free, and at most half a minute. */
+  /** Returns how long a lane without a free slot waits: until one may be free, and at most half a minute. */
   waitMs(subscriptionId: string): number {
     const state = this.#of(subscriptionId);
     const now = this.#nowMs();

@@ -5,30 +5,30 @@ import { JobIds } from '../policy/job-ids.ts';
 import type { AccountSubscriptions, KnownSubscription } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
-/** An account with the versions of its active subscriptions, by which the current part of a cached account is found. */
+/** An account with the versions of its active subscriptions, which identify the cached subscriptions that are current. */
 export interface AccountVersions extends Omit<AccountSubscriptions, 'subscriptions'> {
-  /** `<id> <version>` of each. */
+  /** `<id> <version>` of each subscription. */
   subscriptionVersions: readonly string[];
 }
 
 interface VersionsRow extends Pick<AccountVersions, 'version' | 'plan' | 'deployment'> {
   [column: string]: unknown;
   id: string;
-  /** Separated by commas; null without any. */
+  /** Separated by commas; null if there are none. */
   versions: string | null;
 }
 
 const VERSIONED_ID = `s.id || ' ' || s.version`;
 const IS_ACTIVE = 's.active AND s.deleted_at IS NULL';
 
-// One text: the driver parses an array of a thousand elements at a multiple of the cost.
+// Aggregated as one text, because the driver's parsing of an array of a thousand elements costs several times as much.
 const SELECT_VERSIONS = `
   SELECT a.id, a.version, a.plan, a.deployment,
     (SELECT string_agg(${VERSIONED_ID}, ',') FROM subscriptions s WHERE s.account_id = a.id AND ${IS_ACTIVE}) AS versions
   FROM accounts a
   WHERE a.id = ANY($1::bigint[])`;
 
-/** One query for all; the result is in the order of the ids, null where there is no such account. */
+/** Loads all by one query. The result is in the order of the ids, with null for a missing account. */
 export async function loadAccountVersions(
   database: Queryable,
   accountIds: readonly number[],
@@ -59,7 +59,7 @@ const SELECT_SUBSCRIPTIONS = `
   FROM subscriptions s JOIN accounts a ON a.id = s.account_id
   WHERE s.id = ANY($1::text[]) AND ${IS_ACTIVE}`;
 
-/** One query for all; the result is in the order of the ids, null where the subscription is not active any more. */
+/** Loads all by one query. The result is in the order of the ids, with null for a subscription that is no longer active. */
 export async function loadSubscriptions(
   database: Queryable,
   ids: readonly string[],
@@ -107,25 +107,24 @@ export function bytesOf({ subscriptions }: Pick<AccountSubscriptions, 'subscript
 }
 
 export interface SubscriptionCacheOptions {
-  /** Null when there is no such account. */
+  /** Returns null when there is no such account. */
   loadVersions: (accountId: number) => Promise<AccountVersions | null>;
-  /** Null when the subscription is not active any more. */
+  /** Returns null when the subscription is no longer active. */
   loadSubscription: (id: string) => Promise<KnownSubscription | null>;
-  /** Memory of all that is cached, by {@link bytesOf}; the account that was used longest ago is evicted first. */
+  /** Maximum memory of all cached accounts, by {@link bytesOf}; the least recently used account is evicted first. */
   bytesMax: number;
 }
 
 interface Entry {
   account: AccountSubscriptions;
-  /** Whether the account has another version by now. */
+  /** Whether the account has a newer version. */
   isOutdated: boolean;
 }
 
 /**
- * Accounts with their subscriptions, cached until a commit finds that one has changed. The cache itself never asks: every
- * fan-out is committed under the condition that the account still has the version that the plan was made with, and a caller
- * that finds another version calls `forget` and plans again. Only the changed subscriptions are loaded then: those whose version is not
- * the cached one.
+ * Caches accounts with their subscriptions until a commit finds that one has changed. The cache does not poll: every
+ * fan-out is committed on condition that the account still has the version of the plan, and a caller that finds another
+ * version calls `forget` and plans again. Then only the subscriptions with changed versions are loaded.
  */
 export class SubscriptionCache {
   readonly #options: SubscriptionCacheOptions;
@@ -140,7 +139,7 @@ export class SubscriptionCache {
     });
   }
 
-  /** Returns the account itself if it is cached, else a promise. A missing account is null and is not cached. */
+  /** Returns the account directly if it is cached, otherwise a promise. A missing account is null and is not cached. */
   of(accountId: number): AccountSubscriptions | Promise<AccountSubscriptions | null> {
     const entry = this.#entries.get(accountId);
     if (entry && !entry.isOutdated) return entry.account;
@@ -153,7 +152,7 @@ export class SubscriptionCache {
     if (entry?.account.version === version) entry.isOutdated = true;
   }
 
-  /** One load for all callers that need the account meanwhile. */
+  /** Shares one load among all callers that need the account meanwhile. */
   #loadOnce(accountId: number, outdated?: AccountSubscriptions): Promise<AccountSubscriptions | null> {
     const loading = this.#load(accountId, outdated).finally(() => this.#loading.delete(accountId));
     this.#loading.set(accountId, loading);
@@ -183,7 +182,7 @@ export class SubscriptionCache {
   }
 }
 
-/** The plan and the deployment of the account are part of each subscription's target. */
+/** Returns the cached subscriptions that may be reused. Their targets contain the plan and deployment of the account. */
 function reusable(
   { plan, deployment }: Pick<AccountSubscriptions, 'plan' | 'deployment'>,
   outdated?: AccountSubscriptions,

@@ -1,7 +1,7 @@
 import { distinctDays, type Given, inDays, type Pool, runStatement } from '@runhook/database';
 import type { EgressTimings } from '@runhook/egress';
 
-/** One attempt for the log, and what it makes of its delivery. */
+/** An attempt for the log, and the state that it gives its delivery. */
 export interface AttemptRecord {
   deliveryId: string;
   accountId: number;
@@ -12,20 +12,20 @@ export interface AttemptRecord {
   startedAt: Date;
   durationMs: number;
   httpStatusCode: number;
-  /** `detail` is for the service's own log. */
+  /** `detail` is only for the service's own log. */
   error: { code: string; message: string; detail?: string } | null;
-  /** Masked. */
+  /** Headers with masked values. */
   requestHeaders: Record<string, string>;
   response: { headers: Record<string, string>; body: string; truncated: boolean } | null;
   /** Null when nothing was sent. */
   timings: EgressTimings | null;
   status: 'pending' | 'delivered' | 'failed';
   reason: string | null;
-  /** The wait before the next attempt; null when the delivery is complete. */
+  /** Milliseconds until the next attempt; null when the delivery is complete. */
   nextDelayMs: number | null;
 }
 
-/** An attempt that is already in the log (its job came back), of its own or with its delivery, changes nothing. */
+/** An attempt that is already in the log, separately or with its delivery, changes nothing: its job was repeated. */
 const RECORD_ATTEMPTS = `
   WITH input AS (
     SELECT *, now() + next_delay_ms * interval '1 millisecond' AS next_attempt_at,
@@ -92,7 +92,7 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
   );
 }
 
-/** What of a delivery's only attempt, if it succeeded, is in the row of the delivery; nothing where there is none. */
+/** Columns of a delivery's only attempt if it succeeded, which are stored in the delivery's row; otherwise empty. */
 export const GIVEN_DELIVERED = {
   attempt_count: ['int', ({ delivered }) => (delivered ? 1 : 0)],
   http_status_code: ['int', ({ delivered }) => delivered?.httpStatusCode ?? 0],
@@ -104,7 +104,7 @@ export const GIVEN_DELIVERED = {
     ({ delivered }) => delivered?.response && JSON.stringify(delivered.response.headers),
   ],
   response_body: ['text', ({ delivered }) => delivered?.response?.body],
-  // Nothing for false: a byte, and what aligns the next.
+  // Null stands for false, which saves a byte and the alignment of the next column.
   response_truncated: ['boolean', ({ delivered }) => delivered?.response?.truncated || null],
   dns_ms: ['int', ({ delivered }) => delivered?.timings?.dnsMs],
   connect_ms: ['int', ({ delivered }) => delivered?.timings?.connectMs],
@@ -113,23 +113,23 @@ export const GIVEN_DELIVERED = {
   total_ms: ['int', ({ delivered }) => delivered?.timings?.totalMs],
 } as const satisfies Given<{ delivered?: AttemptRecord | undefined }>;
 
-/** What one attempt, or several one after another, say of a subscription. */
+/** State of a subscription that one or several consecutive attempts report. */
 export interface SubscriptionStatus {
   subscriptionId: string;
-  /** The start of the latest attempt. */
+  /** Start of the latest attempt. */
   dispatchedAt: Date;
   httpStatusCode: number;
   /** Null when it succeeded. */
   errorCode: string | null;
-  /** The start of the latest that succeeded; null when none did. */
+  /** Start of the latest successful attempt; null when none succeeded. */
   succeededAt: Date | null;
-  /** That failed in a row, since the last that succeeded. */
+  /** Number of consecutive failures since the last success. */
   failures: number;
-  /** The start of the first of these. */
+  /** Start of the first of these failures. */
   failedSince: Date | null;
 }
 
-/** @param earlier was recorded before `later`: a success among the later ones ends what failed before it */
+/** @param earlier status that was recorded before `later`, whose success ends the earlier failures */
 export function statusTogether(earlier: SubscriptionStatus, later: SubscriptionStatus): SubscriptionStatus {
   const latest = earlier.dispatchedAt > later.dispatchedAt ? earlier : later;
   const goesOn = later.succeededAt === null;
@@ -141,7 +141,7 @@ export function statusTogether(earlier: SubscriptionStatus, later: SubscriptionS
   };
 }
 
-/** An older attempt, of another dispatcher perhaps, never overwrites a newer one. `updated_at` is the owner's. */
+/** An older attempt, as of another dispatcher, never overwrites a newer one. `updated_at` is for the owner's changes. */
 const UPDATE_STATUSES = `
   UPDATE subscriptions s
   SET dispatched_at = greatest(s.dispatched_at, i.dispatched_at),
@@ -163,7 +163,7 @@ export async function updateSubscriptionStatuses(
   pool: Pool,
   statuses: readonly SubscriptionStatus[],
 ): Promise<void> {
-  // Sorted, so that two dispatchers that update the same rows cannot wait for each other in a circle.
+  // Sorted, so that two dispatchers that update the same rows cannot deadlock.
   const sorted = [...statuses].sort((a, b) => (a.subscriptionId < b.subscriptionId ? -1 : 1));
   await runStatement(
     pool,

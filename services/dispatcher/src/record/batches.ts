@@ -5,11 +5,11 @@ import { retryWhileUnavailable, type Waiting } from './retry-while-unavailable.t
 
 const BATCH_SIZE_MAX = 200;
 /**
- * The next batch waits for the previous one: the busier the database, the larger the batches, and a statement of a hundred
- * rows costs little more than one of twenty.
+ * Batches run one after another, so they grow with the load of the database; a statement of a hundred rows costs little
+ * more than one of twenty.
  */
 const BATCH_SLOTS = 1;
-/** Batches that an event waits for before its request follow each other faster than those that record its result. */
+/** Batches that precede the request of an event have shorter intervals than those that record its result. */
 const SPACING_MS = {
   match: 2,
   look: 2,
@@ -22,7 +22,7 @@ const SPACING_MS = {
   block: 2,
 };
 
-/** Kinds of writes, by the batcher that makes them; a read has none. */
+/** Kinds of writes by the name of the batcher; reads have no kind. */
 const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
   commit: 'events',
   attempted: 'events',
@@ -33,9 +33,9 @@ const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
 };
 
 export interface BatchOptions {
-  /** Notes whether the writes were possible. */
+  /** Tracks whether the writes were possible. */
   writes: Pick<RecordWrites, 'track'>;
-  /** Ends the waits for a database that is unavailable. */
+  /** Ends the waits for an unavailable database. */
   stopping: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize'>;
   logger: Logger;

@@ -9,11 +9,11 @@ const PROBE_EVERY = `interval '60 seconds'`;
 
 export interface BlockChange {
   subscriptionId: string;
-  /** How long the endpoint asks for no requests; 0 ends the block. */
+  /** Time for which the endpoint asks for no requests; 0 ends the block. */
   forMs: number;
 }
 
-// Responses of one time ask for nearly the same: a change of less than a second would raise the version for each of them.
+// Concurrent responses ask for nearly the same time: ignoring changes of under a second avoids a version for each.
 const CHANGE = `
   UPDATE subscriptions s
   SET blocked_until = now() + i.for_ms * interval '1 millisecond', probe_at = now() + ${PROBE_EVERY}
@@ -28,11 +28,11 @@ export async function changeBlocks(pool: Pool, changes: readonly BlockChange[]):
   await runStatement(pool, CHANGE, values, 'change-blocks');
 }
 
-/** A subscription that is blocked. */
+/** A blocked subscription. */
 export interface Block {
-  /** How much longer. */
+  /** Remaining time of the block. */
   blockedMs: number;
-  /** Whether the caller may send one request, which no other dispatcher may. */
+  /** Whether the caller may send one request. No other dispatcher may send it. */
   isProbe: boolean;
 }
 

@@ -8,8 +8,9 @@ import { type CommitOutcome, commitEach, commitEvents, type EventCommit } from '
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 
 /*
- * The commit batcher, one of the four admission controls on the path of an event (docs/architecture.md#admission-controls).
- * It commits events and results of attempts in batches, and decides whether an event may be attempted before its commit.
+ * The commit batcher, one of the four admission controls on the path of an event
+ * (docs/architecture.md#admission-controls). It commits events and results of attempts in batches, and decides whether
+ * an event may be attempted before its commit.
  *
  * | State | Entered when | First attempts begin |
  * |---|---|---|
@@ -17,27 +18,27 @@ import { retryWhileUnavailable } from './retry-while-unavailable.ts';
  * | stalled | a result has waited for a second: for a lock, a disk, an unavailable database | after the commit of their event |
  * | rejecting | PostgreSQL rejected a commit of results, though not for their data | after the commit of their event |
  *
- * It is flowing again once the results that waited are committed. So a process that is killed repeats at most the first attempts that
- * were in flight when the wait began.
+ * It returns to flowing once the waiting results are committed. So a process that is killed repeats at most the first
+ * attempts that were in flight when the wait began.
  */
 
 const STALLED_AFTER_MS = 1_000;
 /**
- * The commit of a result waits for others: no request waits for it, and a commit for each costs a quiet service more than the
- * delivery. A busy service always has enough.
+ * Results are gathered before a commit: no request waits for them, and with one commit for each, a quiet service would
+ * spend more on commits than on deliveries. A busy service fills the batch at once.
  */
 const RESULTS = { ms: 40, enough: 20 };
-/** Deliveries of a page: while other events are committed, whose statements it must not delay, and otherwise. */
+/** Deliveries of a page: few while other events are committed, whose statements it must not delay. */
 const PAGE_SIZE = { concurrent: 50, alone: 500 };
-/** After this time without another event, pages are alone. */
+/** Time without another event after which pages are large. */
 const ALONE_AFTER_MS = 1_000;
 const PAGE_PAUSE_TIMES = 2;
-/** Bounds the pause after a page that waited for an unavailable database. */
+/** Limits the pause after a page that waited for an unavailable database. */
 const PAGE_PAUSE_MAX_MS = 100;
 
 export interface CommitBatcherOptions extends BatchOptions {
   pool: Pool;
-  /** Ends, later than `stopping`, the waits of results of attempts: a request whose result is not recorded is sent again. */
+  /** Ends the waits for commits of results, later than `stopping`: a request whose result is not recorded is sent again. */
   drainEnd: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize' | 'jobFaults'>;
 }
@@ -47,7 +48,7 @@ export class CommitBatcher {
   readonly #planned: MicroBatcher<EventCommit, CommitOutcome>;
   readonly #attempted: MicroBatcher<EventCommit, CommitOutcome>;
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
-  /** Results that wait for their commit, the oldest first. */
+  /** Results that wait for their commit, oldest first. */
   readonly #results = new Set<{ sinceMs: number }>();
   #isRejecting = false;
   readonly #pageTurn = new Semaphore(1);
@@ -88,7 +89,7 @@ export class CommitBatcher {
     return this.#planned.add(commit);
   }
 
-  /** As `commitEvent`, for deliveries whose first attempts have begun or ended: retried while the database rejects it. */
+  /** Commits an event whose first attempts have begun or ended; retried while the database rejects it. */
   commitAttempted(commit: EventCommit): Promise<CommitOutcome> {
     this.#lastEventMs = performance.now();
     return this.#commitResult(() => this.#attempted.add(commit));
@@ -100,10 +101,10 @@ export class CommitBatcher {
   }
 
   /**
-   * Commits a page of the deliveries of an event with very many. Pages run one after another, and while other events are
-   * committed, each is followed by a pause of twice its duration, so that an account with a thousand subscriptions does not
+   * Commits a page of an event with very many deliveries. Pages run one after another, and while other events are
+   * committed, a pause of twice the page's duration follows, so that an account with a thousand subscriptions does not
    * keep the database busy.
-   * @param plan makes a page of the given size once it is its turn, so that the plan is current
+   * @param plan makes a page of the passed size immediately before its commit, so that the plan is current
    */
   async commitPage(plan: (size: number) => EventCommit): Promise<CommitOutcome> {
     await this.#pageTurn.acquire();
@@ -126,7 +127,7 @@ export class CommitBatcher {
     return performance.now() - this.#lastEventMs > ALONE_AFTER_MS;
   }
 
-  /** Retries also while the default partition of the day is converted. */
+  /** Commits a result. Retries also while the default partition of the day is converted. */
   async #commitResult<Result>(commit: () => Promise<Result>): Promise<Result> {
     const { drainEnd: stopping, logger } = this.#options;
     const result = { sinceMs: performance.now() };
@@ -138,7 +139,7 @@ export class CommitBatcher {
     }
   }
 
-  /** A request cannot be taken back, so its result is retried for as long as the database rejects it. */
+  /** Whether to retry a result: always while the database rejects it, because its request cannot be undone. */
   #isRejection(error: unknown): boolean {
     if (!isDatabaseRefusing(error)) return false;
     this.#options.metrics.jobFaults[WEBHOOK_DELIVERIES].inc();

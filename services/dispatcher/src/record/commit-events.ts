@@ -17,11 +17,11 @@ export interface NewDelivery {
   id: string;
   subscriptionId: string;
   webhookName: string;
-  /** The lane has no slot for the delivery now. */
+  /** Whether the lane has no slot for the delivery now. */
   isParked: boolean;
-  /** The reason for which the delivery is cancelled at once and never attempted. */
+  /** Reason for which the delivery is cancelled at once and never attempted. */
   cancelReason?: string | undefined;
-  /** The first attempt that was already made and succeeded: the row is complete. */
+  /** First attempt that was already made and succeeded: the row is complete. */
   delivered?: AttemptRecord | undefined;
 }
 
@@ -31,11 +31,11 @@ export interface EventCommit {
   /** Version of the account that the deliveries were planned for; null commits them at any version. */
   version: string | null;
   deliveries: NewDelivery[];
-  /** When the deliveries were planned, by `performance.now()`: their `created_at`, also if the commit is retried; now when omitted. */
+  /** Time of the plan by `performance.now()`: `created_at` of the deliveries, even after a retry; now when omitted. */
   plannedAtMs?: number;
-  /** The event is on record; when omitted it is inserted, or claimed if another process has inserted it. */
+  /** Whether the event is on record; when omitted it is inserted, or claimed if another process has inserted it. */
   isRecorded?: boolean;
-  /** More pages follow: the event stays undispatched. */
+  /** Whether more pages follow, so that the event stays undispatched. */
   isPartial?: boolean;
 }
 
@@ -67,9 +67,9 @@ const DELIVERY_COLUMNS: Given<NewDelivery & { event: JobRunEvent; eventNumber: n
 };
 
 /**
- * Part of a statement: inserts the deliveries of the events of `claimed`. A page that was committed before an interruption is on
- * record already.
- * @param first the number of the first parameter of {@link deliveryValues}
+ * Returns SQL for a part of a statement: inserts the deliveries of the events of `claimed`, except those of a page that
+ * was committed before an interruption.
+ * @param first number of the first parameter of {@link deliveryValues}
  */
 const insertDeliveries = (first: number) => `
   INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
@@ -110,7 +110,7 @@ const INSERT_COLUMNS: Given<EventCommit> = {
   run_id: ['bigint', ({ event }) => event.data.runId],
 };
 
-/** Parts of a statement: of its events, `outdated` ones have an account of another version, and `current` are the others. */
+/** Returns SQL of parts of a statement: `outdated` events, whose account has another version, and `current` ones. */
 const currentEvents = (columns: Given<EventCommit>) => `
   input AS MATERIALIZED (
     SELECT *, now() - age_ms * interval '1 millisecond' AS created_at FROM ${givenRows(columns, 1, 'i', 'n')}
@@ -216,7 +216,7 @@ export async function commitEvents(pool: Pool, unsorted: readonly EventCommit[])
   return unsorted.map((commit) => ({ result: results.get(commit) ?? 'known', added }));
 }
 
-/** Returns those of the events, which another process has put on record, that are undispatched with the same data. */
+/** Returns the events that another process has put on record with the same data and that are undispatched. */
 async function recordedMeanwhile(
   pool: Pool,
   commits: readonly EventCommit[],
@@ -234,7 +234,7 @@ async function recordedMeanwhile(
   });
 }
 
-/** As {@link commitEvents}, but an event may repeat within the call: if a batch has an event twice, the second is `known`. */
+/** Commits like {@link commitEvents}, but an event may repeat within the call: the second one is `known`. */
 export async function commitEach(pool: Pool, commits: readonly EventCommit[]): Promise<CommitOutcome[]> {
   const firsts = new Map<string, EventCommit>();
   for (const commit of commits) {

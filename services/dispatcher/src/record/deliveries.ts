@@ -3,7 +3,7 @@ import { distinctDays, inDays, type Pool, runStatement, type StoredEventData } f
 import type { Delivery } from '../policy/next-step.ts';
 import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
 
-/** With {@link DELIVERY_COLUMNS}. */
+/** A row with {@link DELIVERY_COLUMNS}. */
 export interface DeliveryRow extends TargetRow {
   id: string;
   day: string;
@@ -23,7 +23,7 @@ export interface DeliveryRow extends TargetRow {
   data: StoredEventData;
 }
 
-/** What is read of deliveries `d` and what they hang together with; see {@link toDelivery}. */
+/** Columns of deliveries `d`, their events and their subscriptions; see {@link toDelivery}. */
 export const DELIVERY_COLUMNS = `
   d.id, d.day::text AS day, d.status, d.trigger, d.recovery_id IS NOT NULL AS recovered, d.cycle, d.attempt_count,
   (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms, d.parked_at IS NOT NULL AS parked,
@@ -41,17 +41,17 @@ const LOAD_DELIVERIES = `
   JOIN deliveries d ON d.day = k.day AND d.id = k.id AND d.account_id = k.account_id ${DELIVERY_JOINS}
   WHERE ${inDays('$4', 'k', 'd', 'e')}`;
 
-/** Names a delivery: its day is in its id. */
+/** Key of a delivery. Its id contains its day. */
 export type DeliveryKey = Required<Pick<DeliveryJob, 'deliveryId' | 'accountId'>>;
 
-/** One query for all of them; the answer is in their order, null where retention took the delivery. */
+/** Loads all by one query, in input order; null for a delivery that retention has deleted. */
 export async function loadDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<(Delivery | null)[]> {
   const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, valuesOfKeys(keys), 'load-deliveries');
   const deliveriesById = new Map(rows.map((row) => [row.id, toDelivery(row)]));
   return keys.map(({ deliveryId }) => deliveriesById.get(deliveryId) ?? null);
 }
 
-/** The first four parameters of a statement over deliveries: their keys in columns, and the days for {@link inDays}. */
+/** Returns the first four parameters of a statement over deliveries: their keys, and the days for {@link inDays}. */
 export function valuesOfKeys(
   keys: readonly DeliveryKey[],
 ): [days: string[], ids: string[], accountIds: number[], distinctDays: string[]] {
@@ -63,7 +63,7 @@ export function valuesOfKeys(
 const ACCOUNT_OF_DELIVERY = 'SELECT account_id AS "accountId" FROM deliveries WHERE day = $1 AND id = $2';
 const ACCOUNT_OF_LANE = 'SELECT account_id AS "accountId" FROM subscriptions WHERE id = $1';
 
-/** Whose the delivery or the lane is; null when it is gone. For jobs that do not tell: it looks wherever it may be. */
+/** Returns the account of a job that does not name it; null when its row is gone. Searches all accounts. */
 export async function accountOf(pool: Pool, job: DeliveryJob | LaneJob): Promise<number | null> {
   const [text, values, name] =
     'deliveryId' in job
@@ -101,12 +101,12 @@ export interface PendingDelivery {
   id: string;
   cycle: number;
   attemptCount: number;
-  /** Milliseconds until the next attempt is due, or the first one should have ended; 0 when that is now. */
+  /** Milliseconds until the next attempt is due, or until the first one should have ended; 0 if that has passed. */
   delayMs: number;
 }
 
-// Whoever committed a delivery begins its first attempt at once. A dispatcher that lost its lock in an outage, and its job
-// with it, may be at it still: a killed one is not any more when its job comes back.
+// A dispatcher starts a first attempt immediately after the commit. One that lost the lock of its job in an outage may
+// still be making the attempt when the job is repeated; a killed one cannot.
 const PENDING_OF_EVENT = `
   SELECT id, cycle, attempt_count AS "attemptCount",
          greatest(0, coalesce((extract(epoch FROM
@@ -116,8 +116,8 @@ const PENDING_OF_EVENT = `
   WHERE day = $1 AND account_id = $4 AND event_id = $2 AND status = 'pending' AND parked_at IS NULL`;
 
 /**
- * What an interrupted event job left to do. What is parked is for its lane.
- * @param attemptMs how long after its commit a delivery's first attempt may go on
+ * Returns the deliveries that an interrupted job of an event left pending. Deferred ones are left to their lane.
+ * @param attemptMs time after its commit for which a first attempt may be in flight
  */
 export async function pendingDeliveriesOf(
   pool: Pool,
@@ -133,8 +133,8 @@ export async function pendingDeliveriesOf(
 }
 
 /**
- * SQL: a delivery `d` that is named by its key is pending. Not by `=`: the index of those that are pending would lead to them, too,
- * and it is sought in every part of the log.
+ * SQL: a delivery `d` that is selected by its key is pending. Not written with `=`, because the planner could then use
+ * the index of pending deliveries, which it would search in every partition of the log.
  */
 export const STILL_PENDING = `d.status NOT IN ('delivered', 'failed', 'cancelled')`;
 

@@ -30,7 +30,7 @@ import { StatusCoalescer } from './status-coalescer.ts';
 /** An account with a thousand webhooks of a thousand jobs each takes 10 MB; with the longest headers as well it takes 70 MB. */
 const CACHED_BYTES_MAX = 96 * 1_024 * 1_024;
 const STATUS_PERIOD_MS = 2_000;
-/** Statements of one item each, at once: a thousand lanes that look for what is parked leave connections to the batches. */
+/** Limits concurrent statements of one item each: a thousand lanes that poll must leave connections to the batches. */
 const SINGLE_MAX = 3;
 
 export interface DispatchRecordOptions extends CommitBatcherOptions {
@@ -38,11 +38,11 @@ export interface DispatchRecordOptions extends CommitBatcherOptions {
 }
 
 /**
- * PostgreSQL on the path of an event: calls for one item each, which become one statement for all that arrive at about the
- * same time, and are retried while the database is unavailable.
+ * Accesses PostgreSQL on the path of an event. Concurrent calls of one item each are combined in one statement, which
+ * is retried while the database is unavailable.
  */
 export class DispatchRecord {
-  /** The accounts' subscriptions, from memory where they are known. */
+  /** Accounts with their subscriptions, cached in memory. */
   readonly accounts: SubscriptionCache;
   readonly commits: CommitBatcher;
   readonly #options: DispatchRecordOptions;
@@ -88,28 +88,28 @@ export class DispatchRecord {
     return this.#states.add(event);
   }
 
-  /** The event as it is on record; null when it is not. */
+  /** Returns the event on record; null if there is none. */
   async loadEvent(key: EventKey): Promise<JobRunEvent | null> {
     const [event] = await this.#singly((pool) => loadEvents(pool, [key]));
     return event ?? null;
   }
 
-  /** What an interrupted job of the event left to do. */
+  /** Returns the deliveries that an interrupted job of the event left pending. */
   pendingDeliveriesOf(event: EventKey, attemptMs: number): Promise<PendingDelivery[]> {
     return this.#singly((pool) => pendingDeliveriesOf(pool, event, attemptMs));
   }
 
-  /** Null when retention took it. */
+  /** Returns null when retention has deleted the delivery. */
   loadDelivery(key: DeliveryKey): Promise<Delivery | null> {
     return this.#loads.add(key);
   }
 
-  /** Lets a delivery wait for its lane; resolves once its row says so. */
+  /** Defers a delivery to its lane. Resolves once its row is updated. */
   park(key: DeliveryKey): Promise<void> {
     return this.#parkings.add(key);
   }
 
-  /** The oldest parked deliveries of a lane, each for whoever asked alone. */
+  /** Takes the oldest deferred deliveries of a lane. No other caller gets the same ones. */
   takeParked(options: TakeOptions): Promise<Delivery[]> {
     return this.#singly((pool) => takeParked(pool, options));
   }
@@ -118,7 +118,7 @@ export class DispatchRecord {
     return this.#singly((pool) => hasParked(pool, lane));
   }
 
-  /** Of a delivery or a lane whose job does not tell: the release before made it. Null when it is gone. */
+  /** Returns the account of a job of a previous release, which does not name it; null when its row no longer exists. */
   accountOf(job: DeliveryJob | LaneJob): Promise<number | null> {
     return this.#singly((pool) => accountOf(pool, job));
   }
@@ -127,7 +127,7 @@ export class DispatchRecord {
     return this.#cancellations.add(cancellation);
   }
 
-  /** Resolves once every dispatcher finds the block, or its end, on record. */
+  /** Resolves once the block, or its end, is on record for every dispatcher. */
   changeBlock(change: BlockChange): Promise<void> {
     return this.#blocks.add(change);
   }
@@ -136,12 +136,12 @@ export class DispatchRecord {
     return this.#singly((pool) => claimProbe(pool, subscriptionId));
   }
 
-  /** Written once in two seconds at most. */
+  /** Writes the status of a subscription at most once in two seconds. */
   noteStatus(status: SubscriptionStatus): void {
     this.#statuses.note(status);
   }
 
-  /** Writes the statuses that are left. */
+  /** Writes the remaining statuses. */
   close(): Promise<void> {
     return this.#statuses.close();
   }

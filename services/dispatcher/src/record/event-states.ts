@@ -16,22 +16,22 @@ import {
 } from '@runhook/database';
 
 /**
- * The recorded state of an event, read before any of its requests is sent:
+ * Recorded state of an event, read before any of its requests is sent:
  * - `new`: nothing.
  * - `undispatched`: the event, and no commit of all its deliveries.
  * - `dispatched`: the event and its deliveries.
  * - `conflict`: an event of this id with another type or other data. The record stores one body and never changes it.
- * - `outdated`: the account is not as its deliveries were planned for; nothing else was read.
+ * - `outdated`: the account has another version than the plan; nothing else was read.
  */
 export type EventStatus = 'new' | 'undispatched' | 'dispatched' | 'conflict' | 'outdated';
 
 export interface EventState {
   status: EventStatus;
-  /** The event's timestamp on record, which all attempts send; null where there is none. */
+  /** Timestamp of the event on record, which all attempts send; null if it is not on record. */
   timestamp: string | null;
 }
 
-/** An event, and the version of its account that its deliveries are planned for; null for any version. */
+/** An event, and the version of its account for which its deliveries are planned; null for any version. */
 export interface PlannedEvent {
   event: JobRunEvent;
   version: string | null;
@@ -42,7 +42,7 @@ const PLANNED_COLUMNS: Given<PlannedEvent> = {
   version: ['bigint', ({ version }) => version],
 };
 
-/** SQL that finds the row of an event in `undispatched_events u` by its key. */
+/** Returns SQL that finds the row of an event in `undispatched_events u` by its key. */
 export const sameUndispatched = (day: string, eventId: string, accountId: string) =>
   `u.day = ${day} AND u.event_id = ${eventId} AND u.account_id = ${accountId}`;
 
@@ -75,7 +75,7 @@ export async function eventStates(pool: Pool, events: readonly PlannedEvent[]): 
   return states;
 }
 
-/** The days of events, each once. */
+/** Returns the days of events, each once. */
 function daysOf(events: readonly Pick<EventKey, 'eventId'>[]): string[] {
   return distinctDays(events.map(({ eventId }) => idDay('event', eventId)));
 }
@@ -97,7 +97,7 @@ interface EventRow {
 }
 
 /**
- * Returns the events as they are on record, in input order, without those that retention has deleted.
+ * Returns the events that are on record, in input order, without those that retention has deleted.
  * @throws TypeError when the data of one cannot be read
  */
 export async function loadEvents(database: Queryable, keys: readonly EventKey[]): Promise<JobRunEvent[]> {

@@ -15,17 +15,17 @@ import type { Quarantine } from './quarantine.ts';
 export interface ParkedExpiry {
   pool: Pool;
   quarantine: Pick<Quarantine, 'setAside'>;
-  /** How long a delivery may be parked. */
+  /** Maximum time for which a delivery may be deferred, in seconds. */
   maxSeconds: number;
-  /** Deliveries of one statement. */
+  /** Maximum number of deliveries of one statement. */
   limit: number;
   reason: string;
 }
 
 /**
- * Fails deliveries that have been parked for too long, account by account. A delivery that PostgreSQL rejects is set aside, and
- * an account that cannot be read or changed stops no other.
- * @returns the number of deliveries, and the errors of accounts that the next pass must try again
+ * Fails deliveries that have been deferred for too long, account by account. A delivery that PostgreSQL rejects is set
+ * aside, and an account that cannot be read or changed stops no other.
+ * @returns the number of deliveries, and the errors of accounts that the next pass must retry
  */
 export async function expireParked(expiry: ParkedExpiry): Promise<{ expired: number; errors: unknown[] }> {
   const finished: number[] = [];
@@ -62,14 +62,14 @@ async function accountsWithExpired(
   return rows.map(({ accountId }) => Number(accountId));
 }
 
-// After a block by Retry-After the time begins again.
+// The time starts again after a block by Retry-After.
 const OF_ACCOUNT = `
   SELECT d.id AS "deliveryId" FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
   WHERE d.account_id = $1 AND d.parked_at < now() - $2::int * interval '1 second'
     AND (s.blocked_until IS NULL OR s.blocked_until < now() - $2::int * interval '1 second')
   ORDER BY d.parked_at LIMIT $3`;
 
-// A delivery that is locked is being taken by its lane.
+// A locked delivery is being taken by its lane.
 const EXPIRE = `
   WITH old AS MATERIALIZED (
     SELECT d.day, d.id, d.account_id FROM deliveries d
@@ -84,7 +84,7 @@ const EXPIRE = `
   )
   SELECT count(*)::int AS expired FROM expired`;
 
-/** Returns how many deliveries of the account were failed: 0 when all that is left is set aside or locked. */
+/** Returns the number of failed deliveries: 0 when the remaining ones of the account are set aside or locked. */
 async function expirePage(
   { pool, quarantine, maxSeconds, limit, reason }: ParkedExpiry,
   accountId: number,

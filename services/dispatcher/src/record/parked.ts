@@ -12,11 +12,11 @@ import {
 } from './deliveries.ts';
 
 /*
- * A delivery that finds no slot in its lane costs the queue nothing: its row says that it is parked, and the lane's job
- * takes the parked ones, the oldest first (docs/adr/0032-lanes.md).
+ * A deferred delivery has no job in the queue. It waits in its row, and the job of its lane takes the deferred
+ * deliveries, oldest first (docs/adr/0032-lanes.md).
  */
 
-// Materialized, so that no planner puts the moment into the coalesce, which Citus takes nothing in that is not of the row.
+// Materialized, so that no planner moves now() into the coalesce, in which Citus accepts only values of the row.
 const PARK = `
   WITH i AS MATERIALIZED (
     SELECT day, id, account_id, now() AS at
@@ -33,9 +33,10 @@ export async function parkDeliveries(pool: Pool, keys: readonly DeliveryKey[]): 
   await runStatement(pool, PARK, valuesOfKeys(keys), 'park-deliveries');
 }
 
-// The partitions are in the order of their days, so the first pages of the index answer. What is locked is parked still, and is
-// found by its key alone: another condition would have an index of its own, to be sought in every part of the log. Whoever takes deliveries owes
-// them an attempt: they are due again, for the reconciler to find, when it should have ended.
+// The partitions are in the order of their days, so the first pages of the index suffice. A locked row is still
+// deferred; the UPDATE finds it by its key only, because a further condition could use another index, which is searched
+// in every partition. Taken deliveries become due again when their attempt should have ended, so that the reconciler
+// finds lost ones.
 const TAKE = `
   WITH next AS MATERIALIZED (
     SELECT day, id, account_id FROM deliveries
@@ -55,18 +56,18 @@ const TAKE = `
   WHERE e.account_id = $4
   ORDER BY d.day, d.created_at, d.id`;
 
-/** The lane of a subscription, which is found in its account's part of the log. */
+/** Key of a subscription's lane. The account determines its part of the log. */
 export type Lane = Required<LaneJob>;
 
 export interface TakeOptions extends Lane {
   limit: number;
-  /** How long an attempt may take. */
+  /** Maximum duration of an attempt. */
   attemptMs: number;
   /** Takes only deliveries with fewer attempts in their cycle. */
   attemptsBelow?: number | undefined;
 }
 
-/** The oldest parked deliveries of a lane, which are parked no longer. Nobody else gets the same. */
+/** Takes the oldest deferred deliveries of a lane, which are then no longer deferred. No other caller gets the same ones. */
 export async function takeParked(pool: Pool, options: TakeOptions): Promise<Delivery[]> {
   const { subscriptionId, accountId, limit, attemptMs, attemptsBelow = null } = options;
   const values = [subscriptionId, limit, attemptMs, accountId, attemptsBelow];
@@ -84,13 +85,13 @@ export async function hasParked(pool: Pool, { subscriptionId, accountId }: Lane)
   return row?.hasParked ?? false;
 }
 
-// From one lane to the next by the index, however much each has parked.
+// Skips from one lane to the next by the index, however many deliveries each has deferred.
 const WAITING = `
   SELECT s.id, s.account_id AS "accountId"
   FROM lanes_with_parked($1, $2) AS waiting (id) JOIN subscriptions s USING (id)
   ORDER BY s.id`;
 
-/** Subscriptions with parked deliveries, in the order of their ids, after the one named. */
+/** Returns subscriptions with deferred deliveries in the order of their ids, after the id `after`. */
 export async function waitingLanes(pool: Pool, after: string, limit: number): Promise<Lane[]> {
   const rows = await runStatement<{ id: string; accountId: string }>(
     pool,

@@ -19,7 +19,7 @@ import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 
-/** Why a message is not an event of the log. */
+/** Reason why a message cannot be recorded under its id. */
 export interface MessageRejection {
   kind: 'conflict' | 'out_of_range';
   reason: string;
@@ -34,9 +34,9 @@ export interface QuarantineOptions {
 }
 
 /**
- * Sets aside items that a store rejects for their data and events that cannot be recorded under their id, so that no other item waits for them. Each is counted once and
- * stays in `quarantined_items` until an operator releases it or the retention of the log ends
- * (docs/administration.md#items-that-were-set-aside).
+ * Sets aside items that a store rejects for their data and events that cannot be recorded under their id, so that no
+ * other item waits for them. Each is counted once and stays in `quarantined_items` until an operator releases it or the
+ * retention of the log ends (docs/administration.md#items-that-were-set-aside).
  */
 export class Quarantine {
   readonly #options: QuarantineOptions;
@@ -61,8 +61,8 @@ export class Quarantine {
   }
 
   /**
-   * Sets aside an event that cannot be recorded under its id. Its message gets another id, of now.
-   * @param nowMs by the database's clock
+   * Sets aside an event that cannot be recorded under its id. Its message gets another id with the current time.
+   * @param nowMs current time by the database's clock
    */
   setAsideMessage(rejection: MessageRejection, event: IdentifiedEvent, nowMs: number): Promise<void> {
     const { kind, reason } = rejection;
@@ -79,7 +79,7 @@ export class Quarantine {
     return this.setAside([{ kind: 'delivery', accountId, key, reason: rejectionReason(error) }]);
   }
 
-  /** Drops the status of a subscription that the record rejects; its next attempt reports another. */
+  /** Drops the status of a subscription that the record rejects; the next attempt reports another one. */
   async setAsideStatus(subscriptionId: string, error: unknown): Promise<void> {
     const { pool } = this.#options;
     const [row] = await runStatement<{ account_id: string }>(pool, ACCOUNT_OF, [subscriptionId]);
@@ -91,7 +91,7 @@ export class Quarantine {
 
 const ACCOUNT_OF = 'SELECT account_id FROM subscriptions WHERE id = $1';
 
-/** The same event queue, but events that it rejects for their data are set aside, and their calls resolve. */
+/** Returns the same event queue, except that events that it rejects for their data are set aside and the call resolves. */
 export function withEventQuarantine(events: EventQueue, quarantine: Quarantine): EventQueue {
   const setAside = (event: IdentifiedEvent, error: unknown) => quarantine.setAsideEvent(event, error);
   return {
@@ -103,7 +103,7 @@ export function withEventQuarantine(events: EventQueue, quarantine: Quarantine):
   };
 }
 
-/** As {@link withEventQuarantine}, for deliveries and lanes. */
+/** Does the same as {@link withEventQuarantine} for deliveries and lanes. */
 export function withDeliveryQuarantine(deliveries: DeliveryQueue, quarantine: Quarantine): DeliveryQueue {
   const setAside = (delivery: QueuedDelivery, error: unknown) => quarantine.setAsideDelivery(delivery, error);
   const setAsideLane = ({ accountId, subscriptionId: key }: WokenLane, error: unknown) =>

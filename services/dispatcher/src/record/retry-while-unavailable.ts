@@ -6,23 +6,23 @@ import { jittered, type Logger } from '@runhook/runtime';
 const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 5_000;
 
-/** The dispatcher is stopping: work that waited for the database or the queue is not done, and its job is run again. */
+/** The dispatcher is stopping: work that waited for the database or the queue was not done, and its job will run again. */
 export class StoppingError extends Error {
   readonly code = 'stopping';
-  /** Its job may come again at once, elsewhere. */
+  /** The job may run again immediately, in another process. */
   readonly delayMs = 0;
 }
 
 export interface Waiting {
   /** Ends every wait with a {@link StoppingError}. */
   stopping: AbortSignal;
-  /** Hears of it when a wait begins, not at every try. */
+  /** Logs the beginning of a wait, but not every retry. */
   logger: Pick<Logger, 'warn'>;
-  /** Further errors that are waited out. */
+  /** Whether to retry a further error. */
   outlasts?: (error: unknown) => boolean;
 }
 
-/** Does work that needs the database or the queue, and waits for as long as they are away. Other errors pass. */
+/** Runs work that needs the database or the queue, and retries while they are unavailable. Other errors are thrown. */
 export async function retryWhileUnavailable<Result>(
   { stopping, logger, outlasts = () => false }: Waiting,
   work: () => Promise<Result>,
@@ -41,7 +41,7 @@ export async function retryWhileUnavailable<Result>(
   }
 }
 
-/** A sentence for what an operator can tell from it; else the error. */
+/** Returns a sentence for operators if the error is a known problem of the connection, otherwise the error. */
 function reasonOf(error: unknown): { reason: string } | { err: unknown } {
   const reason = connectionSentence(error);
   return reason === null ? { err: error } : { reason };

@@ -10,12 +10,12 @@ export interface StatusCoalescerOptions {
   onRejected: (status: SubscriptionStatus, error: unknown) => Promise<void>;
 }
 
-/** What ends together is written together. */
+/** Time for which statuses are gathered before a write. */
 const GATHERED_MS = 20;
 
 /**
- * Keeps the status and the health of subscriptions current with one write per subscription and period, however many
- * deliveries it had; after a quiet period it is written at once.
+ * Writes the status and health of each subscription at most once in a period, however many deliveries it had; after a
+ * quiet period immediately.
  */
 export class StatusCoalescer {
   readonly #options: StatusCoalescerOptions;
@@ -35,7 +35,7 @@ export class StatusCoalescer {
     this.#flushSoon();
   }
 
-  /** Writes what is left. */
+  /** Writes the remaining statuses. */
   async close(): Promise<void> {
     this.#isClosed = true;
     if (this.#timer) clearTimeout(this.#timer);
@@ -71,7 +71,7 @@ export class StatusCoalescer {
         await this.#options.onRejected(item, error);
       }
     } catch (error) {
-      // Kept for the next period, together with what has come meanwhile.
+      // Retained for the next period, merged with newer statuses.
       for (const status of unwritten.values()) {
         const newer = this.#latest.get(status.subscriptionId);
         this.#latest.set(status.subscriptionId, newer ? statusTogether(status, newer) : status);
