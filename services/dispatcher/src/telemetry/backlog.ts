@@ -7,7 +7,7 @@ import { waitingLanes } from '../record/parked.ts';
 
 const STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
 
-/** One row from each of three indexes, however much is pending, and a small one as a whole. */
+/** Reads one row from each of three indexes, however much is pending, and a small index completely. */
 const OLDEST_DUE = `
   SELECT
     (SELECT extract(epoch FROM now() - next_attempt_at)::float8 FROM deliveries
@@ -38,9 +38,9 @@ export interface BacklogDependencies {
 }
 
 /**
- * Measures how much waits and for how long, into gauges. PostgreSQL is the record: a delivery that is due and whose job
- * the queue has lost counts as well. An event that was published straight onto the queue is known to the queue alone
- * until it is fanned out, so that of events is the older of what both tell. What cannot be measured has no series.
+ * Measures the size and age of the backlog into gauges. PostgreSQL is the record: a due delivery counts even if the
+ * queue has lost its job. An event that was published directly onto the queue is not on record until it is fanned out,
+ * so the age of events is the maximum of both stores. A gauge that cannot be measured has no series.
  */
 export function createBacklogMeasure(options: BacklogDependencies): () => Promise<void> {
   const { pool, events, deliveries, dependencies, registry, nowMs = Date.now } = options;

@@ -3,10 +3,10 @@ import { QUARANTINE_KINDS } from '@runhook/database';
 import { registerBlockedAddresses, registerQuarantined } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 
-/** docs/observability.md lists what they mean; k8s/monitoring uses them. */
+/** docs/observability.md describes these metrics; k8s/monitoring uses them. */
 export type DispatcherMetrics = ReturnType<typeof createDispatcherMetrics>;
 
-/** What is under way, counted where it happens and read when the metrics are: a plain number costs nothing. */
+/** Counts work in flight. The metrics read these plain numbers on collection, so that counting costs nothing. */
 export interface InFlight {
   attempts: number;
 }
@@ -110,7 +110,7 @@ function flowMetrics(registers: Registry[]) {
         registers,
       }),
     ),
-    /** Told of each batch's size. */
+    /** Called with the size of each batch. */
     batchSize: Object.fromEntries(
       BATCHES.map((batch) => [batch, (size: number) => batchSize.observe({ batch }, size)]),
     ) as Record<(typeof BATCHES)[number], (size: number) => void>,
@@ -129,7 +129,7 @@ function attemptMetrics(registers: Registry[]) {
         registers,
       }),
     ),
-    /** By the codes of the log: a closed list (packages/egress and `unsuccessful_status`). */
+    /** Labelled by the error codes of the log: a closed list (packages/egress and `unsuccessful_status`). */
     attemptErrors: new Counter({
       name: 'runhook_attempt_errors_total',
       help: 'Attempts that did not deliver, by the error code of the log.',
@@ -260,7 +260,7 @@ function auditMetrics(registers: Registry[]) {
   };
 }
 
-/** One counter for each value of a label: kept, so that counting makes no object, and 0 before the first count. */
+/** Creates one counter for each value of a label. They are retained, so that counting allocates nothing, and start at 0. */
 function children<Value extends string, Label extends string>(
   values: readonly Value[],
   labelsOf: (value: Value) => Record<Label, Value>,

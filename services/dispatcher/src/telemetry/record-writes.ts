@@ -15,7 +15,7 @@ type RecordWatch = Omit<Parameters<typeof watchRecord>[0], 'everyMs' | 'logger'>
 
 /**
  * Observes the writes of this process to the record. It is not ready if these fail while another connection can write.
- * @param nowMs milliseconds that only grow; `performance.now` when omitted
+ * @param nowMs monotonic clock in milliseconds; `performance.now` when omitted
  */
 export function watchWrites(process: RecordWatch, { pool }: Database, nowMs?: () => number): RecordWrites {
   const { settings, logger } = process;

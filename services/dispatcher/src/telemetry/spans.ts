@@ -7,28 +7,28 @@ import { nextTrigger } from '../policy/next-step.ts';
 import type { Target } from '../target.ts';
 
 /**
- * What the dispatcher tells of its work as spans, below the one of the queue job: fan-out, delivery, attempt. Ids only;
- * never a payload, a secret, or what a path or a query may hide.
+ * Creates spans of the dispatcher's work below the span of the queue job: fan-out, delivery, attempt. They contain ids,
+ * but never a payload, a secret, or the path and query of a URL.
  */
 export interface Spans {
   fanOut(event: JobRunEvent, work: () => Promise<FanOutResult>): Promise<FanOutResult>;
-  /** A delivery's first step, within its event's fan-out. */
+  /** Runs the first step of a delivery, within the fan-out of its event. */
   deliverFirst(delivery: Attemptable, work: () => Promise<void>): Promise<void>;
-  /** A later step, with a queue job of its own. */
+  /** Runs a later step of a delivery, which has a separate queue job. */
   deliver(job: DeliveryJob, work: () => Promise<DeliverResult>): Promise<DeliverResult>;
-  /** @param work is given the headers that go to the endpoint beside its own: none, unless that is wanted */
+  /** @param work called with the additional headers for the endpoint: none, unless propagation to endpoints is on */
   attempt(
     delivery: Attemptable,
     target: Target,
     work: (headers: Record<string, string>) => Promise<AttemptResult>,
   ): Promise<AttemptResult>;
-  /** The delivery's trace, for the queue job of its next attempt. */
+  /** Returns the trace context of the delivery, for the queue job of its next attempt. */
   carried(): string | null;
-  /** For work that many deliveries share. */
+  /** Runs work that many deliveries share, outside of their traces. */
   detached<T>(work: () => T): T;
 }
 
-/** While no traces are exported. */
+/** Used while no traces are exported. */
 export const noSpans: Spans = {
   fanOut: (_event, work) => work(),
   deliverFirst: (_delivery, work) => work(),
@@ -64,7 +64,7 @@ export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: bool
         async (span) => {
           const attempted = await work(toEndpoints ? traces.headers() : {});
           const { record } = attempted;
-          // 502 and 504 of ours are no answers of the endpoint's.
+          // The dispatcher's 502 and 504 are not responses of the endpoint.
           const isAnswer = record.error === null || record.error.code === 'unsuccessful_status';
           if (isAnswer) span.set({ 'http.response.status_code': record.httpStatusCode });
           span.set({ 'runhook.outcome': attempted.outcome.kind });
@@ -97,7 +97,7 @@ function attemptAttributes(delivery: Attemptable) {
   };
 }
 
-/** Many endpoints have their secret in the path or the query. */
+/** Omits path and query, which contain the secret of many endpoints. */
 function endpointAttributes({ clientUrl }: Target): Record<string, string | number> {
   if (!URL.canParse(clientUrl)) return {};
   const { protocol, host, hostname, port, pathname } = new URL(clientUrl);

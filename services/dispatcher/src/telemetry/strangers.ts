@@ -9,8 +9,8 @@ export interface StrangersOptions {
 }
 
 /**
- * Looks for publishers that are not set up for this queue: their events are accepted, by Redis, and nobody takes them. Into
- * gauges, and once into the log, which names them. Keeps for those that may only add what BullMQ wants to find.
+ * Measures publishers that are not configured for this queue: Redis accepts their events, but no worker takes them.
+ * Sets gauges and logs each new finding. Also rewrites BullMQ's settings, for publishers that may only add.
  */
 export function createStrangersMeasure({ events, registry, logger }: StrangersOptions): () => Promise<void> {
   const jobs = new Gauge({

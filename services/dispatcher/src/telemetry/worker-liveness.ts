@@ -3,10 +3,10 @@ import { type Health, type Lifecycle, type Logger, startPeriodic } from '@runhoo
 import { Gauge, type Registry } from 'prom-client';
 import type { StartedWorkers } from '../shard-worker.ts';
 
-/** The jobs of a worker, counted by its processor. */
+/** Jobs of a worker, counted by its processor. */
 export interface JobsInFlight {
   now: number;
-  /** Ever. */
+  /** Total number of started jobs. */
   begun: number;
 }
 
@@ -20,9 +20,9 @@ class WorkerStoppedError extends Error {
   }
 }
 
-/** Tells whether a worker is alive, for the health checks. */
+/** Checks for the health endpoints whether a worker is alive. */
 export interface WorkerWatch {
-  /** Takes a look at the queue, if the worker gives cause to; throws when the queue does not answer. */
+  /** Polls the queue if the worker appears idle; throws when the queue does not respond. */
   look(): Promise<void>;
   /** @throws WorkerStoppedError */
   check(): void;
@@ -31,26 +31,26 @@ export interface WorkerWatch {
 interface WatchedLoop {
   readonly name: string;
   isRunning(): boolean;
-  /** Takes nothing, and is meant to. */
+  /** Whether the worker is paused on purpose. */
   isPaused?(): boolean;
 }
 
 export interface WorkerWatchOptions {
   worker: WatchedLoop;
   jobsInFlight: JobsInFlight;
-  /** Jobs that the worker may have in flight. */
+  /** Maximum number of jobs that the worker has in flight. */
   concurrency: number;
   firstInLine: () => Promise<Pick<JobInLine, 'id' | 'isPaused'> | null>;
-  /** How long the same job may be first in line while the worker has a free slot and begins nothing; default 6,000. */
+  /** Time for which the same job may be next while the worker has a free slot and starts no job; default 6,000. */
   stuckAfterMs?: number;
   nowMs?: () => number;
 }
 
 /**
- * A worker whose loop has ended says so itself. One whose connection is dead, or whose loop hangs, still calls itself
- * running: it is known by a job that stays first in line while it has a free slot. Other dispatchers take jobs from the
- * same queue, so a healthy one that has nothing to do never sees the same job there for long; and while the queue does not
- * answer nothing is held against the worker, which has to wait for it as everybody else.
+ * A worker whose loop has ended reports that. A worker whose connection is dead, or whose loop hangs, still reports
+ * that it runs: it is detected by a job that remains the next one while the worker has a free slot. Other dispatchers
+ * take jobs from the same queue, so an idle healthy worker does not see the same job for long. While the queue does not
+ * respond, the worker is not considered stuck, because it has to wait too.
  */
 export function createWorkerWatch({
   worker,
@@ -89,14 +89,14 @@ export function createWorkerWatch({
   };
 }
 
-/** With `stuckAfterMs`, a worker that takes nothing is known within ten seconds. */
+/** With `stuckAfterMs`, a worker that takes no jobs is detected within ten seconds. */
 const LOOK_EVERY_MS = 2_000;
 
 export interface WatchedWorkers extends StartedWorkers {
   firstsInLine: EventQueue['firstsInLine'];
 }
 
-/** Health checks and metrics of the workers. A dispatcher that does not work must be neither alive nor ready. */
+/** Registers health checks and metrics of the workers. A dispatcher that does not work must be neither live nor ready. */
 export function watchWorkers(
   { health, lifecycle, logger, registry }: WatchWorkersProcess,
   watched: readonly WatchedWorkers[],
@@ -109,11 +109,11 @@ export function watchWorkers(
     async () => void (await Promise.all(watches.map((watch) => watch.look()))),
     (error) => logger.debug({ err: error }, 'the queue could not be looked at'),
   );
-  // Not waited for: a look that hangs must not hold up the end of the intake.
+  // Not awaited: a check that hangs must not delay the end of the intake.
   lifecycle.onClose('worker watch', () => void looks.stop());
 
   function check(): void {
-    // Stopped on purpose: whoever restarts what is not alive must not cut off what is being finished.
+    // During a stop a failing check would make the orchestrator kill the process before its jobs have ended.
     if (lifecycle.stopping) return;
     for (const watch of watches) watch.check();
     if (!upkeep.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${upkeep.name} is not running`);
@@ -130,7 +130,7 @@ interface WatchWorkersProcess {
   registry: Registry;
 }
 
-/** A watch for the worker of each shard, as they come and go; the shards are looked at together. */
+/** Watches the worker of each shard, as workers are opened and closed; all shards are polled together. */
 function watchShards(
   { workers, jobsInFlight, firstsInLine }: WatchedWorkers,
   concurrency: number,
@@ -151,7 +151,7 @@ function watchShards(
   let firsts: ReturnType<typeof firstsInLine> | null = null;
 
   function watchOf(worker: WatchedLoop, shard: number): WorkerWatch {
-    // Those of all shards share the places.
+    // The workers of all shards share the slots.
     const jobs = {
       get now() {
         return inHand(jobsInFlight);

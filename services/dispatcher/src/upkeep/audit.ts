@@ -8,17 +8,17 @@ import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type EventOnRecord, putBackOnRecord, type ReconcileDependencies } from './reconcile.ts';
 
 /*
- * The reconciler looks for items that are overdue and have no job. The audit does not rely on that: it checks a sample of all
- * undispatched events and all pending deliveries, due or not, for an owner. An owner is a queued or active job that has the
- * item, or a lane with a queued or active job.
+ * The reconciler searches for overdue items without a job. The audit does not rely on that: it checks a sample of all
+ * undispatched events and all pending deliveries, due or not, for an owner. An owner is a queued or active job that has
+ * the item, or a lane with a queued or active job.
  */
 
 const EVERY_MS = 60_000;
-/** Items of a kind that one audit checks. */
+/** Number of items of a kind that one audit checks. */
 const SAMPLE_MAX = 1_000;
-/** Jobs of each list of events that one audit reads. */
+/** Number of jobs of each list of events that one audit reads. */
 const JOBS_MAX = 500;
-/** After this time an item without an owner is checked again: its owner may have changed between two reads. */
+/** Time after which an item without an owner is checked again: its owner may have changed between two reads. */
 const CONFIRM_AFTER_MS = 2_000;
 
 type Kind = 'delivery' | 'event';
@@ -33,7 +33,7 @@ export interface AuditDependencies
   > {
   events: Pick<EventQueue, 'putBack' | 'holds' | 'sample'>;
   deliveries: Pick<DeliveryQueue, 'putBack' | 'holds' | 'holdsLanes' | 'lanesAtWork' | 'putBackLanes'>;
-  /** From 0 to 1; `Math.random` when omitted. */
+  /** Random number from 0 to 1; `Math.random` when omitted. */
   random?: () => number;
   confirmAfterMs?: number;
 }
@@ -62,7 +62,7 @@ export function auditTask(
   };
 }
 
-/** Checks a sample of each kind, and puts back what has no owner. Throws if a store is unavailable. */
+/** Checks a sample of each kind, and queues items without an owner again. Throws if a store is unavailable. */
 export async function audit(dependencies: AuditDependencies): Promise<AuditResult> {
   const event = await auditEvents(dependencies);
   const delivery = await auditDeliveries(dependencies);
@@ -100,8 +100,8 @@ const quarantineKeyOf = ({ id, accountId }: EventOnRecord) => ({ accountId: Numb
 const idOf = (event: EventOnRecord) => eventJobId(keyOf(event));
 
 /**
- * Reads a part of the queue, and checks that each undispatched event that was committed in the time of that part is in it. An
- * event reaches the queue within {@link UNDER_WAY_MS} of its commit, or later in a separate job.
+ * Reads a part of the queue, and checks that it contains each undispatched event that was committed in the time of that
+ * part. An event reaches the queue within {@link UNDER_WAY_MS} of its commit, or later in a separate job.
  */
 async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
   const { pool, events, eventGraceMs, random = Math.random } = dependencies;
@@ -133,7 +133,7 @@ async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: 
   return { checked: checked.length, unowned: unowned.length };
 }
 
-/** Returns the events without a separate job. `holds` gets each event as an old one, so that it does not infer a shared job. */
+/** Returns the events without a separate job. Each is passed to `holds` as old, so that it infers no shared job. */
 async function withoutOwnJob<Event extends EventOnRecord>(
   { events }: AuditDependencies,
   suspects: readonly Event[],
@@ -170,7 +170,7 @@ interface WaitingDelivery {
   attemptCount: number;
   /** Milliseconds from now until it is due; negative when it is overdue. */
   dueInMs: number;
-  /** When it was due or will be, in milliseconds since the epoch. */
+  /** Due time in milliseconds since the epoch. */
   dueAtMs: number;
 }
 
@@ -199,7 +199,7 @@ async function auditDeliveries(
 ): Promise<{ checked: number; unowned: number }> {
   const { pool, deliveries, retryPolicy, graceMs, random = Math.random } = dependencies;
   const page = await runStatement<WaitingDelivery>(pool, PENDING, [random(), SAMPLE_MAX]);
-  // An attempt may be under way around the time that it is due.
+  // An attempt may be in flight around the time at which it is due.
   const settled = page.filter(({ dueInMs }) => dueInMs < -graceMs || dueInMs > 0);
   const checked = await withoutQuarantined(pool, 'delivery', settled, quarantineKeyOf);
   const suspects = await withoutOwner(dependencies, checked);
@@ -225,7 +225,7 @@ async function auditDeliveries(
   return { checked: checked.length, unowned: unowned.length };
 }
 
-/** A delivery of which one attempt at most was made may still be in the job of its event. */
+/** Returns the deliveries without an owner. One with at most one attempt may still be in the job of its event. */
 async function withoutOwner(
   { deliveries, events }: AuditDependencies,
   page: readonly WaitingDelivery[],
@@ -251,7 +251,7 @@ const eventOf = ({ eventId, accountId }: WaitingDelivery) => ({ eventId, account
 
 // --- Lanes
 
-/** A page of the lanes with parked deliveries, which begins at a random lane. */
+/** Checks a page of the lanes with deferred deliveries, starting at a random lane. */
 async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
   const { pool, deliveries, random = Math.random } = dependencies;
   const after = random() < 0.5 ? '' : `wsu_${Math.floor(random() * 36 ** 8).toString(36)}`;
@@ -270,7 +270,7 @@ async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: n
   return { checked: checked.length, unowned: unowned.length };
 }
 
-/** Resolves with false if the dispatcher stops meanwhile: the items are then not judged. */
+/** Waits before the second check. Returns false if the dispatcher stops meanwhile: the items are then not judged. */
 async function confirmLater({
   confirmAfterMs = CONFIRM_AFTER_MS,
   stopping,

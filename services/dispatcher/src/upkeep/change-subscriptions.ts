@@ -2,21 +2,21 @@ import { isItemFault, type Queryable, runStatement } from '@runhook/database';
 import { callHalving } from '@runhook/runtime';
 import type { Quarantine } from '../record/quarantine.ts';
 
-/** A change of all subscriptions that meet a condition, of every account. */
+/** A change of all subscriptions that meet a condition, over all accounts. */
 export interface SubscriptionChange {
-  /** Names the prepared statement. */
+  /** Name of the prepared statement. */
   name: string;
   /** SQL over the subscription `s`. Its first parameter is `$2`. */
   condition: string;
-  /** Values of the parameters from `$2`; `$1` is the helper's. */
+  /** Values of the parameters from `$2` on; `changeSubscriptions` uses `$1`. */
   values: readonly unknown[];
-  /** SQL that changes the subscriptions of a subquery and returns one row for each. */
+  /** Returns SQL that changes the subscriptions of a subquery and returns one row for each. */
   statement: (ids: string) => string;
 }
 
 const PAGE_SIZE = 500;
 
-// What was set aside stays as it is until an operator releases it.
+// Items that were set aside are unchanged until an operator releases them.
 const find = (condition: string) => `
   SELECT s.id FROM subscriptions s
   WHERE ${condition} AND NOT EXISTS (

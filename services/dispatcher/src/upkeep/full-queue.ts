@@ -5,9 +5,9 @@ import type { Logger } from '@runhook/runtime';
 export interface FullQueueDependencies {
   events: Pick<EventQueue, 'peek' | 'discard'>;
   deliveries: Pick<DeliveryQueue, 'shed'>;
-  /** Does the work of an event's job; false when it has a malformed message. */
+  /** Processes the job of an event. Returns false if it has a malformed message. */
   work: (job: PeekedJob<unknown>) => Promise<boolean>;
-  /** Ends it between two pages. */
+  /** Stops the work between two pages. */
   stopping: AbortSignal;
   logger: Pick<Logger, 'warn'>;
   onRelieved: (kind: 'event' | 'retry', count: number) => void;
@@ -17,14 +17,14 @@ const SHED_PAGE = 500;
 const EVENT_PAGE = 50;
 
 /**
- * Works a queue off that is so full that it hands out no jobs: a Redis at its `maxmemory`, filled by whatever. Jobs for
- * retries are let go of, since the record has them and the reconciler makes them again when they are due; then events
- * are done without the queue, the first in line first. A page of each at a time: once there is room, the workers go on
- * by themselves, and the next error of theirs calls this again.
+ * Drains a queue that returns no jobs because it is full: a Redis at its `maxmemory`. Removes jobs of retries, which
+ * the reconciler adds again from the record when they are due, and processes events without the queue, the next one
+ * first. One call handles one page of each: once there is memory, the workers continue, and their next error calls this
+ * again.
  */
 export class FullQueue {
   readonly #dependencies: FullQueueDependencies;
-  /** Malformed messages: they stay for the queue to keep as failed, and must not stand before what can be done. */
+  /** Malformed messages. They remain for the workers to fail, and must not block the jobs behind them. */
   readonly #malformed = new Set<string>();
   #relieving: Promise<void> | null = null;
 
@@ -32,7 +32,7 @@ export class FullQueue {
     this.#dependencies = dependencies;
   }
 
-  /** Called with each error that says so; the first begins, the others find it at work. */
+  /** Called with each error of a full queue. Concurrent calls share one run. */
   relieve(): void {
     const { logger, stopping } = this.#dependencies;
     if (stopping.aborted) return;
@@ -43,7 +43,7 @@ export class FullQueue {
       });
   }
 
-  /** Lets the page in hand end. */
+  /** Waits for the current page to end. */
   async close(): Promise<void> {
     await this.#relieving;
   }
@@ -74,7 +74,7 @@ export class FullQueue {
 
 const eventsOf = ({ data }: PeekedJob<unknown>) => batchedEvents(data)?.length ?? 1;
 
-/** The first of them, at most `count` events together: what finds no place at its endpoint waits until there is room. */
+/** Returns the first jobs, with at most `count` events together: deliveries without a slot wait for memory in the queue. */
 function ofSoManyEvents(jobs: readonly PeekedJob<unknown>[], count: number): PeekedJob<unknown>[] {
   let events = 0;
   return jobs.filter((job) => {

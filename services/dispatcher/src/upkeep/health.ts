@@ -4,15 +4,15 @@ import { changeSubscriptions, type SubscriptionChange } from './change-subscript
 
 export interface HealthOptions {
   quarantine: Pick<Quarantine, 'setAsideStatus'>;
-  /** Whether the admins of the account are told. */
+  /** Whether admins of the account are notified. */
   areAdminsTold: boolean;
-  /** Subscriptions that fail so often in a row are made inactive; with `deactivateAfterDays`, both must be so. */
+  /** Consecutive failures that deactivate a subscription; with `deactivateAfterDays`, both limits must be reached. */
   deactivateAfterFailures?: number | undefined;
-  /** That fail for so long, the latest attempt included. */
+  /** Days of failures after which a subscription is deactivated, the latest attempt included. */
   deactivateAfterDays?: number | undefined;
 }
 
-/** Subscriptions, by what became of them. */
+/** Number of subscriptions by the change of their state. */
 export interface HealthTurn {
   deactivated: number;
   failing: number;
@@ -20,8 +20,8 @@ export interface HealthTurn {
 }
 
 /**
- * Looks at the subscriptions that fail, or do not any more. Each admin is told by a row of `notices`, written in the
- * statement that notes that they are: however many look at the same time, there is one.
+ * Checks the subscriptions that began or ceased to fail. Each admin is notified by a row of `notices`, which is written
+ * in the statement that marks the subscription, so that concurrent checks write only one.
  */
 export async function lookAfterHealth(database: Queryable, options: HealthOptions): Promise<HealthTurn> {
   const { areAdminsTold, quarantine, deactivateAfterFailures = null, deactivateAfterDays = null } = options;
@@ -35,14 +35,14 @@ export async function lookAfterHealth(database: Queryable, options: HealthOption
   });
 }
 
-/** Those who administer the account of `changed`, whatever its plan. */
+/** Admins of the account of `changed`, on any plan. */
 const ADMINS = `
   JOIN memberships m ON m.account_id = changed.account_id AND m.permission_sets && '{account_admin,admin}'
   JOIN users u ON u.id = m.user_id`;
 
 const LIVE = 's.active AND s.deleted_at IS NULL';
 
-// An hour by the clock: an endpoint that fails for a nightly job is told of before the next night.
+// One hour: a failure of a nightly job is notified before the next night.
 const TELL_FAILING: SubscriptionChange = {
   name: 'tell-failing',
   condition: `${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_told_at IS NULL`,
@@ -58,7 +58,7 @@ const TELL_FAILING: SubscriptionChange = {
     SELECT id FROM changed`,
 };
 
-// One that has succeeded and fails again is told of as both, each in its turn.
+// A subscription that has succeeded and fails again is notified as both, one after the other.
 const TELL_RECOVERED: SubscriptionChange = {
   name: 'tell-recovered',
   condition: `${LIVE} AND s.failure_told_at IS NOT NULL
@@ -76,8 +76,8 @@ const TELL_RECOVERED: SubscriptionChange = {
 };
 
 /**
- * Days count from attempt to attempt: one failure, and nothing to send since, is no week of failures. They begin again after a block by
- * Retry-After.
+ * Days count from attempt to attempt: one failure without later attempts is not a week of failures. They start again
+ * after a block by Retry-After.
  */
 const deactivation = (limits: (number | null)[], areAdminsTold: boolean): SubscriptionChange => ({
   name: areAdminsTold ? 'deactivate-failing-and-tell' : 'deactivate-failing',

@@ -6,16 +6,16 @@ import type { Quarantine } from '../record/quarantine.ts';
 
 const PAGE_SIZE = 500;
 const EXPIRED_PAGE_SIZE = 1_000;
-/** A day in a lane that does not move (docs/contract.md#lanes). */
+/** Time in seconds after which deliveries of a lane without progress expire (docs/contract.md#lanes). */
 const PARKED_MAX_SECONDS = 86_400;
 const EXPIRED =
   'It could not be attempted for 24 hours: its subscription had too much waiting, or kept failing.';
 
-/** What one look at the lanes found. */
+/** Result of one pass over the lanes. */
 export interface LanesTurn {
-  /** Subscriptions with parked deliveries; each has its job now. */
+  /** Number of subscriptions with deferred deliveries; each of them has its job now. */
   waiting: number;
-  /** Deliveries given up. */
+  /** Number of expired deliveries. */
   expired: number;
 }
 
@@ -27,7 +27,7 @@ export interface LanesDependencies {
   onExpired?: (count: number) => void;
 }
 
-/** Creates the missing job of each lane with parked deliveries, and expires deliveries that are parked for too long. */
+/** Creates the missing job of each lane with deferred deliveries, and expires deliveries that are deferred for too long. */
 export async function lookAfterLanes(dependencies: LanesDependencies): Promise<LanesTurn> {
   const { pool, deliveries, quarantine, onExpired } = dependencies;
   const expiry = { maxSeconds: PARKED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };

@@ -10,18 +10,18 @@ export interface Mail {
 }
 
 export interface Mailer {
-  /** Rejects when the server did not take it. */
+  /** Rejects when the server did not accept the mail. */
   send(mail: Mail): Promise<void>;
   close(): void;
 }
 
-/** Together they stay below {@link CLAIM_MINUTES}. */
+/** The sum of these timeouts is below {@link CLAIM_MINUTES}. */
 const CONNECT_MS = 10_000;
 const SILENCE_MS = 20_000;
 
 /**
- * What sends mail is loaded here: most dispatchers never send any.
- * @param from the address of the sender, with a name or without
+ * Loads the mail library on demand, because most dispatchers never send mail.
+ * @param from address of the sender, optionally with a name
  */
 export async function openMailer(smtpUrl: string, from: string): Promise<Mailer> {
   const { createTransport } = await import('nodemailer');
@@ -73,10 +73,10 @@ const CLAIM = `
 const SENT = 'UPDATE notices SET sent_at = now() WHERE id = $1';
 
 /**
- * Sends what there is to tell, one after another. Each is claimed first, so that of many dispatchers one sends it; when the
- * server is away, or the process ends in the middle, another try follows after the claim, for a day. A notice that the server
- * rejects is set aside. Returns the number of notices that were sent or set aside.
- * @throws the error of a mail server that is away; the remaining notices then wait as well
+ * Sends the pending notices, one after another. A dispatcher claims each notice before it sends it, so that only one
+ * sends it. When the server is unavailable, or the process is killed meanwhile, the notice is retried after the claim,
+ * for a day. A notice that the server rejects is set aside. Returns the number of notices that were sent or set aside.
+ * @throws the error of an unavailable mail server; the remaining notices then wait as well
  */
 export async function sendNotices(
   database: Queryable,
@@ -117,7 +117,7 @@ function rejectedNotice({ id, account_id: accountId }: Notice, error: unknown): 
   return { kind: 'notice', accountId: Number(accountId), key: id, reason: rejectionReason(error) };
 }
 
-/** The path of an endpoint is often a secret: its server is enough. */
+/** Mentions only the server of the endpoint, because its path is often a secret. */
 function mailOf(notice: Notice): Mail {
   const { kind, email: to, moment, failures, webhook_id: id, client_url: clientUrl } = notice;
   const webhook = oneLine(notice.webhook);
@@ -146,7 +146,7 @@ function mailOf(notice: Notice): Mail {
   }
 }
 
-/** Of a name: it stands in a header, and its owner may have put anything into it. */
+/** Sanitizes a name for a mail header, because its owner may have used any characters. */
 function oneLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
@@ -160,7 +160,7 @@ interface MailProcess {
   logger: Logger;
 }
 
-/** Each dispatcher sends what none has claimed: a mail server that hangs holds up nothing but mail. */
+/** Each dispatcher sends unclaimed notices, separately from other work, so that a hanging mail server delays only mail. */
 export async function startMail(
   { settings, lifecycle, stopping, logger }: MailProcess,
   pool: Queryable,

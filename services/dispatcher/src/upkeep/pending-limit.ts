@@ -2,43 +2,44 @@ import { type Pool, runStatement } from '@runhook/database';
 
 export interface PendingLimitOptions {
   pool: Pool;
-  /** Deliveries of an account that may wait. */
+  /** Maximum number of waiting deliveries of an account. */
   pendingMax: number;
-  /** Ends a turn after the account that it is at. */
+  /** Ends a pass after the current account. */
   stopping?: AbortSignal;
-  /** How much a turn may cost; {@link COST_MAX} when omitted. */
+  /** Maximum cost of a pass; {@link COST_MAX} when omitted. */
   costMax?: number;
 }
 
-/** What one turn did. */
+/** Result of one pass. */
 export interface PendingLimitTurn {
-  /** Accounts looked at. */
+  /** Number of checked accounts. */
   accounts: number;
-  /** Lanes that take no more from now on. */
+  /** Number of lanes that became full. */
   filled: number;
-  /** Lanes that do again. */
+  /** Number of lanes that are no longer full. */
   reopened: number;
 }
 
-/** A turn ends once it has counted about so many deliveries, and the next goes on from there, however much waits. */
+/** A pass ends once it has counted about this number of deliveries, and the next pass continues there. */
 const COST_MAX = 500_000;
-/** What an account costs beside what is counted of it. */
+/** Cost of an account in addition to its counted deliveries. */
 const ACCOUNT_COST = 1_000;
-/** A pass ends after so many accounts that could not be checked: the database may be away. */
+/** A pass ends after this number of accounts that could not be checked, because the database may be unavailable. */
 const ERRORS_MAX = 3;
 const PAGE_SIZE = 100;
 const BEGINNING = '0';
 
 /**
- * Bounds how many deliveries of an account wait. Counting at each fan-out would cost too much, so an account is counted
- * now and then: beyond the limit, the lanes that hold at least an equal share of it are full, and say so on their
- * subscriptions, which changes the version of the account, so that every dispatcher knows at its next commit. The other
- * lanes go on until they have their share: one dead endpoint leaves the rest of its account as it was, and all together
- * hold twice the limit at most, and what comes between two counts. What is parked is what is counted: retries in the
- * queue are few, since a lane that fails is probed.
+ * Limits the waiting deliveries of an account. Counting at each fan-out would cost too much, so an account is counted
+ * periodically: beyond the limit, the lanes that have at least an equal share of it are marked as full on their
+ * subscriptions, which changes the version of the account, so that every dispatcher reads it at its next commit. The
+ * other lanes continue until they have their share: one dead endpoint does not affect the rest of its account, and all
+ * lanes together have at most twice the limit, plus the deliveries that arrive between two counts. Only deferred
+ * deliveries are counted: retries in the queue are few, since a failing lane is probed.
  *
  * The account at which a pass ends is stored in PostgreSQL: the next pass may be made by another process.
- * @throws AggregateError when accounts could not be checked, once the pass has ended; the next pass continues after them
+ * @throws AggregateError when accounts could not be checked, once the pass has ended; the next pass continues after
+ * them
  */
 export async function limitPending(options: PendingLimitOptions): Promise<PendingLimitTurn> {
   const { pool, pendingMax, stopping, costMax = COST_MAX } = options;
@@ -83,13 +84,13 @@ const STORE_CURSOR = `
   ON CONFLICT (half) DO UPDATE SET after_moment = EXCLUDED.after_moment, after_id = EXCLUDED.after_id`;
 const CLEAR_CURSOR = `DELETE FROM reconciler_places WHERE half = 'pending_limit'`;
 
-/** Returns the id of the account that the last pass ended at, if it did not reach the end. */
+/** Returns the id of the account at which the last pass ended, if it did not check all accounts. */
 async function readCursor(pool: Pool): Promise<string> {
   const [row] = await runStatement<{ after: string }>(pool, READ_CURSOR, [], 'read-pending-limit-cursor');
   return row?.after ?? BEGINNING;
 }
 
-// From one account to the next by the index, however much each has parked.
+// Skips from one account to the next by the index, however many deliveries each has deferred.
 const THAT_WAIT = `
   WITH waiting AS (
     SELECT id FROM accounts_with_parked($1::bigint, $2) AS account (id)
@@ -100,23 +101,22 @@ const THAT_WAIT = `
   )
   SELECT id FROM (SELECT id FROM waiting UNION SELECT id FROM full_ones) AS accounts ORDER BY id LIMIT $2`;
 
-/** Accounts with parked deliveries or full lanes, in the order of their ids, after the one named. */
+/** Returns accounts with deferred deliveries or full lanes in the order of their ids, after the id `after`. */
 async function accountsThatWait(pool: Pool, after: string, limit: number): Promise<string[]> {
   const rows = await runStatement<{ id: string }>(pool, THAT_WAIT, [after, limit], 'accounts-that-wait');
   return rows.map(({ id }) => id);
 }
 
-// Counted up to twice the limit and no further: an account beyond that, as after a limit is lowered, has all of its lanes
-// full.
+// Counts up to twice the limit only: an account beyond that, as after the limit was lowered, has all of its lanes full.
 const COUNT_PARKED = `
   SELECT subscription_id AS "subscriptionId", count(*)::int AS parked
   FROM (SELECT subscription_id FROM deliveries
         WHERE account_id = $1 AND parked_at IS NOT NULL LIMIT 2 * $2::bigint + 1) AS counted
   GROUP BY subscription_id`;
 
-// What was full stays so down to nine tenths, so that nothing changes with each delivery. The order of the locks is that of
-// whoever else locks several subscriptions. Not one statement with the count: where the log is spread over servers,
-// subscriptions are not.
+// A full lane stays full down to nine tenths, so that its state does not change with each delivery. Rows are locked in
+// the order that other statements use, too. This is a separate statement from the count, because in a log that is
+// distributed over servers, deliveries are on other servers than subscriptions.
 const JUDGE = `
   WITH lane AS MATERIALIZED (
     SELECT * FROM unnest($3::text[], $4::int[]) AS lane (subscription_id, parked)
@@ -148,13 +148,13 @@ const JUDGE = `
 
 interface Judgement {
   [column: string]: unknown;
-  /** Deliveries counted. */
+  /** Number of counted deliveries. */
   parked: number;
   filled: number;
   reopened: number;
 }
 
-/** Says of each lane of an account whether it is full. */
+/** Determines for each lane of an account whether it is full. */
 async function judgeLanes(pool: Pool, accountId: string, pendingMax: number): Promise<Judgement> {
   const lanes = await runStatement<{ subscriptionId: string; parked: number }>(
     pool,

@@ -2,7 +2,7 @@ import { type BatchOptions, type Queryable, runEach, runInBatches } from '@runho
 import type { Quarantine } from '../record/quarantine.ts';
 import { changeSubscriptions, type SubscriptionChange } from './change-subscriptions.ts';
 
-/** Rows that were deleted, by kind. */
+/** Number of deleted rows, by kind. */
 export interface Purged {
   idempotencyKeys: number;
   recoveries: number;
@@ -17,7 +17,7 @@ export interface Purged {
 export interface PurgeOptions extends BatchOptions {
   logRetentionDays: number;
   runRetentionDays: number;
-  /** Called with each kind of which rows were deleted, also when another kind fails later. */
+  /** Called with each kind whose rows were deleted, even if another kind fails later. */
   onPurged?: (kind: keyof Purged, count: number) => void;
 }
 
@@ -35,7 +35,7 @@ export async function purge(database: Queryable, options: PurgeOptions): Promise
       if (count > 0) onPurged?.(kind, count);
       return count;
     };
-  // Subscriptions come after recoveries, notices and incidents: their deletion cascades to what is left of these.
+  // Subscriptions come after recoveries, notices and incidents, because their deletion cascades to the remaining ones.
   return await runEach<Purged>({
     idempotencyKeys: purgeKind('idempotencyKeys', DELETE_IDEMPOTENCY_KEYS),
     recoveries: purgeKind('recoveries', DELETE_RECOVERIES, logRetentionDays),
@@ -68,7 +68,7 @@ const deleteOlder = (table: string, column: string, name: string) => ({
 });
 
 const DELETE_RECOVERIES = deleteOlder('recoveries', 'completed_at', 'delete-old-recoveries');
-/** Notices are not sent after a day, so the unsent ones go as well. */
+/** Notices are not sent after a day, so unsent ones are deleted as well. */
 const DELETE_NOTICES = deleteOlder('notices', 'created_at', 'delete-old-notices');
 const DELETE_INCIDENTS = deleteOlder('incidents', 'closed_at', 'delete-old-incidents');
 const DELETE_AUDIT_ENTRIES = deleteOlder('audit_entries', 'created_at', 'delete-old-audit-entries');
@@ -99,7 +99,7 @@ const DELETE_RUNS = {
     RETURNING id`,
 };
 
-// The deliveries of a deleted subscription leave with their days; its queued jobs read the row until then.
+// The deliveries of a deleted subscription are deleted with their days; its queued jobs read the row until then.
 const DELETE_SUBSCRIPTIONS = {
   name: 'delete-old-subscriptions',
   text: `
@@ -112,8 +112,8 @@ const DELETE_SUBSCRIPTIONS = {
 };
 
 /**
- * Erases the old secrets of rotations that are over. Attempts use the new secret alone from the end of a rotation, so this
- * only concerns secrets at rest. Safe to run concurrently.
+ * Erases the old secrets of rotations that are over. From the end of a rotation attempts use only the new secret, so
+ * this concerns secrets at rest. Safe to run concurrently.
  * @returns the number of secrets
  */
 export async function eraseOldSecrets(

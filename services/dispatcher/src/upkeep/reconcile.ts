@@ -13,10 +13,10 @@ import type { RetryPolicy } from '../policy/outcome.ts';
 import { loadEvents } from '../record/event-states.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 
-/** What the reconciler put back onto the queue, by kind. */
+/** Number of items that the reconciler queued again, by kind. */
 export type Reconciliation = Record<Half, number>;
 
-/** Events that nobody fanned out, and deliveries that are overdue. */
+/** Undispatched events, and overdue deliveries. */
 type Half = 'event' | 'delivery';
 
 export interface ReconcileDependencies {
@@ -25,36 +25,36 @@ export interface ReconcileDependencies {
   deliveries: Pick<DeliveryQueue, 'putBack' | 'holds' | 'lanesAtWork'>;
   quarantine: Pick<Quarantine, 'setAside'>;
   retryPolicy: RetryPolicy;
-  /** How long a delivery may be overdue before its queue job is looked for; above an attempt's deadline. */
+  /** Time for which a delivery may be overdue before its queue job is searched; longer than an attempt's deadline. */
   graceMs: number;
-  /** How long an event may be on its way to the queue before it is looked for there. */
+  /** Time that an event may take to reach the queue, before it is searched there. */
   eventGraceMs: number;
-  /** How many items a turn checks without finding a lost one before it ends; 20,000 when omitted. */
+  /** Number of items that a pass checks without finding a lost one before it ends; 20,000 when omitted. */
   checkedInVainMax?: number;
-  /** The number of items that one call to the queue checks; 10,000 when omitted. */
+  /** Number of items that one call to the queue checks; 10,000 when omitted. */
   pageSize?: number;
-  /** Ends a turn after the page that it is at. */
+  /** Ends a pass after the current page. */
   stopping?: AbortSignal;
-  /** Told of each page that something was lost of, once it is back: a turn may be long. */
+  /** Called for each page with lost items, once they are queued again, because a pass may take long. */
   onPutBack?: (half: Half, count: number) => void;
 }
 
 /**
- * Items that one call to the queue checks. It reads the wait list once for all of them, which takes Redis 0.1 s and the dispatcher up to 0.8 s of
- * CPU for a million waiting jobs.
+ * Items that one call to the queue checks. It reads the wait list once for all of them, which takes Redis 0.1 s and the
+ * dispatcher up to 0.8 s of CPU for a million waiting jobs.
  */
 const PAGE_SIZE = 10_000;
 /**
- * A turn that finds nothing lost ends after so many, and the next goes on from there: however much waits, looking for it
- * costs 2,000 look-ups a second. One that finds something goes on until all is back.
+ * A pass without lost items ends after this number, and the next one continues there: searching costs 2,000 lookups a
+ * second, whatever the backlog. A pass that finds lost items continues until all are queued again.
  */
 const CHECKED_IN_VAIN_MAX = 20_000;
 
 /**
- * PostgreSQL is the record: whatever is pending there and no longer in the queue (a flushed or lost Redis, an eviction,
- * an operator's mistake) is put back with the attempts it has left. Each half goes through what is overdue, the longest
- * first, page by page, and stores its position in the database; neither stops the other. Throws the errors of the halves when both have
- * ended.
+ * PostgreSQL is the record: items that are pending there and no longer in the queue (a flushed or lost Redis, an
+ * eviction, an operator's mistake) are queued again with their remaining attempts. Each half checks overdue items page
+ * by page, the longest overdue first, and stores its position in the database; neither half stops the other. Throws the
+ * errors of the halves when both have ended.
  */
 export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation> {
   const halves = [
@@ -70,12 +70,13 @@ export async function reconcile(dependencies: ReconcileDependencies): Promise<Re
 
 const found = (half?: PromiseSettledResult<number>) => (half?.status === 'fulfilled' ? half.value : 0);
 
-/** Looks for what is overdue after a place, and puts back what is lost of it. */
+/** Checks a page of overdue items after a position, and queues the lost ones again. */
 type PutBackPage = (dependencies: ReconcileDependencies, database: Queryable, after: Place) => Promise<Page>;
 
 /**
- * In the order of when it was due: microseconds since the epoch as digits, and the id to part those of one moment. Events
- * are in the order of their ids, which begin with a time; accounts may have the same id, so it is followed by the account.
+ * Position in the order of due times: microseconds since the epoch as digits, and the id for equal times. Events are in
+ * the order of their ids, which begin with a time; the id is followed by the account, because accounts may use the same
+ * one.
  */
 interface Place {
   micros: string;
@@ -84,7 +85,7 @@ interface Place {
 
 interface Page {
   putBack: number;
-  /** Of the last one looked at; null when there is nothing after it. */
+  /** Position of the last item that was checked; null when none follows. */
   last: Place | null;
 }
 
@@ -134,9 +135,9 @@ async function storedPlace(pool: Pool, half: Half): Promise<Place | null> {
 }
 
 /**
- * Stores where the next page begins, null for the beginning. Returns false when another dispatcher has moved the position since
- * it was read: that one continues. No lock is held during the call to the queue; two dispatchers at one page do no harm, because a job that exists
- * is not added twice.
+ * Stores the position of the next page, null for the beginning. Returns false when another dispatcher has moved the
+ * position since it was read: that dispatcher continues. No lock is held during the call to the queue; two dispatchers
+ * at one page do no harm, because a job that exists is not added twice.
  */
 async function storePlace(
   pool: Pool,
@@ -190,7 +191,7 @@ const keyOf = ({ id, accountId }: EventOnRecord): EventKey => ({
   accountId: Number(accountId),
 });
 
-/** Names a row of `events`. */
+/** Key of a row of `events`. */
 export interface EventOnRecord {
   day: string;
   id: string;
@@ -200,13 +201,13 @@ export interface EventOnRecord {
 
 interface ForgottenEvent extends Place, Columns, EventOnRecord {
   id: string;
-  /** Microseconds since the epoch as digits: when it was committed. */
+  /** Time of the commit, in microseconds since the epoch as digits. */
   since: string;
 }
 
 /**
- * Events that management committed and that no dispatcher has dispatched: the process died with them, or its queue was unavailable for
- * long. A time in the future comes from a clock that was ahead and has been corrected.
+ * Events that management committed and no dispatcher has dispatched: the process was killed, or its queue was
+ * unavailable for long. A time in the future comes from a clock that was ahead and has been corrected.
  */
 const FORGOTTEN = `
   SELECT day::text AS day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,
@@ -217,10 +218,10 @@ const FORGOTTEN = `
   ORDER BY event_id, account_id
   LIMIT $4`;
 
-/** An event may have 524 KB of text. */
+/** Number of events that are loaded at once, because one may have 524 KB of text. */
 const EVENTS_LOADED = 25;
 
-/** Adds events that are on record to the queue, each in its own job. One that cannot be read is set aside. */
+/** Adds events that are on record to the queue, each in a separate job. An event that cannot be read is set aside. */
 export async function putBackOnRecord(
   { pool, events, quarantine }: Pick<ReconcileDependencies, 'pool' | 'events' | 'quarantine'>,
   lost: readonly EventOnRecord[],
@@ -260,7 +261,7 @@ async function putBackDeliveries(
   return { putBack: lost.length, last: lastOf(found, pageSize) };
 }
 
-/** A pending delivery whose time has passed, as far as the reconciler needs it. */
+/** Columns of a pending, overdue delivery. */
 interface OverdueDelivery extends Place, Columns {
   /** Digits. */
   accountId: string;
@@ -268,13 +269,14 @@ interface OverdueDelivery extends Place, Columns {
   eventId: string;
   cycle: number;
   attemptCount: number;
-  /** Not overdue for so long that its lane's job cannot have it any more. */
+  /** Whether it is overdue for such a short time that the job of its lane may still be working on it. */
   mayBeHeld: boolean;
 }
 
 /**
- * What a lane's job has taken has no job of its own, and is overdue while the database refuses its result. After this it is
- * taken as lost, though the lane be at work: it may be one that the lane's former worker took along.
+ * A delivery that a lane's job has taken has no separate job, and is overdue while the database rejects its result.
+ * After this time it counts as lost even if the lane has an active job, because a previous worker of the lane may have
+ * taken it.
  */
 const HELD_BY_LANE_MINUTES = 1;
 
@@ -293,7 +295,7 @@ const eventOf = ({ eventId, accountId }: OverdueDelivery): EventKey => ({
   accountId: Number(accountId),
 });
 
-/** A first attempt is made by the event's own job, so a delivery without attempts is lost only if that job is gone. */
+/** A first attempt is made by the event's job, so a delivery without attempts is lost only if that job does not exist. */
 async function lostOnes({ events, deliveries }: ReconcileDependencies, page: readonly OverdueDelivery[]) {
   const withoutAttempts = page.filter(({ attemptCount }) => attemptCount === 0);
   const [heldDeliveries, heldEvents] = await Promise.all([

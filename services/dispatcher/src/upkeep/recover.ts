@@ -13,11 +13,11 @@ import { undeliverableReason } from '../policy/next-step.ts';
 import type { RetryPolicy } from '../policy/outcome.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 
-/** What one turn of the recoveries did. */
+/** Result of one pass over the recoveries. */
 export interface RecoveryTurn {
-  /** Deliveries put back. */
+  /** Number of deliveries that were queued again. */
   deliveries: number;
-  /** Recoveries that ended because their subscription or its account does not deliver any more. */
+  /** Number of recoveries that ended because their subscription or its account no longer delivers. */
   cancelled: number;
 }
 
@@ -28,16 +28,16 @@ export interface RecoverDependencies {
   quarantine: Pick<Quarantine, 'setAside'>;
 }
 
-/** With the period of the turns, the pace at which an endpoint gets back what it missed. */
+/** Together with the period, determines the rate at which an endpoint receives missed deliveries. */
 const RECOVERY_PAGE_SIZE = 100;
-/** So that one turn does not outlast its period by much; the youngest wait until others have ended. */
+/** Limits the duration of a pass to about its period; the youngest recoveries wait until others have ended. */
 const RECOVERIES_MAX = 100;
 const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS mine`;
 
 /**
- * Takes the next page of each recovery that is running. The pages are committed before the queue hears of them, so that
- * no job finds its delivery as it was before; a crash in between leaves pending deliveries without a job, which the
- * reconciler puts back. Answers null when another dispatcher is at it.
+ * Processes the next page of each running recovery. The pages are committed before their jobs are added, so that no job
+ * reads the previous state of its delivery; a crash in between leaves pending deliveries without a job, which the
+ * reconciler queues again. Returns null when another dispatcher runs a pass.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<RecoveryTurn | null> {
   const { pool, deliveries, retryPolicy, quarantine } = dependencies;
@@ -61,7 +61,7 @@ interface BegunTurn {
   rejected: QuarantinedItem[];
 }
 
-/** The part of {@link recover} that PostgreSQL commits. */
+/** Runs the part of {@link recover} that PostgreSQL commits. */
 export async function beginRecoveryTurn(pool: Pool): Promise<BegunTurn | null> {
   return await inTransaction(pool, async (transaction) => {
     const [lock] = await runStatement<{ mine: boolean }>(transaction, LOCK, []);
@@ -102,8 +102,8 @@ async function beginOrReject(
 }
 
 /**
- * A recovery that is running: where it is and what it looks for, its subscription and account as they are now. Times as
- * PostgreSQL writes them, to the microsecond.
+ * A running recovery: its filter and position, with its current subscription and account. Times are in PostgreSQL's
+ * format, with microseconds.
  */
 interface RunningRecovery {
   id: string;
@@ -122,7 +122,7 @@ interface RunningRecovery {
   afterId: string;
 }
 
-// Not joined with the deliveries: where the log is spread over servers, recoveries are not.
+// Not joined with the deliveries, which may be distributed over servers, while recoveries are not.
 const RUNNING = `
   SELECT r.id, s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment,
     s.account_id AS "accountId", r.subscription_id AS "subscriptionId", r.delivery_status AS status,
@@ -134,7 +134,7 @@ const RUNNING = `
   ORDER BY r.created_at, r.id
   LIMIT $1 FOR UPDATE OF r`;
 
-/** The oldest first. */
+/** Returns running recoveries, oldest first. */
 async function runningRecoveries(database: Queryable, limit: number): Promise<RunningRecovery[]> {
   return await runStatement<RunningRecovery & { [column: string]: unknown }>(
     database,
@@ -144,7 +144,7 @@ async function runningRecoveries(database: Queryable, limit: number): Promise<Ru
   );
 }
 
-/** A delivery whose manual cycle a recovery began, for the queue. */
+/** A delivery whose manual cycle a recovery has started, for the queue. */
 export interface BegunDelivery {
   id: string;
   /** Digits. */
@@ -152,10 +152,10 @@ export interface BegunDelivery {
   cycle: number;
 }
 
-// The window bounds the scan of the index, and the place in it where the last page ended is where this one begins. A delivery
-// that somebody else puts back meanwhile is passed over, and counted by neither the page's length nor the recovery. What
-// completes after the recovery was created is not its concern: it may be what it put back itself, failed again.
-// Management counts by the same conditions.
+// The window bounds the index scan, which starts at the position where the last page ended. A delivery that is
+// redelivered otherwise meanwhile is skipped: it counts for the length of the page, but not for the recovery.
+// Deliveries that completed after the recovery was created are excluded, because the recovery may have redelivered
+// them. Management counts by the same conditions.
 const BEGIN_PAGE = `
   WITH page AS MATERIALIZED (
     SELECT d.day, d.created_at, d.id
@@ -186,7 +186,7 @@ interface PageRow {
   createdAt: string;
   id: string;
   accountId: string | null;
-  /** Null where somebody else put it back. */
+  /** Null if the delivery was redelivered otherwise. */
   cycle: number | null;
   [column: string]: unknown;
 }
@@ -199,8 +199,8 @@ const NOTE = `
   WHERE id = $1`;
 
 /**
- * Begins a manual cycle for the next deliveries of a recovery, as a redelivery by hand does, and notes how far it is:
- * a page that is not full ends it.
+ * Starts a manual cycle for the next deliveries of a recovery, as a manual redelivery does, and stores the position. A
+ * page that is not full ends the recovery.
  */
 async function beginRecoveryPage(
   transaction: Queryable,

@@ -18,10 +18,10 @@ import { type RecoverDependencies, recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
-/** With the rate of an account's events, how far beyond its limit it may get. */
+/** Together with the event rate of an account, determines by how much it may exceed its limit. */
 const PENDING_LIMIT_EVERY_MS = 5_000;
 const RECOVER_EVERY_MS = 2_000;
-/** Often, since what a long reader is in the way of waits for the next time. */
+/** Short, because partitions that a long reader blocks wait for the next pass. */
 const PARTITIONS_EVERY_MS = 60_000;
 const HEALTH_EVERY_MS = 15_000;
 const ROTATIONS_EVERY_MS = 60_000;
@@ -36,7 +36,7 @@ type UpkeepDependencies = ReconcileDependencies &
   PurgeOptions &
   HealthOptions & { shards: Pick<ShardDesk, 'tend'>; metrics: DispatcherMetrics; logger: Logger };
 
-/** What the dispatchers do on a schedule, one of them at a time. */
+/** Returns the scheduled tasks, each of which one dispatcher at a time runs. */
 export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
   const { pool, logRetentionDays: retentionDays, stopping, metrics, logger } = dependencies;
   const reportDays = (action: 'made' | 'dropped', { changed, waiting }: DayPartitionsRound) => {
