@@ -33,9 +33,9 @@ const NOT_OF_CITUS = {
 const NOT_OF_CITUS_TESTS = {
   'a row that waits for the default partition while its day is created is rejected for a few seconds only':
     'it waits on the coordinator, and goes to the partition of its day',
-  'an account whose parked deliveries cannot be changed stops no other':
+  'an account whose deferred deliveries cannot be changed stops no other account':
     'needs a trigger on a distributed table',
-  'ends as it was begun, though its first page fills every lane of its account':
+  'is completed although its first page fills every lane of its account':
     'needs a trigger on a distributed table',
   'a long read of one day does not delay the creation of other days':
     'Citus locks all days for a statement that reads one',

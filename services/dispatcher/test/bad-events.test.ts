@@ -20,7 +20,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     return rows[0]?.count as number;
   }
 
-  test('a malformed message is kept, visible and counted, and the next one is delivered', async () => {
+  test('a malformed message is retained as a failed job and counted, and the next one is delivered', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     await seedSubscription(harness.database, {
       accountId: harness.account.id,
@@ -56,7 +56,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     await queue.close();
   });
 
-  test('of several events in one job the others are delivered, and the malformed one stays by itself', async () => {
+  test('a malformed event in a shared job gets a separate failed job, and the other events are delivered', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     await seedSubscription(harness.database, {
       accountId: harness.account.id,
@@ -81,7 +81,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     await queue.close();
   });
 
-  test('an event whose id carries a time outside the log is set aside completely, with a new id, under which it is recorded', async () => {
+  test('an event whose id carries a time outside the log is set aside completely, with a new id under which it is recorded', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
     const event = exampleEvent('job.run.started', job);
@@ -121,7 +121,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     await queue.close();
   });
 
-  test('of a malformed message of a megabyte only the beginning is kept', async () => {
+  test('only the beginning of a malformed message of a megabyte is retained', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     const event = { ...exampleEvent('job.run.started', job), timestamp: '0000-01-01T00:00:00Z' };
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);

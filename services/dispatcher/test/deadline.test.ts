@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.close());
 
-test('an answer after the deadline, a body that drips, and silence after the headers each count as 504', async () => {
+test('a response after the deadline, a slow body, and silence after the headers each count as 504', async () => {
   for (const name of ['late', 'drip', 'hang']) {
     const clientUrl = `${harness.receiver.url}/${name}`;
     await seedSubscription(harness.database, { accountId: harness.account.id, clientUrl, name });

@@ -27,7 +27,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   const event = (eventType: Parameters<typeof exampleEvent>[0], job = 0) =>
     exampleEvent(eventType, harness.account.jobs[job] as (typeof harness.account.jobs)[number]);
 
-  test('an event becomes a signed request with the exact payload, and its log', async () => {
+  test('an event becomes a signed request with the exact payload, and is logged', async () => {
     const subscription = await subscribe();
     await harness.startDispatcher();
     const published = event('job.run.completed');
@@ -81,7 +81,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     });
   });
 
-  test('a signature in another header and headers of the subscriber reach the endpoint, and no value the log', async () => {
+  test('a custom signature header and custom headers reach the endpoint, and the log contains none of their values', async () => {
     const { id, hmacSecret } = await subscribe();
     const own = { Authorization: 'Basic b3duOmtleQ==', 'X-Gate': 'open sesame' };
     await harness.database.prisma.subscription.update({
@@ -112,7 +112,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(attempt?.request_headers).toMatchObject(masked);
   });
 
-  test('subscribed to errored and completed, one errored run gives exactly two deliveries', async () => {
+  test('one errored run causes exactly two deliveries for a subscription to errored and completed', async () => {
     await subscribe({ eventTypes: ['job.run.errored', 'job.run.completed'] });
     await harness.startDispatcher();
     await harness.publisher.publishMany([
@@ -127,7 +127,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('other jobs, other accounts, inactive and deleted subscriptions give no delivery', async () => {
+  test('subscriptions of other jobs or accounts, inactive and deleted subscriptions cause no delivery', async () => {
     const [first, second] = harness.account.jobs;
     await subscribe({ jobIds: [second?.id ?? 0] });
     await subscribe({ active: false });
@@ -144,7 +144,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect((await deliveriesOf(harness.database)).map((row) => row.webhook_name)).toEqual(['The one']);
   });
 
-  test('an account without webhooks delivers nothing', async () => {
+  test('an account without webhooks causes no delivery', async () => {
     await subscribe();
     await harness.database.prisma.account.updateMany({ data: { plan: 'developer' } });
     await harness.startDispatcher();
@@ -156,7 +156,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   test.each([
     [{ plan: 'free' }, "The account's plan does not include webhooks."],
     [{ deployment: 'single_tenant_private' }, "The account's deployment does not include webhooks."],
-  ])('an account that loses its webhooks: what waits for a retry is cancelled: %j', async (loss, reason) => {
+  ])('a retry is cancelled once its account has lost webhooks by the change %j', async (loss, reason) => {
     await subscribe();
     harness.receiver.respondWith(async () => {
       await harness.database.prisma.account.updateMany({ data: loss });
@@ -172,7 +172,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(1);
   });
 
-  test('the same eventId published twice is delivered once', async () => {
+  test('an event that is published twice with the same eventId is delivered once', async () => {
     await subscribe();
     await harness.startDispatcher();
     const published = event('job.run.started');
@@ -190,7 +190,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     ]);
   });
 
-  test('an endpoint that always answers 500 gets six requests with the same bytes, then the delivery is failed', async () => {
+  test('an endpoint that always responds with 500 gets six requests with the same bytes, then the delivery is failed', async () => {
     await subscribe();
     harness.receiver.respondWith({ status: 500, body: 'no\0pe' });
     await harness.startDispatcher({ retryBaseDelayMs: 40 });
@@ -221,7 +221,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(6);
   });
 
-  test('an endpoint that recovers gets no request more than it needs', async () => {
+  test('an endpoint that recovers gets no more requests than needed', async () => {
     await subscribe();
     harness.receiver.respondWith((_request, index) => ({ status: index < 2 ? 503 : 204 }));
     await harness.startDispatcher();
@@ -234,7 +234,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     });
   });
 
-  test('what waits for a retry is cancelled, with the reason, once the subscription is inactive', async () => {
+  test('a retry is cancelled with a reason once the subscription is inactive', async () => {
     const { id } = await subscribe();
     harness.receiver.respondWith(async () => {
       await harness.database.prisma.subscription.update({ where: { id }, data: { active: false } });
@@ -250,7 +250,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(1);
   });
 
-  test('a retry goes where the subscription points now, with the same body', async () => {
+  test('a retry uses the current URL of the subscription, with the same body', async () => {
     const subscription = await subscribe();
     harness.receiver.respondWith(async (_request, index) => {
       if (index > 0) return { status: 200 };
@@ -267,7 +267,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(second?.body.equals(first?.body ?? Buffer.alloc(0))).toBe(true);
   });
 
-  test('redirects are failures and are not followed', async () => {
+  test('redirects count as failures and are not followed', async () => {
     await subscribe();
     harness.receiver.respondWith({ status: 302, headers: { location: `${harness.receiver.url}/elsewhere` } });
     await harness.startDispatcher({ deliveryMaxRetries: 0 });
@@ -280,7 +280,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests.map(({ path }) => path)).toEqual(['/hook']);
   });
 
-  test('an endpoint at a forbidden address gets nothing, and the log says why', async () => {
+  test('an endpoint at a forbidden address gets no request, and the log has the reason', async () => {
     await subscribe({ clientUrl: 'http://10.0.0.1/hook' });
     await harness.startDispatcher({ deliveryMaxRetries: 0 });
     await harness.publisher.publish(event('job.run.started'));
@@ -301,7 +301,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(JSON.stringify(attempts)).not.toContain('10.0.0.1');
   });
 
-  test('a closed port gets nothing, nor a closed range that is opened as well', async () => {
+  test('an endpoint at a denied port, or in a range that is both denied and permitted, gets no request', async () => {
     const { port } = new URL(harness.receiver.url);
     await subscribe();
     const dispatcher = await harness.startDispatcher({
@@ -321,7 +321,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toEqual([]);
   });
 
-  test.each([502, 504])('a %i that the endpoint answers is recorded as its own', async (status) => {
+  test.each([502, 504])('a response of %i by the endpoint is recorded as its own status', async (status) => {
     const subscription = await subscribe();
     harness.receiver.respondWith(status);
     await harness.startDispatcher({ deliveryMaxRetries: 0 });

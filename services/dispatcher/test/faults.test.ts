@@ -5,7 +5,7 @@ import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@ru
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf } from './log-rows.ts';
 
-describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue on $name', (backend) => {
+describe.each(oneQueueBackend())('an internal error loses no event, with the queue on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);
@@ -29,7 +29,7 @@ describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue 
     });
   }
 
-  test('events wait for a table that is missing, and are delivered by themselves when it is back', async () => {
+  test('events wait for a missing table, and are delivered automatically once it exists again', async () => {
     await subscribe('/one');
     const { port } = await harness.startDispatcher();
     await harness.database.pool.query('ALTER TABLE deliveries RENAME TO deliveries_elsewhere');
@@ -48,7 +48,7 @@ describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue 
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('what was sent is kept until the log takes it, and not sent again', async () => {
+  test('the result of a first attempt is retained until the log accepts it, and the request is not sent again', async () => {
     await subscribe('/one');
     const { port } = await harness.startDispatcher();
     await harness.database.pool.query('ALTER TABLE deliveries RENAME COLUMN total_ms TO mislaid');
@@ -98,7 +98,7 @@ describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue 
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('what came of a later attempt is kept until the log takes it, and not sent again', async () => {
+  test('the result of a retry is retained until the log accepts it, and the request is not sent again', async () => {
     await subscribe('/one');
     harness.receiver.respondWith(() => ({ status: harness.receiver.requests.length === 1 ? 500 : 200 }));
     const { port } = await harness.startDispatcher();
@@ -121,7 +121,7 @@ describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue 
     { attempt: 'a first attempt', statuses: [200], table: 'deliveries', column: 'total_ms' },
     { attempt: 'a retry', statuses: [500, 200], table: 'attempts', column: 'error_code' },
   ])(
-    'a stop waits until the log takes the result of $attempt, and leaves no job that would send it again',
+    'a stop waits until the log accepts the result of $attempt, and leaves no job that would send it again',
     async ({ statuses, table, column }) => {
       await subscribe('/one');
       const rename = (from: string, to: string) =>
@@ -147,7 +147,7 @@ describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue 
     },
   );
 
-  test('a delivery that the record has lost is let go of, and an event that comes again is fanned out anew', async () => {
+  test('the job of a delivery that the record has lost ends, and an event that is published again is fanned out again', async () => {
     await subscribe('/one');
     let answer = () => {};
     const answered = new Promise<{ status: number }>((resolve) => {
@@ -180,7 +180,7 @@ describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue 
     expect(bodies).toEqual(Array(3).fill(bodies[0]));
   });
 
-  test('an event that the queue keeps as failed is delivered when it is published again', async () => {
+  test('an event that is retained as a failed job is delivered when it is published again', async () => {
     await subscribe('/one');
     const queueBackend = createQueueBackend(harness.queueUrl);
     const failing = queueBackend.createWorker(
@@ -206,7 +206,7 @@ describe.each(oneQueueBackend())('a fault of ours ends no event, with the queue 
     expect(harness.receiver.requests).toHaveLength(1);
   });
 
-  test('a secret that cannot be read holds up its own deliveries and repeats nobody else’s', async () => {
+  test('an unreadable secret delays only its own deliveries, and repeats no other delivery', async () => {
     await subscribe('/healthy');
     const { id } = await subscribe('/unreadable');
     const { prisma } = harness.database;

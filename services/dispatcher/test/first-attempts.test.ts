@@ -42,7 +42,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
   const storedIn = async (table: string) =>
     Number((await harness.database.pool.query(`SELECT count(*) FROM ${table}`)).rows[0].count);
 
-  test('that succeed at once are one row each, and nothing is left open', async () => {
+  test('are recorded in one row each if they succeed at once, and the event is dispatched', async () => {
     await subscribe('/one');
     await subscribe('/two');
     await harness.startDispatcher();
@@ -71,7 +71,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     });
   });
 
-  test('that take long, fail or have siblings are in the log before the last of them ends', async () => {
+  test('are recorded before the last of them ends, whether they are slow, fail, or have slow siblings', async () => {
     const names = new Map<string, string>();
     for (const path of ['/at-once', '/held', '/fails']) names.set((await subscribe(path)).id, path);
     await harness.startDispatcher();
@@ -95,7 +95,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     expect(held).toHaveLength(1);
   });
 
-  test('that are in flight hold no slot of an event that is committed', async () => {
+  test('occupy no slot for events in flight once their event is committed', async () => {
     await subscribe('/held');
     await harness.startDispatcher({ deliveryConcurrency: 1, deliveryTimeoutMs: 60_000 });
     // One job, whose second event waits for the only slot.
@@ -104,7 +104,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     expect(harness.receiver.requests.length).toBeGreaterThan(0);
   });
 
-  test('are made once of an event that two jobs bring at the same time', async () => {
+  test('are made once for an event that is in two concurrent jobs', async () => {
     await subscribe('/held');
     await harness.startDispatcher();
     const one = event();
@@ -158,7 +158,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     expect(rows).toEqual([{ data: JSON.parse(storedEventData(recorded)) }]);
   });
 
-  test('send the timestamp on record when the message carries another', async () => {
+  test('send the timestamp on record when the message has another one', async () => {
     await subscribe('/one');
     const published = event();
     const timestamp = '2026-01-31T19:28:08.000000001Z';
@@ -169,7 +169,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     expect(JSON.parse(String(request?.body))).toMatchObject({ timestamp });
   });
 
-  test('are not made of an event that nobody subscribes to, which is claimed all the same', async () => {
+  test('are not made for an event without subscriptions, which is claimed nevertheless', async () => {
     await harness.startDispatcher();
     const published = { ...event(), eventId: createId('event') };
     await harness.publisher.publish(published);

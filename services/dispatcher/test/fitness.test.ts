@@ -59,7 +59,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     return { status: response.status, misfit: checks.fitness?.error, live: live.status, idle };
   }
 
-  test('that is started before the migration takes nothing, says so, and begins by itself once it is applied', async () => {
+  test('takes no job and reports it when it starts before the migration, and starts automatically once it is applied', async () => {
     await subscribe();
     const latest = KNOWN_MIGRATIONS.at(-1) ?? '';
     await renameMigration(latest, 'of another build');
@@ -84,7 +84,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     );
   });
 
-  test('that outlives a rotation of the keys leaves the events to others, and goes on when it can read again', async () => {
+  test('leaves the events to others after a rotation of the keys, and continues once it can read the secrets again', async () => {
     await subscribe();
     const { port } = await harness.startDispatcher();
     await publish(1);
@@ -107,7 +107,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     await eventually(async () => expect(await readiness(port)).toMatchObject({ status: 200, idle: '0' }));
   });
 
-  test('goes on when it cannot read one of many: the others must not wait for it', async () => {
+  test('continues when it cannot read one of several secrets, so that other subscriptions need not wait', async () => {
     const other = await subscribe();
     await subscribe();
     const ciphertext = createSecretBox([NEW_KEY]).encrypt('whsec_x');
@@ -121,7 +121,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     expect(await readiness(port)).toMatchObject({ status: 200, idle: '0' });
   });
 
-  test('is told of the keys of secrets that take over, too', async () => {
+  test('also checks the keys of the next secrets', async () => {
     const { id } = await subscribe();
     await harness.database.prisma.subscription.update({
       where: { id },

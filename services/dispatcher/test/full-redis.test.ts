@@ -12,7 +12,7 @@ import { deliveriesOf } from './log-rows.ts';
 const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n');
 
-(hasRedis ? describe : describe.skip)('a Redis without room', () => {
+(hasRedis ? describe : describe.skip)('a Redis without free memory', () => {
   /** Several pages of those that are worked off together. */
   const COUNT = 300;
   /** Fewer than an endpoint gets at once that nobody has heard of: none of them waits for another. */
@@ -81,7 +81,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
   /** A busy machine is no endpoint that hangs. */
   const UNHURRIED = { deliveryTimeoutMs: IN_VAIN_MS };
 
-  test('is worked off to nothing without more memory, each event once', async () => {
+  test('is drained completely without more memory, with one request for each event', async () => {
     await publish(COUNT);
     await fill();
     await harness.startDispatcher({ queueUrl, ...UNHURRIED });
@@ -93,7 +93,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     });
   });
 
-  test('is worked off by two dispatchers at the same time, each event once', async () => {
+  test('is drained by two concurrent dispatchers, with one request for each event', async () => {
     await publish(COUNT);
     await fill();
     const start = () => harness.startDispatcher({ queueUrl, ...UNHURRIED });
@@ -101,7 +101,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     await allDeliveredOnce(COUNT);
   });
 
-  test('is worked off past malformed messages, however many stand in front', async () => {
+  test('is drained even if malformed messages precede the events', async () => {
     const malformed = createQueueBackend(queueUrl).createQueue<object>('job-run-events');
     closers.push(() => malformed.close());
     await malformed.addBulk(
@@ -113,7 +113,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     await allDeliveredOnce(COUNT);
   });
 
-  test('gets no retries: they are on record, and queued when there is room', async () => {
+  test('gets no jobs of retries, which are on record and are queued once there is memory', async () => {
     // No answer before the last request is there: a lane that has failed meanwhile would let the others wait for its job.
     harness.receiver.respondWith(async () => {
       await harness.receiver.waitFor(AT_ONCE);
@@ -137,7 +137,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     expect(harness.receiver.requests).toHaveLength(2 * AT_ONCE);
   });
 
-  test('is not filled by publishers: above its high-water mark they are refused, and told so', async () => {
+  test('rejects events of publishers above its high-water mark, and gives the reason', async () => {
     await publish(COUNT);
     const memory = await redis.info('memory');
     const used = Number(/used_memory:(\d+)/.exec(memory)?.[1]);

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.close());
 
-test('an endless body, a gzip bomb, NUL bytes and broken UTF-8 are delivered, and the log keeps 16 KiB', async () => {
+test('an endless body, a gzip bomb, NUL bytes and invalid UTF-8 are delivered, and the log stores 16 KiB', async () => {
   const answers = {
     endless: { drip: { bytes: 65_536, intervalMs: 1 } },
     bomb: { headers: { 'content-encoding': 'gzip' }, body: gzipSync(Buffer.alloc(20_000_000)) },
@@ -42,7 +42,7 @@ test('an endless body, a gzip bomb, NUL bytes and broken UTF-8 are delivered, an
   expect(attemptByName.get('bytes')?.response_body).toBe('\uFFFD\uFFFD\uFFFD(a');
 }, 90_000);
 
-test('a 200 whose body is cut off is delivered with one request, and the log says that the body is incomplete', async () => {
+test('a 200 with a truncated body is delivered with one request, and the log marks the body as incomplete', async () => {
   harness.receiver.handleWith((request, response) => {
     request.once('end', () => {
       response.writeHead(200, { 'content-length': '1000' });
@@ -65,7 +65,7 @@ test('a 200 whose body is cut off is delivered with one request, and the log say
   expect(harness.receiver.requests).toHaveLength(1);
 }, 90_000);
 
-test('an endpoint whose answers cost more than plain ones is asked one at a time, and gets everything', async () => {
+test('an endpoint with costly responses gets one request at a time, and all its deliveries', async () => {
   const CHUNKS = 1_000;
   let inFlight = 0;
   let inFlightMax = 0;

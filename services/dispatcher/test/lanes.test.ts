@@ -75,7 +75,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await commitResults(harness.database.pool, rows);
   }
 
-  test('what an endpoint does not take costs the queue one job, holds nobody up, and goes out in its order', async () => {
+  test('deliveries that an endpoint does not accept need one job, delay no other endpoint, and are sent in order', async () => {
     const COUNT = 200;
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
@@ -126,7 +126,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(ages).toEqual([...ages].sort((a, b) => a - b));
   });
 
-  test('what is parked when its subscription is switched off is cancelled, and says so', async () => {
+  test('a deferred delivery is cancelled with a reason when its subscription is deactivated', async () => {
     const subscription = await subscribe('/off');
     await parked(subscription, 30);
     await harness.database.prisma.subscription.update({
@@ -141,7 +141,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(0);
   });
 
-  test('a lane whose job does not tell the account, as in the release before, is worked off', async () => {
+  test('a lane whose job does not name the account, as in the previous release, is processed', async () => {
     const subscription = await subscribe('/before');
     await parked(subscription, 20);
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
@@ -152,7 +152,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await queue.close();
   });
 
-  test('a lane whose job the queue lost gets another one', async () => {
+  test('a lane whose job the queue has lost gets another one', async () => {
     const subscription = await subscribe('/lost');
     await parked(subscription, 20);
     await harness.startDispatcher();
@@ -202,7 +202,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(await read('SELECT blocked_until <= now() AS ended FROM subscriptions')).toEqual({ ended: true });
   });
 
-  test('a manual redelivery does not wait for the end of a block, and a recovery does', async () => {
+  test('a manual redelivery does not wait for the end of a block, but a recovery does', async () => {
     const { id } = await subscribe('/pause');
     await parked({ id, name: 'x' }, 2);
     const { pool } = harness.database;
@@ -257,7 +257,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(taken[0]?.id).not.toBe(last);
   });
 
-  test('the oldest are taken first, and by one only', async () => {
+  test('the oldest deferred deliveries are taken first, each by one dispatcher', async () => {
     const subscription = await subscribe('/order');
     await parked(subscription, 40);
     const { pool } = harness.database;
@@ -286,14 +286,14 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(await countParked()).toBe(0);
   });
 
-  test('every lane with something parked is found, whatever the others have', async () => {
+  test('every lane with deferred deliveries is found, however many other lanes have', async () => {
     const lanes = await Promise.all(Array.from({ length: 7 }, (_, index) => subscribe(`/${index}`)));
     for (const lane of lanes) await parked(lane, 3);
     const turn = await look();
     expect(turn.waiting).toBe(7);
   });
 
-  test('what could not be attempted for a day is failed, and says why', async () => {
+  test('a delivery that could not be attempted for a day is failed with a reason', async () => {
     const subscription = await subscribe('/day');
     await parked(subscription, 5);
     await harness.database.pool.query(
@@ -349,7 +349,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(await look()).toMatchObject({ expired: 0 });
   });
 
-  test('an account whose parked deliveries cannot be changed stops no other', async () => {
+  test('an account whose deferred deliveries cannot be changed stops no other account', async () => {
     const { pool } = harness.database;
     const another = await seedAccount(harness.database);
     await parked(await subscribe('/bad'), 3);
@@ -371,7 +371,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(expired).toEqual([3]);
   });
 
-  test('several dispatchers attempt what is parked once', async () => {
+  test('several dispatchers attempt each deferred delivery once', async () => {
     const lanes = await Promise.all(['/a', '/b', '/c'].map((path) => subscribe(path)));
     for (const lane of lanes) await parked(lane, 100);
     await Promise.all([harness.startDispatcher(), harness.startDispatcher()]);
@@ -382,7 +382,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(300);
   });
 
-  test('a secret that cannot be read holds up its own lane, and nothing of it is lost', async () => {
+  test('an unreadable secret delays only its own lane, and no delivery of it is lost', async () => {
     const subscription = await subscribe('/secret');
     await subscribe('/readable');
     const { pool } = harness.database;

@@ -14,7 +14,7 @@ import { readSettings } from '../src/settings.ts';
 import { openHarness } from './harness.ts';
 
 test.each(oneQueueBackend())(
-  'of two dispatchers on $name one tells the admin of an endpoint that fails',
+  'one of two dispatchers on $name notifies the admin of an endpoint that fails',
   async (backend) => {
     const harness = await openHarness(backend);
     const recipients: string[] = [];
@@ -60,7 +60,7 @@ test.each(oneQueueBackend())(
   },
 );
 
-test('a mail server needs a sender, and its URL is a secret', () => {
+test('a mail server requires a sender, and its URL is a secret', () => {
   const environment = {
     DATABASE_URL: 'postgres://localhost/runhook',
     QUEUE_URL: 'postgres://localhost/runhook',

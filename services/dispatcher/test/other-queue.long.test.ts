@@ -25,7 +25,7 @@ const REPEATED = [
 ];
 
 if (queueBackends().length === 1) {
-  test.skip('the dispatcher on another queue', () => undefined);
+  test.skip('the tests of the dispatcher are not repeated, because there is no other queue', () => undefined);
 } else {
   useOtherQueue();
   for (const name of REPEATED) await import(`./${name}.test.ts`);

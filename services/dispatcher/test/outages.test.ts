@@ -37,7 +37,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     for (const proxy of proxies.splice(0)) await proxy.close();
   });
 
-  test('while the database is away events wait, and they are delivered once when it is back', async () => {
+  test('while the database is unavailable events wait, and they are delivered once when it is available again', async () => {
     const proxy = await throughProxy(harness.databaseUrl);
     const { port } = await harness.startDispatcher({ databaseUrl: proxy.url });
     const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status;
@@ -58,7 +58,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(20);
   });
 
-  test('an attempt whose record the database could not take is recorded later, not repeated', async () => {
+  test('an attempt that the database could not record is recorded later and not repeated', async () => {
     const proxy = await throughProxy(harness.databaseUrl);
     await harness.startDispatcher({ databaseUrl: proxy.url });
     harness.receiver.respondWith(async () => {
@@ -80,7 +80,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(rows[0].waited_ms).toBeGreaterThan(OUTAGE_MS / 2);
   });
 
-  test('while the queue is away the dispatcher stays up, and it goes on when the queue is back', async () => {
+  test('while the queue is unavailable the dispatcher stays up, and it continues once the queue is available again', async () => {
     const proxy = await throughProxy(harness.queueUrl);
     await harness.startDispatcher({ queueUrl: proxy.url });
     const publisher = createEventPublisher({ queueUrl: harness.queueUrl });

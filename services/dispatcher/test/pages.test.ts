@@ -74,7 +74,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     return rows[0]?.version ?? '';
   }
 
-  test('is delivered to each subscription, once', async () => {
+  test('is delivered to each subscription once', async () => {
     await subscribe();
     await harness.startDispatcher();
     const published = event();
@@ -87,7 +87,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     expect(harness.receiver.requests).toHaveLength(COUNT);
   });
 
-  test('ends as it was begun, though its first page fills every lane of its account', async () => {
+  test('is completed although its first page fills every lane of its account', async () => {
     await subscribe();
     // Without an answer none of them gets more than a few slots: the others would be cancelled, were their lanes full.
     let answer = () => {};
@@ -114,7 +114,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     answer();
   });
 
-  test('goes on where a crash between pages left it', async () => {
+  test('continues where a crash between two pages interrupted it', async () => {
     const subscriptions = await subscribe();
     const published = event();
     const page = { ...rowsFor(published, subscriptions.slice(0, 500)), version: await versionOfAccount() };
@@ -131,7 +131,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     expect(harness.receiver.requests).toHaveLength(COUNT - (attemptedCount ?? 0));
   });
 
-  test('a page adds what is missing, nothing to an event that is claimed, nothing for an outdated plan', async () => {
+  test('adds only the missing deliveries of a page, and none if it is claimed or its plan is outdated', async () => {
     const subscriptions = await subscribe();
     const version = await versionOfAccount();
     const { pool } = harness.database;

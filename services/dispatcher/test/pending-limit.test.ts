@@ -19,7 +19,7 @@ const REASON =
 /** As many as a lane may have in flight that has not answered yet. */
 const UNPROVEN = 16;
 
-describe.each(oneQueueBackend())('an account with too much waiting, on $name', (backend) => {
+describe.each(oneQueueBackend())('an account with too many waiting deliveries, on $name', (backend) => {
   let harness: Harness;
   let release: () => void;
   beforeEach(async () => {
@@ -119,7 +119,7 @@ describe.each(oneQueueBackend())('an account with too much waiting, on $name', (
     );
   }
 
-  test('gets what one lane cannot take cancelled, with a reason; its other endpoints and other accounts go on', async () => {
+  test("gets the deliveries beyond a lane's limit cancelled with a reason, without effect on other endpoints and accounts", async () => {
     const other = await seedAccount(harness.database);
     const dead = await subscribe('/held');
     const healthy = await subscribe('/healthy');
@@ -175,7 +175,7 @@ describe.each(oneQueueBackend())('an account with too much waiting, on $name', (
     await become(dead.id, { delivered: UNPROVEN + LIMIT + 41 });
   });
 
-  test('is known to every dispatcher at its next event', async () => {
+  test('is limited by every dispatcher from its next event on', async () => {
     const dead = await subscribe('/held');
     const dispatchers = [await start(), await start()];
     await publish(100);
@@ -203,7 +203,7 @@ describe.each(oneQueueBackend())('an account with too much waiting, on $name', (
     });
   });
 
-  test('one event with more subscriptions than the limit is taken, and the next one cancelled', async () => {
+  test('has one event with more subscriptions than the limit accepted, and the next one cancelled', async () => {
     const COUNT = 1_100;
     const first = await subscribe('/held');
     await query(
@@ -234,7 +234,7 @@ describe.each(oneQueueBackend())('an account with too much waiting, on $name', (
     });
   });
 
-  test('has the lanes full that hold their share of the limit, down to nine tenths of it', async () => {
+  test('has those lanes full that have their share of the limit, down to nine tenths of it', async () => {
     const [one, two, three] = [await subscribe('/1'), await subscribe('/2'), await subscribe('/3')];
     const other = await subscribe('/4', (await seedAccount(harness.database)).id);
     const turn = () => limit();
@@ -265,7 +265,7 @@ describe.each(oneQueueBackend())('an account with too much waiting, on $name', (
     expect(await fullLanes()).not.toContain(other.id);
   });
 
-  test('is counted a bounded number of deliveries at a time, and the next pass of any process continues there', async () => {
+  test('is counted up to a limited number of deliveries, and the next pass of any process continues there', async () => {
     const lanes: { id: string; name: string }[] = [];
     for (const path of ['/1', '/2', '/3']) {
       const account = await seedAccount(harness.database);
@@ -287,7 +287,7 @@ describe.each(oneQueueBackend())('an account with too much waiting, on $name', (
     expect(await bounded()).toEqual({ accounts: 2, filled: 0, reopened: 0 });
   });
 
-  test('is checked although another account cannot be', async () => {
+  test('is checked although another account cannot be checked', async () => {
     const [one, other] = [await seedAccount(harness.database), await seedAccount(harness.database)];
     const [bad, good] = [await subscribe('/1', one.id), await subscribe('/2', other.id)];
     await parked(bad, LIMIT + 1, one);

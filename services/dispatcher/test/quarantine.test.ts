@@ -54,7 +54,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
       `ALTER TABLE ${table} ADD CONSTRAINT reject_${table} CHECK (NOT (${condition})) NOT VALID`,
     );
 
-  test('two messages with one id that are set aside at one time get two ids', async () => {
+  test('two messages with one id that are set aside simultaneously get two ids', async () => {
     const first = event(1);
     const second = { ...first, data: { ...first.data, runReason: 'of another run' } } as JobRunEvent;
     const quarantine = testQuarantine(harness.database.pool);
@@ -165,7 +165,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     },
   );
 
-  test('the reconciler sets an event aside that it cannot read, puts the others back, and skips it from then on', async () => {
+  test('the reconciler sets aside an event that it cannot read, queues the others again, and skips it from then on', async () => {
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
     const deliveries = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
     closers.push(
@@ -234,7 +234,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     ]);
   });
 
-  test('a lane that the queue rejects when it is put back is set aside', async () => {
+  test('a lane that the queue rejects when it is queued again is set aside', async () => {
     const lane = { subscriptionId: 'wsu_1', accountId: 1 };
     const rejected = { jobId: laneJobId(lane), error: new TypeError('cannot be encoded') };
     const rejecting: Pick<DeliveryQueue, 'putBackLanes'> = {

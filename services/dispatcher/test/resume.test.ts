@@ -41,7 +41,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 
-  test('two dispatchers that commit the same event at the same time claim it once', async () => {
+  test('two dispatchers that commit the same event concurrently claim it once', async () => {
     const { rows } = await committedEvent();
     const claims = await Promise.all(
       Array.from({ length: 8 }, () => commitResults(harness.database.pool, rows)),
@@ -50,7 +50,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 
-  test('a queued delivery whose last attempt is in the log already is not attempted before its time', async () => {
+  test('a queued delivery whose last attempt is in the log is not attempted before its next due time', async () => {
     const { deliveryId, rows, event } = await committedEvent();
     await commitResults(harness.database.pool, rows);
     await recordAttempts(harness.database.pool, [
@@ -93,7 +93,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     await queue.close();
   });
 
-  test('a first attempt that whoever committed it may be at is left to it for as long as it may take', async () => {
+  test('a first attempt is left to the dispatcher that committed it for as long as an attempt may take', async () => {
     const { rows, event } = await committedEvent();
     const { pool } = harness.database;
     await commitResults(pool, rows);

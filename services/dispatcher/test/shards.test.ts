@@ -19,7 +19,7 @@ type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 const EIGHT = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
 const silent = () => undefined;
 
-test('settings of shards that cannot be are refused, all at once', () => {
+test('invalid settings of shards are rejected, all of them in one error', () => {
   const read = (environment: NodeJS.ProcessEnv) => () => readSettings(environment);
   const onRedis = { QUEUE_URL: 'redis://127.0.0.1' };
   expect(read({ ...onRedis, QUEUE_SHARDS: '65', DISPATCHER_SHARDS: '3-1' })).toThrow(
@@ -88,7 +88,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     return counts;
   }
 
-  test('go from one to eight and back while events flow: none is missing, none repeated', async () => {
+  test('change from one shard to eight and back under load without losing or repeating an event', async () => {
     const counts = takeMost();
     const published = new Set<string>();
     let isFlowing = true;
@@ -133,7 +133,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     expect([...published].filter((id) => !counts.has(id))).toEqual([]);
   });
 
-  test('that serve some leave the others, whose events wait and are seen to wait', async () => {
+  test('serve only their own shards, and the backlog shows the events of the others', async () => {
     const map = await desk.spread(8);
     const isServed = ({ id }: TestAccount) => shardOf(map, id) < 4;
     const { port } = await harness.startDispatcher({ dispatcherShards: [0, 1, 2, 3] });
@@ -158,7 +158,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     expect(paths()).toEqual(accounts.map(({ id }) => `/${id}`).sort());
   });
 
-  test('spread the accounts again when somebody has emptied the Redis', async () => {
+  test('distribute the accounts again after the Redis was emptied', async () => {
     await harness.startDispatcher({ queueShards: 4 });
     await redis.flushdb();
     await eventually(async () => expect(mappedShards(await desk.look())).toEqual([0, 1, 2, 3]));
@@ -169,7 +169,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     });
   });
 
-  test('work on what a publisher adds by the map of before', async () => {
+  test('process jobs that a publisher adds by the previous map', async () => {
     const late = createEventPublisher({ queueUrl: harness.queueUrl });
     closers.push(() => late.close());
     await desk.spread(8);

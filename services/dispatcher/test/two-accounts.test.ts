@@ -14,7 +14,7 @@ import { eventStates } from '../src/record/event-states.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
-describe.each(oneQueueBackend())('an event id that two accounts use, on $name', (backend) => {
+describe.each(oneQueueBackend())('events of two accounts with the same id, on $name', (backend) => {
   let harness: Harness;
   let other: TestAccount;
   /** The same id twice: an event of each account. */
@@ -56,7 +56,7 @@ describe.each(oneQueueBackend())('an event id that two accounts use, on $name', 
     }
   };
 
-  test('are two events, which both wait, are both delivered, and are each known when they come again', async () => {
+  test('both wait, are both delivered, and are each detected when they are published again', async () => {
     const [one, others] = events;
     for (const event of [one, others, one, others]) await harness.publisher.publish(event);
     await harness.startDispatcher();
@@ -66,14 +66,14 @@ describe.each(oneQueueBackend())('an event id that two accounts use, on $name', 
     await deliveredOnceEach();
   });
 
-  test('are two events in one call, too', async () => {
+  test('are two events even in one call', async () => {
     await harness.publisher.publishMany([...events, ...events]);
     await harness.startDispatcher();
     await deliveredOnceEach();
   });
 });
 
-test('an event id that two accounts use is claimed and looked at for each, in one statement', async () => {
+test('an event id that two accounts use is read and claimed for each of them by one statement', async () => {
   const [backend] = oneQueueBackend();
   const harness = await openHarness(backend as never);
   try {

@@ -11,7 +11,7 @@ function add(events: EventsInFlight, count: number, isLowPriority = false): (() 
   return releases;
 }
 
-test('128 events are in flight, and another follows each that is released, once', async () => {
+test('at most 128 events are in flight, and each release admits one further event', async () => {
   const events = new EventsInFlight(384);
   const releases = add(events, 200);
   await microtasks();

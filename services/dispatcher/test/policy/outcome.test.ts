@@ -7,12 +7,12 @@ const answered = (statusCode: number) => ({
 });
 
 describe('the report of an attempt', () => {
-  test.each([200, 201, 204, 299])('%i is a success', (statusCode) => {
+  test.each([200, 201, 204, 299])('is a success for the status %i', (statusCode) => {
     expect(reportOf(answered(statusCode))).toEqual({ httpStatusCode: statusCode, error: null });
   });
 
   test.each([301, 304, 400, 404, 410, 429, 500, 503])(
-    '%i is a failure under its own status',
+    'is a failure, recorded with its status %i',
     (statusCode) => {
       expect(reportOf(answered(statusCode))).toEqual({
         httpStatusCode: statusCode,
@@ -27,28 +27,28 @@ describe('the report of an attempt', () => {
     ['dns_failed', 502],
     ['address_forbidden', 502],
     ['tls_untrusted', 502],
-  ] as const)('%s is %i', (code, httpStatusCode) => {
+  ] as const)('has for the error %s the status %i', (code, httpStatusCode) => {
     const error = { code, message: 'x' };
     expect(reportOf({ response: null, error })).toEqual({ httpStatusCode, error });
   });
 
-  test('a 200 whose body drips past the deadline is a 504', () => {
+  test('has the status 504 for a 200 whose body exceeds the deadline', () => {
     const error = { code: 'timeout', message: 'Timed out after 10 s.' } as const;
     expect(reportOf({ ...answered(200), error })).toEqual({ httpStatusCode: 504, error });
   });
 });
 
-describe('the outcome', () => {
+describe('the outcome of an attempt', () => {
   const policy = { retriesMax: 5, baseDelayMs: 30_000 };
   /** In a redelivery of a delivery that had six attempts before. */
   const after = (attempts: number) => ({ cycle: 6, attemptCount: 6 + attempts });
   const failure = reportOf(answered(500));
 
-  test('of a success is delivered', () => {
+  test('is delivered after a success', () => {
     expect(outcomeOf(reportOf(answered(200)), after(6), policy, 0.5)).toEqual({ kind: 'delivered' });
   });
 
-  test('of a failure is a retry while the cycle has attempts left, whatever failed', () => {
+  test('is a retry after any failure while the cycle has attempts left', () => {
     for (const statusCode of [404, 410, 500]) {
       expect(outcomeOf(reportOf(answered(statusCode)), after(5), policy, 0.5)).toEqual({
         kind: 'retry',
@@ -57,13 +57,13 @@ describe('the outcome', () => {
     }
   });
 
-  test('of the sixth failure is failed, with a sentence', () => {
+  test('is failed with a reason after the sixth failure', () => {
     const reason = 'All 6 attempts failed. Last: The endpoint answered 500.';
     const progress = { cycle: 0, attemptCount: 6 };
     expect(outcomeOf(failure, progress, policy, 0.5)).toEqual({ kind: 'failed', reason });
   });
 
-  test('of the sixth failure of a redelivery is not said of the attempts before it', () => {
+  test('counts only the attempts of the redelivery in the reason', () => {
     const reason = 'All 6 attempts of the redelivery failed. Last: The endpoint answered 500.';
     expect(outcomeOf(failure, after(6), policy, 0.5)).toEqual({ kind: 'failed', reason });
   });

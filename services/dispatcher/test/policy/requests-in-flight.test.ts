@@ -28,7 +28,7 @@ test('a first attempt may wait while its subscription has a quarter of the event
   expect(requests.mayWait('a')).toBe(true);
 });
 
-test('each slot that is released wakes one first attempt that waits, in order, and the others wait for a time', async () => {
+test('each released slot wakes one waiting first attempt, in order, and the others wait until their timeout', async () => {
   const requests = new RequestsInFlight(384);
   requests.enter('a');
   const woken: number[] = [];

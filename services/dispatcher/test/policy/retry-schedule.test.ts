@@ -12,12 +12,12 @@ test.each([
   [4, 192, 240, 288],
   [5, 384, 480, 576],
   [6, null, null, null],
-])('after attempt %i: %s to %s to %s seconds', (attempts, lowest, middle, highest) => {
+])('the wait after attempt %i is from %s over %s to %s seconds', (attempts, lowest, middle, highest) => {
   const waits = [0, 0.5, 1].map((random) => retryDelayMs(policy, after(attempts), random));
   expect(waits).toEqual([lowest, middle, highest].map((seconds) => seconds && seconds * 1_000));
 });
 
-test('without retries the first attempt is the last', () => {
+test('without retries the first attempt is the last one', () => {
   expect(retryDelayMs({ ...policy, retriesMax: 0 }, after(1), 0.5)).toBeNull();
 });
 
@@ -35,11 +35,11 @@ describe('Retry-After', () => {
     [429, 'soon', null],
     [429, '-5', null],
     [429, '', null],
-  ])('of a %i saying "%s" is %s ms', (statusCode, text, waitMs) => {
+  ])('of a response %i with "%s" is %s ms', (statusCode, text, waitMs) => {
     expect(retryAfterMs(statusCode, { 'retry-after': text }, nowMs)).toBe(waitMs);
   });
 
-  test('is not needed', () => {
+  test('is null without the header', () => {
     expect(retryAfterMs(503, {}, nowMs)).toBeNull();
   });
 });

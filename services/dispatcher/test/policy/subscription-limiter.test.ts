@@ -39,7 +39,7 @@ function failUntilItFails(limits: SubscriptionLimiter, at: Lane): void {
     limits.release(slot, 'failed');
 }
 
-test('a lane that answers has a generous limit of its own', () => {
+test('a lane that responds has a separate limit of 128 attempts', () => {
   const { limits } = setUp();
   open(limits, lane('a'));
   const slots = acquireAll(limits, lane('a'));
@@ -49,7 +49,7 @@ test('a lane that answers has a generous limit of its own', () => {
   expect(acquireAll(limits, lane('a'))).toHaveLength(1);
 });
 
-test('a lane that has not answered yet gets a few slots until it does', () => {
+test('a lane without a response gets 16 slots until its first success', () => {
   const { limits } = setUp();
   const slots = acquireAll(limits, lane('new'));
   expect(slots).toHaveLength(16);
@@ -57,7 +57,7 @@ test('a lane that has not answered yet gets a few slots until it does', () => {
   expect(acquireAll(limits, lane('new'))).toHaveLength(128 - 15);
 });
 
-test('a lane of whose last 20 attempts none succeeded is probed by one attempt at a time, and opens with each success', () => {
+test('a lane without success in its last 20 attempts gets one probe at a time, and more slots with each success', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   for (let failure = 0; failure < 19; failure += 1) attempt(limits, lane('a'), false);
@@ -76,7 +76,7 @@ test('a lane of whose last 20 attempts none succeeded is probed by one attempt a
   expect(acquireAllQueued(limits, lane('a'))).toHaveLength(16);
 });
 
-test('a lane is limited in proportion to its success rate over the last 20 attempts', () => {
+test('the limit of a lane is proportional to its success rate over the last 20 attempts', () => {
   const { limits } = setUp();
   for (let pair = 0; pair < 20; pair += 1) {
     attempt(limits, lane('a'), true);
@@ -157,7 +157,7 @@ test('a blocked lane gets no slot until the block ends, except for a redelivery 
   expect(limits.isShut(lane('a'))).toBe(false);
 });
 
-test('the longer a lane fails, the longer its probes wait, up to five seconds', () => {
+test('the wait between probes grows with each failed probe, up to five seconds', () => {
   const { clock, limits } = setUp();
   failUntilItFails(limits, lane('a'));
   const waits = Array.from({ length: 8 }, () => {
@@ -172,7 +172,7 @@ test('the longer a lane fails, the longer its probes wait, up to five seconds', 
   expect(acquireAllQueued(limits, lane('a'))).toHaveLength(6);
 });
 
-test('all lanes that fail have together a hundred probes a second', () => {
+test('all failing lanes together get a hundred probes a second', () => {
   const { clock, limits } = setUp();
   const lanes = Array.from({ length: 500 }, (_, index) => lane(`dead-${index}`));
   for (const one of lanes) failUntilItFails(limits, one);
@@ -194,7 +194,7 @@ test('all lanes that fail have together a hundred probes a second', () => {
   expect(probesOfASecond()).toBe(100);
 });
 
-test('lanes that fail come back for their probe one after another, never later than in half a minute', () => {
+test('the jobs of failing lanes run one after another, within half a minute', () => {
   const { clock, limits } = setUp();
   const lanes = Array.from({ length: 5_000 }, (_, index) => lane(`dead-${index}`));
   for (const one of lanes) failUntilItFails(limits, one);
@@ -205,7 +205,7 @@ test('lanes that fail come back for their probe one after another, never later t
   expect(Math.max(...waits)).toBe(30_000);
 });
 
-test('a lane whose job waits for its next turn is not woken, and first attempts leave slots to it', () => {
+test('a lane whose job is delayed is not woken, and first attempts leave slots to the job', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   limits.beginDraining('a');
@@ -219,7 +219,7 @@ test('a lane whose job waits for its next turn is not woken, and first attempts 
   expect(acquireAll(limits, lane('a'))).toHaveLength(128 - 97);
 });
 
-test('a lane that fails is woken for when it may be probed, once', () => {
+test('a failing lane is woken once, at the time of its next probe', () => {
   const { clock, limits } = setUp();
   failUntilItFails(limits, lane('a'));
   const delayMs = limits.untilTurnMs('a') ?? 0;
@@ -229,7 +229,7 @@ test('a lane that fails is woken for when it may be probed, once', () => {
   expect([limits.untilTurnMs('a'), limits.room('a')]).toEqual([0, 1]);
 });
 
-test('a server that nobody can connect to is probed by one lane after another, until it takes a connection', () => {
+test('a server that accepts no connection is probed by one lane after another until it accepts one', () => {
   const { clock, limits } = setUp();
   const connect = (subscriptionId: string) => {
     const slot = limits.acquireQueued(lane(subscriptionId));
@@ -248,7 +248,7 @@ test('a server that nobody can connect to is probed by one lane after another, u
   expect(limits.room('new')).toBe(16);
 });
 
-test('of a thousand lanes on a server that nobody can connect to, one is probed, and they come back within half a minute', () => {
+test('one of a thousand lanes on a server that accepts no connection is probed, and the others return within half a minute', () => {
   const { clock, limits } = setUp();
   const lanes = Array.from({ length: 1_000 }, (_, index) => lane(`dead-${index}`));
   clock.nowMs = 60_000;
@@ -262,7 +262,7 @@ test('of a thousand lanes on a server that nobody can connect to, one is probed,
   expect(Math.max(...waits)).toBe(30_000);
 });
 
-test('while the job of a lane that answers works on it, first attempts leave slots to it, and those of a new lane have none', () => {
+test('first attempts leave slots to the active job of a responding lane, and get none in a new lane', () => {
   const { limits } = setUp();
   open(limits, lane('a'));
   for (const subscriptionId of ['a', 'new']) limits.beginDraining(subscriptionId);
@@ -271,7 +271,7 @@ test('while the job of a lane that answers works on it, first attempts leave slo
   expect(limits.isShut(lane('new', 1, 'https://new.example'))).toBe(true);
 });
 
-test('a slot is expected of a lane that answers, later the more attempts wait, and of no other', () => {
+test('the expected wait for a slot grows with the waiting attempts of a responding lane, and is infinite for other lanes', () => {
   const { clock, limits } = setUp();
   expect(limits.expectedWaitMs(lane('new'), 0)).toBe(Number.POSITIVE_INFINITY);
   const slot = limits.acquireInPlace(lane('a'));
@@ -284,7 +284,7 @@ test('a slot is expected of a lane that answers, later the more attempts wait, a
   expect(limits.expectedWaitMs(lane('a'), 0)).toBe(Number.POSITIVE_INFINITY);
 });
 
-test('a lane that stops answering while others answer loses its slots before its requests have timed out', () => {
+test('a lane that stops responding while others respond loses its slots before its requests time out', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   const held = Array.from({ length: 20 }, () => limits.acquireInPlace(lane('a')));
@@ -295,7 +295,7 @@ test('a lane that stops answering while others answer loses its slots before its
   expect(limits.acquireInPlace(lane('a'))).not.toBeNull();
 });
 
-test('while nobody answers, because this process hangs or the network does, nobody loses its slots', () => {
+test('no lane loses slots while no endpoint responds, because then this process or the network hangs', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   limits.acquireInPlace(lane('a'));
@@ -303,7 +303,7 @@ test('while nobody answers, because this process hangs or the network does, nobo
   expect(acquireAll(limits, lane('a'))).toHaveLength(127);
 });
 
-test('a far-away endpoint is not silent while it takes its usual time', () => {
+test('a distant endpoint is not silent during its usual response time', () => {
   const { clock, limits } = setUp();
   const first = limits.acquireInPlace(lane('far'));
   clock.nowMs = 1_000;
@@ -314,7 +314,7 @@ test('a far-away endpoint is not silent while it takes its usual time', () => {
   expect(limits.acquireInPlace(lane('far'))).not.toBeNull();
 });
 
-test('a thousand lanes that never answer hold no more than a quarter of the slots, and half of the queued ones', () => {
+test('a thousand lanes that never respond occupy at most a quarter of the slots for first attempts, and half of the queued ones', () => {
   const { clock, limits } = setUp(256);
   const healthy = lane('healthy', 1, 'https://healthy.example');
   open(limits, healthy);
@@ -335,7 +335,7 @@ test('a thousand lanes that never answer hold no more than a quarter of the slot
   expect(acquireAll(limits, healthy)).toHaveLength(128);
 });
 
-test('new lanes that answer let in one more each, until none is new for a while', () => {
+test('each new lane that responds admits one more new lane, until there has been none for a second', () => {
   const { clock, limits } = setUp(1_000);
   const lanes = Array.from({ length: 500 }, (_, index) =>
     lane(`new-${index}`, index, `https://${index}.example`),
@@ -350,7 +350,7 @@ test('new lanes that answer let in one more each, until none is new for a while'
   expect(lanes.slice(96).flatMap((one) => limits.acquireQueued(one) ?? [])).toHaveLength(32);
 });
 
-test('lanes that find no slot among those that do not answer wait one after another, never for more than half a minute', () => {
+test('lanes without a slot among those that do not respond wait one after another, at most half a minute', () => {
   const { clock, limits } = setUp(8);
   const lanes = Array.from({ length: 100 }, (_, index) => lane(`dead-${index}`));
   const held = lanes.slice(0, 4).flatMap((one) => limits.acquireQueued(one) ?? []);
@@ -362,7 +362,7 @@ test('lanes that find no slot among those that do not answer wait one after anot
   expect(Math.max(...waits)).toBeLessThanOrEqual(30_000);
 });
 
-test('the longer those that do not answer hold their slots, the less often others come to look for one', () => {
+test('lanes check for a slot less often the longer unresponsive lanes occupy theirs', () => {
   const { clock, limits } = setUp(8);
   for (const name of ['dead-1', 'dead-2', 'dead-3', 'dead-4']) limits.acquireQueued(lane(name));
   expect(limits.waitMs('new-1')).toBe(100);
@@ -371,7 +371,7 @@ test('the longer those that do not answer hold their slots, the less often other
   expect(waits).toEqual([2_500, 5_000, 7_500]);
 });
 
-test('one account has half of what a server may have at most; who comes second still finds room there', () => {
+test('one account gets at most half of the capacity of a server, so that a second account still gets slots', () => {
   const { clock, limits } = setUp(10_000);
   limits.acquireQueued(lane('first', 2, 'https://first.example'));
   clock.nowMs = 3_600_000;
@@ -382,7 +382,7 @@ test('one account has half of what a server may have at most; who comes second s
   expect(limits.acquireInPlace(lane('a-new', 1, 'https://other.example'))).not.toBeNull();
 });
 
-test('a new lane on a server that answers is in no doubt', () => {
+test('a new lane on a responding server needs no slow start', () => {
   const { limits } = setUp(8);
   attempt(limits, lane('known'), true);
   const lanes = Array.from({ length: 100 }, (_, index) => lane(`new-${index}`));
@@ -395,7 +395,7 @@ test('a new lane on a server that answers is in no doubt', () => {
   expect(elsewhere.flatMap((one) => limits.acquireInPlace(one) ?? [])).toHaveLength(2);
 });
 
-test('a lane whose neighbour on the same server hangs keeps all its slots', () => {
+test('a lane keeps all its slots while another lane on the same server hangs', () => {
   const { clock, limits } = setUp();
   open(limits, lane('well', 2));
   acquireAll(limits, lane('hangs', 1));
@@ -405,14 +405,14 @@ test('a lane whose neighbour on the same server hangs keeps all its slots', () =
   expect(acquireAll(limits, lane('well', 2))).toHaveLength(128);
 });
 
-test('a lane with attempts in flight is remembered, however many others come', () => {
+test('the state of a lane with attempts in flight is retained, however many other lanes are used', () => {
   const { limits } = setUp(1_000);
   expect(acquireAll(limits, lane('busy'))).toHaveLength(16);
   for (let other = 0; other < 50_001; other += 1) attempt(limits, lane(`other-${other}`), true);
   expect(limits.acquireInPlace(lane('busy'))).toBeNull();
 });
 
-test('what is known of the lane that was used longest ago is forgotten when there are too many', () => {
+test('the state of the least recently used lane is evicted when there are too many', () => {
   const { limits } = setUp();
   failUntilItFails(limits, lane('failing'));
   expect(limits.acquireInPlace(lane('failing'))).toBeNull();

@@ -22,7 +22,7 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-describe('of an account whose subscriptions name a thousand jobs each', () => {
+describe('a cached account whose subscriptions name a thousand jobs each', () => {
   let accountId: number;
   let cache: SubscriptionCache;
   /** Ids of subscriptions that were loaded since the last call. */
@@ -65,7 +65,7 @@ describe('of an account whose subscriptions name a thousand jobs each', () => {
   const find = ({ subscriptions }: AccountSubscriptions, n: number) =>
     subscriptions.find(({ id }) => id === idOf(n));
 
-  test('one that is changed is loaded, and no other', async () => {
+  test('loads only the subscription that was changed', async () => {
     const before = await current();
     expect(before.subscriptions).toHaveLength(SUBSCRIPTIONS);
     await update(7, { clientUrl: 'https://b.example' });
@@ -77,7 +77,7 @@ describe('of an account whose subscriptions name a thousand jobs each', () => {
     expect(after.subscriptions).toHaveLength(SUBSCRIPTIONS);
   });
 
-  test('one that is created, activated or marked as full is loaded', async () => {
+  test('loads a subscription that is created, activated or marked as full', async () => {
     const { id } = await seedSubscription(database, { accountId, clientUrl: 'https://c.example' });
     await update(8, { active: false });
     await current();
@@ -89,7 +89,7 @@ describe('of an account whose subscriptions name a thousand jobs each', () => {
     expect(after.subscriptions).toHaveLength(SUBSCRIPTIONS + 1);
   });
 
-  test('one that is deactivated or deleted is gone, and none is loaded', async () => {
+  test('removes a subscription that is deactivated or deleted, and loads none', async () => {
     await update(10, { active: false });
     await update(11, { deletedAt: new Date() });
     await database.prisma.subscription.delete({ where: { id: idOf(12) } });
@@ -99,21 +99,21 @@ describe('of an account whose subscriptions name a thousand jobs each', () => {
     expect(after.subscriptions).toHaveLength(SUBSCRIPTIONS - 3);
   });
 
-  test('the status of its last attempt changes nothing', async () => {
+  test('is unchanged by the status of the last attempt', async () => {
     const { version } = await current();
     await update(13, { httpStatusCode: 200, dispatchedAt: new Date() });
     expect((await current()).version).toBe(version);
     expect(loaded).toEqual([]);
   });
 
-  test('all are loaded again when the plan changes, which is part of each target', async () => {
+  test('loads all subscriptions again when the plan changes, which is part of each target', async () => {
     await database.prisma.account.update({ where: { id: accountId }, data: { plan: 'team' } });
     const { subscriptions } = await current();
     expect(loaded).toHaveLength(SUBSCRIPTIONS);
     expect(new Set(subscriptions.map(({ target }) => target.plan))).toEqual(new Set(['team']));
   });
 
-  test('its jobs are found, whatever their order, and no others', async () => {
+  test('finds exactly the jobs of a subscription, whatever their order', async () => {
     const { subscriptions } = await current();
     const matching = (jobId: string) => subscriptions.filter(({ jobIds }) => jobIds.has(jobId));
     expect(matching('7001').map(({ id }) => id)).toEqual([idOf(7)]);
@@ -124,7 +124,7 @@ describe('of an account whose subscriptions name a thousand jobs each', () => {
 });
 
 // A column that raises the account's version alone would leave the cached subscription as it was.
-test('whatever raises the version of an account for a subscription raises that of the subscription', async () => {
+test('every trigger that raises the version of an account for a subscription raises that of the subscription', async () => {
   const columnsOf = async (functionName: string) => {
     const { rows } = await database.pool.query<{ name: string }>(
       `SELECT DISTINCT a.attname AS name
@@ -140,7 +140,7 @@ test('whatever raises the version of an account for a subscription raises that o
   expect(columns).toContain('job_ids');
 });
 
-test('subscriptions as large as the contract allows take no more memory than the cache may have', async () => {
+test('subscriptions as large as the contract allows take no more memory than the limit of the cache', async () => {
   setFlagsFromString('--expose-gc');
   const collectGarbage = runInNewContext('gc') as () => void;
   const textOf = (length: number) => Buffer.alloc(length, 'x').toString('latin1');

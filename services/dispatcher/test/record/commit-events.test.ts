@@ -175,7 +175,7 @@ test('an event whose id is on record with other data is a conflict, and the reco
   await commit(commitOf(undispatched, true));
 });
 
-test('one of many concurrent commits of the same events claims each', async () => {
+test('one of many concurrent commits of the same events claims each event', async () => {
   const events = [await newUndispatched(), await newUndispatched(), newEvent()];
   const results = await Promise.all(
     Array.from({ length: 8 }, async (_, index) => {
@@ -189,7 +189,7 @@ test('one of many concurrent commits of the same events claims each', async () =
   for (const event of events) expect(await storedOf(event)).toHaveLength(4);
 });
 
-test('a crash of PostgreSQL loses no undispatched event: their table is logged', async () => {
+test('a crash of PostgreSQL loses no undispatched event, because their table is logged', async () => {
   const { rows } = await database.pool.query(
     `SELECT relpersistence FROM pg_class WHERE oid = 'undispatched_events'::regclass`,
   );

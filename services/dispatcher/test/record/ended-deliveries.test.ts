@@ -59,7 +59,7 @@ describe.each(['delivered', 'failed', 'cancelled'])('a delivery that is %s', (st
   });
 });
 
-test('a pending delivery is parked, and cancelled with its reason', async () => {
+test('a pending delivery can be deferred, and cancelled with its reason', async () => {
   const key = await deliveryWith('pending');
   await parkDeliveries(database.pool, [key]);
   expect(await rowOf(key)).toMatchObject({ status: 'pending', parked_at: expect.any(Date) });

@@ -217,7 +217,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
     },
   );
 
-  test('a batch of two days opens these two', async () => {
+  test('a batch of two days opens these two partitions', async () => {
     const [before, now] = [
       await fill(admin.pool, BATCH, Date.now() - DAY_MS),
       await fill(admin.pool, BATCH, Date.now()),

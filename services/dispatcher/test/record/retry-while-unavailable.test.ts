@@ -9,7 +9,7 @@ const databaseAway = () => new DatabaseUnreachableError('away');
 test.each([
   ['queue', queueAway],
   ['database', databaseAway],
-])('waits while the %s is away, says so once, and goes on when it is back', async (_name, error) => {
+])('waits while the %s is unavailable, logs it once, and then continues', async (_name, error) => {
   const waits: unknown[] = [];
   const waiting = {
     stopping: new AbortController().signal,
@@ -26,7 +26,7 @@ test.each([
   expect(waits).toHaveLength(1);
 });
 
-test('passes every other error on at once', async () => {
+test('throws every other error at once', async () => {
   const waiting = {
     stopping: new AbortController().signal,
     logger: {
@@ -39,7 +39,7 @@ test('passes every other error on at once', async () => {
   await expect(failing).rejects.toThrow(RangeError);
 });
 
-test('a stop ends the wait, and work that needs none still runs', async () => {
+test('a stop ends the wait, and other work still runs', async () => {
   const stop = new AbortController();
   const waiting = { stopping: stop.signal, logger: { warn: () => stop.abort() } };
   const failing = retryWhileUnavailable(waiting, () => Promise.reject(queueAway()));

@@ -22,7 +22,7 @@ const commit = (...events: JobRunEvent[]) =>
 const runs = async () =>
   (await harness.database.prisma.run.findMany()).map((run) => ({ ...run, createdAt: undefined }));
 
-test('events published straight onto the queue record their run, step by step', async () => {
+test('events that are published directly onto the queue record their run, step by step', async () => {
   await commit(event('job.run.started'));
   expect(await runs()).toMatchObject([
     {
@@ -53,7 +53,7 @@ test('events published straight onto the queue record their run, step by step', 
   ]);
 });
 
-test('in one batch or many, in order or not, the run is the same', async () => {
+test('the run is the same whether its events come in one batch or several, in any order', async () => {
   const events = [event('job.run.started'), event('job.run.completed')] as const;
   await commit(...events);
   const inOrder = await runs();

@@ -222,11 +222,11 @@ async function runHotStatements(): Promise<void> {
   await recover({ pool, deliveries: queue, retryPolicy, quarantine });
 }
 
-describe('on a log that is divided by account', () => {
+describe('on a log that is partitioned by account', () => {
   beforeAll(runHotStatements);
 
   test.each(Object.entries(HOT))(
-    '%s opens the part of each account that it names, and no other',
+    '%s opens the partition of each account that it names, and no other',
     (name, parts) => {
       const runs = opened.filter(({ statement }) => statement === name);
       expect(new Set(runs.map(({ execution }) => execution))).toEqual(new Set(['first', 'later']));
@@ -249,11 +249,11 @@ describe('on a log that is divided by account', () => {
     },
   );
 
-  test('every statement that the dispatcher runs here is one that Citus accepts', () => {
+  test('Citus accepts every statement that the dispatcher runs here', () => {
     expect(restricted).toEqual([]);
   });
 
-  test('every statement that the dispatcher has of the log is one of those, or looks for what anybody has', () => {
+  test('every statement of the dispatcher on the log names its accounts, or is listed as one over all accounts', () => {
     const listed = new Set([...Object.keys(HOT), ...OF_ALL_ACCOUNTS]);
     const source = new URL('../../src/', import.meta.url);
     const run = new Set(opened.map(({ statement }) => statement));

@@ -18,7 +18,7 @@ import { deliveriesOf } from '../log-rows.ts';
 
 const WAITING = 300;
 
-describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (backend) => {
+describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);
@@ -40,7 +40,7 @@ describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (back
     await harness.receiver.waitFor((request) => request.path === path);
   }
 
-  test('every change counts for the next event, whoever made it and however', async () => {
+  test('every change affects the next event, whatever its source', async () => {
     const { id } = await subscribe('/first');
     await warmUp('/first');
     const { subscription: subscriptions } = harness.database.prisma;
@@ -84,7 +84,7 @@ describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (back
     expect(arrived('/third')).toBe(thirds + 1);
   });
 
-  test('what was cached of a change that a failover lost is not used after another change', async () => {
+  test('a cached change that a failover has lost is not used after another change', async () => {
     const { id } = await subscribe('/first');
     await warmUp('/first');
     const { prisma, pool } = harness.database;
@@ -113,7 +113,7 @@ describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (back
     expect(pathsOf()).toEqual(['/first', '/lost', '/second']);
   });
 
-  test('an account that loses its webhooks gets nothing for the next event', async () => {
+  test('an account that loses its webhooks gets no delivery of the next event', async () => {
     await subscribe('/hook');
     await warmUp('/hook');
     await harness.database.prisma.account.updateMany({ data: { plan: 'free' } });
@@ -127,7 +127,7 @@ describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (back
   });
 
   test.each(['moved', 'deleted'])(
-    'while events wait, a subscription is %s: nothing goes where it was',
+    'a subscription that is %s while events wait gets no request at its previous endpoint',
     async (change) => {
       const { id } = await subscribe('/old');
       await warmUp('/old');
@@ -158,7 +158,7 @@ describe.each(oneQueueBackend())('with subscriptions in memory, on $name', (back
   );
 });
 
-describe('the cache', () => {
+describe('the cache of subscriptions', () => {
   const OF_ACCOUNT = 3;
   const subscription = (id: string): KnownSubscription => ({
     id,
@@ -189,14 +189,14 @@ describe('the cache', () => {
     return { loaded, cache: new SubscriptionCache({ loadVersions, loadSubscription, bytesMax }) };
   }
 
-  test('events that come at the same time share one load, and later ones need none', async () => {
+  test('shares one load among concurrent events, and loads nothing for later ones', async () => {
     const { loaded, cache } = setUp();
     await Promise.all([cache.of(1), cache.of(1), cache.of(2)]);
     await cache.of(1);
     expect(loaded).toEqual([1, 2]);
   });
 
-  test('is bounded, and the account that was used longest ago is evicted', async () => {
+  test('is bounded, and evicts the least recently used account', async () => {
     const { loaded, cache } = setUp(3);
     for (const id of [1, 2, 3, 1, 4]) await cache.of(id);
     await cache.of(1);
@@ -205,14 +205,14 @@ describe('the cache', () => {
     expect(loaded).toEqual([1, 2, 3, 4, 2]);
   });
 
-  test('an account that does not exist is asked for again', async () => {
+  test('loads an account that did not exist again', async () => {
     const { loaded, cache } = setUp();
     expect(await cache.of(404)).toBeNull();
     expect(await cache.of(404)).toBeNull();
     expect(loaded).toEqual([404, 404]);
   });
 
-  test('a late caller with an old version does not discard an account that was loaded since', async () => {
+  test('does not discard a newly loaded account for a late caller with a previous version', async () => {
     const { loaded, cache } = setUp();
     await cache.of(1);
     cache.forget(versionsOf(1, '0'));

@@ -77,7 +77,7 @@ const RUNS: [string, SubscriptionStatus[], Omit<SubscriptionStatus, 'subscriptio
   ],
 ];
 
-test.each(RUNS)('%s are one status, wherever they are parted', (_, attempts, expected) => {
+test.each(RUNS)('%s are merged into the same status, however they are divided', (_, attempts, expected) => {
   for (let split = 1; split < attempts.length; split++) {
     const halves = [attempts.slice(0, split), attempts.slice(split)].map((half) =>
       half.reduce(statusTogether),
@@ -86,7 +86,7 @@ test.each(RUNS)('%s are one status, wherever they are parted', (_, attempts, exp
   }
 });
 
-test('what could not be written is written with what came meanwhile', async () => {
+test('a status that could not be written is written with later ones', async () => {
   const written: SubscriptionStatus[][] = [];
   let isAway = true;
   const statuses = new StatusCoalescer({
@@ -128,7 +128,7 @@ test('a status that the record rejects is dropped, and all others are written on
   expect(new Set(written).size).toBe(15);
 });
 
-test('is written at once after a quiet period, and what comes within the next one is written together', async () => {
+test('a status is written at once after a quiet period, and later ones together after the next period', async () => {
   const coalescer = (written: SubscriptionStatus[][]) =>
     new StatusCoalescer({
       periodMs: 3_600_000,
@@ -170,7 +170,7 @@ describe('in the database', () => {
     seedSubscription(harness.database, { accountId: harness.account.id, clientUrl: harness.receiver.url });
   const rowOf = (id: string) => harness.database.prisma.subscription.findUniqueOrThrow({ where: { id } });
 
-  test.each(RUNS)('%s, written one by one and in two parts, are the same', async (_, attempts, expected) => {
+  test.each(RUNS)('%s give the same status however they are written', async (_, attempts, expected) => {
     for (let split = 0; split < attempts.length; split++) {
       const { id } = await subscribe();
       const [first = [], second = []] = [attempts.slice(0, split), attempts.slice(split)];
@@ -187,7 +187,7 @@ describe('in the database', () => {
     }
   });
 
-  test('attempts of a dispatcher make a subscription failing, and one that succeeds heals it', async () => {
+  test('failed attempts of a dispatcher make a subscription failing, and a successful one ends that', async () => {
     const { id } = await subscribe();
     harness.receiver.respondWith(500);
     await harness.startDispatcher({ deliveryMaxRetries: 2 });

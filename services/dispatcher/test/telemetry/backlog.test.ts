@@ -63,14 +63,14 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
     expect(await bytes()).toEqual({ events: 8_192, deliveries: 0, attempts: 0 });
   });
 
-  test('is nothing while nothing waits', async () => {
+  test('has an age of 0 s while no delivery and no event waits', async () => {
     await measure();
     expect(await ages()).toEqual({ 'webhook-deliveries': 0, 'job-run-events': 0 });
     expect(await jobs()).toMatchObject({ 'job-run-events waiting': 0, 'webhook-deliveries delayed': 0 });
     expect(await samples('runhook_dependency_up')).toEqual({ queue: 1, database: 1 });
   });
 
-  test('has the age of the oldest delivery that is due, whether the queue knows of it or not', async () => {
+  test('has the age of the oldest due delivery, even if the queue has no job of it', async () => {
     await seedSubscription(harness.database, {
       accountId: harness.account.id,
       clientUrl: harness.receiver.url,
@@ -99,7 +99,7 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
     expect(age).toBeLessThanOrEqual(await oldestDue());
   });
 
-  test('has events of both ways in: committed and not fanned out, and first in the line of the queue', async () => {
+  test('includes committed events that are not fanned out, and events that wait in the queue', async () => {
     // One call for each: those of one call share a job.
     await harness.publisher.publish(event());
     await harness.publisher.publish(event());
@@ -113,7 +113,7 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
     expect((await ages())['job-run-events']).toBeGreaterThanOrEqual(70);
   });
 
-  test('says nothing of a queue that does not answer, instead of what it was before', async () => {
+  test('has no series for a queue that does not respond, instead of its last values', async () => {
     await harness.publisher.publish(event());
     await measure();
     await cutQueue();

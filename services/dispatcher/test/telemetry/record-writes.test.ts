@@ -124,7 +124,7 @@ test.each(['events', 'attempts'] as const)(
   },
 );
 
-test('an event whose data PostgreSQL rejects says nothing about the writes of a dispatcher', async () => {
+test("an event whose data PostgreSQL rejects does not affect the state of a dispatcher's writes", async () => {
   const { writes, clock } = process;
   await admin.pool.query('ALTER TABLE events ADD CONSTRAINT reject CHECK (run_id <> 666) NOT VALID');
   clock.nowMs = 30_000;

@@ -32,7 +32,7 @@ const { TEST_REDIS_URL } = process.env;
 if (TEST_REDIS_URL === undefined) process.stderr.write('publishers with another prefix: there is no Redis\n');
 
 (TEST_REDIS_URL ? test : test.skip)(
-  'a publisher with another prefix or version is counted and named, once',
+  'a publisher with another prefix or version is counted, and logged once',
   async () => {
     const queueUrl = await createTestQueueUrl({ name: 'Redis' }, '');
     const redis = await openRedis(queueUrl, () => undefined);
@@ -64,7 +64,7 @@ if (TEST_REDIS_URL === undefined) process.stderr.write('publishers with another 
   },
 );
 
-test('a queue in PostgreSQL has no prefix to be wrong', async () => {
+test('a queue in PostgreSQL reports no foreign publishers, because it has no prefix', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   const { look } = measureOf(await createTestQueueUrl({ name: 'PostgreSQL' }, database.url));

@@ -125,27 +125,27 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     for (const path of ['/healthz', '/readyz']) expect(await probe(path)).toMatchObject({ status: 200 });
   };
 
-  test('is alive while it works and while it has nothing to do', async () => {
+  test('is live while it works and while it is idle', async () => {
     await publish();
     await fannedOut(1);
     await isGreen();
     expect(await queue.firstInLine()).toBeNull();
   });
 
-  test('whose loop has ended is neither alive nor ready', async () => {
+  test('is neither live nor ready once its loop has ended', async () => {
     await isGreen();
     await worker.close();
     await isRed('WORKER_STOPPED');
   });
 
-  test('that is paused is neither alive nor ready until it is resumed', async () => {
+  test('is neither live nor ready while it is paused, until it is resumed', async () => {
     await worker.pause();
     await eventually(() => isRed('WORKER_STOPPED'), UNTIL_SEEN);
     worker.resume();
     await eventually(isGreen, UNTIL_SEEN);
   });
 
-  test('is alive while somebody has paused its queue, and jobs wait', async () => {
+  test('is live while an operator has paused its queue, and jobs wait', async () => {
     const paused = createQueueBackend(harness.queueUrl).createQueue(JOB_RUN_EVENTS);
     closers.push(() => paused.close());
     await paused.pause();
@@ -158,7 +158,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     await isGreen();
   });
 
-  test('that takes nothing although a job waits is known, and so is that it works again', async () => {
+  test('is reported as stuck when it takes no job although one waits, and as live once it works again', async () => {
     const idle = worksUntilIdle();
     await publish();
     await idle;

@@ -29,7 +29,7 @@ function setUp(firsts: (string | null | Error)[], isPaused = false) {
   };
 }
 
-test('a worker is stuck when the same job stays first in line while it has a free slot', async () => {
+test('a worker is stuck when the same job stays the next one while it has a free slot', async () => {
   const { watch, after } = setUp(['a', 'a', 'a', 'a']);
   await watch.look();
   for (const _ of [1, 2, 3]) {
@@ -41,7 +41,7 @@ test('a worker is stuck when the same job stays first in line while it has a fre
   expect(() => watch.check()).toThrow(expect.objectContaining({ code: 'WORKER_STUCK' }));
 });
 
-test('a worker whose neighbours take the jobs is not stuck', async () => {
+test('a worker is not stuck when other workers take the jobs', async () => {
   const { watch, after } = setUp(['a', 'b', 'c', 'd', 'e', 'f']);
   for (let look = 0; look < 6; look += 1) {
     await watch.look();
@@ -50,7 +50,7 @@ test('a worker whose neighbours take the jobs is not stuck', async () => {
   }
 });
 
-test('a worker whose slots are all taken, or takes other jobs meanwhile, is not stuck', async () => {
+test('a worker is not stuck when its slots are occupied or it takes other jobs meanwhile', async () => {
   const { watch, jobsInFlight, after } = setUp(Array(20).fill('a'));
   jobsInFlight.now = 2;
   for (let look = 0; look < 5; look += 1) {
@@ -67,7 +67,7 @@ test('a worker whose slots are all taken, or takes other jobs meanwhile, is not 
   }
 });
 
-test('while the queue does not answer nothing is held against the worker', async () => {
+test('a worker is not stuck while the queue does not respond', async () => {
   const { watch, after } = setUp(['a', new Error('gone'), 'a', 'a']);
   await watch.look();
   await watch.look();
@@ -80,7 +80,7 @@ test('while the queue does not answer nothing is held against the worker', async
   watch.check();
 });
 
-test('a worker of a queue that somebody paused is not stuck', async () => {
+test('a worker is not stuck while its queue is paused', async () => {
   const { watch, after } = setUp(Array(5).fill('a'), true);
   for (let look = 0; look < 5; look += 1) {
     await watch.look();
@@ -89,7 +89,7 @@ test('a worker of a queue that somebody paused is not stuck', async () => {
   }
 });
 
-test('a worker that takes the job between two looks is not stuck', async () => {
+test('a worker is not stuck when it takes the job between two polls', async () => {
   const { watch, jobsInFlight, after } = setUp(['a', 'a']);
   await watch.look();
   await watch.look();
@@ -98,7 +98,7 @@ test('a worker that takes the job between two looks is not stuck', async () => {
   watch.check();
 });
 
-test('a worker whose loop has ended is stopped', () => {
+test('a worker whose loop has ended is reported as stopped', () => {
   const { watch, end } = setUp([]);
   watch.check();
   end();

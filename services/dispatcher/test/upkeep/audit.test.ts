@@ -75,14 +75,14 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
   }
   const NOTHING = { checked: 0, unowned: 0 };
 
-  test('finds no fault with events that share jobs, and reports how many it has checked', async () => {
+  test('finds no missing job for events that share jobs, and reports the number of checked events', async () => {
     const some = made(60);
     await undispatched(some);
     await events.add(some);
     expect(await run()).toEqual({ event: { checked: 60, unowned: 0 }, delivery: NOTHING });
   });
 
-  test('finds an event that is missing from the job of its neighbours, and puts it back', async () => {
+  test('finds an event that is missing from its shared job, and queues it again', async () => {
     const some = made(20);
     const lost = some[9] as JobRunEvent;
     await undispatched(some);
@@ -96,7 +96,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     expect(await events.counts()).toMatchObject({ waiting: 2 });
   });
 
-  test('finds a retry that is not due yet and has no job, and puts it back for its time', async () => {
+  test('finds a retry that is not due yet and has no job, and queues it for its due time', async () => {
     const [held = '', lost = ''] = await pending(2, '1 hour');
     const job = { cycle: 0, accountId: harness.account.id, delayMs: 3_600_000, attemptsLeft: 4 };
     await deliveries.add([{ ...job, deliveryId: held }]);
@@ -108,7 +108,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     expect((await run()).delivery).toEqual({ checked: 2, unowned: 0 });
   });
 
-  test('finds a lane with parked deliveries and no job, and wakes it', async () => {
+  test('finds a lane with deferred deliveries and no job, and wakes it', async () => {
     await pending(3, '', true);
     expect((await run()).delivery).toEqual({ checked: 1, unowned: 1 });
     expect((await run()).delivery).toEqual({ checked: 1, unowned: 0 });
@@ -122,7 +122,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     expect(await run()).toEqual({ event: NOTHING, delivery: NOTHING });
   });
 
-  test('reads a part of a long queue, and checks only the events of the time of that part', async () => {
+  test('reads a part of a long queue, and checks only events of the time of that part', async () => {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
     // A job a second: ten seconds at each side of the part are not judged.
     const startMs = Date.now() - 3_600_000;
@@ -144,7 +144,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     expect(middle.jobs).toBeLessThan(500);
   });
 
-  test('reads a queue in which a message is null and a job of the line has lost its key', async () => {
+  test('reads a queue in which a message is null and the key of a waiting job is missing', async () => {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object | null>(JOB_RUN_EVENTS);
     const some = made(300);
     await queue.addBulk([

@@ -120,7 +120,7 @@ async function startMailServer({
 }
 
 describe('an endpoint that has failed for an hour', () => {
-  test('is told to each admin of its account, once, by e-mail, and so is its recovery', async () => {
+  test('is notified to each admin of its account once by e-mail, and so is its recovery', async () => {
     const { mailer, received } = await startMailServer();
     await fail(59);
     expect(await look()).toEqual(NOTHING);
@@ -144,7 +144,7 @@ describe('an endpoint that has failed for an hour', () => {
     for (const mail of received.slice(2)) expect(subjectOf(mail)).toMatch(/works again$/);
   });
 
-  test('is mailed to the other admins when the mail server rejects the address of one', async () => {
+  test('is notified to the other admins when the mail server rejects the address of one', async () => {
     const { mailer, received } = await startMailServer({ rejected: 'ada@example.com' });
     await fail(61);
     expect(await look()).toEqual({ ...NOTHING, failing: 1 });
@@ -155,7 +155,7 @@ describe('an endpoint that has failed for an hour', () => {
     ]);
   });
 
-  test('of many that look and send at the same time, one tells', async () => {
+  test('is notified once when several dispatchers check and send concurrently', async () => {
     const { mailer, received } = await startMailServer();
     await fail(90);
     const turns = await Promise.all(Array.from({ length: 8 }, () => look()));
@@ -167,7 +167,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(received).toHaveLength(2);
   });
 
-  test('that recovered and failed again between two looks is told of as both', async () => {
+  test('is notified as recovered and as failing if it did both between two checks', async () => {
     await fail(90);
     await look();
     await database.pool.query("UPDATE subscriptions SET failure_told_at = now() - interval '80 minutes'");
@@ -176,7 +176,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(await look()).toEqual({ ...NOTHING, failing: 1 });
   });
 
-  test('is told of when the mail server is back, after the claim of whom it refused', async () => {
+  test('is notified after an outage of the mail server, once the claim of the failed notice has ended', async () => {
     const { mailer, stop } = await startMailServer();
     await stop();
     await fail(90);
@@ -190,7 +190,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(back.received).toHaveLength(2);
   });
 
-  test('is not told of while it is switched off, deleted, or there is no mail server; another endpoint is judged anew', async () => {
+  test('is not notified while it is inactive or deleted or without a mail server, and a new endpoint starts without failures', async () => {
     await fail(90);
     expect(await look({ areAdminsTold: false })).toEqual(NOTHING);
     await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: false } });
@@ -210,7 +210,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(await look()).toEqual(NOTHING);
   });
 
-  test('notices go after their time, sent or not', async () => {
+  test('has its notices deleted after the retention, sent or not', async () => {
     await fail(90);
     await look();
     await database.pool.query(
@@ -220,7 +220,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(await database.prisma.notice.findMany()).toMatchObject([{ email: 'bob@example.com' }]);
   });
 
-  test('incidents that ended go after their time, like the log that tells why', async () => {
+  test('has its ended incidents deleted after the retention, like the log', async () => {
     const { accountId } = await database.prisma.subscription.findUniqueOrThrow({
       where: { id: subscriptionId },
     });
@@ -321,7 +321,7 @@ describe('automatic deactivation', () => {
     expect(await look({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 1 });
   });
 
-  test('tells the admins, changes no `updated_at`, and ends when somebody switches it on', async () => {
+  test('notifies the admins, does not change `updated_at`, and ends when a user activates the subscription', async () => {
     const { mailer, received } = await startMailServer();
     await fail(90, 10);
     const { updatedAtMicros } = await subscription();

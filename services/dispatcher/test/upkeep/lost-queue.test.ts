@@ -10,7 +10,7 @@ const COUNT = 16;
 /** The reconciler lets the grace pass. */
 const UNTIL_SEEN = { timeoutMs: 240_000 };
 
-describe.each(oneQueueBackend())('when everything in the queue is lost, on $name', (backend) => {
+describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
     harness = await openHarness(backend);
@@ -26,7 +26,7 @@ describe.each(oneQueueBackend())('when everything in the queue is lost, on $name
     }
   }
 
-  test('what waited for a retry arrives all the same, each with one attempt more', async () => {
+  test('each delivery that waited for a retry arrives with one more attempt', async () => {
     await seedSubscription(harness.database, {
       accountId: harness.account.id,
       clientUrl: harness.receiver.url,

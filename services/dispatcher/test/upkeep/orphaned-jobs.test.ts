@@ -70,7 +70,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
       return delivery;
     }
 
-    test('the reconciler puts back a retry whose job is in no list', async () => {
+    test('the reconciler queues a retry again whose job is in no list', async () => {
       const { id } = await pendingDelivery(false);
       await harness.database.pool.query('UPDATE deliveries SET attempt_count = 1');
       const retry = { deliveryId: id, cycle: 0, accountId: harness.account.id, attemptsLeft: 5 };
@@ -82,7 +82,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
       expect(await run()).toEqual({ event: 0, delivery: 0 });
     });
 
-    test('the reconciler puts back events of a separate job and of a shared job', async () => {
+    test('the reconciler queues the events of a separate job and of a shared job again', async () => {
       const those = [newEvent(1), newEvent(2), newEvent(3)];
       for (const event of those) await insertUndispatched(harness.database, event);
       await events.addEach(those.slice(0, 1));

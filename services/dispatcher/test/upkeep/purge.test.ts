@@ -47,7 +47,7 @@ const reportRuns = (daysAgo: number, count: number) =>
     [accountId, daysAgo, count],
   );
 
-test('runs go when their own retention is over, however many, and not before', async () => {
+test('all runs are deleted once their retention is over, and not before', async () => {
   await reportRuns(365, 3);
   await reportRuns(366, 7);
   await reportRuns(800, 4);
@@ -101,7 +101,7 @@ test('a kind that cannot be deleted fails the purge after every other kind was p
   expect(purged).toEqual([['runs', 2]]);
 });
 
-test('a stop ends it after the batch', async () => {
+test('a stop ends a pass after the current batch', async () => {
   await reportRuns(366, 7);
   expect(await run({ batchSize: 5, stopping: AbortSignal.abort() })).toMatchObject({ runs: 5 });
 });
@@ -122,7 +122,7 @@ test('items that were set aside before the retention began are deleted in batche
   expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([{ key: 'young' }]);
 });
 
-test('a deleted subscription goes with the log, once none of its deliveries is left, and its recoveries with it', async () => {
+test('a deleted subscription and its recoveries are deleted with the log, once it has no deliveries left', async () => {
   const subscribe = async (deletedDaysAgo: number | null) => {
     const { id } = await seedSubscription(database, { accountId, clientUrl: 'http://127.0.0.1:1/' });
     await database.pool.query(
@@ -154,7 +154,7 @@ test('a deleted subscription goes with the log, once none of its deliveries is l
   expect(await left()).toEqual([alive, justDeleted].sort());
 });
 
-test('entries of the audit log go after a year, which is when the database lets them', async () => {
+test('entries of the audit log are deleted after a year, before which the database rejects their deletion', async () => {
   await database.pool.query(
     `INSERT INTO audit_entries (account_id, action, actor_kind, target_kind, target_id, target_name, created_at)
      SELECT $1, 'webhook.created', 'operator', 'webhook', days::text, '', now() - days * interval '1 day'

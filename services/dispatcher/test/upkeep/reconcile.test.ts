@@ -73,7 +73,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     return rows;
   }
 
-  test('puts back what is pending and gone from the queue, and nothing that is there', async () => {
+  test('queues pending deliveries again that are not in the queue, and no others', async () => {
     const rows = await lostDeliveries(700);
     const held = rows[0]?.deliveries[0]?.id ?? '';
     await deliveries.add([
@@ -84,19 +84,19 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(await deliveries.counts()).toMatchObject({ waiting: 699, delayed: 1 });
   });
 
-  test('leaves a first attempt to the event’s own job while the queue has it', async () => {
+  test('leaves a first attempt to the job of its event while the queue has that job', async () => {
     const [row] = await lostDeliveries(1);
     if (row) await events.add([row.event]);
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
-  test('puts back in one turn whatever is lost', async () => {
+  test('queues all lost items again in one pass', async () => {
     await overdue(2_500);
     expect(await run({ checkedInVainMax: 1_000 })).toEqual({ event: 0, delivery: 2_500 });
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
-  test('puts back an event whose id ends a page for another account', async () => {
+  test('finds a lost event whose id ends a page for another account', async () => {
     const { pool } = harness.database;
     const template = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     await insertUndispatched(harness.database, template);
@@ -115,7 +115,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
-  test('finds what is lost behind more than a turn looks at, in the next turn of another dispatcher', async () => {
+  test('finds a lost item beyond the limit of a pass in the next pass of another dispatcher', async () => {
     const ids = await overdue(2_500);
     const turn = () => run({ checkedInVainMax: 2_000 });
     const lost = ids.at(-1);
@@ -136,7 +136,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect((await harness.database.pool.query('SELECT FROM reconciler_places')).rowCount).toBe(0);
   });
 
-  test('repairs the text of a row of an older release when it puts the event back', async () => {
+  test('repairs the text of a row of a previous release when it queues the event again', async () => {
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     await insertUndispatched(harness.database, {
       ...event,
@@ -148,7 +148,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(waiting).toMatchObject([{ data: { data: { runReason: 'cut \ufffd' } } }]);
   });
 
-  test('goes on with one half while the other fails, and says so', async () => {
+  test('continues with one half while the other fails, and reports the error', async () => {
     await overdue(10);
     await harness.database.pool.query(`ALTER TABLE undispatched_events RENAME COLUMN created_at TO mislaid`);
     const putBack: unknown[] = [];
@@ -157,7 +157,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(putBack).toEqual([['delivery', 10]]);
   });
 
-  test('ends after the page that it is at when its dispatcher stops, and another goes on from there', async () => {
+  test('ends after the current page when its dispatcher stops, and another dispatcher continues there', async () => {
     await overdue(2_500);
     const stop = new AbortController();
     expect(await run({ stopping: stop.signal, onPutBack: () => stop.abort() })).toEqual({
@@ -173,7 +173,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(looked).toBe(1_500);
   });
 
-  test('leaves to a lane at work what it has taken, but for what is overdue for longer', async () => {
+  test('leaves recently overdue deliveries to the active job of their lane, but not older ones', async () => {
     const [row] = await lostDeliveries(1, true);
     let answer = () => {};
     const answered = new Promise<{ status: number }>((resolve) => {
@@ -200,7 +200,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     );
   });
 
-  test('leaves a retry alone until its time has passed', async () => {
+  test('ignores a retry until it is overdue', async () => {
     await lostDeliveries(1);
     await harness.database.pool.query(
       `UPDATE deliveries SET attempt_count = 1, next_attempt_at = now() + interval '1 hour'`,
@@ -208,7 +208,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
-  test('gives what it puts back the attempts it has left', async () => {
+  test('queues a delivery again with its remaining attempts', async () => {
     await lostDeliveries(1);
     await harness.database.pool.query('UPDATE deliveries SET attempt_count = 4');
     harness.receiver.respondWith(500);
@@ -221,7 +221,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('puts back an event that was committed and relayed, and lost before its fan-out', async () => {
+  test('queues an event again that was committed and relayed, and lost before its fan-out', async () => {
     await seedSubscription(harness.database, {
       accountId: harness.account.id,
       clientUrl: harness.receiver.url,
@@ -236,7 +236,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await eventually(async () => expect(await run()).toEqual({ event: 0, delivery: 0 }));
   });
 
-  test('puts back every event of a clock that was ahead, when it is corrected and the queue has lost them', async () => {
+  test('queues all events again of a clock that was ahead, once it is corrected and the queue has lost them', async () => {
     const { pool } = harness.database;
     const lost = Array.from({ length: 80 }, (_, run) =>
       exampleEvent('job.run.started', harness.account.jobs[0] as never, run),
@@ -248,7 +248,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(await events.counts()).toMatchObject({ waiting: 80 });
   });
 
-  test('adds each job once when several dispatchers are at the same page', async () => {
+  test('adds each job once when several dispatchers process the same page', async () => {
     await lostDeliveries(50);
     await Promise.all([run(), run(), run(), run()]);
     expect(await deliveries.counts()).toMatchObject({ waiting: 50, delayed: 0 });
@@ -270,7 +270,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(await run()).toEqual({ event: 0, delivery: 1_500 });
   });
 
-  test('holds no transaction while it calls the queue', async () => {
+  test('has no open transaction while it calls the queue', async () => {
     await overdue(1);
     const { pool } = harness.database;
     const open: number[] = [];
@@ -286,7 +286,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(open).toEqual([0]);
   });
 
-  test('runs by itself in the dispatcher, on the schedule that it keeps', async () => {
+  test('runs automatically in the dispatcher on its schedule', async () => {
     const { port } = await harness.startDispatcher({ deliveryTimeoutMs: 100 });
     await eventually(
       async () => {

@@ -78,7 +78,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     return (await query('SELECT * FROM recoveries WHERE id = $1', [id])).rows[0];
   }
 
-  test('of 250 failed deliveries takes three turns, and all arrive', async () => {
+  test('redelivers 250 failed deliveries in three passes, and all of them arrive', async () => {
     await ended(250);
     const id = await begin(250);
     for (const deliveries of [100, 100, 50]) expect(await turn()).toEqual({ deliveries, cancelled: 0 });
@@ -94,7 +94,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(await recoveryOf(id)).toMatchObject({ total_count: 250, completed_at: expect.any(Date) });
   });
 
-  test('that PostgreSQL rejects is cancelled with the reason and set aside, and another one continues', async () => {
+  test('is cancelled with the reason and set aside when PostgreSQL rejects it, and another one continues', async () => {
     await ended(1);
     const bad = await begin(1);
     await query(
@@ -111,7 +111,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(setAside).toMatchObject([{ kind: 'recovery', key: bad, accountId: harness.account.id, reason }]);
   });
 
-  test('goes on by itself in the dispatcher', async () => {
+  test('continues automatically in the dispatcher', async () => {
     await ended(150);
     const id = await begin(150);
     await harness.startDispatcher();
@@ -122,7 +122,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     await harness.receiver.waitFor(150, { timeoutMs: 60_000 });
   });
 
-  test('begins a manual cycle for each, numbered on, with all of its retries', async () => {
+  test('starts a manual cycle for each delivery, with continued attempt numbers and all retries', async () => {
     const [deliveryId = ''] = await ended(1);
     await begin(1);
     expect(await turn()).toEqual({ deliveries: 1, cancelled: 0 });
@@ -148,7 +148,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     );
   });
 
-  test('that died between the record and the queue is mended by the reconciler', async () => {
+  test('is completed by the reconciler after a crash between the record and the queue', async () => {
     await ended(120);
     const id = await begin(120);
     expect((await beginRecoveryTurn(harness.database.pool))?.begun).toHaveLength(100);
@@ -177,7 +177,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(120);
   });
 
-  test('leaves alone what fails while it runs, what it put back itself included', async () => {
+  test('ignores deliveries that fail while it runs, including those that it has redelivered', async () => {
     const first = await ended(150);
     const id = await begin(150);
     await turn();
@@ -194,7 +194,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(rows.filter(({ id, status }) => late.includes(id) && status === 'failed')).toHaveLength(5);
   });
 
-  test('takes the status and the window that it was asked for, of its own subscription', async () => {
+  test('redelivers only deliveries with its status and time range, of its own subscription', async () => {
     const own = await ended(3, { status: 'cancelled', attempts: 0 });
     await ended(2, { status: 'failed' });
     await ended(2, { status: 'delivered' });
@@ -214,7 +214,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   test.each([
     ['active = false', 'The subscription is inactive.'],
     ['deleted_at = now()', 'The subscription was deleted.'],
-  ])('ends when its subscription does not deliver any more: %s', async (change, reason) => {
+  ])('ends when its subscription no longer delivers after the change %s', async (change, reason) => {
     await ended(150);
     const id = await begin(150);
     await turn();
@@ -225,7 +225,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(await recoveryOf(id)).toMatchObject(end);
   });
 
-  test('goes one page a turn beside others, and one dispatcher has the turn', async () => {
+  test('processes one page a pass like the others, and one dispatcher runs the pass', async () => {
     const ids: string[] = [];
     for (let index = 0; index < 2; index++) {
       subscription = await newSubscription();
@@ -241,7 +241,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(await deliveries.counts()).toMatchObject({ waiting: 220 });
   });
 
-  test('is forgotten when it ended before the retention began, and not while it runs', async () => {
+  test('is deleted when it ended before the retention began, and not while it runs', async () => {
     const kept = await begin(1);
     subscription = await newSubscription();
     const old = await begin(1);

@@ -29,7 +29,7 @@ async function rotating(accountId: number, ends: string): Promise<string> {
   return id;
 }
 
-test('old secrets are erased when their rotation has ended, all of them, and not before', async () => {
+test('all old secrets are erased once their rotation has ended, and not before', async () => {
   const { id: accountId } = await seedAccount(database);
   const ended = [];
   for (let count = 0; count < 5; count++) ended.push(await rotating(accountId, '-1 second'));

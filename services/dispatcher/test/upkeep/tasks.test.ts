@@ -3,7 +3,7 @@ import { openDatabase } from '@runhook/database';
 import { createTestDatabase } from '@runhook/testing';
 import { upkeepTasks } from '../../src/upkeep/tasks.ts';
 
-test('the task of the partitions drops old days when it cannot make new ones, and fails afterwards', async () => {
+test('the partitions task drops old days even if it cannot create new ones, and fails afterwards', async () => {
   const testDatabase = await createTestDatabase({ hasDays: false });
   const { pool, close } = openDatabase({ url: testDatabase.url });
   try {
