@@ -125,7 +125,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     const event = { ...exampleEvent('job.run.started', job), timestamp: '0000-01-01T00:00:00Z' };
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
-    // After 16,384 UTF-16 units one of the two is within a surrogate pair.
+    // After 16,384 UTF-16 units one of the two messages is within a surrogate pair.
     const junk = (start: string) => start + '🚀'.repeat(500_000);
     await queue.add('job.run.started', { ...event, junk: junk('') });
     await queue.add('job.run.started', { ...event, junk: junk('x') });

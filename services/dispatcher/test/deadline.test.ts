@@ -45,7 +45,7 @@ test('a response after the deadline, a slow body, and silence after the headers 
       error_message: 'Timed out after 5 s.',
     });
     expect(attempt?.duration_ms).toBeGreaterThanOrEqual(DEADLINE_MS - 50);
-    // What came before the deadline is in the log.
+    // The log contains what was received before the deadline.
     expect(attempt?.response_headers === null).toBe(webhook_name === 'late');
   }
 });

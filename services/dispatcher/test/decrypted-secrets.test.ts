@@ -13,7 +13,7 @@ setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
 const MB = 1_024 * 1_024;
-/** The size of a decrypted secret, so large that the memory shows whether one of them is retained. */
+/** Size of a decrypted secret, large enough to show in the used memory whether one of them is retained. */
 const SECRET_BYTES = 4 * MB;
 const ATTEMPTS = 10;
 
@@ -25,7 +25,7 @@ const DELIVERY = {
 
 const SLOT = { lane: { subscriptionId: 'wsu_1', blockedMs: 0 } } as Parameters<typeof attempt>[1];
 
-/** A webhook within a rotation, whose requests have two signatures, with a header of its own. */
+/** Returns a webhook within a rotation, whose requests have two signatures, and with a custom header. */
 const targetOf = (number: number) =>
   ({
     ...{ clientUrl: 'http://127.0.0.1/', endpoint: 'http://127.0.0.1', signatureHeader: null },
@@ -62,11 +62,11 @@ test('the secrets of a webhook are decrypted for each attempt, and nothing retai
     clock: { nowMs: () => Date.now() },
   } as unknown as Dispatcher;
   const numbers = Array.from({ length: ATTEMPTS }, (_, number) => number);
-  // The first attempt loads what later ones share.
+  // The first attempt loads code that later ones share.
   const results = [await attempt(dispatcher, SLOT, DELIVERY, targetOf(0))];
   const before = usedBytes();
   for (const number of numbers) results.push(await attempt(dispatcher, SLOT, DELIVERY, targetOf(number)));
-  // Several collections: V8 may release the memory of buffers after the one that finds them.
+  // Several collections are needed: V8 may release the memory of buffers after the collection that finds them.
   await eventually(() => expect(usedBytes() - before).toBeLessThan(SECRET_BYTES));
   expect(results).toHaveLength(1 + ATTEMPTS);
   expect(decrypted.filter((ciphertext) => ciphertext.endsWith(' 0'))).toHaveLength(2 * 3);

@@ -56,7 +56,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
         trigger: 'automatic',
         http_status_code: 200,
         error_code: null,
-        // To an address, without TLS, on a connection of its own.
+        // The endpoint is an IP address, without TLS, on a new connection.
         dns_ms: 0,
         connect_ms: expect.any(Number),
         tls_ms: null,
@@ -213,7 +213,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     const attempts = await attemptsOf(harness.database, rows[0]?.id ?? '');
     expect(attempts.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6]);
     expect(attempts[5]).toMatchObject({ error_code: 'unsuccessful_status', response_body: 'no\uFFFDpe' });
-    // Each wait is at least the settled one with the lowest jitter; how much longer it took is the machine's affair.
+    // Each wait is at least the scheduled one with the lowest jitter; its upper limit depends on the machine.
     attempts.slice(1).forEach(({ started_at }, index) => {
       const waitedMs = started_at.getTime() - (attempts[index]?.started_at.getTime() ?? 0);
       expect(waitedMs).toBeGreaterThanOrEqual(40 * 2 ** index * 0.8 - 2);

@@ -20,7 +20,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     });
   const pathsOf = () => harness.receiver.requests.map(({ path }) => path).sort();
 
-  /** Waits until jobs of the queue have failed so often. */
+  /** Waits until jobs of the queue have failed at least this number of times. */
   async function untilFaults(port: number, queue: string, atLeast: number): Promise<void> {
     const line = new RegExp(`^runhook_job_faults_total\\{[^}]*queue="${queue}"[^}]*\\} (\\d+)$`, 'm');
     await eventually(async () => {
@@ -33,7 +33,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     await subscribe('/one');
     const { port } = await harness.startDispatcher();
     await harness.database.pool.query('ALTER TABLE deliveries RENAME TO deliveries_elsewhere');
-    // Attempted, and kept; and what comes after it, which is not attempted before its commit.
+    // The first event is attempted and its result retained; the second one is not attempted before its commit.
     await harness.publisher.publish(event(1));
     await untilFaults(port, 'webhook-deliveries', 1);
     await harness.publisher.publish(event(2));
@@ -54,7 +54,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     await harness.database.pool.query('ALTER TABLE deliveries RENAME COLUMN total_ms TO mislaid');
     await harness.publisher.publish(event(1));
     await untilFaults(port, 'webhook-deliveries', 2);
-    // What comes while it is refused is committed before it is sent.
+    // An event that arrives while commits are rejected is committed before it is sent.
     await harness.publisher.publish(event(2));
     await untilFaults(port, 'job-run-events', 1);
     expect(harness.receiver.requests).toHaveLength(1);
@@ -153,7 +153,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     const answered = new Promise<{ status: number }>((resolve) => {
       answer = () => resolve({ status: 500 });
     });
-    // The second attempt is on its way when the record forgets.
+    // The second attempt is in flight when the rows are deleted.
     const answers = [{ status: 500 }, answered, { status: 200 }];
     harness.receiver.respondWith((_, index) => answers[index] ?? { status: 200 });
     await harness.startDispatcher();
@@ -212,7 +212,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     const { prisma } = harness.database;
     const { hmacSecretCiphertext } = await prisma.subscription.findUniqueOrThrow({ where: { id } });
     await prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext: 'gone:AAAA' } });
-    // The healthy one is still on its way when the other has failed.
+    // The healthy delivery is still in flight when the other one has failed.
     let answer = () => {};
     const answered = new Promise<{ status: number }>((resolve) => {
       answer = () => resolve({ status: 200 });

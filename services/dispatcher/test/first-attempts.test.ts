@@ -6,10 +6,10 @@ import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@ru
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf, insertUndispatched } from './log-rows.ts';
 
-/** Attempted, then committed (docs/adr/0043-attempt-before-commit.md). */
+/** First attempts precede the commit (docs/adr/0043-attempted-then-committed.md). */
 describe.each(oneQueueBackend())('the first attempts of an event, with the queue on $name', (backend) => {
   let harness: Harness;
-  /** Lets the requests to a path go that begins with /held. */
+  /** Releases the requests to a path that begins with /held. */
   let release: () => void;
   beforeEach(async () => {
     harness = await openHarness(backend);
@@ -46,7 +46,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     await subscribe('/one');
     await subscribe('/two');
     await harness.startDispatcher();
-    // An attempt that takes half a second, as on a busy machine, is committed before it ends. Then another event is published.
+    // An attempt of half a second, as on a busy machine, is committed before it ends; then another event is used.
     await eventually(async () => {
       const published = event();
       await harness.publisher.publish(published);
@@ -98,7 +98,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
   test('occupy no slot for events in flight once their event is committed', async () => {
     await subscribe('/held');
     await harness.startDispatcher({ deliveryConcurrency: 1, deliveryTimeoutMs: 60_000 });
-    // One job, whose second event waits for the only slot.
+    // One job with two events, of which the second waits for the only slot.
     await addJob('job.run.batch', { events: [event(), event()] }, 'batch_of_a_publisher');
     await eventually(async () => expect(await storedIn('deliveries')).toBe(2));
     expect(harness.receiver.requests.length).toBeGreaterThan(0);
@@ -117,7 +117,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
       const rows = await deliveriesOf(harness.database);
       expect(rows.map(({ status }) => status)).toEqual(['delivered', 'delivered']);
     });
-    // A second request of the one would have gone before the other's job was done.
+    // A second request of the first event would have been sent before the other event's job ended.
     await eventually(async () => {
       const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
       const counts = await queue.getJobCounts('active', 'waiting');

@@ -64,7 +64,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     const latest = KNOWN_MIGRATIONS.at(-1) ?? '';
     await renameMigration(latest, 'of another build');
     await publish(1);
-    // The port is told when it works, so it is set beforehand.
+    // The port is chosen beforehand, because the dispatcher reports it only once it works.
     const port = await freePort();
     let isWorking = false;
     const logger = createLogger({ service: 'dispatcher', level: 'silent' });

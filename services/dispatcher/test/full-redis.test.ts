@@ -13,9 +13,9 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n');
 
 (hasRedis ? describe : describe.skip)('a Redis without free memory', () => {
-  /** Several pages of those that are worked off together. */
+  /** Several pages of events that are drained together. */
   const COUNT = 300;
-  /** Fewer than an endpoint gets at once that nobody has heard of: none of them waits for another. */
+  /** Fewer than the slots of an endpoint without responses, so that no delivery waits for another. */
   const AT_ONCE = 10;
   const closers: (() => Promise<unknown>)[] = [];
   let harness: Harness;
@@ -42,7 +42,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     for (const close of closers.splice(0).reverse()) await close();
   });
 
-  /** So large that they take more than the connections of a dispatcher: there is room once they are gone. */
+  /** Creates events that take more memory than the connections of a dispatcher: Redis has memory once they are gone. */
   const events = (count: number) =>
     Array.from({ length: count }, (_, index) => {
       const event = exampleEvent('job.run.started', harness.account.jobs[0] as never, 20_000 + index);
@@ -55,7 +55,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     for (let left = count; left > 0; left -= 500) await publisher.publishMany(events(Math.min(left, 500)));
   }
 
-  /** Less than it uses now: it refuses whatever needs memory. */
+  /** Sets `maxmemory` below the current use, so that Redis rejects every command that needs memory. */
   async function fill(): Promise<void> {
     const memory = await redis.info('memory');
     const used = Number(/used_memory:(\d+)/.exec(memory)?.[1]);
@@ -71,14 +71,14 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     });
   }
 
-  /** Each with its first attempt, and without a second request. */
+  /** Checks that each event was delivered by its first attempt, without a second request. */
   async function allDeliveredOnce(count: number): Promise<void> {
     const rows = await allDelivered(count);
     expect(rows.filter(({ attempt_count: attempts }) => attempts !== 1)).toEqual([]);
     expect(harness.receiver.requests).toHaveLength(count);
   }
 
-  /** A busy machine is no endpoint that hangs. */
+  /** The timeout is long, so that a slow machine does not look like an endpoint that hangs. */
   const UNHURRIED = { deliveryTimeoutMs: IN_VAIN_MS };
 
   test('is drained completely without more memory, with one request for each event', async () => {
@@ -114,7 +114,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
   });
 
   test('gets no jobs of retries, which are on record and are queued once there is memory', async () => {
-    // No answer before the last request is there: a lane that has failed meanwhile would let the others wait for its job.
+    // The endpoint responds once all requests have arrived: the deliveries of a failed lane would wait for its job.
     harness.receiver.respondWith(async () => {
       await harness.receiver.waitFor(AT_ONCE);
       return { status: 500 };
@@ -131,7 +131,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     for (const { id } of rows) expect(await redis.keys(`*${id}*`)).toEqual([]);
     harness.receiver.respondWith(200);
     await redis.config('SET', 'maxmemory', '0');
-    // The reconciler puts back what is overdue for longer than an attempt may take.
+    // The reconciler queues deliveries again that are overdue for longer than an attempt may take.
     await harness.database.pool.query("UPDATE deliveries SET next_attempt_at = now() - interval '1 minute'");
     await allDelivered(AT_ONCE);
     expect(harness.receiver.requests).toHaveLength(2 * AT_ONCE);

@@ -17,20 +17,20 @@ import type { Quarantine } from '../src/record/quarantine.ts';
 import type { DispatcherSettings } from '../src/settings.ts';
 import { testQuarantine } from './silent-quarantine.ts';
 
-/** A dispatcher on a real database and queue, a receiver for it to post to, and a publisher to give it work. */
+/** A dispatcher on a real database and queue, with a receiver for its requests and a publisher of events. */
 export interface Harness {
   database: PrismaDatabase;
   databaseUrl: string;
   queueUrl: string;
   account: TestAccount;
-  /** A dispatcher's, unless a test has others. */
+  /** Settings of a dispatcher, which a test may override. */
   settings: DispatcherSettings;
   receiver: Receiver;
-  /** Adds an event to the queue by its contract. */
+  /** Adds events to the queue as external publishers do. */
   publisher: EventPublisher;
   quarantine: Quarantine;
   startDispatcher(settings?: Partial<DispatcherSettings>): Promise<{ port: number; stop(): Promise<void> }>;
-  /** Undoes everything, last opened first. */
+  /** Closes everything in reverse order of opening. */
   close(): Promise<void>;
 }
 

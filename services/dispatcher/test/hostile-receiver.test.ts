@@ -96,7 +96,7 @@ test('an endpoint with costly responses gets one request at a time, and all its 
       const rows = await deliveriesOf(harness.database);
       expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(count);
     });
-  // It takes three in a row to be known for it.
+  // Three costly responses in a row limit the endpoint.
   await publish(3);
   await everythingIsDelivered(3);
   inFlightMax = 0;

@@ -54,7 +54,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     });
   }
 
-  /** As fan-out leaves them when their lane is shut, with nothing in the queue. */
+  /** Inserts deliveries as fan-out leaves them when their lane has no slot, without a job in the queue. */
   async function parked(
     subscription: { id: string; name: string },
     count: number,
@@ -94,7 +94,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
     await harness.publisher.publishMany(events(COUNT));
     await eventually(async () => {
-      // As many as a lane may have in flight that has not answered yet, in place or by its job.
+      // A lane without responses may have 16 attempts in flight, first attempts or those of its job.
       expect(await countParked()).toBe(COUNT - 16);
     });
     const counts = await queue.counts();
@@ -113,8 +113,8 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       .map(({ body }) => Number(JSON.parse(body.toString()).data.runId));
     expect(new Set(runs).size).toBe(COUNT);
     expect(runs).toHaveLength(COUNT);
-    // In the order of their age: when each attempt was begun, since requests overtake each other on their way. What was
-    // committed together is of one age. The first 16 were in flight before the others were parked.
+    // Compares the starts of the attempts, since requests may overtake each other. Deliveries of one commit have the
+    // same age. The first 16 were in flight before the others were deferred.
     const { rows } = await harness.database.pool.query<{ micros: string }>(
       `SELECT (extract(epoch FROM d.created_at) * 1000000)::bigint AS micros
        FROM deliveries d JOIN logged_attempts a ON a.day = d.day AND a.delivery_id = d.id
@@ -178,7 +178,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       await read(`SELECT blocked_until - now() BETWEEN '59 min' AND '1 h' AS "isAnHour",
                     probe_at - now() BETWEEN '30 s' AND '60 s' AS "isAMinute" FROM subscriptions`),
     ).toEqual({ isAnHour: true, isAMinute: true });
-    // Its retry is parked as well.
+    // Its retry is deferred as well.
     await eventually(async () => expect(await countParked()).toBe(1));
     await harness.startDispatcher();
     await harness.publisher.publishMany(events(20).slice(1));
@@ -304,7 +304,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       harness.database.pool.query(`UPDATE subscriptions SET blocked_until = now() - $1 * interval '1 hour'`, [
         hoursAgo,
       ]);
-    // Blocked time does not count: after a block the day begins again.
+    // Blocked time does not count: the day starts again after a block.
     await setBlocked(23);
     expect(await look()).toEqual({ waiting: 1, expired: 0 });
     await setBlocked(25);

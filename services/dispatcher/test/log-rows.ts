@@ -59,7 +59,7 @@ export async function insertUndispatched({ pool }: Database, event: JobRunEvent)
   );
 }
 
-/** Commits events as dispatchers do. Returns the result of each, in input order. */
+/** Commits events as dispatchers do. Returns the result of each event, in input order. */
 export async function commitResults(pool: Pool, commits: readonly EventCommit[]): Promise<CommitResult[]> {
   return (await commitEvents(pool, commits)).map(({ result }) => result);
 }

@@ -41,7 +41,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     const proxy = await throughProxy(harness.databaseUrl);
     const { port } = await harness.startDispatcher({ databaseUrl: proxy.url });
     const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status;
-    // A check that takes two seconds has failed, and on a busy machine one may.
+    // A readiness check fails after two seconds, which may happen on a busy machine.
     await eventually(async () => expect(await ready()).toBe(200));
     await proxy.cut();
     const events = Array.from({ length: 20 }, event);
@@ -73,7 +73,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
       expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 1 }]);
     });
     expect(harness.receiver.requests).toHaveLength(1);
-    // It was created when it was planned, before its attempt; both times are of the statement that committed it.
+    // `created_at` is the time of the plan, before the attempt; one statement computed both times.
     const { rows } = await harness.database.pool.query(
       'SELECT (extract(epoch FROM completed_at - created_at) * 1000)::float8 AS waited_ms FROM deliveries',
     );

@@ -13,10 +13,10 @@ import { type CommitResult, commitEvents, type EventCommit } from '../src/record
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
-/** More than a page. */
+/** More deliveries than a page has. */
 const COUNT = 520;
 
-/** Commits a page that others follow. Returns its result and the number of its deliveries that were new. */
+/** Commits a page that is followed by others. Returns its result and the number of its new deliveries. */
 async function commitPage(pool: Pool, page: EventCommit): Promise<[CommitResult, number]> {
   const [outcome] = await commitEvents(pool, [{ ...page, isPartial: true }]);
   return [outcome?.result as CommitResult, outcome?.added.size ?? 0];
@@ -31,7 +31,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
 
   const event = () => exampleEvent('job.run.started', harness.account.jobs[0] as never, 30_000);
 
-  /** One, and all the others as copies of it. */
+  /** Creates one subscription, and copies it. */
   async function subscribe(): Promise<{ id: string; name: string }[]> {
     const first = await seedSubscription(harness.database, {
       accountId: harness.account.id,
@@ -47,7 +47,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     return [{ id: first.id, name: first.name }, ...rows];
   }
 
-  /** So many deliveries to one process may take minutes on a machine with other work. */
+  /** One process may take minutes for these deliveries on a busy machine. */
   async function everyDeliveryIsDone(): Promise<void> {
     await eventually(
       async () => {
@@ -89,7 +89,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
 
   test('is completed although its first page fills every lane of its account', async () => {
     await subscribe();
-    // Without an answer none of them gets more than a few slots: the others would be cancelled, were their lanes full.
+    // Without a response each lane gets a few slots only; full lanes would cancel the other deliveries.
     let answer = () => {};
     const answered = new Promise<{ status: number }>((resolve) => {
       answer = () => resolve({ status: 200 });
@@ -119,7 +119,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     const published = event();
     const page = { ...rowsFor(published, subscriptions.slice(0, 500)), version: await versionOfAccount() };
     expect(await commitPage(harness.database.pool, page)).toEqual(['claimed', 500]);
-    // Most of the page was attempted before the crash. What is left is overdue for longer than an attempt may take.
+    // Most of the page was attempted before the crash; the rest is overdue for longer than an attempt may take.
     await harness.database.pool.query("UPDATE deliveries SET next_attempt_at = now() - interval '2 minutes'");
     const { rowCount: attemptedCount } = await harness.database.pool.query(
       `UPDATE deliveries SET status = 'delivered', next_attempt_at = NULL WHERE id IN (

@@ -16,7 +16,7 @@ const LIMIT = 40;
 const REASON =
   'The account has more than 40 deliveries waiting, and this webhook has its share of them. ' +
   'Redeliver or recover it when its endpoint answers.';
-/** As many as a lane may have in flight that has not answered yet. */
+/** Number of attempts that a lane without responses may have in flight. */
 const UNPROVEN = 16;
 
 describe.each(oneQueueBackend())('an account with too many waiting deliveries, on $name', (backend) => {
@@ -70,7 +70,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     await eventually(async () => expect(await counts(subscriptionId)).toEqual(expected));
   }
 
-  /** In flight as many as its lane lets out, of a busy machine perhaps fewer than of an idle one, and the others parked. */
+  /** Waits until a lane has `count` deliveries in flight or deferred, in proportions that the machine's speed decides. */
   async function wait(subscriptionId: string, count: number, cancelledCount = 0): Promise<void> {
     await eventually(async () => {
       const { pending = 0, parked = 0, cancelled = 0 } = await counts(subscriptionId);
@@ -97,7 +97,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     );
   }
 
-  /** As fan-out leaves them when their lane is shut, with nothing in the queue. */
+  /** Inserts deliveries as fan-out leaves them when their lane has no slot, without a job in the queue. */
   async function parked(
     subscription: { id: string; name: string },
     count: number,
@@ -126,12 +126,12 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     const others = await subscribe('/held-of-another', other.id);
     const { port } = await start();
 
-    // The healthy one is known by then, and has nothing parked that would count when upkeep looks.
+    // The healthy lane has succeeded by now, and has no deferred deliveries that maintenance would count.
     await publish(1);
     await become(healthy.id, { delivered: 1 });
     await publish(LIMIT - 1);
     await wait(dead.id, LIMIT);
-    // Those beyond the limit in one job, committed together: the dispatcher's own upkeep looks whenever it likes.
+    // Deliveries beyond the limit share a commit, because the dispatcher's own maintenance may run at any time.
     await publish(UNPROVEN + 1);
     await publish(UNPROVEN + 5, other);
     await wait(dead.id, UNPROVEN + LIMIT + 1);
@@ -166,7 +166,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     await publish(10);
     await become(dead.id, { delivered: UNPROVEN + LIMIT + 11, cancelled: 30 });
 
-    // What was cancelled is recovered like any other.
+    // Cancelled deliveries can be recovered like any other.
     await query(
       `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
        VALUES ($1, $2, 'running', now() - interval '1 hour', now() + interval '1 hour', 'cancelled', 30)`,
@@ -189,11 +189,11 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     await publish(100);
     await eventually(async () => {
       const { parked = 0, pending = 0, cancelled = 0 } = await counts(dead.id);
-      // A dispatcher that had slots left may have taken some of them since; none has come to them.
+      // A dispatcher with free slots may have taken some of them since; none may have been added.
       expect(parked).toBeLessThanOrEqual(before);
       expect(pending + cancelled).toBe(200 - parked);
       expect(inFlight()).toBe(pending);
-      // The slots of both.
+      // Both dispatchers have slots.
       expect(pending).toBeLessThanOrEqual(2 * UNPROVEN);
       const counted = dispatchers.map(({ port }) =>
         metric(port, 'runhook_deliveries_total{route="cancelled"'),
@@ -216,7 +216,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     );
     await start();
     await publish(1);
-    // What found no slot in place is parked soon after its commit.
+    // First attempts without a slot are deferred soon after their commit.
     await eventually(async () => {
       const [row] = await query<{ parked: number }>('SELECT count(parked_at)::int AS parked FROM deliveries');
       expect((row?.parked ?? 0) + harness.receiver.requests.length).toBe(COUNT);
@@ -244,11 +244,11 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id]);
     expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
-    // A half of the limit is the share of each of two.
+    // Each of two lanes has a share of half the limit.
     await parked(two, 15);
     expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id, two.id].sort());
-    // Beyond twice the limit nothing more is counted.
+    // Nothing is counted beyond twice the limit.
     await parked(one, LIMIT);
     expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id, two.id, three.id].sort());

@@ -18,7 +18,7 @@ import { testQuarantine } from './silent-quarantine.ts';
 
 const BAD_RUN = 666;
 
-/** Commits that a dispatcher has tried, by its metrics. */
+/** Returns the number of commits that a dispatcher has tried, from its metrics. */
 const commitsIn = (metrics: string): number =>
   [
     ...metrics.matchAll(/^runhook_batch_size_count\{[^}]*batch="(?:attempted|record)"[^}]*\} (\d+)$/gm),
@@ -151,7 +151,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
       const { port } = await harness.startDispatcher({ retryBaseDelayMs: 60_000 });
       await harness.publisher.publish(event(1));
       await harness.receiver.waitFor(1);
-      // One may succeed, and more are rejected than the tries after which an item is set aside.
+      // One commit may succeed. The number of rejected ones exceeds the tries after which an item is set aside.
       await eventually(async () => {
         const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
         expect(commitsIn(metrics)).toBeGreaterThan(4);
@@ -223,7 +223,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     const poisoned = { ...delivery(2), cycle: { toJSON, toString: () => '0' } as never };
     await deliveries.add([delivery(1), poisoned, delivery(3)]);
     expect(await deliveries.counts()).toMatchObject({ waiting: 2 });
-    // The calls of the reconciler and the audit: what they find again stays set aside, and what follows is put back.
+    // Repeats calls of the reconciler and the audit: quarantined items stay so, and later ones are queued.
     await events.putBack([bad, event(3)]);
     expect(await events.counts()).toMatchObject({ waiting: 3 });
     await deliveries.putBack([poisoned, delivery(4)]);

@@ -7,7 +7,7 @@ import { pendingDeliveriesOf } from '../src/record/deliveries.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
-/** What PostgreSQL makes of a job that ran before: the crash itself is the e2e tests' subject. */
+/** Tests how PostgreSQL treats the job of an interrupted run; the crash itself is tested in e2e. */
 describe.each(oneQueueBackend())('after an interruption, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
@@ -83,7 +83,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
     await queue.add('deliver', { deliveryId, cycle: 0 }, { attempts: 1 });
     await harness.receiver.waitFor(1);
-    // Clocks of the database and of a dispatcher may differ: what is due within a second is due.
+    // The clocks of the database and a dispatcher may differ by up to a second.
     expect(harness.receiver.requests[0]?.receivedAt).toBeGreaterThanOrEqual(
       (due[0]?.ms ?? Number.NaN) - 1_000,
     );

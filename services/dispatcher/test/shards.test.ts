@@ -51,7 +51,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     closers.push(() => desk.close());
     accounts = [];
     const shards = new Set<number>();
-    // At least one in each of eight shards.
+    // Each of eight shards has at least one account.
     while (shards.size < 8) {
       const account = await seedAccount(harness.database);
       shards.add(shardOf(EIGHT, account.id));
@@ -69,7 +69,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
   const eventOf = (account: TestAccount | undefined) =>
     exampleEvent('job.run.started', account?.jobs[0] as TestAccount['jobs'][number]);
   const allOnce = () => accounts.map(eventOf);
-  /** Fails the first request of each tenth event. Counts what was taken. */
+  /** Makes the first request of each tenth event fail. Returns the number of accepted requests of each event. */
   function takeMost(): Map<string, number> {
     const counts = new Map<string, number>();
     const failed = new Set<string>();
@@ -92,7 +92,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     const counts = takeMost();
     const published = new Set<string>();
     let isFlowing = true;
-    // Bounds what is undelivered: on a busy machine it would grow for as long as events flow.
+    // Limits the number of undelivered events, which would grow on a busy machine.
     const undeliveredMax = 5 * accounts.length;
     const flow = (async () => {
       for (; isFlowing; await wait(50)) {
@@ -106,11 +106,11 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     };
     const jobsEver = (shard: number) => redis.get(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:id`).then(Number);
 
-    // On a machine that is busy an answer takes its time, and one that is too late would be a repeat that nobody made.
+    // On a busy machine a response may be slow, and the retry after a timeout would count as a repetition.
     const patient = { deliveryTimeoutMs: 60_000 };
     await harness.startDispatcher(patient);
     await someMore();
-    // Each as a new pod of a rolling update; the first has no setting, and follows.
+    // Each dispatcher starts as in a rolling update. The first one has no setting and follows the map.
     const eight = await harness.startDispatcher({ ...patient, queueShards: 8 });
     await eventually(async () => {
       for (let shard = 0; shard < 8; shard += 1) expect(await jobsEver(shard)).toBeGreaterThan(3);
@@ -175,7 +175,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     await desk.spread(8);
     await late.publishMany(allOnce());
     await desk.spread(1);
-    // Within the second in which it does not look.
+    // The publisher does not check the map within this second.
     await late.publishMany(allOnce());
     await harness.startDispatcher();
     await harness.receiver.waitFor(2 * accounts.length);

@@ -17,7 +17,7 @@ import { commitResults, deliveriesOf } from './log-rows.ts';
 describe.each(oneQueueBackend())('events of two accounts with the same id, on $name', (backend) => {
   let harness: Harness;
   let other: TestAccount;
-  /** The same id twice: an event of each account. */
+  /** Two events with the same id, one of each account. */
   let events: [JobRunEvent, JobRunEvent];
 
   beforeEach(async () => {

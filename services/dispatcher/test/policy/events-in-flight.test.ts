@@ -3,7 +3,7 @@ import { EventsInFlight } from '../../src/policy/events-in-flight.ts';
 
 const microtasks = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Adds events, of which it returns the releases of those that have a slot. */
+/** Adds events. Returns the release functions of those that have a slot. */
 function add(events: EventsInFlight, count: number, isLowPriority = false): (() => void)[] {
   const releases: (() => void)[] = [];
   for (let event = 0; event < count; event += 1)

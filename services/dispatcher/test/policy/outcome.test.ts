@@ -40,7 +40,7 @@ describe('the report of an attempt', () => {
 
 describe('the outcome of an attempt', () => {
   const policy = { retriesMax: 5, baseDelayMs: 30_000 };
-  /** In a redelivery of a delivery that had six attempts before. */
+  /** Progress of a redelivery after six earlier attempts. */
   const after = (attempts: number) => ({ cycle: 6, attemptCount: 6 + attempts });
   const failure = reportOf(answered(500));
 

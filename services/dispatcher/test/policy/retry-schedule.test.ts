@@ -4,7 +4,7 @@ import { retryAfterMs, retryDelayMs } from '../../src/policy/outcome.ts';
 const policy = { retriesMax: 5, baseDelayMs: 30_000 };
 const after = (attempts: number) => ({ cycle: 0, attemptCount: attempts });
 
-/** Lowest, middle and highest wait before each retry, in seconds; null: the delivery has failed. */
+/** Lowest, middle and highest wait before each retry in seconds; null when the delivery has failed. */
 test.each([
   [1, 24, 30, 36],
   [2, 48, 60, 72],

@@ -30,7 +30,7 @@ function attempt(limits: SubscriptionLimiter, at: Lane, succeeded: boolean): voi
   if (!slot) throw new Error('no slot');
   limits.release(slot, succeeded ? 'succeeded' : 'failed');
 }
-/** As many as its window needs to be open. */
+/** Makes as many successful attempts as the lane needs for its maximum. */
 function open(limits: SubscriptionLimiter, at: Lane): void {
   for (let success = 0; success < 128; success += 1) attempt(limits, at, true);
 }
@@ -189,7 +189,7 @@ test('all failing lanes together get a hundred probes a second', () => {
     }
     return probes;
   };
-  // Some were saved while there were none.
+  // Unused probes were saved before.
   expect(probesOfASecond()).toBe(110);
   expect(probesOfASecond()).toBe(100);
 });
@@ -328,7 +328,7 @@ test('a thousand lanes that never respond occupy at most a quarter of the slots 
     held.queued += lanes.flatMap((one) => acquireAllQueued(limits, one)).length;
     return { ...held };
   };
-  // Not all at once: each costs a connection.
+  // The slots are not given at once, because each costs a connection.
   expect(heldAfter(0)).toEqual({ inPlace: 32, queued: 32 });
   expect(heldAfter(500)).toEqual({ inPlace: 42, queued: 42 });
   expect(heldAfter(5_000)).toEqual({ inPlace: 64, queued: 128 });

@@ -123,7 +123,7 @@ describe('a cached account whose subscriptions name a thousand jobs each', () =>
   });
 });
 
-// A column that raises the account's version alone would leave the cached subscription as it was.
+// A column that raised only the version of the account would leave the cached subscription unchanged.
 test('every trigger that raises the version of an account for a subscription raises that of the subscription', async () => {
   const columnsOf = async (functionName: string) => {
     const { rows } = await database.pool.query<{ name: string }>(
@@ -178,7 +178,7 @@ test('subscriptions as large as the contract allows take no more memory than the
     loadSubscription: async (id) => largest(id),
     bytesMax: 24 * MB,
   });
-  /** V8 releases array buffers in another thread: what earlier tests used is gone after several collections only. */
+  /** V8 releases array buffers in another thread, so memory of earlier tests is released after several collections only. */
   const usedBytes = async () => {
     let leastBytes = Number.POSITIVE_INFINITY;
     for (let steady = 0; steady < 5; steady += 1) {

@@ -44,7 +44,7 @@ async function newUndispatched(): Promise<JobRunEvent> {
 }
 
 const startedAt = new Date('2026-01-01T00:00:00.000Z');
-/** One delivery of each kind. */
+/** Returns the commit of an event with one delivery of each kind. */
 function commitOf(event: JobRunEvent, isRecorded: boolean): EventCommit {
   const deliveries = subscriptions.map(({ id: subscriptionId, name }): NewDelivery => {
     const id = deliveryIdFor(event.eventId, subscriptionId);
@@ -74,7 +74,7 @@ function commitOf(event: JobRunEvent, isRecorded: boolean): EventCommit {
   return { event, version: null, deliveries, plannedAtMs: performance.now() - 1_000, isRecorded };
 }
 
-/** Removes the values that differ between events, and replaces each timestamp by whether there is one. */
+/** Returns the rows without values that differ between events; each timestamp is replaced by whether it is set. */
 async function storedOf({ eventId }: JobRunEvent): Promise<Record<string, unknown>[]> {
   const { rows } = await database.pool.query(
     `SELECT *, created_at < now() - interval '900 ms' AS is_backdated FROM deliveries WHERE event_id = $1 ORDER BY webhook_name`,

@@ -26,8 +26,8 @@ import { reconcile } from '../../src/upkeep/reconcile.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
 /*
- * PostgreSQL chooses how to plan (`plan_cache_mode = auto`): a statement that names its days is planned for its values, and
- * opens these days only. What it reads is counted in rows, on a log without statistics and with them.
+ * PostgreSQL chooses the kind of plan (`plan_cache_mode = auto`): a statement that names its days gets a custom plan,
+ * which opens only these days. The test counts the rows that are read, on a log without and with statistics.
  */
 
 const ACCOUNT_ID = 1;
@@ -36,12 +36,12 @@ const DAY_MS = 86_400_000;
 /** Executions before PostgreSQL considers a generic plan: five. */
 const EXECUTIONS = 7;
 const BATCH = 20;
-/** Rows that may be read for each key in each table. A partition of a few pages is read as fast as an index, and has at most this many. */
+/** Maximum rows to read per key and table. A partition of a few pages, with fewer rows, is read as fast as an index. */
 const ROWS_MAX = 64;
-/** Parked deliveries of a lane, and overdue deliveries; the rest of the log is delivered. */
+/** Deferred deliveries of a lane, and overdue deliveries; all others are delivered. */
 const PARKED = 10;
 
-/** Statements that name their days, and over which tables. */
+/** Statements that name their days. */
 const OF_NAMED_DAYS = [
   'account-of-delivery',
   'cancel-deliveries',
@@ -54,7 +54,7 @@ const OF_NAMED_DAYS = [
 ];
 /** Statements over all days of an account, or of all accounts. */
 const OF_ALL_DAYS = ['count-parked', 'has-parked', 'overdue-deliveries', 'take-parked'];
-/** Statements of an event that is delivered at the first attempt: they open no day except that of the rows that they insert. */
+/** Statements for an event that is delivered at the first attempt: they open only the days of the rows that they insert. */
 const OF_NO_DAY = ['claim-events', 'insert-events'];
 
 interface Log {
@@ -85,7 +85,7 @@ const queue = {
   lanesAtWork: async () => new Set<string>(),
 };
 
-/** Executes each statement once, over the keys. */
+/** Executes each statement once, with all keys. */
 async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
   const [key] = keys;
   const [eventId] = eventIds;
@@ -121,7 +121,7 @@ async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
   );
 }
 
-/** Writes deliveries of one account with their events, all delivered except for a few that are parked or overdue. */
+/** Writes deliveries of one account with their events, all delivered except for a few that are deferred or overdue. */
 async function fill(pool: Pool, count: number, timeMs: number): Promise<Log> {
   const eventIds = Array.from({ length: count }, () => createId('event', timeMs));
   const ids = eventIds.map((id) => deliveryIdFor(id, SUBSCRIPTION_ID));
@@ -152,7 +152,7 @@ const INSERT_UNDISPATCHED = `
   SELECT $1::date, id, $3::bigint, now() - interval '1 hour' FROM unnest($2::text[]) AS id`;
 
 const compact = (day: string) => day.replaceAll('-', '');
-/** Partitions in a plan, whether they were opened or not. */
+/** Returns the partitions in a plan, whether they were opened or not. */
 const daysOf = (plan: ExecutedPlan): string[] => [
   ...new Set(
     JSON.stringify(plan).match(/(?<="(?:events|deliveries|attempts)_)(?:\d{8}|default)(?=")/g) ?? [],

@@ -33,13 +33,13 @@ import { commitResults, insertUndispatched } from '../log-rows.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
 /*
- * On a log whose days are divided by account, as a distributed PostgreSQL would carry it, a statement opens the parts of the
- * accounts that it names and no other (docs/scaling.md#a-record-that-can-be-spread).
+ * On a log whose days are partitioned by account, as in a distributed PostgreSQL, a statement opens only the partitions
+ * of the accounts that it names (docs/scaling.md#a-record-that-can-be-spread).
  */
 
 /**
- * Statements of the way of a delivery: what each opens of the two accounts that it names, or of one. Those of `anyDay` go
- * through the account's days until they have enough; the others name their day.
+ * Statements on the path of a delivery, with the number of accounts whose partitions each opens. Statements with
+ * `anyDay` search the account's days until they have enough rows; the others name their day.
  */
 const HOT: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }> = {
   'event-states': { events: 2 },
@@ -57,7 +57,7 @@ const HOT: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }>
   'begin-recovery-page': { deliveries: 1, anyDay: true },
 };
 
-/** Look for what is due or too old, whoever it belongs to, a few times a minute; and for a job of the release before. */
+/** Statements over all accounts that search due or old rows a few times a minute, or serve a job of the previous release. */
 const OF_ALL_ACCOUNTS = [
   'account-of-delivery',
   'accounts-that-wait',
@@ -69,7 +69,7 @@ const OF_ALL_ACCOUNTS = [
   'waiting-lanes',
 ];
 
-/** Stand beside those of the log, and read other tables. */
+/** Statements in the same files that read other tables. */
 const NOT_OF_THE_LOG = [
   'clear-pending-limit-cursor',
   'read-pending-limit-cursor',
@@ -91,7 +91,7 @@ const restricted: RestrictedStatement[] = [];
 let one: Lane;
 let other: Lane;
 
-/** A subscription of an account of its own. */
+/** A subscription of a separate account. */
 interface Lane {
   accountId: number;
   subscriptionId: string;
@@ -139,7 +139,7 @@ const keyOf = ({ event, deliveries }: EventCommit) => ({
   accountId: event.accountId,
 });
 
-/** One of each account, committed as the dispatcher does. */
+/** Creates one event for each account, committed as the dispatcher does. */
 async function committed({ isParked = false, isRecorded = false } = {}): Promise<[EventCommit, EventCommit]> {
   const rows: [EventCommit, EventCommit] = [
     { ...rowsOf(one, isParked), isRecorded },
@@ -208,7 +208,7 @@ async function runHotStatements(): Promise<void> {
   const quarantine = testQuarantine(pool);
   await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, quarantine, ...grace });
   await committed({ isParked: true });
-  // Full, so that nobody else's account has to be looked at.
+  // The lane is full, so that no other account has to be checked.
   await limitPending({ pool, pendingMax: 100 });
   await database.pool.query(
     `UPDATE deliveries SET parked_at = now() - interval '25 hours' WHERE parked_at IS NOT NULL`,

@@ -33,7 +33,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
     });
   const pathsOf = () => harness.receiver.requests.map(({ path }) => path);
 
-  /** The dispatcher knows the account from here on. */
+  /** After this call the dispatcher has cached the account. */
   async function warmUp(path: string): Promise<void> {
     await harness.startDispatcher();
     await harness.publisher.publish(event());
@@ -72,7 +72,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
     await subscribe('/another');
     await next('/another');
     const arrived = (path: string) => pathsOf().filter((one) => one === path).length;
-    // Nothing that was sent before is still on its way.
+    // Waits until no earlier request is in flight.
     await harness.receiver.waitFor(() => arrived('/third') === thirds + 1);
     await update({ deletedAt: new Date() });
     await harness.publisher.publish(event());
@@ -96,7 +96,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
     await moveTo('/lost');
     await harness.publisher.publish(event());
     await harness.receiver.waitFor(({ path }) => path === '/lost');
-    // The rows become what they are on a promoted replica that lacks the change.
+    // Restores the rows as on a promoted replica that lacks the change.
     const [{ client_url: clientUrl, subscription, account }] = stored.rows;
     await pool.query(`
       BEGIN;

@@ -10,7 +10,7 @@ import { type Harness, openHarness } from '../harness.ts';
 
 const at = (second: number) => new Date(Date.UTC(2026, 10, 22, 7, 0, second));
 
-/** One attempt that began at the second. */
+/** Returns the status of one attempt that started at the second. */
 function attempt(second: number, httpStatusCode: number, subscriptionId = 'wsu_1'): SubscriptionStatus {
   const dispatchedAt = at(second);
   const isSuccess = httpStatusCode < 300;
@@ -25,7 +25,7 @@ function attempt(second: number, httpStatusCode: number, subscriptionId = 'wsu_1
   };
 }
 
-/** Told in the order in which they were recorded. */
+/** Statuses in the order in which they were recorded. */
 const RUNS: [string, SubscriptionStatus[], Omit<SubscriptionStatus, 'subscriptionId'>][] = [
   [
     'failures in a row',
@@ -143,7 +143,7 @@ test('a status is written at once after a quiet period, and later ones together 
   await eventually(() => expect(written).toHaveLength(1));
   statuses.note(attempt(2, 500));
   statuses.note(attempt(3, 500, 'wsu_2'));
-  // Noted later, with nothing before it: once this is written, what was due at once would have been.
+  // Noted later by an idle coalescer: once it is written, every status that was due at once has been written.
   const another = coalescer(ofAnother);
   another.note(attempt(3, 200));
   await eventually(() => expect(ofAnother).toHaveLength(1));

@@ -79,7 +79,7 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
     for (const _ of [1, 2, 3]) await harness.publisher.publish(event());
     await harness.receiver.waitFor(3);
     await stop();
-    // One is overdue, one waits for its retry, one is done.
+    // One delivery is overdue, one waits for its retry, and one is delivered.
     await harness.database.pool.query(`
       WITH numbered AS (SELECT day, id, row_number() OVER (ORDER BY id) AS n FROM deliveries)
       UPDATE deliveries d SET status = CASE WHEN n = 3 THEN 'delivered' ELSE 'pending' END,
@@ -100,7 +100,7 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
   });
 
   test('includes committed events that are not fanned out, and events that wait in the queue', async () => {
-    // One call for each: those of one call share a job.
+    // Events of separate calls do not share a job.
     await harness.publisher.publish(event());
     await harness.publisher.publish(event());
     await measure();

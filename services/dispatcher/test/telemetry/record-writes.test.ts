@@ -44,7 +44,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** The record of a dispatcher and what watches its writes, with a clock that the test sets. */
+/** Opens the record of a dispatcher and the watch of its writes, with a clock that the test sets. */
 function openProcess(databaseUrl: string) {
   const logger = createLogger({ service: 'test', level: 'silent' });
   const lifecycle = new Lifecycle({ logger });
@@ -104,7 +104,7 @@ test.each(['events', 'attempts'] as const)(
     for (const nowMs of [30_000, 60_000]) {
       const before = await faults();
       clock.nowMs = nowMs;
-      // The result of an attempt is retried until it is recorded, while the job of an event fails and is run again.
+      // The result of an attempt is retried until it is recorded, while the job of an event fails and is retried.
       if (written === undefined) await expect(write(table, 1)).rejects.toMatchObject({ code: '42501' });
       else await eventually(async () => expect(await faults()).toBeGreaterThan(before));
     }

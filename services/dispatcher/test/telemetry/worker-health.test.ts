@@ -34,7 +34,7 @@ import { startEventWorkers } from '../../src/worker.ts';
 import { type Harness, openHarness } from '../harness.ts';
 
 const CONCURRENCY = 4;
-/** How long to wait for a look that shows it; how soon it must is worker-watch.test.ts's subject. */
+/** Timeout for a state to be reported; worker-watch.test.ts tests the exact delays. */
 const UNTIL_SEEN = { timeoutMs: 60_000, intervalMs: 100 };
 
 describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => {
@@ -53,7 +53,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     closers.push(() => queue.close());
     const deliveryQueue: DeliveryQueue = openDeliveryQueue(unhindered, () => undefined);
     closers.push(() => deliveryQueue.close());
-    // The worker's way to its queue can be cut off; the others' stays.
+    // Only the connection of the worker under test goes through the proxy.
     proxy = await startTcpProxy(harness.queueUrl);
 
     const logger = createLogger({ service: 'test', level: process.env.TEST_LOG_LEVEL ?? 'silent' });
@@ -94,7 +94,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     lifecycle.onClose('probes', () => probes.close());
     closers.push(() => lifecycle.close('test'));
     closers.push(() => worker.close(true));
-    // Before the worker, which would wait for an answer over a connection that is stalled.
+    // Closed before the worker, which would wait for a response over a stalled connection.
     closers.push(() => proxy.close());
     origin = `http://127.0.0.1:${probes.port}`;
     await foundNothing;
@@ -119,7 +119,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
       expect(await probe(path)).toEqual(red);
     }
   };
-  /** The end of a job asks for the next one: cut off in between, the worker would have taken it unawares. */
+  /** A worker that ends a job requests the next one; the connection must not be cut between the two. */
   const worksUntilIdle = () => Promise.all([once(worker, 'completed'), once(worker, 'drained')]);
   const isGreen = async () => {
     for (const path of ['/healthz', '/readyz']) expect(await probe(path)).toMatchObject({ status: 200 });

@@ -44,12 +44,12 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     Array.from({ length: count }, (_, run) =>
       exampleEvent('job.run.started', harness.account.jobs[0] as never, run),
     );
-  /** Inserted a minute ago, so that the audit assumes that they reached the queue. */
+  /** Inserts events as committed a minute ago, so that the audit assumes that they have reached the queue. */
   async function undispatched(some: readonly JobRunEvent[]): Promise<void> {
     for (const event of some) await insertUndispatched(harness.database, event);
     await query(`UPDATE undispatched_events SET created_at = now() - interval '1 minute'`);
   }
-  /** Removes one event from the job that it shares with others, as a defect of the queue or of ours would. */
+  /** Removes one event from a shared job, as a defect of the queue or of Runhook would. */
   async function loseFromSharedJob(lost: JobRunEvent): Promise<void> {
     const queue = createQueueBackend(harness.queueUrl).createQueue<{ events: JobRunEvent[] }>(JOB_RUN_EVENTS);
     for (const job of await queue.getJobs(['waiting']))
@@ -88,7 +88,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     await undispatched(some);
     await events.add(some);
     await loseFromSharedJob(lost);
-    // By the time of the job alone, it would count as queued.
+    // Judged only by the time of the jobs, the event would count as queued.
     const sought = { eventId: lost.eventId, accountId: lost.accountId, sinceMs: Date.now() };
     expect(await events.holds([sought])).toEqual(new Set([eventJobId(lost)]));
     expect((await run()).event).toEqual({ checked: 20, unowned: 1 });
@@ -124,7 +124,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
 
   test('reads a part of a long queue, and checks only events of the time of that part', async () => {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
-    // A job a second: ten seconds at each side of the part are not judged.
+    // One job a second: events within ten seconds of either end of the part are not judged.
     const startMs = Date.now() - 3_600_000;
     const some = made(1_500);
     await queue.addBulk(

@@ -16,7 +16,7 @@ interface Received {
   text: string;
 }
 
-/** Its words are in the quoted form of RFC 2047, which every mail program reads. */
+/** Decodes the subject, which is in the quoted form of RFC 2047. */
 function subjectOf(mail: Received | undefined): string {
   const [, lines = ''] = /^Subject: (.*(?:\r\n .*)*)/m.exec(mail?.text ?? '') ?? [];
   const words = [...lines.matchAll(/=\?UTF-8\?Q\?(.*?)\?=/g)].map(([, word = '']) =>
@@ -54,7 +54,7 @@ afterEach(async () => {
 });
 
 async function addMember(email: string, permissionSets: PermissionSet[]): Promise<void> {
-  // Without a password, whose hash would take longer than a test.
+  // Created without a password, whose hash would take longer than the test.
   const { id } = await database.prisma.user.create({
     data: { email, name: email, apiKeyHash: Buffer.from(email), apiKeyCiphertext: '' },
   });
@@ -78,7 +78,7 @@ const look = (options: Partial<Parameters<typeof lookAfterHealth>[1]> = {}) =>
 const subscription = () => database.prisma.subscription.findUniqueOrThrow({ where: { id: subscriptionId } });
 const NOTHING = { deactivated: 0, failing: 0, recovered: 0 };
 
-/** A real one, which asks for a password. */
+/** Starts a real mail server with authentication. */
 async function startMailServer({
   rejected = '',
 } = {}): Promise<{ mailer: Mailer; received: Received[]; stop(): Promise<void> }> {
@@ -183,7 +183,7 @@ describe('an endpoint that has failed for an hour', () => {
     await look();
     await expect(sendNotices(database.pool, mailer, quarantine)).rejects.toThrow();
     const back = await startMailServer();
-    // The other one is free; the one that was tried is claimed for a while.
+    // The untried notice is free; the tried one is still claimed.
     expect(await sendNotices(database.pool, back.mailer, quarantine)).toBe(1);
     await database.pool.query('UPDATE notices SET claimed_until = now() WHERE sent_at IS NULL');
     expect(await sendNotices(database.pool, back.mailer, quarantine)).toBe(1);

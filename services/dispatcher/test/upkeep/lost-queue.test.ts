@@ -5,9 +5,9 @@ import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@ru
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
-/** As many as an endpoint gets at once before it has answered: what comes after three failures is a probe every few seconds. */
+/** Slots of an endpoint before its first response: after three failures the others would be probes every few seconds. */
 const COUNT = 16;
-/** The reconciler lets the grace pass. */
+/** Longer than the grace period of the reconciler. */
 const UNTIL_SEEN = { timeoutMs: 240_000 };
 
 describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $name', (backend) => {
@@ -17,7 +17,7 @@ describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $n
   });
   afterEach(() => harness.close());
 
-  /** What an operator's FLUSHDB does, schedule included. */
+  /** Empties the queue like an operator's FLUSHDB, including the maintenance schedule. */
   async function loseTheQueue(): Promise<void> {
     for (const name of [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES, UPKEEP]) {
       const queue = createQueueBackend(harness.queueUrl).createQueue<object>(name);
@@ -32,7 +32,7 @@ describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $n
       clientUrl: harness.receiver.url,
     });
     harness.receiver.respondWith(503);
-    // No retry comes before the queue is lost, however long that takes here.
+    // No retry is due before the queue is lost, however long that takes.
     await harness.startDispatcher({ deliveryMaxRetries: 3, retryBaseDelayMs: 3_600_000 });
     const job = harness.account.jobs[0] as never;
     await harness.publisher.publishMany(

@@ -15,7 +15,7 @@ import { commitResults, insertUndispatched } from '../log-rows.ts';
 
 const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 
-/** A deleted list is a mistake that an operator or a script can make on Redis. */
+/** An operator or a script may delete a list on Redis by mistake. */
 (hasRedis ? describe : describe.skip)(
   'after a list of the queue was deleted while the keys of its jobs remain',
   () => {

@@ -37,7 +37,7 @@ const NOTHING = {
 const run = (changed: object = {}) =>
   purge(database.pool, { logRetentionDays: 30, runRetentionDays: 365, ...changed });
 
-/** Reported on as many days before now. */
+/** Inserts runs that were reported this number of days ago. */
 const reportRuns = (daysAgo: number, count: number) =>
   database.pool.query(
     `INSERT INTO runs (account_id, job_id, job_name, project_id, project_name, environment_id, environment_name,

@@ -40,7 +40,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
       ...changed,
     });
 
-  /** Pending deliveries that are overdue after an attempt, each by a second more than the next; answers their ids. */
+  /** Inserts pending deliveries after one attempt, each overdue by one second more than the next. Returns their ids. */
   async function overdue(count: number): Promise<string[]> {
     const { rows } = await harness.database.pool.query<{ id: string }>(
       `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
@@ -53,7 +53,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     return rows.map(({ id }) => id);
   }
 
-  /** Deliveries in the record whose queue jobs never were, or are no more. */
+  /** Inserts deliveries whose queue jobs were never added, or are lost. */
   async function lostDeliveries(count: number, isParked = false) {
     const { id, name } = await seedSubscription(harness.database, {
       accountId: harness.account.id,
@@ -100,7 +100,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     const { pool } = harness.database;
     const template = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     await insertUndispatched(harness.database, template);
-    // One more than a page; the last two have the same id.
+    // One row more than a page; the last two have the same id.
     await pool.query(
       `WITH event AS (
          INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id)
@@ -132,7 +132,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     );
     expect(await turn()).toEqual({ event: 0, delivery: 0 });
     expect(await turn()).toEqual({ event: 0, delivery: 1 });
-    // The end was reached: it begins anew.
+    // The pass reached the end, so the next one starts at the beginning.
     expect((await harness.database.pool.query('SELECT FROM reconciler_places')).rowCount).toBe(0);
   });
 
@@ -189,7 +189,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '10 seconds'`);
     expect(await run()).toEqual({ event: 0, delivery: 0 });
     await pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '2 minutes'`);
-    // The dispatcher's own turn may find it before this one: put back it is, and attempted beside the lane.
+    // The dispatcher's own pass may find the delivery before this one does.
     await eventually(async () => {
       await run();
       expect(harness.receiver.requests).toHaveLength(2);
@@ -212,7 +212,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await lostDeliveries(1);
     await harness.database.pool.query('UPDATE deliveries SET attempt_count = 4');
     harness.receiver.respondWith(500);
-    // Before the dispatcher, whose own reconciler would put them back at times.
+    // Run before the dispatcher starts, whose own reconciler might queue them first.
     await run();
     await harness.startDispatcher();
     await eventually(async () => {
@@ -232,7 +232,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await harness.startDispatcher();
     const [request] = await harness.receiver.waitFor(1);
     expect(request?.headers['webhook-id']).toBe(event.eventId);
-    // The dispatcher's own reconciler may have the turn.
+    // The dispatcher's own reconciler may run first.
     await eventually(async () => expect(await run()).toEqual({ event: 0, delivery: 0 }));
   });
 

@@ -39,7 +39,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   const newSubscription = () =>
     seedSubscription(harness.database, { accountId: harness.account.id, clientUrl: harness.receiver.url });
 
-  /** Deliveries that ended an hour ago, as their attempts left them. */
+  /** Inserts deliveries that ended an hour ago. */
   async function ended(count: number, fields: { status?: string; attempts?: number } = {}) {
     const { status = 'failed', attempts = 6 } = fields;
     const { id, name } = subscription;
@@ -63,7 +63,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     return ids;
   }
 
-  /** As management would begin it, of the last three hours. */
+  /** Creates a recovery of the last three hours, as management does. */
   async function begin(totalCount: number, status = 'failed'): Promise<string> {
     const id = createId('recovery');
     await query(
