@@ -29,9 +29,9 @@ const MISSING = `
   ORDER BY day, position`;
 
 /**
- * Makes the missing day partitions from yesterday to a week ahead. Until a day has its partition, its rows are in the
+ * Creates the missing day partitions from yesterday to a week ahead. Until a day has its partition, its rows are in the
  * default partition; one that exceeds `defaultBytesMax` is converted first. Safe to repeat, and to run concurrently. A
- * table that another session locks for a long time is skipped until the next round, and no other session waits for it.
+ * table that another session locks for a long time is skipped until the next pass, and no other session waits for it.
  */
 export async function ensureDayPartitions(
   pool: Pool,
@@ -71,7 +71,7 @@ const OLD = `
 
 /**
  * Drops the partitions of the log whose last day is older than the retention. A day is stored for as long as any part of
- * it is within the retention. A partition that another session reads waits for the next round.
+ * it is within the retention. A partition that another session reads is left to the next pass.
  */
 export async function dropOldDayPartitions(pool: Pool, retentionDays: number): Promise<DayPartitionsRound> {
   const old = await runStatement<DayPartition>(pool, OLD, [retentionDays]);

@@ -33,7 +33,7 @@ const PRIMARY_PLACE = `SELECT (pg_current_wal_lsn() - '0/0')::text AS place`;
 const REPLICA_PLACE = `
   SELECT pg_is_in_recovery() AS is_replica, (pg_last_wal_replay_lsn() - '0/0')::text AS place`;
 
-/** Polls often enough to measure the lag within its limit; `LOOK_EVERY` bounds the interval. */
+/** Number of polls during the maximum lag, so that the lag is measured precisely enough. */
 const LOOKS_PER_BOUND = 5;
 const LOOK_EVERY = { minMs: 100, maxMs: 1_000 };
 /** Timeout of a poll of either server. A server that does not respond counts as unavailable. */

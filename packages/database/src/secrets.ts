@@ -74,7 +74,7 @@ export function createSecretBox(keys: readonly EncryptionKey[]): SecretBox {
   };
 }
 
-/** The configured keys can decrypt none of the secrets in use. */
+/** No secret in use is under a configured key. */
 export class KeysUnknownError extends Error {
   readonly code = 'KEYS_UNKNOWN';
 }
@@ -98,9 +98,9 @@ const KEY_NAMES = ['hmac_secret_ciphertext', 'next_hmac_secret_ciphertext', 'hea
   .join(' UNION ');
 
 /**
- * Checks that the keys can decrypt some secret of a subscription in use, or that there is none. Secrets under missing
+ * Checks by name that a key of the secrets in use is configured, or that there are no secrets. Secrets under missing
  * keys do not prevent the deliveries of other subscriptions; `unknown` lists the names of these keys.
- * @throws KeysUnknownError if all keys are missing
+ * @throws KeysUnknownError if all keys of secrets in use are missing
  */
 export async function requireKeys(
   database: Pool,

@@ -23,8 +23,8 @@ const LINES = ['waiting', 'prioritized'] as const;
 const COUNTED = { waiting: 'wait', prioritized: 'prioritized' } as const;
 
 /**
- * Reads at most `jobsMax` jobs of each list, in pages, and the delayed and active jobs and the jobs at the ends of the
- * lists. Each list is read from its newest job to its oldest: jobs that are added meanwhile are read twice, and none is
+ * Reads at most `jobsMax` jobs of each list in pages, the jobs at the ends of the lists, and the delayed and active
+ * jobs. Each list is read from its newest job to its oldest: jobs that are added meanwhile are read twice, and none is
  * skipped. Active jobs are read last, since other jobs become active meanwhile.
  * @param fraction start of the part in a list, from 0 (its newest job) to 1
  */
@@ -109,7 +109,7 @@ function note<Data>(sample: EventSample, jobs: readonly (Job<Data> | undefined)[
   }
 }
 
-/** Combines the samples of several queues. Its interval is complete in each of them. */
+/** Combines the samples of several queues. The interval is the intersection of theirs. */
 export function samplesTogether(samples: readonly EventSample[]): EventSample {
   return {
     ids: new Set(samples.flatMap(({ ids }) => [...ids])),

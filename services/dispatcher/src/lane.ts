@@ -6,7 +6,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
 import type { Lane } from './record/parked.ts';
 
-/** Nothing is deferred in the lane, or its job must run again. */
+/** Result of a lane's job: nothing is deferred any more, or the job must run again. */
 export type LaneResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
 
 /** Time after which the job of a lane ends, so that others can run, and is queued again. */

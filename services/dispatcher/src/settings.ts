@@ -46,7 +46,7 @@ interface Environment {
   /** Destination of exported traces; off when omitted. The SDK reads it, with the other `OTEL_…` variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
-  /** Whether endpoints are sent `traceparent`. */
+  /** Whether requests to endpoints contain `traceparent`. */
   TRACE_PROPAGATE_TO_ENDPOINTS?: boolean;
 }
 

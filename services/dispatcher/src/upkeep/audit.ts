@@ -23,7 +23,7 @@ const CONFIRM_AFTER_MS = 2_000;
 
 type Kind = 'delivery' | 'event';
 
-/** For each kind, the number of items that were checked, and of those that had no owner and were put back. */
+/** For each kind, the number of checked items, and of those that had no owner and were queued again. */
 export type AuditResult = Record<Kind, { checked: number; unowned: number }>;
 
 export interface AuditDependencies

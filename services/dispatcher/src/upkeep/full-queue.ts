@@ -74,7 +74,7 @@ export class FullQueue {
 
 const eventsOf = ({ data }: PeekedJob<unknown>) => batchedEvents(data)?.length ?? 1;
 
-/** Returns the first jobs, with at most `count` events together: deliveries without a slot wait for memory in the queue. */
+/** Returns jobs with at most `count` events together, since deliveries without a slot wait until the queue has memory. */
 function ofSoManyEvents(jobs: readonly PeekedJob<unknown>[], count: number): PeekedJob<unknown>[] {
   let events = 0;
   return jobs.filter((job) => {
