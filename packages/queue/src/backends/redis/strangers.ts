@@ -57,7 +57,7 @@ async function chosen<Data>(
   return new Set(jobIds.filter((_, index) => isChosen(answers[index]?.[1])));
 }
 
-/** BullMQ's default prefix, and Runhook's without its braces. Every check includes these. */
+/** Variants of BullMQ's default prefix, and Runhook's without its braces. Every check includes these. */
 const LIKELY_PREFIXES = ['bull', 'runhook', '{bull}', 'bullmq'];
 /** Limits a check to the keys that a server scans in a few milliseconds; the next check continues. */
 const SCANS_PER_LOOK = 5;
