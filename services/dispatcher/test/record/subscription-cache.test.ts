@@ -205,7 +205,7 @@ describe('the cache of subscriptions', () => {
     expect(loaded).toEqual([1, 2, 3, 4, 2]);
   });
 
-  test('loads an account that did not exist again', async () => {
+  test('loads an account again that did not exist', async () => {
     const { loaded, cache } = setUp();
     expect(await cache.of(404)).toBeNull();
     expect(await cache.of(404)).toBeNull();

@@ -64,7 +64,7 @@ const RUNS: [string, SubscriptionStatus[], Omit<SubscriptionStatus, 'subscriptio
     },
   ],
   [
-    'one that began before and ended after',
+    'attempts that end in another order',
     [attempt(2, 200), attempt(1, 504)],
     {
       dispatchedAt: at(2),

@@ -271,26 +271,26 @@ const DAY = 24 * 60;
 
 describe('automatic deactivation', () => {
   test.each([
-    ['off unless it is asked for', {}, 1_000, 400 * DAY, false],
-    ['not before so many failures', { deactivateAfterFailures: 10 }, 9, 90, false],
-    ['after so many failures', { deactivateAfterFailures: 10 }, 10, 1, true],
-    ['not before so many days', { deactivateAfterDays: 3 }, 1_000, 3 * DAY - 1, false],
-    ['after so many days', { deactivateAfterDays: 3 }, 2, 3 * DAY, true],
+    ['off by default', {}, 1_000, 400 * DAY, false],
+    ['not triggered by fewer failures than the limit', { deactivateAfterFailures: 10 }, 9, 90, false],
+    ['triggered by the number of failures', { deactivateAfterFailures: 10 }, 10, 1, true],
+    ['not triggered by fewer days than the limit', { deactivateAfterDays: 3 }, 1_000, 3 * DAY - 1, false],
+    ['triggered by the number of days', { deactivateAfterDays: 3 }, 2, 3 * DAY, true],
     [
-      'not for failures alone when days are asked for',
+      'not triggered by failures only when both limits are set',
       { deactivateAfterFailures: 10, deactivateAfterDays: 3 },
       50,
       DAY,
       false,
     ],
     [
-      'not for days alone when failures are asked for',
+      'not triggered by days only when both limits are set',
       { deactivateAfterFailures: 10, deactivateAfterDays: 3 },
       9,
       9 * DAY,
       false,
     ],
-    ['after both', { deactivateAfterFailures: 10, deactivateAfterDays: 3 }, 10, 3 * DAY, true],
+    ['triggered by both limits', { deactivateAfterFailures: 10, deactivateAfterDays: 3 }, 10, 3 * DAY, true],
   ])('is %s', async (_, options, failures, minutes, isDeactivated) => {
     await fail(minutes, failures);
     expect(await look({ areAdminsTold: false, ...options })).toEqual({

@@ -236,7 +236,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await eventually(async () => expect(await run()).toEqual({ event: 0, delivery: 0 }));
   });
 
-  test('queues all events again of a clock that was ahead, once it is corrected and the queue has lost them', async () => {
+  test('queues all events of a clock that was ahead again, once it is corrected and the queue has lost them', async () => {
     const { pool } = harness.database;
     const lost = Array.from({ length: 80 }, (_, run) =>
       exampleEvent('job.run.started', harness.account.jobs[0] as never, run),
