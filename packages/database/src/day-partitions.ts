@@ -10,7 +10,6 @@ import { runEach } from './run-each.ts';
 import { type BatchOptions, runInBatches } from './run-in-batches.ts';
 import { runStatement } from './statements.ts';
 
-/** Result of one pass over the day partitions. */
 export interface DayPartitionsRound {
   /** Number of partitions that were created or dropped. */
   changed: number;

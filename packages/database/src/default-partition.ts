@@ -187,7 +187,6 @@ export interface DaysOfDefault {
   today: string;
   /** Days with rows in the default partition, ascending. */
   days: readonly { day: string; rows: number }[];
-  /** Other partitions of the table. */
   partitions: readonly DayRange[];
 }
 

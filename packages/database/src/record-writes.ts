@@ -13,7 +13,6 @@ const PROBE = `
   INSERT INTO record_probe (id, written_at) VALUES (1, clock_timestamp())
   ON CONFLICT (id) DO UPDATE SET written_at = EXCLUDED.written_at`;
 
-/** Writes one row. */
 export async function probeWrite(database: Queryable): Promise<void> {
   await runStatement(database, PROBE, [], undefined, PROBE_TIMEOUT_MS);
 }

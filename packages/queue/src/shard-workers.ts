@@ -3,7 +3,6 @@ import type { Worker } from 'bullmq';
 import { type Backlog, Gate } from './backends/pace.ts';
 
 export interface ShardWorkersOptions {
-  /** Name of the queue. */
   name: string;
   /** Maximum number of started jobs of all workers together. */
   concurrency: number;
@@ -50,7 +49,6 @@ export class ShardWorkers {
     }
   }
 
-  /** Whether the loop of each worker runs. */
   isRunning(): boolean {
     return [...this.#workers.values()].every((worker) => worker.isRunning());
   }

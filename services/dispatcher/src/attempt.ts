@@ -24,12 +24,10 @@ export type Attemptable = Pick<
   'id' | 'day' | 'trigger' | 'cycle' | 'attemptCount' | 'webhookName' | 'subscriptionId' | 'event'
 >;
 
-/** Returns the key of the delivery's row. */
 export function keyOf({ id, event }: Attemptable): DeliveryKey {
   return { deliveryId: id, accountId: event.accountId };
 }
 
-/** Returns the lane of an attempt, for the limiter. */
 export function laneOf({ clock }: Dispatcher, { subscriptionId, event }: Attemptable, target: Target): Lane {
   const blockedMs = Math.max(0, target.blockedUntilMs - clock.nowMs());
   return { subscriptionId, accountId: event.accountId, origin: target.endpoint, blockedMs };

@@ -129,7 +129,6 @@ export interface Strangers {
   version: string | null;
 }
 
-/** A waiting job. */
 export interface PeekedJob<Data> {
   id: string;
   data: Data;

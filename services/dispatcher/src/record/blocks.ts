@@ -28,7 +28,6 @@ export async function changeBlocks(pool: Pool, changes: readonly BlockChange[]):
   await runStatement(pool, CHANGE, values, 'change-blocks');
 }
 
-/** A blocked subscription. */
 export interface Block {
   /** Remaining time of the block. */
   blockedMs: number;

@@ -141,7 +141,6 @@ export class DispatchRecord {
     this.#statuses.note(status);
   }
 
-  /** Writes the remaining statuses. */
   close(): Promise<void> {
     return this.#statuses.close();
   }

@@ -75,7 +75,6 @@ export async function eventStates(pool: Pool, events: readonly PlannedEvent[]): 
   return states;
 }
 
-/** Returns the days of events, each once. */
 function daysOf(events: readonly Pick<EventKey, 'eventId'>[]): string[] {
   return distinctDays(events.map(({ eventId }) => idDay('event', eventId)));
 }

@@ -38,7 +38,6 @@ export interface AuditDependencies
   confirmAfterMs?: number;
 }
 
-/** The audit as a scheduled task. */
 export function auditTask(
   dependencies: AuditDependencies & {
     metrics: Pick<DispatcherMetrics, 'unowned' | 'audited' | 'auditRepaired'>;

@@ -11,11 +11,9 @@ const PARKED_MAX_SECONDS = 86_400;
 const EXPIRED =
   'It could not be attempted for 24 hours: its subscription had too much waiting, or kept failing.';
 
-/** Result of one pass over the lanes. */
 export interface LanesTurn {
   /** Number of subscriptions with deferred deliveries; each of them has its job now. */
   waiting: number;
-  /** Number of expired deliveries. */
   expired: number;
 }
 

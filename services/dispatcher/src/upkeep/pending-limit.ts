@@ -10,9 +10,7 @@ export interface PendingLimitOptions {
   costMax?: number;
 }
 
-/** Result of one pass. */
 export interface PendingLimitTurn {
-  /** Number of checked accounts. */
   accounts: number;
   /** Number of lanes that became full. */
   filled: number;

@@ -13,7 +13,6 @@ import { undeliverableReason } from '../policy/next-step.ts';
 import type { RetryPolicy } from '../policy/outcome.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 
-/** Result of one pass over the recoveries. */
 export interface RecoveryTurn {
   /** Number of deliveries that were queued again. */
   deliveries: number;
@@ -134,7 +133,6 @@ const RUNNING = `
   ORDER BY r.created_at, r.id
   LIMIT $1 FOR UPDATE OF r`;
 
-/** Returns running recoveries, oldest first. */
 async function runningRecoveries(database: Queryable, limit: number): Promise<RunningRecovery[]> {
   return await runStatement<RunningRecovery & { [column: string]: unknown }>(
     database,

@@ -39,7 +39,6 @@ const RECONNECT_DELAY_MAX_MS = 2_000;
 /** Delay before a command is retried while a cluster moves a slot or promotes a replica. */
 const MOVED_DELAY_MS = 100;
 
-/** Timeouts and retries of a client. */
 interface ClientOptions {
   connectTimeout?: number;
   commandTimeout?: number;
