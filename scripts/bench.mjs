@@ -27,7 +27,7 @@ else await onBenchNode(measure);
 
 async function measure() {
   await runMeasurement(USAGE, async (args, signal) => {
-    // Built by bootstrap, so not to be imported before it.
+    // Bootstrap builds this module, so the import must follow it.
     const { bench, parseOptions } = await import('../bench/dist/main.js');
     return await bench(parseOptions(args), signal, {
       fetchOldestNode: () => oldestNode(signal),

@@ -1,4 +1,4 @@
-// npm run build: installs, generates and builds what is missing; parts make what is published or committed.
+// npm run build: installs, generates and builds everything that is missing. Its parts write files that are published or committed.
 import { runPart, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({

@@ -1,4 +1,4 @@
-// npm run check: what can be checked of a change in less than a minute. .githooks/pre-commit runs it.
+// npm run check: runs the checks of a change that take less than a minute. .githooks/pre-commit runs it.
 import { runPart, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({

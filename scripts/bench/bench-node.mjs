@@ -1,4 +1,4 @@
-// The Node that the benchmark runs on: the images' one, from npm, whichever Node runs npm.
+// Selects the Node that runs the benchmark: that of the images, from npm, whichever Node runs npm.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,14 +10,14 @@ import { root } from '../shared/workspace.mjs';
 /** The version in the Dockerfile. */
 export const imagesNode = /^FROM node:([\d.]+)-/m.exec(readFileSync(join(root, 'Dockerfile'), 'utf8'))[1];
 
-/** Returns the program of the oldest Node that is supported. */
+/** Returns the path of the oldest supported Node. */
 export function oldestNode(signal) {
   return fetch(Object.values(tested.node)[0], signal);
 }
 
 /**
- * Does the work here if this is the Node that `--node` names, or the images'. Otherwise it runs the same command on that Node, and
- * exits with the same code.
+ * Does the work in this process if it runs on the Node that `--node` names, or on that of the images. Otherwise it runs the same
+ * command on that Node, and exits with the same code.
  *
  * @param {() => Promise<void>} work
  */
@@ -36,7 +36,7 @@ function fetch(version, signal) {
   return fetchNode(version, cache, signal);
 }
 
-/** Resolves with the exit code. The child stops in order when it gets a signal of this process or loses it. */
+/** Resolves with the exit code. The child stops in order when this process gets a signal or ends. */
 function runAgain(program) {
   const child = spawn(program, process.argv.slice(1), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => child.kill(name));

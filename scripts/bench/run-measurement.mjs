@@ -2,7 +2,7 @@ import { bootstrap } from '../build/bootstrap.mjs';
 import { isHelp } from '../shared/arguments.mjs';
 
 /**
- * Builds, runs a program of `bench/` with the arguments of the command, and sets the exit code. Ctrl-C stops it in order.
+ * Builds, runs a program of `bench/` with the arguments of the command, and sets the exit code. Ctrl-C stops the program in order.
  *
  * @param {string} help
  * @param {(args: string[], signal: AbortSignal) => Promise<number>} measure resolves with the exit code

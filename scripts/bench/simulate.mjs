@@ -1,4 +1,4 @@
-// npm run bench -- simulate: what Runhook does at given rates, on a virtual clock.
+// npm run bench -- simulate: simulates Runhook at given rates on a virtual clock.
 import { usage } from '../shared/arguments.mjs';
 import { runMeasurement } from './run-measurement.mjs';
 
@@ -30,7 +30,7 @@ instead
 });
 
 await runMeasurement(USAGE, async (args, signal) => {
-  // Built by bootstrap, so not to be imported before it.
+  // Bootstrap builds this module, so the import must follow it.
   const { simulate } = await import('../../bench/dist/simulate/main.js');
   const figures = [];
   const code = await simulate(args, signal, (figure) => figures.push(figure));

@@ -14,7 +14,7 @@ const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
 const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
 const API_STAMP = join(root, 'node_modules', '.runhook-client-api');
 const BUNDLE_STAMP = join(root, 'node_modules', '.runhook-bundled');
-/** Everything that the document of the API comes from. */
+/** Lists the sources of the OpenAPI document. */
 const API_SOURCES = [
   'packages/contract/src',
   'pnpm-lock.yaml',
@@ -22,7 +22,7 @@ const API_SOURCES = [
   'services/management/package.json',
   'services/management/src',
 ];
-/** All that the services' bundles come from. */
+/** Lists the sources of the services' bundles. */
 const BUNDLE_SOURCES = [
   ...['contract', 'database', 'doctor', 'egress', 'queue', 'runtime'].map((name) => `packages/${name}/src`),
   'pnpm-lock.yaml',
@@ -33,9 +33,9 @@ const BUNDLE_SOURCES = [
 ];
 
 /**
- * Makes a checkout ready to run, with nothing but Node and npm: dependencies, the Prisma client, the types of
- * the API, the build, the console. What is up to date is passed over. On a failure it prints what the failed command wrote and ends the
- * process, unless `onFailure` does otherwise.
+ * Prepares a checkout that has only Node and npm: installs the dependencies, generates the Prisma client and the types of the API,
+ * compiles, and builds the console. Skips steps that are up to date. On a failure it prints the output of the failed command and
+ * ends the process, unless `onFailure` is set.
  *
  * @param {{ step?: typeof defaultStep, signal?: AbortSignal, onFailure?: (error: Error) => void, withConsole?: boolean }} [options]
  */
@@ -55,13 +55,13 @@ export async function bootstrap({
   }
 }
 
-/** Installs the packages and generates the sources that git does not hold: what a type check needs. */
+/** Installs the packages and generates the sources that a type check needs and git does not contain. */
 export async function prepareSources({ step = defaultStep, signal } = {}) {
   await prepareUnitTests({ step, signal });
   await describeApi(step, signal);
 }
 
-/** The same without the types of the API, which take longest and which no program reads. */
+/** Prepares the sources without the types of the API, which take the longest and which no program reads. */
 export async function prepareUnitTests({ step = defaultStep, signal } = {}) {
   checkNode();
   await install(step, signal);
@@ -109,15 +109,15 @@ async function install(step, signal) {
   });
 }
 
-/** The npx that belongs to the npm which runs us, else the one on the path. */
+/** Returns the npx of the npm that runs this process, or else the one on the path. */
 export function npx() {
   const script = join(dirname(process.env.npm_execpath ?? ''), 'npx-cli.js');
   return existsSync(script) ? { file: process.execPath, args: [script] } : { file: 'npx', args: [] };
 }
 
 /**
- * `npm test` hands its own settings down as npm_config_*, among them some that would install elsewhere, leave out
- * development packages or only pretend. Those that tell how to reach a registry have to stay.
+ * Returns the environment for an installation. `npm test` passes its settings on as npm_config_*, and some of them would install to
+ * another folder, omit development packages or only simulate. Settings that locate a registry are kept.
  */
 function installEnvironment() {
   const reachesRegistry =
@@ -134,7 +134,10 @@ function migrationNames() {
   return readdirSync(join(root, 'prisma', 'migrations'));
 }
 
-/** The schema engine is never needed to generate, but looked for, and else fetched from a host that may not be reachable. */
+/**
+ * Generates the Prisma client. Generating needs no schema engine, but Prisma searches for one and otherwise downloads it from a
+ * host that may be unreachable, so the variable names an existing file.
+ */
 async function generate(step, signal) {
   const schema = join('prisma', 'schema.prisma');
   const wanted = hashOf([contentOf(schema), contentOf('pnpm-lock.yaml'), ...migrationNames()]);
@@ -159,7 +162,7 @@ async function generate(step, signal) {
   });
 }
 
-/** The types of the API for clients are made from what management serves, so management is compiled before all else. */
+/** Generates the types of the API. They derive from the document that management serves, so management is compiled first. */
 async function describeApi(step, signal) {
   const wanted = hashOfSources(root, API_SOURCES);
   const types = join(root, 'packages', 'client', 'src', 'generated', 'api.ts');

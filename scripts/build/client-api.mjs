@@ -1,5 +1,4 @@
-// Writes the types that @runhook/client and the console call the API with, from the document that management serves.
-// Management has to be compiled. No other script knows where the document is made.
+// Writes the API types that @runhook/client and the console use, from the OpenAPI document. Management must be compiled.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { openApiDocument } from '../../services/management/dist/http/openapi/document.js';
@@ -10,7 +9,7 @@ const stamp = new URL('../../node_modules/.runhook-client-api-document', import.
 
 const document = openApiDocument();
 const hash = createHash('sha256').update(JSON.stringify(document)).digest('hex');
-// Most changes to management leave the document as it is.
+// Most changes to management do not change the document.
 if (!existsSync(types) || !existsSync(stamp) || readFileSync(stamp, 'utf8') !== hash) {
   const { default: openapiTS, astToString } = await import('openapi-typescript');
   const text = astToString(await openapiTS(document));

@@ -12,17 +12,17 @@ import { dirname, join } from 'node:path';
 import { run } from '../shared/command.mjs';
 import { root, workspaceFolders } from '../shared/workspace.mjs';
 
-/** Everything that has types: the build, which `tsconfig.json` lists, and the tests on top of it. */
+/** Names the configuration of all typed sources: the build, which `tsconfig.json` lists, and the tests. */
 export const EVERYTHING = 'tsconfig.check.json';
 const CACHE = join('node_modules', '.cache');
 const NOTES_OF_TESTS = join(CACHE, 'tsconfig.test.tsbuildinfo');
-/** The time of each source at the last run, in milliseconds, by its path. */
+/** Maps the path of each source to its modification time at the last run, in milliseconds. */
 const TIMES = join(CACHE, 'runhook-source-times.json');
 const TSC = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 
 /**
- * Runs `tsc --build`, which checks and compiles what has changed. Its result is that of a fresh clone, although tsc resolves imports
- * to outputs whose source is gone, and takes a source for compiled that was moved or copied with an old time.
+ * Runs `tsc --build`, which checks and compiles changed sources. The result is that of a fresh clone, although tsc resolves imports
+ * to outputs whose source was removed, and treats a source as compiled that was moved or copied with an old modification time.
  *
  * @param {string[]} projects configurations or folders; the whole build when empty
  * @param {AbortSignal} [signal]
@@ -39,7 +39,10 @@ export async function compile(
   return await run(process.execPath, args, { cwd: checkout, signal, name: 'tsc --build' });
 }
 
-/** tsc trusts its notes about what it has compiled, so all notes go when an output is removed or a folder of outputs is missing. */
+/**
+ * Removes outputs without a source. tsc trusts its build information, so all of it is removed when an output is removed or an
+ * output folder is missing.
+ */
 function removeStaleOutputs(checkout, folders) {
   const notes = folders
     .map((folder) => join(checkout, folder, 'tsconfig.tsbuildinfo'))
@@ -51,7 +54,7 @@ function removeStaleOutputs(checkout, folders) {
   for (const file of [...notes, join(checkout, NOTES_OF_TESTS)]) rmSync(file, { force: true });
 }
 
-/** The declarations show what tsc has written: bundles have none. */
+/** Returns the outputs whose source is missing. Only tsc writes declarations, so they identify its outputs; bundles have none. */
 function staleOutputsOf(folder) {
   const [dist, src] = [join(folder, 'dist'), join(folder, 'src')];
   if (!existsSync(dist) || !existsSync(src)) return [];
@@ -62,7 +65,7 @@ function staleOutputsOf(folder) {
     .flatMap((name) => ['.d.ts', '.js', '.js.map'].map((ending) => join(dist, name + ending)));
 }
 
-/** Gives the current time to each source that is new or has another time than at the last run. */
+/** Sets the modification time of each source that is new or has changed its time since the last run to the current time. */
 function renewTimes(checkout, folders) {
   const stamp = join(checkout, TIMES);
   const before = existsSync(stamp) ? JSON.parse(readFileSync(stamp, 'utf8')) : null;

@@ -6,7 +6,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import { run } from '../shared/command.mjs';
 import { hashOfSources } from './source-hash.mjs';
 
-/** Of a checkout: everything that the built console comes from. */
+/** Lists the sources of the built console, relative to the checkout. */
 const SOURCES = [
   'examples/receivers',
   'examples/relays',
@@ -24,16 +24,16 @@ const SOURCES = [
 ];
 const STAMP = '.built-from';
 const COMPRESSIBLE = /\.(css|js|json|map|svg|txt|webmanifest)$/;
-/** Below it the headers weigh more. */
+/** Files below this size are not compressed, because the additional headers outweigh the savings. */
 const COMPRESSED_FROM_BYTES = 1_024;
 
 /**
- * Builds `packages/console/dist`, unless it was built from the very same sources. Built aside and put in place whole,
- * so that a service which starts meanwhile never reads half of it; the stamp in the folder goes with it.
+ * Builds `packages/console/dist`, unless it was built from identical sources. The build goes into a temporary folder that is then
+ * renamed, so that a service that starts during the build never reads an incomplete folder. The stamp is part of the folder.
  *
  * @param {{ checkout: string, step: (name: string, work: () => Promise<void>) => Promise<void>,
- *   bundle?: (folder: string, outDir: string) => Promise<unknown>, signal?: AbortSignal }} options `bundle` fills
- * `outDir` from the package's folder
+ * bundle?: (folder: string, outDir: string) => Promise<unknown>, signal?: AbortSignal }} options `bundle` writes `outDir` from the
+ * folder of the package
  */
 export async function buildConsole({
   checkout,
@@ -65,14 +65,14 @@ function runVite(folder, outDir, signal) {
   const vite = join(folder, 'node_modules', 'vite', 'bin', 'vite.js');
   return run(process.execPath, [vite, 'build', '--logLevel', 'warn', '--outDir', outDir, '--emptyOutDir'], {
     cwd: folder,
-    // A shell's NODE_ENV=development would put React's development build into the console.
+    // NODE_ENV=development of the shell would include React's development build in the console.
     env: { ...process.env, NODE_ENV: 'production' },
     signal,
     name: 'vite build',
   });
 }
 
-/** Beside each file what a browser rather takes, as small as it gets: it is done once, and sent often. */
+/** Writes a Brotli and a gzip variant next to each file, at the highest level: a file is compressed once and sent often. */
 async function compressFiles(dist) {
   const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY } };
   const entries = readdirSync(dist, { recursive: true, withFileTypes: true });

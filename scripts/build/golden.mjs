@@ -1,5 +1,6 @@
-// npm run build -- golden: writes packages/contract/golden/, deliveries and events that any language can test itself against. Signatures
-// are computed here by node:crypto from the words of docs/contract.md#signing, not by the code that they are to hold.
+// npm run build -- golden: writes packages/contract/golden/, deliveries and events that implementations in any language can be
+// tested against. node:crypto computes the signatures here by the rules of docs/contract.md#signing, because the code under test
+// must not compute its own expectations.
 import { createHmac } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,7 +23,7 @@ if (!isCheck) await bootstrap();
 const { parseEvent, renderPayload } = await import('../../packages/contract/dist/index.js');
 
 const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
-/** Its base64 has a slash and a plus, which a decoder for URLs would refuse or skip. */
+/** The base64 contains a slash and a plus, which a URL-safe decoder would reject or skip. */
 const NEXT_SECRET = 'whsec_/+8BAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4=';
 const SUBSCRIPTION = { id: 'wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA', name: 'Nightly – run «alerts»' };
 const SIGNED_AT = 1_769_887_881;
@@ -67,7 +68,7 @@ const ERRORED = {
 };
 const withData = (data) => ({ ...STARTED, data: { ...RUN, ...data } });
 
-/** What is published, with its exact body for {@link SUBSCRIPTION}; `problem` is the first field that is wrong with it. */
+/** Lists published events, each with its exact body for {@link SUBSCRIPTION} or with `problem`, the first invalid field. */
 const EVENTS = {
   'a run started': STARTED,
   'a run completed': COMPLETED,
@@ -123,7 +124,7 @@ const v1 = (body, secret, id, seconds) => {
   return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`, 'utf8').digest('base64')}`;
 };
 
-/** A delivery of the body as Runhook makes it, that a receiver with its first secret looks at a moment later. */
+/** Returns a delivery of the body as Runhook makes it, with the first secret for the receiver and a clock that is one second later. */
 function delivered(name, body, secrets = [SECRET]) {
   const id = IDENTITY.eventId;
   return {
@@ -255,7 +256,7 @@ function goldenDeliveries(events) {
   }
 }
 
-/** Of the queue: slots by the words of docs/contract.md#queue, and a map as it may be kept, of three shards. */
+/** Returns golden vectors of the queue's shards: slots by the rules of docs/contract.md#queue, and a stored map of three shards. */
 function goldenShards() {
   const count = 1_024;
   const slots = Array.from({ length: count }, (_, slot) => slot % 3);
@@ -275,7 +276,7 @@ function goldenShards() {
   };
 }
 
-/** Texts for the rule of docs/contract.md#text, as code units: JSON of most languages cannot represent invalid text. */
+/** Lists texts for the rules of docs/contract.md#text, as code units: JSON of most languages cannot represent invalid text. */
 const TEXTS = {
   ASCII: 'Daily build',
   'every plane that has letters': 'Zo\u00eb \u65e5\u672c \u{1f680} \u{20000}',
@@ -301,7 +302,7 @@ const TEXTS = {
 
 function goldenTexts() {
   const texts = Object.entries(TEXTS).map(([name, text]) => {
-    // Computed by the rules of the contract, not by the code that is tested against these vectors.
+    // Computed by the rules of the contract, independently of the code that these vectors test.
     const codePoints = [...text].map((character) => character.codePointAt(0));
     const repaired = codePoints.map((point) => (isInvalid(point) ? 0xfffd : point));
     const utf16 = Buffer.from(text, 'utf16le').swap16().toString('hex');
@@ -321,7 +322,7 @@ function isInvalid(point) {
   return point === 0 || isSurrogate || (point >= 0xfdd0 && point <= 0xfdef) || (point & 0xfffe) === 0xfffe;
 }
 
-/** As many JSON writers do by default. */
+/** Escapes all characters beyond ASCII, as many JSON writers do by default. */
 function ascii(text) {
   return text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }

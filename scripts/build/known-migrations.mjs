@@ -1,5 +1,4 @@
-// Writes the names of the migrations into the code that asks a database for them, beside the Prisma client: run after
-// `prisma generate`, which empties that folder.
+// Writes the names of the migrations into a module next to the Prisma client. Must run after `prisma generate`, which empties that folder.
 import { readdirSync, writeFileSync } from 'node:fs';
 
 const migrations = readdirSync(new URL('../../prisma/migrations/', import.meta.url), { withFileTypes: true })

@@ -5,7 +5,7 @@ import { root, workspaceFolders } from '../shared/workspace.mjs';
 
 const OURS = /^@runhook\//;
 
-/** The packages that others install: those with a `publishConfig`. Each with its folder and its package.json. */
+/** Returns the packages that users install, which have a `publishConfig`, each with its folder and its package.json. */
 export function publishedPackages() {
   return allPackages().filter(({ manifest }) => manifest.publishConfig !== undefined);
 }
@@ -19,8 +19,8 @@ function manifestOf(folder) {
 }
 
 /**
- * Makes a folder that `npm pack` and `npm publish` take as it is: what is ours and private is bundled, with its types in one
- * file for each export; everything else is a dependency. The checkout has to be built.
+ * Makes a folder that `npm pack` and `npm publish` use without changes: private packages of this repository are bundled, with their
+ * types in one file for each export; everything else is a dependency. The checkout must be built.
  *
  * @param {{ folder: string, manifest: Record<string, any> }} source
  * @param {string} to emptied first
@@ -41,21 +41,21 @@ export async function stagePackage({ folder, manifest }, to) {
     if (existsSync(from)) cpSync(from, join(to, name));
 }
 
-/** Of `exports` and `bin`: the name of each file in `dist/`, without what it ends with. */
+/** Returns the name of each file in `dist/` that `exports` or `bin` lists, without its extension. */
 function entriesOf({ exports = {}, bin = {} }) {
   const files = [...Object.values(exports).map((one) => one.default ?? one), ...Object.values(bin)];
   return files.filter((file) => file.endsWith('.js')).map((file) => /^\.\/dist\/(.+)\.js$/.exec(file)[1]);
 }
 
-/** What tsc has made of each entry, and what it declares. Answers the names of the packages that are imported at run time. */
+/** Bundles the compiled entries and their declarations. Returns the names of the packages that they import at run time. */
 async function bundle(folder, entries, to) {
-  // Installed by bootstrap, so not to be imported before it.
+  // Bootstrap installs these packages, so the import must follow it.
   const [{ rolldown }, { dts }] = await Promise.all([import('rolldown'), import('rolldown-plugin-dts')]);
   const external = (id) => !/^[./]/.test(id) && !OURS.test(id);
   const inputs = (ending) =>
     Object.fromEntries(entries.map((name) => [name, join(root, folder, 'dist', `${name}${ending}`)]));
   const write = async (input, plugins) => {
-    // Nothing of ours does any work at import, so that what is not used is left out with all that it would load.
+    // The modules of this repository have no side effects at import, so unused modules are omitted with all their imports.
     const treeshake = { moduleSideEffects: false };
     const bundled = await rolldown({ input, plugins, external, treeshake, platform: 'node', cwd: root });
     const { output } = await bundled.write({ dir: to, format: 'esm', chunkFileNames: 'chunks/[name].js' });
@@ -68,7 +68,7 @@ async function bundle(folder, entries, to) {
   return [...new Set(imports.filter((id) => external(id) && !isBuiltin(id)).map(packageName))].sort();
 }
 
-/** As they are written: what rolldown lists for a chunk has those, too, that it left out as nothing of them is used. */
+/** Returns the imports in the written code. The list that rolldown returns for a chunk also contains imports that it removed as unused. */
 function importsIn(code) {
   const found = code.matchAll(
     /^(?:import|export)\s(?:[^'"\n]*\sfrom\s)?['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]\)/gm,
@@ -84,8 +84,8 @@ function packageName(id) {
 }
 
 /**
- * The package.json that is published: the version of the whole, and for each import the version that it was tested with, or
- * anything newer that promises to be compatible. What it can do without is named in `peerDependencies` by the package itself.
+ * Returns the package.json to publish: with the version of the repository, and for each import the tested version or a later
+ * compatible one. Optional imports are declared in `peerDependencies` of the package itself.
  */
 function publishedManifest(manifest, imported) {
   const whole = manifestOf('.');
@@ -121,7 +121,7 @@ function withoutSources(exports) {
   );
 }
 
-/** As the package names it, or one of ours that is bundled into it. */
+/** Returns the version that the package names, or that of the bundled package of this repository that names it. */
 function versionOf({ dependencies = {} }, wanted) {
   if (dependencies[wanted] !== undefined) return dependencies[wanted];
   const ours = allPackages().filter(({ manifest }) => dependencies[manifest.name] !== undefined);

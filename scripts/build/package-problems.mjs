@@ -3,24 +3,24 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 
-/** How modules are looked for that a package of ES modules need not be found by: require(), and Node before 12. */
+/** Lists ways of resolution that a package of ES modules need not support: require(), and Node before 12. */
 const NOT_FOR_MODULES = new Set(['node10', 'node16-cjs']);
 
 /**
- * What is wrong with a package that is to be published, as sentences: its package.json, and how compilers and Node find its
- * modules and types.
+ * Returns the problems of a package that is to be published, as sentences: those of its package.json, and of how compilers and Node
+ * resolve its modules and types.
  *
- * @param {string} folder what was packed
+ * @param {string} folder the packed folder
  * @param {string} tarball
  * @returns {Promise<string[]>}
  */
 export async function problemsOf(folder, tarball) {
   const manifest = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
   const packed = new Uint8Array(readFileSync(tarball));
-  // It reads the tarball: packing the folder again would start npm again.
+  // publint reads the tarball, because packing the folder again would start npm again.
   const { messages } = await publint({ strict: true, pack: { tarball: packed.buffer } });
   const said = messages.map((message) => formatMessage(message, manifest, { color: false }) ?? message.code);
-  // A package that is only a program has no types.
+  // A package that has only a program has no types.
   if (manifest.exports?.['.'] === undefined) return said;
   const { types, problems = [] } = await checkPackage(createPackageFromTarballData(packed));
   if (types === false) return [...said, 'it has no types'];

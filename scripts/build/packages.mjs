@@ -1,5 +1,6 @@
-// npm run build -- packages: the packages that others install, as tarballs in .runhook/packages/, each beside the folder it was made of:
-//   npm publish .runhook/packages/receiver --dry-run
+// npm run build -- packages: writes the packages that users install, as tarballs in .runhook/packages/, each next to its source
+// folder:
+// npm publish .runhook/packages/receiver --dry-run
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readArguments, refuseArguments, usage } from '../shared/arguments.mjs';

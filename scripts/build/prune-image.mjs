@@ -1,13 +1,13 @@
-// node scripts/build/prune-image.mjs <folder>…: removes what no process reads from a deployed service.
+// node scripts/build/prune-image.mjs <folder>…: removes files of a deployed service that no process reads.
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Declarations and source maps are for people and compilers. Licences stay. */
+/** Matches declarations, source maps and documentation, which only people and compilers read. Licences are kept. */
 const UNREAD_FILE = /(\.d\.[cm]?ts|\.map|\.tsbuildinfo|\.ts|\.mts|\.cts|\.md|\.markdown)$/i;
 const KEPT_FILE = /^(licen[cs]e|notice|copying)/i;
-/** Left behind by the deployment: they tell paths of the machine that built it. */
+/** The deployment leaves these files; they contain paths of the machine that built the image. */
 const UNREAD_AT_TOP = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'tsconfig.json'];
-/** Prisma's client carries a query compiler for every database, each in two sizes and twice as a module. */
+/** The Prisma client contains a query compiler for each database, each in two sizes and twice as a module. */
 const PRISMA_CLIENT = /@prisma\/client\/runtime\//;
 const OTHER_DATABASES =
   /query_compiler_(fast_|.*\.(cockroachdb|mysql|sqlite|sqlserver)\.)|\.wasm-base64\.js$/;

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Of what these files and folders of a checkout hold; another as soon as a byte or a name in them is. */
+/** Returns a hash of the content and the names of these files and folders of a checkout. */
 export function hashOfSources(checkout, sources) {
   const hash = createHash('sha256').update(process.versions.node);
   for (const path of sources.flatMap((source) => filesOf(checkout, source))) {
@@ -12,7 +12,7 @@ export function hashOfSources(checkout, sources) {
   return hash.digest('hex');
 }
 
-/** The files of a folder, in order, or the file itself; what is installed there is known by the lockfile. */
+/** Returns the files of a folder, in order, or the file itself. Installed packages are omitted, because the lockfile identifies them. */
 function filesOf(checkout, path) {
   const absolute = join(checkout, path);
   if (!existsSync(absolute)) return [];

@@ -6,7 +6,7 @@ import { lint } from './sources.mjs';
 import { testChanged } from './tests.mjs';
 import { checkWords } from './words.mjs';
 
-/** Runs every check on the change since HEAD, also after one has failed, and sets the exit code. */
+/** Runs every check on the changes since HEAD, including those after one that failed, and sets the exit code. */
 export async function checkChange() {
   const files = changedFiles();
   checkWords();

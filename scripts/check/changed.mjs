@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { root } from '../shared/workspace.mjs';
 
-/** Returns the output of git in the checkout; throws where it fails. */
+/** Returns the output of git in the checkout. Throws if git fails. */
 export function git(...args) {
   const { status, stdout, stderr, error } = spawnSync('git', args, {
     cwd: root,
@@ -14,12 +14,12 @@ export function git(...args) {
 
 const linesOf = (text) => text.split('\n').filter((line) => line !== '');
 
-/** Returns the files that git does not track and does not ignore. */
+/** Returns the untracked files that git does not ignore. */
 export function untrackedFiles() {
   return linesOf(git('ls-files', '--others', '--exclude-standard'));
 }
 
-/** Returns the files that differ from HEAD, staged or not, without the deleted ones. */
+/** Returns the files that differ from HEAD, staged or not, without deleted ones. */
 export function changedFiles() {
   return [...linesOf(git('diff', '--name-only', '--diff-filter=d', 'HEAD')), ...untrackedFiles()];
 }

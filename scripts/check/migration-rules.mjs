@@ -12,11 +12,14 @@ export const BASELINE = '20261127000000_versions_by_clock';
 
 /** The oldest PostgreSQL that is supported. */
 const POSTGRES_VERSION = '15.0';
-/** The first line of a migration that runs outside a transaction; packages/database/src/migration-script.ts reads it too. */
+/** Is the first line of a migration that runs outside a transaction. packages/database/src/migration-script.ts reads it, too. */
 const OUTSIDE = '-- One by one, outside a transaction.';
 const REASON_CHARACTERS_MIN = 20;
 
-/** Of squawk's rules those that say that a statement locks or contracts. The runner of migrations has its own timeouts. */
+/**
+ * Lists squawk's rules on statements that lock or contract. Its rules on timeouts are omitted, because the migration runner sets
+ * timeouts.
+ */
 const SQUAWK_RULES = new Set([
   'adding-field-with-default',
   'adding-foreign-key-constraint',
@@ -41,7 +44,7 @@ const SQUAWK_RULES = new Set([
   'transaction-nesting',
 ]);
 
-/** What squawk lets pass. */
+/** Lists rules that squawk does not have. */
 const OUR_RULES = [
   {
     rule: 'drops-what-is-called',
@@ -66,11 +69,11 @@ const OUR_RULES = [
 ];
 
 /**
- * Checks one migration. A statement that is right nevertheless is allowed by a comment over it, for the lines up to the
- * next empty one: `-- allows <rule>, <rule>: <why, in words>`.
+ * Checks one migration. A comment above a statement permits it despite a rule, for the lines up to the next empty one: `-- allows
+ * <rule>, <rule>: <reason>`.
  *
  * @param {string} sql
- * @returns {{ line: number, rule: string, message: string }[]} lines count from 1; null where there is no squawk here
+ * @returns {{ line: number, rule: string, message: string }[]} lines count from 1; null if squawk has no program for this platform
  */
 export function checkMigration(sql) {
   const found = squawkFindings(sql);
@@ -93,7 +96,7 @@ export function checkMigration(sql) {
   return [...left, ...wrong].sort((one, other) => one.line - other.line);
 }
 
-/** The migrations after the baseline, oldest first. */
+/** Returns the migrations after the baseline, oldest first. */
 export function newMigrations() {
   return allMigrations().filter(({ name }) => name > BASELINE);
 }
@@ -126,7 +129,7 @@ function readAllowances(sql) {
   });
 }
 
-/** squawk brings a program for each platform; null where it has none. */
+/** Runs squawk. Returns null if squawk has no program for this platform. */
 function squawkFindings(sql) {
   const squawk = createRequire(import.meta.url).resolve('squawk-cli/js/bin/squawk');
   const isOutside = sql.startsWith(OUTSIDE);
@@ -152,7 +155,7 @@ function ourFindings(sql) {
   );
 }
 
-/** Comments, texts and bodies of functions as blanks, line for line: what stands in them runs later, or never. */
+/** Replaces comments, strings and function bodies by blanks and keeps the lines, because their content does not run in the migration. */
 function withoutTexts(sql) {
   const texts = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|(\$\w*\$)[\s\S]*?\1/gu;
   return sql.replace(texts, (text) => text.replace(/[^\n]/gu, ' '));

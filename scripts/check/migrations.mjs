@@ -1,5 +1,5 @@
-// npm run check -- migrations: whether the migrations since the baseline can run beside the release before: none that keeps others
-// waiting for a table, none that takes away what that release reads.
+// npm run check -- migrations: checks that the migrations since the baseline can run while the previous release works: none locks a
+// table for long, and none removes anything that release reads.
 import { existsSync, readFileSync } from 'node:fs';
 import { bootstrap } from '../build/bootstrap.mjs';
 import { readArguments, refuseArguments, usage } from '../shared/arguments.mjs';

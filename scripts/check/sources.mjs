@@ -16,7 +16,7 @@ async function report(title, program, args) {
   }
 }
 
-/** @param {string[]} paths files that Biome does not know are skipped */
+/** @param {string[]} paths Biome skips files of unknown types */
 export function lint(paths) {
   const options = ['--files-ignore-unknown=true', '--no-errors-on-unmatched'];
   return report('linting', BIOME, ['check', ...options, ...paths]);

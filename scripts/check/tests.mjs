@@ -5,7 +5,7 @@ import { listTests } from '../test/run/run-jest.mjs';
 import { runSuite } from '../test/run/suite.mjs';
 import { changedFiles } from './changed.mjs';
 
-/** Limits the estimated time of a run: the cheapest files run first, as many as fit. */
+/** Limits the estimated time of a run: the cheapest files run first, as long as the estimate is within it. */
 const BUDGET_SECONDS = 30;
 const CODE = /^(?:packages|services)\/[^/]+\/|^(?:scripts|bench)\//;
 
