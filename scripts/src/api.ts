@@ -2,14 +2,14 @@ import { StartFailed } from './settings.ts';
 
 const TIMEOUT_MS = 10_000;
 
-/** The service's REST API, as a client sees it (docs/contract.md#subscriptions). Paths are below `/api/v3/accounts/{id}/webhooks`. */
+/** Calls the REST API as a client does (docs/contract.md#subscriptions). Paths are below `/api/v3/accounts/{id}/webhooks`. */
 export interface Api {
   get<T>(path: string): Promise<T>;
   post<T>(path: string, body: unknown): Promise<T>;
   put<T>(path: string, body: unknown): Promise<T>;
 }
 
-/** It answered with an error, or not at all; then `status` is 0. */
+/** Reports an error response, or a missing response, for which `status` is 0. */
 export class ApiFailed extends StartFailed {
   readonly status: number;
 
@@ -19,7 +19,7 @@ export class ApiFailed extends StartFailed {
   }
 }
 
-/** @param baseUrl is asked at each call: a service that was started again may be elsewhere */
+/** @param baseUrl is called for each request, because a restarted service may have another port */
 export function createApi(options: { baseUrl: () => string; accountId: number; token: string }): Api {
   async function call<T>(method: string, path: string, body?: unknown): Promise<T> {
     const request = `${method} ${webhooksUrl('', options.accountId)}${path}`;

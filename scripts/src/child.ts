@@ -5,35 +5,35 @@ import { createInterface } from 'node:readline';
 import { withinDeadline } from '@runhook/runtime';
 import type { RunningRecord } from './running-record.ts';
 
-/** Something that runs until it is stopped, or dies. */
+/** Is a process that runs until it is stopped or dies. */
 export interface Running {
   pid: number;
-  /** Settles with how it ended, for people. Never rejects. */
+  /** Resolves with a phrase that describes how the process ended. Never rejects. */
   exited: Promise<string>;
   stop(): Promise<void>;
-  /** SIGKILL, without waiting. */
+  /** Sends SIGKILL and does not wait. */
   kill(): void;
 }
 
 export interface ChildOptions {
   name: string;
-  /** Of node. */
+  /** Arguments of node. */
   args: readonly string[];
   cwd: string;
   env: NodeJS.ProcessEnv;
-  /** Gets what it writes, at the end of what is there. */
+  /** The output of the process is appended to this file. */
   logFile: string;
-  /** Gets the lines of its standard output, which then are not in the log. */
+  /** Is called for each line of standard output, which is then not logged. */
   onLine?: (line: string) => void;
   record: RunningRecord;
-  /** How long it may take to stop before it is killed. */
+  /** Time until the process is killed after SIGTERM, in milliseconds. */
   stopGraceMs: number;
 }
 
-/** A node process that we started. */
+/** Is a node process that this program started. */
 export interface Child extends Running {
   hasExited(): boolean;
-  /** 128 and more when a signal ended it. */
+  /** 128 if a signal ended the process. */
   exitCode: Promise<number>;
   lastLines(): string[];
 }
@@ -41,8 +41,8 @@ export interface Child extends Running {
 const LAST_LINES = 8;
 
 /**
- * Starts node in a process group of its own: Ctrl-C must reach only us, so that what runs is stopped in order; and
- * what it starts itself is stopped with it.
+ * Starts node in a separate process group. Ctrl-C reaches only this process, which then stops its children in order, and the
+ * processes that a child starts are stopped with it.
  */
 export function spawnChild(options: ChildOptions): Promise<Child> {
   const { name, args, cwd, env, logFile, onLine, record, stopGraceMs } = options;
@@ -95,12 +95,12 @@ export function spawnChild(options: ChildOptions): Promise<Child> {
   });
 }
 
-/** Resolves when it has ended, or when the grace is over. */
+/** Resolves when the process has ended, or after the grace period. */
 async function endsWithin(exited: Promise<unknown>, graceMs: number): Promise<void> {
   await withinDeadline(graceMs, () => exited).catch(() => undefined);
 }
 
-/** Sends a signal to a process that leads a group of its own, and to all it has started. False when nobody is left. */
+/** Sends a signal to the process group of `pid`. Returns false if the group has no process. */
 export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
   try {
     process.kill(process.platform === 'win32' ? pid : -pid, signal);
@@ -112,14 +112,14 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
 
 const OURS = ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'];
 
-/** What the environment has for a process that is an outsider: everything but the service's own secrets. */
+/** Returns the environment for a process that is not part of the service: all variables but the service's secrets. */
 export function outsidersEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(environment).filter(([name]) => !OURS.includes(name)));
 }
 
 const TAIL_BYTES = 16_384;
 
-/** The last lines of a log, as text for people: of a JSON line its message, and its error's. None when it is gone. */
+/** Returns the last lines of a log for people: the messages of JSON lines, and other lines as they are. Empty if the file is missing. */
 export function lastLogLines(file: string, count: number): string[] {
   const lines = readTail(file)
     .split('\n')

@@ -20,11 +20,11 @@ import { encryptionKeys, type Home, readJson, writePrivateJson } from './home.ts
 import { StartFailed, type StartSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The data that everything else needs: tables, secrets, and the demo account. */
+/** Has the contents of the database that other parts need: tables, secrets, and the demo account. */
 export interface DatabaseContents {
   demo: DemoAccount;
   store: CredentialsStore;
-  /** The text of `ENCRYPTION_KEYS`. */
+  /** Is a value for `ENCRYPTION_KEYS`. */
   encryptionKeysText: string;
 }
 
@@ -62,7 +62,7 @@ export async function fillDatabase(
   return { demo, store, encryptionKeysText };
 }
 
-/** The engine's errors have a text that says it all, and a stack of WebAssembly. */
+/** Omits the stack, because the message of a migration error is complete. */
 function fail(error: Error): never {
   throw new StartFailed(`The migrations could not be applied: ${error.message.trim()}`);
 }
@@ -70,10 +70,10 @@ function fail(error: Error): never {
 const PASSWORD_BYTES = 15;
 const JOBS = ['Nightly build', 'Hourly load'];
 
-/** The demo account as it is in the database. */
+/** Is the demo account as stored in the database. */
 export interface DemoAccount extends Required<Omit<DemoCredentials, 'subscription' | 'jobs'>> {
   jobs: [succeeding: JobView, failing: JobView];
-  /** Whether anything had to be made. */
+  /** Whether anything was created. */
   wasSeeded: boolean;
 }
 
@@ -84,8 +84,8 @@ interface Seeding {
 }
 
 /**
- * Makes what the demonstration needs and the database does not have (any more): an account, its user, two service
- * tokens and two jobs. What is there stays as it is.
+ * Creates the data of the demonstration that the database lacks: an account, its user, two service tokens and two jobs. Existing
+ * data are not changed.
  */
 async function seedDemo(seeding: Seeding): Promise<DemoAccount> {
   const before = JSON.stringify(seeding.store.credentials);
@@ -103,7 +103,7 @@ async function ensureAccount({ prisma, store }: Seeding): Promise<{ id: number; 
   const identifier = credentials.account?.identifier;
   const row = identifier === undefined ? null : await prisma.account.findUnique({ where: { identifier } });
   if (row !== null) return { id: Number(row.id), identifier: row.identifier };
-  // The database is another or an empty one: nothing that was remembered means anything in it.
+  // The database is another or an empty one, so stored credentials do not apply.
   for (const name of Object.keys(credentials)) delete credentials[name as keyof DemoCredentials];
   const plan = { plan: 'enterprise', deployment: 'multi_tenant' } as const;
   const account = await createAccount(prisma, { name: 'Demo', ...plan });
@@ -117,7 +117,7 @@ async function ensureUser({ prisma, secrets, store }: Seeding, accountId: number
   const kept = credentials.user;
   const row = kept === undefined ? null : await prisma.user.findUnique({ where: { id: BigInt(kept.id) } });
   if (kept !== undefined && row !== null && row.email === kept.email) {
-    // The key may have been rotated since.
+    // The key may have been rotated.
     credentials.user = { ...kept, apiKey: decrypted(secrets, row.apiKeyCiphertext) };
   } else {
     const email = await freeEmail(prisma);
@@ -139,7 +139,7 @@ async function ensureUser({ prisma, secrets, store }: Seeding, accountId: number
   return user;
 }
 
-/** A database that others use as well may have a demo user of theirs. */
+/** Returns an unused address, because a shared database may contain another demo user. */
 async function freeEmail(prisma: PrismaClient): Promise<string> {
   for (let number = 1; ; number += 1) {
     const email = `demo${number === 1 ? '' : `-${number}`}@runhook.local`;
@@ -192,7 +192,7 @@ function decrypted(secrets: SecretBox, ciphertext: string): string {
   }
 }
 
-/** What the demo account is known by. What is missing has not been made yet. */
+/** Has the credentials of the demo account. A missing field has not been created yet. */
 export interface DemoCredentials {
   account?: { id: number; identifier: string };
   user?: { id: number; email: string; password: string; apiKey: string };
@@ -206,17 +206,17 @@ export interface DemoCredentials {
 
 interface CredentialsFile extends DemoCredentials {
   database?: string;
-  /** Of other databases this home has been started with, by their names. */
+  /** Credentials for other databases that this home folder was used with, by name. */
   others?: Record<string, DemoCredentials>;
 }
 
-/** `credentials.json` as one database's own; saved after each thing that was made, so that a crash repeats none. */
+/** Is the part of `credentials.json` for one database. It is saved after each creation, so that a crash repeats none. */
 export interface CredentialsStore {
   credentials: DemoCredentials;
   save(): void;
 }
 
-/** @param database says which one it is, without a password: ids and tokens mean something in that one only */
+/** @param database identifies the database, without a password, because ids and tokens apply to one database only */
 export function openCredentials(file: string, database: string): CredentialsStore {
   const { database: last, others = {}, ...found } = (readJson(file) ?? {}) as CredentialsFile;
   if (last !== undefined && last !== database) others[last] = found;
@@ -227,7 +227,7 @@ export function openCredentials(file: string, database: string): CredentialsStor
   return { credentials, save: () => writePrivateJson(file, { database, ...credentials, ...rest }) };
 }
 
-/** A name for the database of a URL: where it is and what it is called. */
+/** Returns a name for the database of a URL: its host, port and path. */
 export function databaseName(url: string): string {
   const { hostname, port, pathname } = new URL(url);
   return `${hostname}:${port || '5432'}${pathname}`;

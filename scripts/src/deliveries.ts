@@ -1,14 +1,14 @@
 import type { Terminal } from './terminal.ts';
 
-/** One attempt of a delivery, as the demo receiver tells of it. What is null could not be verified. */
+/** Is one attempt of a delivery as the demo receiver reports it. A field is null if the signature was not verified. */
 export interface ReceivedDelivery {
   /** ISO 8601. */
   time: string;
   endpoint: string;
   verified: boolean;
-  /** The HTTP status it answered. */
+  /** The HTTP status of the response. */
   status: number;
-  /** How often this delivery has arrived, this time included. */
+  /** The number of requests for this delivery so far, with this one. */
   attempt: number;
   eventId: string | null;
   eventType: string | null;
@@ -20,7 +20,7 @@ export interface ReceivedDelivery {
 
 export type ReceiverLine = { listening: string } | { delivery: ReceivedDelivery };
 
-/** Null for a line that is neither. */
+/** Parses a line of the demo receiver. Returns null for any other line. */
 export function parseReceiverLine(line: string): ReceiverLine | null {
   try {
     const value = JSON.parse(line) as { listening?: string } & ReceivedDelivery;
@@ -33,7 +33,7 @@ export function parseReceiverLine(line: string): ReceiverLine | null {
 
 const EVENT_TYPE_WIDTH = 'job.run.completed'.length;
 
-/** A delivery as one line: time, event, endpoint, attempt, status, whether the signature was verified, and the job. */
+/** Formats a delivery as one line: time, event, endpoint, attempt, status, result of the verification, and job. */
 export function deliveryLine(delivery: ReceivedDelivery, style: Terminal['style']): string {
   const { time, eventType, endpoint, attempt, status, verified, jobName } = delivery;
   const isAccepted = status >= 200 && status <= 299;
@@ -57,16 +57,16 @@ function localTime(time: string): string {
     .join(':');
 }
 
-/** What one delivery of the demonstration must come to. */
+/** Is the expected result of one delivery of the demonstration. */
 export interface ExpectedDelivery {
   runId: string;
   jobName: string;
   eventType: string;
-  /** Attempts that the receiver refuses before it accepts one. */
+  /** Attempts that the receiver rejects before it accepts one. */
   refusals: number;
 }
 
-/** A delivery as the log of the API has it (docs/contract.md#deliveries). */
+/** Is a delivery in the log of the API (docs/contract.md#deliveries). */
 export interface LoggedDelivery {
   run_id: string;
   event_type: string;
@@ -74,7 +74,7 @@ export interface LoggedDelivery {
   attempt_count: number;
 }
 
-/** What the receiver has not seen yet, as sentences. Only verified deliveries count. */
+/** Returns a sentence for each expected delivery that has not arrived. Only verified deliveries count. */
 export function missingArrivals(
   expected: readonly ExpectedDelivery[],
   received: readonly ReceivedDelivery[],
@@ -94,7 +94,7 @@ export function missingArrivals(
   });
 }
 
-/** What the deliveries log does not say yet, as sentences. */
+/** Returns a sentence for each expected delivery that the deliveries log does not show yet. */
 export function missingFromLog(
   expected: readonly ExpectedDelivery[],
   logged: readonly LoggedDelivery[],

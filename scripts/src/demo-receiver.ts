@@ -15,16 +15,16 @@ export interface DemoReceiverOptions {
   onDelivery: (delivery: ReceivedDelivery) => void;
 }
 
-/** The demo's subscription, and the endpoint it names. */
+/** Has the demo's subscription and its endpoint. */
 export interface DemoReceiver {
   subscription(): { id: string; hmacSecret: string };
   url(): string;
   pid(): number;
-  /** Points the subscription to where the receiver is now. */
+  /** Changes the URL of the subscription to that of the receiver. */
   follow(): Promise<void>;
 }
 
-/** The receiver must know the secret, and the subscription where the receiver is: so its port is chosen first. */
+/** Opens the demo receiver. It needs the secret of the subscription, which needs its URL, so the port is chosen first. */
 export async function openDemoReceiver(
   options: DemoReceiverOptions,
   api: Api,
@@ -52,7 +52,7 @@ export async function openDemoReceiver(
       const wantedUrl = url();
       subscription = await ensureSubscription(api, store, wantedUrl);
       subscribedUrl = wantedUrl;
-      // Somebody had deleted it, and the one made instead has another secret.
+      // A user had deleted the subscription, and the new one has another secret.
       if (subscription.outcome === 'created') await receiver.restart();
     },
   };
@@ -75,8 +75,8 @@ export interface DemoSubscription {
 }
 
 /**
- * The demo's subscription, through the API: made once, then kept. One that somebody deleted is made anew; one that
- * would not bring every event to `clientUrl` is set to do so again, its name and description left alone.
+ * Creates the demo's subscription through the API, unless it exists. If the existing one would not deliver every event to
+ * `clientUrl`, it is updated and keeps its name and description.
  */
 async function ensureSubscription(
   api: Api,

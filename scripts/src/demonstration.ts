@@ -17,11 +17,11 @@ import type { Terminal } from './terminal.ts';
 
 const POLL_MS = 100;
 
-/** A run of the demonstration. Its id is chosen before it starts, so that the receiver can know what to refuse. */
+/** Is a run of the demonstration. Its id is chosen before it starts, so that the receiver can be configured to reject it. */
 export interface DemoRun {
   id: number;
   job: JobView;
-  /** Of `node -e`. */
+  /** Script for `node -e`. */
   script: string;
   isToSucceed: boolean;
 }
@@ -29,9 +29,9 @@ export interface DemoRun {
 export interface DemonstrationOptions {
   terminal: Terminal;
   runs: readonly DemoRun[];
-  /** Of the first run's `job.run.completed`. */
+  /** Rejections of the first run's `job.run.completed`. */
   refusals: number;
-  /** Runs the job runner and gives its exit code. */
+  /** Runs the job runner and resolves with its exit code. */
   runJob(run: DemoRun): Promise<number>;
   api: Api;
   subscriptionId: string;
@@ -39,16 +39,16 @@ export interface DemonstrationOptions {
   signal: AbortSignal;
 }
 
-/** Runs two jobs and watches what is delivered. */
+/** Runs two jobs and waits for their deliveries. */
 export interface Demonstration {
-  /** To be told of each delivery that the receiver got. */
+  /** Must be called for each delivery that the receiver gets. */
   observe(delivery: ReceivedDelivery): void;
-  /** Resolves with what went wrong, as sentences; nothing, when all came as it should. */
+  /** Resolves with a sentence for each problem; empty if the demonstration passed. */
   run(): Promise<string[]>;
   readonly isOver: boolean;
 }
 
-/** A run that succeeds, and one that fails. */
+/** Returns a run that succeeds and one that fails. */
 export function demoRuns(
   [succeeding, failing]: readonly [JobView, JobView],
   firstRunId: number,
@@ -107,7 +107,7 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
     return missingFromLog(expected, logged.flat());
   }
 
-  /** The log is written after the receiver was answered. */
+  /** Polls, because the log is written after the receiver has responded. */
   async function untilLogged(deadline: AbortSignal): Promise<string[]> {
     while (true) {
       const problems = await logProblems().catch((error: Error) => [error.message]);
@@ -129,7 +129,7 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
       const runnerProblems = await runJobs();
       const deadline = new AbortController();
       const expire = () => deadline.abort();
-      // Not AbortSignal.any of an AbortSignal.timeout: in Node 20 that may be collected before it fires.
+      // AbortSignal.any() of an AbortSignal.timeout() is not used, because Node 20 may collect it before it fires.
       const timer = setTimeout(expire, deadlineMs);
       signal.addEventListener('abort', expire);
       await untilArrived(deadline.signal);
@@ -154,7 +154,7 @@ function expectedDeliveries(runs: readonly DemoRun[], refusals: number): Expecte
   });
 }
 
-/** What is abandoned is stopped with everything else. */
+/** Rejects when the signal is aborted. The work continues; the lifecycle stops it. */
 async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   signal.throwIfAborted();
   let onAbort = () => {};
@@ -174,7 +174,7 @@ const STOP_GRACE_MS = 5_000;
 
 /** Runs `examples/job-runner`, one run at a time. */
 export interface JobRunner {
-  /** Gives the exit code. */
+  /** Resolves with the exit code. */
   run(run: DemoRun): Promise<number>;
   stop(): Promise<void>;
 }
@@ -207,7 +207,7 @@ export function createJobRunner(options: {
   };
 }
 
-/** Writes the file by which `examples/job-runner` knows a job, and gives its path. */
+/** Writes the job file of `examples/job-runner`, and returns its path. */
 function writeJobFile(folder: string, job: JobView): string {
   const file = join(folder, `${job.name.toLowerCase().replaceAll(/[^a-z0-9]+/g, '-')}.json`);
   const content = {

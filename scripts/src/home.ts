@@ -2,16 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-/** Where one `npm start` keeps its things: `.runhook`, or `RUNHOOK_HOME`. */
+/** Lists the paths of one `npm start`, below `.runhook` or `RUNHOOK_HOME`. */
 export interface Home {
   folder: string;
-  /** For scripts, while it runs. */
+  /** For scripts; exists while `npm start` runs. */
   devJson: string;
-  /** What the demo account is known by; stays. */
+  /** Credentials of the demo account, retained between runs. */
   credentials: string;
-  /** The encryption keys of the data; stay. */
+  /** Encryption keys of the data, retained between runs. */
   secrets: string;
-  /** Whose the home is at the moment, and what runs in it. */
+  /** The owner of the home folder, and the processes that it started. */
   running: string;
   logs: string;
   /** Job files for `examples/job-runner`. */
@@ -20,7 +20,7 @@ export interface Home {
   redis: string;
 }
 
-/** @param given `RUNHOOK_HOME`; relative to the working folder, and nothing counts as not given */
+/** @param given the value of `RUNHOOK_HOME`, relative to the working folder; an empty value counts as unset */
 export function homeAt(checkout: string, given: string | undefined): Home {
   const folder = given ? resolve(given) : join(checkout, '.runhook');
   return {
@@ -36,12 +36,12 @@ export function homeAt(checkout: string, given: string | undefined): Home {
   };
 }
 
-/** Makes the folder. As root, PostgreSQL runs under another account, which must be able to pass through. */
+/** Creates the folder. It is traversable, because PostgreSQL runs under another account if this process is root. */
 export function makeHome(home: Home): void {
   if (mkdirSync(home.folder, { recursive: true }) !== undefined) chmodSync(home.folder, 0o711);
 }
 
-/** Takes away what an earlier start wrote that no longer holds. Only for who has claimed the home. */
+/** Removes the files of an earlier start. The caller must have claimed the home folder. */
 export function clearHome(home: Home): void {
   rmSync(home.devJson, { force: true });
   rmSync(home.logs, { recursive: true, force: true });
@@ -49,7 +49,7 @@ export function clearHome(home: Home): void {
   mkdirSync(home.jobs, { recursive: true, mode: 0o700 });
 }
 
-/** `dev.json`, for scripts: everything they need to talk to what runs. */
+/** Is the content of `dev.json`: the addresses and credentials that scripts need to use the running services. */
 export interface DevJson {
   baseUrl: string;
   account: { id: number; identifier: string };
@@ -61,14 +61,14 @@ export interface DevJson {
   jobs: { id: number; name: string }[];
   subscription: { id: string; hmacSecret: string };
   receiverUrl: string;
-  /** Of management: `/healthz`, `/readyz` and `/metrics`. */
+  /** Management's `/healthz`, `/readyz` and `/metrics`. */
   operationsUrl: string;
-  /** Has `/healthz`, `/readyz` and `/metrics`. */
+  /** Serves `/healthz`, `/readyz` and `/metrics`. */
   dispatcherUrl: string;
   databaseUrl: string;
-  /** The one in use, Redis or PostgreSQL. */
+  /** The queue in use, on Redis or PostgreSQL. */
   queueUrl: string;
-  /** Process ids; null for what runs elsewhere or not at all. */
+  /** Process ids; null if the server is external or not used. */
   processes: {
     management: number;
     dispatcher: number;
@@ -81,8 +81,8 @@ export interface DevJson {
 const KEY_BYTES = 32;
 
 /**
- * The text of `ENCRYPTION_KEYS`: the one given, else one made on the first start and kept in `file` (600). It is as
- * long-lived as the database, because what that holds cannot be read without it.
+ * Returns a value for `ENCRYPTION_KEYS`: the configured one, or one that the first start generates and stores in `file` (mode 600).
+ * The data cannot be read without it, so it is retained as long as the database.
  */
 export function encryptionKeys(file: string, given: string | null): string {
   if (given !== null) return given;
@@ -93,16 +93,16 @@ export function encryptionKeys(file: string, given: string | null): string {
   return made;
 }
 
-/** Writes a file that only its owner can read, all at once: who reads it sees the old one or the new one. */
+/** Writes a file that only its owner can read. The replacement is atomic: a reader sees the old or the new content. */
 export function writePrivateJson(file: string, value: unknown): void {
   const unfinished = `${file}.new`;
-  // One that a crash left may have another mode.
+  // A file that a crash left may have another mode.
   rmSync(unfinished, { force: true });
   writeFileSync(unfinished, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
   renameSync(unfinished, file);
 }
 
-/** Null when there is no such file, or none that can be read as JSON. */
+/** Returns null if the file is missing or is not valid JSON. */
 export function readJson(file: string): unknown {
   try {
     return JSON.parse(readFileSync(file, 'utf8'));
@@ -113,9 +113,9 @@ export function readJson(file: string): unknown {
 }
 
 /**
- * What `npm run admin` adds to its environment: database, queue and address of the `npm start` that runs, with the keys it
- * made for itself. Nothing when DATABASE_URL is given, because what is kept here belongs to another database; keys that are
- * given stay.
+ * Returns the variables that `npm run admin` adds to its environment: database, queue and URL of the running `npm start`, with its
+ * generated keys. Returns none if DATABASE_URL is set, because the stored keys belong to another database. Variables that are set
+ * are not replaced.
  */
 export function adminEnvironment(checkout: string, given: NodeJS.ProcessEnv): Record<string, string> {
   if (given.DATABASE_URL) return {};

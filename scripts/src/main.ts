@@ -14,25 +14,25 @@ import type { Stopping } from './supervise.ts';
 import type { Terminal } from './terminal.ts';
 import { summary } from './terminal.ts';
 
-/** Seen from `scripts/dist`. */
+/** Relative to `scripts/dist`. */
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 const DEMONSTRATION_MS = 60_000;
 const REFUSALS = 2;
-/** The waits before the second and the third attempt are one and two base delays, times 1.2 at most. */
+/** The waits before the second and third attempt are one and two base delays, each multiplied by at most 1.2. */
 const REFUSAL_WAITS = 3.6;
 const INTERRUPTED = 130;
 
 export interface StartOptions {
   terminal: Terminal;
   stopping: Stopping;
-  /** Leave after the demonstration. */
+  /** Whether to exit after the demonstration. */
   isOnce: boolean;
 }
 
 /**
- * `npm start` (docs/architecture.md#without-anything-installed): starts everything under the home folder, runs the demonstration, stays until
- * Ctrl-C, stops everything. Resolves with the exit code: 0; 1 when something failed; 130 when it was interrupted
- * before it had done what it was asked for.
+ * Runs `npm start` (docs/architecture.md#without-anything-installed): starts everything below the home folder, runs the
+ * demonstration, waits for Ctrl-C, and stops everything. Resolves with the exit code: 0; 1 if something failed; 130 if it was
+ * interrupted before it had finished.
  */
 export async function start({ terminal, stopping, isOnce }: StartOptions): Promise<number> {
   const startedAt = performance.now() - process.uptime() * 1000;
@@ -74,7 +74,7 @@ export async function start({ terminal, stopping, isOnce }: StartOptions): Promi
       terminal.line(terminal.style.dim(`Logs: ${home.logs}`));
       terminal.line(terminal.style.dim('Ctrl-C stops everything.'));
       await aborted(ending.signal);
-      // What the demonstration came to was told; staying up and stopping when asked is what this was started for.
+      // A failed demonstration was reported already; waiting and stopping on request succeeded.
       if (!fault.signal.aborted) exitCode = 0;
     }
   } catch (error) {
@@ -116,7 +116,7 @@ async function openHome(options: {
   return record;
 }
 
-/** All that runs, `dev.json`, and the demonstration that watches what the receiver gets. */
+/** Starts all processes, writes `dev.json`, and creates the demonstration. */
 async function openEverything(options: {
   settings: StartSettings;
   home: Home;
@@ -184,7 +184,7 @@ function aborted(signal: AbortSignal): Promise<void> {
   });
 }
 
-/** What is told in a sentence, else where it happened. */
+/** Returns the message of an expected error, and the stack of any other. */
 function textOf(error: unknown): string {
   if (error instanceof StartFailed || error instanceof ServerFailed) return error.message;
   return error instanceof Error ? (error.stack ?? error.message) : String(error);

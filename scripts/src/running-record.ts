@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { signalGroup } from './child.ts';
 import { readJson, writePrivateJson } from './home.ts';
 
-/** The home belongs to another `npm start` that is still there. */
+/** Is thrown if another running `npm start` owns the home folder. */
 export class HomeInUse extends Error {
   override readonly name = 'HomeInUse';
   readonly pid: number;
@@ -25,15 +25,15 @@ interface Recorded {
 }
 
 /**
- * Who runs in a home, kept in a file: nobody else may start there meanwhile, and when the owner is killed, the next
- * one knows what it left. The database servers are not in it; they keep such a file of their own.
+ * Lists the owner of a home folder and its processes, in a file. It prevents a second `npm start`, and the next one learns which
+ * processes a killed owner has left. The database servers are not included, because they have such a file themselves.
  */
 export interface RunningRecord {
   add(name: string, pid: number): void;
   remove(pid: number): void;
-  /** SIGKILL to every process in it, and what they have started. */
+  /** Sends SIGKILL to every listed process and its children. */
   killAll(): void;
-  /** The home is free again. */
+  /** Removes the file, so that the home folder can be claimed. */
   release(): void;
 }
 
@@ -42,9 +42,9 @@ const POLL_MS = 50;
 const UNWRITTEN_MS = 200;
 
 /**
- * Claims the home, and ends what a killed owner left there.
+ * Claims the home folder, and ends the processes that a killed owner left.
  *
- * @param onLeftOver is told of each process before it is ended
+ * @param onLeftOver is called with each process before it is ended
  * @throws {HomeInUse}
  */
 export async function claimHome(
@@ -56,7 +56,7 @@ export async function claimHome(
   const processes: RecordedProcess[] = [];
   while (!create(file, { owner, processes })) leftOver.push(...(await takeAway(file)));
   const save = () => saveIfPossible(file, { owner, processes: [...leftOver, ...processes] });
-  // Before they are ended, so that being killed in the middle of it forgets none.
+  // Saved before they are ended, so that none is forgotten if this process is killed.
   save();
   await Promise.all(
     leftOver.filter(isStillRunning).map((found) => {
@@ -87,7 +87,7 @@ export async function claimHome(
   };
 }
 
-/** Fails where the file is: of two starts at once, one gets it. */
+/** Creates the file. Returns false if it exists, so that only one of two concurrent starts succeeds. */
 function create(file: string, recorded: Recorded): boolean {
   try {
     writeFileSync(file, JSON.stringify(recorded), { flag: 'wx', mode: 0o600 });
@@ -98,7 +98,7 @@ function create(file: string, recorded: Recorded): boolean {
   }
 }
 
-/** Somebody may delete the home while it is in use; what runs must be stopped in order all the same. */
+/** Ignores a missing folder: a user may delete the home folder while it is in use, and the processes must still be stopped in order. */
 function saveIfPossible(file: string, recorded: Recorded): void {
   try {
     writePrivateJson(file, recorded);
@@ -107,14 +107,14 @@ function saveIfPossible(file: string, recorded: Recorded): void {
   }
 }
 
-/** Takes away the record of an owner that is gone, and gives the processes it names. */
+/** Removes the record of an owner that has ended, and returns its processes. */
 async function takeAway(file: string): Promise<RecordedProcess[]> {
-  // One that cannot be read may be about to be written.
+  // An unreadable file may be about to be written.
   if (readJson(file) === null) await wait(UNWRITTEN_MS);
   refuseIfOwned(readJson(file) as Recorded | null);
   const aside = `${file}.${process.pid}`;
   try {
-    // Somebody else may have claimed the home this very moment; what was moved is looked at again.
+    // Another start may have claimed the home folder in the meantime, so the moved file is checked again.
     renameSync(file, aside);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
@@ -144,14 +144,14 @@ async function end(identity: ProcessIdentity): Promise<void> {
   }
 }
 
-/** A process that can be told from a later one with the same pid. */
+/** Identifies a process, and distinguishes it from a later one with the same pid. */
 export interface ProcessIdentity {
   pid: number;
-  /** When it began, in the system's own words. */
+  /** Start time, as the operating system reports it. */
   startedAt: string;
 }
 
-/** Null when there is no such process, a zombie included: in a container nothing may ever reap it. */
+/** Returns null if the process does not exist or is a zombie, which in a container may never be reaped. */
 export function identify(pid: number): ProcessIdentity | null {
   const startedAt = process.platform === 'linux' ? linuxStart(pid) : psStart(pid);
   return startedAt === null ? null : { pid, startedAt };
@@ -161,13 +161,13 @@ export function isStillRunning({ pid, startedAt }: ProcessIdentity): boolean {
   return identify(pid)?.startedAt === startedAt;
 }
 
-/** From /proc, because slim containers have no ps. The name before the state may hold anything, even `)`. */
+/** Reads /proc, because slim containers have no ps. The name that precedes the state may contain any character, even `)`. */
 function linuxStart(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || state === 'X') return null;
-    // Ticks since the boot, so that another boot may have them too.
+    // The start time is in ticks since boot, so the boot id is needed to distinguish two boots.
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return `${boot} ${fields[18]}`;
   } catch {

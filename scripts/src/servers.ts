@@ -20,11 +20,11 @@ const POSTGRES_STOP_TIMEOUT_MS = 25_000;
 const REDIS_STOP_TIMEOUT_MS = 15_000;
 const LAST_LINES = 8;
 
-/** A database or queue as the services reach it: our own server, or one that was given. */
+/** Is a database or queue that the services use: a server that `npm start` runs, or an external one. */
 export interface ServerInUse {
-  /** May change when our own one is started again and its port was taken meanwhile. */
+  /** May change when an embedded server is restarted and its port was taken in the meantime. */
   url(): string;
-  /** Null when it is not a process of ours. */
+  /** Null for an external server. */
   pid(): number | null;
 }
 
@@ -38,7 +38,7 @@ interface OwnServer extends Running {
   port: number;
 }
 
-/** `DATABASE_URL`, else a PostgreSQL of our own under the home. */
+/** Opens `DATABASE_URL`, or an embedded PostgreSQL below the home folder. */
 export async function openDatabaseServer(
   surroundings: ServerSurroundings,
   settings: StartSettings,
@@ -69,7 +69,7 @@ export async function openDatabaseServer(
   return { url: () => server.current.url, pid: () => server.current.pid };
 }
 
-/** `QUEUE_URL`, else a Redis or Valkey of our own when this machine has one, else the database. */
+/** Opens `QUEUE_URL`, or a local Redis or Valkey if one is installed, or the queue in the database. */
 export async function openQueueServer(
   surroundings: ServerSurroundings,
   settings: StartSettings,
@@ -116,7 +116,7 @@ function given(url: string): ServerInUse {
 
 async function startOwnPostgres(dataDir: string, logFile: string, port: number): Promise<OwnServer> {
   const log = createWriteStream(logFile, { flags: 'a', mode: 0o600 });
-  // A last line may come after the end.
+  // A last line may arrive after the end of the stream.
   log.on('error', () => undefined);
   try {
     const server = await startPostgres({ dataDir, port, onLog: (line) => log.write(`${line}\n`) });
@@ -143,7 +143,7 @@ function ownServer(server: RunningPostgres | RunningRedis): OwnServer {
   };
 }
 
-/** The major version, which is what the data is of. */
+/** Returns the major version of the data. */
 function versionOf(home: Home): string {
   return readFileSync(join(home.postgres, 'data', 'PG_VERSION'), 'utf8').trim();
 }

@@ -14,7 +14,7 @@ export const RECEIVER_PATH = '/webhooks';
 const STOP_MARGIN_MS = 15_000;
 const RECEIVER_STOP_GRACE_MS = 5_000;
 
-/** What both services are told, beside the variables that pass through (docs/configuration.md). */
+/** Has the variables that both services get, in addition to those that are passed on (docs/configuration.md). */
 export interface ServiceEnvironment {
   databaseUrl(): string;
   queueUrl(): string;
@@ -26,7 +26,7 @@ export function managementSpec(
   environment: ServiceEnvironment,
   demo: { account: { id: number }; serviceToken: string },
 ): ServiceSpec {
-  // Who answers may be the management of another checkout: only ours knows our token.
+  // Another checkout's management may respond on this port; only the one of this checkout accepts the token.
   const headers = { authorization: `Token ${demo.serviceToken}` };
   const command = startCommand('management');
   return {
@@ -56,7 +56,7 @@ export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvi
   };
 }
 
-/** @param refuse the attempts it refuses of a run's `job.run.completed`; null once the demonstration is over */
+/** @param refuse returns the attempts of a run's `job.run.completed` to reject; null after the demonstration */
 export function receiverSpec(options: {
   preferredPort: number;
   hmacSecret: () => string;

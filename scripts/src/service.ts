@@ -9,17 +9,17 @@ import { StartFailed } from './settings.ts';
 const HOST = '127.0.0.1';
 const PORTS_TRIED_MAX = 5;
 
-/** One of our own processes that serve HTTP, as it is started. */
+/** Describes how a process that serves HTTP is started. */
 export interface ServiceSpec {
   name: string;
-  /** The program, relative to the checkout. */
+  /** Path of the program, relative to the checkout. */
   program: string;
-  /** Of node, before the program. */
+  /** Arguments of node that precede the program. */
   nodeArguments?: readonly string[];
   preferredPort: number;
-  /** The preferred OPERATIONS_PORT of a service that has its metrics on one of their own. */
+  /** Preferred OPERATIONS_PORT of a service that serves its metrics on a separate port. */
   operationsPort?: number;
-  /** Beside PORT, OPERATIONS_PORT and HOST. Asked at each start. */
+  /** Returns the variables other than PORT, OPERATIONS_PORT and HOST. Called at each start. */
   environment(): NodeJS.ProcessEnv;
   isReady(url: string): Promise<boolean> | boolean;
   onLine?(line: string): void;
@@ -30,7 +30,7 @@ export interface Service extends Child {
   port: number;
   /** `http://127.0.0.1:port` */
   url: string;
-  /** Of its OPERATIONS_PORT; null where it has none. */
+  /** URL of its OPERATIONS_PORT; null if it has none. */
   operationsUrl: string | null;
 }
 
@@ -39,13 +39,13 @@ export interface ServiceSurroundings {
   home: Home;
   record: RunningRecord;
   choosePort: PortChooser;
-  /** Told that the port it should have had is another's. */
+  /** Is called if the preferred port is taken. */
   onSteppedOver(name: string, taken: number, port: number): void;
 }
 
 /**
- * Starts a service on a free port and waits until it is ready. Nothing reserves a port: when another process was
- * faster, it is started again on the next one.
+ * Starts a service on a free port and waits until it is ready. Ports are not reserved: if another process takes the port first, the
+ * service is started again on the next one.
  */
 export async function startService(
   surroundings: ServiceSurroundings,
@@ -97,10 +97,10 @@ const POLL_MS = 50;
 const ANSWER_TIMEOUT_MS = 2_000;
 const READY_TIMEOUT_MS = 60_000;
 
-/** A service ended before it was ready. */
+/** Reports a service that ended before it was ready. */
 class DiedEarly extends StartFailed {}
 
-/** Asks until it says yes. Throws when the child dies, does not get ready in a minute, or the signal is aborted. */
+/** Polls until the service is ready. Throws if the child ends, is not ready within a minute, or the signal is aborted. */
 async function untilReady(
   name: string,
   child: Child,
@@ -111,7 +111,7 @@ async function untilReady(
   while (true) {
     signal.throwIfAborted();
     const ready = await isReady();
-    // Asked after the answer: who answers on its port may be another one, because of which ours could not start.
+    // Checked after the response, which may come from another process that holds the port and made this one fail.
     if (child.hasExited()) throw new DiedEarly(failure(name, await child.exited, child));
     if (ready) return;
     if (Date.now() > deadline) throw new StartFailed(failure(name, 'was not ready within a minute', child));
@@ -119,7 +119,7 @@ async function untilReady(
   }
 }
 
-/** Whether a GET is answered with 2xx. */
+/** Whether a GET gets a 2xx response. */
 export async function answersWell(url: string, headers: Record<string, string> = {}): Promise<boolean> {
   try {
     const response = await fetch(url, { headers, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
@@ -134,13 +134,13 @@ function failure(name: string, how: string, child: Child): string {
   return [`${name} ${how}`, ...child.lastLines().map((line) => `  ${line}`)].join('\n');
 }
 
-/** Stepping by ten keeps the ports of one checkout together: 3010, 3011, 3012. */
+/** Steps of ten keep the ports of one checkout together: 3010, 3011, 3012. */
 const STEP = 10;
 const STEPS_MAX = 20;
 
 /**
- * Hands out ports of 127.0.0.1, by name. `preferred` when nobody has it, else one ten or more above it, else any.
- * None is given to two names; asking again for a name may give the same one.
+ * Chooses a port of 127.0.0.1 for a name: `preferred` if it is free, else one that is a multiple of ten higher, else any. Two names
+ * never get the same port; a second call for a name may return the same one.
  */
 export type PortChooser = (name: string, preferred: number) => Promise<number>;
 

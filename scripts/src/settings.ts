@@ -1,32 +1,32 @@
 import { parseEncryptionKeys } from '@runhook/database';
 import { queueBackendName } from '@runhook/queue';
 
-/** A start that cannot go on, for a reason that is told in a sentence and needs no stack. */
+/** Reports a start that cannot continue, with a message that needs no stack. */
 export class StartFailed extends Error {
   override readonly name = 'StartFailed';
 }
 
-/** What of the environment matters to `npm start` itself; the services read the rest of it (docs/configuration.md). */
+/** Has the variables that `npm start` itself uses. The services read the others (docs/configuration.md). */
 export interface StartSettings {
   databaseUrl: string | null;
   queueUrl: string | null;
   encryptionKeys: string | null;
-  /** Preferred, of management. */
+  /** Preferred port of management. */
   port: number;
   retryBaseDelayMs: number;
   retriesMax: number;
   deliveryTimeoutMs: number;
-  /** Variables that the services get from here unless they are given. */
+  /** Variables that the services get from here unless they are set. */
   defaults: { RETRY_BASE_DELAY_MS: string; EGRESS_ALLOW_CIDRS: string };
 }
 
-/** Retries that can be watched, and an open loopback for the demo receiver. */
+/** Retries are short enough to watch, and loopback is permitted for the demo receiver. */
 const DEFAULTS = { RETRY_BASE_DELAY_MS: '1000', EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128' };
 
 /**
- * A variable that is set to nothing counts as not set. What is not used here is checked by the services.
+ * Reads the settings. An empty variable counts as unset. The services check the variables that are not used here.
  *
- * @throws {StartFailed} with every problem at once
+ * @throws {StartFailed} with all problems
  */
 export function readSettings(environment: NodeJS.ProcessEnv): StartSettings {
   const databaseUrl = environment.DATABASE_URL || null;

@@ -12,23 +12,23 @@ import { type KeepRunningSurroundings, keepRunning } from './supervise.ts';
 export interface StackOptions extends KeepRunningSurroundings, ServiceSurroundings, DemoReceiverOptions {
   home: Home;
   settings: StartSettings;
-  /** Told when something that died was started again: pids and addresses may be others now. */
+  /** Is called after a process was restarted, because pids and addresses may have changed. */
   onChange: () => void;
 }
 
-/** Everything that runs. */
+/** Has all running processes. */
 export interface Stack {
   contents: DatabaseContents;
   api: Api;
-  /** As things are now. */
+  /** Returns the current addresses, credentials and pids. */
   describe(): DevJson;
 }
 
 const CLOSE_MARGIN_MS = 5_000;
 
 /**
- * Opens, in this order: database, queue, tables and demo account, management, dispatcher, the demo's subscription,
- * receiver. Each registers its end, so that they stop in reverse.
+ * Opens, in this order: database, queue, tables and demo account, management, dispatcher, the demo's subscription, receiver. Each
+ * registers its closer, so that they stop in reverse order.
  */
 export async function openStack(options: StackOptions): Promise<Stack> {
   const { settings, stopping } = options;
@@ -57,7 +57,7 @@ export async function openStack(options: StackOptions): Promise<Stack> {
   const api = createApi({ baseUrl, accountId: demo.account.id, token: demo.serviceToken });
   const receiver = await openDemoReceiver(options, api, store, open);
 
-  /** What depends on an address is told when that has changed. */
+  /** Restarts or updates the parts that depend on an address that has changed. */
   async function settleNow(): Promise<void> {
     if (servers() !== serversInUse) {
       serversInUse = servers();

@@ -3,11 +3,11 @@ import type { Lifecycle } from '@runhook/runtime';
 import type { Running } from './child.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Something that starts, is started again when it dies, and is stopped with everything else. */
+/** Describes a process that is restarted when it dies and stopped with all others. */
 export interface KeptRunning<R extends Running> {
   name: string;
   start(signal: AbortSignal, previous: R | null): Promise<R>;
-  /** What it wrote last, for people. */
+  /** Returns the last lines of its output, for people. */
   lastLines(running: R): string[];
   onStartedAgain(): Promise<void>;
   stopTimeoutMs: number;
@@ -19,7 +19,7 @@ export interface KeepRunningSurroundings {
   stopping: Stopping;
 }
 
-/** Starts it, says on the terminal what becomes of it, and registers its end. */
+/** Starts the process, reports its restarts on the terminal, and registers its closer. */
 export async function keepRunning<R extends Running>(
   { terminal, lifecycle, stopping }: KeepRunningSurroundings,
   { name, start, lastLines, onStartedAgain, stopTimeoutMs }: KeptRunning<R>,
@@ -41,11 +41,11 @@ export async function keepRunning<R extends Running>(
   return supervised;
 }
 
-/** A thing that is started again whenever it dies. */
+/** Is a process that is restarted whenever it dies. */
 export interface Supervised<R extends Running> {
-  /** The one that runs, or the last one that did. */
+  /** The running process, or the last one. */
   readonly current: R;
-  /** Stops it, so that it is started again: with another environment, perhaps. Resolves when it is up. */
+  /** Restarts the process, for example with another environment. Resolves when it is ready. */
   restart(): Promise<void>;
   stop(): Promise<void>;
   kill(): void;
@@ -53,21 +53,21 @@ export interface Supervised<R extends Running> {
 
 export interface SuperviseOptions<R extends Running> {
   /**
-   * Resolves when it is ready to work. Must leave nothing behind when it rejects. `previous` is the one that ended,
-   * whose port the next one had best have.
+   * Resolves when the process is ready. Must leave nothing behind when it rejects. `previous` is the process that ended; the new
+   * one should use the same port.
    */
   start(signal: AbortSignal, previous: R | null): Promise<R>;
   onDeath(running: R, how: string): void;
-  /** Is awaited after each start but the first. */
+  /** Is awaited after each restart. */
   onStartedAgain(running: R): Promise<void> | void;
   onFailedStart(error: Error): void;
 }
 
-/** The wait before each start in a row that failed; the last one goes on. One that held for a while begins anew. */
+/** Lists the wait before each consecutive failed start; the last one repeats. A process that ran for HELD_MS resets the count. */
 const WAITS_MS = [0, 500, 1_000, 2_000, 5_000, 10_000];
 const HELD_MS = 30_000;
 
-/** Starts it, and from then on starts it again when it dies. What goes wrong at the first start is thrown. */
+/** Starts a process, and restarts it whenever it dies. Rejects if the first start fails. */
 export async function supervise<R extends Running>(options: SuperviseOptions<R>): Promise<Supervised<R>> {
   const stopping = new AbortController();
   let current = await options.start(stopping.signal, null);
@@ -105,7 +105,7 @@ export async function supervise<R extends Running>(options: SuperviseOptions<R>)
       current = started;
       next.resolve();
       next = deferred();
-      // Not awaited: it may have to restart others, or even this one.
+      // Not awaited, because the callback may restart other processes, or this one.
       void (async () => options.onStartedAgain(started))().catch(options.onFailedStart);
     }
   }
@@ -142,10 +142,10 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   return { promise, resolve };
 }
 
-/** What `scripts/start/terminal.mjs` makes. */
+/** Is created by `scripts/start/terminal.mjs`. */
 export interface Stopping {
-  /** Aborted by the first Ctrl-C. */
+  /** Is aborted by the first Ctrl-C. */
   signal: AbortSignal;
-  /** Runs on the second one, just before the process ends; what was given last comes first. */
+  /** Registers a function for the second Ctrl-C, which runs just before the process exits. The last registered runs first. */
   onSecond(kill: () => void): void;
 }

@@ -1,20 +1,20 @@
 import { webhooksUrl } from './api.ts';
 import type { DevJson } from './home.ts';
 
-/** What `scripts/start/terminal.mjs` makes. */
+/** Is created by `scripts/start/terminal.mjs`. */
 export interface Terminal {
   style: Record<'bold' | 'dim' | 'red' | 'green' | 'yellow', (text: string) => string>;
   line(text?: string): void;
-  /** Something out of the ordinary that stops nothing. */
+  /** Prints something unusual that is not an error. */
   note(text: string): void;
   error(text: string): void;
-  /** Does the work and writes `describe(result)`, or `name`, with the time it took. */
+  /** Does the work and prints `describe(result)`, or `name`, with the duration. */
   step<T>(name: string, work: () => T | Promise<T>, describe?: (result: T) => string): Promise<T>;
 }
 
 const LABEL_WIDTH = 12;
 
-/** What is up and how to talk to it, line by line. */
+/** Returns lines that list the running services and their credentials. */
 export function summary(dev: DevJson, style: Terminal['style']): string[] {
   const { account, user, subscription } = dev;
   const row = (label: string, value: string, remark = '') =>
@@ -40,7 +40,7 @@ export function summary(dev: DevJson, style: Terminal['style']): string[] {
   ];
 }
 
-/** Three commands that work as they stand. */
+/** Returns three commands that work without changes. */
 export function commands(dev: DevJson): { what: string; command: string }[] {
   const { account, serviceToken, subscription } = dev;
   const url = webhooksUrl(dev.baseUrl, account.id);

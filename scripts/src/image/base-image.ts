@@ -2,15 +2,15 @@ import { copyFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Buildah, Exec } from './buildah.ts';
 
-/** An image of Node's that a Dockerfile starts from: `node:26.10.0-trixie-slim`. */
+/** Is an image of Node that a Dockerfile starts from: `node:26.10.0-trixie-slim`. */
 export interface Base {
   tag: string;
-  /** Whole, or its beginning. */
+  /** The full version, or a prefix of it. */
   nodeVersion: string;
   debianRelease: string;
 }
 
-/** Node needs it, and Debian does not count it among what every system needs. */
+/** Node needs this package, and Debian's minimal base does not include it. */
 const NOT_IN_MINBASE = 'libatomic1';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const CACHES = ['var/cache/apt/archives', 'var/lib/apt/lists'];
@@ -23,12 +23,12 @@ export function readBase(dockerfile: string): Base {
 }
 
 /**
- * Makes what stands for the base image where no registry can be asked: Debian of the same release from its packages, Node
- * of the same version from npm, npm. It gets the tag that the Dockerfile names.
+ * Makes a substitute for the base image without an image registry: Debian of the same release from its packages, Node of the same
+ * version from npm, and npm. It has the tag that the Dockerfile names.
  *
  * @param folder empty
- * @param mirror of Debian's packages; null for debootstrap's own
- * @returns the versions, for people
+ * @param mirror of Debian's packages; null for debootstrap's default
+ * @returns the versions, for messages
  */
 export async function makeBaseImage(
   { tag, nodeVersion, debianRelease }: Base,

@@ -8,23 +8,23 @@ import { inspectImage, unwantedPackages } from './image-contents.ts';
 const IMAGE_NAMES = ['migrate', 'management', 'dispatcher'];
 const BYTES_PER_MB = 1_048_576;
 const LINE_LENGTH_MAX = 100;
-/** Lines of npm's settings that tell how a registry is reached. The others are about this machine. */
+/** Matches the lines of npm's settings that configure access to a registry. The other lines concern this machine. */
 const REACHES_REGISTRY = /^\s*(\/\/|(@[^=]*:)?registry\b|(https?-|no)?proxy\b|strict-ssl\b)/;
 const AUTHORITIES = '/run/registry-authorities.pem';
 
 export interface Build {
   checkout: string;
   workspaceFolders: readonly string[];
-  /** Empty, ours alone. */
+  /** Empty, and used by this build only. */
   folder: string;
-  /** Of Debian's packages; null for debootstrap's own. */
+  /** Mirror of Debian's packages; null for debootstrap's default. */
   mirror: string | null;
   buildah: Buildah;
   exec: Exec;
   say(line: string): void;
 }
 
-/** Builds the images from the Dockerfile as it is, looks through them, and answers a container of each. */
+/** Builds the images from the Dockerfile, inspects them, and returns a container of each. */
 export async function buildImages(build: Build): Promise<Record<string, Container>> {
   const { checkout, folder, mirror, buildah, exec, say } = build;
   const base = readBase(readFileSync(join(checkout, 'Dockerfile'), 'utf8'));
@@ -46,7 +46,7 @@ export async function buildImages(build: Build): Promise<Record<string, Containe
   return containers;
 }
 
-/** Lets the build reach the registry as npm does here. What is mounted becomes part of no image. */
+/** Returns mounts that give the build npm's access to the registry. Mounted files are not part of an image. */
 async function registryMounts(folder: string, exec: Exec): Promise<string[]> {
   const ask = async (name: string) => (await exec('npm', ['--silent', 'config', 'get', name])).trim();
   const files = [await ask('globalconfig'), await ask('userconfig')].filter((file) => existsSync(file));
@@ -54,7 +54,7 @@ async function registryMounts(folder: string, exec: Exec): Promise<string[]> {
     .flatMap((file) => readFileSync(file, 'utf8').split('\n'))
     .filter((line) => REACHES_REGISTRY.test(line))
     .map((line) => line.replace(/\$\{(\w+)\}/g, (_, name) => process.env[name] ?? ''));
-  // Wherever that is set: the last line holds.
+  // npm uses the last of several equal settings, whichever file has them.
   lines.push(`registry=${await ask('registry')}`);
   const mounts = [`${join(folder, 'npmrc')}:/root/.npmrc:ro`];
   const authorities = [await ask('cafile'), process.env.NODE_EXTRA_CA_CERTS ?? ''].find((file) =>
@@ -70,7 +70,7 @@ async function registryMounts(folder: string, exec: Exec): Promise<string[]> {
 
 async function buildImage(name: string, image: string, mounts: string[], { checkout, buildah, say }: Build) {
   say(`building ${image}`);
-  // vfs copies the whole file system for each layer, which takes longer than to build the common stage once more.
+  // vfs copies the file system for each layer, which takes longer than to build the common stage again.
   const layers = `--layers=${buildah.driver !== 'vfs'}`;
   const how = ['--isolation', 'chroot', '--pull-never', '--format', 'docker', layers, ...mounts];
   await buildah.run(['build', ...how, '--target', name, '--tag', image, checkout], (line) => {

@@ -1,23 +1,23 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Runs a command to its end and gives what it wrote; throws with all of that when it fails. */
+/** Runs a command and returns its output. Throws an error with the output if it fails. */
 export type Exec = (
   file: string,
   args: readonly string[],
   options?: { environment?: NodeJS.ProcessEnv; onLine?: ((line: string) => void) | undefined },
 ) => Promise<string>;
 
-/** buildah with a store of its own, so that it leaves nothing behind and meets nobody. */
+/** Runs buildah with a separate store, so that it leaves no files and does not affect other builds. */
 export interface Buildah {
   driver: string;
-  /** Before every subcommand. */
+  /** Arguments that precede every subcommand. */
   args: readonly string[];
   environment: NodeJS.ProcessEnv;
   run(args: readonly string[], onLine?: (line: string) => void): Promise<string>;
 }
 
-/** What an image says of how it is started, in Docker's words. */
+/** Is the part of an image's configuration that determines how it starts, as Docker names it. */
 export interface ImageConfig {
   User: string;
   Entrypoint: string[] | null;
@@ -26,11 +26,11 @@ export interface ImageConfig {
   Healthcheck?: { Test: string[] };
 }
 
-/** @param folder empty, ours alone */
+/** @param folder empty, and used by this build only */
 export async function openBuildah(folder: string, exec: Exec): Promise<Buildah> {
   const overlay = withDriver(join(folder, 'overlay'), 'overlay', exec);
   try {
-    // Not in a container whose own files are an overlay.
+    // Mounting fails in a container whose file system is an overlay.
     await overlay.run(['mount', (await overlay.run(['from', 'scratch'])).trim()]);
     return overlay;
   } catch {
@@ -41,7 +41,7 @@ export async function openBuildah(folder: string, exec: Exec): Promise<Buildah> 
 function withDriver(folder: string, driver: string, exec: Exec): Buildah {
   const temporary = join(folder, 'tmp');
   mkdirSync(temporary, { recursive: true });
-  // What is only worth a warning would stand among what is read.
+  // Warnings would be mixed with the output that is parsed.
   const args = ['--log-level', 'error', '--root', join(folder, 'store'), '--runroot', join(folder, 'run')];
   const environment = { ...process.env, STORAGE_DRIVER: driver, TMPDIR: temporary };
   return {
@@ -57,7 +57,7 @@ export async function readConfig(buildah: Buildah, image: string): Promise<Image
   return inspected.Docker.config as ImageConfig;
 }
 
-/** Unmounts everything, without which the store could not be removed. */
+/** Unmounts all containers, because the store could not be removed otherwise. */
 export async function closeBuildah({ args, environment }: Buildah, exec: Exec): Promise<void> {
   await exec('buildah', [...args, 'rm', '--all'], { environment });
 }

@@ -6,7 +6,7 @@ import { readConfig } from './buildah.ts';
 export interface Container {
   name: string;
   config: ImageConfig;
-  /** Its files, as this machine sees them. */
+  /** Folder of the container's files on this machine. */
   root: string;
 }
 
@@ -14,11 +14,11 @@ export interface Container {
 export interface Program {
   output(): string;
   hasExited(): boolean;
-  /** The exit code. */
+  /** Resolves with the exit code. */
   exited: Promise<number | null>;
-  /** What the kernel says of the process itself, not of buildah; null before it is there. */
+  /** Returns the kernel's status of the process itself, not of buildah; null before it exists. */
   find(): ProcessStatus | null;
-  /** With buildah. */
+  /** Ends buildah and the process. */
   kill(): void;
 }
 
@@ -34,12 +34,12 @@ export interface ProcessStatus {
 export async function createContainer(image: string, buildah: Buildah, exec: Exec): Promise<Container> {
   const name = (await buildah.run(['from', '--pull-never', image])).trim();
   const root = (await buildah.run(['mount', name])).trim();
-  // Stands for the read-only root, which buildah cannot give: who owns no file can then write nowhere.
+  // Replaces the read-only root, which buildah does not support: a user who owns no file then cannot write anywhere.
   await exec('find', [root, '-xdev', '-type', 'd', '-perm', '-0002', '-exec', 'chmod', 'o-w', '{}', '+']);
   return { name, root, config: await readConfig(buildah, image) };
 }
 
-/** Starts the image's entry point with other arguments than its CMD when some are given. */
+/** Starts the image's entry point, with `args` instead of its CMD if they are set. */
 export function startProgram(
   { name, config }: Container,
   buildah: Buildah,
@@ -68,12 +68,12 @@ export function startProgram(
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
     exited,
     find: () => descendantOf(child.pid as number, uid, runningProcesses()),
-    // buildah takes the program along.
+    // buildah ends the program, too.
     kill: () => void child.kill('SIGTERM'),
   };
 }
 
-/** The last of the chain: buildah's own, which starts it, is already of its user. */
+/** Returns the last process of the chain: the process of buildah that starts it already runs as its user. */
 function descendantOf(pid: number, uid: number, processes: ProcessStatus[]): ProcessStatus | null {
   for (const child of processes.filter(({ parent }) => parent === pid)) {
     const found = descendantOf(child.pid, uid, processes) ?? (child.uid === uid ? child : null);
@@ -92,7 +92,7 @@ function runningProcesses(): ProcessStatus[] {
       const own = { pid: Number(name), parent: number('PPid'), uid: number('Uid'), gid: number('Gid') };
       return [{ ...own, capabilities: field('CapEff') }];
     } catch {
-      // It has ended meanwhile.
+      // The process has ended since readdir.
       return [];
     }
   });

@@ -1,25 +1,25 @@
 import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 
-/** Of our own packages an image holds what runs, and nothing that it was made from. */
+/** Matches files of this repository's packages. Only those that run may be in an image. */
 const OURS = /^(?!.*node_modules\/)|node_modules\/@runhook\/[^/]+\/(?!.*node_modules\/)/;
 const NOTHING_THAT_RUNS = /(^|\/)(src|tests?|coverage)\/|\.test\.|\.ts$|\.map$/;
 const NEVER = /(^|\/)(\.env|\.npmrc|\.git)(\/|$|\.)|\.(pem|key|p12)$|(^|\/)id_rsa/;
-/** Where buildah mounts things while a container runs. */
+/** Matches the paths where buildah mounts file systems while a container runs. */
 const MOUNTED = /^(dev|proc|sys|run)\//;
 
 export interface ImageContents {
   files: number;
   bytes: number;
-  /** Ids of pnpm: `name@version`, and the peers. */
+  /** Number of pnpm's ids: `name@version` and the peers. */
   packages: number;
-  /** One line for each thing that should not be there. */
+  /** One line for each file or package that should not be in the image. */
   findings: string[];
 }
 
 /**
- * Looks through what an image has on top of its base: nothing outside its own folder, no development dependency, no
- * other service, no source, no test, no secret, no link that leads out.
+ * Inspects what an image adds to its base: nothing outside its own folder, no development dependency, no other service, no source,
+ * no test, no secret, no link that leads out.
  *
  * @param unwanted names of packages
  */
@@ -55,7 +55,10 @@ export function inspectImage(
   return { files: added.length, bytes, packages: packages.length, findings };
 }
 
-/** Packages that only development needs, and the services but one. Types are dependencies of many that are needed. */
+/**
+ * Returns the packages that only development needs, and the other services. Packages of types are excluded, because dependencies
+ * require them.
+ */
 export function unwantedPackages(
   checkout: string,
   workspaceFolders: readonly string[],
@@ -77,7 +80,7 @@ function leadsInside(link: string, folder: string): boolean {
   return existsSync(link) && realpathSync(link).startsWith(realpathSync(folder) + sep);
 }
 
-/** Everything but folders, relative to the root. */
+/** Returns all paths but folders, relative to the root. */
 function pathsBelow(root: string, folder = ''): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = folder === '' ? entry.name : `${folder}/${entry.name}`;

@@ -9,7 +9,7 @@ export interface Proof {
   buildah: Buildah;
   databaseUrl: string;
   queueUrl: string;
-  /** Aborted, it ends what is under way. */
+  /** Ends the current step when it is aborted. */
   signal: AbortSignal;
   say(line: string): void;
 }
@@ -21,7 +21,7 @@ const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 100;
 const NO_CAPABILITIES = /^0+$/;
 
-/** Runs the images together as a release would; throws at the first thing amiss. */
+/** Runs the images together as a deployment would. Throws at the first failure. */
 export async function proveImages(containers: Record<string, Container>, proof: Proof): Promise<void> {
   const { migrate, ...services } = containers;
   const environment = {
@@ -86,7 +86,7 @@ function proveOwner(name: string, { config }: Container, program: Program) {
   return owner;
 }
 
-/** Bundled files are easily left behind: without them everything else would still be well. */
+/** Checks that the console is served, because the image would pass all other checks without its files. */
 async function proveConsole(url: string): Promise<void> {
   const answer = await fetch(url);
   const page = await answer.text();
@@ -95,7 +95,7 @@ async function proveConsole(url: string): Promise<void> {
   if (!asset?.ok) throw new Error(`the console is not served: ${answer.status}\n${page.slice(0, 500)}`);
 }
 
-/** Runs the image to its end and answers what it wrote; throws unless it exits with 0. */
+/** Runs the image and returns its output. Throws unless it exits with 0. */
 async function run(
   container: Container,
   { buildah, signal }: Proof,
