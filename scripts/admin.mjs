@@ -1,4 +1,4 @@
-// npm run admin: makes the checkout ready, then the operators' command line, on the database of `npm start` if need be.
+// npm run admin: builds the checkout and runs the operators' commands, by default on the database of `npm start`.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { bootstrap } from './build/bootstrap.mjs';
@@ -15,7 +15,7 @@ const USAGE = usage({
   prerequisites: 'a running npm start, or DATABASE_URL and ENCRYPTION_KEYS',
 });
 
-/** Standard output is for results only. */
+/** Prints a step that takes long to standard error, because standard output is for results only. */
 async function step(name, work) {
   const timer = setTimeout(() => process.stderr.write(`${name} …\n`), SILENT_MS);
   try {
@@ -33,7 +33,7 @@ else {
   await import(PROGRAM);
 }
 
-/** The list of commands is part of the built program. */
+/** Prints the help. The list of commands is part of the built program. */
 async function printHelp() {
   process.stdout.write(`usage: ${USAGE}\n\n`);
   if (existsSync(PROGRAM)) await import(PROGRAM);

@@ -1,4 +1,4 @@
-// npm run attack: everything of e2e/attack for minutes.
+// npm run attack: runs the tests of e2e/attack for minutes.
 
 import { recordTests } from './prove/proofs.mjs';
 import { readArguments, readNumber, usage } from './shared/arguments.mjs';

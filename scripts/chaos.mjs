@@ -1,4 +1,4 @@
-// npm run chaos: every fault on every queue back end, or servers that take the place of others (docs/reliability.md#failover).
+// npm run chaos: injects every fault on every queue back end, or replaces servers by others (docs/reliability.md#failover).
 
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -53,8 +53,9 @@ function proofs() {
 }
 
 /**
- * A network of its own for a run, with the names of the networks in it: no other process can reach it, and all of it is gone
- * with the last process of the run, however that ends. Null with the reason where it cannot be had.
+ * Returns the command that runs a program in a separate network, with separate names of network namespaces. No other process can
+ * reach that network, and the kernel removes it with the last process of the run, however that ends. `reason` is set where the
+ * machine does not permit it.
  */
 function ownNetwork() {
   const script = 'mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up && exec "$@"';
@@ -109,7 +110,7 @@ try {
   }
   const isSuccess = failed.length === 0 && !stopping.signal.aborted;
   process.exitCode = isSuccess ? 0 : 1;
-  // A choice of faults proves nothing of the others.
+  // A run of selected faults proves nothing about the others.
   if (values.only === undefined)
     for (const proof of proofs()) recordTests(proof, { isSuccess, figures }, { isCounted: false });
 } finally {

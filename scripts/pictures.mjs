@@ -1,4 +1,4 @@
-// npm run pictures: what the console looks like, and how it loads, in a browser.
+// npm run pictures: compares, takes or measures pages of the console in a browser.
 import { runPart, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({

@@ -1,4 +1,4 @@
-// npm run prove: what npm test cannot show, because it takes long or needs other programs.
+// npm run prove: runs the proofs that npm test does not contain, because they take long or need other programs.
 import { runPart, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({

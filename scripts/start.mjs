@@ -1,4 +1,4 @@
-// npm start: makes the checkout ready, then hands over to what was just built.
+// npm start: builds the checkout, then runs the built program.
 
 import { bootstrap } from './build/bootstrap.mjs';
 import { readArguments, usage } from './shared/arguments.mjs';

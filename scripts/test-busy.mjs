@@ -1,4 +1,4 @@
-// npm run test:busy: as npm test, with a busy loop for each core at the same time.
+// npm run test:busy: runs npm test while a busy loop occupies each core.
 import { isHelp, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({

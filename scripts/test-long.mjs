@@ -1,4 +1,4 @@
-// npm run test:long: the tests in *.long.test.ts.
+// npm run test:long: runs the tests in *.long.test.ts.
 import { isHelp, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({

@@ -1,4 +1,4 @@
-// npm test: every test but those of npm run test:long.
+// npm test: runs every test but those of npm run test:long.
 import { isHelp, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({

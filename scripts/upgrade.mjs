@@ -43,7 +43,7 @@ try {
   );
   const older = values.built ?? (await buildOlder(release, folder, stopping.signal));
   const results = await runJest({
-    // No test of `npm test`: it needs another release, and minutes to build it.
+    // `npm test` does not contain it, because it needs another release and minutes to build it.
     args: ['--testMatch', `**/e2e/chaos/${story}.story.ts`, '--runInBand'],
     environment: { UPGRADE_FROM: older },
     folder,

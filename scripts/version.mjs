@@ -1,7 +1,7 @@
-// The version stands in the root package.json. Everything else that has to name it has a copy, which this keeps:
-//   npm version 1.2.3                      sets it there, and here follows the rest (`version` in package.json)
-//   node scripts/version.mjs --check 1.2.3 whether it is the same everywhere, and has a section in CHANGELOG.md
-//   node scripts/version.mjs --notes 1.2.3 that section
+// Copies the version of the root package.json to all other files that contain it:
+// npm version 1.2.3                      sets it there and runs this script (`version` in package.json)
+// node scripts/version.mjs --check 1.2.3 checks that all files have it and CHANGELOG.md has a section on it
+// node scripts/version.mjs --notes 1.2.3 prints that section
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,9 +11,9 @@ import { root, workspaceFolders } from './shared/workspace.mjs';
 
 const NUMBER = String.raw`\d+\.\d+\.\d+`;
 
-/** Files with a copy, and what stands before it there. The lines of others are theirs. */
+/** Lists the files with a copy, each with a pattern of the text that precedes it. */
 const PLACES = [
-  // Those that are published are given theirs when they are packed.
+  // Published packages get their version when they are packed.
   ...workspaceFolders()
     .map((folder) => join(folder, 'package.json'))
     .filter((file) => !JSON.parse(readFileSync(join(root, file), 'utf8')).publishConfig)
@@ -33,7 +33,7 @@ const PLACES = [
 const read = (file) => readFileSync(join(root, file), 'utf8');
 const manifest = () => JSON.parse(read('package.json'));
 
-/** Each copy: in which file, and what it says. A place without any is told as null. */
+/** Returns each copy with its file. `version` is null if a file has none. */
 function copies() {
   return PLACES.filter(([file]) => existsSync(join(root, file))).flatMap(([file, before]) => {
     const found = [...read(file).matchAll(new RegExp(`(?<=${before})${NUMBER}`, 'gm'))];
@@ -48,7 +48,7 @@ function setCopies(version) {
   }
 }
 
-/** What the changelog says of a release, without its heading; null when it says nothing. */
+/** Returns the section of the changelog on a release, without its heading; null if it is missing. */
 function notesOf(version) {
   const [, section] = read('CHANGELOG.md').split(
     new RegExp(`^## ${version.replaceAll('.', '\\.')}\\b.*$`, 'm'),
@@ -56,7 +56,7 @@ function notesOf(version) {
   return section?.split(/^## /m)[0].trim() ?? null;
 }
 
-/** `npm version` has already changed package.json, so what is compared is the commit. */
+/** Compares with the commit, because `npm version` has already changed package.json. */
 function requireCurrentProofs() {
   const stale = staleProofs({ until: 'HEAD' });
   if (stale !== null && stale.length === 0) return;
@@ -81,7 +81,7 @@ function makeRelease() {
       join(root, 'CHANGELOG.md'),
       text.replace(/^## Unreleased$/m, `## Unreleased\n\n## ${version} - ${day}`),
     );
-  // What `npm version` commits.
+  // `npm version` commits these files.
   execFileSync('git', ['add', '--update'], { cwd: root });
 }
 

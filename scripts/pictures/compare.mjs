@@ -1,4 +1,4 @@
-// npm run pictures -- compare: whether the console looks as its kept pictures do.
+// npm run pictures -- compare: compares the console with its stored pictures.
 import { readArguments, usage } from '../shared/arguments.mjs';
 import { runWithTestServers } from '../test/run/servers.mjs';
 

@@ -12,11 +12,11 @@ import { startTestServers } from '../test/run/servers.mjs';
 import { seedDemoData } from './demo-data.mjs';
 
 /**
- * Both services with a day of believable data, an endpoint of its own and a Chromium, for as long as `use` takes.
+ * Runs `use` with both services, a day of realistic data, an endpoint and a Chromium, and closes them afterwards.
  *
  * @param {(world: { management: string, demo: object, receiver: object, testing: object, chromium: object,
- *   executablePath: string, chromiumArgs: string[], opened: (close: () => unknown) => void }) => Promise<void>} use
- * `opened` is told how to close what `use` opens
+ * executablePath: string, chromiumArgs: string[], opened: (close: () => unknown) => void }) => Promise<void>} use `opened`
+ * registers a function that closes a resource of `use`
  */
 export async function withConsoleWorld(use) {
   await bootstrap();
@@ -55,7 +55,7 @@ export async function withConsoleWorld(use) {
   }
 }
 
-/** Answers its address. */
+/** Returns the URL of the service. */
 async function startService(name, { databaseUrl, keys, opened }) {
   const child = spawn(process.execPath, [join(root, 'services', name, 'dist', 'main.js')], {
     env: {
@@ -86,7 +86,7 @@ async function startService(name, { databaseUrl, keys, opened }) {
   throw new Error(`${name} ended before it was ready`);
 }
 
-/** `Cookie` of a session of whoever the data is of. */
+/** Signs in and returns the `Cookie` header of the session. */
 export async function signIn(management, { email, password }) {
   const response = await fetch(`${management}/api/v3/session`, {
     method: 'POST',

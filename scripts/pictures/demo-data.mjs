@@ -1,6 +1,6 @@
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
-/** For so long one of them has failed. */
+/** One webhook has been failing for this long. */
 const BROKEN_HOURS = 3;
 
 const WEBHOOKS = [
@@ -65,8 +65,8 @@ const WEBHOOKS = [
 const JOBS = ['Nightly build', 'Hourly load', 'Finance marts', 'Marketing attribution'];
 
 /**
- * An account that has been in use for a day. Answers who signs in and what the pages are about. With the same `nowMs` and
- * a `createId` and a `seedSubscription` that do not draw lots, it is the same every time.
+ * Creates an account that has been in use for a day. Returns its users, jobs and webhooks. The data are reproducible if `nowMs`,
+ * `createId` and `seedSubscription` are deterministic.
  */
 export async function seedDemoData({
   database,
@@ -135,8 +135,8 @@ export async function seedDemoData({
 }
 
 /**
- * Deliveries of the last 24 hours with their events and last attempts, as the dispatcher leaves them.
- * @param told the events that there are already: webhooks hear of the same runs
+ * Inserts deliveries of the last 24 hours with their events and last attempts, as the dispatcher stores them.
+ * @param told the events inserted so far, because several webhooks receive events of the same run
  */
 async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId, random, nowMs, told }) {
   const startMs = nowMs - HOURS * HOUR_MS;
@@ -223,7 +223,7 @@ async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId,
 
 const RUNS_PER_HOUR = 12;
 
-/** Runs that some of the deliveries tell of. */
+/** Inserts runs, some of which have deliveries. */
 async function seedRuns({ pool, account, jobs, nowMs }) {
   for (let hour = 0; hour < HOURS; hour += 1)
     for (let number = 0; number < RUNS_PER_HOUR; number += 1) {
@@ -254,7 +254,7 @@ async function seedRuns({ pool, account, jobs, nowMs }) {
     }
 }
 
-/** The same picture every time. */
+/** Returns a deterministic generator, so that the pictures are reproducible. */
 function seededRandom(seed) {
   let state = seed;
   return () => {

@@ -1,4 +1,4 @@
-// npm run pictures -- lighthouse: performance of the list and of a webhook's page on a slow telephone.
+// npm run pictures -- lighthouse: measures how the list and the page of a webhook load on a slow phone.
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,12 +8,15 @@ import { run, step } from '../shared/command.mjs';
 import { root } from '../shared/workspace.mjs';
 import { signIn, withConsoleWorld } from './console-world.mjs';
 
-/** Fetched for this command only: it is ten times as large as the console with all that it is built from. */
+/** Downloaded for this command only, because it is ten times as large as the console and its build tools. */
 const LIGHTHOUSE = 'lighthouse@13.5.0';
 const SCORE_MIN = 90;
 const INTERACTIVE_MS_MAX = 3_500;
 const TRIES_MAX = 3;
-/** Four times as slow a processor, 1.6 Mbit/s and 150 ms to and fro: what Lighthouse means by a telephone. It loads the page as fast as it can and calculates how that would have gone. */
+/**
+ * Are Lighthouse's defaults for a phone: a processor four times as slow, 1.6 Mbit/s and 150 ms of round-trip time. Lighthouse loads
+ * the page at full speed and calculates the times under these conditions.
+ */
 const CONDITIONS = [
   '--form-factor=mobile',
   '--throttling-method=simulate',
@@ -53,7 +56,7 @@ await withConsoleWorld(async ({ management, demo, executablePath, chromiumArgs, 
   }
 });
 
-/** Now and then Chromium records nothing, for which Lighthouse asks to be run again. */
+/** Repeats the measurement when Chromium has recorded no trace, as Lighthouse's error asks for. */
 async function measureAgain(options) {
   for (let tries = 1; ; tries += 1) {
     try {

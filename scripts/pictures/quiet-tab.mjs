@@ -1,4 +1,4 @@
-// npm run pictures -- quiet-tab: what an open page of the console asks for, and receives, while nothing happens.
+// npm run pictures -- quiet-tab: counts the requests and bytes of an open page of the console while nothing happens.
 import { setTimeout as wait } from 'node:timers/promises';
 import { readArguments, readNumber, usage } from '../shared/arguments.mjs';
 import { step } from '../shared/command.mjs';
@@ -35,7 +35,7 @@ await withConsoleWorld(
       });
       counters[path] = { counter, page };
     }
-    // What the opening of the stream asks for once more.
+    // Waits for the requests that the opening of the event stream causes.
     await wait(5_000);
     const loaded = Object.fromEntries(
       Object.entries(counters).map(([path, { counter }]) => [path, counter.now()]),
@@ -54,7 +54,7 @@ await withConsoleWorld(
   },
 );
 
-/** Returns how many minutes have passed: fewer than `minutes` when the command was stopped, which ends with what was counted. */
+/** Resolves with the minutes that have passed: fewer than `minutes` if the command was stopped, which then prints its counts. */
 async function waitOrStop(minutes) {
   const startedAt = performance.now();
   const stopping = new AbortController();
@@ -65,13 +65,13 @@ async function waitOrStop(minutes) {
   return stopping.signal.aborted ? Number(((performance.now() - startedAt) / 60_000).toFixed(1)) : minutes;
 }
 
-/** Bytes as they were on the wire, heads included: Chromium tells of both. */
+/** Counts the bytes on the wire with the headers, as Chromium reports them. */
 async function countTraffic(context, page) {
   const session = await context.newCDPSession(page);
   let requests = 0;
   let bytes = 0;
   const streams = new Set();
-  // What arrived of each answer: its end tells of the whole again, its head included.
+  // Maps each response to the bytes counted so far: the event at its end reports the total again, with the headers.
   const arrived = new Map();
   session.on('Network.requestWillBeSent', ({ request }) => {
     requests += 1;

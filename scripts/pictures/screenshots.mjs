@@ -1,4 +1,4 @@
-// npm run pictures -- screenshots: the main pages of the console, with a day of believable data, into docs/screenshots.
+// npm run pictures -- screenshots: writes pictures of the main pages of the console, with a day of realistic data, to docs/screenshots.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readArguments, usage } from '../shared/arguments.mjs';
@@ -8,7 +8,7 @@ import { withConsoleWorld } from './console-world.mjs';
 
 const FOLDER = join(root, 'docs', 'screenshots');
 const BYTES_MAX = 150_000;
-/** One that several webhooks have heard of. */
+/** Is a run of which several webhooks received events. */
 const RUN_ID = 42_200;
 const SIZE = { width: 1280, height: 800 };
 
@@ -28,7 +28,7 @@ await withConsoleWorld(async (world) => {
   await step('taking the pictures', () => takePictures(browser, world, deliveryId));
 });
 
-/** Answers the id of its delivery. */
+/** Returns the id of the delivery that succeeds with its third attempt. */
 async function failingRun({ management, demo, receiver, testing }) {
   receiver.respondWith((_request, index) =>
     index < 2
@@ -87,7 +87,7 @@ async function takePictures(browser, { management, demo, testing }, deliveryId) 
     const page = await context.newPage();
     await page.goto(management + path);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    // The page's policy lets nobody evaluate a text again and again, as `waitForFunction` would.
+    // The page's Content-Security-Policy forbids evaluation of strings, which `waitForFunction` needs.
     await testing.eventually(
       async () => {
         const unfinished = await page.locator('.mantine-Skeleton-root, .mantine-Loader-root').count();
@@ -106,7 +106,7 @@ async function takePictures(browser, { management, demo, testing }, deliveryId) 
   }
 }
 
-/** Playwright writes no WebP, and a PNG of a chart is three times as large. Answers the bytes. */
+/** Writes a WebP file, which Playwright does not support, because a PNG of a chart is three times as large. Returns its size in bytes. */
 async function writeWebp(page, file) {
   const session = await page.context().newCDPSession(page);
   const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality: 88 });
@@ -115,7 +115,7 @@ async function writeWebp(page, file) {
   return bytes.length;
 }
 
-/** The page writes its window into its address before it begins. */
+/** Waits until the page has loaded: it writes its time range into its address first. */
 async function waitForDeliveries(page) {
   await page.getByRole('heading', { level: 2, name: 'Deliveries' }).waitFor();
 }

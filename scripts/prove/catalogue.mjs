@@ -1,4 +1,4 @@
-/** Paths that several proofs cover, by the name that stands for them in docs/proofs.md. */
+/** Maps the groups of docs/proofs.md to their paths, which several proofs cover. */
 export const GROUPS = {
   record: ['prisma', 'packages/database/src'],
   statements: [

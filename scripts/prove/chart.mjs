@@ -1,5 +1,5 @@
-// npm run prove -- chart: compares what the chart makes with what the overlays make, by helm itself. A helm on the path is taken;
-// otherwise it is built once from its source, with Go, and kept below node_modules: npm and Debian have none.
+// npm run prove -- chart: compares the manifests that helm renders from the chart with those of the overlays. Uses the helm on the
+// path, or builds one from source with Go and stores it below node_modules, because neither npm nor Debian has it.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// npm run prove -- citus: the record spread by Citus over a coordinator and two workers on loopback.
+// npm run prove -- citus: runs tests on a record that Citus distributes over a coordinator and two workers on loopback.
 import { access, chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { runJest } from '../test/run/run-jest.mjs';
 import { POSTGRES_SETTINGS, startTestServers } from '../test/run/servers.mjs';
 import { recordTests } from './proofs.mjs';
 
-/** What asks the record: the statements of both services, and the story from outside. */
+/** Lists the tests of the record: the statements of both services, and the story through their interfaces. */
 const CORE = [
   'packages/database/test/(day-partitions|default-partition)',
   'services/dispatcher/test/',
@@ -16,7 +16,7 @@ const CORE = [
   'services/management/test/http/idempotency',
   'e2e/(story|story-essentials|redelivery|rotation)\\.test',
 ];
-/** Of these, what is about something that Citus does in another way. */
+/** Lists files of {@link CORE} on a subject that Citus handles differently, with the reason. */
 const NOT_OF_CITUS = {
   'services/dispatcher/test/pages': 'drains six hundred lanes in time; there it is ten a second',
   'services/dispatcher/test/record/plans': 'reads the plans of one server',
@@ -42,7 +42,7 @@ const NOT_OF_CITUS_TESTS = {
   'only the days of the requested hours are read':
     'the statistics of the coordinator have no scans of shards',
 };
-/** Few: a shard is as many tables as the log has days, in the database of each test. */
+/** Is small, because each shard is a table for each day of the log, in the database of each test. */
 const SHARDS = '4';
 
 const USAGE = usage({
@@ -65,7 +65,7 @@ if (bin === '' || !(await isThere(join(bin, 'postgres'))))
 await bootstrap({ signal: stopping.signal });
 const { startSpreadPostgres } = await import('../../packages/testing/dist/index.js');
 const folder = await mkdtemp(join(tmpdir(), 'runhook-citus-'));
-// Other accounts may pass: PostgreSQL does not run as root.
+// Other accounts may traverse the folder, because PostgreSQL does not run as root.
 await chmod(folder, 0o711);
 const parts = [];
 try {
@@ -82,7 +82,7 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/** The tests that are there anyway, each with a database that is spread. */
+/** Runs the existing tests, each with a distributed database. */
 async function core(only) {
   const spread = await startSpreadPostgres(bin, folder, {
     ...POSTGRES_SETTINGS,
@@ -110,7 +110,7 @@ async function core(only) {
   }
 }
 
-/** A ledger under load with a worker that is killed, and the rate beside plain PostgreSQL. */
+/** Runs a ledger under load while a worker is killed, and compares the rate with that of plain PostgreSQL. */
 async function story() {
   return await runJest({
     args: ['--testMatch', '**/e2e/citus/spread.story.ts', '--runInBand'],

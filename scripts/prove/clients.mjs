@@ -1,5 +1,5 @@
-// npm run prove -- clients: what oapi-codegen and openapi-python-client make of the document, compiled and used against the
-// running service. Fetches both from their registries; what the machine has no Go or no Python for is left out, and said.
+// npm run prove -- clients: compiles the clients that oapi-codegen and openapi-python-client generate from the document, and calls
+// the running service with them. Downloads both from their registries. Skips and names a client whose language is not installed.
 
 import { readArguments, usage } from '../shared/arguments.mjs';
 import { runWithTestServers } from '../test/run/servers.mjs';

@@ -1,4 +1,5 @@
-// npm run prove -- dashboard: both services under load, a Prometheus that scrapes them, and what every panel's query returns.
+// npm run prove -- dashboard: runs both services under load with a Prometheus that scrapes them, and prints the result of each
+// panel's query.
 import { spawnSync } from 'node:child_process';
 import { readArguments, usage } from '../shared/arguments.mjs';
 import { runWithTestServers } from '../test/run/servers.mjs';

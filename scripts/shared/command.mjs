@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** A command that ended badly. `output` is what it wrote, both streams in order. */
+/** Reports a command that failed. `output` has both streams in order. */
 class CommandFailed extends Error {
   constructor(command, code, output) {
     super(`${command} ended with ${code}\n\n${output.trim()}`);
@@ -11,12 +11,13 @@ class CommandFailed extends Error {
 }
 
 /**
- * Runs a command in silence and gives its output; what went well needs no reading. An aborted `signal` ends it
- * with all that it started. `onLine` gets what it writes as it comes.
+ * Runs a command and returns its output without printing it. An aborted `signal` ends the command and all processes that it
+ * started. `onLine` gets each line as it is written.
  *
  * @param {string} file
  * @param {string[]} args
- * @param {{ cwd: string, env?: NodeJS.ProcessEnv, signal?: AbortSignal, onLine?: (line: string) => void, name: string }} options `name` is for people
+ * @param {{ cwd: string, env?: NodeJS.ProcessEnv, signal?: AbortSignal, onLine?: (line: string) => void, name: string }} options
+ * `name` is used in messages
  * @returns {Promise<string>}
  */
 export function run(file, args, { cwd, env = process.env, signal, onLine, name }) {
@@ -38,7 +39,7 @@ export function run(file, args, { cwd, env = process.env, signal, onLine, name }
 }
 
 /**
- * Says what is being done while it is done, and then how long it took.
+ * Prints the name of the work while it runs, and its duration at the end.
  *
  * @template T
  * @param {string} name
@@ -61,8 +62,8 @@ export async function step(name, work) {
 const KILL_AFTER_MS = 5_000;
 
 /**
- * Spawns a command in a process group of its own, so that all it starts ends with it: nothing of a run that was cut
- * off may go on. An aborted `signal` sends SIGTERM to the group, and SIGKILL to what is left after five seconds.
+ * Spawns a command in a separate process group, so that all processes that it starts end with it. An aborted `signal` sends SIGTERM
+ * to the group, and SIGKILL to the remaining processes after five seconds.
  *
  * @param {string} file
  * @param {string[]} args
@@ -90,6 +91,6 @@ function killGroup(pid, signal) {
   try {
     process.kill(-pid, signal);
   } catch {
-    // Nobody is left in it.
+    // The group has no process left.
   }
 }

@@ -2,10 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** The checkout. */
 export const root = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The folders of all packages that pnpm-workspace.yaml names, relative to the checkout. */
+/** Returns the folders of all packages that pnpm-workspace.yaml names, relative to the checkout. */
 export function workspaceFolders() {
   const patterns = readFileSync(join(root, 'pnpm-workspace.yaml'), 'utf8').matchAll(
     /^ {2}- +['"]?([^'"\s]+)['"]?\s*$/gm,

@@ -1,13 +1,13 @@
 /**
- * What `npm start` says, for people. Plain JavaScript, because it speaks before anything is compiled.
+ * Prints the output of `npm start`. It is plain JavaScript, because it runs before anything is compiled.
  *
- * On a terminal, a step shows while it is under way; elsewhere only what is done is written, line by line.
+ * A terminal shows a step while it runs; otherwise only finished steps are printed, line by line.
  *
  * @param {NodeJS.WriteStream} [stream]
  * @param {NodeJS.ProcessEnv} [environment]
  */
 export function createTerminal(stream = process.stdout, environment = process.env) {
-  // Whoever reads may leave (`| head`, a closed window); what was started goes on, and is stopped, all the same.
+  // The reader of the output may end (`| head`, a closed window); the processes must still be stopped in order.
   stream.on('error', () => undefined);
   const isTerminal = stream.isTTY === true && environment.TERM !== 'dumb';
   const style = createStyle(isTerminal && !environment.NO_COLOR);
@@ -54,15 +54,13 @@ function createStyle(hasColours) {
   return { bold: paint(1), dim: paint(2), red: paint(31), green: paint(32), yellow: paint(33) };
 }
 
-/**
- * npm passes on to us the SIGINT that the terminal has sent us already: two of them within this time are one Ctrl-C.
- */
+/** npm passes on the SIGINT that the terminal has already sent to this process, so two within this time count as one Ctrl-C. */
 const ECHO_MS = 500;
 const PARENT_POLL_MS = 250;
 
 /**
- * The first Ctrl-C (or SIGTERM, or the terminal's end) aborts `signal`, and everything is stopped in order. The
- * second one runs what `onSecond` was given, and ends the process on the spot.
+ * The first Ctrl-C (or SIGTERM, or the end of the terminal) aborts `signal`, and everything is stopped in order. The second one
+ * calls the functions of `onSecond`, and exits immediately.
  *
  * @returns {{ signal: AbortSignal, onSecond(kill: () => void): void }}
  */
@@ -84,7 +82,7 @@ export function watchStopSignals() {
   return { signal: controller.signal, onSecond: (kill) => killers.unshift(kill) };
 }
 
-/** npm hands a SIGTERM to its shell only. That dies of it and leaves us running, with nobody to stop us. */
+/** Detects the end of the parent. npm sends a SIGTERM to its shell only, which ends without stopping this process. */
 function onOrphaned(stop) {
   const parent = process.ppid;
   setInterval(() => {

@@ -6,26 +6,26 @@ import { pathToFileURL } from 'node:url';
 import { allMigrations, BASELINE } from '../check/migration-rules.mjs';
 import { root } from '../shared/workspace.mjs';
 
-/** Stands for the previous release while there is no tag: the first commit whose services work on this schema. */
+/** Replaces the tag of the previous release while there is none: the first commit whose services work on this schema. */
 const BEFORE_THE_FIRST_TAG = '93ad12c';
 
 /** The commit before 0.2.0, the last release for which services stop. Tests use its migrations and its publishers. */
 const BEFORE_THE_LAST_STOP = '40efb05';
 
-/** The release that an upgrade with a stop comes from. */
+/** Returns the release from which an upgrade with a stop starts. */
 export function releaseBeforeStop(given) {
   return given ?? BEFORE_THE_LAST_STOP;
 }
 
-/** The tag before this checkout's commit; null in a checkout without one. */
+/** Returns the last tag before this commit; null in a checkout without one. */
 export function lastTag() {
-  // A release that is being tested may have its tag already: that is not the one before it.
+  // The commit of a release under test may already have a tag, which is not the previous one.
   const isTagged = git('tag', '--points-at', 'HEAD').stdout.trim() !== '';
   const { status, stdout } = git('describe', '--tags', '--abbrev=0', isTagged ? 'HEAD^' : 'HEAD');
   return status === 0 ? stdout.trim() : null;
 }
 
-/** The release that an upgrade comes from: what is given, else the last tag. */
+/** Returns the release from which an upgrade starts: `given`, or the last tag. */
 export function releaseBefore(given) {
   return given ?? lastTag() ?? BEFORE_THE_FIRST_TAG;
 }
@@ -46,10 +46,10 @@ export function whyNotBeside(release) {
 }
 
 /**
- * A release as it was, built in a folder of its own.
+ * Exports a release from git and builds it in a separate folder.
  *
  * @param {string} release a tag or a commit
- * @param {string} folder where `older` is made
+ * @param {string} folder in which `older` is created
  * @param {AbortSignal} signal
  * @returns {Promise<string>} its checkout
  */
@@ -63,7 +63,7 @@ export async function buildOlder(release, folder, signal) {
   ]) {
     if (status !== 0) throw new Error(`${release} could not be taken out of git: ${stderr}`);
   }
-  // Releases up to 0.2.0 have it among the scripts.
+  // Releases up to 0.2.0 have this file in scripts/.
   const script = ['build/bootstrap.mjs', 'bootstrap.mjs']
     .map((path) => join(checkout, 'scripts', path))
     .find((path) => existsSync(path));
