@@ -1,7 +1,10 @@
 import { SYSTEM_POSTGRES } from './scripts/test/run/system-postgres.mjs';
 import { workerCount } from './scripts/test/run/workers.mjs';
 
-/** `npm test` leaves out what takes minutes, `npm run test:long` runs only that. Scripts that name their files set "all". */
+/**
+ * Selects test files: `npm test` omits those that take minutes, `npm run test:long` runs only those. Scripts that name their files
+ * set "all".
+ */
 const SELECTIONS = {
   short: ['/node_modules/', '(?<=\\.long)\\.test\\.ts$'],
   long: ['/node_modules/', '(?<!\\.long)\\.test\\.ts$'],
@@ -9,8 +12,8 @@ const SELECTIONS = {
 };
 
 /**
- * Tests that `npm test` also runs on the PostgreSQL of the system's packages. Debian's has JIT on by default and is the oldest version
- * that is supported. They cover the plans of the statements and the essential path of the story.
+ * Tests that `npm test` also runs on the PostgreSQL of the system's packages. Debian's has JIT on by default and is the oldest
+ * supported version. They cover the plans of the statements and the essential path of the story.
  */
 const ON_SYSTEM_POSTGRES = [
   '<rootDir>/services/dispatcher/test/record/plans*.test.ts',
@@ -24,7 +27,7 @@ const project = {
     '<rootDir>/{packages,services}/*/test/**/*.test.ts',
     '<rootDir>/{scripts,e2e,bench}/**/*.test.ts',
   ],
-  // Anchored: a checkout may itself lie below a folder named dist.
+  // Anchored, because the checkout itself may be below a folder named dist.
   modulePathIgnorePatterns: [
     '<rootDir>/.runhook/',
     '<rootDir>/(packages|services)/[^/]+/dist/',
@@ -42,7 +45,7 @@ const project = {
   },
   extensionsToTreatAsEsm: ['.ts'],
   testEnvironmentOptions: { customExportConditions: ['source', 'node', 'node-addons'] },
-  // Nothing of a test run stays outside the checkout.
+  // A test run writes no files outside of the checkout.
   cacheDirectory: '<rootDir>/node_modules/.cache/jest',
 };
 
@@ -58,7 +61,7 @@ export default {
   ...(process.env.TEST_SYSTEM_POSTGRES_URL === undefined
     ? project
     : { projects: [project, onSystemPostgres] }),
-  // A net under what hangs, no bound of what is tested: on a machine with other work a test takes many times as long.
+  // Ends tests that hang. It is no bound on the tested code: on a busy machine a test takes many times as long.
   testTimeout: 300_000,
   watchman: false,
   maxWorkers: workerCount(),

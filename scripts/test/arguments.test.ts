@@ -37,7 +37,7 @@ interface Ran {
   stderr: string;
 }
 
-/** Runs a script where nothing is installed. As a thread: a process for each of fifty calls costs twice as much. */
+/** Runs a script in a checkout without installed packages. Uses a thread, because a process for each of fifty calls costs twice as much. */
 async function callInClone(name: string, ...argv: string[]): Promise<Ran> {
   const file = join(clone.folder, fileOf(name));
   const thread = new Worker(file, { argv, execArgv: [], stdin: true, stdout: true, stderr: true });

@@ -8,7 +8,7 @@ import { eventually } from '../../packages/testing/src/index.ts';
 
 const MODULE = fileURLToPath(new URL('./run/busy-loops.mjs', import.meta.url));
 
-/** Starts loops from a process of their own, lets `end` end that, and gives the pids when none of them runs any more. */
+/** Starts loops in another process, ends that process by `end` or a signal, and returns the pids once none of the loops runs. */
 async function loopsOf(end: string, signal?: NodeJS.Signals): Promise<number[]> {
   const script = `import { startBusyLoops } from ${JSON.stringify(MODULE)};
     process.stdout.write(JSON.stringify(startBusyLoops()) + '\\n');

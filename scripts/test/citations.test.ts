@@ -12,7 +12,7 @@ const files = execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { c
   .split('\n')
   .filter((path) => TEXT.test(path) && path !== OWN_PATH && existsSync(join(root, path)));
 
-/** The anchors of a page, as forges make them from its headings. */
+/** Returns the anchors of a page, as forges derive them from its headings. */
 function anchorsOf(path: string): Set<string> {
   const headings = readFileSync(join(root, path), 'utf8').matchAll(/^#+ +(.+?) *$/gm);
   const slug = (heading: string) =>
@@ -28,7 +28,7 @@ function linesOf(path: string): { line: string; where: string }[] {
   return lines.map((line, index) => ({ line, where: `${path}:${index + 1}` }));
 }
 
-/** Null when the page, and the heading if one is named, are there. */
+/** Returns null if the page exists and has the heading, if there is one. */
 function problemOf(page: string, anchor: string | undefined): string | null {
   if (!existsSync(join(root, page))) return `${page} does not exist`;
   if (anchor && page.endsWith('.md') && !anchorsOf(page).has(anchor))
@@ -38,7 +38,7 @@ function problemOf(page: string, anchor: string | undefined): string | null {
 
 test('every page and heading of docs/ that the code cites is there', () => {
   const wrong = files
-    // A migration stays as it was applied, and so does what it cites.
+    // An applied migration never changes, so its citations do not either.
     .filter((path) => !path.endsWith('.md') && !path.startsWith('prisma/migrations/'))
     .flatMap(linesOf)
     .flatMap(({ line, where }) =>

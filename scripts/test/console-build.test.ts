@@ -9,14 +9,14 @@ type Build = (options: {
   step: (name: string, work: () => Promise<void>) => Promise<void>;
   bundle: (folder: string, outDir: string) => Promise<unknown>;
 }) => Promise<void>;
-// Plain JavaScript, because it runs before anything is compiled: it has no types of its own.
+// The module is plain JavaScript without types, because it runs before anything is compiled.
 const { buildConsole } = (await import(String(new URL('../build/console-build.mjs', import.meta.url)))) as {
   buildConsole: Build;
 };
 
 const SCRIPT = `${'console.log("runhook");'.repeat(100)}`;
 
-/** A checkout with a console of one source, and what builds it and counts. */
+/** Makes a checkout with a console of one source, and a bundler that counts its calls. */
 async function aCheckout(checkout: string) {
   const file = async (path: string, text: string) => {
     await mkdir(join(checkout, path, '..'), { recursive: true });

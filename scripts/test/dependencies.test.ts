@@ -20,7 +20,7 @@ const manifestOf = (folder: string): Manifest =>
 const services = foldersOf('services').map(manifestOf);
 const own = new Map(foldersOf('packages').map((folder) => [manifestOf(folder).name, manifestOf(folder)]));
 
-/** What the services load, and what is loaded by those of our packages that they load. */
+/** Returns the external packages that the services load, also through packages of this repository. */
 function runtimeDependencies(): string[] {
   const reached = new Set<Manifest>(services);
   const others = new Set<string>();

@@ -11,7 +11,7 @@ const GOOD = [
 ];
 const OURS = 'app/node_modules/.pnpm/@runhook+contract@file+c/node_modules/@runhook/contract';
 
-/** The findings in an image that has these files beside the good ones. */
+/** Returns the findings in an image that has these files in addition to the good ones. */
 async function findingsIn(files: string[], link?: string): Promise<string[]> {
   let findings: string[] = [];
   await inTemporaryFolder(async (folder) => {

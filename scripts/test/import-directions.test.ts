@@ -50,8 +50,8 @@ const ALLOWED: Record<string, string> = {
 };
 
 /**
- * Runs the linter of `npm test` on a tree of files with one import each, of a module or of a name in it; answers the files
- * it refused for it.
+ * Runs the linter of `npm test` on a tree of files with one import each, of a module or of a name of it. Returns the files with a
+ * rejected import.
  */
 async function refused(imports: Record<string, string>): Promise<string[]> {
   const tree = await mkdtemp(join(tmpdir(), 'runhook-directions-'));

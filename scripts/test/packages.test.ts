@@ -9,17 +9,17 @@ import { createQueueBackend, openEventQueue } from '@runhook/queue';
 import { createTestQueueUrl } from '@runhook/testing';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
-/** A net under what hangs: npm runs a dozen times here, which takes minutes on a busy machine. */
+/** Ends a test that hangs: npm runs a dozen times here, which takes minutes on a busy machine. */
 const HANGS_AFTER_MS = 1_800_000;
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const outside = fileURLToPath(new URL('outside', import.meta.url));
 
-/** What the project needs beside our packages, as it would be installed today. */
+/** Lists the packages that the project needs in addition, in their current releases. */
 const OTHERS = ['express@5', '@types/express@5', 'fastify@5', '@types/node@20'];
 
-/** Of somebody who knows nothing of this checkout. */
+/** Returns the environment of a user's machine, without the options of this run. */
 const environment = () => {
   const { NODE_OPTIONS: _, ...env } = process.env;
   return env;
@@ -83,14 +83,14 @@ async function expectLibrariesWork(project: string, tarballs: string[]): Promise
   expect(JSON.parse(await node(project, 'call.js'))).toEqual(unreachable);
 }
 
-/** Installs the program without the libraries: it has the drivers, which they do without. */
+/** Installs the program in a separate project, because it depends on the drivers, and the libraries must work without them. */
 async function expectProgramRuns(programs: string, tarballs: string[]): Promise<void> {
   await mkdir(programs);
   await run('npm', [...INSTALL, '--prefix', programs, ...tarballs], { cwd: programs, env: environment() });
   await expectRuns(programs);
 }
 
-/** One run of npm for all packages: its start takes longer than its work. */
+/** Runs npm once for all packages, because its start takes longer than its work. */
 async function expectPublishable(packed: string, tarballs: string[]): Promise<void> {
   const staged = await Promise.all(tarballs.map((tarball) => expectWellMade(packed, tarball)));
   const workspaces = staged.map(({ folder }) => folder);
@@ -100,7 +100,7 @@ async function expectPublishable(packed: string, tarballs: string[]): Promise<vo
   expect(Object.keys(JSON.parse(stdout)).sort()).toEqual(staged.map(({ name }) => name).sort());
 }
 
-/** Returns the name of a packed package, and the folder below `packed` that it was made of. */
+/** Returns the name of a packed package, and its source folder below `packed`. */
 async function expectWellMade(packed: string, tarball: string): Promise<{ name: string; folder: string }> {
   const [, scoped, version] = /^runhook-(?:(.+)-)?(\d+\.\d+\.\d+)\.tgz$/.exec(tarball) ?? [];
   const folder = scoped ?? 'runhook';
@@ -126,7 +126,7 @@ async function expectReceives(project: string): Promise<void> {
       plain: ['204', '401 wrong_signature'],
       web: [204],
     },
-    // By Express once, though it came twice.
+    // Express received a delivery twice, and handled it once.
     seen: 5,
     wrong: [],
   });
@@ -147,14 +147,14 @@ async function expectPublishes(project: string): Promise<void> {
     ...failures,
   });
   const queue = openEventQueue(createQueueBackend(queueUrl), () => undefined);
-  // Three of them share a job.
+  // Three of the four events share a job.
   expect(await queue.counts()).toMatchObject({ waiting: 2 });
   await queue.close();
 }
 
 const isLibrary = (tarball: string) => !/^runhook-\d/.test(tarball);
 
-/** The command line, without a service. */
+/** Runs the command line without a service. */
 async function expectRuns(project: string): Promise<void> {
   const program = join(project, 'node_modules', '.bin', 'runhook');
   const { stdout } = await run(program, ['doctor', '--json'], {

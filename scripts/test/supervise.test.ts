@@ -7,7 +7,7 @@ import { inTemporaryFolder } from './temporary-folder.ts';
 
 const IDLE = 'setInterval(() => {}, 1000)';
 
-/** Supervises real node processes; `next` resolves when one was started again. */
+/** Supervises real node processes. `next` resolves when one was restarted. */
 async function supervised(
   work: (context: {
     subject: Supervised<Child>;

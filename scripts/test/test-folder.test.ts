@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
-// Plain JavaScript, because it runs before anything is compiled: it has no types of its own.
+// The module is plain JavaScript without types, because it runs before anything is compiled.
 const { makeTestFolder } = (await import(String(new URL('./run/test-folder.mjs', import.meta.url)))) as {
   makeTestFolder(
     name: string,

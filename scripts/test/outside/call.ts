@@ -3,7 +3,7 @@ import { createClient, type Row, RunhookError, type Schemas } from '@runhook/cli
 const client = createClient({ url: 'http://127.0.0.1:1', token: 'rhs_1', accountId: 1, retriesMax: 0 });
 const subscriptions = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
 
-/** Compiled only: what is wrong is told. */
+/** Contains type errors only; it is compiled and not run. */
 export async function wrong(): Promise<void> {
   // @ts-expect-error no such event
   await client.post(subscriptions, { body: { name: '', event_types: ['job.run.deleted'], client_url: '' } });

@@ -1,4 +1,4 @@
-// As receive.ts: publishes to the queue of its argument, and then does what fails.
+// Runs in the same project as receive.ts: publishes to the queue of its argument, and then makes calls that fail.
 import {
   createEventId,
   createEventPublisher,

@@ -1,5 +1,5 @@
-// A project of somebody else: receives with each of the handlers, from installed packages only. The test beside this folder
-// compiles and runs it; its argument is packages/contract/golden/deliveries.json.
+// Is a user's project: receives with each of the handlers, from installed packages only. packages.test.ts compiles and runs it. Its
+// argument is packages/contract/golden/deliveries.json.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -33,7 +33,7 @@ const [delivery] = deliveries as [Delivery];
 const options = { secrets: delivery.secrets, now: () => delivery.nowMs };
 
 const seen: string[] = [];
-/** The time that an event carries is known by its type. */
+/** The type of an event determines which time it has. */
 function onEvent(event: JobRunEvent): void {
   switch (event.eventType) {
     case 'job.run.completed':

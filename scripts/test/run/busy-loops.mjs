@@ -1,12 +1,12 @@
 import { spawn } from 'node:child_process';
 import { availableParallelism } from 'node:os';
 
-/** It looks after its parent itself: nobody stops it when that is killed. */
+/** The loop checks its parent itself, because nothing else would end it after the parent is killed. */
 const LOOP =
   'const parent = Number(process.argv[1]); while (process.ppid === parent) for (let n = 0; n < 1e7; n += 1);';
 
 /**
- * Keeps every core busy, two at least, until this process ends in whatever way.
+ * Keeps every core busy, and at least two, until this process ends.
  *
  * @returns {number[]} the pids of the loops
  */

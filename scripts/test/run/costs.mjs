@@ -3,9 +3,9 @@ import { join, relative, sep } from 'node:path';
 import { root } from '../../shared/workspace.mjs';
 
 const FILE = join(root, 'scripts', 'test', 'run', 'costs.json');
-/** Only files that take longer are recorded: the order of the others makes no difference. */
+/** Only files that take longer are recorded, because the order of the others does not matter. */
 const RECORDED_FROM_SECONDS = 5;
-/** An estimate for files without a record, from the median of those that have one. */
+/** Estimates the duration of a file without a record, from the median of those that have one. */
 const BYTES_PER_SECOND = 2_000;
 
 const pathOf = (file) => relative(root, file).replaceAll(sep, '/');

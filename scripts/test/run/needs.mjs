@@ -3,7 +3,7 @@ import { dirname, join, relative, sep } from 'node:path';
 import { root } from '../../shared/workspace.mjs';
 
 const RELATIVE_IMPORT = /(?:from|import)\s*\(?\s*['"](\.\.?\/[^'"]+)['"]/g;
-/** These start programs of the build or use the servers, whatever their text says. */
+/** Tests in these folders start programs of the build or use the servers, although their text may not show it. */
 const BUILT = /^(e2e|bench|scripts)\//;
 const SERVED = /^(e2e|bench|scripts|packages\/testing)\//;
 const STARTS_PROGRAMS = /process\.execPath|\.\.\/dist\/|\bdist\/(index|main|bundle|admin)\b|'dist'/;

@@ -1,7 +1,7 @@
 import Sequencer from '@jest/test-sequencer';
 import { costEstimate } from './costs.mjs';
 
-/** Starts the most expensive files first: one that starts last would keep a single worker busy after all others have ended. */
+/** Starts the most expensive files first, because one that starts last would keep a single worker busy at the end. */
 export default class OrderByCost extends Sequencer {
   sort(tests) {
     const costOf = costEstimate();

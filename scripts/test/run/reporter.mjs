@@ -1,9 +1,6 @@
 import { appendFileSync } from 'node:fs';
 
-/**
- * A reporter of jest that appends the result of each file to TEST_RESULTS as soon as it has ended, so that a run which is stopped
- * has its results so far.
- */
+/** Appends the result of each file to TEST_RESULTS as soon as the file has ended, so that an interrupted run has its results so far. */
 export default class ResultsReporter {
   onTestResult(test, result) {
     const { testFilePath, numPassingTests, numFailingTests, numPendingTests, numTodoTests, perfStats } =
@@ -21,7 +18,7 @@ export default class ResultsReporter {
     if (file !== undefined) appendFileSync(file, `${JSON.stringify(counts)}\n`);
   }
 
-  /** Tells the process that started jest that all tests have ended. */
+  /** Notifies the process that started jest that all tests have ended. */
   onRunComplete() {
     process.send?.('complete');
   }

@@ -6,10 +6,10 @@ import { root } from '../../shared/workspace.mjs';
 
 const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 
-/** A process that a test has left running keeps jest's output open, and with it jest itself, for ever. */
+/** A process that a test has left running keeps jest's output open, so jest would never exit. */
 const EXIT_WITHIN_MS = 30_000;
 
-/** What a developer's shell may hold, and a test must never reach. */
+/** Lists variables that a developer's shell may set and a test must not use. */
 const NOT_FOR_TESTS = [
   'DATABASE_URL',
   'QUEUE_URL',
@@ -21,14 +21,14 @@ const NOT_FOR_TESTS = [
 ];
 
 /**
- * Runs jest with its own progress on the terminal.
+ * Runs jest and shows its progress on the terminal.
  *
  * @param {{ args: string[], environment: Record<string, string>, folder: string, signal: AbortSignal, within?: string[],
- *   tests?: 'short' | 'long' | 'all', exitWithinMs?: number, print?: (text: string) => void }} options
- * `within`: a program and its arguments that becomes jest; `tests`: without or only those in *.long.test.ts, or both; `exitWithinMs`: after its last test jest gets this long to exit;
- * `print` gets what is still running then
+ * tests?: 'short' | 'long' | 'all', exitWithinMs?: number, print?: (text: string) => void }} options `within`: a program and its
+ * arguments that executes jest; `tests`: without or only those in *.long.test.ts, or both; `exitWithinMs`: time for jest to exit
+ * after its last test; `print` is called with the processes that still run then
  * @returns {Promise<{ isSuccess: boolean, passed: number, failed: number, skipped: number,
- *   files: { file: string, seconds: number }[], figures: { proof: string, figure: string }[] }>} a test file that could not run
+ * files: { file: string, seconds: number }[], figures: { proof: string, figure: string }[] }>} a test file that could not run
  * counts as a failure; `figures` are for docs/proofs.md
  */
 export async function runJest(options) {
@@ -52,7 +52,7 @@ export async function runJest(options) {
   };
 }
 
-/** Returns the JSON of each line; nothing where there is no file. */
+/** Returns the JSON of each line, or an empty list if the file is missing. */
 async function readLines(file) {
   const text = await readFile(file, 'utf8').catch(() => '');
   return text
@@ -78,14 +78,14 @@ export async function listTests(args, { tests = 'short', signal } = {}) {
 }
 
 /**
- * Returns jest's exit code, or null where jest was ended. With jest, all processes end that its tests have started: none may call
- * servers that are about to stop.
+ * Returns jest's exit code, or null if jest was ended. All processes that its tests have started end with jest, because none may
+ * call servers that are about to stop.
  */
 function exitOf(file, args, { env, signal, exitWithinMs, print }) {
   const overdue = new AbortController();
   let timer;
   return new Promise((resolve, reject) => {
-    // Results go to the file, and all that is for people to stderr. The channel is for the end of the last test.
+    // Results are written to the file, and messages to stderr. The channel signals the end of the last test.
     const child = spawnGroup(file, args, {
       cwd: root,
       env,
@@ -104,7 +104,7 @@ function exitOf(file, args, { env, signal, exitWithinMs, print }) {
   }).finally(() => clearTimeout(timer));
 }
 
-/** Returns a line for each process of a group, without the one that it is named after. */
+/** Returns a line for each process of a group except its leader. */
 function processesOf(group) {
   const { stdout } = spawnSync('ps', ['-A', '-ww', '-o', 'pgid=,pid=,args='], { encoding: 'utf8' });
   const lines = (stdout ?? '').split('\n').filter((line) => {

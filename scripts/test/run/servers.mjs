@@ -3,7 +3,7 @@ import { step } from '../../shared/command.mjs';
 import { runJest } from './run-jest.mjs';
 import { makeTestFolder } from './test-folder.mjs';
 
-/** Speed over safety: what these servers hold is thrown away. */
+/** Trades durability for speed, because the data of these servers are discarded. */
 export const POSTGRES_SETTINGS = {
   fsync: 'off',
   synchronous_commit: 'off',
@@ -13,14 +13,14 @@ export const POSTGRES_SETTINGS = {
 const REDIS_DATABASES = 512;
 
 /**
- * Starts what the tests talk to: PostgreSQL (or the one of TEST_DATABASE_URL) with the migrated template, and Redis
- * (or the one of REDIS_URL) where there is a server for it. What was begun when a start fails is stopped again.
- * `openSystemPostgres` of the result starts another PostgreSQL with programs of the system, and returns its URL.
+ * Starts the servers of the tests: PostgreSQL (or the one of TEST_DATABASE_URL) with the migrated template, and Redis (or the one
+ * of REDIS_URL) if a server is installed. If a start fails, the servers started so far are stopped. `openSystemPostgres` of the
+ * result starts another PostgreSQL with programs of the system, and returns its URL.
  *
- * @param {{ folder: string, runId: string }} options `folder` is for data and must let other accounts pass
+ * @param {{ folder: string, runId: string }} options `folder` is for data; other accounts must be able to traverse it
  */
 export async function startTestServers({ folder, runId }) {
-  // Built by bootstrap, so not to be imported before it.
+  // Bootstrap builds these modules, so the import must follow it.
   const { findRedisServer, startPostgres, startRedis } = await import(
     '../../../packages/embedded/dist/index.js'
   );
@@ -54,7 +54,7 @@ export async function startTestServers({ folder, runId }) {
     return postgres.url;
   }
 
-  /** Starts a second PostgreSQL with other programs. It has their default settings except for those that make tests fast. */
+  /** Starts a second PostgreSQL from other programs, with its default settings except for those that make tests fast. */
   async function openSystemPostgres(binaries) {
     const postgres = await step(`starting the system's PostgreSQL ${binaries.version}`, () =>
       startPostgres({
@@ -106,11 +106,11 @@ export async function startTestServers({ folder, runId }) {
 }
 
 /**
- * Runs some tests in a way of their own: bootstraps, starts servers for them in a folder that goes in the end, and sets the
- * exit code. Ctrl-C stops everything in order.
+ * Runs tests outside of `npm test`: builds the checkout, starts servers in a temporary folder, runs the tests, and sets the exit
+ * code. Ctrl-C stops everything in order.
  *
- * @param {{ name: string, args: string[], environment: Record<string, string> }} options `name` is the folder's
- * @returns {Promise<Awaited<ReturnType<typeof runJest>>>} the results; `isSuccess` is false when the run was stopped
+ * @param {{ name: string, args: string[], environment: Record<string, string> }} options `name` is part of the folder's name
+ * @returns {Promise<Awaited<ReturnType<typeof runJest>>>} the results; `isSuccess` is false if the run was stopped
  */
 export async function runWithTestServers({ name, args, environment }) {
   const stopping = new AbortController();

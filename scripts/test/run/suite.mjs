@@ -12,7 +12,7 @@ import { startTestServers } from './servers.mjs';
 import { findSystemPostgres, NO_SYSTEM_POSTGRES, SYSTEM_POSTGRES } from './system-postgres.mjs';
 import { makeTestFolder } from './test-folder.mjs';
 
-/** The projects that start the servers and fill their templates. */
+/** Lists the projects that start the servers and migrate their templates. */
 const OF_SERVERS = ['packages/embedded', 'packages/testing'];
 const NO_RESULTS = { isSuccess: false, passed: 0, failed: 0, skipped: 0, files: [] };
 const RECORD_COSTS = '--record-costs';
@@ -54,7 +54,7 @@ function watchSignals() {
   return { signal: controller.signal, stoppedBy: () => stoppedBy };
 }
 
-/** Builds what the tests use, and returns whether they need servers. */
+/** Builds the modules that the tests use, and returns whether the tests need servers. */
 async function prepare({ tests, args, isComplete, signal }) {
   if (isComplete) {
     await bootstrap({ step, signal, onFailure: rethrow });
@@ -93,7 +93,7 @@ function printCoverage({ backends, browser, poolers }, systemPostgres) {
   process.stdout.write(`pooler tests: ${poolers}\n`);
 }
 
-/** Without a PostgreSQL of the system, or where TEST_DATABASE_URL replaces every server, `environment` is empty. */
+/** Starts the system's PostgreSQL. `environment` is empty if there is none, or if TEST_DATABASE_URL replaces every server. */
 async function openSystemPostgres(servers) {
   const skipped = (reason) => ({ environment: {}, describe: () => `skipped, because ${reason}` });
   if (process.env.TEST_DATABASE_URL) return skipped('TEST_DATABASE_URL is set');
@@ -112,7 +112,7 @@ async function openSystemPostgres(servers) {
   };
 }
 
-/** Returns the findings of the linter, the type check and knip. They fail the run, but the tests run nevertheless. */
+/** Returns the findings of the linter, the type check and knip. Findings fail the run, but the tests run anyway. */
 async function checkSources(signal) {
   const failures = [];
   const check = async (title, work) => {

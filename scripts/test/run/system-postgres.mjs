@@ -4,10 +4,10 @@ import { join } from 'node:path';
 const FOLDER = '/usr/lib/postgresql';
 const OLDEST_SUPPORTED = 15;
 
-/** The name of the project of jest whose tests run on it. */
+/** Name of jest's project for the tests that run on it. */
 export const SYSTEM_POSTGRES = "the system's PostgreSQL";
 
-/** Why {@link findSystemPostgres} returns null. */
+/** Explains why {@link findSystemPostgres} returned null. */
 export const NO_SYSTEM_POSTGRES = `${FOLDER} has no server of version ${OLDEST_SUPPORTED} or newer (apt-get install postgresql)`;
 
 /**
@@ -15,7 +15,7 @@ export const NO_SYSTEM_POSTGRES = `${FOLDER} has no server of version ${OLDEST_S
  * npm's.
  *
  * @param {{ major?: string, folder?: string }} [options] `major`: this version only; the oldest supported one when omitted
- * @returns {{ folder: string, version: string, hasJit: boolean } | null} `folder` holds bin/ and lib/
+ * @returns {{ folder: string, version: string, hasJit: boolean } | null} `folder` has bin/ and lib/
  */
 export function findSystemPostgres({ major, folder = FOLDER } = {}) {
   const versions = existsSync(folder) ? readdirSync(folder) : [];

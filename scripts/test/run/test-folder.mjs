@@ -4,19 +4,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { availableMemory } from 'node:process';
 
-/** A run of all tests fills some 400 MB at its highest, and two may run side by side. */
+/** A run of all tests needs about 400 MB at its peak, and two runs may be concurrent. */
 const ROOM_MIN_BYTES = 6 * 2 ** 30;
 const NAME = /^runhook-[a-z-]+-(\d+)-/;
 
 /**
- * A folder for the data of tests' servers, with `tmp` for what the tests themselves put down: in memory where there is
- * plenty, as each test has a database of its own, and most of what that costs a disk is some 700 files made and deleted.
- * Other accounts may pass, since PostgreSQL does not run as root.
+ * Makes a folder for the data of the test servers, with `tmp` for files of the tests. It is in memory if there is enough, because
+ * each test has a separate database, which costs a disk some 700 files that are created and deleted. Other accounts may traverse
+ * it, since PostgreSQL does not run as root.
  *
- * @param {string} name of what runs, for people
+ * @param {string} name of the run, part of the folder's name
  * @param {{ memory?: string, disk?: string, roomMinBytes?: number }} [options] for tests
  * @returns {Promise<{ folder: string, environment: { TMPDIR: string, TEST_PICTURES: string }, remove: () => Promise<void> }>}
- * `environment` is for the tests: pictures of what failed stay, outside the folder
+ * `environment` is for the tests: pictures of failures are written outside of the folder
  */
 export async function makeTestFolder(name, options = {}) {
   const { memory = '/dev/shm', disk = tmpdir(), roomMinBytes = ROOM_MIN_BYTES } = options;
@@ -34,7 +34,7 @@ export async function makeTestFolder(name, options = {}) {
   };
 }
 
-/** Has room, and lets programs run: PostgreSQL's own may be copied to where its account can read them. */
+/** Whether the folder has enough capacity and permits execution, because PostgreSQL's programs may be copied to it for another account. */
 async function isRoomy(folder, roomMinBytes) {
   try {
     const { bsize, bavail } = await statfs(folder);
@@ -52,7 +52,7 @@ async function isRoomy(folder, roomMinBytes) {
   }
 }
 
-/** Of runs that were killed: nobody else gives that memory back. */
+/** Removes the folders of killed runs, whose memory would otherwise never be freed. */
 async function removeLeftBehind(parent) {
   for (const entry of await readdir(parent)) {
     const pid = NAME.exec(entry)?.[1];

@@ -7,8 +7,8 @@ const WORKER_BYTES = 1.5 * 2 ** 30;
 const WORKERS_MAX = 8;
 
 /**
- * Returns the number of jest's workers: half as many again as cores, because many tests wait for a response, a retry or a browser,
- * and no more than fit into memory.
+ * Returns the number of jest's workers: 1.5 per core, because many tests wait for a response, a retry or a browser, and no more
+ * than fit into memory.
  *
  * @param {{ cores?: number, memoryBytes?: number }} [machine] this one when omitted
  */
