@@ -23,7 +23,7 @@ describe('npm run admin', () => {
   const databaseUrl = 'postgres://u:p@127.0.0.1:54329/runhook';
   const encryptionKeys = 'local:a2V5';
 
-  test('takes the database and the queue of the npm start that runs, and its keys', async () => {
+  test('uses the database, the queue and the keys of the running npm start', async () => {
     await put('dev.json', { databaseUrl, queueUrl: 'redis://127.0.0.1:6400' });
     await put('secrets.json', { encryptionKeys });
     expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({
@@ -33,7 +33,7 @@ describe('npm run admin', () => {
     });
   });
 
-  test('leaves what is given as it is', async () => {
+  test('does not replace variables that are set', async () => {
     await put('dev.json', { databaseUrl });
     await put('secrets.json', { encryptionKeys });
     const given = { RUNHOOK_HOME: home, DATABASE_URL: 'postgres://elsewhere/db' };
@@ -43,12 +43,12 @@ describe('npm run admin', () => {
     });
   });
 
-  test('takes nothing when nothing runs', async () => {
+  test('adds no variables when npm start is not running', async () => {
     await put('secrets.json', { encryptionKeys });
     expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({});
   });
 
-  test('writes nothing but the answer to standard output', async () => {
+  test('writes only the result to standard output', async () => {
     const testDatabase = await createTestDatabase();
     try {
       await put('dev.json', { databaseUrl: testDatabase.url });

@@ -74,15 +74,18 @@ test.each(names)(
   },
 );
 
-test.each(PARTS)('%s -- %s --help does so, too', async (name, part) => {
+test.each(PARTS)('%s -- %s --help states purpose, duration and prerequisites', async (name, part) => {
   expectHelp(await callInClone(name, part, '--help'), `run ${name} -- ${part}`);
 });
 
-test.each(['build', 'check', 'prove', 'pictures'])('%s names the parts that it has', async (name) => {
-  const { status, stderr } = await callInClone(name, 'no-such-part');
-  expect(status).toBe(2);
-  expect(stderr).toContain('the part is "no-such-part", and must be one of ');
-});
+test.each(['build', 'check', 'prove', 'pictures'])(
+  '%s lists its parts when it gets an unknown one',
+  async (name) => {
+    const { status, stderr } = await callInClone(name, 'no-such-part');
+    expect(status).toBe(2);
+    expect(stderr).toContain('the part is "no-such-part", and must be one of ');
+  },
+);
 
 test.each(['start', 'attack', 'chaos', 'upgrade', 'typecheck', 'version'])(
   '%s rejects an unknown option',
@@ -112,7 +115,7 @@ test.each([
   ['prove', ['citus'], '--bin is missing'],
   ['build', ['packages', 'nothing'], 'no published package is called nothing'],
   ['check', ['migrations', 'no-such-file.sql'], 'there is no file no-such-file.sql'],
-])('%s %j: %s', async (name, args, message) => {
+])('%s %j exits with 2 and prints: %s', async (name, args, message) => {
   const { status, stderr } = await callInClone(name, ...args);
   expect({ status, isNamed: stderr.startsWith(message) }).toEqual({ status: 2, isNamed: true });
 });

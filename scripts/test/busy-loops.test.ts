@@ -31,10 +31,10 @@ async function loopsOf(end: string, signal?: NodeJS.Signals): Promise<number[]> 
 }
 
 test.each([
-  ['comes to its end', 'process.stdin.destroy()', undefined],
+  ['has no work left', 'process.stdin.destroy()', undefined],
   ['exits', 'process.exit(1)', undefined],
   ['is killed', '', 'SIGKILL' as const],
-])('busy loops end with the process that started them, when that %s', async (_, end, signal) => {
+])('busy loops end when the process that started them %s', async (_, end, signal) => {
   const pids = await loopsOf(end, signal);
   expect(pids.length).toBeGreaterThanOrEqual(2);
 });

@@ -36,7 +36,7 @@ function problemOf(page: string, anchor: string | undefined): string | null {
   return null;
 }
 
-test('every page and heading of docs/ that the code cites is there', () => {
+test('every page and heading of docs/ that the code cites exists', () => {
   const wrong = files
     // An applied migration never changes, so its citations do not either.
     .filter((path) => !path.endsWith('.md') && !path.startsWith('prisma/migrations/'))
@@ -51,7 +51,7 @@ test('every page and heading of docs/ that the code cites is there', () => {
   expect(wrong).toEqual([]);
 });
 
-test('every relative link of the documentation leads somewhere', () => {
+test('every relative link of the documentation has a target', () => {
   const wrong = files
     .filter((path) => path.endsWith('.md'))
     .flatMap((path) =>
@@ -66,7 +66,7 @@ test('every relative link of the documentation leads somewhere', () => {
   expect(wrong).toEqual([]);
 });
 
-test('every file that the pages on the code name is there', () => {
+test('every file that the pages on the code name exists', () => {
   const known = new Set(
     execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).split(
       '\n',
@@ -84,7 +84,7 @@ test('every file that the pages on the code name is there', () => {
   expect(wrong).toEqual([]);
 });
 
-test('every decision that is cited by its number is on record', () => {
+test('every ADR that is cited by its number exists', () => {
   const list = files.flatMap((path) => /^docs\/adr\/0*(\d+)-/.exec(path)?.[1] ?? []);
   const numbers = new Set(list);
   const wrong = files
@@ -98,7 +98,7 @@ test('every decision that is cited by its number is on record', () => {
   expect(list).toHaveLength(numbers.size);
 });
 
-test('nothing refers to a page that the repository does not hold', () => {
+test('no file refers to a page outside of the repository', () => {
   const OUTSIDE =
     /\b(DESIGN|STYLE)(\.md)?,? (section|§)|\b[Ss]pec,? sections? \d|\bshared\/(spec|DESIGN|STYLE)/;
   const wrong = files.flatMap(linesOf).filter(({ line }) => OUTSIDE.test(line));

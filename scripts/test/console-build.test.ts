@@ -40,7 +40,7 @@ async function aCheckout(checkout: string) {
   return { file, build, built, steps };
 }
 
-test('the console is built once, and again when a source, the contract or a package has changed', () =>
+test('the console is built once, and again after a source, the contract or a package has changed', () =>
   inTemporaryFolder(async (checkout) => {
     const { file, build, built, steps } = await aCheckout(checkout);
     await build();
@@ -60,7 +60,7 @@ test('the console is built once, and again when a source, the contract or a pack
     }
   }));
 
-test('what was deleted or has no stamp is built again, and a build that fails leaves the last one in place', () =>
+test('a console without a folder or a stamp is rebuilt, and a failed build keeps the last one', () =>
   inTemporaryFolder(async (checkout) => {
     const { build, built } = await aCheckout(checkout);
     await build();
@@ -78,7 +78,7 @@ test('what was deleted or has no stamp is built again, and a build that fails le
     expect(built).toHaveLength(3);
   }));
 
-test('each file is there in the encodings that browsers take, with the same content', () =>
+test('each file is also written with Brotli and gzip, with the same content', () =>
   inTemporaryFolder(async (checkout) => {
     const { build } = await aCheckout(checkout);
     await build();

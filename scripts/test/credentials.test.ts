@@ -5,7 +5,7 @@ import { databaseName, openCredentials } from '../src/database-contents.ts';
 import { encryptionKeys } from '../src/home.ts';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
-test('credentials are found again by the database they belong to, also after another one was used', async () => {
+test('credentials are stored for each database, and another database does not replace them', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'credentials.json');
     const embedded = openCredentials(file, 'embedded');
@@ -25,11 +25,11 @@ test('credentials are found again by the database they belong to, also after ano
   });
 });
 
-test("a database's name holds no password", () => {
+test('the name of a database contains no password', () => {
   expect(databaseName('postgres://user:secret@db.example/runhook')).toBe('db.example:5432/runhook');
 });
 
-test('encryption keys are made once and kept for their owner only, and given ones are neither', async () => {
+test('encryption keys are generated once in a file for its owner only, and configured keys are not stored', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'secrets.json');
     expect(encryptionKeys(file, 'given:key')).toBe('given:key');

@@ -34,7 +34,7 @@ function runtimeDependencies(): string[] {
   return [...others].sort();
 }
 
-test('each package that the services load is in the table of docs/security.md with purpose, size and substitute, and no other', () => {
+test('docs/security.md lists exactly the packages that the services load, each with purpose, size and substitute', () => {
   const page = readFileSync(join(root, 'docs', 'security.md'), 'utf8');
   const section = page.split('\n## Dependencies\n')[1]?.split('\n## ')[0] ?? '';
   const rows = [...section.matchAll(/^\| `([^`]+)` \| (.+) \| (\d[^|]*) \| (.+) \|$/gm)].map(

@@ -28,12 +28,12 @@ const started = arrival('job.run.started', 204);
 const refused = arrival('job.run.completed', 503);
 const accepted = arrival('job.run.completed', 204);
 
-describe('what the receiver got', () => {
+describe('missingArrivals', () => {
   test.each([
-    ['is complete', [started, refused, refused, accepted], []],
-    ['may hold repeats of what was accepted', [started, refused, refused, accepted, accepted], []],
+    ['every delivery arrived', [started, refused, refused, accepted], []],
+    ['an accepted delivery arrived again', [started, refused, refused, accepted, accepted], []],
     [
-      'is nothing',
+      'no delivery arrived',
       [],
       [
         'job.run.started of "Nightly build" did not arrive with a verified signature',
@@ -41,50 +41,50 @@ describe('what the receiver got', () => {
       ],
     ],
     [
-      'was not verified',
+      'a signature was not verified',
       [{ ...started, verified: false }, refused, refused, accepted],
       ['job.run.started of "Nightly build" did not arrive with a verified signature'],
     ],
     [
-      'is of another run',
+      'a delivery belongs to another run',
       [{ ...started, runId: '8' }, refused, refused, accepted],
       ['job.run.started of "Nightly build" did not arrive with a verified signature'],
     ],
     [
-      'was accepted too early',
+      'a delivery was accepted too early',
       [started, refused, accepted],
       ['job.run.completed of "Nightly build" was refused once, not 2 times'],
     ],
     [
-      'was never accepted',
+      'a delivery was never accepted',
       [started, refused, refused],
       ['job.run.completed of "Nightly build" did not come again after it was refused'],
     ],
-  ])('%s', (_, received, missing) => {
+  ])('returns the right problems when %s', (_, received, missing) => {
     expect(missingArrivals(expected, received)).toEqual(missing);
   });
 });
 
-describe('what the log says', () => {
+describe('missingFromLog', () => {
   const rows = [
     { run_id: '7', event_type: 'job.run.started', status: 'delivered', attempt_count: 1 },
     { run_id: '7', event_type: 'job.run.completed', status: 'delivered', attempt_count: 3 },
   ] as const;
 
   test.each([
-    ['is complete', rows, []],
-    ['lacks one', [rows[1]], ['job.run.started of "Nightly build" is not in the deliveries log']],
+    ['the log is complete', rows, []],
+    ['a delivery is missing', [rows[1]], ['job.run.started of "Nightly build" is not in the deliveries log']],
     [
-      'has one pending',
+      'a delivery is pending',
       [rows[0], { ...rows[1], status: 'pending' }],
       ['job.run.completed of "Nightly build" is pending in the deliveries log'],
     ],
     [
-      'counts too few attempts',
+      'a delivery has too few attempts',
       [rows[0], { ...rows[1], attempt_count: 2 }],
       ['job.run.completed of "Nightly build" has 2 of 3 attempts in the deliveries log'],
     ],
-  ])('%s', (_, logged, missing) => {
+  ])('returns the right problems when %s', (_, logged, missing) => {
     expect(missingFromLog(expected, logged)).toEqual(missing);
   });
 });

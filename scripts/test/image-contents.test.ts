@@ -29,7 +29,7 @@ async function findingsIn(files: string[], link?: string): Promise<string[]> {
   return findings;
 }
 
-test('an image with what runs, and nothing else, has no finding', async () => {
+test('an image that contains only files that run has no finding', async () => {
   expect(await findingsIn([`${OURS}/dist/index.js`, 'run/.containerenv'], 'dist/main.js')).toEqual([]);
 });
 
@@ -48,11 +48,11 @@ test.each([
     '@swc+core@1.16.22_x is no production dependency',
   ],
   ['app/node_modules/.pnpm/@runhook+migrate@file+m/package.json', 'is no production dependency'],
-])('%s is found', async (path, finding) => {
+])('%s is a finding', async (path, finding) => {
   expect(await findingsIn([path])).toEqual([expect.stringContaining(finding)]);
 });
 
-test('a link that leads out, or nowhere, is found', async () => {
+test('a link that leads out of the image, or nowhere, is a finding', async () => {
   for (const target of ['/etc/passwd', 'nowhere'])
     expect(await findingsIn([], target)).toEqual(['link is a link that leads out of the image']);
 });

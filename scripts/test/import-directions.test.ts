@@ -77,10 +77,10 @@ async function refused(imports: Record<string, string>): Promise<string[]> {
   }
 }
 
-test('the linter refuses imports against the directions of the layout', async () => {
+test('the linter rejects imports against the directions of the layout', async () => {
   expect(await refused(FORBIDDEN)).toEqual(Object.keys(FORBIDDEN));
 });
 
-test('the linter lets imports along the directions pass', async () => {
+test('the linter accepts imports along the directions of the layout', async () => {
   expect(await refused(ALLOWED)).toEqual([]);
 });

@@ -24,7 +24,7 @@ const names = {
   queue: Object.keys(tested.queue),
 };
 
-test('the short matrix runs every version, the long one every two versions together', () => {
+test('the short matrix runs every version once, and the long one every pair of versions', () => {
   const once = combinations(names, 'once');
   expect(once).toHaveLength(5);
   for (const part of ['node', 'postgres', 'queue'] as const)
@@ -47,7 +47,7 @@ test('the short matrix runs every version, the long one every two versions toget
   ]);
 });
 
-test('images run the newest Node that was tested, packages the oldest one and the PostgreSQL that npm start has', () => {
+test('images run the newest tested Node, packages require the oldest one, and npm start uses a tested PostgreSQL', () => {
   const newest = Object.values(tested.node).at(-1) ?? '';
   expect(read('Dockerfile')).toContain(`FROM node:${newest}-trixie-slim AS base`);
   expect(read('docs/deployment.md')).toContain(`node:${newest}-trixie-slim`);

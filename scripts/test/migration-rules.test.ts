@@ -48,12 +48,12 @@ test('services stop for no migration after the baseline', () => {
 });
 
 (isHere ? describe : describe.skip)('migrations', () => {
-  test('that came after the baseline neither lock nor take away', () => {
+  test('neither lock nor remove anything after the baseline', () => {
     expect(allMigrations().map(({ name }) => name)).toContain(BASELINE);
     for (const { name, sql } of newMigrations()) expect([name, checkMigration(sql)]).toEqual([name, []]);
   });
 
-  test('are refused where they lock or take away, each by a rule that names it', () => {
+  test('are rejected by a named rule if they lock or remove something', () => {
     const refused: [sql: string, rule: string][] = [
       ['ALTER TABLE runs DROP COLUMN status;', 'ban-drop-column'],
       ['DROP TABLE runs;', 'ban-drop-table'],
@@ -76,7 +76,7 @@ test('services stop for no migration after the baseline', () => {
     for (const [index, [, rule]] of refused.entries()) expect(found).toContain(`${index + 1} ${rule}`);
   });
 
-  test('pass where they add, and whatever stands in bodies, texts and comments', () => {
+  test('are accepted if they only add, whatever function bodies, strings and comments contain', () => {
     const passes = [
       'ALTER TABLE runs ADD COLUMN owner text;',
       "ALTER TABLE runs ADD COLUMN kind text NOT NULL DEFAULT 'plain';",
@@ -92,7 +92,7 @@ test('services stop for no migration after the baseline', () => {
     expect(rulesOf(`-- One by one, outside a transaction.\n${index}`)).toEqual([]);
   });
 
-  test('may do it nevertheless for a reason, which must be there, and needed', () => {
+  test('may break a rule for a reason, which must be given and needed', () => {
     const why = 'nothing since 0.2.0 reads it, and 0.1.0 is two releases ago.';
     const drop = 'ALTER TABLE runs\n  DROP COLUMN status;';
     expect(rulesOf(`-- allows ban-drop-column: ${why}\n${drop}\n`)).toEqual([]);
@@ -105,7 +105,7 @@ test('services stop for no migration after the baseline', () => {
     expect(rulesOf(`-- allows ban-drop-table, ban-drop-column: ${why}\n${drop}\n`)).toEqual(['1 allows']);
   });
 
-  test('that are no SQL are refused', () => {
+  test('are rejected if they are not valid SQL', () => {
     expect(checkMigration('ALTER TABEL runs;')).not.toEqual([]);
   });
 });

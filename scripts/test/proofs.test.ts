@@ -51,13 +51,13 @@ beforeAll(() => {
 
 afterAll(() => clone.remove());
 
-test('docs/proofs.md is what node scripts/prove/page.mjs writes', () => {
+test('docs/proofs.md matches the output of node scripts/prove/page.mjs', () => {
   const before = readFileSync(join(clone.folder, 'docs/proofs.md'), 'utf8');
   execFileSync(process.execPath, ['scripts/prove/page.mjs'], { cwd: clone.folder });
   expect(readFileSync(join(clone.folder, 'docs/proofs.md'), 'utf8')).toBe(before);
 });
 
-test('a proof that passed is current until one of its paths changes, and no release is made while one is stale', () => {
+test('a proof that passed is current until one of its paths changes, and a stale proof prevents a release', () => {
   const names = Object.keys(PROOFS);
   const recorded = inClone(
     `for (const name of ${JSON.stringify(names)}) proofs.recordProof(name, ['5 tests passed']);`,

@@ -27,7 +27,7 @@ test('passes', () => {
 });
 `;
 
-test('a process that a test leaves running fails the run, and ends with it', async () => {
+test('a process that a test leaves running fails the run, and is ended', async () => {
   await inTemporaryFolder(async (folder) => {
     const config = join(folder, 'jest.config.json');
     const pidFile = join(folder, 'pid');

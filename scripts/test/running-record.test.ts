@@ -18,7 +18,7 @@ async function idle(): Promise<{ child: ChildProcess; pid: number }> {
   return { child, pid: child.pid as number };
 }
 
-test('a home is refused while its owner lives, and free once it was released', async () => {
+test('a home folder is rejected while its owner runs, and can be claimed after its release', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'running.json');
     const record = await claimHome(file, nobody);
@@ -29,7 +29,7 @@ test('a home is refused while its owner lives, and free once it was released', a
   });
 });
 
-test('of many claims at once one gets the home', async () => {
+test('exactly one of many concurrent claims gets the home folder', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'running.json');
     writeFileSync(file, JSON.stringify({ owner: GONE, processes: [] }));
@@ -38,7 +38,7 @@ test('of many claims at once one gets the home', async () => {
   });
 });
 
-test('what a killed owner left is ended, and a process that merely has its pid now is not', async () => {
+test('processes that a killed owner left are ended, and a process that reuses such a pid is not', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'running.json');
     const [ours, anothers] = [await idle(), await idle()];
@@ -59,7 +59,7 @@ test('what a killed owner left is ended, and a process that merely has its pid n
   });
 });
 
-test('a process is known by its pid and its start, and no longer once it ended', async () => {
+test('a process is identified by its pid and its start time, until it has ended', async () => {
   const { child, pid } = await idle();
   const identity = identify(pid);
   expect(identity?.pid).toBe(pid);

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { homeAt } from '../src/home.ts';
 import { readSettings } from '../src/settings.ts';
 
-test('retries are quick and loopback is open, unless the environment says otherwise', () => {
+test('retries are fast and loopback is permitted unless the environment sets other values', () => {
   expect(readSettings({}).defaults).toEqual({
     RETRY_BASE_DELAY_MS: '1000',
     EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
@@ -11,12 +11,12 @@ test('retries are quick and loopback is open, unless the environment says otherw
   expect(readSettings(given).defaults).toEqual(given);
 });
 
-test('a variable that is set to nothing counts as not set', () => {
+test('an empty variable counts as unset', () => {
   const settings = readSettings({ DATABASE_URL: '', QUEUE_URL: '', ENCRYPTION_KEYS: '', PORT: '' });
   expect(settings).toMatchObject({ databaseUrl: null, queueUrl: null, encryptionKeys: null, port: 3000 });
 });
 
-test('everything wrong is told at once, without the values', () => {
+test('all problems are reported together, without the values', () => {
   const environment = {
     DATABASE_URL: 'mysql://secret',
     QUEUE_URL: 'amqp://secret',
@@ -28,7 +28,7 @@ test('everything wrong is told at once, without the values', () => {
   expect(read).not.toThrow(/secret/);
 });
 
-test('RUNHOOK_HOME replaces .runhook, and nothing counts as not given', () => {
+test('RUNHOOK_HOME replaces .runhook, and an empty value counts as unset', () => {
   expect(homeAt('/checkout', '/elsewhere/with a space').devJson).toBe('/elsewhere/with a space/dev.json');
   expect(homeAt('/checkout', '').folder).toBe('/checkout/.runhook');
 });

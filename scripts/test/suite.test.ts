@@ -19,7 +19,7 @@ const { needsOf } = (await part('needs.mjs')) as {
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const GIB = 2 ** 30;
 
-test('a test file costs what was recorded, and one without a record what its size suggests', async () => {
+test('the cost of a test file is the recorded duration, or an estimate from its size', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'runhook-costs-'));
   try {
     const [small, large] = [join(folder, 'small.test.ts'), join(folder, 'large.test.ts')];

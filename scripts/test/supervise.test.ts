@@ -58,7 +58,7 @@ async function supervised(
   });
 }
 
-test('what dies is started again, with another pid', async () => {
+test('a process that dies is restarted with another pid', async () => {
   await supervised(async ({ subject, next, deaths }) => {
     const before = subject.current.pid;
     const again = next();
@@ -69,7 +69,7 @@ test('what dies is started again, with another pid', async () => {
   });
 });
 
-test('a start that fails is tried again', async () => {
+test('a failed start is repeated', async () => {
   await supervised(async ({ subject, next, failedStarts, failNextStart }) => {
     const again = next();
     failNextStart();
@@ -79,7 +79,7 @@ test('a start that fails is tried again', async () => {
   });
 });
 
-test('a restart that was asked for is no death, and is over when the new one is up', async () => {
+test('a requested restart is not reported as a death, and resolves when the new process is ready', async () => {
   await supervised(async ({ subject, deaths }) => {
     const before = subject.current.pid;
     await subject.restart();
@@ -89,7 +89,7 @@ test('a restart that was asked for is no death, and is over when the new one is 
   });
 });
 
-test('what is stopped stays stopped', async () => {
+test('a stopped process is not restarted', async () => {
   await supervised(async ({ subject, deaths }) => {
     await subject.stop();
     expect(subject.current.hasExited()).toBe(true);
@@ -97,7 +97,7 @@ test('what is stopped stays stopped', async () => {
   });
 });
 
-test('a stop during a start ends what that start brings', async () => {
+test('a stop during a start ends the process that the start creates', async () => {
   await supervised(async ({ subject }) => {
     process.kill(subject.current.pid, 'SIGKILL');
     await subject.current.exited;

@@ -18,7 +18,7 @@ async function writeFiles(folder: string, ...paths: string[]): Promise<void> {
 
 const server = (version: string) => [`${version}/bin/postgres`, `${version}/bin/initdb`];
 
-test('finds the oldest supported server of the system, and whether it has JIT', () =>
+test('findSystemPostgres finds the oldest supported server of the system, and whether it has JIT', () =>
   inTemporaryFolder(async (folder) => {
     const withJit = [...server('16'), '16/lib/llvmjit.so'];
     await writeFiles(folder, ...server('14'), '15/bin/pg_dump', ...server('17'), ...withJit);
@@ -28,7 +28,7 @@ test('finds the oldest supported server of the system, and whether it has JIT', 
     expect(findSystemPostgres({ folder, major: '17' })).toEqual(named);
   }));
 
-test('finds nothing where there is no supported server', () =>
+test('findSystemPostgres finds nothing when there is no supported server', () =>
   inTemporaryFolder(async (folder) => {
     await writeFiles(folder, ...server('14'));
     expect(findSystemPostgres({ folder })).toBeNull();

@@ -17,7 +17,7 @@ const { makeTestFolder } = (await import(String(new URL('./run/test-folder.mjs',
   }>;
 };
 
-test('lies in memory where there is room, lets other accounts pass, and goes with all that is in it', async () => {
+test('the test folder is in memory when there is enough, lets other accounts traverse it, and is removed with its content', async () => {
   await inTemporaryFolder(async (memory) => {
     const { folder, environment, remove } = await makeTestFolder('some', { memory, roomMinBytes: 0 });
     expect(dirname(folder)).toBe(memory);
@@ -29,7 +29,7 @@ test('lies in memory where there is room, lets other accounts pass, and goes wit
   });
 });
 
-test('lies on the disk where memory is short, or there is none', async () => {
+test('the test folder is on the disk when memory is short or unavailable', async () => {
   await inTemporaryFolder(async (disk) => {
     const memory = join(disk, 'memory');
     const none = await makeTestFolder('some', { memory, disk, roomMinBytes: 0 });
@@ -39,7 +39,7 @@ test('lies on the disk where memory is short, or there is none', async () => {
   });
 });
 
-test('takes away what a run that was killed left in memory, and nothing else', async () => {
+test('makeTestFolder removes only what a killed run left in memory', async () => {
   await inTemporaryFolder(async (memory) => {
     const { pid } = spawnSync(process.execPath, ['--version']);
     const [dead, alive, foreign] = [`runhook-test-${pid}-a`, `runhook-test-${process.pid}-a`, 'else'].map(
