@@ -17,10 +17,10 @@ import { ledgerSummary, ledgerTable } from './table.ts';
 import { isLong, type World } from './world.ts';
 
 const only = process.env.CHAOS_ONLY ?? '';
-/** Applies on a machine that does nothing else. */
+/** Applies to a machine without other load. */
 const DRAINED_WITHIN_SECONDS = 60;
 
-/** The faults whose waits are short; those of `npm test` are among them. */
+/** Faults with short waits, including those of `npm test`. */
 const SHORT_FORM = [
   'all at once',
   'PostgreSQL takes no writes',
@@ -53,7 +53,7 @@ if (isLong) {
   describe.each([false, true])('by way of proxies: %s', (byProxy) => {
     const faults = chosen.filter((fault) => (fault.byProxy ?? false) === byProxy);
     if (faults.length === 0) return;
-    // Both back ends wait at the same time: most of a fault is waiting.
+    // Both back ends run concurrently, because most of a fault is waiting.
     let worlds: { world: World; random: SeededRandom }[] = [];
     beforeAll(async () => {
       worlds = await Promise.all(backends.map((backend) => openSeededWorld(backend, byProxy)));
@@ -89,7 +89,7 @@ if (isLong) {
     );
   });
 } else {
-  // Both back ends wait at the same time: most of a fault is waiting.
+  // Both back ends run concurrently, because most of a fault is waiting.
   test(
     'nothing is lost by the faults of the short form, on either queue',
     async () => {

@@ -1,5 +1,5 @@
-// node clean-up-after.mjs <folder>: when standard input ends, because whoever started this closed it or was killed, ends
-// the servers that still run on the folder and removes it. Servers outlive a terminal's Ctrl-C and a kill of the tests.
+// node clean-up-after.mjs <folder>: when standard input ends, because its parent closed it or was killed, ends the servers that
+// still run on the folder and removes it. Servers survive Ctrl-C in a terminal and a kill of the tests.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,11 +10,11 @@ process.stdin.resume().on('close', () => {
     for (const file of ['data/postmaster.pid', 'redis.pid']) {
       try {
         const pid = Number.parseInt(readFileSync(join(folder, server, file), 'utf8'), 10);
-        // PostgreSQL's immediate shutdown; it ends Redis too, which may have been stopped by a fault.
+        // SIGQUIT is PostgreSQL's immediate shutdown. It also ends Redis, which a fault may have stopped with SIGSTOP.
         process.kill(pid, 'SIGQUIT');
         process.kill(pid, 'SIGCONT');
       } catch {
-        // It has stopped, or never ran.
+        // The server has stopped or never ran.
       }
     }
   }

@@ -1,4 +1,4 @@
-// node --import clock-ahead.mjs: a process whose clock is CLOCK_AHEAD_MS ahead of everybody else's.
+// node --import clock-ahead.mjs: runs a process whose clock is CLOCK_AHEAD_MS ahead of all others.
 const aheadMs = Number(process.env.CLOCK_AHEAD_MS);
 const Clock = globalThis.Date;
 const now = () => Clock.now() + aheadMs;

@@ -6,7 +6,7 @@ import { isLong } from './world.ts';
 
 const LATE_MAX_MS = 2_000;
 
-/** How far the clock of each of two dispatchers is ahead of the server's. */
+/** Maps to the time by which the clock of each of two dispatchers is ahead of the server's. */
 const CLOCKS: Record<string, [number, number]> = {
   right: [0, 0],
   'an hour ahead and an hour behind': [HOUR_MS, -HOUR_MS],
@@ -33,7 +33,7 @@ test.each(queueBackends())(
       expect(attempts).toBe(COUNT);
       expect(earliestMs).toBeGreaterThan(-EARLY_MAX_MS);
       expect(calls).toBeLessThan(2 * right.calls);
-      // A busy machine is late even if all clocks are right.
+      // On a busy machine retries are late even with correct clocks.
       expect(latestMs).toBeLessThan(Math.max(LATE_MAX_MS, 2 * right.latestMs));
     }
   },

@@ -13,7 +13,7 @@ const UNSETTLED = `
 const OPEN_JOBS = ['waiting', 'wait', 'active', 'delayed', 'prioritized', 'paused'];
 
 const UNSETTLED_MAX = 5;
-/** Returns a few rows of each kind, which show why they wait. */
+/** Returns a few rows of each kind, which show why they are pending. */
 const UNSETTLED_ROWS = `
   SELECT jsonb_agg(to_jsonb(d)) AS found FROM (
     SELECT d.*, d.tableoid::regclass::text AS partition, s.active, s.http_status_code, s.error_code
@@ -22,7 +22,7 @@ const UNSETTLED_ROWS = `
   UNION ALL SELECT jsonb_agg(to_jsonb(e)) FROM (SELECT * FROM undispatched_events LIMIT ${UNSETTLED_MAX}) e
   UNION ALL SELECT jsonb_agg(to_jsonb(q) - 'message') FROM (SELECT * FROM quarantined_items LIMIT ${UNSETTLED_MAX}) q`;
 
-/** Resolves when no event waits for its deliveries and no delivery is pending; otherwise throws with the rows that do. */
+/** Resolves when no event is undispatched and no delivery is pending. Throws with these rows at the timeout. */
 export async function drained(world: World, load: Load, timeoutMs: number, mayLose?: MayLose): Promise<void> {
   try {
     await settled(world, load, timeoutMs, mayLose);
@@ -63,7 +63,7 @@ async function settled(
   );
 }
 
-/** Resolves when the queues hold no job either: what a killed worker left behind has come back and gone. */
+/** Resolves when the queues have no job, which includes stalled jobs of killed workers. */
 export async function queuesEmpty({ queues }: World, timeoutMs: number): Promise<void> {
   await eventually(
     async () => {
@@ -82,7 +82,7 @@ const LAST_HEALTHY = `
   SELECT extract(epoch FROM max(completed_at))::float8 * 1000 AS at_ms FROM deliveries
   WHERE account_id = $1 AND subscription_id = $2`;
 
-/** Returns when the last delivery to the healthy endpoint was recorded, in milliseconds since the epoch. */
+/** Returns the time at which the last delivery to the healthy endpoint was recorded, in milliseconds since the epoch. */
 export async function lastHealthyAtMs({ database }: World, load: Load): Promise<number> {
   const values = [load.accountId, load.subscriptions.healthy];
   const { rows } = await database.pool.query<{ at_ms: number }>(LAST_HEALTHY, values);

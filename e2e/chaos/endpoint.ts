@@ -3,34 +3,34 @@ import { type ReceivedRequest, type Receiver, startReceiver } from '@runhook/tes
 import { iJsonProblem } from './i-json.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-/** One request that came in, as the ledger counts it. */
+/** Is one received request, as the ledger counts it. */
 export interface Arrival {
   eventId: string;
-  /** Its run and event type, as `runKey` writes them. */
+  /** Run and event type, as `runKey` formats them. */
   run: string;
   subscriptionId: string;
   /** Milliseconds since the epoch. */
   arrivedAtMs: number;
-  /** What it was answered, if the connection lived that long. */
+  /** Status of the response, if the connection was still open. */
   status: number;
 }
 
-/** The endpoints of all subscriptions: one server that can be gone and come back, and remembers what came in. */
+/** Serves the endpoints of all subscriptions from one server, which can be stopped and restarted, and records the requests. */
 export interface Endpoint {
   url: string;
-  /** Nobody listens there. */
+  /** URL of a port that no process listens on. */
   refusedUrl: string;
   arrivals: Arrival[];
   /** A description of each body that was not I-JSON. */
   invalidBodies: string[];
-  /** Resolves when no connection is open: what the dead have sent is in. */
+  /** Resolves when no connection is open, so that all requests of killed processes have been read. */
   everyoneGone(): Promise<void>;
-  /** From now on the hanging paths do not answer, until they are let go. */
+  /** Delays responses of the hanging paths until `letGo` is called. */
   hold(): void;
   letGo(): void;
-  /** Cuts every connection and refuses new ones. */
+  /** Closes every connection and rejects new ones. */
   goAway(): Promise<void>;
-  /** On the same port. */
+  /** Listens on the same port. */
   comeBack(): Promise<void>;
   close(): Promise<void>;
 }
@@ -42,22 +42,22 @@ interface DeliveryBody {
   data: { runId: string | number };
 }
 
-/** How a run and one of its events are named together. */
+/** Returns a key for a run and one of its events. */
 export function runKey(runId: number | string, eventType: string): string {
   return `${runId}/${eventType}`;
 }
 
-/** How an endpoint behaves, by the first part of its path. */
+/** Path prefixes that select how an endpoint responds. */
 export const HEALTHY = '/healthy';
 export const FLAKY = '/flaky';
 export const REFUSING = '/refusing';
-/** 200, but for while it is held. */
+/** Responds with 200, after a delay while it is held. */
 export const HANGING = '/hanging';
 
 const FLAKY_SHARE = 0.3;
 const ANSWER_AFTER_MS = { min: 20, max: 120 };
 
-/** @param host where it listens; 127.0.0.1 when omitted */
+/** @param host address to listen on; 127.0.0.1 when omitted */
 export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): Promise<Endpoint> {
   const arrivals: Arrival[] = [];
   const invalidBodies: string[] = [];

@@ -5,7 +5,7 @@ import { createSeededRandom } from './seeded-random.ts';
 import type { Row } from './strike.ts';
 import { failoverTable, ledgerSummary } from './table.ts';
 
-/** As in strike-all.ts; `npm run chaos -- --topology <name>` says which. */
+/** Has the same meaning as in strike-all.ts. `npm run chaos -- --topology <name>` sets the topology. */
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 const only = process.env.CHAOS_ONLY ?? '';
 const topology = process.env.CHAOS_TOPOLOGY ?? 'all';

@@ -6,12 +6,12 @@ import type { BackendName, Stores } from './servers.ts';
 import { type Row, strike } from './strike.ts';
 import { openWorldOn, type WorldOptions } from './world.ts';
 
-/** Another server takes the place of one, in a world of its own. */
+/** Replaces a server by another one, in a separate world. */
 export interface Failover {
-  /** What `npm run chaos -- --topology` calls it by. */
+  /** Name for `npm run chaos -- --topology`. */
   topology: 'sentinel' | 'cluster' | 'partition' | 'postgres' | 'shards';
   name: string;
-  /** Why it cannot happen here; null when it can. */
+  /** Returns the reason why the machine does not support it, or null. */
   leftOut(): string | null;
   run(random: SeededRandom): Promise<Row>;
 }

@@ -10,11 +10,11 @@ import { type SentinelServers, startSentinelServers } from './redis-sentinel.ts'
 import { SHARDED } from './sharded.ts';
 import { type StandbyServers, startStandbyServers } from './standby.ts';
 
-/** After the replica has taken over. */
+/** Applies after the replica has been promoted. */
 const CUT_FOR_MS = 5_000;
-/** Events that are published to a master that is cut off. */
+/** Number of events that are published to an isolated master. */
 const BESIDE = 400;
-/** For so long what is acknowledged is on the master alone. */
+/** For this time acknowledged writes exist on the master only. */
 const BEHIND_FOR_MS = 2_500;
 
 const SENTINEL: Failover[] = [
@@ -60,7 +60,7 @@ async function fallBehind({ stopReplica, behindBytes }: SentinelServers): Promis
   if ((await behindBytes()) === 0) throw new Error('the replica is not behind');
 }
 
-/** Once the replica is master, the first one comes back; in the end it must be a replica. */
+/** Restarts the first master after the replica was promoted; at the end it must be a replica. */
 async function replaced({ promoted, restartMaster, roleOfFirst }: SentinelServers) {
   await promoted();
   await restartMaster();
@@ -92,7 +92,7 @@ const CLUSTER: Failover[] = [
   }),
 ];
 
-/** The record's own server is killed, and its replica takes its place; the queue is on another server, or goes with it. */
+/** Kills the primary of the record and promotes its replica. The queue is on another server, or fails with it. */
 const POSTGRES: Failover[] = (['PostgreSQL', 'Redis'] as const).flatMap((backend) => [
   failover<StandbyServers>('postgres', {
     name: `PostgreSQL, synchronous, queue on ${backend}: the primary killed`,
@@ -119,7 +119,7 @@ const POSTGRES: Failover[] = (['PostgreSQL', 'Redis'] as const).flatMap((backend
   }),
 ]);
 
-/** The network is cut in two, and healed after a while. */
+/** Splits the network in two, and restores it after a while. */
 const PARTITION: Failover[] = [true, false].map((withRecord) =>
   failover<PartitionServers>('partition', {
     name: `Sentinel: the network cut, the master and a dispatcher ${withRecord ? 'alone' : 'with the record'} on one side`,
@@ -127,7 +127,7 @@ const PARTITION: Failover[] = [true, false].map((withRecord) =>
     leftOut: () => needsRedis() ?? whyNoNetwork(),
     worldOf: ({ first, endpointHost, environment }) => ({ first, endpointHost, environment }),
     mayLose: 'direct',
-    // Each side has a job for what was waiting, and both sides' dispatchers live.
+    // Each side has a job for the deferred deliveries, and dispatchers run on both sides.
     losesLocks: () => true,
     async strike(world, _random, load) {
       const { cut, heal, healRecord, promoted, besideUrl, roleOfFirst } = world.servers;
@@ -137,7 +137,7 @@ const PARTITION: Failover[] = [true, false].map((withRecord) =>
       await wait(CUT_FOR_MS);
       heal();
       await eventually(async () => expect(await roleOfFirst()).toBe('slave'));
-      // Before that its dispatcher would work off what the first master was given.
+      // Restored last, because the dispatcher would otherwise process the events that the first master accepted.
       healRecord();
     },
   }),

@@ -10,41 +10,41 @@ import type { BackendName, Servers, Stores } from './servers.ts';
 import { STORE_FAULTS } from './store-faults.ts';
 import type { World } from './world.ts';
 
-/** What is wrong after a fault, in words, once nothing waits. */
+/** Resolves with a sentence for each problem, once no delivery is pending. */
 export type Aftermath = () => Promise<string[]>;
 
-/** Something that goes wrong. */
+/** Is a fault that is injected. */
 export interface Fault<Of extends Stores = Servers> {
   name: string;
-  /** Where it can happen; both when omitted. */
+  /** Back end that the fault applies to; both when omitted. */
   only?: BackendName;
-  /** False: what was published straight onto the queue may be lost by its nature (ADR 10). */
+  /** False if events that are published directly onto the queue may be lost (ADR 10). */
   publishesDirectly?: boolean;
-  /** Callers leave it to Runhook to number their runs, and repeat what failed under its Idempotency-Key. */
+  /** Callers omit the run id, and repeat failed calls with their Idempotency-Key. */
   repeatsCalls?: boolean;
   /**
-   * Locks of jobs may run out while nothing can be recorded, so that a job is taken over from an owner who has sent its
-   * request and cannot say so: one more of each may come, as docs/reliability.md tells.
+   * Whether locks of jobs may expire while nothing can be recorded. Another dispatcher then takes over a job whose owner has sent
+   * its request and cannot record it, so one more request of each delivery may arrive (docs/reliability.md).
    */
   losesLocks?: (world: World<Of>) => boolean;
-  /** What is counted as lost instead of missing; nothing when omitted. */
+  /** Events that count as lost instead of missing; none when omitted. */
   mayLose?: MayLose;
-  /** Milliseconds between two runs of the load; as many as the load's default when omitted. */
+  /** Milliseconds between two runs of the load; the default of the load when omitted. */
   runEveryMs?: number;
-  /** It is in the network: the services reach their stores by way of proxies. */
+  /** The fault is in the network: the services connect to their stores through proxies. */
   byProxy?: boolean;
-  /** From the fault's end until nothing waits, on a machine that does nothing else. */
+  /** Seconds from the end of the fault until nothing is pending, on a machine without other load. */
   drainedWithinSeconds?: number;
   /**
-   * Seconds until the last delivery to the healthy endpoint is recorded: from the fault's end, and after a kill from when what was in
-   * flight may be taken up again. Retries of the endpoints that fail are not among it.
+   * Seconds until the last delivery to the healthy endpoint is recorded: from the end of the fault, and after a kill from the time
+   * when work in flight may be resumed. Retries of failing endpoints are not included.
    */
   healthyWithinSeconds?: number;
-  /** Of an event at the healthy endpoint, on such a machine. */
+  /** Longest wait of an event for the healthy endpoint, on a machine without other load. */
   stallSecondsMax?: number;
-  /** Why it cannot happen here; null when it can. */
+  /** Returns the reason why the machine does not support it, or null. */
   leftOut?(): string | null;
-  /** Resolves when everything runs again: the fault's end. */
+  /** Resolves when everything runs again, which is the end of the fault. */
   strike(world: World<Of>, random: SeededRandom, load: Load): Promise<void> | Promise<Aftermath>;
 }
 
@@ -53,7 +53,7 @@ const everyDispatcher = (world: World) => world.dispatchers.map((_, index) => wo
 const killsOf = (world: World) =>
   [world.management, ...world.dispatchers].map((service) => () => service.kill());
 
-/** Something is killed, stopped or emptied. */
+/** Lists faults that kill, stop or empty a process or store. */
 const CRASHES: Fault[] = [
   { name: 'none', strike: async () => undefined },
   {
@@ -120,7 +120,7 @@ const CRASHES: Fault[] = [
   {
     name: 'the receiver gone',
     async strike(world, random) {
-      // An attempt that is cut in the middle has arrived, but its log may tell of the connection refused after that.
+      // An interrupted attempt has arrived, but the log may contain the connection that was refused afterwards.
       await world.kill(world.endpoint.goAway);
       await away(random);
       await world.endpoint.comeBack();

@@ -10,21 +10,21 @@ import { reportFigure } from '../proof-figures.ts';
 import type { Fault } from './faults.ts';
 import { isLong } from './world.ts';
 
-/** `npm run chaos -- --default-mb <n>`; a small one in the short form. */
+/** Size in bytes, from `npm run chaos -- --default-mb <n>`; small in the short form. */
 const SIZE_BYTES = Number(process.env.CHAOS_DEFAULT_MB ?? (isLong ? 1_024 : 4)) * 1024 * 1024;
-/** The limit of the dispatchers; a lower one in the short form. */
+/** Limit of the dispatchers; lower in the short form. */
 const BYTES_MAX = Math.min(SIZE_BYTES / 4, 16 * 1024 * 1024);
 const BATCH_ROWS = 10_000;
-/** 300 events a second; in the short form as many as for other faults. */
+/** 300 events per second; in the short form the default. */
 const RUN_EVERY_MS = isLong ? 7 : undefined;
 const SAMPLE_EVERY_MS = 5;
-/** The longest wait of a read or a write, on a machine without other work. */
+/** Longest permitted wait of a read or write, on a machine without other load. */
 const LOCK_WAIT_MAX_MS = 200;
 const LOCK_KEY = `hashtext('runhook.ensure_day_partitions')`;
 
 /**
- * No day could be made for days: the default partitions contain everything of these days, and are converted under load. Nothing is
- * killed, so the ledger permits no repeated request.
+ * Simulates that no partition could be created for days: the default partitions contain all rows of these days, and are converted
+ * under load. Nothing is killed, so the ledger permits no repeated request.
  */
 export const GROWN_DEFAULT: Fault = {
   name: 'a default partition has grown',
@@ -52,7 +52,7 @@ export const GROWN_DEFAULT: Fault = {
     reportFigure('chaos', figure);
     return async () => [
       ...(await problemsOf(pool)),
-      // The short form runs while other tests do, so it asserts no duration.
+      // The short form runs concurrently with other tests, so it asserts no duration.
       ...(isLong && waitedMs > LOCK_WAIT_MAX_MS ? [`a statement waited ${waitedMs} ms for a lock`] : []),
     ];
   },
@@ -72,14 +72,14 @@ async function problemsOf(pool: Pool): Promise<string[]> {
   ];
 }
 
-/** Keeps the dispatchers from making days meanwhile. */
+/** Prevents the dispatchers from creating partitions while `work` runs. */
 const withoutMakers = (pool: Pool, work: () => Promise<void>) =>
   inSession(pool, async (client) => {
     await eventually(() => client.query(`SELECT pg_advisory_lock(${LOCK_KEY})`));
     await work();
   });
 
-/** Closes the connection afterwards: an error may have left a transaction open. */
+/** Closes the connection afterwards, because an error may have left a transaction open. */
 async function inSession(pool: Pool, work: (client: Transaction) => Promise<unknown>): Promise<void> {
   const client = await eventually(() => pool.connect());
   try {
@@ -89,7 +89,7 @@ async function inSession(pool: Pool, work: (client: Transaction) => Promise<unkn
   }
 }
 
-/** As if the partitions from yesterday on had never been made. */
+/** Moves the rows of partitions from yesterday on to the default partition, and drops these partitions. */
 const MOVE_TO_DEFAULT = `
   BEGIN;
   SET LOCAL lock_timeout = '1s';
@@ -112,7 +112,7 @@ const MOVE_TO_DEFAULT = `
   END $$;
   COMMIT`;
 
-/** Rows of an account that the load does not use, of yesterday and today. */
+/** Inserts rows of yesterday and today for an account that the load does not use. */
 async function fillDefault(pool: Pool): Promise<void> {
   for (let from = 0; (await defaultPartitionBytes(pool)).events < SIZE_BYTES; from += BATCH_ROWS) {
     await pool.query(
@@ -135,7 +135,7 @@ const LONGEST_WAIT = `
   SELECT coalesce(max(extract(epoch FROM clock_timestamp() - waitstart) * 1000), 0)::int AS ms FROM pg_locks
   WHERE NOT granted AND locktype = 'relation' AND mode IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')`;
 
-/** Returns for how many milliseconds a read or a write waited for a table while `work` ran. */
+/** Returns the longest time that a read or write waited for a table while `work` ran, in milliseconds. */
 async function longestLockWait(pool: Pool, work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   const sample = async () => {

@@ -1,6 +1,6 @@
 import { hasInvalidText } from '@runhook/contract';
 
-/** Returns why a body is not I-JSON (RFC 7493) in the form that JSON.stringify gives it; null when it is. */
+/** Returns why a body is not I-JSON (RFC 7493) in the format of JSON.stringify, or null if it is. */
 export function iJsonProblem(body: string): string | null {
   let problem: string | null = null;
   const value: unknown = JSON.parse(body, (key, member) => {

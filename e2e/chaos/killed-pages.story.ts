@@ -15,9 +15,9 @@ import { Releases } from './releases.ts';
 import { startServers } from './servers.ts';
 
 const WEBHOOKS = 1_000;
-/** Requests after which the dispatcher is killed: its pages are still being processed. */
+/** Number of requests after which the dispatcher is killed, while its pages are being processed. */
 const REQUESTS_AT_KILL = 700;
-/** Attempts that were made at least this long before a kill are in the log (docs/reliability.md). */
+/** Attempts that finished at least this long before a kill are in the log (docs/reliability.md). */
 const RECORDED_WITHIN_MS = 500;
 
 const releases: Releases[] = [];
@@ -48,9 +48,9 @@ test.each(queueBackends())(
               client_url, active, hmac_secret_ciphertext
        FROM subscriptions s, generate_series(1, ${WEBHOOKS - 1}) AS n`,
     );
-    // An endpoint of another host: the requests of a page take longer than its commit.
+    // The delay makes the requests of a page take longer than its commit, as with a remote endpoint.
     receiver.respondWith(() => ({ status: 200, delayMs: 20 }));
-    // The second dispatcher leaves requests to the first for as long as an attempt may take.
+    // The second dispatcher leaves requests to the first one for the maximum duration of an attempt.
     const environment = {
       DATABASE_URL: servers.databaseUrl,
       QUEUE_URL: servers.queueUrl,

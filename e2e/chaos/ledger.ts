@@ -5,38 +5,38 @@ import { ATTEMPTS_MAX, loggedAttempts, pairKey, unloggedArrivals, type World as 
 
 type World = WorldOn<Stores>;
 
-/** What became of everything that was published while one fault struck. */
+/** Has the outcome of everything that was published during one fault. */
 export interface Ledger {
-  /** Events whose publisher was told that they are taken. */
+  /** Events whose publisher got a success response. */
   published: number;
   /** Events that were committed although their publisher's call failed. */
   maybe: number;
   /** Events times matching subscriptions: delivered + failed + cancelled + unrecorded + missing. */
   expected: number;
   delivered: number;
-  /** `failed`, as its row tells: after every attempt, none of them answered 2xx. */
+  /** Deliveries recorded as `failed` after all attempts, none of which got a 2xx response. */
   failed: number;
-  /** `cancelled`, as its row tells: its subscription was made inactive. */
+  /** Deliveries recorded as `cancelled`, because their subscription was made inactive. */
   cancelled: number;
   /**
-   * `failed`, as its row tells of the attempts in the log, though the endpoint answered another one with 200: it was
-   * in flight when something was killed, and nobody was left to record it. It was delivered, at least once.
+   * Deliveries recorded as `failed` although the endpoint responded with 200 to an attempt that is not in the log: it was in flight
+   * at a kill, so its result was never recorded. The event was delivered at least once.
    */
   unrecorded: number;
   missing: number;
-  /** Events that were taken and are not known any more, where the fault takes such along by its nature. */
+  /** Accepted events that no longer exist, where the fault permits that. */
   lost: number;
-  /** Those of them that arrived at the healthy endpoint all the same. */
+  /** Number of lost events that arrived at the healthy endpoint. */
   lostAndDelivered: number;
-  /** Requests that no attempt in the log explains. */
+  /** Requests that do not match an attempt in the log. */
   repeated: number;
-  /** Attempts that were on their way when something was killed: what `repeated` may be. */
+  /** Attempts in flight at a kill, which is the permitted number of `repeated`. */
   inFlightAtKills: number;
-  /** The longest time from an event's acceptance to its first arrival at the healthy endpoint, in seconds. */
+  /** Longest time from the acceptance of an event to its first arrival at the healthy endpoint, in seconds. */
   longestWaitSeconds: number;
-  /** From the kill to the first arrival there of an event that was accepted well after it; null when there was none. */
+  /** Seconds from the kill to the first arrival of an event that was accepted well after it; null if there was none. */
   wentOnSeconds: number | null;
-  /** What is wrong, in words; empty when nothing is. */
+  /** Sentences that describe problems; empty if there are none. */
   problems: string[];
 }
 
@@ -44,9 +44,9 @@ export interface EventRow {
   id: string;
   event_type: string;
   run_id: string;
-  /** When its deliveries were planned, in milliseconds since the epoch; null without any. */
+  /** Time when its deliveries were planned, in milliseconds since the epoch; null without deliveries. */
   planned_at_ms: number | null;
-  /** Fanned out when the leaving subscription was inactive, or nearly: it need not have a delivery there. */
+  /** Whether it was fanned out after the leaving subscription became inactive, or nearly, so it need not have a delivery there. */
   after_leaving: boolean;
 }
 
@@ -56,9 +56,9 @@ interface DeliveryRow {
   status: string;
   reason: string | null;
   attempt_count: number;
-  /** Attempts whose answer did not come whole or in time. */
+  /** Attempts whose response was incomplete or too late. */
   too_late: number;
-  /** Its attempts in the log, for who has to find out. */
+  /** Attempts in the log, for diagnosis. */
   history: string | null;
 }
 
@@ -76,20 +76,20 @@ const DELIVERIES = `
          (SELECT string_agg(concat(started_at::time, ' ', http_status_code, ' ', error_code), ', ' ORDER BY number)
           FROM logged_attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
   FROM deliveries d WHERE account_id = $1`;
-/** What is accepted later than this after a kill is none of what was under way. */
+/** Events that are accepted later than this after a kill were not in flight. */
 const DEAD_MS = 500;
-/** What a fault takes along by its nature: nothing, what was published straight onto the queue, or either. */
+/** Events that a fault may lose: none, those published directly onto the queue, or all. */
 export type MayLose = 'nothing' | 'direct' | 'either';
 
-/** Whether an event that was accepted may be gone. */
+/** Whether an accepted event may be lost. */
 export function mayBeGone(key: string, { direct }: Load, mayLose: MayLose): boolean {
   return mayLose === 'either' || (mayLose === 'direct' && direct.has(key));
 }
 
 /**
- * Counts what came in against what was accepted and what the database tells.
- * @param options `takenOver`: how many requests of a delivery a job may have repeated that was taken over from an owner who
- * lived
+ * Compares the received requests with the accepted events and with the database.
+ * @param options `takenOver`: the number of requests of a delivery that a job may have repeated after it was taken over from an
+ * owner that was still running
  */
 export async function reckon(
   world: World,
@@ -211,7 +211,7 @@ function timeOf(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(11, -1);
 }
 
-/** What a delivery counts as, or why it did not end as it should. */
+/** Returns the category of a delivery, or the problem with its end state. */
 function endOf(
   { status, reason, attempt_count, too_late, subscription_id }: DeliveryRow,
   { statuses, inFlight, leaving }: { statuses: number[]; inFlight: number; leaving: string },
@@ -223,9 +223,9 @@ function endOf(
       return accepted > 0 ? { counts: status } : { problem: 'is delivered and never arrived' };
     case 'failed':
       if (attempt_count !== ATTEMPTS_MAX) return { problem: `is failed after ${attempt_count} attempts` };
-      // An answer that came too late for its deadline is a failure all the same, and the log says so.
+      // A response after the deadline is recorded as a failure.
       if (accepted <= too_late) return { counts: status };
-      // Only a kill explains an answer that nobody recorded.
+      // Only a kill explains a response that was not recorded.
       return accepted <= too_late + inFlight
         ? { counts: 'unrecorded' }
         : { problem: 'is failed and was answered 200' };

@@ -10,53 +10,53 @@ import type { World as WorldOn } from './world.ts';
 
 type World = WorldOn<Stores>;
 
-/** An account of its own with the subscriptions that a fault is watched on, and what was published to it. */
+/** Publishes events to a separate account with subscriptions that are monitored during a fault. */
 export interface Load {
   accountId: number;
   subscriptions: { healthy: string; flaky: string; refusing: string; leaving: string };
-  /** When the caller was told that the event is taken, in milliseconds since the epoch, by run and event type. */
+  /** Time when the caller got the success response, in milliseconds since the epoch, by run and event type. */
   accepted: Map<string, number>;
-  /** Those that were published straight onto the queue. */
+  /** Events that were published directly onto the queue. */
   direct: Set<string>;
-  /** Calls that failed. Their events may be delivered or not; nobody was promised anything. */
+  /** Calls that failed. Their events may be delivered or not, because nothing was acknowledged. */
   refusedCalls: number;
   /**
-   * When the change was first sent that makes the leaving subscription inactive, if it had to be sent again because the record has not got
-   * it; else null. It may have been committed on a server that is gone, whether or not it was answered.
+   * Time of the first request that makes the leaving subscription inactive, if it had to be repeated because the record lacks it;
+   * null otherwise. It may have been committed on a lost server, with or without a response.
    */
   lostLeaveAtMs: number | null;
   /**
-   * Makes the leaving subscription inactive over REST, however long that takes.
-   * @param again it may be so already, and then stays as it is
+   * Makes the leaving subscription inactive over REST, and retries until it is.
+   * @param again the change may already be recorded, and is then not repeated
    */
   leave(again?: boolean): Promise<void>;
-  /** Events of runs of their own, straight onto the queue that is there; resolves when it has answered. */
+  /** Publishes events of separate runs directly onto the queue at a URL, and resolves when they are accepted. */
   publishTo(queueUrl: string, count: number): Promise<void>;
   /** Resolves when every call has ended. */
   stop(): Promise<void>;
 }
 
 export interface LoadOptions {
-  /** Straight onto the queue as well; otherwise everything goes over REST. */
+  /** Also publishes directly onto the queue; otherwise all events use REST. */
   publishesDirectly: boolean;
-  /** Runs are numbered by Runhook, and what failed is called again with the same Idempotency-Key until it is answered. */
+  /** Runhook numbers the runs, and failed calls are repeated with the same Idempotency-Key until they get a response. */
   repeatsCalls: boolean;
-  /** Seeds and publishes with the code of another release; with that of this checkout when omitted. Closed by `stop`. */
+  /** Seeds and publishes with the code of another release; with that of this checkout when omitted. `stop` closes it. */
   client?: ReleaseClient;
   /** Milliseconds between two runs; 100 when omitted, about 25 events a second. */
   runEveryMs?: number | undefined;
 }
 
-/** One run, of two or three events, every so often. */
+/** Starts one run, with two or three events, at this interval. */
 const RUN_EVERY_MS = 100;
-/** Of a call to what was killed meanwhile. */
+/** Timeout of a call, which may be made to a killed process. */
 const CALL_TIMEOUT_MS = 30_000;
-/** Of the runs that are reported; every second run may be published instead. */
+/** One of this many reported runs has artifacts; every second run may be published instead. */
 const ARTIFACTS_EVERY = 4;
-/** The first run that is published beside the others. */
+/** First run id of events that are published separately. */
 const BESIDE_FROM = 1_000_001;
 
-/** Starts at once: about 25 events a second, half of them over REST. */
+/** Starts the load: about 25 events per second, half of them over REST. */
 export async function startLoad(
   world: World,
   {
@@ -78,7 +78,7 @@ export async function startLoad(
   let lostLeaveAtMs: number | null = null;
   let stopped = false;
 
-  /** Resolves with the number of the run once the caller was told that the event is taken, or with null. */
+  /** Resolves with the run id once the caller got the success response, or with null. */
   async function taken(eventType: EventType, call: Promise<number>): Promise<number | null> {
     try {
       const runId = await call;
@@ -125,7 +125,7 @@ export async function startLoad(
   async function run(): Promise<void> {
     for (let runId = 1; !stopped; runId += 1) {
       const goesDirectly = publishesDirectly && !repeatsCalls && runId % 2 === 0;
-      // Not waited for: a load does not slow down because the service does.
+      // Not awaited, so that the load does not slow down with the service.
       const call = (goesDirectly ? publishRun : reportRun)(runId).finally(() => calls.delete(call));
       calls.add(call);
       await wait(runEveryMs);
@@ -155,7 +155,7 @@ export async function startLoad(
       let wasSent = again;
       await eventually(
         async () => {
-          // Done twice it would say that it was done later: what was fanned out in between would be missed.
+          // A second change would set a later time, and events that were fanned out in between would count as missing.
           if (wasSent && !(await isActive(world, subscriptions.leaving))) return;
           wasSent = true;
           lostLeaveAtMs = leftAtMs;
@@ -189,7 +189,7 @@ export async function startLoad(
   };
 }
 
-/** One for each way an endpoint may be, and one that somebody switches off. */
+/** Creates one subscription for each kind of endpoint, and one that is made inactive. */
 async function subscribeAll(
   world: World,
   client: ReleaseClient,
@@ -207,7 +207,7 @@ async function subscribeAll(
   return {
     healthy: await subscribe(HEALTHY),
     flaky: await subscribe(FLAKY),
-    // Few: what fails is attempted some times a second, so that many would have to be waited for.
+    // Gets few events, because each of their deliveries is attempted several times.
     refusing: await subscribe(REFUSING, ['job.run.completed']),
     leaving: await subscribe(`${REFUSING}/leaving`),
   };
@@ -219,7 +219,7 @@ async function isActive({ database }: World, subscriptionId: string): Promise<bo
   return rows[0]?.active ?? false;
 }
 
-/** Resolves with the `id` of what it is answered. Throws when that is no 2xx. */
+/** Resolves with the `id` in the response. Throws unless its status is 2xx. */
 async function callManagement(
   world: World,
   token: string,

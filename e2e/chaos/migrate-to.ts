@@ -6,7 +6,7 @@ import type { World } from './world.ts';
 
 const THIS_CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** Runs the migrate program of a release, as its job does before a roll-out; of this checkout when omitted. */
+/** Runs the migrate program of a release, as its job does before a rollout; that of this checkout when `checkout` is omitted. */
 export async function migrateTo({ servers }: World, checkout = THIS_CHECKOUT): Promise<void> {
   const program = join(checkout, 'services', 'migrate', 'dist', 'main.js');
   await promisify(execFile)(process.execPath, [program], {

@@ -19,7 +19,7 @@ const SUBSCRIPTIONS = 1_000;
 const FLOOD_EVENTS = 20;
 const FLOOD_EVERY_MS = 250;
 
-/** Another account of the same installation is at fault. How long others wait beside it is for `bench -- floods` to measure. */
+/** Lists faults that another account of the same installation causes. `bench -- floods` measures how long other accounts wait. */
 export const NEIGHBOURS: Fault[] = [
   {
     name: "another account's path on the host hangs",
@@ -83,7 +83,7 @@ async function publish({ servers }: World, { jobs: [job] }: TestAccount, count: 
   try {
     const runs = Array.from({ length: count }, (_, index) => index + 1);
     const events = runs.map((runId) => exampleEvent('job.run.started', job as JobView, runId));
-    // On a busy machine a connection may take longer than a call waits. Events have ids, so a repeat changes nothing.
+    // On a busy machine a connection may exceed the timeout of a call. Events have ids, so a repeat changes nothing.
     await eventually(() => publisher.publishMany(events));
   } finally {
     await publisher.close();

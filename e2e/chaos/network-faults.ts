@@ -10,7 +10,7 @@ const RUNS_BESIDE_MS = 4_000;
 const HOUR_MS = 3_600_000;
 const CLOCK_AHEAD = new URL('./clock-ahead.mjs', import.meta.url);
 
-/** What the services hear of their stores, and what they do not. */
+/** Lists faults in the connections between the services and their stores. */
 export const NETWORK_FAULTS: Fault[] = [
   {
     name: 'the network before PostgreSQL stalls',
@@ -42,7 +42,7 @@ export const NETWORK_FAULTS: Fault[] = [
   },
 ];
 
-/** Dispatchers that are not of one mind. */
+/** Lists faults by a dispatcher with another clock or release. */
 export const VERSIONS: Fault[] = [
   {
     name: "a dispatcher's clock is an hour ahead",
@@ -69,7 +69,7 @@ function clockAhead(aheadMs: number): OtherDispatcher {
   };
 }
 
-/** Where `npm run chaos` built it. */
+/** Path of the release that `npm run chaos` built. */
 const OLDER_RELEASE = process.env.CHAOS_OLDER;
 
 function proxiesOf({ proxies }: World): Proxies {
@@ -77,7 +77,7 @@ function proxiesOf({ proxies }: World): Proxies {
   return proxies;
 }
 
-/** Connections stay open and carry nothing; after a while new ones do, and those that were open are dead for good. */
+/** Stalls connections: they stay open and transfer nothing. Afterwards new ones work, and those that were open never recover. */
 async function stall(world: World, choose: (proxies: Proxies) => TcpProxy[]): Promise<void> {
   const stalled = choose(proxiesOf(world));
   for (const proxy of stalled) proxy.stall();
@@ -85,7 +85,7 @@ async function stall(world: World, choose: (proxies: Proxies) => TcpProxy[]): Pr
   await Promise.all(stalled.map((proxy) => proxy.restore()));
 }
 
-/** Another dispatcher works in the place of one for a while. */
+/** Replaces a dispatcher by another one for a while. */
 async function replaceOne(world: World, other: Parameters<World['startDispatcher']>[1]): Promise<void> {
   const codes = [await world.dispatchers[0]?.stop()];
   await world.startDispatcher(0, other);

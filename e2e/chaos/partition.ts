@@ -8,9 +8,9 @@ import type { OtherDispatcher } from './world.ts';
 /*
  *   side A: the first master, a sentinel, a dispatcher   |   side B: the replica, two sentinels, everything else
  *
- * Each of `master`, `dispatcher` and `replica` is a network namespace; the rest is in the one that the tests run in, which
- * is their own as well. The sides are two bridges with a line between them, which can be cut. The dispatcher reaches the
- * record and the endpoints over a second network, and whoever publishes beside the first master over a third.
+ * Each of `master`, `dispatcher` and `replica` is a network namespace; everything else is in the namespace of the tests, which is
+ * separate, too. The sides are two bridges with a link between them, which can be cut. The dispatcher connects to the record and the
+ * endpoints through a second network, and publishers on the side of the first master through a third.
  */
 const QUEUE_NET = '10.99.0';
 const RECORD_NET = '10.98.0';
@@ -19,22 +19,22 @@ const LINE = ['line-a', 'line-b'];
 const RECORD_LINE = 'record-leg';
 
 export interface PartitionServers extends SentinelServers {
-  /** No packet passes between the sides any more. @param withRecord nor between side A and record and endpoints */
+  /** Cuts the link between the sides. @param withRecord also cuts side A from the record and the endpoints */
   cut(withRecord: boolean): void;
   heal(): void;
-  /** Side A reaches the record again. */
+  /** Connects side A to the record again. */
   healRecord(): void;
-  /** The first master, for those on its side. */
+  /** URL of the first master for publishers on its side. */
   besideUrl: string;
   /** The dispatcher on side A. */
   first: OtherDispatcher;
-  /** Where the endpoint must listen, so that either side reaches it. */
+  /** Address that the endpoint must listen on, so that both sides can connect to it. */
   endpointHost: string;
-  /** Of what the services must be told. */
+  /** Additional environment of the services. */
   environment: Record<string, string>;
 }
 
-/** Why there can be no namespaces; null when there can. `npm run chaos -- --topology` gives its run a network of its own. */
+/** Returns the reason why namespaces are unavailable, or null. `npm run chaos -- --topology` runs in a separate network. */
 export function whyNoNetwork(): string | null {
   const reason = process.env.CHAOS_NO_NETWORK ?? 'npm run chaos -- --topology partition makes the network';
   return reason === '' ? null : reason;
@@ -72,7 +72,7 @@ export async function startPartitionServers(): Promise<PartitionServers> {
       },
       first: {
         within: within('dispatcher'),
-        // What it has in hand it keeps; the rest of what its side is given is only there.
+        // A low concurrency limits the jobs that this dispatcher has taken; the other jobs of its side exist on its master only.
         environment: { DATABASE_URL: record.url, DELIVERY_CONCURRENCY: '50' },
       },
       endpointHost: `${RECORD_NET}.1`,
@@ -109,7 +109,7 @@ function layNetwork(releases: Releases): void {
   }
   for (const namespace of ['master', 'dispatcher', 'replica']) {
     ip('netns', 'add', namespace);
-    // Its ends of the lines go with it.
+    // Deleting the namespace also deletes its ends of the links.
     releases.add(async () => ip('netns', 'delete', namespace));
     ip('-n', namespace, 'link', 'set', 'lo', 'up');
   }
@@ -119,7 +119,7 @@ function layNetwork(releases: Releases): void {
   plug('replica', 'replica-leg', 'side-b', [`${QUEUE_NET}.21`]);
 }
 
-/** A line from a bridge into a namespace, named `name` at the bridge's end. */
+/** Links a bridge to a namespace; `name` is the bridge's end of the link. */
 function plug(namespace: string, name: string, bridge: string, addresses: readonly string[]): void {
   const inside = bridge === 'record' ? 'record' : 'queue';
   ip('link', 'add', name, 'type', 'veth', 'peer', 'name', inside, 'netns', namespace);

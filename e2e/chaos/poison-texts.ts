@@ -8,11 +8,11 @@ export const INVALID_TEXTS = [
   '\ufdd0 \ufdef',
   '\u{1fffe} \u{10ffff}',
 ];
-/** Texts that only look like these. */
+/** Texts that are similar and valid. */
 export const VALID_TEXTS = [`a${'\u0301'.repeat(10_000)}`, '"\\\u2028\ufeff\u0001</script>'];
 export const TEXTS = [...INVALID_TEXTS, ...VALID_TEXTS];
 
-/** Numbers that parsers read differently or not at all. None of them is an id. */
+/** Numbers that parsers read differently or not at all. None of them is a valid id. */
 export const ODD_NUMBERS = ['-0', '9007199254740993', '1e400'];
 
 /** Nested more deeply than the body of a request may be. The queue does not check that. */

@@ -10,10 +10,10 @@ import type { World as WorldOn } from './world.ts';
 
 type World = WorldOn<Stores>;
 
-/** Until the last delivery to the healthy endpoint of the other account is recorded. */
+/** Limit until the last delivery to the healthy endpoint of the other account is recorded. */
 const HEALTHY_WITHIN_SECONDS = 10;
 
-/** Sends before the crash, while it happens, and after it; the aftermath is of all of them. */
+/** Sends before, during and after the crash. The aftermath covers all of these events. */
 async function poisoned(
   world: World,
   crash: () => Promise<unknown> = async () => undefined,
@@ -29,7 +29,7 @@ async function poisoned(
 
 const away = (random: SeededRandom) => wait(random.between(300, 1_500));
 
-/** Another account of the same installation sends what stores reject. */
+/** Lists faults by another account of the same installation, which sends data that stores reject. */
 export const POISON: Fault[] = [
   {
     name: "another account's texts are what stores reject",
@@ -43,7 +43,7 @@ export const POISON: Fault[] = [
     strike: (world, random) =>
       poisoned(world, async () => {
         const { servers } = world;
-        // One victim: the other dispatcher lives, so its connections stay open.
+        // The victims are one function, because the other dispatcher keeps running and its connections stay open.
         await world.kill(() =>
           Promise.all([servers.killPostgres(), servers.killRedis(), world.dispatchers[0]?.kill()]),
         );
@@ -54,7 +54,7 @@ export const POISON: Fault[] = [
   },
 ];
 
-/** The same with another server in the place of PostgreSQL. */
+/** Replaces PostgreSQL by its replica while such data are sent. */
 const WITH_POSTGRES = (['PostgreSQL', 'Redis'] as const).map((backend) =>
   failover<StandbyServers>('postgres', {
     name: `PostgreSQL, synchronous, queue on ${backend}: the primary killed among texts that stores reject`,
@@ -70,7 +70,7 @@ const WITH_POSTGRES = (['PostgreSQL', 'Redis'] as const).map((backend) =>
   }),
 );
 
-/** The same with another server in the place of Redis. */
+/** Replaces Redis by its replica while such data are sent. */
 const WITH_REDIS = failover<SentinelServers>('sentinel', {
   name: 'Sentinel: the master killed among texts that stores reject',
   healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,

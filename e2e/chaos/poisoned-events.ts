@@ -18,7 +18,7 @@ export class PoisonedEvents {
     return { runId: this.#runs, event: exampleEvent('job.run.errored', this.job, this.#runs) };
   }
 
-  /** One for each text, with the text in all fields that may have it. */
+  /** Returns an event for each text, with the text in all fields that permit it. */
   withTexts(): JobRunEvent[] {
     return TEXTS.map((text) => {
       const { event } = this.next();

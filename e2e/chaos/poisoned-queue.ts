@@ -20,7 +20,7 @@ export async function publish({ servers }: World, events: PoisonedEvents): Promi
   const publisher = createEventPublisher({ queueUrl: servers.queueUrl });
   try {
     const published = events.withTexts();
-    // On a busy machine a connection may take longer than a call waits. Events have ids, so a repeat changes nothing.
+    // On a busy machine a connection may exceed the timeout of a call. Events have ids, so a repeat changes nothing.
     return (await eventually(() => publisher.publishMany(published))).length;
   } finally {
     await publisher.close();
@@ -77,7 +77,7 @@ async function writeData(world: World, queue: Queue, jobId: string, json: string
   await (await client).hset(`${shardPrefix(0)}:${JOB_RUN_EVENTS}:${jobId}`, 'data', json);
 }
 
-/** False when PostgreSQL rejects the job for its data; rejects when the queue was not reached. */
+/** Returns false if PostgreSQL rejects the job for its data. Rejects if the queue is unreachable. */
 async function isAdded(call: Promise<unknown>): Promise<boolean> {
   try {
     await call;

@@ -12,7 +12,10 @@ import { isLong, type World as WorldOn } from './world.ts';
 
 type World = WorldOn<Stores>;
 
-/** Sends what a tenant can send, through every entry point. Accepted events must be delivered, and other tenants must not be affected. */
+/**
+ * Sends all kinds of data of a tenant, through every entry point. Accepted events must be delivered, and other tenants must not be
+ * affected.
+ */
 export class PoisonedTenant {
   readonly #world: World;
   readonly #account: TestAccount;
@@ -43,7 +46,7 @@ export class PoisonedTenant {
     return new PoisonedTenant(world, account, token, subscription.id);
   }
 
-  /** Resolves when management can answer from its database. */
+  /** Resolves when management can respond from its database. */
   async reachable(): Promise<void> {
     await eventually(async () => {
       const status = await this.#call('GET', 'v2', '/runs/');
@@ -61,7 +64,7 @@ export class PoisonedTenant {
     if (isLong) this.#accepted += await publishFromPython(this.#world, this.#events);
   }
 
-  /** Publishes events while the endpoint does not answer, so that their deliveries are under way when the crash comes. */
+  /** Publishes events while the endpoint does not respond, so that their deliveries are in flight during the crash. */
   async crash(crash: () => Promise<unknown>): Promise<void> {
     const { endpoint } = this.#world;
     endpoint.hold();
@@ -73,7 +76,7 @@ export class PoisonedTenant {
     }
   }
 
-  /** Returns a description of each fault, once no event and no delivery waits. */
+  /** Returns a description of each problem, once no event and no delivery is pending. */
   async problems(): Promise<string[]> {
     const { database, endpoint } = this.#world;
     const { rows } = await database.pool.query<{ status: string; count: number }>(
@@ -98,7 +101,7 @@ export class PoisonedTenant {
     ];
   }
 
-  /** Names and descriptions of a webhook and of a job. The headers of a webhook are printable ASCII. */
+  /** Sets names and descriptions of a webhook and of a job. The headers of a webhook must be printable ASCII. */
   async #configure(text: string, status: 200 | 400): Promise<void> {
     const short = text.slice(0, 200);
     await this.#putWebhook({ name: short }, status);
@@ -112,7 +115,7 @@ export class PoisonedTenant {
     }
   }
 
-  /** Sends numbers that are no ids and JSON that is too deep. */
+  /** Sends numbers that are no ids, and JSON that is nested too deeply. */
   async #configureOddly(): Promise<void> {
     const run = (more: string) => `{"engine_version":"1"${more}}`;
     const job = `,"job_id":${this.#events.job.id}`;
@@ -143,7 +146,7 @@ export class PoisonedTenant {
     await this.#expect(status, path, `${json.slice(0, -1)}${more}}`, 'PUT');
   }
 
-  /** A run from its start to its artifacts, whose call has no fields. */
+  /** Reports a run from its start to its artifacts, whose call has no fields. */
   async #report(text: string): Promise<void> {
     const { runId } = this.#events.next();
     const start = {

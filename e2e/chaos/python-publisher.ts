@@ -27,17 +27,17 @@ async function runPython(args: readonly string[], input = ''): Promise<{ code: u
   return { code, stderr };
 }
 
-/** Why texts from Python were left out, to report each reason once. */
+/** Reasons for omitting texts from Python, each of which is reported once. */
 const reported = new Set<string>();
 
-/** Returns why this machine cannot publish from Python; null if it can. */
+/** Returns the reason why this machine cannot publish from Python, or null. */
 async function whyNoPython({ backend }: World<Stores>): Promise<string | null> {
   if (backend !== 'Redis') return 'the package for Python publishes on Redis';
   const { code, stderr } = await runPython(['-c', 'import bullmq, runhook.queue']);
   return code === 0 ? null : `${stderr.trim().split('\n').at(-1) || `python3: ${code}`}`;
 }
 
-/** Publishes with the package for Python. Returns how many events were accepted: 0 where it is left out. */
+/** Publishes with the package for Python. Returns how many events were accepted: 0 if it was omitted. */
 export async function publishFromPython(world: World<Stores>, events: PoisonedEvents): Promise<number> {
   const reason = await whyNoPython(world);
   if (reason !== null) {
@@ -46,7 +46,7 @@ export async function publishFromPython(world: World<Stores>, events: PoisonedEv
     return 0;
   }
   const published = events.withTexts();
-  // JSON.stringify escapes unpaired surrogates, so that Python reads them as they are.
+  // JSON.stringify escapes unpaired surrogates, so Python reads them unchanged.
   await eventually(async () => {
     const { code, stderr } = await runPython(
       ['-c', PUBLISH, world.servers.queueUrl],

@@ -14,17 +14,17 @@ const NODE_TIMEOUT_MS = 2_000;
 const SLOTS = 16_384;
 const untilThen = { timeoutMs: 120_000, intervalMs: 50 };
 
-/** Three masters with a replica each; and a PostgreSQL. */
+/** Is a Redis Cluster of three masters with a replica each, and a PostgreSQL. */
 export interface ClusterServers extends Stores {
-  /** kill -9 of the master that has the keys of a shard. */
+  /** Kills the master that has the keys of a shard with SIGKILL. */
   killMasterOf(prefix: string): Promise<void>;
   /** Resolves when another node has its slots. */
   promoted(): Promise<void>;
-  /** What was killed, on the same port; resolves when it is a replica. */
+  /** Restarts the killed node on the same port. Resolves when it is a replica. */
   restartKilled(): Promise<void>;
-  /** Moves the slot of the first shard's keys, with those before it, to another master; resolves with how many were moved. */
+  /** Moves the slot of the first shard's keys, and all lower slots of its node, to another master. Resolves with the number of slots. */
   reshard(): Promise<number>;
-  /** Commands that each master has worked off since it was started. */
+  /** Returns the number of commands that each master has executed since its start. */
   commandsOfMasters(): Promise<number[]>;
 }
 
@@ -33,7 +33,7 @@ interface Node {
   port: number;
   isMaster: boolean;
   isGone: boolean;
-  /** From and to, both included. */
+  /** Both ends are inclusive. */
   slots: [from: number, to: number][];
 }
 
@@ -68,7 +68,7 @@ export async function startClusterServers(): Promise<ClusterServers> {
     await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes']);
 
     const living = () => ports.filter((port) => processes.has(port));
-    /** As the living node with this index tells. */
+    /** Returns the nodes according to the running node with this index. */
     const nodes = async (index = 0) =>
       parseNodes(String(await send(living()[index] as number, ['CLUSTER', 'NODES'])));
     await eventually(async () => {
@@ -122,7 +122,7 @@ export async function startClusterServers(): Promise<ClusterServers> {
         const from = ownerOf(all, slot);
         const to = all.find(({ id, isMaster, isGone }) => isMaster && !isGone && id !== from?.id);
         if (from === undefined || to === undefined) throw new Error('there are no two masters');
-        // redis-cli takes a node's slots from its first on.
+        // redis-cli moves the slots of a node in ascending order.
         const count = slotsUpTo(from, slot);
         await run(
           'redis-cli',
@@ -167,7 +167,7 @@ function slotsUpTo({ slots }: Node, slot: number): number {
   return slots.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, slot) - from + 1), 0);
 }
 
-/** Of lines such as `<id> 127.0.0.1:7000@7001 myself,master - 0 0 1 connected 0-5460`. */
+/** Parses lines such as `<id> 127.0.0.1:7000@7001 myself,master - 0 0 1 connected 0-5460`. */
 function parseNodes(text: string): Node[] {
   return text
     .trim()

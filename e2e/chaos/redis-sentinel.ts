@@ -12,29 +12,29 @@ import {
 import { Releases } from './releases.ts';
 import { makeFolder, type Stores } from './servers.ts';
 
-/** What sentinels of a Redis are told to take it for gone after, and how long its clients so wait at least. */
+/** Time after which sentinels treat a Redis as down, which is the minimum wait of its clients. */
 const DOWN_AFTER_MS = 2_000;
 const SENTINELS = 3;
 const QUORUM = 2;
 const MASTER_NAME = 'main';
 
-/** Where a server runs; on this machine's loopback when omitted. */
+/** Location of a server; this machine's loopback when omitted. */
 export type Place = Pick<ServerOptions, 'host' | 'within'>;
 
-/** A Redis, its replica, and three sentinels; and a PostgreSQL. */
+/** Is a Redis with a replica and three sentinels, and a PostgreSQL. */
 export interface SentinelServers extends Stores {
-  /** From now on nothing reaches the replica, and the master goes on without it. */
+  /** Stops the replica; the master continues without it. */
   stopReplica(): Promise<void>;
-  /** Answers with how many bytes the replica is behind. */
+  /** Returns by how many bytes the replica is behind. */
   behindBytes(): Promise<number>;
   killMaster(): Promise<void>;
-  /** Lets the replica go on, and resolves when most of the sentinels say that it is the master. */
+  /** Resumes the replica. Resolves when a quorum of the sentinels reports it as the master. */
   promoted(): Promise<void>;
-  /** On the same port, with what it held. */
+  /** Restarts it on the same port, with its data. */
   restartMaster(): Promise<void>;
-  /** Of the first master. */
+  /** Port of the first master. */
   firstPort: number;
-  /** What the first master is now: `master` or `slave`. */
+  /** Returns the current role of the first master: `master` or `slave`. */
   roleOfFirst(): Promise<string>;
 }
 
@@ -46,7 +46,7 @@ export interface SentinelPlaces {
 
 const LOOPBACK: SentinelPlaces = { master: {}, replica: {}, sentinels: Array(SENTINELS).fill({}) };
 
-/** @param confOfServers further lines of the Redis' configuration */
+/** @param confOfServers additional lines of the configuration of Redis */
 export async function startSentinelServers(confOfServers: readonly string[] = []): Promise<SentinelServers> {
   const releases = new Releases();
   try {
@@ -59,7 +59,7 @@ export async function startSentinelServers(confOfServers: readonly string[] = []
   }
 }
 
-/** A PostgreSQL with the tables; resolves with its URL. */
+/** Starts a PostgreSQL with the tables. Resolves with its URL. */
 export async function startRecord(folder: string, releases: Releases): Promise<string> {
   const postgres = await startPostgres({ dataDir: join(folder, 'postgres') });
   releases.add(() => postgres.stop());
@@ -141,7 +141,7 @@ export async function startSentinels({
     queueUrl: `redis+sentinel://${sentinels.map(({ host, port }) => `${host}:${port}`).join(',')}/${MASTER_NAME}`,
     stopReplica: async () => {
       process.kill(replica.pid, 'SIGSTOP');
-      // What is sent to it would wait in its socket, and be read when it goes on.
+      // Without this, commands would be buffered in the socket, and the replica would read them when it resumes.
       await ask(first, 'CLIENT', 'KILL', 'TYPE', 'replica');
       offsetAtStop = Number(await fieldOf(first, 'replication', 'master_repl_offset'));
     },
@@ -172,7 +172,7 @@ export async function startSentinels({
   };
 }
 
-/** In a folder of its own, where it is found by whoever cleans up. */
+/** Starts a server in a separate folder, where clean-up-after.mjs finds it. */
 export async function startOwn({ folder, ...options }: ServerOptions): Promise<RedisProcess> {
   const own = join(folder, options.name);
   await mkdir(own, { recursive: true });

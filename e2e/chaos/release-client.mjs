@@ -1,5 +1,5 @@
-// Seeds the record and publishes with the code of another release, for release-client.ts: calls come in as lines of JSON, and each
-// gets a reply with the same id. Exits when its input ends.
+// Seeds the record and publishes with the code of another release, for release-client.ts: reads calls as lines of JSON, and writes
+// a reply with the same id to each. Exits when its input ends.
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';

@@ -43,10 +43,9 @@ export function openReleaseClient({ database, servers }: World<Stores>): Release
 }
 
 /**
- * Uses the code of another release in a separate process: its Prisma Client knows its schema, and its publisher writes its
- * messages.
+ * Uses the code of another release in a separate process, with its Prisma Client and its publisher.
  *
- * @param checkout where that release was built
+ * @param checkout folder in which that release was built
  */
 export async function startReleaseClient(
   checkout: string,

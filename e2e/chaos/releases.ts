@@ -1,4 +1,4 @@
-/** What was opened, to be closed in reverse. Every one gets its turn; the first error is thrown at the end. */
+/** Closes resources in reverse order. All closers are called; the first error is thrown at the end. */
 export class Releases {
   readonly #closers: (() => Promise<unknown>)[] = [];
 

@@ -19,21 +19,21 @@ export const HOUR_MS = 3_600_000;
 export const EARLY_MAX_MS = 1_000;
 const PRELOAD = fileURLToPath(new URL('./clock-ahead.mjs', import.meta.url));
 
-/** Retries that are due at an even rate, which a busy machine can make. */
+/** Number of retries, which are due at an even rate that a busy machine can sustain. */
 export const COUNT = isLong ? 10_000 : 200;
 const SPREAD_MS = isLong ? 50_000 : 2_000;
 const FIRST_DUE_MS = isLong ? 15_000 : 3_000;
 
 export interface Made {
   attempts: number;
-  /** When the requests arrived at the endpoint, relative to when they were due. */
+  /** Time from when a retry was due to its arrival at the endpoint. */
   earliestMs: number;
   latestMs: number;
-  /** Commands that Redis ran, or transactions of PostgreSQL, from the first retry that was queued to the last that arrived. */
+  /** Commands of Redis, or transactions of PostgreSQL, from the first queued retry to the last arrival. */
   calls: number;
 }
 
-/** Makes retries due at an even rate, and waits until dispatchers whose clocks are ahead by so much have made them. */
+/** Creates retries that are due at an even rate, and waits until dispatchers with these clock offsets have made them. */
 export async function makeRetries(backend: BackendName, aheadMs: readonly number[]): Promise<Made> {
   const opened = new Releases();
   try {

@@ -1,8 +1,8 @@
-/** Random moments that a seed brings back (mulberry32). */
+/** Generates random numbers from a seed (mulberry32). */
 export interface SeededRandom {
-  /** From 0 to below 1. */
+  /** Returns a number from 0 to below 1. */
   next(): number;
-  /** A whole number from `min` to `max`, both included. */
+  /** Returns an integer from `min` to `max`, both inclusive. */
   between(min: number, max: number): number;
 }
 

@@ -11,27 +11,27 @@ import { Releases } from './releases.ts';
 
 export type BackendName = 'PostgreSQL' | 'Redis';
 
-/** Where records and jobs are. */
+/** Locates the database and the queue. */
 export interface Stores {
   databaseUrl: string;
   queueUrl: string;
-  /** A folder of the servers, for what a fault needs beside them. */
+  /** Folder of the servers, for additional files of a fault. */
   folder: string;
   close(): Promise<void>;
 }
 
-/** A PostgreSQL, and for its back end a Redis, that may be killed: they keep what they have acknowledged. */
+/** Is a PostgreSQL, and a Redis if it is the back end. Both are durable, and may be killed. */
 export interface Servers extends Stores {
   killPostgres(): Promise<void>;
-  /** On the same port, with what it held. */
+  /** Restarts it on the same port, with its data. */
   restartPostgres(): Promise<void>;
   killRedis(): Promise<void>;
   restartRedis(): Promise<void>;
-  /** Answers with the first line of what Redis says. Throws when that is an error, and where there is no Redis. */
+  /** Returns the first line of Redis's reply. Throws if the reply is an error, or without a Redis. */
   redis(command: string): Promise<string>;
 }
 
-/** @param migrations the folder of another release's; this one's when omitted */
+/** @param migrations folder of another release; that of this release when omitted */
 export async function startServers(backend: BackendName, migrations?: string): Promise<Servers> {
   const releases = new Releases();
   try {
@@ -79,16 +79,16 @@ export async function startServers(backend: BackendName, migrations?: string): P
   }
 }
 
-/** For servers, which are ended and removed with it when this process is killed. */
+/** Makes a folder for servers, which are ended and removed with it if this process is killed. */
 export async function makeFolder(releases: Releases): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
   releases.add(cleanUpAfter(folder));
-  // Other accounts may pass: PostgreSQL does not run as root.
+  // Other accounts may traverse it, because PostgreSQL does not run as root.
   await chmod(folder, 0o711);
   return folder;
 }
 
-/** As an inline command, which needs no client. */
+/** Sends an inline command, which needs no client. */
 async function sayToRedis(port: number | undefined, command: string): Promise<string> {
   if (port === undefined) throw new Error('the queue is not on Redis');
   const socket = connect({ host: '127.0.0.1', port });
@@ -101,11 +101,11 @@ async function sayToRedis(port: number | undefined, command: string): Promise<st
   return text;
 }
 
-/** The servers of a run that is killed must not stay: jest's own processes hear no signal. */
+/** Ends the servers after a kill of the run, because jest's processes do not handle signals. */
 function cleanUpAfter(folder: string): () => Promise<void> {
   const script = fileURLToPath(new URL('./clean-up-after.mjs', import.meta.url));
   const child = spawn(process.execPath, [script, folder], {
-    // In a group of its own, which a kill of the tests' group does not reach.
+    // A separate group is not affected by a kill of the tests' group.
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });

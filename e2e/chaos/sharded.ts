@@ -11,13 +11,13 @@ import type { World as WorldOn } from './world.ts';
 type World = WorldOn<ClusterServers>;
 
 const SHARDS = 8;
-/** As many accounts as give each of the shards some, and each of the masters nearly its third. */
+/** Is large enough that each shard has accounts, and each master has nearly a third of the load. */
 const ACCOUNTS = 300;
 const PUBLISHED_EVERY_MS = 100;
-/** Of all accounts in turn. */
+/** Number of concurrent events, for all accounts in turn. */
 const PUBLISHED_AT_ONCE = 30;
 const UNDER_LOAD_MS = 8_000;
-/** How far from the mean a master's share of the commands may be. */
+/** Permitted deviation of a master's share of the commands from the mean. */
 const SHARE_OFF_MAX = 0.15;
 
 const sharded = (queueShards: number) => ({ environment: { QUEUE_SHARDS: String(queueShards) } });
@@ -33,7 +33,7 @@ export const SHARDED: Failover[] = [
     name: 'Cluster, 8 shards: 300 accounts',
     async strike(world, _random, load) {
       await spreadOver(world, SHARDS);
-      // One account is on one shard.
+      // The load is stopped, because its single account is on one shard.
       await load.stop();
       const crowd = await startCrowd(world);
       await wait(UNDER_LOAD_MS / 4);
@@ -60,7 +60,7 @@ export const SHARDED: Failover[] = [
       await wait(UNDER_LOAD_MS / 4);
       world.killedAtMs = Date.now();
       for (const count of [SHARDS, 1]) {
-        // One after another, as a rolling update does.
+        // Restarts the dispatchers one after another, as a rolling update does.
         for (const [index, dispatcher] of world.dispatchers.entries()) {
           await world.startDispatcher(index, sharded(count));
           await dispatcher.stop();
@@ -74,7 +74,7 @@ export const SHARDED: Failover[] = [
   }),
 ];
 
-/** @param shardOfIt whose master it is: by the map, and by the account under load */
+/** @param shardOfIt returns the shard whose master is killed, from the map and the account under load */
 function masterKilled(name: string, shardOfIt: (map: ShardMap, accountId: number) => number): Failover {
   return failover<ClusterServers>('shards', {
     ...common,
@@ -92,7 +92,7 @@ function masterKilled(name: string, shardOfIt: (map: ShardMap, accountId: number
   });
 }
 
-/** Resolves with the map once the accounts are spread over so many shards. */
+/** Resolves with the map once the accounts are spread over this many shards. */
 async function spreadOver({ servers }: World, count: number): Promise<ShardMap> {
   const desk = openShardDesk(createQueueBackend(servers.queueUrl), () => undefined);
   try {
@@ -108,11 +108,11 @@ async function spreadOver({ servers }: World, count: number): Promise<ShardMap> 
 
 interface Crowd {
   stop(): Promise<void>;
-  /** What is not as it was published, once nothing waits. */
+  /** Returns the differences from the published events, once nothing is pending. */
   problems(): Promise<string[]>;
 }
 
-/** Many accounts with a healthy webhook each, whose events are published straight onto the queue. */
+/** Creates many accounts with a healthy webhook each, and publishes their events directly onto the queue. */
 async function startCrowd({ database, endpoint, servers, queues }: World): Promise<Crowd> {
   const accounts: Awaited<ReturnType<typeof seedAccount>>[] = [];
   for (let index = 0; index < ACCOUNTS; index += 1) {

@@ -10,16 +10,16 @@ import { Releases } from './releases.ts';
 import { type BackendName, makeFolder, type Stores } from './servers.ts';
 import type { World } from './world.ts';
 
-/** A PostgreSQL and its streaming replica, reached by way of a proxy that leads to the one that is the primary. */
+/** Is a PostgreSQL with a streaming replica, behind a proxy that connects to the current primary. */
 export interface StandbyServers extends Stores {
-  /** From now on nothing reaches the replica; where it is waited for, no commit is answered any more. */
+  /** Stops replication. With synchronous replication, no commit gets a response afterwards. */
   stopReplication(): Promise<void>;
   killPrimary(): Promise<void>;
-  /** Makes the replica the primary, notes what its log does not know, and leads everybody there. */
+  /** Promotes the replica, notes the arrivals that its log lacks, and directs all connections to it. */
   promote(world: Pick<World<StandbyServers>, 'noteInFlight' | 'recordReplacedAtMs'>): Promise<void>;
 }
 
-/** @param isSynchronous whether a commit is answered once the replica has it on its disk */
+/** @param isSynchronous whether a commit gets its response once the replica has stored it */
 export async function startStandbyServers(
   backend: BackendName,
   { isSynchronous }: { isSynchronous: boolean },
@@ -42,7 +42,7 @@ export async function startStandbyServers(
       dataDir: join(folder, 'standby'),
       settings: {
         primary_conninfo: `host=${hostname} port=${port} user=${username} password=${password}`,
-        // Tells at once what it has, and notices within seconds that it hears nothing.
+        // The replica reports its position every second, and detects a silent primary within seconds.
         wal_receiver_status_interval: '1',
         wal_receiver_timeout: '5s',
       },
@@ -90,11 +90,11 @@ export async function startStandbyServers(
   }
 }
 
-/** As `pg_basebackup` would, which npm's binaries lack: a server that is stopped may be copied as it is. */
+/** Copies a stopped server, because npm's binaries lack `pg_basebackup`. */
 async function copyStopped(from: string, to: string): Promise<void> {
   await mkdir(to, { mode: 0o711 });
   for (const name of ['data', 'password']) {
-    // With the owner and the mode of each file.
+    // Preserves owner and mode of each file.
     const { status, stderr } = spawnSync('cp', ['-RpP', join(from, name), to], { encoding: 'utf8' });
     if (status !== 0) throw new Error(`the database was not copied: ${stderr}`);
   }

@@ -15,21 +15,21 @@ import type { Row } from './strike.ts';
 import { ledgerSummary, ledgerTable } from './table.ts';
 import { openWorld, type World } from './world.ts';
 
-/** `npm run upgrade -- --stop` says where the release before was built. */
+/** Folder of the previous release, which `npm run upgrade -- --stop` has built. */
 const OLDER = process.env.UPGRADE_FROM ?? '';
-/** How long each state of the system is under load. */
+/** Time under load in each state of the system. */
 const UNDER_LOAD_MS = 3_000;
 const DRAIN_TIMEOUT_MS = 240_000;
-/** Half of a surrogate pair, and NUL: PostgreSQL stores either in a column of type json, and rejects every read of a field of it. */
+/** Half of a surrogate pair, and NUL. PostgreSQL stores both in a column of type json, and rejects every read of a field of it. */
 const POISON = JSON.stringify('cut \ud83d \u0000').slice(1, -1);
 const UNDISPATCHED = 10;
-/** The run of the first undispatched event that has such a text. */
+/** Run id of the first undispatched event with such a text. */
 const POISONED_FROM = 2_000_001;
 
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
 
 test('an upgrade for which services stop loses no event, though the log has unreadable text and PostgreSQL crashed', async () => {
-  // Both run to their end, so that the processes of one are stopped before the other fails the test.
+  // Both run to their end, so that all processes are stopped before a failure fails the test.
   const ended = await Promise.allSettled(backends.map(upgradeWithStop));
   const rows = ended.map((end) => {
     if (end.status === 'rejected') throw end.reason;
@@ -45,8 +45,8 @@ test('an upgrade for which services stop loses no event, though the log has unre
 }, 900_000);
 
 /**
- * Stops the release before, crashes PostgreSQL, migrates and starts this release. A publisher of the release before puts its jobs
- * onto the queue all the time; calls over REST are refused while management is stopped.
+ * Stops the previous release, crashes PostgreSQL, migrates and starts this release. A publisher of the previous release adds jobs
+ * to the queue all the time; calls over REST fail while management is stopped.
  */
 async function upgradeWithStop(backend: BackendName): Promise<Row> {
   const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER });
@@ -58,7 +58,7 @@ async function upgradeWithStop(backend: BackendName): Promise<Row> {
     let poisonedRuns: string[] = [];
     const steps: [name: string, step: () => Promise<unknown>][] = [
       ['the release before', async () => undefined],
-      // First the dispatchers, so that management commits events that no dispatcher has seen when PostgreSQL crashes.
+      // The dispatchers are stopped first, so that management commits events that no dispatcher has seen when PostgreSQL crashes.
       ['dispatchers stopped', () => stopDispatchers(world)],
       ['management stopped', async () => expect(await world.management.stop()).toBe(0)],
       ['text poisoned', async () => (poisonedRuns = await poison(world, load))],
@@ -105,7 +105,7 @@ async function startAll(world: World): Promise<void> {
   await Promise.all([world.startManagement(), world.startDispatcher(0), world.startDispatcher(1)]);
 }
 
-/** The index of the run in the data of an event, as the release before stores it. */
+/** Index of the run in the data of an event, as the previous release stores it. */
 const RUN_INDEX = 2;
 const POISON_RECORDED = `
   UPDATE events e SET data = replace(data::text, 'Model orders failed', $2)::json
@@ -120,8 +120,8 @@ const INSERT_UNDISPATCHED = `
   INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM event`;
 
 /**
- * Puts text that cannot be read into the rows of events, as the release before stored it of calls and messages: into those that are
- * dispatched, and into some more that are not. Returns the runs of both.
+ * Writes unreadable text into the rows of events, as the previous release stored it: into dispatched events, and into additional
+ * undispatched ones. Returns the runs of both.
  */
 async function poison({ database }: World, { accountId, accepted }: Load): Promise<string[]> {
   const { rows } = await database.pool.query<{ id: string; data: string }>(POISON_RECORDED, [
@@ -143,7 +143,7 @@ async function poison({ database }: World, { accountId, accepted }: Load): Promi
   return runs;
 }
 
-/** The runs whose events management cannot show, with what it responds. */
+/** Returns a sentence with the response for each run whose events management cannot show. */
 async function unreadableRuns(
   { management }: World,
   { accountId }: Load,

@@ -11,7 +11,7 @@ const REFUSED_FOR_MS = isLong ? 12_000 : 2_000;
 const READS_FOR_MS = 6_000;
 const DISK_BYTES = 32 * 1_024 * 1_024;
 
-/** The stores are there, and do not do what they are asked. */
+/** Lists faults in which a store is reachable and fails to execute commands. */
 export const STORE_FAULTS: Fault[] = [
   {
     name: 'a table is locked',
@@ -90,7 +90,7 @@ export const STORE_FAULTS: Fault[] = [
         await wait(READS_FOR_MS);
         await run('COMMIT');
       });
-      // Each try gives up on a lock that is not free at once: on a busy machine others may be at the table, too.
+      // Each call gives up on a lock that is not free immediately, and on a busy machine another session may lock the table, too.
       await eventually(async () => {
         const { waiting } = await ensureDayPartitions(pool);
         if (waiting.length > 0) throw new Error('the new day did not come');
@@ -100,8 +100,8 @@ export const STORE_FAULTS: Fault[] = [
 ];
 
 /**
- * Runs statements on one connection, which is closed after them, with whatever they left on it. On a busy machine a
- * connection may take longer than the pool waits for it, so it is asked for again.
+ * Runs statements on one connection and closes it afterwards, because they may leave state on it. Retries to connect, because on a
+ * busy machine that may exceed the timeout of the pool.
  */
 async function inSession(pool: Pool, work: (run: (sql: string) => Promise<unknown>) => Promise<unknown>) {
   const client = await eventually(() => pool.connect());
@@ -112,7 +112,7 @@ async function inSession(pool: Pool, work: (run: (sql: string) => Promise<unknow
   }
 }
 
-/** In one transaction, which waits for no lock longer than others can wait for it, and is tried again instead. */
+/** Runs statements in one transaction with a short lock timeout, and retries it, so that other sessions are not blocked for long. */
 async function inShortLock(pool: Pool, statements: readonly string[]): Promise<void> {
   const transaction = ['BEGIN', `SET LOCAL lock_timeout = '1s'`, ...statements, 'COMMIT'].join('; ');
   await eventually(() => inSession(pool, (run) => run(transaction)));
@@ -126,7 +126,7 @@ const moveTo = (tablespace: string) =>
    BEGIN ${TODAY.map((table) => `EXECUTE 'ALTER TABLE ' || ${table} || ' SET TABLESPACE ${tablespace}';`).join(' ')} END $$;
    COMMIT`;
 
-/** With the day's part of the log on a disk of its own, of some megabytes. */
+/** Runs `work` while the current partitions of the log are on a separate disk of some megabytes. */
 async function onSmallDisk(
   { database: { pool }, servers }: World,
   work: (filler: string) => Promise<void>,

@@ -8,9 +8,9 @@ import { openWorld } from './world.ts';
 
 /** CHAOS_SEED repeats the random choices of an earlier run. */
 export const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
-/** Half the load of the long form. A ledger requires 21 events of a fault; more of them cost CPU and find little. */
+/** Half the load of the long form. A ledger requires 21 events of a fault, and more events cost CPU without a benefit. */
 const RUN_EVERY_MS = 200;
-/** A net under what hangs. */
+/** Ends a test that hangs. */
 export const FAULT_TIMEOUT_MS = 600_000;
 
 export const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
@@ -36,7 +36,7 @@ export function sayProblems(row: Pick<Row, 'problems'> | undefined): void {
   for (const problem of (row?.problems ?? []).slice(0, 10)) say(`         ${problem}`);
 }
 
-/** Returns the rows of the named faults, which strike one after another on one world. Throws when a fault does not end. */
+/** Returns the rows of the named faults, which are injected one after another into one world. Throws if a fault does not end. */
 export async function strikeAll(backend: BackendName, names: readonly string[]): Promise<Row[]> {
   const { world, random } = await openSeededWorld(backend, false);
   const rows: Row[] = [];

@@ -8,26 +8,26 @@ import type { SeededRandom } from './seeded-random.ts';
 import type { Stores } from './servers.ts';
 import { isLong, type World } from './world.ts';
 
-/** One fault's ledger, as a row of the table. */
+/** Is the ledger of one fault, as a row of the table. */
 export interface Row extends Ledger {
   backend: string;
   fault: string;
   refusedCalls: number;
-  /** Seconds from the fault's end to the last delivery's; the load goes on for the first of them. */
+  /** Seconds from the end of the fault until the last delivery has ended. The load continues at first. */
   drainedSeconds: number;
-  /** Seconds from the fault's end to the record of the last delivery to the healthy endpoint; not measured in an upgrade. */
+  /** Seconds from the end of the fault to the record of the last delivery to the healthy endpoint; not measured in an upgrade. */
   healthySeconds?: number;
 }
 
 const BEFORE_MS = isLong ? { min: 1_500, max: 3_500 } : { min: 500, max: 1_000 };
 const AFTER_MS = isLong ? 1_000 : 500;
-/** On a machine that is busy the load goes on until it was one. */
+/** On a busy machine the load continues until this many events were accepted. */
 const PUBLISHED_MIN = 21;
 const DRAIN_TIMEOUT_MS = 240_000;
-/** A job in flight at a kill is taken up again after its lock has expired (15 s) and the stalled check has run (every 7.5 s). */
+/** A job in flight at a kill is resumed after its lock has expired (15 s) and the stalled check has run (every 7.5 s). */
 const LOCKS_EXPIRE_MS = 22_500;
 
-/** Puts the world under load, lets the fault strike at a random moment, and counts when everything has settled. */
+/** Puts the world under load, injects the fault at a random time, and counts the results once nothing is pending. */
 export async function strike<Of extends Stores>(
   world: World<Of>,
   fault: Fault<Of>,
@@ -50,17 +50,17 @@ export async function strike<Of extends Stores>(
       if (load.accepted.size < PUBLISHED_MIN) throw new Error(`${load.accepted.size} events were taken`);
     });
     await Promise.all([load.stop(), leaving]);
-    // The record may have lost that, too.
+    // The record may have lost this change.
     if (mayLose === 'either') await load.leave(true);
     await drained(world, load, DRAIN_TIMEOUT_MS, mayLose);
     const drainedSeconds = (performance.now() - endedAt) / 1_000;
     await queuesEmpty(world, DRAIN_TIMEOUT_MS);
-    // An event that only the queue knew was no part of what was waited for.
+    // The first wait did not include events that existed in the queue only.
     if (mayLose !== 'nothing') await drained(world, load, DRAIN_TIMEOUT_MS, mayLose);
     const ledger = await reckon(world, load, { takenOver: fault.losesLocks?.(world) ? 1 : 0, mayLose });
     const healthySeconds = ((await lastHealthyAtMs(world, load)) - endedAtMs) / 1_000;
     const { healthyWithinSeconds = Number.POSITIVE_INFINITY } = fault;
-    // Later than the fault's end where a job in flight at a kill may still be locked.
+    // Starts after the end of the fault if a job in flight at a kill may still be locked.
     const fromSeconds = Math.max(0, (world.killedAtMs + LOCKS_EXPIRE_MS - endedAtMs) / 1_000);
     if (isLong && healthySeconds > fromSeconds + healthyWithinSeconds)
       ledger.problems.push(`the last delivery to the healthy endpoint took ${healthySeconds.toFixed(1)} s`);

@@ -43,10 +43,10 @@ const FAILOVER_COLUMNS: Columns = [
   ['drained within', ({ drainedSeconds }) => `${drainedSeconds.toFixed(1)} s`],
 ];
 
-/** The ledger of every fault, as a table of Markdown. */
+/** Formats the ledgers of faults as a table of Markdown. */
 export const ledgerTable = (rows: readonly Row[]) => tableOf(rows, COLUMNS);
 
-/** The ledger of failovers: also what they took along, and when it went on. */
+/** Formats the ledgers of failovers, with lost events and the time until deliveries resumed. */
 export const failoverTable = (rows: readonly Row[]) => tableOf(rows, FAILOVER_COLUMNS);
 
 /** Sums and maxima of a ledger in one line, for docs/proofs.md. */

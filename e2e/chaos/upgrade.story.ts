@@ -14,17 +14,17 @@ import type { Row } from './strike.ts';
 import { ledgerSummary, ledgerTable } from './table.ts';
 import { openWorld, type World } from './world.ts';
 
-/** `npm run upgrade` says where the release before was built. */
+/** Folder of the previous release, which `npm run upgrade` has built. */
 const OLDER = process.env.UPGRADE_FROM ?? '';
 const NEWER = fileURLToPath(new URL('../..', import.meta.url));
-/** What each state of the system gets of the load. */
+/** Time under load in each state of the system. */
 const UNDER_LOAD_MS = 3_000;
 const DRAIN_TIMEOUT_MS = 240_000;
 
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
 
 test('an upgrade costs nothing, and neither does the way back', async () => {
-  // Each to its end, so that what one has started is stopped before the other fails the test.
+  // Both run to their end, so that all processes are stopped before a failure fails the test.
   const ended = await Promise.allSettled(backends.map(upgrade));
   const rows = ended.map((end) => {
     if (end.status === 'rejected') throw end.reason;
@@ -39,7 +39,7 @@ test('an upgrade costs nothing, and neither does the way back', async () => {
   }
 }, 900_000);
 
-/** The release before, the migration, this release process by process, and the release before again; all under load. */
+/** Runs the previous release, the migration, this release process by process, and the previous release again, all under load. */
 async function upgrade(backend: BackendName): Promise<Row> {
   const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER });
   const client = await startReleaseClient(OLDER, world);
@@ -72,8 +72,8 @@ async function upgrade(backend: BackendName): Promise<Row> {
 }
 
 /**
- * As a roll-out without a pod less does: another process is ready and gets the calls, then the old one is told to stop,
- * and ends with 0 after what it had in hand.
+ * Replaces each process as a rolling update does: starts a new one, and stops the old one when the new one is ready. It must exit
+ * with 0 after finishing its work in flight.
  */
 async function roll(world: World, checkout: string): Promise<void> {
   const before = world.management;

@@ -15,42 +15,42 @@ import { Releases } from './releases.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { type BackendName, type Servers, type Stores, startServers } from './servers.ts';
 
-/** `npm run chaos` sets CHAOS=long; in the short form a fault lasts no longer than it takes to be noticed. */
+/** `npm run chaos` sets CHAOS=long. In the short form a fault lasts just long enough to be noticed. */
 export const isLong = process.env.CHAOS === 'long';
 
 const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS: '2000' };
-/** `DELIVERY_MAX_RETRIES` as it is by default, and the first attempt. */
+/** Default of `DELIVERY_MAX_RETRIES`, plus the first attempt. */
 export const ATTEMPTS_MAX = 6;
-/** What was sent shortly before a kill may still be on its way into the receiver. */
+/** Requests that were sent shortly before a kill may not have been read by the receiver. */
 const IN_THE_SOCKETS_MS = 50;
-/** A timer that is later than this tells that this process, where the receiver is, is behind with its reading. */
+/** A timer that fires later than this shows that this process, which includes the receiver, is behind. */
 const LATE_MS = 15;
 
-/** Both services as processes, the servers they need, and the endpoints: everything that can be made to fail. */
+/** Has both services as processes, their servers and the endpoints: all parts in which faults are injected. */
 export interface World<Of extends Stores = Servers> {
   backend: BackendName;
   servers: Of;
   endpoint: Endpoint;
-  /** Watches; it is no part of what is tested. */
+  /** Connection of the test, independent of the services. */
   database: PrismaDatabase;
   queues: [EventQueue, DeliveryQueue];
   management: RunningService;
   dispatchers: RunningService[];
-  /** Attempts that had been sent and were not in the log when something was killed, of each delivery. */
+  /** Attempts that were sent and not in the log at a kill, by delivery. */
   inFlightAtKills: Map<string, number>;
-  /** When something was killed last, in milliseconds since the epoch. */
+  /** Time of the last kill, in milliseconds since the epoch. */
   killedAtMs: number;
-  /** When the services were connected to another server of the record, in milliseconds since the epoch; 0 until then. */
+  /** Time when the services were connected to another server of the record, in milliseconds since the epoch; 0 before. */
   recordReplacedAtMs: number;
-  /** @param checkout where another release was built */
+  /** @param checkout folder in which another release was built */
   startManagement(checkout?: string): Promise<void>;
-  /** Instead of the one with this index, which must be gone. */
+  /** Replaces the dispatcher with this index, which must have stopped. */
   startDispatcher(index: number, other?: OtherDispatcher): Promise<void>;
-  /** Between the services and their stores; null where they reach them directly. */
+  /** Proxies between the services and their stores; null if they connect directly. */
   proxies: Proxies | null;
-  /** Kills what it is given and notes how many attempts were in flight. */
+  /** Calls the functions, and notes how many attempts were in flight. */
   kill(...victims: (() => Promise<unknown>)[]): Promise<void>;
-  /** Notes as in flight what has arrived and is not in the log of another database, which takes the place of the first. */
+  /** Notes the arrivals that the log of another database lacks, which replaces the first one. */
   noteInFlight(database: PrismaDatabase): Promise<void>;
   close(): Promise<void>;
 }
@@ -61,21 +61,21 @@ export interface Proxies {
   dispatcherQueue: TcpProxy;
 }
 
-/** A dispatcher that is not as the others are. */
+/** Describes a dispatcher that differs from the others. */
 export interface OtherDispatcher extends ServiceOptions {
   environment?: Record<string, string>;
 }
 
 export interface WorldOptions {
-  /** The services reach their stores by way of proxies. */
+  /** The services connect to their stores through proxies. */
   byProxy?: boolean;
-  /** All is of the release that was built there. */
+  /** Folder of another release, which all services use. */
   checkout?: string;
-  /** Where the endpoint listens; 127.0.0.1 when omitted. */
+  /** Address that the endpoint listens on; 127.0.0.1 when omitted. */
   endpointHost?: string;
-  /** For every service. */
+  /** Additional environment of every service. */
   environment?: Record<string, string>;
-  /** For the first dispatcher alone. */
+  /** Options of the first dispatcher only. */
   first?: OtherDispatcher;
 }
 
@@ -89,7 +89,7 @@ export async function openWorld(
   return await openWorldOn(await startServers(backend, migrations), backend, random, options);
 }
 
-/** On servers that run, and are closed with it. */
+/** Opens a world on running servers, which it closes. */
 export async function openWorldOn<Of extends Stores>(
   servers: Of,
   backend: BackendName,
@@ -159,7 +159,7 @@ export async function openWorldOn<Of extends Stores>(
         const logged = await loggedAttempts(database);
         world.killedAtMs = Date.now();
         await Promise.all(victims.map((kill) => kill()));
-        // The sockets of the dead are closed; those of who lives tell nothing of what was sent on them.
+        // Sockets of killed processes are closed; sockets of running processes do not show whether all sent data have been read.
         await (victims.length > world.dispatchers.length ? endpoint.everyoneGone() : socketsRead(endpoint));
         note(logged);
       },
@@ -198,10 +198,10 @@ async function socketsRead({ url }: Endpoint): Promise<void> {
   });
 }
 
-/** As the kernel tells of TCP: FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. */
+/** TCP states of the kernel: FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. */
 const HALF_CLOSED = new Set(['04', '05', '08', '09', '0B']);
 
-/** Whether one side of a connection to the port has closed it, and the other has not read so far; false without /proc. */
+/** Whether one side of a connection to the port has closed it and the other has not read everything; false without /proc. */
 async function isHalfClosed(port: number): Promise<boolean> {
   const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const table = await readFile('/proc/net/tcp', 'utf8').catch(() => '');
@@ -212,7 +212,7 @@ async function isHalfClosed(port: number): Promise<boolean> {
   });
 }
 
-/** Attempts that reached the endpoint and are in the log, by event and subscription. */
+/** Returns the number of attempts in the log that reached the endpoint, by event and subscription. */
 export async function loggedAttempts(database: PrismaDatabase): Promise<Map<string, number>> {
   const { rows } = await eventually(
     () =>
@@ -227,7 +227,7 @@ export async function loggedAttempts(database: PrismaDatabase): Promise<Map<stri
   return new Map(rows.map((row) => [pairKey(row.event_id, row.subscription_id), Number(row.reached)]));
 }
 
-/** Requests that came in beyond the attempts in the log, by event and subscription; without those that have none. */
+/** Returns the number of received requests in excess of the attempts in the log, by event and subscription, where it is above 0. */
 export function unloggedArrivals({ arrivals }: Endpoint, logged: Map<string, number>): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { eventId, subscriptionId } of arrivals) {
