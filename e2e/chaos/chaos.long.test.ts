@@ -50,7 +50,7 @@ if (isLong) {
   });
 
   const chosen = FAULTS.filter(({ name }) => name.includes(only));
-  describe.each([false, true])('by way of proxies: %s', (byProxy) => {
+  describe.each([false, true])('through proxies: %s', (byProxy) => {
     const faults = chosen.filter((fault) => (fault.byProxy ?? false) === byProxy);
     if (faults.length === 0) return;
     // Both back ends run concurrently, because most of a fault is waiting.
@@ -61,7 +61,7 @@ if (isLong) {
     afterAll(() => Promise.all(worlds.map(({ world }) => world.close())));
 
     test.each(faults)(
-      'nothing is lost: $name',
+      'no event is lost by the fault "$name"',
       async (fault) => {
         const reason = fault.leftOut?.() ?? null;
         if (reason !== null) {
@@ -91,7 +91,7 @@ if (isLong) {
 } else {
   // Both back ends run concurrently, because most of a fault is waiting.
   test(
-    'nothing is lost by the faults of the short form, on either queue',
+    'no event is lost by the faults of the short form, on either queue',
     async () => {
       const rows = (await Promise.all(backends.map((backend) => strikeAll(backend, SHORT_FORM)))).flat();
       say(`chaos, seed ${seed}\n${ledgerTable(rows)}`);

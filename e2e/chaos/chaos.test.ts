@@ -12,7 +12,7 @@ const FAULTS = [
 
 // On the last back end, Redis, the queue and the record fail separately. chaos.long.test.ts has both queues and further faults.
 test.each(backends.slice(-1))(
-  'nothing is lost by a fault of each kind, with the queue on %s',
+  'no event is lost by a fault of each kind, with the queue on %s',
   async (backend) => {
     const rows = await strikeAll(backend, FAULTS);
     say(`chaos, seed ${seed}\n${ledgerTable(rows)}`);

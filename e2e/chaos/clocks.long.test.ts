@@ -14,7 +14,7 @@ const CLOCKS: Record<string, [number, number]> = {
 };
 
 test.each(queueBackends())(
-  'dispatchers whose clocks are wrong make each retry when it is due, with as many calls to a queue on $name',
+  'dispatchers with wrong clocks make each retry on time, with less than twice the calls to the queue on $name',
   async ({ name }) => {
     const made: Record<string, Made> = {};
     for (const [clocks, aheadMs] of Object.entries(CLOCKS)) {

@@ -34,7 +34,7 @@ const chosen = FAILOVERS.filter(
 );
 
 test.each(chosen)(
-  'nothing is lost but what is told: $name',
+  'no event is lost except in the documented cases: $name',
   async (failover) => {
     const reason = failover.leftOut();
     if (reason !== null) {

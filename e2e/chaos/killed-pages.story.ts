@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 test.each(queueBackends())(
-  'a dispatcher that is killed among the pages of an event repeats at most what it sent in the last half second, queue on $name',
+  'a dispatcher that is killed during the pages of an event repeats only requests of the last half second, with the queue on $name',
   async ({ name }) => {
     const opened = new Releases();
     releases.push(opened);

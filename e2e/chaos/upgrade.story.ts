@@ -23,7 +23,7 @@ const DRAIN_TIMEOUT_MS = 240_000;
 
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
 
-test('an upgrade costs nothing, and neither does the way back', async () => {
+test('an upgrade and its reversal lose and repeat no event', async () => {
   // Both run to their end, so that all processes are stopped before a failure fails the test.
   const ended = await Promise.allSettled(backends.map(upgrade));
   const rows = ended.map((end) => {
