@@ -23,11 +23,11 @@ const DRAINED_WITHIN_SECONDS = 60;
 /** Faults with short waits, including those of `npm test`. */
 const SHORT_FORM = [
   'all at once',
-  'PostgreSQL takes no writes',
+  'PostgreSQL rejects writes',
   'the disk of the log is full',
-  "another account's path on the host hangs",
-  "another account's texts are what stores reject, then PostgreSQL, Redis and a dispatcher are killed",
-  'a default partition has grown',
+  "another account's endpoint on the same host hangs",
+  'another account sends text that stores reject, then PostgreSQL, Redis and a dispatcher are killed',
+  'a default partition is converted under load',
 ];
 
 function sayRow(row: Row): void {

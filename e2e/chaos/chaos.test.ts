@@ -5,9 +5,9 @@ import { ledgerTable } from './table.ts';
 /** One fault of each kind: a crash, a store, another account, and text that stores reject. */
 const FAULTS = [
   'all at once',
-  'PostgreSQL takes no writes',
-  "another account's path on the host hangs",
-  "another account's texts are what stores reject, then PostgreSQL, Redis and a dispatcher are killed",
+  'PostgreSQL rejects writes',
+  "another account's endpoint on the same host hangs",
+  'another account sends text that stores reject, then PostgreSQL, Redis and a dispatcher are killed',
 ];
 
 // On the last back end, Redis, the queue and the record fail separately. chaos.long.test.ts has both queues and further faults.

@@ -45,7 +45,7 @@ test.each(chosen)(
     rows.push(row);
     rowsByTopology.set(failover.topology, [...(rowsByTopology.get(failover.topology) ?? []), row]);
     say(
-      `${new Date().toISOString().slice(11, 19)} ${row.fault}: ${row.missing} missing, ${row.lost} lost as told, ${row.repeated} repeated`,
+      `${new Date().toISOString().slice(11, 19)} ${row.fault}: ${row.missing} missing, ${row.lost} lost as documented, ${row.repeated} repeated`,
     );
     for (const problem of row.problems.slice(0, 10)) say(`         ${problem}`);
     expect(row.problems).toEqual([]);

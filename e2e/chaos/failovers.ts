@@ -28,7 +28,7 @@ const SENTINEL: Failover[] = [
     },
   }),
   failover<SentinelServers>('sentinel', {
-    name: 'Sentinel: the master killed with unwritten seconds',
+    name: 'Sentinel: the master killed with unreplicated writes',
     start: startSentinelServers,
     leftOut: needsRedis,
     mayLose: 'direct',
@@ -39,7 +39,7 @@ const SENTINEL: Failover[] = [
     },
   }),
   failover<SentinelServers>('sentinel', {
-    name: 'Sentinel: the same, while no dispatcher worked',
+    name: 'Sentinel: the master killed with unreplicated writes, while no dispatcher runs',
     start: startSentinelServers,
     leftOut: needsRedis,
     mayLose: 'direct',
@@ -105,7 +105,7 @@ const POSTGRES: Failover[] = (['PostgreSQL', 'Redis'] as const).flatMap((backend
     },
   }),
   failover<StandbyServers>('postgres', {
-    name: `PostgreSQL, asynchronous and behind, queue on ${backend}: the primary killed`,
+    name: `PostgreSQL, asynchronous and lagging, queue on ${backend}: the primary killed`,
     backend,
     start: () => startStandbyServers(backend, { isSynchronous: false }),
     leftOut: () => (backend === 'Redis' ? needsRedis() : null),

@@ -118,7 +118,7 @@ const CRASHES: Fault[] = [
     },
   },
   {
-    name: 'the receiver gone',
+    name: 'the receiver stopped',
     async strike(world, random) {
       // An interrupted attempt has arrived, but the log may contain the connection that was refused afterwards.
       await world.kill(world.endpoint.goAway);

@@ -27,7 +27,7 @@ const LOCK_KEY = `hashtext('runhook.ensure_day_partitions')`;
  * under load. Nothing is killed, so the ledger permits no repeated request.
  */
 export const GROWN_DEFAULT: Fault = {
-  name: 'a default partition has grown',
+  name: 'a default partition is converted under load',
   drainedWithinSeconds: 240,
   ...(RUN_EVERY_MS === undefined ? {} : { runEveryMs: RUN_EVERY_MS }),
   async strike({ backend, database: { pool } }) {

@@ -22,7 +22,7 @@ const FLOOD_EVERY_MS = 250;
 /** Lists faults that another account of the same installation causes. `bench -- floods` measures how long other accounts wait. */
 export const NEIGHBOURS: Fault[] = [
   {
-    name: "another account's path on the host hangs",
+    name: "another account's endpoint on the same host hangs",
     drainedWithinSeconds: 120,
     async strike(world) {
       const account = await seedAccount(world.database);
@@ -43,7 +43,7 @@ export const NEIGHBOURS: Fault[] = [
     },
   },
   {
-    name: 'another account has 1,000 subscriptions to a refused port',
+    name: 'another account has 1,000 subscriptions to a closed port',
     drainedWithinSeconds: 120,
     async strike(world) {
       const { database, endpoint } = world;

@@ -30,7 +30,7 @@ export const NETWORK_FAULTS: Fault[] = [
     strike: (world) => stall(world, ({ dispatcherQueue }) => [dispatcherQueue]),
   },
   {
-    name: 'answers to COMMIT are lost',
+    name: 'responses to COMMIT are lost',
     byProxy: true,
     repeatsCalls: true,
     async strike(world) {
@@ -55,7 +55,7 @@ export const VERSIONS: Fault[] = [
     strike: (world) => replaceOne(world, clockAhead(-HOUR_MS)),
   },
   {
-    name: 'an older release works beside this one',
+    name: 'an older release runs next to this one',
     leftOut: () =>
       OLDER_RELEASE === undefined ? 'no older release: npm run chaos -- --older <tag or commit>' : null,
     drainedWithinSeconds: 120,

@@ -32,13 +32,13 @@ const away = (random: SeededRandom) => wait(random.between(300, 1_500));
 /** Lists faults by another account of the same installation, which sends data that stores reject. */
 export const POISON: Fault[] = [
   {
-    name: "another account's texts are what stores reject",
+    name: 'another account sends text that stores reject',
     healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
     stallSecondsMax: HEALTHY_WITHIN_SECONDS,
     strike: (world) => poisoned(world),
   },
   {
-    name: "another account's texts are what stores reject, then PostgreSQL, Redis and a dispatcher are killed",
+    name: 'another account sends text that stores reject, then PostgreSQL, Redis and a dispatcher are killed',
     healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
     strike: (world, random) =>
       poisoned(world, async () => {
@@ -57,7 +57,7 @@ export const POISON: Fault[] = [
 /** Replaces PostgreSQL by its replica while such data are sent. */
 const WITH_POSTGRES = (['PostgreSQL', 'Redis'] as const).map((backend) =>
   failover<StandbyServers>('postgres', {
-    name: `PostgreSQL, synchronous, queue on ${backend}: the primary killed among texts that stores reject`,
+    name: `PostgreSQL, synchronous, queue on ${backend}: the primary killed while text arrives that stores reject`,
     backend,
     healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
     start: () => startStandbyServers(backend, { isSynchronous: true }),
@@ -72,7 +72,7 @@ const WITH_POSTGRES = (['PostgreSQL', 'Redis'] as const).map((backend) =>
 
 /** Replaces Redis by its replica while such data are sent. */
 const WITH_REDIS = failover<SentinelServers>('sentinel', {
-  name: 'Sentinel: the master killed among texts that stores reject',
+  name: 'Sentinel: the master killed while text arrives that stores reject',
   healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
   start: startSentinelServers,
   leftOut: needsRedis,

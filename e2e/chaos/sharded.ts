@@ -152,7 +152,7 @@ async function startCrowd({ database, endpoint, servers, queues }: World): Promi
       const missing = [...accepted].filter((id) => !delivered.has(id));
       const counts = await Promise.all(queues.map((queue) => queue.counts()));
       process.stderr.write(
-        `         of ${ACCOUNTS} more accounts ${accepted.size} events were accepted, ${refused} calls refused, ${missing.length} missing\n`,
+        `         of ${ACCOUNTS} more accounts ${accepted.size} events were accepted, ${refused} calls rejected, ${missing.length} missing\n`,
       );
       return missing.length === 0
         ? []

@@ -57,7 +57,7 @@ async function upgradeWithStop(backend: BackendName): Promise<Row> {
     const token = await client.createToken(load.accountId);
     let poisonedRuns: string[] = [];
     const steps: [name: string, step: () => Promise<unknown>][] = [
-      ['the release before', async () => undefined],
+      ['the previous release', async () => undefined],
       // The dispatchers are stopped first, so that management commits events that no dispatcher has seen when PostgreSQL crashes.
       ['dispatchers stopped', () => stopDispatchers(world)],
       ['management stopped', async () => expect(await world.management.stop()).toBe(0)],
@@ -70,7 +70,7 @@ async function upgradeWithStop(backend: BackendName): Promise<Row> {
     for (const [name, step] of steps) {
       await step();
       await wait(UNDER_LOAD_MS);
-      say(`${name}: ${load.accepted.size} events taken, ${load.refusedCalls} calls refused`);
+      say(`${name}: ${load.accepted.size} events accepted, ${load.refusedCalls} calls rejected`);
     }
     await load.stop();
     const stoppedAt = performance.now();

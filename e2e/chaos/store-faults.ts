@@ -39,7 +39,7 @@ export const STORE_FAULTS: Fault[] = [
     },
   },
   {
-    name: 'PostgreSQL takes no writes',
+    name: 'PostgreSQL rejects writes',
     drainedWithinSeconds: 120,
     strike: ({ database }) =>
       inSession(database.pool, async (run) => {
@@ -75,7 +75,7 @@ export const STORE_FAULTS: Fault[] = [
     },
   },
   {
-    name: 'somebody reads the log while a day comes',
+    name: 'a long read of the log blocks a new partition',
     stallSecondsMax: 3,
     async strike({ database: { pool } }) {
       await inShortLock(pool, [

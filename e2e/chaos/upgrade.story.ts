@@ -47,7 +47,7 @@ async function upgrade(backend: BackendName): Promise<Row> {
   try {
     const load = await startLoad(world, { publishesDirectly: true, repeatsCalls: false, client });
     const steps: [name: string, step: () => Promise<unknown>][] = [
-      ['the release before', async () => undefined],
+      ['the previous release', async () => undefined],
       ['migrated', () => migrateTo(world)],
       ['rolled to this release', () => roll(world, NEWER)],
       ['a subscription is switched off', () => load.leave()],
@@ -56,7 +56,7 @@ async function upgrade(backend: BackendName): Promise<Row> {
     for (const [name, step] of steps) {
       await step();
       await wait(UNDER_LOAD_MS);
-      say(`${name}: ${load.accepted.size} events taken, ${load.refusedCalls} calls refused`);
+      say(`${name}: ${load.accepted.size} events accepted, ${load.refusedCalls} calls rejected`);
     }
     await load.stop();
     const stoppedAt = performance.now();
