@@ -81,7 +81,7 @@ afterAll(async () => {
 });
 
 const runhook = (...args: string[]) => run(args, { env });
-/** The document of a command that ends with that code. */
+/** Returns the JSON output of a command that exits with the code. */
 async function json(code: number, ...args: string[]) {
   const ran: Ran = await runhook(...args, '--json');
   expect(ran).toMatchObject({ code, stderr: '' });
@@ -91,7 +91,7 @@ const report = (run_id: number) =>
   client.post('/api/v2/accounts/{account_id}/runs', {
     body: { job_id: jobId, run_id, engine_version: '1.9.2' },
   });
-/** Deliveries of a run, once its only one is in the log as delivered. */
+/** Resolves with the deliveries of a run once its only one is recorded as delivered. */
 const deliveredOf = (run_id: string) =>
   eventually(async () => {
     const found = await json(0, 'deliveries', 'list', '--webhook', 'Pager', '--run', run_id);
@@ -112,7 +112,7 @@ test('deliveries reach localhost as they happen, each once, and once more by run
   expect(created.hmac_secret).toMatch(/^whsec_/);
   await report(1);
   await endpoint.waitFor(1);
-  // In the log a moment after it was sent: whoever listens earlier takes it for new.
+  // A delivery is recorded shortly after it was sent, and `listen` would otherwise treat it as new.
   await deliveredOf('1');
 
   const listening = start(['listen', '--webhook', 'Pager', '--forward', `${mine.url}/own`], { env });
@@ -126,7 +126,7 @@ test('deliveries reach localhost as they happen, each once, and once more by run
   expect(verify(sent?.body ?? '', secret, sent?.headers.authorization)).toBe(false);
   await listening.said(/job\.run\.started +run 2 +wdl_\w+ +200 in \d+ ms/);
 
-  // A redelivery is another attempt of the same: it goes to the endpoint, and not here once more.
+  // A redelivery is another attempt of the same delivery: it is sent to the endpoint, and not forwarded again.
   const [delivery] = await deliveredOf('2');
   expect(await json(0, 'deliveries', 'redeliver', delivery.id, '--webhook', 'Pager')).toMatchObject({
     id: delivery.id,
@@ -260,7 +260,7 @@ test('the doctor finds each of eleven faults, and says what to do', async () => 
     'token',
   ]);
 
-  // 1 and 2: a setting that cannot be read keeps nothing else from being looked at.
+  // 1 and 2: an unreadable setting does not prevent other checks.
   expect((await examine({ EGRESS_PORTS: 'https' })).failed).toEqual(['settings: EGRESS_PORTS is not valid']);
   const away = {
     DATABASE_URL: elsewhere((url) => Object.assign(url, { port: '1', password: 'not-to-be-told' })),
@@ -273,11 +273,11 @@ test('the doctor finds each of eleven faults, and says what to do', async () => 
   expect((await examine(misnamed)).failed).toEqual(['database: has no database of the name in DATABASE_URL']);
   const { failed: ofReplica } = await examine({ DATABASE_REPLICA_URL: String(env.DATABASE_URL) });
   expect(ofReplica).toEqual(['replica: is no replica']);
-  // 4: the queue.
+  // 4: the queue is unreachable.
   expect((await examine({ QUEUE_URL: 'redis://127.0.0.1:1' })).failed).toEqual([
     'queue: cannot be reached (ECONNREFUSED)',
   ]);
-  // 5: a Redis that throws jobs away.
+  // 5: Redis evicts jobs.
   if (redis !== null) {
     const client = await openRedis(redis.url, () => undefined);
     await client?.config('SET', 'maxmemory-policy', 'allkeys-lru');
@@ -287,7 +287,7 @@ test('the doctor finds each of eleven faults, and says what to do', async () => 
     await client?.config('SET', 'maxmemory-policy', 'noeviction');
     client?.disconnect();
   }
-  // 6 and 7: another key, and another key of the same name.
+  // 6 and 7: another key, and another key with the same name.
   const other = randomBytes(32).toString('base64');
   const [name] = testEncryptionKeysText.split(':');
   expect((await examine({ ENCRYPTION_KEYS: `other:${other}` })).failed).toEqual([
@@ -296,7 +296,7 @@ test('the doctor finds each of eleven faults, and says what to do', async () => 
   expect((await examine({ ENCRYPTION_KEYS: `${name}:${other}` })).failed).toEqual([
     expect.stringMatching(/^keys: .* does not decrypt/),
   ]);
-  // 8: an endpoint that may not be called, or is not there.
+  // 8: an endpoint that must not be called, or is unreachable.
   expect((await examine({ EGRESS_ALLOW_CIDRS: '' })).failed).toEqual([
     expect.stringMatching(/^egress: the endpoint must not point to the address 127/),
   ]);
@@ -311,7 +311,7 @@ test('the doctor finds each of eleven faults, and says what to do', async () => 
   expect((await examine({ RUNHOOK_TOKEN: 'rhs_wrong' })).failed).toEqual([
     'token: is refused: wrong, revoked or expired',
   ]);
-  // 10: a clock; the built program, as its users run it.
+  // 10: a wrong clock. Runs the built program, as users do.
   const ahead = ['--import', fileURLToPath(new URL('chaos/clock-ahead.mjs', import.meta.url))];
   const main = fileURLToPath(new URL('../packages/cli/dist/main.js', import.meta.url));
   const ran = spawnSync(process.execPath, [...ahead, main, 'doctor'], {
@@ -323,7 +323,7 @@ test('the doctor finds each of eleven faults, and says what to do', async () => 
     /^FAILED +database clock +is 3[56]\d\d\.\d s behind the clock here\n +→ Let both/m,
   );
 
-  // Last, as the services notice too: partitions and migrations.
+  // The last ones affect the services, too: partitions and migrations.
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
   await pool.query(`SELECT drop_day_partition('events', $1::date)`, [tomorrow]);
   expect((await examine()).failed).toEqual([

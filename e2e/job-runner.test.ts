@@ -31,7 +31,7 @@ afterEach(() => database.drop());
 const backends = queueBackends();
 
 describe.each(backends)('on $name', (backend) => {
-  /** Lets the runner run the script, with `act` meanwhile, and gives its exit code and what it put onto the queue. */
+  /** Runs the script with the runner, calls `act` in the meantime, and returns the exit code and the queued events. */
   async function run(script: string, act?: (runner: ChildProcess) => Promise<void>) {
     database = await createTestDatabase();
     const queueUrl = await createTestQueueUrl(backend, database.url);
@@ -65,7 +65,7 @@ describe.each(backends)('on $name', (backend) => {
     });
   });
 
-  // What follows does not depend on the queue.
+  // The following tests do not depend on the queue.
   if (backend !== backends.at(-1)) return;
 
   test('a command that fails is told as errored, then as completed, with what it said, and its exit code stays', async () => {
@@ -98,7 +98,7 @@ describe.each(backends)('on $name', (backend) => {
   });
 });
 
-/** Everything on the queue, in order. */
+/** Resolves with all events of the queue, in order. */
 async function takeAll(queueUrl: string): Promise<PublishedEvent[]> {
   const backend = createQueueBackend(queueUrl);
   const queue = openEventQueue(backend, () => undefined);

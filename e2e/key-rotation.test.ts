@@ -21,7 +21,7 @@ import { type ServiceInProcess, startServiceInProcess } from './services-in-proc
 
 const ADMIN = fileURLToPath(new URL('../services/management/dist/admin.js', import.meta.url));
 const SERVICES = ['management', 'dispatcher'] as const;
-/** Calls at each step of the way. */
+/** Number of calls in each step. */
 const WEBHOOKS = 2;
 const RUNS = 10;
 
@@ -30,7 +30,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Both services, replaced one after the other. */
+/** Starts both services, which can be replaced one after the other. */
 async function startServices(environment: Record<string, string>) {
   let keys = testEncryptionKeysText;
   const start = (name: (typeof SERVICES)[number]) =>
@@ -52,7 +52,7 @@ async function startServices(environment: Record<string, string>) {
   };
 }
 
-// docs/administration.md#rotating-encryption_keys, step by step.
+// Follows docs/administration.md#rotating-encryption_keys step by step.
 test('ENCRYPTION_KEYS are rotated while events come and webhooks are made: nothing waits, nothing fails', async () => {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
@@ -80,7 +80,7 @@ test('ENCRYPTION_KEYS are rotated while events come and webhooks are made: nothi
     return ((await response.json()) as { data: { id: string; hmac_secret: string } }).data;
   }
 
-  /** New secrets, and deliveries signed with all that there are. */
+  /** Creates secrets, and publishes deliveries that are signed with all existing ones. */
   async function work(): Promise<void> {
     for (let count = 0; count < WEBHOOKS; count += 1) {
       const path = `/${secrets.size}`;

@@ -1,7 +1,7 @@
 import { test } from '@jest/globals';
 import { queueBackends, useOtherQueue } from '@runhook/testing';
 
-/** Repeats stories that `npm test` runs on one queue. Their subject does not depend on the queue, which has its own tests. */
+/** Repeats stories that `npm test` runs on one queue. Their subject does not depend on the queue. */
 const REPEATED = ['observability/health', 'observability/stops', 'observability/traces', 'redelivery'];
 
 if (queueBackends().length === 1) {

@@ -40,7 +40,7 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-/** Runs a program of this checkout. Returns its standard error, or if that is empty its standard output, and its exit code. */
+/** Runs a program of this checkout. Resolves with its exit code, standard output and standard error. */
 async function run(file: string, args: string[], url: string) {
   const environment = { DATABASE_URL: url, QUEUE_URL: queueUrl, PORT: '0', OPERATIONS_PORT: '0' };
   const child = spawn(process.execPath, [join(CHECKOUT, file), ...args], {
@@ -59,7 +59,7 @@ async function run(file: string, args: string[], url: string) {
 const poolers = findPoolers();
 const tracking = poolers.filter(({ tracksStatements }) => tracksStatements);
 
-/** Jest rejects an empty table; the end of `npm test` says why a pooler is missing. */
+/** Jest rejects an empty table. `npm test` prints at its end why a pooler is missing. */
 function describePoolers(
   some: typeof poolers,
   title: string,
@@ -93,7 +93,7 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
     async (server_round_robin) => {
       const url = await through({ ...untracked, server_round_robin });
       const { pool, close } = openPrismaDatabase({ url, connectionsMax: 3 });
-      // Several idle connections of the server, for the pooler to choose from.
+      // Opens several idle connections of the server for the pooler to choose from.
       await Promise.all([1, 2, 3].map(() => pool.query('SELECT pg_sleep(0.05)')));
       await close();
       await expect(requirePreparedStatements({ url })).rejects.toMatchObject({

@@ -1,7 +1,8 @@
 import { appendFileSync } from 'node:fs';
 
 /**
- * Reports a figure for the row of a proof in docs/proofs.md. The command of the proof sets PROOF_FIGURES; without it nothing happens.
+ * Reports a figure for the row of a proof in docs/proofs.md. The command of the proof sets PROOF_FIGURES; otherwise this does
+ * nothing.
  *
  * @param proof its name in scripts/prove/catalogue.mjs
  */

@@ -21,9 +21,9 @@ const SOURCE = inCheckout('packages/python');
 
 const BUILDER = 'hatchling>=1.26';
 const EXTRAS = 'publish,flask,fastapi,django';
-/** These packages build it, satisfy its extras and run its tests. */
+/** Lists packages that build the wheel, satisfy its extras and run its tests. */
 const OTHERS = [BUILDER, 'pytest', 'flask', 'fastapi', 'django'];
-/** How pip says that there is nobody to ask. */
+/** Matches the error messages of pip when PyPI is unreachable. */
 const UNREACHABLE = /from versions: none|Failed to establish|Temporary failure|timed out|ProxyError|SSLError/;
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -31,15 +31,15 @@ afterAll(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Each of these is fetched and installed once for each version of Python and of pyproject.toml. */
+/** Has two folders that are filled once for each version of Python and of pyproject.toml. */
 interface Cache {
-  /** The packages that building the wheel requires. */
+  /** Packages that the build of the wheel requires. */
   builder: string;
-  /** The packages that an empty environment gets with the wheel and its extras, without the wheel itself. */
+  /** Packages that an empty environment needs for the wheel and its extras, without the wheel. */
   dependencies: string;
 }
 
-/** Returns the cache, which it fills at first, or why there is none. */
+/** Returns the cache, which it fills first if needed, or the reason why there is none. */
 async function cacheOrReason(): Promise<Cache | { reason: string }> {
   const told = await run('python3', ['-c', 'import sys; print(*sys.version_info[:2], sep=".")']).catch(
     () => null,
@@ -78,7 +78,7 @@ function cached(parts: string[]): string {
   return inCheckout(`node_modules/.cache/python-packages/${key}`);
 }
 
-/** Fills a folder that is not there yet. One that could not be filled leaves nothing. */
+/** Fills a folder that does not exist. A failure leaves no folder. */
 async function once(folder: string, fill: (folder: string) => Promise<unknown>): Promise<void> {
   if (existsSync(folder)) return;
   const filling = `${folder}.${process.pid}`;
@@ -103,7 +103,7 @@ async function buildWheel(builder: string, folder: string): Promise<string> {
 const found = findRedisServer() === null ? { reason: 'there is no Redis' } : await cacheOrReason();
 if ('reason' in found) process.stderr.write(`the package for Python is not tested: ${found.reason}\n`);
 
-/** Returns the program of an environment with what pip makes of the wheel, its dependencies, and nothing of this checkout. */
+/** Returns the Python of an environment that has only the wheel and its dependencies. */
 async function installed({ builder, dependencies }: Cache, folder: string): Promise<string> {
   const environment = join(folder, 'environment');
   const [wheel] = await Promise.all([
@@ -117,7 +117,7 @@ async function installed({ builder, dependencies }: Cache, folder: string): Prom
   return program;
 }
 
-/** Services with an account and a queue of their own, as packages/python/tests/test_services.py reads them. */
+/** Starts services with a separate account and queue. Resolves with the JSON that packages/python/tests/test_services.py reads. */
 async function services(folder: string): Promise<string> {
   const redis = await startServer({
     folder,
@@ -168,7 +168,7 @@ async function services(folder: string): Promise<string> {
     });
     for (const [line] of tested.stdout.matchAll(/^SKIPPED.*$/gm)) process.stderr.write(`python: ${line}\n`);
     expect(tested.stdout).toMatch(/^\d+ passed/m);
-    // Its tests skip a framework that the extras of the wheel do not install.
+    // The tests skip a framework that the extras of the wheel do not install.
     expect(tested.stdout).not.toMatch(/could not import '(flask|fastapi|django)'/);
   },
 );

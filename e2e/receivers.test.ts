@@ -11,7 +11,7 @@ import { FILL_IN } from '../packages/console/src/webhook-help/fill-in.ts';
 
 const RECEIVERS = fileURLToPath(new URL('../examples/receivers', import.meta.url));
 const SECRET = 'whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw==';
-// Not what JSON.stringify would write, and not ASCII: the bytes count.
+// Differs from the output of JSON.stringify and is not ASCII, because receivers must verify the bytes.
 const BODY =
   '{ "eventId":"wev_1","eventType" : "job.run.started","webhooksID":"wsu_1","data":{"jobName":"Täglich ✓"}}';
 
@@ -22,7 +22,7 @@ if (!python) process.stderr.write('the Python receiver is not tested: python3 is
 interface Example {
   name: keyof typeof FILL_IN;
   program: string;
-  /** Below examples/receivers. */
+  /** Path below examples/receivers. */
   file: string;
 }
 
@@ -33,7 +33,7 @@ const receivers: Example[] = [
 
 interface Running {
   child: ChildProcess;
-  /** Where it says that it listens. */
+  /** URL that it reports. */
   url: string;
   lines: AsyncIterator<string>;
 }
@@ -101,7 +101,7 @@ test('the help page of the console has every language that there is a receiver i
   expect(Object.keys(FILL_IN).sort()).toEqual(folders.map(({ name }) => name).sort());
 });
 
-// As the console's help page shows it. A path with characters that a route of Express would read as its own.
+// Fills in the receiver as the console's help page does. The path contains characters that have a meaning in Express routes.
 test.each(receivers)(
   'the $name receiver, filled in with a webhook, takes its deliveries by its header at its path',
   async (example) => {

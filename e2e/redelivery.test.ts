@@ -18,7 +18,7 @@ import {
 } from '@runhook/testing';
 import { startServiceInProcess } from './services-in-process.ts';
 
-/** The reconciler looks for what is overdue by so much and 5 s, every 10 s. */
+/** The reconciler runs every 10 s, and finds deliveries that are overdue by this time plus 5 s. */
 const DELIVERY_TIMEOUT_MS = 2_000;
 const ATTEMPTS_MAX = 3;
 
@@ -87,7 +87,7 @@ async function redeliverWithoutAnswers({ queueProxy, call }: Story): Promise<voi
   const redeliver = () => call('POST', `delivery/${id}/redeliver`);
   expect((await redeliver()).status).toBe(202);
   await hasFailedAfter(2 * ATTEMPTS_MAX);
-  // The job is taken, the answer does not come.
+  // The queue accepts the job, but its response is lost.
   queueProxy.loseAnswersTo('');
   expect((await redeliver()).status).toBe(202);
   await hasFailedAfter(3 * ATTEMPTS_MAX);
@@ -96,7 +96,7 @@ async function redeliverWithoutAnswers({ queueProxy, call }: Story): Promise<voi
   await hasFailedAfter(4 * ATTEMPTS_MAX);
 }
 
-// The queue's response decides, not its kind: other-queue.long.test.ts repeats this on the other queue.
+// The subject is the queue's response and not its kind; other-queue.long.test.ts repeats this on the other queue.
 test.each(oneQueueBackend())(
   'a redelivery is accepted, and has the attempts of one cycle, whether the queue on $name took its job, answers or not',
   async (backend) => redeliverWithoutAnswers(await open(backend)),

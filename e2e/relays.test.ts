@@ -12,7 +12,7 @@ const RELAY = fileURLToPath(new URL('../examples/relays/relay.mjs', import.meta.
 const SECRET = createHmacSecret();
 const WEBHOOK = { id: 'wsu_1', name: 'Pager' };
 
-/** What stands for Slack and the others. */
+/** Replaces Slack and the other targets. */
 let target: Receiver;
 let relay: ChildProcess | null = null;
 let url: string;
@@ -151,7 +151,7 @@ describe('the relay', () => {
   });
 });
 
-/** An object with at least these; a pattern stands for a text that it fits. */
+/** Returns a matcher for an object with at least these members; a pattern matches a text. */
 function matching(expected: unknown): unknown {
   if (expected instanceof RegExp) return expect.stringMatching(expected);
   if (Array.isArray(expected)) return expected.map(matching);

@@ -22,7 +22,7 @@ import {
 import { serverAccount } from '../packages/embedded/src/server-process.ts';
 import { startService } from './services.ts';
 
-/** Debian's: a server with the client of its version. The embedded one comes without pg_dump. */
+/** Debian's programs, a server with the client of its version. The embedded server has no pg_dump. */
 const programs = findPrograms('/usr/lib/postgresql');
 if (programs === null)
   process.stderr.write('\nno backup is restored here: /usr/lib/postgresql has no server with its pg_dump\n');
@@ -42,7 +42,7 @@ afterEach(async () => {
 
 const runOf = ({ body }: { body: Buffer }) => JSON.parse(body.toString()).data.runId as string;
 
-/** A server of one's own, and how to run a program of its version. */
+/** Starts a separate server. `run` executes a program of its version. */
 async function startServer() {
   const folder = mkdtempSync(join(tmpdir(), 'runhook-restore-'));
   closers.push(() => rmSync(folder, { recursive: true, force: true }));
@@ -50,7 +50,7 @@ async function startServer() {
   if (account !== null) chownSync(folder, account.uid, account.gid);
   const run = (program: string, ...args: string[]) => {
     const as = account === null ? {} : { uid: account.uid, gid: account.gid };
-    // pg_ctl leaves its server with the streams that it was given.
+    // The server that pg_ctl starts inherits its streams.
     const { status } = spawnSync(join(programs as string, program), args, {
       ...as,
       cwd: folder,
@@ -87,7 +87,7 @@ testWithPrograms(
         .findMany({ orderBy: { createdAt: 'asc' }, select: { status: true } })
         .then((rows) => rows.map(({ status }) => status));
 
-    /** A dispatcher on a database, with an empty queue. */
+    /** Starts a dispatcher on a database with an empty queue. */
     const goOnWith = async (name: string, own: Record<string, string> = {}) => {
       const queue = await createTestDatabase();
       closers.push(() => queue.drop());
@@ -108,7 +108,7 @@ testWithPrograms(
       };
     };
 
-    // The delivery that failed waits for longer than the backup takes.
+    // The retry of the failed delivery is due after the backup.
     const first = await goOnWith('before', { RETRY_BASE_DELAY_MS: '3600000' });
     await first.publish(1);
     await first.publish(2);
@@ -130,7 +130,7 @@ testWithPrograms(
     receiver.respondWith(204);
     const after = openPrismaDatabase({ url: urlOf('after'), connectTimeoutMs: IN_VAIN_MS });
     closers.push(() => after.close());
-    // As though the restore had taken hours: the reconciler puts back what is overdue.
+    // Simulates a restore of several hours: the reconciler enqueues overdue deliveries again.
     await after.pool.query(
       `UPDATE deliveries SET next_attempt_at = now() - interval '1 hour' WHERE status = 'pending'`,
     );
@@ -140,7 +140,7 @@ testWithPrograms(
       expect(await statuses(after)).toEqual(['delivered', 'delivered', 'delivered']),
     );
 
-    // What the backup knew as delivered is not sent again; the secret is read with the key of before.
+    // Deliveries that are recorded as delivered are not sent again. The secret is decrypted with the former key.
     expect(runsReceived().filter((runId) => runId === '1')).toHaveLength(1);
     expect(runsReceived()).toContain('3');
     const last = receiver.requests.at(-1);

@@ -20,14 +20,14 @@ import {
 import { Webhook } from 'standardwebhooks';
 import { startServiceInProcess } from './services-in-process.ts';
 
-/** `ROTATION_DELIVERIES=10000` for the whole of it (docs/contract.md#rotating-a-secret). */
+/** Number of deliveries; `ROTATION_DELIVERIES=10000` for the full test (docs/contract.md#rotating-a-secret). */
 const DELIVERIES = Number(process.env.ROTATION_DELIVERIES ?? 600);
 const RECEIVERS = 3;
-/** Before the rotation, while it is under way, across its end, and after it; and that twice. */
+/** Size of a burst: before the rotation, during it, at its end, and afterwards, and all of that twice. */
 const CHUNK = Math.ceil(DELIVERIES / RECEIVERS / 8);
 const OVERLAP_LEFT_MS = 1_000;
 
-/** What a receiver holds, and until when it takes nothing but the old secret's signature in `Authorization`. */
+/** Has the secrets of a receiver, and the time until which it accepts only a signature of the old one in `Authorization`. */
 interface Held {
   old: string;
   next: string | null;
@@ -48,7 +48,7 @@ function isVerified(secret: string, { headers, body }: ReceivedRequest): boolean
   }
 }
 
-/** Whether each kind of receiver takes a delivery as genuine. */
+/** Maps each kind of receiver to its check of a delivery. */
 const KINDS: Record<string, (held: Held, request: ReceivedRequest) => boolean> = {
   '/authorization': ({ old, next, switchesAtMs }, { headers, body, receivedAt }) =>
     verify(body, old, headers.authorization) ||
@@ -63,7 +63,7 @@ interface World {
   database: PrismaDatabase;
   publish(count: number): Promise<void>;
   rotate(id: string, rest: string): Promise<string>;
-  /** Those that a receiver refused, told by what it was sent. */
+  /** Descriptions of requests that a receiver rejected. */
   refused: string[];
   arrivedCount(): number;
   publishedCount(): number;
@@ -133,7 +133,7 @@ async function openWorld(): Promise<World> {
   };
 }
 
-/** One rotation of each subscription while events come all the time; `end` answers when the new secrets take over. */
+/** Rotates the secret of each subscription once under continuous load. `end` resolves with the time at which the new secrets apply. */
 async function rotateUnderLoad(world: World, end: () => Promise<number>): Promise<number> {
   const { held, subscriptions, database } = world;
   const arrivedBefore = world.arrivedCount();
@@ -149,7 +149,7 @@ async function rotateUnderLoad(world: World, end: () => Promise<number>): Promis
     const next = await world.rotate(id, 'rotate-secret');
     held.set(path, { old, next, switchesAtMs: Number.POSITIVE_INFINITY });
   }
-  // An overlap is longer than what was signed with one secret alone is on its way.
+  // An overlap must be longer than the delay of deliveries that were signed with one secret only.
   const signedBefore = published * RECEIVERS;
   await eventually(() => expect(world.arrivedCount() - arrivedBefore).toBeGreaterThanOrEqual(signedBefore));
   const publishing = publish();
@@ -173,7 +173,7 @@ test(`rotations under load: nothing of ${DELIVERIES} deliveries and more is refu
     return switchesAtMs;
   };
   const byTime = await rotateUnderLoad(world, async () => {
-    // Hours are told through the API; what comes at their end is the same after a second.
+    // The API sets hours; the end of the overlap is the same after a second.
     const { rows } = await database.pool.query(
       `WITH ending AS (SELECT now() + $1::int * interval '1 millisecond' AS at)
        UPDATE subscriptions SET rotation_ends_at = ending.at FROM ending RETURNING rotation_ends_at_micros / 1000.0 AS ms`,
@@ -182,7 +182,7 @@ test(`rotations under load: nothing of ${DELIVERIES} deliveries and more is refu
     return switchAt(Number(rows[0].ms));
   });
   const byHand = await rotateUnderLoad(world, async () => {
-    // The calls take effect before they are answered.
+    // The calls take effect before their response.
     const switchesAtMs = switchAt(Date.now());
     for (const { id } of subscriptions.values()) await world.rotate(id, 'finish-rotation');
     return switchesAtMs;

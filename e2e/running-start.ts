@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
-/** What a developer's shell may hold, and what jest has set for itself. */
+/** Matches variables of a developer's shell and of jest. */
 const NOT_PASSED_ON =
   /^(DATABASE_URL|QUEUE_URL|ENCRYPTION_KEYS|PORT|OPERATIONS_PORT|RUNHOOK_HOME|NODE_OPTIONS|npm_.*)$/;
 
@@ -25,14 +25,14 @@ export interface DevJson {
   processes: Record<'management' | 'dispatcher' | 'receiver' | 'postgres' | 'redis', number | null>;
 }
 
-/** `node scripts/start.mjs`, running, with its input closed. */
+/** Is a running `node scripts/start.mjs` with closed input. */
 export interface RunningStart {
   process: ChildProcess;
   output(): string;
-  /** Waits until the output has it, and gives the milliseconds since the start. Rejects when the process ended without. */
+  /** Resolves with the milliseconds since the start once the output contains the text. Rejects if the process ends without it. */
   waitFor(text: string): Promise<number>;
   dev(): DevJson;
-  /** The exit code, or the signal that ended it. */
+  /** Exit code, or the signal that ended it. */
   exited: Promise<number | NodeJS.Signals | null>;
 }
 
@@ -81,7 +81,7 @@ export function runStart(home: string, args: string[] = []): RunningStart {
   };
 }
 
-/** Command lines of the processes that have to do with the home: by arguments, environment or working folder. */
+/** Returns the command lines of processes that refer to the home folder in arguments, environment or working folder. */
 export function processesOf(home: string): string[] {
   if (process.platform !== 'linux') return [];
   return readdirSync('/proc')
@@ -95,7 +95,7 @@ export function processesOf(home: string): string[] {
     });
 }
 
-/** Processes come and go while they are looked at. */
+/** Returns an empty text if the process has ended in the meantime. */
 function attempt(read: () => string): string {
   try {
     return read();

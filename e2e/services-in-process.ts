@@ -5,14 +5,14 @@ import { createManagement } from '../services/management/src/app.ts';
 import { readSettings as readManagementSettings } from '../services/management/src/settings.ts';
 import { TEST_SETTINGS } from './services.ts';
 
-/** A service in the process of the test, for stories whose subject is not the process. */
+/** Is a service within the process of the test, for stories that do not need a separate process. */
 export interface ServiceInProcess {
   url: string;
   /** Closes it as SIGTERM does. */
   stop(): Promise<void>;
 }
 
-/** Starts the service from its sources on free ports. It reads its settings as a process does. */
+/** Starts the service from its sources on free ports. It reads its settings as a separate process does. */
 export async function startServiceInProcess(
   name: 'management' | 'dispatcher',
   environment: Record<string, string>,

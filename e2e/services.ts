@@ -9,14 +9,14 @@ import { testEncryptionKeysText } from '@runhook/testing';
 
 type ServiceName = 'management' | 'dispatcher';
 
-/** A service as operators run it: its own process, its settings in the environment. */
+/** Is a service as operators run it: a process with its settings in the environment. */
 export interface RunningService {
   url: string;
-  /** Where its metrics are. */
+  /** URL of its metrics. */
   operationsUrl: string;
-  /** kill -9. */
+  /** Sends SIGKILL. */
   kill(): Promise<void>;
-  /** SIGTERM; resolves with the exit code. */
+  /** Sends SIGTERM. Resolves with the exit code. */
   stop(): Promise<number | null>;
 }
 
@@ -25,9 +25,9 @@ const READY_MESSAGES = new Set(['management is listening', 'dispatcher is workin
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 
 export interface ServiceOptions {
-  /** Where another release of it was built. */
+  /** Folder in which another release was built. */
   checkout?: string | undefined;
-  /** A program and its arguments that becomes the service, such as `ip netns exec <name>`. */
+  /** Program and arguments that execute the service, such as `ip netns exec <name>`. */
   within?: readonly string[] | undefined;
 }
 
@@ -36,14 +36,14 @@ export const TEST_SETTINGS = {
   ENCRYPTION_KEYS: testEncryptionKeysText,
   EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
   RETRY_BASE_DELAY_MS: '50',
-  // An endpoint of a test does not time out because the machine is busy.
+  // Long enough that no endpoint of a test times out on a busy machine.
   DELIVERY_TIMEOUT_MS: '60000',
   HOST: '127.0.0.1',
   PORT: '0',
   OPERATIONS_PORT: '0',
 };
 
-/** Starts the built service on a free port and waits for the line that says it works. */
+/** Starts the built service on a free port. Resolves when it has logged that it is ready. */
 export async function startService(
   name: ServiceName,
   environment: Record<string, string>,
@@ -56,7 +56,7 @@ export async function startService(
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');
-  // A dispatcher has one port for all, as an earlier release of management has.
+  // A dispatcher has one port for everything, as did management in earlier releases.
   const { port, operationsPort = port } = await readyPorts(child, exited);
   const end = async (signal: NodeJS.Signals) => {
     child.kill(signal);
@@ -80,7 +80,7 @@ interface Ports {
 function readyPorts(child: ChildProcess, exited: Promise<unknown>): Promise<Ports> {
   const lines = createInterface({ input: child.stdout as NonNullable<ChildProcess['stdout']> });
   return new Promise((resolve, reject) => {
-    // For whoever has to find out: SERVICE_LOGS=<folder> keeps what services say.
+    // For diagnosis: SERVICE_LOGS=<folder> stores the logs of services.
     const folder = process.env.SERVICE_LOGS;
     if (folder) mkdirSync(folder, { recursive: true });
     lines.on('line', (line) => {

@@ -8,10 +8,10 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '@runhook/testing';
 import { type DevJson, processesOf, type RunningStart, runStart } from './running-start.ts';
 
-/** A net under what hangs: everything is started here, on a machine that may be busy. */
+/** Ends a test that hangs, because it starts all services on a machine that may be busy. */
 const WHOLE_START_MS = 600_000;
 
-// One home for the whole story, with a space in its path; 711, because PostgreSQL runs as another account than root.
+// All tests use one home folder, with a space in its path. Its mode is 711, because PostgreSQL runs as another account than root.
 let folder: string;
 let home: string;
 let running: RunningStart | null = null;
@@ -54,7 +54,7 @@ test(
       'attempt 3  204',
     ]);
     expect(output).not.toContain('NOT verified');
-    // Each step tells its time, and no colours go where nobody sees them.
+    // Each step prints its duration, and output that is not a terminal has no colours.
     expect(output).toMatch(/✓ PostgreSQL 18, embedded, on port \d+.* \(\d+\.\d s\)/);
     expect(output).not.toContain('\x1b');
 
@@ -184,7 +184,7 @@ test(
   WHOLE_START_MS,
 );
 
-/** Null when somebody has it already, which is as good. */
+/** Returns null if another process listens on the port, which has the same effect. */
 async function holdPort(port: number): Promise<Server | null> {
   const server = createServer().listen(port, '127.0.0.1');
   try {

@@ -1,7 +1,7 @@
 import { describeStory } from './story/steps.ts';
 import { DIVIDED_CASES, QUEUE_CASES } from './story/world.ts';
 
-/** npm test runs this file also on the system's PostgreSQL, if there is one: the divided log is tested there alone. */
+/** npm test runs this file also on the system's PostgreSQL if there is one; only that run tests the divided log. */
 const { TEST_SYSTEM_POSTGRES_URL: system, TEST_POSTGRES_URL: server } = process.env;
 const dividedCases = system === undefined || system === server ? DIVIDED_CASES : [];
 

@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { ATTACKS } from './main.ts';
 
-/** ATTACK_SEED brings the requests of an earlier run back, ATTACK_MINUTES makes it long: npm run attack sets them. */
+/** ATTACK_SEED repeats the requests of an earlier run, and ATTACK_MINUTES sets the duration. npm run attack sets both. */
 const seed = Number(process.env.ATTACK_SEED ?? Date.now() % 1_000_000);
 const minutes = process.env.ATTACK_MINUTES === undefined ? null : Number(process.env.ATTACK_MINUTES);
 const only = process.env.ATTACK_ONLY ?? '';
 const MINUTE_MS = 60_000;
-/** A net under what hangs. */
+/** Ends an attack that hangs. */
 const MARGIN_MS = 600_000;
 
 const chosen = ATTACKS.filter(({ name }) => name.includes(only));

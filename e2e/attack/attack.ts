@@ -1,7 +1,7 @@
 export interface AttackOptions {
-  /** Brings a run back. */
+  /** Repeats a run. */
   seed: number;
-  /** When to stop, in milliseconds since the epoch; null for the short form, which is of one length. */
+  /** Time to stop at, in milliseconds since the epoch; null for the short form, which has a fixed length. */
   endsAtMs: number | null;
   /** Sends fewer requests in a round, for `npm test`. */
   isSmall?: boolean;
@@ -9,13 +9,13 @@ export interface AttackOptions {
 }
 
 export interface AttackReport {
-  /** What was done and what came of it, in Markdown. */
+  /** Actions and their results, in Markdown. */
   table: string;
-  /** What must not be, a line each, with what it takes to see it again. */
+  /** One line for each violation, with the data to reproduce it. */
   problems: string[];
 }
 
-/** One thing that is done to the running services. It opens what it needs and closes it. */
+/** Attacks the running services. Opens the resources that it needs, and closes them. */
 export interface Attack {
   name: string;
   run(options: AttackOptions): Promise<AttackReport>;

@@ -4,33 +4,33 @@ import type { Egress, EgressResult } from '@runhook/egress';
 import { createEgress } from '@runhook/egress/client';
 import type { Attack } from './attack.ts';
 
-/** An attempt may cost so many times what one costs that an endpoint answers plainly on a new connection. */
+/** Maximum cost of an attempt, relative to one at an endpoint that responds normally on a new connection. */
 const TIMES_MAX = 10;
 const MEMORY_GROWTH_MAX_BYTES = 100_000_000;
 
-/** More than one round finds the least that an attempt costs; the outcome is known after one. */
+/** Several rounds find the minimum cost of an attempt; one round is enough for the outcome. */
 const ROUNDS = 4;
-/** All at once. */
+/** Number of concurrent attempts. */
 const ATTEMPTS_IN_A_ROUND = 25;
 const ATTEMPTS_IN_A_SMALL_ROUND = 10;
-/** Silent ones take this long; the others end by themselves. */
+/** Attempts at silent endpoints take this long. */
 const TIMEOUT_MS = 1_000;
 
 interface Measured {
   name: string;
-  /** What came of every attempt; more than one word means that they differed. */
+  /** Outcomes of all attempts; more than one if they differed. */
   outcome: string;
-  /** Of one attempt, all at once. */
+  /** Duration of all concurrent attempts. */
   wallMs: number;
-  /** Of the sender's process, of one attempt; the least of all rounds, which other work disturbs least. */
+  /** CPU time of the sender's process for one attempt; the minimum of all rounds, which other load affects least. */
   cpuMs: number;
   memoryBytes: number;
   costly: boolean;
 }
 
 /**
- * One attempt after the other at every hostile endpoint: what came of it, how long it took, and what it cost the sender
- * beside a plain answer.
+ * Makes attempts at every hostile endpoint, one endpoint after another. Reports outcome, duration, and the cost for the sender
+ * relative to a normal response.
  */
 export const hostileEndpoints: Attack = {
   name: 'hostile endpoints',
@@ -47,9 +47,9 @@ export const hostileEndpoints: Attack = {
         rows.push(row);
         if (endsAtMs !== null) say(`${name}: ${row.outcome}, ${row.cpuMs.toFixed(2)} ms of CPU`);
       }
-      // Again: by now the code is as warm as it gets.
+      // Measured again after the code was compiled by the JIT.
       const plainCpuMs = (await measure(port, 'plain', { rounds, count })).cpuMs;
-      // What it costs on a machine that does other things as well is no reason for npm test to fail.
+      // npm test does not check the cost, because it runs on machines with other load.
       const tooCostly = endsAtMs === null ? [] : costProblems(rows, plainCpuMs);
       return {
         table: tableOf(rows, { plainCpuMs, count }),
@@ -77,7 +77,7 @@ async function measure(
   let [cpuMs, wallMs, memoryBytes] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, 0];
   let costly = false;
   try {
-    // A busy machine reads several crumbs at once, and such an attempt costs less: another round shows what it costs in crumbs.
+    // A busy machine reads several bytes at once, so the attempt costs less. Another round measures the cost of single bytes.
     const isExpected = () => costly || !COSTLY.includes(name);
     for (let round = 0; round < rounds || (round < ROUNDS && !isExpected()); round += 1) {
       const before = { cpu: process.cpuUsage(), ms: performance.now(), bytes: process.memoryUsage().rss };
@@ -101,7 +101,7 @@ function attempts(egress: Egress, url: string, count: number): Promise<EgressRes
   return Promise.all(Array.from({ length: count }, () => egress.post({ url, headers, body })));
 }
 
-/** What must be known as costing several times a plain answer, and what must not. */
+/** Endpoints that must be reported as costly, and those that must not. */
 const COSTLY = ['chunks of a byte', 'interim answers, a flood', 'head in crumbs'];
 const NOT_COSTLY = ['plain', 'plain, kept', 'plain 500', 'body of 64 KiB', 'redirect', 'silence'];
 const OUTCOMES = new Map([

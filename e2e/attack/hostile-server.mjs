@@ -1,5 +1,5 @@
-// Endpoints that answer as no endpoint should, in a process of their own: what is measured is the sender. Each path is one
-// of them, by its name; the port is sent to the parent.
+// Serves endpoints that violate the protocol, in a separate process, so that only the sender is measured. The path is the name of
+// the endpoint. The port is sent to the parent.
 import { createServer } from 'node:net';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
@@ -13,7 +13,7 @@ function writeForever(socket, piece) {
   write();
 }
 
-/** Each byte on its own, as fast as the other side takes them. */
+/** Writes each byte separately, as fast as the other side reads them. */
 function crumble(socket, text, then = () => {}) {
   const bytes = Buffer.from(text, 'latin1');
   let at = 0;

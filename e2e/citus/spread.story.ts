@@ -23,7 +23,7 @@ import {
 import { reportFigure } from '../proof-figures.ts';
 import { type RunningService, startService } from '../services.ts';
 
-/** `npm run prove -- citus` says where a PostgreSQL with Citus is. */
+/** Folder of a PostgreSQL with Citus, set by `npm run prove -- citus`. */
 const BIN = process.env.CITUS_BIN ?? '';
 const ACCOUNTS = 12;
 const LOAD_MS = 20_000;
@@ -44,7 +44,7 @@ let queueUrl: string | null = null;
 
 beforeEach(open);
 
-/** A folder, and a queue of one's own. */
+/** Opens a folder and a separate queue. */
 async function open(): Promise<void> {
   folder = await mkdtemp(join(tmpdir(), 'runhook-spread-'));
   await chmod(folder, 0o711);
@@ -62,7 +62,7 @@ async function closeAll(): Promise<void> {
   for (const close of closers.splice(0).reverse()) await close();
 }
 
-/** @param urls the coordinator's first; of plain PostgreSQL just its own */
+/** @param urls the coordinator's first; only one for plain PostgreSQL */
 async function openWorld(urls: readonly string[], dispatchers: number): Promise<World> {
   process.env.TEST_POSTGRES_URL = urls[0];
   process.env.TEST_WORKER_URLS = urls.slice(1).join();
@@ -106,12 +106,12 @@ async function call(world: World, account: World['accounts'][number], path: stri
     ...(body && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(20_000),
   });
-  // biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
+  // biome-ignore lint/suspicious/noExplicitAny: a response as a client parses it
   const json: any = await response.json();
   return { status: response.status, json };
 }
 
-/** By event, how often it arrived. */
+/** Returns the number of arrivals of each event. */
 function arrivals({ receiver }: World): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { body } of receiver.requests) {
@@ -125,7 +125,7 @@ function arrivals({ receiver }: World): Map<string, number> {
 test('the ledger: nothing that was taken is missing, though a worker is killed under load', async () => {
   const servers = await spread();
   const world = await openWorld(servers.urls, 2);
-  // Each tenth request fails, so that retries are under way, too.
+  // Every tenth request fails, so that there are retries, too.
   world.receiver.respondWith((_, index) => (index % 10 === 9 ? { status: 503 } : {}));
   const taken = new Set<string>();
   const calls: Promise<unknown>[] = [];
@@ -187,7 +187,7 @@ test('the ledger: nothing that was taken is missing, though a worker is killed u
   await redeliver(world);
 }, 600_000);
 
-/** The log of each account has its own, a delivery is found by its id and is sent again. */
+/** Reads the log of three accounts, and redelivers a delivery of each. */
 async function redeliver(world: World): Promise<void> {
   for (const account of world.accounts.slice(0, 3)) {
     const webhook = `/v3/accounts/${account.id}/webhooks/subscription/${account.subscriptionId}`;
@@ -201,7 +201,7 @@ async function redeliver(world: World): Promise<void> {
     await eventually(async () => {
       const { status, attempts } = (await call(world, account, `${webhook}/delivery/${first.id}`)).json.data;
       expect(status).toBe('delivered');
-      // Whatever came before it, what was asked for by hand arrived at its first attempt.
+      // The manual attempt succeeds, whatever attempts precede it.
       expect(attempts.slice(first.attempt_count)).toEqual([
         expect.objectContaining({ trigger: 'manual', error: null }),
       ]);
@@ -209,12 +209,12 @@ async function redeliver(world: World): Promise<void> {
   }
 }
 
-/** A day of the log is dropped on every worker. */
+/** Drops a day of the log on every worker. */
 async function retention({ database }: World): Promise<void> {
   const day = new Date(Date.now() - 60 * 86_400_000).toISOString().slice(0, 10);
   const make = async (parent: string) =>
     await database.pool.query('SELECT make_day_partition($1, $2::date)', [parent, day]);
-  // What the killed worker left prepared holds its tables until Citus has ended it, a minute later at most.
+  // A prepared transaction of the killed worker locks its tables until Citus has ended it, within a minute.
   for (const parent of ['events', 'deliveries', 'attempts'])
     await eventually(() => make(parent), { timeoutMs: ALL_THERE_MS, intervalMs: 500 });
   expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 3, waiting: [] });

@@ -22,7 +22,7 @@ import { type RunningService, startService } from '../services.ts';
 const run = promisify(execFile);
 const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** Set by `npm run prove -- clients`: the generators are fetched from their registries, which takes a minute. */
+/** Set by `npm run prove -- clients`. The generators are downloaded from their registries, which takes a minute. */
 const isProof = process.env.PROVE_CLIENTS !== undefined;
 if (!isProof)
   process.stderr.write('generated clients are left out here: npm run prove -- clients has them\n');
@@ -51,7 +51,7 @@ let management: RunningService;
 let account: TestAccount;
 let token: string;
 
-/** What a client's program needs to know, as its arguments: the address, the key, the account, a job and an event's id. */
+/** Returns the arguments of a client's program: URL, key, account, job and an event id. */
 const told = () => [
   management.url,
   token,
@@ -80,12 +80,12 @@ if (isProof) {
     await management.stop();
     await database.close();
     await testDatabase.drop();
-    // What Go keeps of modules may not be written to.
+    // Go's module cache is read-only, so its removal is retried.
     await rm(folder, { recursive: true, force: true, maxRetries: 3 });
   });
 }
 
-/** What every client says it was answered. */
+/** The expected output of every client. */
 const ANSWERED = {
   jobs: ['Nightly build'],
   webhook: 'Runs to the pager',

@@ -8,7 +8,7 @@ import { alertRules } from '../observability/monitoring-files.ts';
 import { checkout, type Manifest } from './manifests.ts';
 import { manifestProblems } from './schema-problems.ts';
 
-/** Stands for kubectl, which has no cluster here: says what a cluster would say, and writes down what it was asked. */
+/** Replaces kubectl: prints the output that a cluster would return, and logs the calls. */
 const KUBECTL = `#!/bin/sh
 echo "$*" | sed 's# /[^ ]*# FILE#g' >>"$CALLS"
 case "$*" in

@@ -19,7 +19,7 @@ const schema = JSON.parse(readChart('values.schema.json'));
 const settingSchemas: Record<string, { minimum?: number; maximum?: number }> =
   schema.properties.settings.properties;
 
-/** What is no entry of `settings`, and how it is set instead. */
+/** Lists variables that are not in `settings`, and where they are set instead. */
 const ELSEWHERE = {
   DATABASE_URL: 'secret',
   QUEUE_URL: 'secret',
@@ -77,7 +77,7 @@ test('the schema takes the numbers that the services take, and refuses the next 
   }
 });
 
-/** On the path, or where `npm run prove -- chart` put it. */
+/** Path of helm: on the path, or in the cache of `npm run prove -- chart`. */
 const fetched = join(checkout, 'node_modules', '.cache', 'runhook', 'helm');
 const helm = [fetched, 'helm'].find(
   (file) => (file === 'helm' || existsSync(file)) && spawnSync(file, ['version']).status === 0,
@@ -92,7 +92,7 @@ function renderChart(args: string[]): Manifest[] {
   const all = ['template', 'runhook', chart, '--kube-version', '1.34.0', ...args];
   const { status, stdout, stderr } = spawnSync(helm as string, all, { encoding: 'utf8' });
   expect([status, status === 0 ? '' : stderr]).toEqual([0, '']);
-  // As Kubernetes reads it: 0440 is octal.
+  // Kubernetes uses YAML 1.1, in which 0440 is octal.
   return parseAllDocuments(stdout, { version: '1.1' })
     .map((document) => document.toJS() as Manifest | null)
     .filter((manifest) => manifest !== null);
@@ -100,13 +100,13 @@ function renderChart(args: string[]): Manifest[] {
 
 const HELMS_OWN = /^(helm\.sh\/|app\.kubernetes\.io\/(instance|managed-by|version)$|checksum\/settings$)/;
 
-/** Leaves out what only one of the two writes: labels and annotations of Helm, and the hash in a config map's name. */
+/** Removes the parts that only one of the two renders: labels and annotations of Helm, and the hash in the name of a config map. */
 function comparable(manifests: Manifest[]): [string, Manifest][] {
   const bare = (record: Record<string, string> = {}) => {
     const kept = Object.entries(record).filter(([name]) => !HELMS_OWN.test(name));
     return kept.length === 0 ? undefined : Object.fromEntries(kept);
   };
-  // The chart has one label more on what is nobody's: which application it is.
+  // The chart adds the label of the application to objects that belong to no component.
   const withoutOwn = ({ labels, annotations, ...rest }: Manifest['metadata'], isOfOne = true) =>
     ({
       ...rest,
@@ -136,7 +136,7 @@ describeChart('the chart', () => {
     const rendered = renderChart(['--namespace', namespace, '--values', file]);
     expect(rendered.flatMap(manifestProblems)).toEqual([]);
     const expected = comparable(renderer?.render(overlay) ?? []);
-    // The overlay's own database is ready before the migration only if nothing is a hook there.
+    // The overlay's own database is ready before the migration only if the migration is not a PreSync hook.
     if (overlay === 'development') {
       const migrate = expected.find(([id]) => id === 'Job migrate')?.[1] as Manifest;
       migrate.metadata.annotations = {

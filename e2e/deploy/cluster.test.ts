@@ -20,7 +20,7 @@ import { startServiceInProcess } from '../services-in-process.ts';
 
 const EVENTS = 60;
 const REQUESTS_PER_MINUTE = 3;
-/** A net under what hangs: six servers start here. */
+/** Ends a test that hangs, because six servers start here. */
 const TEST_TIMEOUT_MS = 300_000;
 
 const closers: (() => Promise<unknown>)[] = [];

@@ -4,9 +4,9 @@ import { expect, test } from '@jest/globals';
 import { dockerfile, stages } from './dockerfile.ts';
 import { checkout } from './manifests.ts';
 
-// What can be seen without building. The images are built and run by `npm run prove -- image`.
+// These checks need no build. `npm run prove -- image` builds and runs the images.
 const SERVICES = ['management', 'dispatcher', 'migrate'];
-// Plain JavaScript has no types of its own.
+// The module is plain JavaScript without types.
 const { bundledPrograms } = (await import(join(checkout, 'scripts', 'build', 'service-bundle.mjs'))) as {
   bundledPrograms: () => string[];
 };
@@ -14,7 +14,7 @@ const read = (path: string) => readFileSync(join(checkout, path), 'utf8');
 const lines = (text: string) => text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
 const manifestOf = (folder: string) => JSON.parse(read(join(folder, 'package.json')));
 
-/** Paths that .dockerignore lets through, with all that is below them. */
+/** Paths that .dockerignore includes, with everything below them. */
 const sent = lines(read('.dockerignore'))
   .filter((line) => line.startsWith('!'))
   .map((line) => line.slice(1));

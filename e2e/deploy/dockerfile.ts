@@ -4,7 +4,7 @@ import { checkout } from './manifests.ts';
 
 export const dockerfile = readFileSync(join(checkout, 'Dockerfile'), 'utf8');
 
-/** The text of each stage by its name. It is built for real by `npm run prove -- image`. */
+/** Maps each stage to its text. `npm run prove -- image` builds it. */
 export const stages = new Map(
   dockerfile.split(/^(?=FROM )/m).flatMap((text) => {
     const name = /^FROM \S+ AS (\S+)$/m.exec(text)?.[1];

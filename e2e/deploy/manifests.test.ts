@@ -10,7 +10,7 @@ if (renderer === null) {
   process.stderr.write('\nthe manifests are not rendered: neither kubectl nor kustomize is on the path\n');
 } else process.stderr.write(`\nthe manifests are rendered by ${renderer.version}\n`);
 
-/** Secrets are made by people, as docs/deployment.md says; nothing in git holds one. */
+/** Operators create the secrets (docs/deployment.md); git contains none. */
 const SECRETS: Record<string, readonly string[]> = {
   runhook: ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'],
   postgres: ['password'],
@@ -206,7 +206,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     expect(scalers).toHaveLength(overlay === 'development' ? 0 : 1);
     const scaled = scalers.map(({ spec }) => spec.scaleTargetRef.name);
     for (const { metadata, spec } of ofKind('Deployment')) {
-      // A number beside a scaler would be set again by every apply.
+      // Every apply would reset a number of replicas that the scaler controls.
       const isScaled = scaled.includes(metadata.name);
       expect([metadata.name, typeof spec.replicas]).toEqual([
         metadata.name,

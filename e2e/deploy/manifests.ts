@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml';
 export const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const overlaysFolder = join(checkout, 'k8s', 'overlays');
 
-/** An object of the cluster. What the tests look into is checked against the schemas first. */
+/** Is an object of the cluster. The tests check it against the schemas before they read it. */
 export interface Manifest {
   apiVersion: string;
   kind: string;
@@ -17,13 +17,13 @@ export interface Manifest {
     labels?: Record<string, string>;
     annotations?: Record<string, string>;
   };
-  // biome-ignore lint/suspicious/noExplicitAny: its shape is what the schema of its kind says
+  // biome-ignore lint/suspicious/noExplicitAny: the schema of its kind determines its shape
   [field: string]: any;
 }
 
 export const overlays = readdirSync(overlaysFolder).sort();
 
-/** The program that renders, and its version; null when there is none. */
+/** Returns the program that renders overlays, with its version, or null. */
 export function findRenderer(): { version: string; render: (overlay: string) => Manifest[] } | null {
   const candidates = [
     { file: 'kubectl', args: ['kustomize'], version: ['version', '--client'] },
@@ -47,7 +47,7 @@ export function findRenderer(): { version: string; render: (overlay: string) => 
   return null;
 }
 
-/** The pods that a manifest makes; null for one that makes none. */
+/** Returns the pod template of a manifest, or null if it creates no pods. */
 export function podTemplateOf(manifest: Manifest): Manifest | null {
   const hasPods = ['Deployment', 'StatefulSet', 'Job'].includes(manifest.kind);
   return hasPods ? (manifest.spec.template as Manifest) : null;

@@ -4,7 +4,7 @@ import { readSettings as readMigrate } from '../../services/migrate/src/migrate-
 
 const FILE_SUFFIX = '_FILE';
 
-/** The variables of each service, by watching which ones it asks its environment for. */
+/** Maps each service to its variables, which are recorded while it reads its environment. */
 export const variablesOf: Record<string, ReadonlySet<string>> = {
   management: variablesAskedFor(readManagement),
   dispatcher: variablesAskedFor(readDispatcher),
@@ -17,7 +17,7 @@ function variablesAskedFor(read: (source: NodeJS.ProcessEnv) => unknown): Set<st
     {},
     {
       get(_, name) {
-        // Each variable is asked for under its own name and as the name of a file.
+        // A service reads each variable by its name, and as the path of a file.
         if (typeof name === 'string' && name.endsWith(FILE_SUFFIX))
           asked.add(name.slice(0, -FILE_SUFFIX.length));
         return undefined;
@@ -27,12 +27,12 @@ function variablesAskedFor(read: (source: NodeJS.ProcessEnv) => unknown): Set<st
   try {
     read(environment);
   } catch {
-    // What is required is missing, of course.
+    // The settings are incomplete, so reading them fails.
   }
   return asked;
 }
 
-/** The variable that a name in a manifest stands for: `DATABASE_URL_FILE` hands over `DATABASE_URL`. */
+/** Returns the variable that a name in a manifest sets: `DATABASE_URL_FILE` sets `DATABASE_URL`. */
 export function variableBehind(name: string, known: ReadonlySet<string>): string {
   const stem = name.endsWith(FILE_SUFFIX) ? name.slice(0, -FILE_SUFFIX.length) : name;
   return known.has(stem) ? stem : name;

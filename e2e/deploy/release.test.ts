@@ -46,7 +46,7 @@ test('a workflow takes actions by commit, with the release that it is, and may w
     expect(text).toMatch(/^permissions: \{ contents: read \}$/m);
     const used = [...text.matchAll(/uses: (.+)/g)].map(([, action = '']) => action);
     const loose = used.filter((action) => !/^\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(action));
-    // PyPI's own asks to be taken by its branch; the other is a file of this repository.
+    // PyPI's action asks to be referenced by its branch; the other one is a file of this repository.
     expect(loose.filter((action) => !/^(\.\/|pypa\/\S+@release\/v1$)/.test(action))).toEqual([]);
   }
 });

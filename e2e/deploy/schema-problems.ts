@@ -13,10 +13,10 @@ const kubernetes = readSchema('kubernetes.json') as {
   definitions: Record<string, object>;
 };
 const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false });
-// One schema for all kinds, so that what they share is compiled once.
+// All kinds share one schema, so that common definitions are compiled once.
 ajv.addSchema({ $id: 'kubernetes', definitions: kubernetes.definitions });
 
-/** Returns a function that compiles on its first call: a file of tests uses few of the schemas. */
+/** Returns a function that compiles on its first call, because a test file uses few of the schemas. */
 function onDemand(compile: () => ValidateFunction): () => ValidateFunction {
   let validate: ValidateFunction | undefined;
   return () => {
@@ -25,7 +25,7 @@ function onDemand(compile: () => ValidateFunction): () => ValidateFunction {
   };
 }
 
-/** What a strict API server would say about the manifest, one line each. */
+/** Returns the errors of a strict API server for the manifest, one line each. */
 export function manifestProblems(manifest: Manifest): string[] {
   const kind = `${manifest.apiVersion} ${manifest.kind}`;
   const definition = kubernetes.kinds[kind];

@@ -5,18 +5,18 @@ import { parse } from 'yaml';
 import { checkout, findRenderer, type Manifest } from './manifests.ts';
 import { variableBehind, variablesOf } from './read-variables.ts';
 
-/** Variables of node itself, of the images of others, and of the SDK for traces, which reads its own. */
+/** Matches variables of node, of other images, and of the trace SDK, which reads its own. */
 const NOT_OURS = /^(NODE_\w+|POSTGRES_\w+|OTEL_\w+)$/;
 
 const documented = readFileSync(join(checkout, 'docs', 'deployment.md'), 'utf8');
-/** The table of what the manifests leave to its default, and why. */
+/** Variables that the manifests leave at their defaults, from the table in the documentation. */
 const leftOut = new Set(
   [...(documented.split('## Left to their defaults')[1] ?? '').matchAll(/^\| `([A-Z_]+)`/gm)].map(
     ([, name]) => name,
   ),
 );
 
-/** Fails unless the service gets what it reads, and nothing in its name that it does not. */
+/** Fails if a variable that the service reads is missing, or one that it does not read is set. */
 function expectFit(service: string, given: readonly string[], shared: readonly string[] = []) {
   const known = variablesOf[service] ?? new Set();
   const set = new Set([...given, ...shared].map((name) => variableBehind(name, known)));

@@ -4,18 +4,18 @@ import { exampleEvent, type QueueBackend, seedSubscription } from '@runhook/test
 import type { RunningService } from '../services.ts';
 import { callApi, openSystem } from './system.ts';
 
-/** Both services under a load that reaches every part of them, until it is closed. */
+/** Has both services, under a load that uses all of their parts, until it is closed. */
 export interface BusySystem {
   management: RunningService;
   dispatcher: RunningService;
-  /** Text that belongs to what flows through: none of it may be in a label. */
+  /** Texts of the data that are processed; labels must not contain them. */
   telling: string[];
   close(): Promise<void>;
 }
 
-/** As often as Prometheus scrapes: more would cost CPU for as long as the tests take. */
+/** Equals the scrape interval of Prometheus; a shorter one would cost CPU during all tests. */
 const ROUND_EVERY_MS = 1_000;
-/** Not opened by EGRESS_ALLOW_CIDRS of the services here. */
+/** EGRESS_ALLOW_CIDRS of these services does not permit this address. */
 const FORBIDDEN_URL = 'http://10.1.2.3/inside';
 
 export async function openBusySystem(backend: QueueBackend): Promise<BusySystem> {
@@ -52,7 +52,7 @@ export async function openBusySystem(backend: QueueBackend): Promise<BusySystem>
     await fetch(`${management.url}/nothing/here/${runId}`);
   }
   async function run(): Promise<void> {
-    // On a machine with other work a call may fail at its deadline: the next round follows anyway, as it does at a job runner.
+    // On a busy machine a call may exceed its deadline. The next round follows anyway, as with a real job runner.
     for (let runId = 1; !ended; runId += 1) await Promise.allSettled([round(runId), wait(ROUND_EVERY_MS)]);
   }
   const running = run();

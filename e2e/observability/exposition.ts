@@ -1,4 +1,4 @@
-/** One sample of Prometheus' text format. */
+/** Is one sample of Prometheus' text format. */
 export interface Sample {
   name: string;
   labels: Record<string, string>;
@@ -8,7 +8,7 @@ export interface Sample {
 const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const LABEL = /(\w+)="((?:[^"\\]|\\.)*)"/g;
 
-/** @throws when a line is none of the format */
+/** @throws if a line is invalid */
 export function parseExposition(text: string): Sample[] {
   return text
     .split('\n')
@@ -21,7 +21,7 @@ export function parseExposition(text: string): Sample[] {
     });
 }
 
-/** Names with their types as `# TYPE` tells them. */
+/** Maps names to types, from the `# TYPE` lines. */
 export function typesOf(text: string): Map<string, string> {
   const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)];
   return new Map(types.map(([, name, type]) => [name as string, type as string]));

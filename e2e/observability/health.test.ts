@@ -13,7 +13,7 @@ import { Releases } from '../chaos/releases.ts';
 import { type BackendName, type Servers, startServers } from '../chaos/servers.ts';
 import { type RunningService, startService } from '../services.ts';
 
-/** A net under what hangs: servers are killed and come back five times. */
+/** Ends a test that hangs, because servers are killed and restarted five times. */
 const WHOLE_STORY_MS = 600_000;
 
 interface Watched {
@@ -68,7 +68,7 @@ async function probe(service: RunningService, path: string) {
   return { status: response.status, checks: ((await response.json()) as { checks: object }).checks };
 }
 
-/** Without its queue a dispatcher is not ready; management is, and tells: it commits what is reported. */
+/** Without its queue a dispatcher is not ready. Management is ready and reports the queue, because it can still commit. */
 const withoutQueue = async ({ services: [management, dispatcher] }: Watched) => {
   const checks = { queue: { ok: false }, database: { ok: true } };
   expect(await probe(management, '/readyz')).toMatchObject({ status: 200, checks });
@@ -80,7 +80,7 @@ const withoutQueue = async ({ services: [management, dispatcher] }: Watched) => 
 const everyServiceIs = async ({ services }: Watched, status: number, checks: object = {}) => {
   for (const service of services) {
     expect(await probe(service, '/readyz')).toMatchObject({ status, checks });
-    // A fault outside is nothing that a restart would mend.
+    // A restart would not fix an external fault.
     expect(await probe(service, '/healthz')).toMatchObject({ status: 200 });
   }
 };
@@ -117,7 +117,7 @@ async function seesMissingMigrations(watched: Watched): Promise<void> {
   await eventually(() => everyServiceIs(watched, 200));
 }
 
-// A dead server is detected in the same way on either queue: other-queue.long.test.ts repeats this on the other.
+// The detection does not depend on the queue; other-queue.long.test.ts repeats this on the other one.
 describe.each(oneQueueBackend())('services with the queue on $name', ({ name }) => {
   let watched: Watched;
   beforeAll(async () => {

@@ -18,7 +18,7 @@ export interface AlertRule {
 export const monitoringFile = (name: string) =>
   fileURLToPath(new URL(`../../k8s/monitoring/${name}`, import.meta.url));
 
-/** Every panel that shows something. */
+/** Returns every panel that has data. */
 export function dashboardPanels(): Panel[] {
   const dashboard = JSON.parse(readFileSync(monitoringFile('dashboard.json'), 'utf8')) as { panels: Panel[] };
   return dashboard.panels.filter(({ type }) => type !== 'row');
@@ -31,12 +31,12 @@ export function alertRules(): AlertRule[] {
   return groups.flatMap(({ rules }) => rules);
 }
 
-/** An expression as Grafana would send it: all processes, and a rate over a few scrapes. */
+/** Returns an expression as Grafana sends it: for all processes, and with a rate over a few scrapes. */
 export function withoutVariables(expression: string): string {
   return expression.replaceAll('$__rate_interval', '10s').replaceAll('$instance', '.*');
 }
 
-/** The anchors of a page's headings, as the web shows them. */
+/** Returns the anchors of a page's headings, as GitHub derives them. */
 export function anchorsOf(page: string): Set<string> {
   const text = readFileSync(fileURLToPath(new URL(`../../${page}`, import.meta.url)), 'utf8');
   return new Set(

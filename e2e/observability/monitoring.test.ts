@@ -16,12 +16,12 @@ import { hasProgram, startPrometheus } from './prometheus.ts';
 import { askedBy } from './promql.ts';
 
 const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
-/** Set by `npm run prove -- dashboard`: what each panel shows is printed. */
+/** Set by `npm run prove -- dashboard`: the value of each panel is printed. */
 const isTold = process.env.PROVE_DASHBOARD !== undefined;
 
-/** Labels that Prometheus adds to what it scrapes. */
+/** Lists labels that Prometheus adds when it scrapes. */
 const TARGET_LABELS = ['instance', 'job'];
-/** The labels of our own metrics, each with all the values that it can have. */
+/** Maps the labels of Runhook's metrics to their permitted values. */
 const LABELS: Record<string, RegExp> = {
   service: /^(management|dispatcher)$/,
   server: /^(replica|primary)$/,
@@ -47,7 +47,7 @@ let busy: BusySystem;
 let exposed: { text: string; samples: Sample[] };
 beforeAll(async () => {
   busy = await openBusySystem(backend);
-  // What every part has counted once: retries, an attempt that was refused, a delivery that failed for good.
+  // Waits until all parts have counted something: retries, a rejected attempt, a delivery that failed.
   exposed = await eventually(
     async () => {
       const text = await scrape();
@@ -166,7 +166,7 @@ describe('with the programs of Prometheus', () => {
       ['check', 'config', monitoringFile('prometheus.yaml')],
       ['test', 'rules', monitoringFile('alerts.test.yaml'), monitoringFile('alerts.hours.test.yaml')],
     ]) {
-      // Not spawnSync: it takes seconds, and the load of this file runs in this process.
+      // Asynchronous, because it takes seconds and the load of this file runs in this process.
       const ended = await promisify(execFile)('promtool', args).then(
         () => 'well',
         ({ stdout, stderr }) => `${stdout}${stderr}`,

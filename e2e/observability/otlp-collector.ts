@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A span as the collector took it. */
+/** Is a span as the collector received it. */
 export interface CollectedSpan {
   traceId: string;
   spanId: string;
@@ -17,12 +17,12 @@ export interface CollectedSpan {
   statusCode: number;
 }
 
-/** A collector of traces: OTLP over HTTP with JSON, as services export it. */
+/** Collects traces: OTLP over HTTP with JSON, as the services export them. */
 export interface OtlpCollector {
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   url: string;
   spans: CollectedSpan[];
-  /** Everything that was posted, as it came. */
+  /** Request bodies, unchanged. */
   bodies: string[];
   close(): Promise<void>;
 }

@@ -8,13 +8,13 @@ import { eventually } from '@runhook/testing';
 
 export interface Series {
   metric: Record<string, string>;
-  /** NaN when there is nothing to tell, as for a quantile of no observations. */
+  /** NaN if there is no value, as for a quantile without observations. */
   value: number;
 }
 
-/** A Prometheus of our own, on loopback, with its data in a folder that goes with it. */
+/** Runs a separate Prometheus on loopback, with its data in a temporary folder. */
 export interface Prometheus {
-  /** What an expression gives now. Rejects with Prometheus' own words. */
+  /** Resolves with the current value of an expression. Rejects with the error message of Prometheus. */
   query(expression: string): Promise<Series[]>;
   close(): Promise<void>;
 }

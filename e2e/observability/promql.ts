@@ -1,13 +1,13 @@
 import { parser } from '@prometheus-io/lezer-promql';
 
-/** What a PromQL expression asks for. */
+/** Lists the metrics and labels that a PromQL expression uses. */
 export interface Asked {
   metrics: string[];
   /** Label names of matchers and groupings. */
   labels: string[];
 }
 
-/** @throws when the expression is not PromQL */
+/** @throws if the expression is not PromQL */
 export function askedBy(expression: string): Asked {
   const metrics = new Set<string>();
   const labels = new Set<string>();

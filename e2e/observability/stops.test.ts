@@ -12,17 +12,17 @@ import {
 import type { RunningService } from '../services.ts';
 import { openSystem, type System } from './system.ts';
 
-/** Every so many milliseconds one call with so many events. */
+/** Interval between two calls of the load, in milliseconds. */
 const BURST_EVERY_MS = 25;
 const EVENTS_PER_BURST = 2;
-/** On a machine that is busy the load waits, so that what is left at the end is little. */
+/** On a busy machine the load pauses, so that few deliveries are pending at the end. */
 const BEHIND_MAX = 200;
-/** Between one step of the restart and the next, so that each has load before it and behind it. */
+/** Number of requests between two steps of the restart, so that there is load before and after each. */
 const STEP_REQUESTS = 20;
 const ANSWER_AFTER_MS = 40;
-/** A net under what hangs. */
+/** Ends a test that hangs. */
 const WHOLE_STORY_MS = 600_000;
-/** Locks of what was cut off run out first. */
+/** The locks of interrupted jobs must expire first. */
 const AFTER_LOCKS = { timeoutMs: WHOLE_STORY_MS / 2 };
 
 interface Attempt {
@@ -35,7 +35,7 @@ const ATTEMPTS = `
   SELECT d.event_id, a.number, a.http_status_code, a.error_code
   FROM logged_attempts a JOIN deliveries d ON d.day = a.day AND d.id = a.delivery_id`;
 
-// Each part runs on one queue, as none depends on it; other-queue.long.test.ts repeats them on the other.
+// The parts do not depend on the queue, so each runs on one; other-queue.long.test.ts repeats them on the other one.
 const [underLoad = { name: 'PostgreSQL' as const }] = oneQueueBackend();
 const inFlight = queueBackends().find(({ name }) => name !== underLoad.name) ?? underLoad;
 
@@ -65,7 +65,7 @@ describe(`a rolling restart, with the queue on ${underLoad.name}`, () => {
   });
   afterAll(() => system.close());
 
-  /** Publishes without a pause until it is told to end; answers the ids. */
+  /** Publishes continuously until `end` is called, which resolves with the ids. */
   function startLoad(): { end(): Promise<string[]> } {
     const publisher = createEventPublisher({ queueUrl: system.queueUrl });
     const published: string[] = [];
@@ -77,7 +77,7 @@ describe(`a rolling restart, with the queue on ${underLoad.name}`, () => {
           continue;
         }
         const burst = Array.from({ length: EVENTS_PER_BURST }, () => eventOf(system));
-        // Its ids make a call that is repeated the same one.
+        // Events have ids, so a repeated call changes nothing.
         const [ids] = await Promise.all([
           eventually(() => publisher.publishMany(burst)),
           wait(BURST_EVERY_MS),
@@ -123,7 +123,7 @@ describe(`a rolling restart, with the queue on ${underLoad.name}`, () => {
 
       expect(codes).toEqual([0, 0]);
       expect(published.length).toBeGreaterThan(150);
-      // Every request that came in is in the log, once, and every event came in, once.
+      // Every request is in the log once, and every event arrived once.
       expect(arrivedAt(system).sort()).toEqual(published.sort());
       const logged = await attemptsOf(system);
       expect(logged.map(({ event_id }) => event_id).sort()).toEqual(published);
@@ -167,7 +167,7 @@ describe(`a stop, with the queue on ${inFlight.name}`, () => {
     await system.receiver.waitFor(10);
     const stopped = dispatcher.stop();
     await eventually(async () => expect(await probe('/readyz')).toBe(503));
-    // A red liveness would cut off what is being finished.
+    // A failing liveness probe would end the process during its work.
     expect(await probe('/healthz')).toBe(200);
     await publish(1);
     release.resolve();
@@ -189,12 +189,12 @@ describe(`a stop, with the queue on ${inFlight.name}`, () => {
       const cutOff = await publish(5);
       await system.receiver.waitFor(16);
       const first = dispatcher.stop();
-      // Two signals of one kind that the process has not handled yet are one.
+      // A process handles two equal signals as one until it has handled the first.
       await eventually(async () => expect(await probe('/readyz')).toBe(503));
       expect(await dispatcher.stop()).toBe(1);
       await first;
       system.receiver.respondWith(200);
-      // It leaves first attempts to the process that began them for as long as one may take.
+      // A dispatcher leaves first attempts to the process that began them for the duration of an attempt.
       await system.start('dispatcher', { DELIVERY_TIMEOUT_MS: '10000' });
       await system.receiver.waitFor(21, AFTER_LOCKS);
       await eventually(async () => expect(await pendingOf(system)).toBe(0), AFTER_LOCKS);

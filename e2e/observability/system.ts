@@ -12,7 +12,7 @@ import {
 } from '@runhook/testing';
 import { type RunningService, startService } from '../services.ts';
 
-/** A database, a queue, an account and a receiver; services are started over them as processes. */
+/** Has a database, a queue, an account and a receiver. Services are started on them as processes. */
 export interface System {
   database: PrismaDatabase;
   databaseUrl: string;
@@ -20,9 +20,9 @@ export interface System {
   account: TestAccount;
   token: string;
   receiver: Receiver;
-  /** A service token of any account that may do everything there. */
+  /** Creates a service token with all permissions of an account. */
   newToken(accountId: number): Promise<{ token: string }>;
-  /** Started services are stopped by {@link close}, and what they exit with is no matter to it. */
+  /** Starts a service, which {@link close} stops, whatever its exit code is. */
   start(name: 'management' | 'dispatcher', environment?: Record<string, string>): Promise<RunningService>;
   onClose(closer: () => Promise<unknown>): void;
   close(): Promise<void>;
@@ -63,7 +63,7 @@ export async function openSystem(backend: QueueBackend): Promise<System> {
     async close() {
       const failures: unknown[] = [];
       for (const close of closers.splice(0).reverse()) {
-        // A service that is left running would keep the whole run of tests from ending.
+        // A service that keeps running would prevent the end of the test run.
         await close().catch((error: unknown) => failures.push(error));
       }
       if (failures.length > 0) throw new AggregateError(failures, 'not everything was closed');
@@ -71,7 +71,7 @@ export async function openSystem(backend: QueueBackend): Promise<System> {
   };
 }
 
-/** Calls the API as the account's admin. */
+/** Calls the API as an admin of the account. */
 export async function callApi(
   { token }: Pick<System, 'token'>,
   management: RunningService,

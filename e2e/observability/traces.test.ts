@@ -23,7 +23,7 @@ const { version: VERSION } = JSON.parse(
 const EXPORT_SOON = { OTEL_BSP_SCHEDULE_DELAY: '100' };
 const QUERY_SECRET = 'token=in-the-query';
 
-// Each test runs on one queue, and both queues carry a trace; other-queue.long.test.ts exchanges the queues.
+// Each test runs on one queue; other-queue.long.test.ts exchanges the queues.
 const [ofReports = { name: 'PostgreSQL' as const }] = oneQueueBackend();
 const ofPublisher = queueBackends().find(({ name }) => name !== ofReports.name) ?? ofReports;
 
@@ -56,7 +56,7 @@ describe('traces', () => {
     expect(status).toBe(201);
   };
   const spansOf = (traceId: string) => collector.spans.filter((span) => span.traceId === traceId);
-  /** Names from a span up to its trace's root. */
+  /** Returns the names from a span up to the root of its trace. */
   const lineOf = (span: CollectedSpan): string[] => {
     const above = collector.spans.find(
       ({ traceId, spanId }) => traceId === span.traceId && spanId === span.parentSpanId,
@@ -81,7 +81,7 @@ describe('traces', () => {
     const [first, retry] = await eventually(() => {
       expect(attempts()).toHaveLength(2);
       const ends = attempts().sort((a, b) => numberOf(a) - numberOf(b));
-      // The export of the queue jobs' own spans may come later.
+      // The spans of the queue jobs may be exported later.
       for (const end of ends) expect(lineOf(end).at(-1)).toMatch(/^POST /);
       return ends as [CollectedSpan, CollectedSpan];
     });
@@ -90,7 +90,7 @@ describe('traces', () => {
     expect(lineOf(first)).toEqual(['attempt', ...fanOut]);
     expect(lineOf(retry)).toEqual(['attempt', 'deliver', 'process webhook-deliveries', ...fanOut]);
 
-    // Nothing of it lies outside the caller's trace, and nothing in that trace hangs in the air.
+    // All spans are in the caller's trace, and each has a parent in it.
     const spans = spansOf(callersTrace);
     const ids = new Set(spans.map(({ spanId }) => spanId));
     const roots = spans.filter(({ parentSpanId }) => !ids.has(parentSpanId));
@@ -115,7 +115,7 @@ describe('traces', () => {
       'http.request.resend_count': 1,
       'http.response.status_code': 200,
     });
-    // The endpoint's own spans would hang below the attempt that reached it.
+    // Spans of the endpoint would be children of the attempt that called it.
     expect(system.receiver.requests.map(({ headers }) => headers.traceparent)).toEqual(
       [first, retry].map(({ traceId, spanId }) => `00-${traceId}-${spanId}-01`),
     );
@@ -162,7 +162,7 @@ describe('traces', () => {
     });
     await reportRun();
     await system.receiver.waitFor(1);
-    // A stop exports what is left.
+    // A stop exports the remaining spans.
     expect(await Promise.all([management.stop(), dispatcher.stop()])).toEqual([0, 0]);
     expect(collector.bodies).toEqual([]);
   });

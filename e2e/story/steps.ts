@@ -16,8 +16,8 @@ import {
 } from './world.ts';
 
 /**
- * Describes the services as processes: the way of an event to its endpoint, and with `whole` also what happens when an
- * endpoint fails and when a process is killed.
+ * Describes the services as processes: the path of an event to its endpoint, and with `whole` also failures of endpoints and killed
+ * processes.
  */
 export function describeStory(story: StoryCase, extent: 'essentials' | 'whole'): void {
   describe(`the services as processes, ${story.name}`, () => {
@@ -94,7 +94,7 @@ function describeEssentials(world: StoryWorld): void {
     await publisher.publish(published);
     await world.call('POST', world.runs(), { job_id: job.id, run_id: 4_002, engine_version: '1.9.2' });
     await world.receiver.waitFor(2);
-    // What has arrived is on record a moment later.
+    // A delivery is recorded shortly after it arrived.
     await eventually(async () => expect(await world.deliveriesOf(id)).toHaveLength(2));
     const overRest = exampleEvent('job.run.started', job, 4_004);
     const events = { events: [published, overRest] };
@@ -145,7 +145,7 @@ function describeEssentials(world: StoryWorld): void {
         `/v2/accounts/${world.account.id}/events`,
         { events: ofRest },
       ),
-      // One more event makes another job: the queue drops a job with the same events as one that it has.
+      // One more event creates another job, because the queue drops a job with the same events as an existing one.
       publisher.publishMany([...events, exampleEvent('job.run.errored', job, 5_099)]),
     ]);
     const rejected = data.events.filter(({ verdict }) => verdict === 'refused');
@@ -154,7 +154,7 @@ function describeEssentials(world: StoryWorld): void {
     );
     const accepted = data.events.filter(({ verdict }) => verdict === 'accepted');
     expect(accepted.length + rejected.length).toBe(events.length);
-    // REST has rejected an event, or the message with its id is a conflict.
+    // Either REST rejected the event, or the message with its id is a conflict.
     await eventually(async () => expect((await conflicts()) - conflictsBefore).toBe(accepted.length));
     const { rows } = await world.database.pool.query<{ id: string; reason: string }>(
       `SELECT id, data ->> 'runReason' AS reason FROM events WHERE account_id = $1 AND event_type = 'job.run.started'`,
@@ -166,7 +166,7 @@ function describeEssentials(world: StoryWorld): void {
       ofAccepted.has(eventId) ? 'over REST' : data.runReason,
     ]);
     expect(new Map(rows.map(({ id, reason }) => [id, reason]))).toEqual(new Map(recorded));
-    // Requests that were sent before the commit may carry either body (docs/contract.md); the last attempts do not.
+    // Requests that were sent before the commit may contain either body (docs/contract.md); the last attempts must not.
     await eventually(async () => {
       const { rows: failed } = await world.database.pool.query(
         `SELECT FROM deliveries WHERE account_id = $1 AND event_type = 'job.run.started' AND status = 'failed'`,
@@ -233,7 +233,7 @@ function describeFailures(world: StoryWorld): void {
     await world.receiver.waitFor(10);
     await world.dispatcher.kill();
     world.receiver.respondWith(200);
-    // It leaves first attempts to whoever began them for as long as one may take: here as long as in production.
+    // A dispatcher leaves first attempts to the process that began them for the duration of an attempt; here it has the production value.
     world.dispatcher = await startService('dispatcher', {
       ...world.environment,
       DELIVERY_TIMEOUT_MS: '10000',
@@ -243,7 +243,7 @@ function describeFailures(world: StoryWorld): void {
       const deliveries = await world.deliveriesOf(id);
       expect(deliveries.map(({ status }) => status)).toEqual(Array(10).fill('delivered'));
     });
-    // Ten were in flight when it died, and those alone are repeated.
+    // Only the ten requests in flight at the kill are repeated.
     expect(world.receiver.requests).toHaveLength(20);
   });
 }

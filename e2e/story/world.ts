@@ -37,21 +37,21 @@ export interface Subscription {
   http_status_code: string;
 }
 
-/** What the services of a story run on. */
+/** Describes the servers that a story runs on. */
 export interface StoryCase {
   name: string;
   backend: QueueBackend;
   createDatabase(): Promise<TestDatabase>;
 }
 
-/** One case for each queue back end, PostgreSQL first. */
+/** Has one case for each queue back end, PostgreSQL first. */
 export const QUEUE_CASES: StoryCase[] = queueBackends().map((backend) => ({
   name: `queue on ${backend.name}`,
   backend,
   createDatabase: createTestDatabase,
 }));
 
-/** None where Citus spreads the log: there it is divided already. */
+/** Is empty with Citus, which divides the log itself. */
 export const DIVIDED_CASES: StoryCase[] =
   workerUrls().length > 0
     ? []
@@ -61,7 +61,7 @@ export const DIVIDED_CASES: StoryCase[] =
         createDatabase: createDividedDatabase,
       }));
 
-/** The services, which the tests of a case share, and an account with a receiver that each test has alone. */
+/** Has the services, which the tests of a case share, and an account with a receiver for each test. */
 export interface StoryWorld {
   account: TestAccount;
   database: PrismaDatabase;
@@ -114,7 +114,7 @@ export async function seedTest(world: StoryWorld): Promise<void> {
   world.token = (await createServiceToken(world.database.prisma, token)).token;
 }
 
-/** Calls in the name of the account that the current test has. */
+/** Returns functions that call the API for the account of the current test. */
 export function callsOf(current: () => StoryWorld) {
   async function call<Data>(method: string, path: string, body?: object): Promise<Answer<Data>> {
     const { management, token } = current();

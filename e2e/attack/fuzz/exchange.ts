@@ -13,7 +13,7 @@ export function createSender(origin: string, connections: number) {
   const { hostname, port } = new URL(origin);
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   return {
-    /** Null when the connection ended without an answer, or nothing came within a minute. */
+    /** Resolves with null if the connection ended without a response, or nothing arrived within a minute. */
     send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer | null> {
       return new Promise((resolve) => {
         const length = body === null ? {} : { 'content-length': body.length };
@@ -25,7 +25,7 @@ export function createSender(origin: string, connections: number) {
             resolve({ status, body: Buffer.concat(chunks).toString('utf8'), headers: answered });
           response.on('data', (chunk: Buffer) => {
             chunks.push(chunk);
-            // A stream goes on: its beginning is answer enough.
+            // A stream does not end, so its beginning is sufficient.
             if (isStream(answered)) {
               end();
               outgoing.destroy();
@@ -43,7 +43,7 @@ export function createSender(origin: string, connections: number) {
   };
 }
 
-/** What is wrong with an answer, whatever was asked; null for nothing. */
+/** Returns a violation that applies to any response, or null. */
 export function problemOf(request: FuzzRequest, answer: FuzzAnswer | null): string | null {
   if (answer === null) return 'no answer';
   const { status, headers, body } = answer;
@@ -82,7 +82,7 @@ function parsed(text: string): (Envelope & { status: NonNullable<Envelope['statu
   }
 }
 
-/** Enough of a request to send it again by hand. */
+/** Describes a request with enough detail to send it manually. */
 export function describeRequest({ method, path, headers, body, kind }: FuzzRequest): string {
   const { authorization: _, ...others } = headers;
   const sent = body === null ? '' : ` ${JSON.stringify(body.subarray(0, 300).toString('latin1'))}`;

@@ -8,14 +8,14 @@ import { pick } from './values.ts';
 import { type FuzzWorld, openFuzzWorld } from './world.ts';
 
 const AT_ONCE = 4;
-/** Requests of one round: of anybody, then of the second account alone. */
+/** Numbers of requests in a round: by the first account, then by the second account only. */
 const ROUND = { anybody: 1_200, second: 600 };
 const SMALL_ROUND = { anybody: 400, second: 200 };
 const PROBLEMS_MAX = 20;
 
 /**
- * Every route of the OpenAPI document with good requests and bad ones. No answer is a 5xx, all are in the envelope; and the
- * second account's credentials neither see nor change anything of the first, whatever they ask for.
+ * Calls every route of the OpenAPI document with valid and invalid requests. No response may be a 5xx, and all must have the
+ * envelope. The credentials of the second account must neither read nor change anything of the first account.
  */
 export const fuzz: Attack = {
   name: 'fuzz',
@@ -29,7 +29,7 @@ export const fuzz: Attack = {
         await run.anybody();
         await run.secondAlone();
         say(`fuzz: ${run.table.count} requests, ${run.problems.length} problems`);
-        // A run that is stopped has printed what it has found.
+        // Printed after each round, so that an interrupted run has printed its findings.
         for (const problem of run.problems.slice(printed)) say(problem);
         printed = run.problems.length;
       } while (endsAtMs !== null && Date.now() < endsAtMs && run.problems.length < PROBLEMS_MAX);
@@ -58,7 +58,7 @@ class FuzzRun {
     this.#sender = createSender(world.management.url, AT_ONCE);
   }
 
-  /** The first account's own credentials, mostly, on its own things. */
+  /** Uses the credentials of the first account, mostly on its own resources. */
   async anybody(): Promise<void> {
     const { first, second, settle } = this.#world;
     await settle();
@@ -68,7 +68,7 @@ class FuzzRun {
     });
   }
 
-  /** Each route at least once as good as can be, for the first account's path and for its things below the own path. */
+  /** Calls each route at least once with a valid request, for the path of the first account and for its resources below the own path. */
   async secondAlone(): Promise<void> {
     const { first, second, readFirst } = this.#world;
     const targets: Target[] = [
@@ -93,7 +93,7 @@ class FuzzRun {
 
   #seen(request: FuzzRequest, { status, body }: FuzzAnswer): void {
     const { first } = this.#world;
-    // Its own key and its own path's ids come back in refusals only as they were sent.
+    // An error response may repeat a key or an id only as the request contained it.
     const mark = first.marks.find((text) => body.includes(text) && !request.path.includes(text));
     if (mark !== undefined) this.#report(`shows "${mark}" of another account: ${describeRequest(request)}`);
     const namesFirst = request.path.includes(`/accounts/${first.accountId}/`);
@@ -134,7 +134,7 @@ class FuzzRun {
   }
 }
 
-/** What the next requests need to be as good: a key that was replaced, and webhooks that may be deleted. */
+/** Stores the results that the next valid requests need: a replaced key, and webhooks that may be deleted. */
 function noteChange({ operation, method, caller, target }: FuzzRequest, { status, body }: FuzzAnswer): void {
   if (method !== 'POST' || (status !== 200 && status !== 201)) return;
   const { data } = JSON.parse(body) as { data: { api_key?: string; id?: string | number } };

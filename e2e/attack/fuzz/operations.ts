@@ -1,17 +1,17 @@
-/** A parameter of the OpenAPI document, as far as it says what to send. */
+/** Is the part of a parameter in the OpenAPI document that determines its value. */
 export interface Parameter {
   name: string;
   in: 'path' | 'query' | 'header';
   schema: { type?: string; enum?: unknown[]; examples?: unknown[]; default?: unknown };
 }
 
-/** One method of one path. */
+/** Is one method of one path. */
 export interface Operation {
   method: string;
-  /** With its parameters in braces, and a slash at its end where clients write one. */
+  /** Path with its parameters in braces, and with a final slash if clients write one. */
   path: string;
   parameters: Parameter[];
-  /** What the document shows as a good body; null where none is needed. */
+  /** Example of a valid body in the document; null if none is needed. */
   example: unknown;
 }
 
@@ -25,7 +25,7 @@ interface DocumentedOperation {
   requestBody?: { content: { 'application/json': { example?: unknown } } };
 }
 
-/** Every method of every path of the running service's own document, so that no route is left out. */
+/** Reads all operations from the document of the running service, so that no route is omitted. */
 export async function readOperations(origin: string): Promise<Operation[]> {
   const document = (await (await fetch(`${origin}/openapi.json`)).json()) as Document;
   const parameterOf = (given: Parameter | { $ref: string }): Parameter => {

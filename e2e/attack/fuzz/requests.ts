@@ -3,31 +3,31 @@ import type { Operation } from './operations.ts';
 import { mutated, ODD_TEXTS, oddBytes, oddHeader, oddValue, pick } from './values.ts';
 import type { Party } from './world.ts';
 
-/** A request that is ready to be sent. */
+/** Is a complete request. */
 export interface FuzzRequest {
   operation: Operation;
   caller: Party;
   target: Target;
   method: string;
-  /** With its query. */
+  /** Path with its query. */
   path: string;
   headers: Record<string, string>;
   body: Buffer | null;
-  /** What was done to a good request. */
+  /** Modification of a valid request. */
   kind: Kind;
 }
 
 const KINDS = ['valid', 'body', 'bytes', 'header', 'path', 'query', 'method', 'credential'] as const;
 export type Kind = (typeof KINDS)[number];
 
-/** Whose names the path has, and whose the ids beside the account's are. */
+/** Selects the account in the path, and the owner of the other ids. */
 export interface Target {
   account: Party;
   things: Party;
 }
 
 /**
- * One request for the operation: a good one, or one with something wrong.
+ * Creates a valid request for the operation, or one with an error.
  * @param kind any of them when omitted
  */
 export function createRequest(
@@ -59,7 +59,7 @@ export function createRequest(
 const OTHER_METHODS = ['PATCH', 'OPTIONS', 'HEAD', 'PUT', 'DELETE'] as const;
 const hasBody = (method: string) => method === 'POST' || method === 'PUT' || method === 'PATCH';
 
-/** What concerns a user is asked with the user's own key. */
+/** Returns the user's key for operations of users, and the service token for all others. */
 function tokenFor({ path }: Operation, caller: Party): string {
   return path.includes('{account_id}') ? caller.token : caller.apiKey;
 }
@@ -86,10 +86,10 @@ function pathOf(
   ]);
 }
 
-/** The id that a parameter of a path names; of one that nobody knows yet, none that there is. */
+/** Returns the id for a parameter of a path, or an id that does not exist. */
 function idOf(name: string, method: string, { account, things }: Target): string {
   if (name === 'account_id') return String(account.accountId);
-  // The webhook that all is about must stay.
+  // The main webhook is not deleted.
   if (name === 'webhook_id' && method === 'DELETE' && account === things)
     return account.spareWebhookIds.pop() ?? `wsu_${'0'.repeat(27)}`;
   return String(things.ids[name] ?? `none_${name}`);
@@ -117,12 +117,12 @@ function queryOf({ parameters }: Operation, isOdd: boolean, random: SeededRandom
   return `?${pairs.map(([name, value]) => `${encodedText(name)}=${encodedText(value)}`).join('&')}`;
 }
 
-/** As a URL has it; what is encoded already, well or badly, stays. Half a surrogate pair cannot be sent. */
+/** Encodes text for a URL, unless it is already encoded. Half a surrogate pair cannot be sent. */
 function encodedText(text: string): string {
   return text.startsWith('%') ? text : encodeURIComponent(Buffer.from(text).toString());
 }
 
-/** The document's example, with what there is here. */
+/** Returns the example of the document with ids and values that exist. */
 function bodyOf(
   { example }: Operation,
   { caller, target }: { caller: Party; target: Target },

@@ -1,6 +1,6 @@
 import type { Operation } from './operations.ts';
 
-/** Counts answers by route and status, and shows them as a table of Markdown. */
+/** Counts responses by route and status, and formats them as a table of Markdown. */
 export class StatusTable {
   readonly #byRoute = new Map<string, Map<string, number>>();
   #count = 0;
@@ -9,7 +9,7 @@ export class StatusTable {
     return this.#count;
   }
 
-  /** @param status null for no answer */
+  /** @param status null without a response */
   add({ method, path }: Operation, status: number | null): void {
     const route = `${method} ${path}`;
     const statuses = this.#byRoute.get(route) ?? new Map<string, number>();

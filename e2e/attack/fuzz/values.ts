@@ -1,11 +1,11 @@
 import type { SeededRandom } from '../../chaos/seeded-random.ts';
 
-/** One of the items, which there must be. */
+/** Returns a random item. The list must not be empty. */
 export function pick<T>(random: SeededRandom, items: readonly T[]): T {
   return items[random.between(0, items.length - 1)] as T;
 }
 
-/** Texts that have broken something somewhere. */
+/** Lists texts that often break parsers and databases. */
 export const ODD_TEXTS = [
   '',
   ' ',
@@ -57,7 +57,7 @@ export const ODD_TEXTS = [
 
 const ODD_NUMBERS = [0, -0, -1, 1.5, 2 ** 31, 2 ** 53, 2 ** 63, 1e308, -1e308, 5e-324];
 
-/** A value of any kind, now and then one that is deep or long. */
+/** Returns a value of any type, sometimes a deeply nested or long one. */
 export function oddValue(random: SeededRandom, depth = 0): unknown {
   switch (random.between(0, depth > 3 ? 4 : 9)) {
     case 0:
@@ -88,7 +88,7 @@ function nested(levels: number, isArray: boolean): unknown {
   return value;
 }
 
-/** The body with one of its members replaced, left out, doubled or joined by another. */
+/** Replaces, removes, duplicates or adds a member of the body. */
 export function mutated(random: SeededRandom, body: unknown): unknown {
   if (typeof body !== 'object' || body === null) return oddValue(random);
   const fields = { ...(body as Record<string, unknown>) };
@@ -109,7 +109,7 @@ export function mutated(random: SeededRandom, body: unknown): unknown {
   return random.next() < 0.3 ? mutated(random, fields) : fields;
 }
 
-/** Bytes that are not what a JSON body is, or more of it than anybody needs. */
+/** Returns bytes that are invalid JSON, or larger than any valid body. */
 export function oddBytes(random: SeededRandom): Buffer {
   switch (random.between(0, 7)) {
     case 0:
@@ -155,7 +155,7 @@ const ODD_HEADERS: Record<string, readonly string[]> = {
   upgrade: ['websocket'],
 };
 
-/** A header that no client of ours sends so. */
+/** Returns a header that no client of Runhook sends. */
 export function oddHeader(random: SeededRandom): [name: string, value: string] {
   const name = pick(random, Object.keys(ODD_HEADERS));
   return [name, pick(random, ODD_HEADERS[name] ?? [''])];

@@ -3,36 +3,36 @@ import { queueBackends, seedAccount, seedDeliveries, testSecrets } from '@runhoo
 import { callApi, openSystem, type System } from '../../observability/system.ts';
 import type { RunningService } from '../../services.ts';
 
-/** An account with one of everything, and who may do everything there. */
+/** Is an account with one resource of each kind, and credentials with all permissions. */
 export interface Party {
   accountId: number;
   /** Service token, `account_admin`. */
   token: string;
   apiKey: string;
-  /** By the names of path parameters. */
+  /** Ids by the names of path parameters. */
   ids: Record<string, string | number>;
-  /** By the names of members of bodies. */
+  /** Values by the names of members of bodies. */
   body: Record<string, unknown>;
-  /** Webhooks that nobody misses. */
+  /** Webhooks that may be deleted. */
   spareWebhookIds: string[];
-  /** Texts that stand in its things and nowhere else. */
+  /** Texts that occur in its resources only. */
   marks: string[];
 }
 
 export interface FuzzWorld {
   system: System;
   management: RunningService;
-  /** What is attacked. */
+  /** The account under attack. */
   first: Party;
-  /** Who must see and change nothing of it. */
+  /** The attacker, who must not read or change anything of the first account. */
   second: Party;
-  /** Every row of the first account, in one text. */
+  /** Returns all rows of the first account as text. */
   readFirst(): Promise<string>;
-  /** Ends what a dispatcher would end, so that redelivering and recovering can succeed again. */
+  /** Completes deliveries and recoveries as a dispatcher would, so that they can be redelivered and recovered again. */
   settle(): Promise<void>;
 }
 
-/** No limit is in the way: what is refused is refused for what it is. */
+/** Disables limits, so that a rejection has no other cause than the request. */
 const UNLIMITED = {
   API_RATE_LIMIT_PER_MINUTE: '10000000',
   SIGN_IN_ATTEMPTS_PER_EMAIL: '10000',
