@@ -99,7 +99,7 @@ const deliveredOf = (run_id: string) =>
     return found;
   });
 
-test('deliveries reach localhost as they happen, each once, and once more by run', async () => {
+test('listen forwards each delivery once to localhost, and replays the deliveries of a run', async () => {
   const created = await json(
     0,
     'webhooks',
@@ -162,7 +162,7 @@ test('deliveries reach localhost as they happen, each once, and once more by run
   });
 });
 
-test('webhooks, deliveries and runs are told of and changed', async () => {
+test('commands show and change webhooks, deliveries and runs', async () => {
   expect(await json(0, 'webhooks', 'list', '--search', 'Pager')).toMatchObject([{ name: 'Pager' }]);
   const listed = await runhook('webhooks', 'list');
   expect(listed.stdout).toMatch(/^ID +NAME +STATE +LAST +URL\nwsu_\w{27} +Pager +active +200 +http/);
@@ -209,7 +209,7 @@ test('webhooks, deliveries and runs are told of and changed', async () => {
   expect(JSON.parse(wrong.stderr)).toMatchObject({ error: { code: 'refused_401' } });
 });
 
-test('the doctor finds each of eleven faults, and says what to do', async () => {
+test('the doctor reports each of eleven faults with a remedy', async () => {
   const redis = findRedisServer() === null ? null : await startRedis({ dataDir: join(folder, 'redis') });
   if (redis === null)
     process.stdout.write('the eviction of Redis was not looked at: there is no redis-server\n');

@@ -46,7 +46,7 @@ describe.each(backends)('on $name', (backend) => {
     return { exitCode, events: await takeAll(queueUrl) };
   }
 
-  test('a command that succeeds is told as started, then as completed', async () => {
+  test('a command that succeeds publishes started, then completed', async () => {
     const { exitCode, events } = await run('process.exit(process.env.QUEUE_URL === undefined ? 0 : 1)');
     expect(exitCode).toBe(0);
     expect(events.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusCode])).toEqual([
@@ -68,7 +68,7 @@ describe.each(backends)('on $name', (backend) => {
   // The following tests do not depend on the queue.
   if (backend !== backends.at(-1)) return;
 
-  test('a command that fails is told as errored, then as completed, with what it said, and its exit code stays', async () => {
+  test('a command that fails publishes started, errored and completed with its message, and keeps its exit code', async () => {
     const { exitCode, events } = await run('console.error("3 rows have no customer"); process.exit(3)');
     expect(exitCode).toBe(3);
     expect(events.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusMessage])).toEqual([
@@ -78,14 +78,14 @@ describe.each(backends)('on $name', (backend) => {
     ]);
   });
 
-  test('a long message is cut by code points, not within an emoji', async () => {
+  test('a long message is cut between code points', async () => {
     const { events } = await run('console.error("x🚀".repeat(2000) + "🚀"); process.exit(1)');
     const message = events[1]?.data.runStatusMessage ?? '';
     expect([...message]).toHaveLength(1_999);
     expect(hasInvalidText(message)).toBe(false);
   });
 
-  test('a run that is stopped from outside ends its command and sends nothing more', async () => {
+  test('a run that is stopped by a signal ends its command and publishes nothing more', async () => {
     const { exitCode, events } = await run(
       'console.log("up"); setInterval(() => {}, 1000)',
       async (runner) => {

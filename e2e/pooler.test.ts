@@ -66,10 +66,10 @@ function describePoolers(
   body: (pooler: (typeof poolers)[number]) => void,
 ) {
   if (some.length > 0) describe.each(some)(title, body);
-  else test.skip(`${title}: there is none on this machine`, () => {});
+  else test.skip(`${title}: this machine has none`, () => {});
 }
 
-test('without a pooler prepared statements work', async () => {
+test('prepared statements work without a pooler', async () => {
   await requirePreparedStatements({ url: testDatabase.url });
 });
 
@@ -84,12 +84,12 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
     ...(pooler.tracksStatements && { max_prepared_statements: '0' }),
   };
 
-  test('in session mode prepared statements work', async () => {
+  test('prepared statements work in session mode', async () => {
     await requirePreparedStatements({ url: await through({ pool_mode: 'session' }) });
   });
 
   test.each(['0', '1'])(
-    'in transaction mode without tracking they do not, with server_round_robin = %s',
+    'prepared statements fail in transaction mode without tracking, with server_round_robin = %s',
     async (server_round_robin) => {
       const url = await through({ ...untracked, server_round_robin });
       const { pool, close } = openPrismaDatabase({ url, connectionsMax: 3 });
@@ -102,7 +102,7 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
     },
   );
 
-  test('in transaction mode without tracking the services do not start, and say what to set', async () => {
+  test('the services do not start in transaction mode without tracking, and print the required settings', async () => {
     const url = await through(untracked);
     for (const name of ['management', 'dispatcher'] as const) {
       const { code, stderr } = await run(startCommand(name).program, [], url);
@@ -125,7 +125,7 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
 });
 
 describePoolers(tracking, 'behind PgBouncer $version with max_prepared_statements = 200', (pooler) => {
-  test('the services deliver the events of many runs that are reported at the same time', async () => {
+  test('the services deliver the events of many runs that are reported concurrently', async () => {
     const settings = { pool_mode: 'transaction', max_prepared_statements: '200', default_pool_size: '5' };
     const { url, close } = await startPooler(pooler, testDatabase.url, settings);
     closers.push(close);

@@ -147,7 +147,7 @@ async function services(folder: string): Promise<string> {
 }
 
 ('reason' in found ? test.skip : test)(
-  'the wheel installs into an empty environment, and publishes, receives and verifies from there',
+  'the wheel installs into an empty environment, where it publishes, receives and verifies',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'runhook-python-'));
     closers.push(() => rm(folder, { recursive: true, force: true }));

@@ -88,22 +88,22 @@ describe.each(receivers)('the $name receiver', (example) => {
     ['a signature cut short', BODY, sign(BODY).slice(0, 63)],
     ['a signature that is too long', BODY, `${sign(BODY)}0`],
     ['an empty body', '', sign(BODY)],
-    ['what is no JSON', 'not JSON', sign('something else')],
-  ])('refuses %s and says nothing of what it held', async (_what, body, authorization) => {
+    ['a body that is not JSON', 'not JSON', sign('something else')],
+  ])('rejects %s, and prints nothing of its content', async (_what, body, authorization) => {
     const { status, line } = await deliver(body, authorization);
     expect(status).toBe(401);
     expect(line).toMatchObject({ verified: false, status: 401, eventId: null, eventType: null });
   });
 });
 
-test('the help page of the console has every language that there is a receiver in', () => {
+test('the help page of the console has every language of the example receivers', () => {
   const folders = readdirSync(RECEIVERS, { withFileTypes: true }).filter((entry) => entry.isDirectory());
   expect(Object.keys(FILL_IN).sort()).toEqual(folders.map(({ name }) => name).sort());
 });
 
 // Fills in the receiver as the console's help page does. The path contains characters that have a meaning in Express routes.
 test.each(receivers)(
-  'the $name receiver, filled in with a webhook, takes its deliveries by its header at its path',
+  'the $name receiver that is filled in for a webhook accepts its deliveries by its header at its path',
   async (example) => {
     const folder = mkdtempSync(join(tmpdir(), 'runhook-receiver-'));
     const from = join(RECEIVERS, dirname(example.file));

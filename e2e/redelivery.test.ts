@@ -98,6 +98,6 @@ async function redeliverWithoutAnswers({ queueProxy, call }: Story): Promise<voi
 
 // The subject is the queue's response and not its kind; other-queue.long.test.ts repeats this on the other queue.
 test.each(oneQueueBackend())(
-  'a redelivery is accepted, and has the attempts of one cycle, whether the queue on $name took its job, answers or not',
+  'a redelivery is accepted and makes one cycle of attempts, whether or not the queue on $name responds',
   async (backend) => redeliverWithoutAnswers(await open(backend)),
 );

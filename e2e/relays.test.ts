@@ -79,14 +79,14 @@ describe('the relay', () => {
         payload: { severity: 'error', source: 'Daily job (sample)', summary: /failed/ },
       },
     ],
-  ])('posts what %s wants', async (name, expected) => {
+  ])('posts the format of %s', async (name, expected) => {
     await start({ TARGET: name, ROUTING_KEY: 'key' });
     expect(await deliver(bodyOf('job.run.errored'))).toBe(204);
     expect(sent()).toEqual([matching(expected)]);
     expect(target.requests[0]?.headers['content-type']).toBe('application/json');
   });
 
-  test('resolves at PagerDuty when the next run of the job succeeds, and says nothing of its start', async () => {
+  test('resolves the PagerDuty incident when the next run of the job succeeds, and ignores its start', async () => {
     await start({ TARGET: 'pagerduty', ROUTING_KEY: 'key' });
     for (const type of ['job.run.errored', 'job.run.started', 'job.run.completed'] as const)
       expect(await deliver(bodyOf(type))).toBe(204);
@@ -96,7 +96,7 @@ describe('the relay', () => {
     ]);
   });
 
-  test('sends an event once, however often and however close together it arrives', async () => {
+  test('sends an event once, even if it arrives several times concurrently', async () => {
     await start({ TARGET: 'slack' });
     const body = bodyOf('job.run.completed');
     expect(await Promise.all([deliver(body), deliver(body), deliver(body)])).toEqual([204, 204, 204]);
@@ -105,7 +105,7 @@ describe('the relay', () => {
     expect(sent()).toHaveLength(2);
   });
 
-  test('answers 2xx only when the target did, and tries again what it refused', async () => {
+  test('responds with 2xx only if the target did, and sends a failed event again', async () => {
     await start({ TARGET: 'discord' });
     const body = bodyOf('job.run.started');
     target.respondWith(429);
@@ -116,13 +116,13 @@ describe('the relay', () => {
     expect(sent()).toHaveLength(2);
   });
 
-  test('answers 502 when the target is not there', async () => {
+  test('responds with 502 when the target is unreachable', async () => {
     await start({ TARGET: 'slack' });
     await target.close();
     expect(await deliver(bodyOf('job.run.started'))).toBe(502);
   });
 
-  test('refuses what is not genuine, and sends nothing of it', async () => {
+  test('rejects requests without a valid signature, and sends nothing', async () => {
     await start({ TARGET: 'slack' });
     const body = bodyOf('job.run.errored');
     expect(await deliver(body, {})).toBe(401);
@@ -133,7 +133,7 @@ describe('the relay', () => {
     expect(sent()).toEqual([]);
   });
 
-  test('takes the signature from the header that the webhook names', async () => {
+  test('reads the signature from the header of the webhook', async () => {
     await start({ TARGET: 'slack', SIGNATURE_HEADER: 'X-Signature' });
     const body = bodyOf('job.run.errored');
     expect(await deliver(body)).toBe(401);

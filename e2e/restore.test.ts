@@ -68,7 +68,7 @@ async function startServer() {
 }
 
 testWithPrograms(
-  'a backup that was taken while events were delivered is restored into a new database, and delivery goes on there',
+  'a backup that was taken during deliveries is restored into a new database, where deliveries continue',
   async () => {
     const { folder, run, urlOf } = await startServer();
     run('createdb', '--maintenance-db', urlOf('postgres'), 'before');

@@ -165,7 +165,7 @@ async function rotateUnderLoad(world: World, end: () => Promise<number>): Promis
   return published;
 }
 
-test(`rotations under load: nothing of ${DELIVERIES} deliveries and more is refused`, async () => {
+test(`receivers reject none of ${DELIVERIES} or more deliveries during rotations under load`, async () => {
   const world = await openWorld();
   const { held, subscriptions, database } = world;
   const switchAt = (switchesAtMs: number) => {

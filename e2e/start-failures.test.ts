@@ -53,7 +53,7 @@ async function start(name: 'management' | 'dispatcher' | 'migrate', environment:
   return [code, stderr];
 }
 
-test('a service that cannot start says why in one line, and ends with 1', async () => {
+test('a service that cannot start prints the reason in one line, and exits with 1', async () => {
   const port = `Cannot listen on 127.0.0.1:${takenPort}: another process listens there already.\n`;
   const refused = /^The database refuses the user or the password of DATABASE_URL: .*nobody.*\.\n$/;
   const missing = /^The server of DATABASE_URL has no database of that name: .*\.\n$/;

@@ -34,7 +34,7 @@ const credentials = () =>
   JSON.parse(readFileSync(join(home, 'credentials.json'), 'utf8')) as Partial<DevJson>;
 
 test(
-  'npm start -- --once delivers every event, retries what was refused, and leaves nothing behind',
+  'npm start -- --once delivers every event, retries rejected requests, and leaves nothing running',
   async () => {
     running = runStart(home, ['--once']);
     const exit = await running.exited;
@@ -68,7 +68,7 @@ test(
 );
 
 test(
-  'a second start keeps the data and steps over a taken port',
+  'a second start keeps the data and replaces a taken port',
   async () => {
     const before = credentials();
     const holder = await holdPort(3000);
@@ -92,7 +92,7 @@ test(
   WHOLE_START_MS,
 );
 
-test('dev.json is its owner’s, and everything in it works', async () => {
+test('only its owner can read dev.json, and all of its values work', async () => {
   const dev = running?.dev() as DevJson;
   expect(statSync(join(home, 'dev.json')).mode & 0o777).toBe(0o600);
   expect(dev).toEqual({
@@ -139,14 +139,14 @@ test('dev.json is its owner’s, and everything in it works', async () => {
   }
 });
 
-test('another start on the same home is refused and says where the first one is', async () => {
+test('a second start on the same home folder is rejected and prints the URL of the first one', async () => {
   const other = runStart(home);
   expect(await other.exited).toBe(1);
   expect(other.output()).toContain(`npm start is running already (pid ${running?.process.pid})`);
   expect(other.output()).toContain(running?.dev().baseUrl);
 });
 
-test('a service that dies is started again, and dev.json has its new pid', async () => {
+test('a service that dies is restarted, and dev.json has its new pid', async () => {
   const start = running as RunningStart;
   const before = start.dev().processes.dispatcher as number;
   process.kill(before, 'SIGKILL');
@@ -157,7 +157,7 @@ test('a service that dies is started again, and dev.json has its new pid', async
 });
 
 test(
-  'a start after the first one was killed ends what that left, and has the data',
+  'a start after a killed one ends the processes that it left, and keeps the data',
   async () => {
     const killed = running as RunningStart;
     const { account, processes } = killed.dev();
@@ -172,7 +172,7 @@ test(
 );
 
 test(
-  'Ctrl-C stops everything, with exit code 0',
+  'Ctrl-C stops everything and exits with 0',
   async () => {
     const start = running as RunningStart;
     start.process.kill('SIGINT');

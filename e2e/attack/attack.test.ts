@@ -17,7 +17,7 @@ function say(text: string): void {
 }
 
 test.each(chosen)(
-  'nothing comes of $name',
+  'the attack "$name" finds no violation',
   async ({ name, run }) => {
     say(`attack: ${name}, seed ${seed}`);
     const endsAtMs = minutes === null ? null : Date.now() + shareMs;

@@ -122,7 +122,7 @@ function arrivals({ receiver }: World): Map<string, number> {
   return counts;
 }
 
-test('the ledger: nothing that was taken is missing, though a worker is killed under load', async () => {
+test('no accepted event is missing from the ledger after a worker is killed under load', async () => {
   const servers = await spread();
   const world = await openWorld(servers.urls, 2);
   // Every tenth request fails, so that there are retries, too.
@@ -243,7 +243,7 @@ async function rate(world: World): Promise<{ perSecond: number }> {
   return { perSecond: RATED / ((performance.now() - beganMs) / 1_000) };
 }
 
-test('the rate beside plain PostgreSQL, on this machine', async () => {
+test('publishes, delivers and records events on Citus and on plain PostgreSQL, and reports both rates', async () => {
   const plain = await startPostgres({
     dataDir: join(folder, 'plain'),
     internals: { binaries: { folder: join(BIN, '..'), version: 'given' } },

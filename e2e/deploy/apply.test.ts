@@ -51,25 +51,25 @@ const ROLL_OUT = [
 ];
 
 describe('k8s/apply.sh', () => {
-  test('migrates, and rolls out when that has ended well', () => {
+  test('migrates, and rolls out after the migration succeeded', () => {
     const { status, calls } = apply(PRODUCTION, 'SuccessCriteriaMet Complete');
     expect(calls).toEqual(['kustomize FILE', 'get secret runhook', ...UNTIL_MIGRATED, ...ROLL_OUT]);
     expect(status).toBe(0);
   });
 
-  test('starts the database before that, where it comes along', () => {
+  test('starts the database first if it is part of the manifests', () => {
     const { calls } = apply(DEVELOPMENT, 'Complete');
     expect(calls.slice(2)).toEqual(['apply -f FILE -l runhook/part=data', ...UNTIL_MIGRATED, ...ROLL_OUT]);
   });
 
-  test('rolls nothing out when the migration failed', () => {
+  test('rolls nothing out after the migration failed', () => {
     const { status, stderr, calls } = apply(PRODUCTION, 'FailureTarget Failed');
     expect(calls.slice(2)).toEqual([...UNTIL_MIGRATED, 'logs job/migrate --tail=20']);
     expect([status, stderr]).toEqual([1, 'the migration has not ended well; nothing was rolled out\n']);
   });
 });
 
-test('what the Prometheus Operator takes fits its schemas, and has the rules that a plain Prometheus has', () => {
+test('the objects for the Prometheus Operator match its schemas, and have the rules of a plain Prometheus', () => {
   const print = (env: object = {}) => {
     const script = join(checkout, 'k8s', 'monitoring', 'operator.sh');
     const { status, stdout } = spawnSync(script, { encoding: 'utf8', env: { ...process.env, ...env } });
@@ -87,7 +87,7 @@ test('what the Prometheus Operator takes fits its schemas, and has the rules tha
   );
 });
 
-test('a misspelt field, a wrong type and a missing one are found', () => {
+test('a misspelt field, a wrong type and a missing field are reported', () => {
   const manifest = parse(`
     apiVersion: apps/v1
     kind: Deployment

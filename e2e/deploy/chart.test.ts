@@ -30,14 +30,14 @@ const ELSEWHERE = {
   OPERATIONS_PORT: 'management.operationsPort',
 };
 
-test('there is a value for each variable that a service reads, and none for another', () => {
+test('there is a value for each variable that a service reads, and no other', () => {
   const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
   const settings = Object.keys(values.settings);
   expect([...settings, ...Object.keys(ELSEWHERE)].sort()).toEqual([...read].sort());
   expect(Object.keys(settingSchemas).sort()).toEqual(settings.sort());
 });
 
-test('every value has its line in the schema, which takes what nobody changed', () => {
+test('the schema describes every value, and accepts the defaults', () => {
   const validate = new Ajv({ strict: false }).compile(schema);
   expect([validate(values), validate.errors]).toEqual([true, null]);
   const unknown = { ...values, settings: { ...values.settings, LOG_LEVL: 'info' } };
@@ -45,7 +45,7 @@ test('every value has its line in the schema, which takes what nobody changed', 
   expect(validate({ ...values, entrance: { ...values.entrance, by: 'gateway' } })).toBe(false);
 });
 
-test('the schema takes the numbers that the services take, and refuses the next ones', () => {
+test('the schema accepts exactly the range of numbers that the services accept', () => {
   const required = {
     DATABASE_URL: 'postgres://localhost/x',
     QUEUE_URL: 'redis://localhost',
@@ -130,7 +130,7 @@ function comparable(manifests: Manifest[]): [string, Manifest][] {
 const describeChart = helm === undefined || renderer === null ? describe.skip : describe;
 
 describeChart('the chart', () => {
-  test.each(overlays)('makes the objects of the overlay %s, with the values of k8s/chart/ci', (overlay) => {
+  test.each(overlays)('renders the objects of the overlay %s with the values of k8s/chart/ci', (overlay) => {
     const namespace = overlay === 'development' ? 'runhook-development' : 'runhook';
     const file = join(chart, 'ci', `${overlay}-values.yaml`);
     const rendered = renderChart(['--namespace', namespace, '--values', file]);
@@ -150,7 +150,7 @@ describeChart('the chart', () => {
       expect([id, made[index]?.[1]]).toEqual([id, manifest]);
   });
 
-  test('alone it needs nothing that a cluster may not have, and migrates first', () => {
+  test('requires only standard resources of a cluster by default, and migrates first', () => {
     const rendered = renderChart([]);
     expect(rendered.flatMap(manifestProblems)).toEqual([]);
     expect([...new Set(rendered.map(({ apiVersion }) => apiVersion))].sort()).toEqual([
@@ -167,7 +167,7 @@ describeChart('the chart', () => {
     ]);
   });
 
-  test('what can be set besides is rendered into objects that fit their schemas', () => {
+  test('renders all other settings into objects that match their schemas', () => {
     const set = [
       'monitoring.enabled=true,monitoring.labels.release=stack,monitoring.runbookUrl=https://wiki.example.com/r',
       'secret.smtp=true,secret.replica=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',

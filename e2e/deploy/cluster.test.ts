@@ -41,7 +41,7 @@ describeWithRedis('on a Redis Cluster', () => {
   });
 
   test(
-    'dispatchers that do not know each other deliver everything once, and limits are counted together',
+    'separate dispatchers deliver each event once, and share the limits',
     async () => {
       const testDatabase = await createTestDatabase();
       closers.push(() => testDatabase.drop());

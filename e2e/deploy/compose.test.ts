@@ -33,12 +33,12 @@ interface Service {
 const service = (name: string) => services[name] as unknown as Service;
 const names = Object.keys(services);
 
-test('the file fits the schema of the Compose Specification', () => {
+test('the file matches the schema of the Compose Specification', () => {
   expect(composeProblems(compose)).toEqual([]);
   expect(composeProblems({ services: { a: { image: 'b', portz: [] } } })).not.toEqual([]);
 });
 
-test('docker compose takes the file, where there is one', () => {
+test('docker compose accepts the file, if it is installed', () => {
   if (spawnSync('docker', ['compose', 'version']).status !== 0) {
     process.stderr.write('\ndocker compose is not here: its own check of the file was left out\n');
     return;
@@ -51,7 +51,7 @@ test('docker compose takes the file, where there is one', () => {
   expect([status, stderr]).toEqual([0, '']);
 });
 
-test('it starts with nothing set: no variable is required, and none has a secret as its default', () => {
+test('no variable is required, and no secret has a default', () => {
   expect(text).not.toMatch(/\$\{[A-Z_]+:?\?/);
   const defaults = [...text.matchAll(/\$\{([A-Z_]+):-([^}]*)\}/g)].filter(([, , value]) => value !== '');
   expect(defaults.map(([, name]) => name).sort()).toEqual([
@@ -62,7 +62,7 @@ test('it starts with nothing set: no variable is required, and none has a secret
   ]);
 });
 
-test('the migration ends before a service starts, and the database answers before the migration', () => {
+test('the migration ends before a service starts, and the database is ready before the migration', () => {
   expect(service('postgres').depends_on).toEqual({
     secrets: { condition: 'service_completed_successfully' },
   });
@@ -77,7 +77,7 @@ test('the migration ends before a service starts, and the database answers befor
   for (const name of ONE_SHOT) expect(service(name).restart).toBe('no');
 });
 
-test('every service that stays has a health check, its own or its image', () => {
+test('every long-running service has a health check, in the file or in its image', () => {
   for (const name of names.filter((name) => !ONE_SHOT.includes(name))) {
     const target = service(name).build?.target;
     const healthcheck =
@@ -86,12 +86,12 @@ test('every service that stays has a health check, its own or its image', () => 
   }
 });
 
-test('there can be many dispatchers: no name and no port of the host is theirs', () => {
+test('the dispatcher can be scaled, because it has no fixed name and no port of the host', () => {
   expect(service('dispatcher').container_name).toBeUndefined();
   expect(service('dispatcher').ports).toBeUndefined();
 });
 
-test('every image of ours is built from a target of the Dockerfile, and the others name a version', () => {
+test('images of this repository are built from a target of the Dockerfile, and others have a version', () => {
   for (const name of names) {
     const { image, build } = service(name);
     if (image.startsWith('runhook/')) {
@@ -101,7 +101,7 @@ test('every image of ours is built from a target of the Dockerfile, and the othe
   }
 });
 
-test('no container writes outside its volumes, gains rights or keeps a capability that it does not need', () => {
+test('no container writes outside its volumes, gains privileges or keeps an unneeded capability', () => {
   const kept = Object.fromEntries(
     names.map((name) => [name, (services[name] as { cap_add?: string[] }).cap_add]),
   );
@@ -118,7 +118,7 @@ test('no container writes outside its volumes, gains rights or keeps a capabilit
   }
 });
 
-test('every volume and network that is named is declared, and the data cannot get out', () => {
+test('every volume and network in use is declared, and the data network is internal', () => {
   for (const name of names) {
     for (const volume of service(name).volumes ?? []) {
       const [source = ''] = volume.split(':');
@@ -132,7 +132,7 @@ test('every volume and network that is named is declared, and the data cannot ge
   expect(service('redis').networks).toEqual(['data']);
 });
 
-test('what is in flight has the time to end, and the queue loses nothing', () => {
+test('services have time to finish their work in flight, and the queue is durable', () => {
   for (const name of ['management', 'dispatcher']) {
     expect(Number.parseInt(service(name).stop_grace_period ?? '', 10)).toBeGreaterThan(10 + 15);
   }
@@ -141,6 +141,6 @@ test('what is in flight has the time to end, and the queue loses nothing', () =>
   expect(command).toContain('--maxmemory-policy noeviction');
 });
 
-test('the receiver is for demonstrations only', () => {
+test('only the demo receiver is in a profile', () => {
   expect(names.filter((name) => service(name).profiles !== undefined)).toEqual(['receiver']);
 });

@@ -20,7 +20,7 @@ const sent = lines(read('.dockerignore'))
   .map((line) => line.slice(1));
 const isSent = (path: string) => sent.some((allowed) => path === allowed || path.startsWith(`${allowed}/`));
 
-test('what the build takes from the checkout is there, and goes to the builder', () => {
+test('every path that the build copies exists and is sent to the builder', () => {
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, paths = '']) =>
     paths.split(' '),
   );
@@ -36,7 +36,7 @@ test('what the build takes from the checkout is there, and goes to the builder',
   for (const path of needed) expect([path, isSent(path)]).toEqual([path, true]);
 });
 
-test('of what the lockfile knows goes all of a package or nothing: pnpm refuses a folder without its package.json', () => {
+test('the build context has the package.json of every package that it has files of, because pnpm requires it', () => {
   const [, importers = ''] = /^importers:\n(.*?)^packages:/ms.exec(read('pnpm-lock.yaml')) ?? [];
   const folders = [...importers.matchAll(/^ {2}(\S+):$/gm)].map(([, folder = '']) => folder);
   expect(folders).toEqual(expect.arrayContaining(SERVICES.map((name) => `services/${name}`)));
@@ -47,11 +47,11 @@ test('of what the lockfile knows goes all of a package or nothing: pnpm refuses 
   expect(partly.filter((folder) => !isSent(join(folder, 'package.json')))).toEqual([]);
 });
 
-test('no pattern of .dockerignore lets through below a star: some builders do not look there', () => {
+test('.dockerignore includes no path with a star, which some builders do not support', () => {
   expect(sent.filter((path) => path.includes('*'))).toEqual([]);
 });
 
-test('every program that is started in an image is made by the build of that image', () => {
+test('every program that an image starts is made by the build of that image', () => {
   expect(dockerfile).toMatch(/tsc --build .*\n && node scripts\/build\/service-bundle\.mjs/);
   const bundled = bundledPrograms();
   const isMade = (service: string, program: string) => {
@@ -75,7 +75,7 @@ test('every program that is started in an image is made by the build of that ima
   }
 });
 
-test('there is one version, in the root package.json: every package has it, or gets it when it is packed', () => {
+test('every package has the version of the root package.json, or gets it when it is packed', () => {
   const { version } = manifestOf('.');
   const others = ['packages', 'services', 'examples', '.']
     .flatMap((folder) => readdirSync(join(checkout, folder)).map((name) => join(folder, name)))
@@ -87,7 +87,7 @@ test('there is one version, in the root package.json: every package has it, or g
   expect(others).toEqual([]);
 });
 
-test('versions agree: pnpm with the bootstrap, the release with the packages, Node with what they need', () => {
+test('the versions of pnpm, of the release and of Node agree in all files', () => {
   const pnpm = /pnpm@[\d.]+/;
   expect(pnpm.exec(dockerfile)?.[0]).toBe(pnpm.exec(read('scripts/build/bootstrap.mjs'))?.[0]);
   const { version, engines } = manifestOf('.');
@@ -104,7 +104,7 @@ test('versions agree: pnpm with the bootstrap, the release with the packages, No
   expect(read('docs/deployment.md')).toContain(`(${major})`);
 });
 
-test('node is process 1 of every image, a user that is a number; services have the flags of their package, and ask themselves how they are', () => {
+test('every image runs node as process 1 with a numeric user, and services have the flags of their package and a health check', () => {
   expect(stages.get('runtime')).toMatch(/^ENTRYPOINT \["node", /m);
   expect(stages.get('runtime')).toMatch(/^USER ([1-9]\d*):\1$/m);
   for (const service of SERVICES) {
@@ -129,7 +129,7 @@ test('node is process 1 of every image, a user that is a number; services have t
   }
 });
 
-test('what runs in an image is a dependency of its package, not only of its tests', () => {
+test('every module that a service imports at run time is a dependency of its package', () => {
   const imports = /^(?:import|export|\}) (?!type )(?:[^'\n]* from )?'((?:@[\w-]+\/)?[a-z][\w.-]*)[/']/gm;
   const packages = readdirSync(join(checkout, 'packages'))
     .filter((name) => !['console', 'embedded', 'testing'].includes(name))

@@ -29,12 +29,12 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
   }));
   const containersOf = (template: Manifest) => template.spec.containers as Manifest['spec'][];
 
-  test('every object fits the schema of its kind, with no field that it does not know', () => {
+  test('every object matches the schema of its kind, without unknown fields', () => {
     expect(manifests.length).toBeGreaterThan(10);
     expect(manifests.flatMap(manifestProblems)).toEqual([]);
   });
 
-  test('no two objects have one name, and all are in the namespace of the overlay', () => {
+  test('all objects have different names, and are in the namespace of the overlay', () => {
     const ids = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(ids).size).toBe(ids.length);
     const [namespace] = ofKind('Namespace').map(({ metadata }) => metadata.name);
@@ -43,7 +43,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('every selector selects pods that exist, and no pod of another service', () => {
+  test('every selector selects existing pods, and none of another service', () => {
     for (const { workload, template } of templates) {
       if (workload.kind !== 'Job')
         expect(selects(workload.spec.selector, template.metadata.labels)).toBe(true);
@@ -67,7 +67,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('every port that is named is one that a container opens', () => {
+  test('every port that is referenced is opened by a container', () => {
     const portsOf = (labels: object) =>
       templates
         .filter(({ template }) =>
@@ -96,7 +96,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('there is one way in, over TLS, to a service and a port that exist, and none from outside to the metrics', () => {
+  test('there is one public entry over TLS to an existing service and port, and none to the metrics', () => {
     const ports = named('Service', 'management')?.spec.ports as Manifest[];
     expect(ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
     const open = ofKind('NetworkPolicy').filter(({ spec }) =>
@@ -130,7 +130,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     );
   });
 
-  test('what comes in by the gateway or the ingress may reach management, and the pod that answers for a certificate', () => {
+  test('the gateway or the ingress may connect to management and to the pod that solves certificate challenges', () => {
     const sources = ['api', 'acme-solver'].map((name) => named('NetworkPolicy', name)?.spec.ingress[0].from);
     if (overlay === 'development') return expect(sources).toEqual([undefined, undefined]);
     expect(sources[0]).toEqual(sources[1]);
@@ -149,7 +149,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     });
   });
 
-  test('the migration runs before anything else of the release, and needs nothing else of it', () => {
+  test('the migration runs before the rest of the release, and depends on nothing else of it', () => {
     const job = named('Job', 'migrate') as Manifest;
     const hookOf = ({ metadata }: Manifest) => metadata.annotations?.['argocd.argoproj.io/hook'];
     expect(hookOf(job)).toBe(overlay === 'development' ? 'Sync' : 'PreSync');
@@ -165,7 +165,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     ]);
   });
 
-  test('every config map, secret, key and service account that a pod names exists', () => {
+  test('every config map, secret, key and service account that a pod uses exists', () => {
     for (const { template } of templates) {
       const { serviceAccountName, volumes = [] } = template.spec;
       if (serviceAccountName !== undefined) expect(named('ServiceAccount', serviceAccountName)).toBeDefined();
@@ -186,7 +186,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     expect(ofKind('Secret')).toEqual([]);
   });
 
-  test('a file that a variable names is one that the secret volume brings', () => {
+  test('every file that a variable names is mounted from the secret', () => {
     for (const { template } of templates) {
       for (const { env = [], volumeMounts = [] } of containersOf(template)) {
         for (const { name, value } of env as { name: string; value: string }[]) {
@@ -201,7 +201,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('what scales, scales a deployment that exists, between bounds, by the age and the depth of the backlog', () => {
+  test('the scaler scales an existing deployment between limits by the age and the depth of the backlog', () => {
     const scalers = [...ofKind('ScaledObject'), ...ofKind('HorizontalPodAutoscaler')];
     expect(scalers).toHaveLength(overlay === 'development' ? 0 : 1);
     const scaled = scalers.map(({ spec }) => spec.scaleTargetRef.name);
@@ -227,7 +227,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('a pod may do nothing that the restricted Pod Security Standard forbids, and writes nowhere', () => {
+  test('every pod complies with the restricted Pod Security Standard, and has a read-only root', () => {
     for (const { template } of templates) {
       const { spec } = template;
       expect(spec).toMatchObject({
@@ -255,7 +255,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('a service has the time to end what is in flight, and is updated without a gap', () => {
+  test('a service has time to finish its work in flight, and is updated without downtime', () => {
     const [config] = ofKind('ConfigMap');
     const budgetSeconds = Number(config?.data.DELIVERY_TIMEOUT_MS) / 1_000 + 15;
     for (const name of ['management', 'dispatcher']) {
@@ -273,7 +273,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     expect(named('Deployment', 'management')?.spec.strategy.rollingUpdate.maxUnavailable).toBe(0);
   });
 
-  test('the dispatcher gets out to the world, but to nothing that its own guard forbids', () => {
+  test('the dispatcher may connect to public addresses, except those that its address guard forbids', () => {
     const world = named('NetworkPolicy', 'endpoints')?.spec.egress[0].to.map(
       ({ ipBlock }: Manifest) => ipBlock,
     );

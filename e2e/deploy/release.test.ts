@@ -26,7 +26,7 @@ function versionScript(...args: string[]) {
   return { status, stdout, problems: stderr.split('\n').filter((line) => line !== '') };
 }
 
-test('every copy of the version is that of the root package.json, and the changelog knows it', () => {
+test('every copy of the version equals that of the root package.json, and the changelog has a section on it', () => {
   const { version } = manifestOf('.');
   expect(versionScript('--check', version)).toEqual({ status: 0, stdout: '', problems: [] });
   expect(versionScript('--notes', version).stdout).toMatch(/^### Added\n/);
@@ -35,12 +35,12 @@ test('every copy of the version is that of the root package.json, and the change
   expect(problems).toContain('CHANGELOG.md has no section 99.0.0');
 });
 
-test('the licence is Apache-2.0, in each package and in full', () => {
+test('every package has the licence Apache-2.0, and the file has its full text', () => {
   for (const folder of folders) expect([folder, manifestOf(folder).license]).toEqual([folder, 'Apache-2.0']);
   expect(read('LICENSE')).toMatch(/^\s+Apache License\n\s+Version 2\.0, January 2004/);
 });
 
-test('a workflow takes actions by commit, with the release that it is, and may write nothing unless it says so', () => {
+test('workflows reference actions by commit with their release, and have read permission by default', () => {
   for (const workflow of workflows) {
     const text = read(workflow);
     expect(text).toMatch(/^permissions: \{ contents: read \}$/m);
@@ -51,7 +51,7 @@ test('a workflow takes actions by commit, with the release that it is, and may w
   }
 });
 
-test('what a workflow runs is here: scripts of npm, and files', () => {
+test('every npm script and file that a workflow runs exists', () => {
   const { scripts } = manifestOf('.');
   const text = workflows.map(read).join('\n');
   const runs = [...text.matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name as string);
@@ -63,7 +63,7 @@ test('what a workflow runs is here: scripts of npm, and files', () => {
   expect(files.filter((file) => !existsSync(join(root, file)))).toEqual([]);
 });
 
-test('what is published is what packing makes: the packages of the checkout are private', () => {
+test('only the packed packages are published, and the packages of the checkout are private', () => {
   for (const workflow of workflows)
     expect(read(workflow)).toMatch(
       /npm run build -- packages --out .*\n(?:.*\n){0,8}.*npm publish "\$tarball"/,
@@ -71,7 +71,7 @@ test('what is published is what packing makes: the packages of the checkout are 
   for (const folder of folders) expect([folder, manifestOf(folder).private]).toEqual([folder, true]);
 });
 
-test('actionlint finds nothing, where there is one', () => {
+test('actionlint reports nothing, if it is installed', () => {
   if (spawnSync('actionlint', ['--version']).error) {
     process.stderr.write(
       '\nactionlint is not on the path: the workflows were checked by their schema only\n',
@@ -82,19 +82,19 @@ test('actionlint finds nothing, where there is one', () => {
   expect([status, stdout]).toEqual([0, '']);
 });
 
-test('the workflows fit the schema of their forge', () => {
+test('the workflows match the schema of GitHub', () => {
   const names = workflows.map((path) => basename(path));
   expect(names).toEqual(['ci.yml', 'release.yml']);
   for (const name of names) expect([name, workflowProblems(readYaml('workflows', name))]).toEqual([name, []]);
   expect(workflowProblems({ on: 'push', jobs: { a: { 'runs-on': 'x', step: [] } } })).not.toEqual([]);
 });
 
-test('the forms for issues fit theirs', () => {
+test('the issue forms match the schema of GitHub', () => {
   for (const name of ['bug.yml', 'wish.yml'])
     expect([name, issueFormProblems(readYaml('ISSUE_TEMPLATE', name))]).toEqual([name, []]);
 });
 
-test('the suite runs on every Node and every server that is supported', () => {
+test('the suite runs on every supported Node and server', () => {
   const rows: { node: number; postgres: string; queue: string }[] = readYaml('workflows', 'ci.yml').jobs.suite
     .strategy.matrix.include;
   const valuesOf = (key: keyof (typeof rows)[number]) => [...new Set(rows.map((row) => row[key]))].sort();

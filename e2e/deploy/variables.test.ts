@@ -25,13 +25,13 @@ function expectFit(service: string, given: readonly string[], shared: readonly s
   expect({ service, missing, unread }).toEqual({ service, missing: [], unread: [] });
 }
 
-test('the services are asked for real: each reads its database, and the dispatcher its retries', () => {
+test('the variables of the services are recorded from their settings', () => {
   for (const known of Object.values(variablesOf)) expect([...known]).toContain('DATABASE_URL');
   expect([...(variablesOf.dispatcher ?? [])]).toContain('RETRY_BASE_DELAY_MS');
   expect(variablesOf.migrate?.has('PORT')).toBe(false);
 });
 
-test('every variable of docker-compose.yml is read by its service, and every one that is read is there', () => {
+test('docker-compose.yml sets exactly the variables that each service reads', () => {
   const { services } = parse(readFileSync(join(checkout, 'docker-compose.yml'), 'utf8'), { merge: true });
   for (const service of Object.keys(variablesOf))
     expectFit(service, Object.keys(services[service].environment));
@@ -40,30 +40,27 @@ test('every variable of docker-compose.yml is read by its service, and every one
 const renderer = findRenderer();
 const testRendered = renderer === null ? test.skip : test;
 
-testRendered(
-  'every variable of the manifests is read by a service, and every one that is read is there',
-  () => {
-    const manifests = renderer?.render('production') ?? [];
-    const shared = manifests
-      .filter(({ kind }) => kind === 'ConfigMap')
-      .flatMap(({ data }) => Object.keys(data));
-    for (const service of Object.keys(variablesOf)) {
-      const workload = manifests.find(
-        ({ kind, metadata }) => metadata.name === service && (kind === 'Deployment' || kind === 'Job'),
-      ) as Manifest;
-      const [container] = workload.spec.template.spec.containers;
-      expectFit(
-        service,
-        container.env.map(({ name }: { name: string }) => name),
-        shared,
-      );
-    }
-    const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
-    expect(shared.filter((name) => !read.has(name))).toEqual([]);
-  },
-);
+testRendered('the manifests set exactly the variables that the services read', () => {
+  const manifests = renderer?.render('production') ?? [];
+  const shared = manifests
+    .filter(({ kind }) => kind === 'ConfigMap')
+    .flatMap(({ data }) => Object.keys(data));
+  for (const service of Object.keys(variablesOf)) {
+    const workload = manifests.find(
+      ({ kind, metadata }) => metadata.name === service && (kind === 'Deployment' || kind === 'Job'),
+    ) as Manifest;
+    const [container] = workload.spec.template.spec.containers;
+    expectFit(
+      service,
+      container.env.map(({ name }: { name: string }) => name),
+      shared,
+    );
+  }
+  const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
+  expect(shared.filter((name) => !read.has(name))).toEqual([]);
+});
 
-test('what is left to its default is a variable that somebody reads', () => {
+test('every variable that is left at its default is read by a service', () => {
   const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
   expect(leftOut.size).toBeGreaterThan(0);
   expect([...leftOut].filter((name) => !read.has(name as string))).toEqual([]);

@@ -126,13 +126,13 @@ describe.each(oneQueueBackend())('services with the queue on $name', ({ name }) 
   afterAll(() => releases.run());
 
   test(
-    'say that a server is dead, and continue when it is back',
+    'report a dead server, and recover when it is back',
     () => seesDeadServers(name, watched),
     WHOLE_STORY_MS,
   );
 
   test(
-    'whose migrations are not applied are not ready and say why',
+    'with missing migrations are not ready, and report the reason',
     () => seesMissingMigrations(watched),
     WHOLE_STORY_MS,
   );

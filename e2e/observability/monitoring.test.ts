@@ -85,7 +85,7 @@ async function scrape(): Promise<string> {
 
 const ours = () => exposed.samples.filter(({ name }) => name.startsWith('runhook_'));
 
-test('metrics have names and base units as Prometheus wants them', () => {
+test('metrics have names and base units by the conventions of Prometheus', () => {
   for (const [name, type] of typesOf(exposed.text)) {
     if (!name.startsWith('runhook_')) continue;
     expect(name).toMatch(/^runhook_[a-z]+(_[a-z]+)*$/);
@@ -95,7 +95,7 @@ test('metrics have names and base units as Prometheus wants them', () => {
   expect(typesOf(exposed.text).size).toBeGreaterThan(50);
 });
 
-test('no label can grow with accounts, subscriptions, endpoints, events or callers', () => {
+test('no label depends on accounts, subscriptions, endpoints, events or callers', () => {
   expect(ours().length).toBeGreaterThan(100);
   for (const { name, labels } of ours()) {
     for (const [label, value] of Object.entries(labels)) {
@@ -115,7 +115,7 @@ test('no label can grow with accounts, subscriptions, endpoints, events or calle
   for (const word of busy.telling) expect(exposed.text).not.toContain(word);
 });
 
-test('the dashboard and the alerts ask for metrics and labels that the services expose', () => {
+test('the dashboard and the alerts use only metrics and labels that the services expose', () => {
   const labelsByMetric = new Map<string, Set<string>>();
   for (const { name, labels } of exposed.samples) {
     const known = labelsByMetric.get(name) ?? new Set(TARGET_LABELS);
@@ -140,7 +140,7 @@ test('the dashboard and the alerts ask for metrics and labels that the services 
   }
 });
 
-test('every alert says how bad it is, and leads to a section of the runbook', () => {
+test('every alert has a severity, and links to a section of the runbook', () => {
   const anchors = anchorsOf('docs/runbook.md');
   const { homepage } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
   for (const { alert, labels, annotations } of alertRules()) {
@@ -159,7 +159,7 @@ describe('with the programs of Prometheus', () => {
     process.stdout.write(`not shown here, because there is no ${program} on the path\n`);
   }
 
-  test('the alert rules and the sample configuration are valid, and the rules fire when they should', async () => {
+  test('the alert rules and the sample configuration are valid, and the alerts fire as their tests expect', async () => {
     if (!hasProgram('promtool')) return skipped('promtool');
     for (const args of [
       ['check', 'rules', monitoringFile('alerts.yaml')],

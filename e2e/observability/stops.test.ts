@@ -97,7 +97,7 @@ describe(`a rolling restart, with the queue on ${underLoad.name}`, () => {
   }
 
   test(
-    'two dispatchers are replaced under load: nothing is lost, sent twice, or cut off',
+    'two dispatchers are replaced under load, and no request is lost, repeated or cut off',
     async () => {
       system.receiver.respondWith(async () => {
         await wait(ANSWER_AFTER_MS);
@@ -157,7 +157,7 @@ describe(`a stop, with the queue on ${inFlight.name}`, () => {
   };
   const probe = async (path: string) => (await fetch(`${dispatcher.url}${path}`)).status;
 
-  test('what is in flight at SIGTERM ends and is logged, while readiness is red and no more is taken', async () => {
+  test('requests in flight at SIGTERM finish and are logged, while readiness fails and no job is taken', async () => {
     const release = deferred();
     system.receiver.respondWith(async () => {
       await release.promise;
@@ -182,7 +182,7 @@ describe(`a stop, with the queue on ${inFlight.name}`, () => {
   });
 
   test(
-    'a second signal ends a stop at once, and only what was in flight is sent again',
+    'a second signal ends a stop immediately, and only requests in flight are sent again',
     async () => {
       const done = arrivedAt(system);
       system.receiver.respondWith({ never: true });

@@ -65,7 +65,7 @@ describe('traces', () => {
   };
   const attempts = () => collector.spans.filter(({ name }) => name === 'attempt');
 
-  test(`one event is one tree: REST, relay, fan-out, delivery, attempt, its retry, and on to the endpoint, with the queue on ${ofReports.name}`, async () => {
+  test(`the trace of an event reaches from REST over relay, fan-out, delivery, attempt and retry to the endpoint, with the queue on ${ofReports.name}`, async () => {
     await open(ofReports);
     await subscribe();
     [management] = await Promise.all([

@@ -39,7 +39,7 @@ export function describeStory(story: StoryCase, extent: 'essentials' | 'whole'):
 }
 
 function describeEssentials(world: StoryWorld): void {
-  test('a run that fails is told twice, each delivery verifies with openssl alone, and the log has it', async () => {
+  test('a failed run sends its events, openssl verifies each delivery, and the log has all of them', async () => {
     const { id, hmac_secret } = await world.subscribe();
     const job_id = world.account.jobs[0]?.id;
     const run = (await world.call<{ id: number }>('POST', world.runs(), { job_id, engine_version: '1.9.2' }))
@@ -85,7 +85,7 @@ function describeEssentials(world: StoryWorld): void {
     });
   });
 
-  test('an event takes the same path whether it is published, over REST too, or reported, and its id is delivered once', async () => {
+  test('an event is processed in the same way whether it is published, published over REST or reported, and its id is delivered once', async () => {
     const { id } = await world.subscribe();
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
     const publisher = createEventPublisher({ queueUrl: world.environment.QUEUE_URL });
@@ -121,7 +121,7 @@ function describeEssentials(world: StoryWorld): void {
     expect(Object.keys(fromRest.data)).toEqual(Object.keys(fromQueue.data));
   });
 
-  test('of an id that the queue and REST get with other data at the same time, one body is on record, and retries send it', async () => {
+  test('one of two concurrent bodies of an event id is recorded, and retries send the recorded one', async () => {
     await world.subscribe({ event_types: ['job.run.started'] });
     world.receiver.respondWith(500);
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
@@ -180,7 +180,7 @@ function describeEssentials(world: StoryWorld): void {
 }
 
 function describeFailures(world: StoryWorld): void {
-  test('what has failed is redelivered by hand, with the same bytes, and numbered on', async () => {
+  test('a failed delivery is redelivered manually with the same bytes and consecutive attempt numbers', async () => {
     const { id } = await world.subscribe({ event_types: ['job.run.started'] });
     world.receiver.respondWith(500);
     await world.call('POST', world.runs(), { job_id: world.account.jobs[0]?.id, engine_version: '1.9.2' });
@@ -202,7 +202,7 @@ function describeFailures(world: StoryWorld): void {
     });
   });
 
-  test('an event that REST accepted is delivered although management is killed the instant after', async () => {
+  test('an event that REST accepted is delivered although management is killed immediately afterwards', async () => {
     await world.subscribe({ event_types: ['job.run.started'] });
     const accepted: number[] = [];
     const report = async (run_id: number) => {
@@ -220,7 +220,7 @@ function describeFailures(world: StoryWorld): void {
     });
   });
 
-  test('a dispatcher that is killed in the middle of its requests loses nothing', async () => {
+  test('a dispatcher that is killed during its requests loses nothing', async () => {
     const { id } = await world.subscribe({ event_types: ['job.run.started'] });
     world.receiver.respondWith({ never: true });
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
