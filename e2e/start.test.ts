@@ -76,7 +76,7 @@ test(
     const readyMs = await running.waitFor('Ready in');
     holder?.close();
     process.stderr.write(`second start: ready in ${(readyMs / 1000).toFixed(1)} s\n`);
-    expect(running.output()).toMatch(/port 3000 is taken: management goes to \d+/);
+    expect(running.output()).toMatch(/port 3000 is taken: management uses \d+/);
 
     const dev = running.dev();
     expect(new URL(dev.baseUrl).port).not.toBe('3000');

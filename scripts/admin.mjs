@@ -37,5 +37,5 @@ else {
 async function printHelp() {
   process.stdout.write(`usage: ${USAGE}\n\n`);
   if (existsSync(PROGRAM)) await import(PROGRAM);
-  else process.stdout.write('npm run build makes the list of the commands available here.\n');
+  else process.stdout.write('Run npm run build to list the commands here.\n');
 }

@@ -11,10 +11,10 @@ const USAGE = usage({
   purpose:
     'calls every route with good and bad requests, and serves hostile endpoints; a proof (docs/proofs.md)',
   duration: '10 minutes; results so far are printed at once',
-  prerequisites: 'none; the queue is on Redis where there is a redis-server',
-  details: `--minutes  in all; 10 when omitted
+  prerequisites: 'none; the queue is on Redis if redis-server is installed',
+  details: `--minutes  total duration; 10 when omitted
 --seed     repeats the requests of a run
---only     the attacks whose name contains it`,
+--only     runs only attacks whose name contains the text`,
 });
 
 const { values } = readArguments(USAGE, {

@@ -6,19 +6,20 @@ import { findSystemPostgres } from './test/run/system-postgres.mjs';
 
 const USAGE = usage({
   call: 'npm run bench [-- <scenario>… --quick --runs <n> --seconds <n> --stored <n> --queue <name> --node <major> --write-docs]',
-  purpose: 'measures the figures of docs/performance.md on this machine; simulate calculates them for others',
+  purpose:
+    'measures the figures of docs/performance.md on this machine; simulate calculates them for other machines',
   duration: '100 minutes for all scenarios, 5 with --quick; Ctrl-C prints the results so far',
   prerequisites:
-    "redis-server, Debian's postgresql (15), npm for the images' Node; a machine without other work",
+    "redis-server, Debian's postgresql (15), npm for the images' Node; a machine without other load",
   details: `scenarios: rest rest-backlog events-per-call first-minute half-fails jit node max latency far fan-out neighbours floods parked backlog ingest list postgres-queue change shards profile;
-all of them without a name
-simulate      a simulation instead: npm run bench -- simulate --help
---quick       everything small, in five minutes or so: shows that it works, measures nothing
---runs        measurements of each case; 3 when omitted
---seconds     length of one measurement; 8 when omitted, of \`parked\` a minute at least
+all scenarios when omitted
+simulate      simulates instead of measuring: npm run bench -- simulate --help
+--quick       runs all scenarios with little load in about five minutes, as a test; the figures are not valid
+--runs        measurements per case; 3 when omitted
+--seconds     length of one measurement; 8 when omitted, at least a minute for \`parked\`
 --stored      deliveries that \`list\` stores, 10,000,000 when omitted, or \`parked\`, 1,000,000; a minute for each million
---queue       of \`floods\` and \`parked\`: redis, or postgres; redis when omitted
---node        runs the benchmark and the services on this Node (20, 22, 24, 26); on the images' when omitted, ${imagesNode}
+--queue       queue of \`floods\` and \`parked\`, redis or postgres; redis when omitted
+--node        Node of the benchmark and the services (20, 22, 24, 26); that of the images when omitted, ${imagesNode}
 --write-docs  writes docs/performance.md from this run`,
 });
 

@@ -4,9 +4,9 @@ import { runPart, usage } from './shared/arguments.mjs';
 const USAGE = usage({
   call: 'npm run build [-- <part>] [--help]',
   purpose: 'installs packages, generates sources, compiles, bundles the services and builds the console',
-  duration: 'a minute at first, then as long as a change requires',
+  duration: 'a minute at first, later depends on the change',
   prerequisites: 'Node and npm',
-  details: `packages  packs the packages that others install
+  details: `packages  packs the packages that users install
 golden    writes packages/contract/golden/`,
 });
 

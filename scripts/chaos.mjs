@@ -16,11 +16,11 @@ const USAGE = usage({
   purpose:
     'injects every fault on every queue back end, with a ledger of the deliveries; a proof (docs/proofs.md)',
   duration: '15 minutes for all faults, 20 for all topologies; each result is printed at once',
-  prerequisites: 'redis-server for the queue on Redis; root and iproute2 on Linux for faults of the network',
+  prerequisites: 'redis-server for the queue on Redis; root and iproute2 on Linux for network faults',
   details: `--seed        repeats the times of a run
 --seeds       continues with as many seeds; 1 when omitted
 --only        the faults whose name contains it
---older       the release that works alongside this one; the last tag when omitted
+--older       the release that runs next to this one; the last tag when omitted
 --topology    servers replace others instead: ${TOPOLOGIES.join(', ')}
 --default-mb  the size of the default partition that is converted under load; 1024 when omitted`,
 });
@@ -65,7 +65,7 @@ function ownNetwork() {
   if (status === 0) return { within, reason: null };
   return {
     within: [],
-    reason: `no network of its own (root on Linux, iproute2): ${error?.message ?? stderr.trim()}`,
+    reason: `no separate network is available (requires root on Linux and iproute2): ${error?.message ?? stderr.trim()}`,
   };
 }
 
@@ -73,7 +73,7 @@ await bootstrap({ signal: stopping.signal });
 const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
 try {
   const network = isFailover ? ownNetwork() : { within: [], reason: null };
-  if (reason !== null) process.stderr.write(`no release works beside this one: ${reason}\n`);
+  if (reason !== null) process.stderr.write(`no other release runs next to this one: ${reason}\n`);
   const beside = reason === null ? release : null;
   const older = beside === null ? null : await buildOlder(beside, folder, stopping.signal);
   const failed = [];

@@ -3,16 +3,16 @@ import { runPart, usage } from './shared/arguments.mjs';
 
 const USAGE = usage({
   call: 'npm run check [-- <part>] [--help]',
-  purpose: 'checks the types, and of what has changed since HEAD the lint, the words and the unit tests',
+  purpose: 'checks all types, and lint, words and unit tests of the changes since HEAD',
   duration: 'less than a minute',
-  prerequisites: 'git; before each commit after `git config core.hooksPath .githooks`',
-  details: `types       every source and test, as npm run typecheck
+  prerequisites: 'git; `git config core.hooksPath .githooks` runs it before each commit',
+  details: `types       types of every source and test, as npm run typecheck
 lint        Biome on everything
-format      the same, and writes what it can fix
+format      the same, with fixes
 unused      files, exports and dependencies that nothing uses
 words       added lines, against scripts/check/words.json
 tests       unit tests of changed code
-migrations  whether migrations can run while the previous release works; <file>… instead of those since the baseline`,
+migrations  checks that migrations can run while the previous release works; <file>… instead of those since the baseline`,
 });
 
 const PARTS = {

@@ -5,7 +5,7 @@ const USAGE = usage({
   call: 'npm run prove -- <part> [--help]',
   purpose: 'runs a proof and writes its row of docs/proofs.md',
   duration: '1 to 50 minutes',
-  prerequisites: 'those of the part',
+  prerequisites: 'depend on the part; see its --help',
   details: `clients    generated clients in Go and Python call the service
 chart      helm renders the same manifests as the overlays
 image      the images build and run
@@ -13,7 +13,7 @@ citus      the log on Citus
 dashboard  every query of the dashboard returns data
 matrix     the core tests on each supported Node, PostgreSQL and queue server
 
-npm run chaos, npm run upgrade, npm run attack and npm run bench -- simulate --against-bench are proofs, too.`,
+npm run chaos, npm run upgrade, npm run attack and npm run bench -- simulate --against-bench are also proofs.`,
 });
 
 await runPart(USAGE, {

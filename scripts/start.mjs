@@ -8,8 +8,8 @@ const USAGE = usage({
   call: 'npm start [-- --once]',
   purpose: 'starts everything on this machine, with a demonstration',
   duration: 'a minute at first, then seconds; runs until Ctrl-C',
-  prerequisites: 'Node and npm; packages are installed and everything is built at first',
-  details: '--once  leaves after the demonstration',
+  prerequisites: 'Node and npm; the first start installs packages and builds everything',
+  details: '--once  exits after the demonstration',
 });
 
 const { once: isOnce = false } = readArguments(USAGE, { options: { once: { type: 'boolean' } } }).values;

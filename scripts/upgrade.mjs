@@ -16,7 +16,7 @@ const USAGE = usage({
   prerequisites: 'git with the history of the previous release',
   details: `--from   the previous release; when omitted, the last tag, or with --stop the commit before the release that requires the stop
 --built  folder in which that release is already built
---stop   services stop, PostgreSQL crashes, the log is migrated, this release starts; publishers continue throughout`,
+--stop   the services stop, PostgreSQL crashes, the log is migrated, and this release starts; publishers continue`,
 });
 
 const { values } = readArguments(USAGE, {

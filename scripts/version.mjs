@@ -64,8 +64,8 @@ function requireCurrentProofs() {
     '  unknown: this is no git repository',
   ];
   process.stderr.write(
-    `No release: docs/proofs.md has stale proofs. Run their commands and commit the page, after\n` +
-      `git restore package.json\n${lines.join('\n')}\n`,
+    `No release: docs/proofs.md has stale proofs. Run git restore package.json,\n` +
+      `then the commands of the proofs, and commit the page:\n${lines.join('\n')}\n`,
   );
   process.exit(1);
 }
@@ -88,7 +88,7 @@ function makeRelease() {
 function check(wanted) {
   const wrong = [{ file: 'package.json', version: manifest().version }, ...copies()]
     .filter(({ version }) => version !== wanted)
-    .map(({ file, version }) => `${file} says ${version ?? 'nothing'}, not ${wanted}`);
+    .map(({ file, version }) => `${file} has ${version ?? 'no version'}, not ${wanted}`);
   if (notesOf(wanted) === null) wrong.push(`CHANGELOG.md has no section ${wanted}`);
   for (const line of wrong) process.stderr.write(`${line}\n`);
   process.exitCode = wrong.length === 0 ? 0 : 1;
@@ -99,8 +99,8 @@ const USAGE = usage({
   purpose: 'makes a release: sets the version everywhere, dates the changelog, commits and tags',
   duration: 'seconds',
   prerequisites: 'a clean main with git, and no stale proof (docs/proofs.md)',
-  details: `node scripts/version.mjs --check <number>  whether every file and the changelog have that version
-node scripts/version.mjs --notes <number>  the section of the changelog`,
+  details: `node scripts/version.mjs --check <number>  checks that every file and the changelog have that version
+node scripts/version.mjs --notes <number>  prints the section of the changelog`,
 });
 const { values } = readArguments(USAGE, {
   options: { check: { type: 'string' }, notes: { type: 'string' } },

@@ -3,29 +3,30 @@ import { usage } from '../shared/arguments.mjs';
 import { runMeasurement } from './run-measurement.mjs';
 
 const USAGE = usage({
-  call: 'npm run bench -- simulate [<what> <options>]',
+  call: 'npm run bench -- simulate [<mode> <options>]',
   purpose: 'simulates Runhook at a given rate on a virtual clock (docs/scaling.md#the-simulation)',
-  duration: 'seconds; --docs and --plans minutes, --against-bench 10 minutes on a machine without other work',
+  duration: 'seconds; --docs and --plans minutes, --against-bench 10 minutes on a machine without other load',
   prerequisites: 'none',
-  details: `what is run, without another word
---rate <n>            deliveries a second; 1000
---arrivals <name>     poisson, even, or burst (ten times as many for ten seconds of each minute); poisson
---how <name>          rest, or queue: published straight onto it; rest
---deliveries <n>      deliveries of each event; 1
+  details: `simulation, the default mode
+--rate <n>            deliveries per second; 1000
+--arrivals <name>     poisson, even, or burst (ten times the rate for ten seconds of each minute); poisson
+--how <name>          rest, or queue (published directly onto it); rest
+--deliveries <n>      deliveries per event; 1
 --dispatchers, --management, --shards, --redis-nodes, --database-cores, --concurrency <n>
---databases <n>       cells, or workers of Citus: one equal part of everything is simulated
+--databases <n>       number of cells, or of Citus workers; one equal part is simulated
 --endpoints <file>    JSON: p50Ms, p99Ms, failureShare, count; or each as --p50-ms, --p99-ms, --failure-share
---seconds, --seed <n> of virtual time, 10; the same seed does the same, 1
---knee                also the rate up to which p99 stays
+--seconds <n>         of virtual time; 10
+--seed <n>            repeats the random choices of a run; 1
+--knee                also finds the rate up to which p99 remains low
 
-instead
---scaling             the trials of the scaler: what came of each, and their pictures into --out <folder>; --most <n>
-                      dispatchers in place of what the manifests say
---plans               the plans of docs/scaling.md, and what they cost: --rates 100,1000 --days 30,7 --prices <file>
-                      or one price: --vcpu, --disk, --archive, --internet, --zones <dollars>
+other modes
+--scaling             results of the trials of the scaler, with pictures in --out <folder>; --most <n>
+                      dispatchers instead of the maximum in the manifests
+--plans               the plans of docs/scaling.md with their cost: --rates 100,1000 --days 30,7 --prices <file>
+                      or single prices: --vcpu, --disk, --archive, --internet, --zones <dollars>
 --docs                writes docs/scaling.md and its pictures from bench/simulate/measured.json
 --against-bench       runs scenarios of npm run bench here, fits the times to some and compares the others; a proof (docs/proofs.md); --runs, --bench-seconds
---against-page        the same with what docs/performance.md says
+--against-page        compares with the figures of docs/performance.md instead
 --fit                 rewrites measured.json, fitted to docs/performance.md`,
 });
 

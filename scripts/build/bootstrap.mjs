@@ -167,7 +167,7 @@ async function describeApi(step, signal) {
   const wanted = hashOfSources(root, API_SOURCES);
   const types = join(root, 'packages', 'client', 'src', 'generated', 'api.ts');
   if (existsSync(types) && stampOf(API_STAMP) === wanted) return;
-  await step('describing the API to its clients', async () => {
+  await step('generating the API types', async () => {
     await compile(['services/management'], signal);
     const script = join(root, 'scripts', 'build', 'client-api.mjs');
     await run(process.execPath, [script], { cwd: root, signal, name: 'client-api.mjs' });

@@ -11,11 +11,10 @@ import { bootstrap } from './bootstrap.mjs';
 
 const USAGE = usage({
   call: 'npm run build -- golden [--check]',
-  purpose:
-    'writes packages/contract/golden/, deliveries and events that any language can test itself against',
+  purpose: 'writes packages/contract/golden/, test vectors of deliveries and events for any language',
   duration: 'seconds',
   prerequisites: 'none; --check needs a built checkout (npm run build)',
-  details: '--check  only compares',
+  details: '--check  compares without writing',
 });
 
 const { check: isCheck } = readArguments(USAGE, { options: { check: { type: 'boolean' } } }).values;
@@ -361,6 +360,8 @@ for (const [name, content] of Object.entries(files)) {
     writeFileSync(path, text);
     continue;
   }
-  process.stderr.write(`packages/contract/golden/${name} is not what npm run build -- golden writes\n`);
+  process.stderr.write(
+    `packages/contract/golden/${name} differs from the output of npm run build -- golden\n`,
+  );
   process.exitCode = 1;
 }

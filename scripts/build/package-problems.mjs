@@ -23,7 +23,7 @@ export async function problemsOf(folder, tarball) {
   // A package that has only a program has no types.
   if (manifest.exports?.['.'] === undefined) return said;
   const { types, problems = [] } = await checkPackage(createPackageFromTarballData(packed));
-  if (types === false) return [...said, 'it has no types'];
+  if (types === false) return [...said, 'the package has no types'];
   const found = problems.filter(({ resolutionKind }) => !NOT_FOR_MODULES.has(resolutionKind));
   return [...said, ...found.map((problem) => JSON.stringify(problem))];
 }

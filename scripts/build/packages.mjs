@@ -11,12 +11,12 @@ import { publishedPackages, stagePackage } from './package-build.mjs';
 
 const USAGE = usage({
   call: 'npm run build -- packages [<name>… --out <folder> --check]',
-  purpose: 'packs the packages that others install, as tarballs in .runhook/packages/',
+  purpose: 'packs the packages that users install, as tarballs in .runhook/packages/',
   duration: 'half a minute once the checkout is built',
   prerequisites: 'none',
-  details: `<name>   only these, as receiver for @runhook/receiver
---out    another folder than .runhook/packages
---check  runs publint and Are the types wrong? on each, and fails when they report anything`,
+  details: `<name>   packs only this package, for example receiver for @runhook/receiver
+--out    output folder; .runhook/packages when omitted
+--check  runs publint and Are the types wrong? on each, and fails if they report anything`,
 });
 
 const { values, positionals } = readArguments(USAGE, {
@@ -31,7 +31,7 @@ const packages = publishedPackages().map((one) => ({
   short: one.manifest.name.replace(/^.*\//, ''),
 }));
 const unknown = positionals.find((name) => packages.every(({ short }) => short !== name));
-if (unknown !== undefined) refuseArguments(`no published package is called ${unknown}`);
+if (unknown !== undefined) refuseArguments(`no published package has the name ${unknown}`);
 
 await bootstrap();
 const out = resolve(values.out);

@@ -49,22 +49,22 @@ const OUR_RULES = [
   {
     rule: 'drops-what-is-called',
     form: /\bDROP\s+(?:MATERIALIZED\s+VIEW|VIEW|FUNCTION|PROCEDURE|TYPE|DOMAIN|SEQUENCE|SCHEMA|TRIGGER)\b/giu,
-    message: 'What the release before calls, or relies on, has to stay for a release.',
+    message: 'The previous release may use it, so it must remain for one release.',
   },
   {
     rule: 'renames-what-is-called',
     form: /\bALTER\s+(?:VIEW|FUNCTION|TYPE|SEQUENCE|SCHEMA|TRIGGER)\b[^;]*\bRENAME\b/giu,
-    message: 'The release before calls it by its old name.',
+    message: 'The previous release uses the old name.',
   },
   {
     rule: 'locks-a-table',
     form: /(?:^|;)\s*(?:LOCK|VACUUM\s+FULL|TRUNCATE|CLUSTER)\b/giu,
-    message: 'Everybody who uses the table waits.',
+    message: 'All other users of the table wait.',
   },
   {
     rule: 'writes-every-row',
     form: /(?:^|;)\s*(?:UPDATE|DELETE\s+FROM)\b(?![^;]*\bWHERE\b)[^;]*/giu,
-    message: 'Every row is locked until the migration commits; upkeep can do it in parts.',
+    message: 'Every row is locked until the migration commits; maintenance can do it in batches.',
   },
 ];
 
@@ -91,7 +91,11 @@ export function checkMigration(sql) {
   const wrong = allowances.flatMap(({ from, rules, used, problem }) => {
     if (problem !== null) return [{ line: from, rule: 'allows', message: problem }];
     const unused = rules.filter((rule) => !used.has(rule));
-    return unused.map((rule) => ({ line: from, rule: 'allows', message: `Nothing here needs ${rule}.` }));
+    return unused.map((rule) => ({
+      line: from,
+      rule: 'allows',
+      message: `No statement here violates ${rule}.`,
+    }));
   });
   return [...left, ...wrong].sort((one, other) => one.line - other.line);
 }
@@ -123,7 +127,7 @@ function readAllowances(sql) {
         from: index + 1,
         to: end === -1 ? lines.length : end,
         used: new Set(),
-        problem: isReasoned ? null : 'Say after a colon why it may be, in words that somebody can judge.',
+        problem: isReasoned ? null : 'Give a reason after a colon that a reviewer can judge.',
       },
     ];
   });

@@ -11,7 +11,7 @@ const USAGE = usage({
     'checks that new migrations can run while the previous release works: no long lock, nothing removed',
   duration: 'seconds',
   prerequisites: 'none',
-  details: '<file>  these instead of those since the baseline',
+  details: '<file>  checks these files; the migrations since the baseline when omitted',
 });
 
 const { positionals: files } = readArguments(USAGE, { allowPositionals: true });
@@ -24,7 +24,7 @@ let problems = 0;
 for (const { name, sql } of migrations) {
   const findings = checkMigration(sql);
   if (findings === null) {
-    process.stdout.write('skipped: there is no squawk for this platform\n');
+    process.stdout.write('skipped: squawk has no program for this platform\n');
     break;
   }
   problems += findings.length;
@@ -32,10 +32,10 @@ for (const { name, sql } of migrations) {
     process.stdout.write(`${name}:${line}: ${rule}: ${message}\n`);
 }
 process.stdout.write(
-  `${migrations.length} migrations ${files.length === 0 ? `since ${BASELINE}` : 'given'}, ${problems} problems\n`,
+  `${migrations.length} migrations ${files.length === 0 ? `since ${BASELINE}` : 'in the arguments'}, ${problems} problems\n`,
 );
 if (problems > 0)
   process.stdout.write(
-    'One that is right nevertheless: a comment over the statement, "-- allows <rule>: <why>"; docs/deployment.md has what to do instead.\n',
+    'To permit a statement, add a comment above it: "-- allows <rule>: <reason>". docs/deployment.md lists alternatives.\n',
   );
 process.exitCode = problems === 0 ? 0 : 1;

@@ -16,8 +16,8 @@ export async function testChanged() {
   const related = changed.length === 0 ? [] : await listTests(['--findRelatedTests', ...changed]);
   const files = related.filter((file) => [...packages].some((folder) => file.startsWith(join(root, folder))));
   const { chosen, skipped } = withinBudget(files);
-  if (skipped > 0) process.stdout.write(`tests: ${skipped} slower related files are left to npm test\n`);
-  if (chosen.length === 0) process.stdout.write('tests: none is related to the change\n');
+  if (skipped > 0) process.stdout.write(`tests: ${skipped} slower related files run in npm test only\n`);
+  if (chosen.length === 0) process.stdout.write('tests: no test is related to the change\n');
   else await runSuite({ tests: 'short', args: ['--runTestsByPath', ...chosen] });
 }
 

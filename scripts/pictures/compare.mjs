@@ -18,5 +18,5 @@ await runWithTestServers({
   environment: isUpdate ? { KEEP_PICTURES: '1' } : {},
 });
 const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
-const did = isUpdate ? 'kept in e2e/console/pictures/kept' : 'compared';
+const did = isUpdate ? 'stored in e2e/console/pictures/kept' : 'compared';
 process.stdout.write(process.exitCode === 0 ? `${did} in ${seconds} s\n` : `failed after ${seconds} s\n`);

@@ -93,6 +93,6 @@ export async function signIn(management, { email, password }) {
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ email, password }),
   });
-  if (response.status !== 201) throw new Error(`signing in answered ${response.status}`);
+  if (response.status !== 201) throw new Error(`signing in returned ${response.status}`);
   return response.headers.getSetCookie()[0].split(';')[0];
 }

@@ -27,8 +27,8 @@ const USAGE = usage({
   call: 'npm run pictures -- lighthouse [--runs <n>]',
   purpose: 'measures how the console loads on a slow phone',
   duration: '2 minutes for each run; each page is printed at once',
-  prerequisites: 'chromium, and the npm registry for lighthouse; a machine without other work',
-  details: '--runs  prints the median of as many; 1 when omitted',
+  prerequisites: 'chromium, and the npm registry for lighthouse; a machine without other load',
+  details: '--runs  number of runs, of which the median is printed; 1 when omitted',
 });
 
 const { values } = readArguments(USAGE, { options: { runs: { type: 'string', default: '1' } } });

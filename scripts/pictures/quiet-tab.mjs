@@ -10,7 +10,7 @@ const USAGE = usage({
   purpose: 'counts the requests and bytes of an open page of the console while nothing happens',
   duration: '10 minutes; Ctrl-C prints the counts so far',
   prerequisites: 'chromium',
-  details: '--minutes  in which nothing happens; 10 when omitted',
+  details: '--minutes  duration of the measurement; 10 when omitted',
 });
 
 const { values } = readArguments(USAGE, { options: { minutes: { type: 'string', default: '10' } } });
@@ -31,7 +31,7 @@ await withConsoleWorld(
       await page.goto(management + path);
       await page.getByRole('heading', { level: 1 }).waitFor();
       await testing.eventually(async () => {
-        if (!counter.hasStream()) throw new Error('the page does not listen to changes');
+        if (!counter.hasStream()) throw new Error('the page has opened no event stream');
       });
       counters[path] = { counter, page };
     }
@@ -40,7 +40,9 @@ await withConsoleWorld(
     const loaded = Object.fromEntries(
       Object.entries(counters).map(([path, { counter }]) => [path, counter.now()]),
     );
-    const quietMinutes = await step(`${minutes} minutes in which nothing happens`, () => waitOrStop(minutes));
+    const quietMinutes = await step(`measuring an idle page for ${minutes} minutes`, () =>
+      waitOrStop(minutes),
+    );
     for (const [path, { counter }] of Object.entries(counters)) {
       const { requests, bytes } = counter.now();
       const quiet = { requests: requests - loaded[path].requests, bytes: bytes - loaded[path].bytes };

@@ -22,7 +22,9 @@ const USAGE = usage({
 readArguments(USAGE, {});
 await withConsoleWorld(async (world) => {
   const { chromium, executablePath, chromiumArgs, opened } = world;
-  const deliveryId = await step('a run that is delivered with the third attempt', () => failingRun(world));
+  const deliveryId = await step('creating a delivery that succeeds with its third attempt', () =>
+    failingRun(world),
+  );
   const browser = await chromium.launch({ executablePath, args: chromiumArgs });
   opened(() => browser.close());
   await step('taking the pictures', () => takePictures(browser, world, deliveryId));
@@ -53,7 +55,8 @@ async function failingRun({ management, demo, receiver, testing }) {
   return await testing.eventually(
     async () => {
       const [latest] = await call('GET', `${webhook}/deliveries?limit=1`);
-      if (latest?.status !== 'delivered' || latest.attempt_count < 3) throw new Error('it was not delivered');
+      if (latest?.status !== 'delivered' || latest.attempt_count < 3)
+        throw new Error('the delivery has not succeeded yet');
       return latest.id;
     },
     { timeoutMs: 30_000 },
@@ -91,7 +94,7 @@ async function takePictures(browser, { management, demo, testing }, deliveryId) 
     await testing.eventually(
       async () => {
         const unfinished = await page.locator('.mantine-Skeleton-root, .mantine-Loader-root').count();
-        if (unfinished > 0) throw new Error(`${path} is not finished`);
+        if (unfinished > 0) throw new Error(`${path} is still loading`);
       },
       { timeoutMs: 30_000 },
     );

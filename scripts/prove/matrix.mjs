@@ -42,9 +42,9 @@ const USAGE = usage({
   duration: '5 runs of 5 to 10 minutes, or 20 with --pairs; Ctrl-C prints the table so far',
   prerequisites:
     "npm and PyPI for the versions, and Debian's postgresql and redis-server; a version that is missing is skipped and named",
-  details: `<pattern>   of test files, in place of the usual ones
---pairs     every two versions meet; each version once when omitted
---node      only this one, or these: ${choices('node')}
+  details: `<pattern>   test files to run instead of the core tests
+--pairs     runs each pair of versions; each version once when omitted
+--node      only this version (repeatable): ${choices('node')}
 --postgres  likewise: ${choices('postgres')}
 --queue     likewise: ${choices('queue')}`,
 });
@@ -167,7 +167,7 @@ function runTests(node, bin, databaseUrl) {
 /** Returns the titles of failed tests and the path of the complete output. */
 function failures(output) {
   const titles = new Set(output.split('\n').filter((line) => /^\s+● |^FAIL |^stopped by/.test(line)));
-  return [...titles, `  all of it: ${join(cache, 'last-failure.log')}`].join('\n');
+  return [...titles, `  complete output: ${join(cache, 'last-failure.log')}`].join('\n');
 }
 
 function figureOf() {
@@ -195,8 +195,8 @@ function finish() {
         .join('  ')
         .trimEnd()}\n`,
     );
-  process.stdout.write('npm start in these runs has the PostgreSQL of packages/embedded.\n');
-  for (const sentence of notHad) process.stdout.write(`could not be had: ${sentence}\n`);
+  process.stdout.write('npm start in these runs uses the PostgreSQL of packages/embedded.\n');
+  for (const sentence of notHad) process.stdout.write(`unavailable: ${sentence}\n`);
   const isGood = results.length > 0 && results.every((row) => row.isGood) && !stopping.signal.aborted;
   process.exitCode = isGood ? 0 : 1;
   const isChoice = positionals.length > 0 || ['node', 'postgres', 'queue'].some((part) => values[part]);

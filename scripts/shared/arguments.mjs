@@ -61,7 +61,7 @@ export function refuseArguments(message) {
 /** Ends the command with an error if the text is none of the choices. */
 export function requireChoice(name, text, choices) {
   if (!choices.includes(text))
-    refuseArguments(`${name} is "${text}", and must be one of ${choices.join(', ')}`);
+    refuseArguments(`${name} is "${text}", but must be one of ${choices.join(', ')}`);
 }
 
 /**
@@ -75,6 +75,6 @@ export function readNumber(name, text, { min, isWhole = false } = {}) {
   if (Number.isFinite(value) && isEnough && (!isWhole || Number.isSafeInteger(value))) return value;
   const kind = isWhole ? 'a whole number' : 'a number';
   return refuseArguments(
-    `${name} is "${text}", and must be ${kind} ${min === undefined ? 'above 0' : `of at least ${min}`}`,
+    `${name} is "${text}", but must be ${kind} ${min === undefined ? 'above 0' : `of at least ${min}`}`,
   );
 }

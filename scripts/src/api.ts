@@ -36,7 +36,11 @@ export function createApi(options: { baseUrl: () => string; accountId: number; t
     });
     const answer = (await response.json().catch(() => null)) as Envelope<T> | null;
     if (response.ok && answer !== null) return answer.data;
-    throw new ApiFailed(request, response.status, answer?.status.user_message ?? 'not an answer of this API');
+    throw new ApiFailed(
+      request,
+      response.status,
+      answer?.status.user_message ?? 'not a response of this API',
+    );
   }
   return {
     get: (path) => call('GET', path),

@@ -41,7 +41,7 @@ export async function fillDatabase(
   const encryptionKeysText = await terminal.step(
     'secrets',
     () => encryptionKeys(home.secrets, settings.encryptionKeys),
-    () => `secrets: ${settings.encryptionKeys === null ? 'a key of our own' : 'the keys of ENCRYPTION_KEYS'}`,
+    () => `secrets: ${settings.encryptionKeys === null ? 'a generated key' : 'the keys of ENCRYPTION_KEYS'}`,
   );
   const secrets = createSecretBox(parseEncryptionKeys(encryptionKeysText));
   const name = settings.databaseUrl === null ? 'embedded' : databaseName(settings.databaseUrl);
@@ -56,7 +56,7 @@ export async function fillDatabase(
         await database.close();
       }
     },
-    ({ account, wasSeeded }) => `demo account ${account.id} ${wasSeeded ? 'seeded' : 'is there already'}`,
+    ({ account, wasSeeded }) => `demo account ${account.id} ${wasSeeded ? 'was created' : 'already exists'}`,
   );
   signal.throwIfAborted();
   return { demo, store, encryptionKeysText };
@@ -187,7 +187,7 @@ function decrypted(secrets: SecretBox, ciphertext: string): string {
   } catch (error) {
     if (!(error instanceof SecretBoxError)) throw error;
     throw new StartFailed(
-      `The database holds secrets that ENCRYPTION_KEYS cannot read (${error.message}). Start with the keys it was filled with.`,
+      `ENCRYPTION_KEYS cannot decrypt the secrets in the database (${error.message}). Start with the keys that encrypted them.`,
     );
   }
 }

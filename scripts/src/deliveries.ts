@@ -42,7 +42,7 @@ export function deliveryLine(delivery: ReceivedDelivery, style: Terminal['style'
     style.bold((eventType ?? 'unknown event').padEnd(EVENT_TYPE_WIDTH)),
     endpoint,
     `attempt ${attempt}`,
-    (isAccepted ? style.green : style.yellow)(`${status} ${isAccepted ? 'accepted' : 'refused '}`),
+    (isAccepted ? style.green : style.yellow)(`${status} ${isAccepted ? 'accepted' : 'rejected'}`),
     verified ? style.green('signature verified') : style.red('signature NOT verified'),
     style.dim(jobName ?? ''),
   ]
@@ -87,9 +87,9 @@ export function missingArrivals(
     const refused = arrivals.filter(({ status }) => status > 299).length;
     if (arrivals.length === 0) return [`${nameOf(delivery)} did not arrive with a verified signature`];
     if (refused !== delivery.refusals) {
-      return [`${nameOf(delivery)} was refused ${times(refused)}, not ${times(delivery.refusals)}`];
+      return [`${nameOf(delivery)} was rejected ${times(refused)}, not ${times(delivery.refusals)}`];
     }
-    if (refused === arrivals.length) return [`${nameOf(delivery)} did not come again after it was refused`];
+    if (refused === arrivals.length) return [`${nameOf(delivery)} was not sent again after it was rejected`];
     return [];
   });
 }

@@ -75,7 +75,7 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
     const problems: string[] = [];
     for (const run of runs) {
       const { name } = run.job;
-      const outcome = run.isToSucceed ? 'succeeded' : 'failed, as it was to';
+      const outcome = run.isToSucceed ? 'succeeded' : 'failed, as expected';
       const exitCode = await terminal.step(
         `running "${name}"`,
         () => unlessAborted(signal, runJob(run)),

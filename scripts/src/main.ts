@@ -136,7 +136,7 @@ async function openEverything(options: {
     ...options,
     checkout: CHECKOUT,
     choosePort: createPortChooser(),
-    onSteppedOver: (name, taken, port) => terminal.note(`port ${taken} is taken: ${name} goes to ${port}`),
+    onSteppedOver: (name, taken, port) => terminal.note(`port ${taken} is taken: ${name} uses ${port}`),
     refuse: () => (demonstration?.isOver ? null : { runId: firstRunId, attempts: refusals }),
     onDelivery(delivery) {
       terminal.line(deliveryLine(delivery, terminal.style));

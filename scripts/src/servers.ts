@@ -63,7 +63,7 @@ export async function openDatabaseServer(
   const folder = dirname(realpathSync(join(home.postgres, 'data')));
   if (folder !== realpathSync(home.postgres)) {
     terminal.note(
-      `the database lies in ${folder}: the account that runs PostgreSQL cannot use ${home.postgres}`,
+      `the database is in ${folder}: the account that runs PostgreSQL cannot use ${home.postgres}`,
     );
   }
   return { url: () => server.current.url, pid: () => server.current.pid };

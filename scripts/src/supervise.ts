@@ -27,14 +27,14 @@ export async function keepRunning<R extends Running>(
   const supervised = await supervise<R>({
     start: (signal, previous) => start(AbortSignal.any([signal, stopping.signal]), previous),
     onDeath(running, how) {
-      terminal.note(`${name} (pid ${running.pid}) ${how}: starting it again`);
+      terminal.note(`${name} (pid ${running.pid}) ${how}: restarting it`);
       for (const line of lastLines(running)) terminal.line(`    ${terminal.style.dim(line)}`);
     },
     async onStartedAgain(running) {
       terminal.note(`${name} is up again (pid ${running.pid})`);
       await onStartedAgain();
     },
-    onFailedStart: (error) => terminal.note(`${name} did not come up again: ${error.message}`),
+    onFailedStart: (error) => terminal.note(`${name} could not be restarted: ${error.message}`),
   });
   lifecycle.onClose(name, () => supervised.stop(), { timeoutMs: stopTimeoutMs });
   stopping.onSecond(() => supervised.kill());

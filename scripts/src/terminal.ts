@@ -26,7 +26,7 @@ export function summary(dev: DevJson, style: Terminal['style']): string[] {
     row('API', dev.baseUrl, 'described at /docs'),
     row('receiver', dev.receiverUrl),
     row('dispatcher', dev.dispatcherUrl, '/healthz, /readyz, /metrics'),
-    row('operations', dev.operationsUrl, 'the same of management'),
+    row('operations', dev.operationsUrl, '/healthz, /readyz, /metrics of management'),
     '',
     row('account', String(account.id), account.identifier),
     row('API key', user.apiKey, `of ${user.email}`),
@@ -35,7 +35,7 @@ export function summary(dev: DevJson, style: Terminal['style']): string[] {
     row('subscription', subscription.id),
     row('hmac_secret', subscription.hmacSecret),
     '',
-    style.bold('Worth trying'),
+    style.bold('Example commands'),
     ...commands(dev).flatMap(({ what, command }) => ['', `  ${style.dim(`# ${what}`)}`, `  ${command}`]),
   ];
 }
@@ -54,7 +54,7 @@ export function commands(dev: DevJson): { what: string; command: string }[] {
   return [
     { what: 'list the subscriptions', command: `${curl} ${url}/subscriptions` },
     {
-      what: 'create one (switched off, so that nothing is sent to example.com)',
+      what: 'create one (inactive, so that nothing is sent to example.com)',
       command: `${curl} -H 'Content-Type: application/json' -d '${body}' ${url}/subscriptions`,
     },
     {

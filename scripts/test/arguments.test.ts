@@ -83,7 +83,7 @@ test.each(['build', 'check', 'prove', 'pictures'])(
   async (name) => {
     const { status, stderr } = await callInClone(name, 'no-such-part');
     expect(status).toBe(2);
-    expect(stderr).toContain('the part is "no-such-part", and must be one of ');
+    expect(stderr).toContain('the part is "no-such-part", but must be one of ');
   },
 );
 
@@ -98,22 +98,22 @@ test.each(['start', 'attack', 'chaos', 'upgrade', 'typecheck', 'version'])(
 );
 
 test.each([
-  ['chaos', ['--seeds', '0'], '--seeds is "0", and must be a whole number above 0'],
-  ['chaos', ['--seed', ''], '--seed is "", and must be a whole number of at least 0'],
-  ['chaos', ['--topology', 'ring'], '--topology is "ring", and must be one of sentinel, cluster,'],
+  ['chaos', ['--seeds', '0'], '--seeds is "0", but must be a whole number above 0'],
+  ['chaos', ['--seed', ''], '--seed is "", but must be a whole number of at least 0'],
+  ['chaos', ['--topology', 'ring'], '--topology is "ring", but must be one of sentinel, cluster,'],
   ['chaos', ['--older', 'no-such-tag'], 'there is no release no-such-tag with migrations'],
-  ['attack', ['--minutes', 'ten'], '--minutes is "ten", and must be a number above 0'],
+  ['attack', ['--minutes', 'ten'], '--minutes is "ten", but must be a number above 0'],
   ['upgrade', ['--from', 'no-such-tag'], 'there is no release no-such-tag with migrations'],
   [
     'pictures',
     ['quiet-tab', '--minutes', 'Infinity'],
-    '--minutes is "Infinity", and must be a number above 0',
+    '--minutes is "Infinity", but must be a number above 0',
   ],
-  ['pictures', ['lighthouse', '--runs', '1.5'], '--runs is "1.5", and must be a whole number above 0'],
-  ['prove', ['matrix', '--node', '19'], '--node is "19", and must be one of 20,'],
-  ['bench', ['--node', '19'], '--node is "19", and must be one of 20,'],
+  ['pictures', ['lighthouse', '--runs', '1.5'], '--runs is "1.5", but must be a whole number above 0'],
+  ['prove', ['matrix', '--node', '19'], '--node is "19", but must be one of 20,'],
+  ['bench', ['--node', '19'], '--node is "19", but must be one of 20,'],
   ['prove', ['citus'], '--bin is missing'],
-  ['build', ['packages', 'nothing'], 'no published package is called nothing'],
+  ['build', ['packages', 'nothing'], 'no published package has the name nothing'],
   ['check', ['migrations', 'no-such-file.sql'], 'there is no file no-such-file.sql'],
 ])('%s %j exits with 2 and prints: %s', async (name, args, message) => {
   const { status, stderr } = await callInClone(name, ...args);

@@ -53,12 +53,12 @@ describe('missingArrivals', () => {
     [
       'a delivery was accepted too early',
       [started, refused, accepted],
-      ['job.run.completed of "Nightly build" was refused once, not 2 times'],
+      ['job.run.completed of "Nightly build" was rejected once, not 2 times'],
     ],
     [
       'a delivery was never accepted',
       [started, refused, refused],
-      ['job.run.completed of "Nightly build" did not come again after it was refused'],
+      ['job.run.completed of "Nightly build" was not sent again after it was rejected'],
     ],
   ])('returns the right problems when %s', (_, received, missing) => {
     expect(missingArrivals(expected, received)).toEqual(missing);

@@ -37,17 +37,17 @@ test.each([
   ['root/.npmrc', 'outside'],
   ['app/.env', 'must not be in an image'],
   ['app/server.key', 'must not be in an image'],
-  ['app/src/main.ts', 'nothing that runs'],
-  [`${OURS}/test/a.js`, 'nothing that runs'],
+  ['app/src/main.ts', 'is not needed at run time'],
+  [`${OURS}/test/a.js`, 'is not needed at run time'],
   [
     'app/node_modules/.pnpm/jest@30.5.2/node_modules/jest/index.js',
-    'jest@30.5.2 is no production dependency',
+    'jest@30.5.2 is not a production dependency',
   ],
   [
     'app/node_modules/.pnpm/@swc+core@1.16.22_x/package.json',
-    '@swc+core@1.16.22_x is no production dependency',
+    '@swc+core@1.16.22_x is not a production dependency',
   ],
-  ['app/node_modules/.pnpm/@runhook+migrate@file+m/package.json', 'is no production dependency'],
+  ['app/node_modules/.pnpm/@runhook+migrate@file+m/package.json', 'is not a production dependency'],
 ])('%s is a finding', async (path, finding) => {
   expect(await findingsIn([path])).toEqual([expect.stringContaining(finding)]);
 });

@@ -25,7 +25,7 @@ const { BASELINE, allMigrations, checkMigration, newMigrations } = (await import
 const migrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
 const isHere = checkMigration('SELECT 1;') !== null;
 if (!isHere)
-  process.stderr.write('\nnew migrations were not checked: there is no squawk for this platform\n');
+  process.stderr.write('\nnew migrations were not checked: squawk has no program for this platform\n');
 const rulesOf = (sql: string) => checkMigration(sql)?.map(({ line, rule }) => `${line} ${rule}`);
 
 const { whyNotBeside } = (await import(String(new URL('../upgrade/older-release.mjs', import.meta.url)))) as {
@@ -42,7 +42,7 @@ test('services stop for no migration after the baseline', () => {
 });
 
 (hasHistory ? test : test.skip)('a release without the baseline cannot run on this schema', () => {
-  expect(whyNotBeside(beforeBaseline)).toContain(`have to stop for ${BASELINE}: docs/upgrading.md`);
+  expect(whyNotBeside(beforeBaseline)).toContain(`must stop for ${BASELINE}: see docs/upgrading.md`);
   expect(whyNotBeside('HEAD')).toBeNull();
   expect(whyNotBeside('no-release')).toBe('there is no release no-release with migrations');
 });

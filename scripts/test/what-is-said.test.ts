@@ -39,7 +39,7 @@ const dev: DevJson = {
 
 test('the line of a delivery has event, endpoint, attempt, status and the result of the verification', () => {
   expect(deliveryLine(delivery, style).slice('12:00:00  '.length)).toBe(
-    'job.run.started    http://127.0.0.1:3002/webhooks  attempt 2  503 refused   signature verified  Nightly build',
+    'job.run.started    http://127.0.0.1:3002/webhooks  attempt 2  503 rejected  signature verified  Nightly build',
   );
 });
 
@@ -53,7 +53,7 @@ test('the line of a delivery that could not be verified says so, and shows nothi
     runStatus: null,
   };
   expect(deliveryLine({ ...delivery, ...unknown, verified: false, status: 401 }, style)).toMatch(
-    /unknown event +http:\S+ {2}attempt 2 {2}401 refused +signature NOT verified$/,
+    /unknown event +http:\S+ {2}attempt 2 {2}401 rejected +signature NOT verified$/,
   );
 });
 

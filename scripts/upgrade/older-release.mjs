@@ -42,7 +42,7 @@ export function whyNotBeside(release) {
     .map(({ name }) => name)
     .filter((name) => name <= BASELINE && !present.includes(name));
   if (stops.length === 0) return null;
-  return `the services of ${release} have to stop for ${stops.join(', ')}: docs/upgrading.md says how`;
+  return `the services of ${release} must stop for ${stops.join(', ')}: see docs/upgrading.md`;
 }
 
 /**
@@ -61,7 +61,7 @@ export async function buildOlder(release, folder, signal) {
     git('archive', `--output=${archive}`, release),
     spawnSync('tar', ['-xf', archive, '-C', checkout], { encoding: 'utf8' }),
   ]) {
-    if (status !== 0) throw new Error(`${release} could not be taken out of git: ${stderr}`);
+    if (status !== 0) throw new Error(`${release} could not be exported from git: ${stderr}`);
   }
   // Releases up to 0.2.0 have this file in scripts/.
   const script = ['build/bootstrap.mjs', 'bootstrap.mjs']

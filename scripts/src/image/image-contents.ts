@@ -43,14 +43,14 @@ export function inspectImage(
     if (!OURS.test(name)) continue;
     if (NEVER.test(name)) findings.push(`${name} must not be in an image`);
     if (NOTHING_THAT_RUNS.test(name.replace(/^.*node_modules\/@runhook\/[^/]+\//, '')))
-      findings.push(`${name} is nothing that runs`);
+      findings.push(`${name} is not needed at run time`);
   }
   const packages = readdirSync(join(root, folder, 'node_modules', '.pnpm')).filter((id) =>
     id.includes('@', 1),
   );
   for (const id of packages) {
     const name = id.slice(0, id.indexOf('@', 1)).replace('+', '/');
-    if (unwanted.has(name)) findings.push(`${id} is no production dependency of this service`);
+    if (unwanted.has(name)) findings.push(`${id} is not a production dependency of this service`);
   }
   return { files: added.length, bytes, packages: packages.length, findings };
 }

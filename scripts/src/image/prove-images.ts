@@ -40,8 +40,10 @@ async function proveMigrate(container: Container, proof: Proof, environment: Env
   if (!runs.some((output) => output.includes('migrations applied')))
     throw new Error(`migrate applied nothing:\n${runs.join('\n')}`);
   const again = await run(container, proof, environment);
-  if (!again.includes('the schema was up to date')) throw new Error(`migrate is not done:\n${again}`);
-  proof.say('migrate: two at once took turns, a third found nothing to do, each exited with 0');
+  if (!again.includes('the schema was up to date')) throw new Error(`migrate is not finished:\n${again}`);
+  proof.say(
+    'migrate: two concurrent runs waited for each other, a third had nothing to do, and each exited with 0',
+  );
 }
 
 async function proveService(
@@ -63,15 +65,15 @@ async function proveService(
     if (name === 'management') {
       const accounts = await run(container, proof, environment, LIST_ACCOUNTS);
       if (!Array.isArray(JSON.parse(accounts)))
-        throw new Error(`the operators' commands answered:\n${accounts}`);
+        throw new Error(`the operators' commands printed:\n${accounts}`);
       await proveConsole(url);
     }
     process.kill(owner.pid, 'SIGTERM');
     const code = await program.exited;
     if (code !== 0) throw new Error(`${name} exited with ${code} on SIGTERM:\n${program.output()}`);
     proof.say(
-      `${name}: as ${owner.uid}:${owner.gid} without a capability and with nowhere to write: ready, ` +
-        'healthy by its own HEALTHCHECK, exited with 0 on SIGTERM',
+      `${name}: as ${owner.uid}:${owner.gid} without capabilities or write access: ready, ` +
+        'healthy by its HEALTHCHECK, exited with 0 on SIGTERM',
     );
   } finally {
     program.kill();

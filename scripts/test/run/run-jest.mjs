@@ -94,7 +94,7 @@ function exitOf(file, args, { env, signal, exitWithinMs, print }) {
     });
     child.once('message', () => {
       timer = setTimeout(() => {
-        const heading = `still running ${exitWithinMs / 1_000} s after the last test, and ended now`;
+        const heading = `still running ${exitWithinMs / 1_000} s after the last test; ending`;
         print(`\n${heading}:\n${processesOf(child.pid)}`);
         overdue.abort();
       }, exitWithinMs);

@@ -92,7 +92,7 @@ export async function startTestServers({ folder, runId }) {
       },
       backends:
         redisUrl === null
-          ? 'PostgreSQL; Redis was not, because no redis-server is on the path and REDIS_URL is not set'
+          ? 'PostgreSQL; Redis was skipped, because no redis-server is on the path and REDIS_URL is not set'
           : 'PostgreSQL and Redis',
       openSystemPostgres,
       browser: findHeadlessChromium() ?? `skipped, because ${NO_CHROMIUM}`,
@@ -139,6 +139,6 @@ function poolersCovered(poolers) {
   const names = poolers.map(({ version }) => `PgBouncer ${version}`).join(', ');
   if (poolers.some(({ tracksStatements }) => tracksStatements)) return names;
   const missing = 'TEST_PGBOUNCER names no PgBouncer of 1.21 or newer';
-  if (poolers.length > 0) return `${names}; that statements are tracked was skipped, because ${missing}`;
+  if (poolers.length > 0) return `${names}; tests with tracked statements were skipped, because ${missing}`;
   return `skipped, because no pgbouncer is on the path and ${missing}`;
 }

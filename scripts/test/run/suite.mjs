@@ -70,7 +70,7 @@ async function prepare({ tests, args, isComplete, signal }) {
 async function runTests({ tests, args, isComplete, withServers, signal }) {
   const { folder, environment, remove } = await makeTestFolder('test');
   let servers = null;
-  let systemPostgres = { environment: {}, describe: () => 'only in a run of all tests of npm test' };
+  let systemPostgres = { environment: {}, describe: () => 'run only by a complete npm test' };
   let results = NO_RESULTS;
   try {
     if (withServers)
@@ -100,7 +100,7 @@ async function openSystemPostgres(servers) {
   const found = findSystemPostgres();
   if (found === null) return skipped(NO_SYSTEM_POSTGRES);
   const url = await servers.openSystemPostgres(found);
-  const jit = found.hasJit ? 'which has JIT on' : 'which is without JIT';
+  const jit = found.hasJit ? 'which has JIT' : 'which has no JIT';
   return {
     environment: { TEST_SYSTEM_POSTGRES_URL: url },
     describe({ files }) {
