@@ -96,7 +96,7 @@ export async function startClusterServers(): Promise<ClusterServers> {
       async killMasterOf(prefix) {
         slotOfKilled = await slotOf(prefix);
         const owner = ownerOf(await nodes(), slotOfKilled);
-        if (owner === undefined) throw new Error(`nobody has the keys of ${prefix}`);
+        if (owner === undefined) throw new Error(`no node has the keys of ${prefix}`);
         killed = owner.port;
         await processes.get(killed)?.kill();
         processes.delete(killed);

@@ -1,4 +1,4 @@
-"""With what openapi-python-client makes of the document: of somebody who has nothing but its address and a key."""
+"""Uses the client that openapi-python-client generates from the document, as a user who has only its address and a key."""
 
 import json
 import sys
