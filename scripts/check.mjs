@@ -10,7 +10,8 @@ const USAGE = usage({
 lint        Biome on everything
 format      the same, with fixes
 unused      files, exports and dependencies that nothing uses
-words       added lines, against scripts/check/words.json
+words       added lines, against scripts/check/words.json; --all for all files
+subjects    length and mood of commit subjects; <range> instead of origin/main..HEAD
 tests       unit tests of changed code
 migrations  checks that migrations can run while the previous release works; <file>… instead of those since the baseline`,
 });
@@ -20,7 +21,8 @@ const PARTS = {
   lint: () => import('./check/sources.mjs').then(({ lint }) => lint(['.'])),
   format: () => import('./check/sources.mjs').then(({ format }) => format()),
   unused: () => import('./check/sources.mjs').then(({ findUnused }) => findUnused()),
-  words: () => import('./check/words.mjs').then(({ checkWords }) => checkWords()),
+  words: () => import('./check/words.mjs').then(({ runWords }) => runWords()),
+  subjects: () => import('./check/subjects.mjs'),
   tests: () => import('./check/tests.mjs').then(({ testChanged }) => testChanged()),
   migrations: () => import('./check/migrations.mjs'),
 };

@@ -9,10 +9,10 @@ import { checkWords } from './words.mjs';
 /** Runs every check on the changes since HEAD, including those after one that failed, and sets the exit code. */
 export async function checkChange() {
   const files = changedFiles();
-  checkWords();
   if (files.length > 0) await lint(files);
   try {
     await prepareSources();
+    await checkWords();
     await step('checking types', () => compile([EVERYTHING]));
   } catch (error) {
     process.stderr.write(`\n${error.message}\n`);

@@ -19,6 +19,8 @@ const PARTS = [
   ...['compare', 'screenshots', 'lighthouse', 'quiet-tab'].map((part) => ['pictures', part]),
   ...[
     ['check', 'migrations'],
+    ['check', 'subjects'],
+    ['check', 'words'],
     ['bench', 'simulate'],
   ],
 ] as [script: string, part: string][];
