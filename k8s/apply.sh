@@ -1,10 +1,10 @@
 #!/bin/sh
-# Applies an overlay in the order that a release needs, with kubectl alone: the database's schema first, then the services.
+# Applies an overlay in the order that a release needs, with kubectl only: the database schema first, then the services.
 #
-#   k8s/apply.sh production            # the name of an overlay of k8s/overlays, or a folder of your own
+#   k8s/apply.sh production            # the name of an overlay of k8s/overlays, or a folder
 #
-# KUBECTL names another kubectl, or one with arguments ("kubectl --context production"). It ends with 1 when the migration
-# fails, and nothing of the release has been rolled out then.
+# KUBECTL sets another kubectl, or one with arguments ("kubectl --context production"). Exits with 1 if the migration
+# fails, before anything of the release is rolled out.
 set -eu
 kubectl=${KUBECTL:-kubectl}
 overlay=${1:?usage: k8s/apply.sh <overlay or folder>}
@@ -18,13 +18,13 @@ namespace=$(sed -n 's/^  namespace: //p' "$manifests" | head -n 1)
 on="$kubectl --namespace $namespace"
 
 if ! $on get secret runhook >/dev/null; then
-  echo "there is no secret \"runhook\" in $namespace: docs/deployment.md says how to make it" >&2
+  echo "the secret \"runhook\" is missing in $namespace: see docs/deployment.md" >&2
   exit 1
 fi
 
-# Data that comes along (development) has to be there before the migration. kubectl takes it amiss when nothing is selected.
+# The servers of an overlay (development) must exist before the migration. kubectl fails if nothing is selected.
 if grep -q '^kind: StatefulSet$' "$manifests"; then $on apply -f "$manifests" -l runhook/part=data; fi
-# A job cannot be changed: the one of the release before has to go.
+# A job cannot be changed, so the one of the previous release is deleted.
 $on delete job migrate --ignore-not-found
 $on apply -f "$manifests" -l app.kubernetes.io/component=migrate
 
@@ -33,7 +33,7 @@ until [ "${ended:-}" = Complete ]; do
   ended=$($on get job migrate -o 'jsonpath={.status.conditions[?(@.status=="True")].type}' |
     tr ' ' '\n' | grep -x -e Complete -e Failed || true)
   if [ "$ended" = Failed ] || [ "$waited" -ge "$patience_seconds" ]; then
-    echo "the migration has not ended well; nothing was rolled out" >&2
+    echo "the migration failed; nothing was rolled out" >&2
     $on logs job/migrate --tail=20 >&2 || true
     exit 1
   fi

@@ -65,7 +65,7 @@ describe('k8s/apply.sh', () => {
   test('rolls nothing out after the migration failed', () => {
     const { status, stderr, calls } = apply(PRODUCTION, 'FailureTarget Failed');
     expect(calls.slice(2)).toEqual([...UNTIL_MIGRATED, 'logs job/migrate --tail=20']);
-    expect([status, stderr]).toEqual([1, 'the migration has not ended well; nothing was rolled out\n']);
+    expect([status, stderr]).toEqual([1, 'the migration failed; nothing was rolled out\n']);
   });
 });
 

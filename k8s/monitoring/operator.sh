@@ -1,9 +1,9 @@
 #!/bin/sh
-# What the Prometheus Operator takes, from the files that a plain Prometheus takes, so that there is one of each:
+# Prints objects for the Prometheus Operator, made from the files of a plain Prometheus, so that each exists once:
 #
 #   k8s/monitoring/operator.sh | kubectl -n runhook apply -f -
 #
-# RUNBOOK_URL replaces the address of the page that the alerts lead to, for a copy that your people can reach.
+# RUNBOOK_URL replaces the URL of the runbook that the alerts link to.
 set -eu
 cd "$(dirname "$0")"
 page=$(sed -n 's/^ *runbook_url: \(.*\)#.*/\1/p' alerts.yaml | head -n 1)

@@ -14,7 +14,7 @@ app.kubernetes.io/name: runhook
 app.kubernetes.io/component: {{ . }}
 {{- end }}
 
-{{/* A value as the text of a variable: numbers without an exponent. */}}
+{{/* Formats a value for a variable: numbers have no exponent. */}}
 {{- define "runhook.text" -}}
 {{- if kindIs "float64" . }}{{ int64 . | toString | quote }}{{ else }}{{ toString . | quote }}{{ end }}
 {{- end }}
@@ -33,7 +33,7 @@ image: {{ with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}/{{ .co
 imagePullPolicy: {{ $image.pullPolicy }}
 {{- end }}
 
-{{/* What every pod has, of a service and of the migration alike. */}}
+{{/* Has the fields of every pod, of services and of the migration. */}}
 {{- define "runhook.podStart" -}}
 serviceAccountName: {{ .component }}
 automountServiceAccountToken: false
@@ -80,7 +80,7 @@ volumeMounts:
   {{- end }}
 {{- end }}
 
-{{/* The secrets that a service may see, as files: names of keys. */}}
+{{/* Sets a variable with the path of the secret for each key. */}}
 {{- define "runhook.secretEnv" -}}
 {{- range .keys }}
 - name: {{ . }}_FILE
@@ -142,7 +142,7 @@ readinessProbe:
   failureThreshold: 2
 {{- end }}
 
-{{/* preStop, the longest request or attempt, and the closing of the rest. */}}
+{{/* Adds preStop and the time for closing to the longest request or attempt. */}}
 {{- define "runhook.graceSeconds" -}}
 {{- add (div (add (int64 .Values.settings.DELIVERY_TIMEOUT_MS) 999) 1000) 35 -}}
 {{- end }}
