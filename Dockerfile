@@ -1,4 +1,4 @@
-# One image for each service:
+# Builds one image for each service:
 #   docker build --target management --tag runhook/management .
 #   docker build --target dispatcher --tag runhook/dispatcher .
 #   docker build --target migrate    --tag runhook/migrate .
@@ -8,16 +8,16 @@ FROM node:26.10.0-trixie-slim AS base
 
 FROM base AS build
 WORKDIR /src
-# Without a terminal pnpm must not ask.
+# Prevents prompts of pnpm, which has no terminal here.
 ENV CI=true
-# No package's own scripts run: none is needed here, and none may change what is built.
+# Scripts of packages do not run, because none is needed and none may change the build.
 RUN npm install --global --ignore-scripts pnpm@12.21.0
-# The lockfile alone decides what is downloaded, so this layer lasts until it changes.
+# Only the lockfile determines the downloads, so this layer is cached until it changes.
 COPY pnpm-lock.yaml pnpm-workspace.yaml ./
 RUN pnpm fetch --ignore-scripts
 COPY . .
 RUN pnpm install --frozen-lockfile --offline --ignore-scripts
-# The generator looks for an engine that it does not use; any file will do.
+# The generator searches for an engine that it does not use; any file satisfies it.
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints \
  && node scripts/build/known-migrations.mjs
 RUN pnpm exec tsc --build services/management services/dispatcher services/migrate \
@@ -38,22 +38,22 @@ LABEL org.opencontainers.image.vendor="Runhook" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 ENV NODE_ENV=production
-# One arena of malloc for all threads of a process: the others hold memory and save no time (ADR 56).
+# Limits malloc to one arena per process: others use memory and save no time (ADR 56).
 ENV MALLOC_ARENA_MAX=1
 WORKDIR /app
-# A number, so that a cluster can tell that it is not root; it owns nothing, so it can change nothing.
+# A numeric user, so that a cluster can verify that it is not root. It owns no files, so it cannot change any.
 USER 10001:10001
-# The heap takes its share of whatever memory the container is given. A service has more flags, as in the start command
-# of its package.
+# Sizes the heap relative to the memory of the container. A service has more flags, as in the start command of its
+# package.
 ENTRYPOINT ["node", "--max-old-space-size-percentage=65"]
 CMD ["dist/main.js"]
 
 FROM runtime AS management
 LABEL org.opencontainers.image.title="Runhook management" \
       org.opencontainers.image.description="The API and the console; operators' commands: dist/admin.js"
-# Room for the young costs memory, and little of a request outlives it; the old are collected before they have grown by
-# a third (ADR 56). One file starts in half the time (ADR 56). WebAssembly is Prisma's: what is never called needs no code,
-# and what is called no second, faster one.
+# The young generation is small, because few objects of a request survive, and the old generation is collected after it has
+# grown by a third (ADR 56). One file starts in half the time (ADR 56). Prisma uses WebAssembly, which is compiled lazily and
+# without a second, optimized version.
 CMD ["--expose-gc", "--max-semi-space-size=8", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "--wasm-lazy-compilation", "--no-wasm-tier-up", "dist/bundle.js"]
 COPY --from=build /out/management ./
 EXPOSE 3000
@@ -64,7 +64,7 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
 FROM runtime AS dispatcher
 LABEL org.opencontainers.image.title="Runhook dispatcher" \
       org.opencontainers.image.description="Fans events out and delivers them; as many of them as the load needs"
-# As those of management, with twice the room for the young, and one thread that looks through it (ADR 56).
+# As for management, with twice the young generation, and one thread that collects it (ADR 56).
 CMD ["--expose-gc", "--max-semi-space-size=16", "--heap-growing-percent=30", "--no-allocation-site-pretenuring", "--single-threaded-gc", "--concurrent-sweeping", "dist/bundle.js"]
 COPY --from=build /out/dispatcher ./
 EXPOSE 3001
