@@ -212,7 +212,7 @@ test('commands show and change webhooks, deliveries and runs', async () => {
 test('the doctor reports each of eleven faults with a remedy', async () => {
   const redis = findRedisServer() === null ? null : await startRedis({ dataDir: join(folder, 'redis') });
   if (redis === null)
-    process.stdout.write('the eviction of Redis was not looked at: there is no redis-server\n');
+    process.stdout.write('the eviction of Redis was not tested: there is no redis-server\n');
   else closers.push(() => redis.stop());
   const whole = {
     ...env,

@@ -62,7 +62,7 @@ export function runStart(home: string, args: string[] = []): RunningStart {
       };
       const fail = () => {
         settle();
-        reject(new Error(`"${text}" did not come; what came was:\n${output}`));
+        reject(new Error(`"${text}" is missing in the output:\n${output}`));
       };
       const settle = () => {
         child.off('output', check).off('close', fail);

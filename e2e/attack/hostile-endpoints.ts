@@ -40,7 +40,7 @@ export const hostileEndpoints: Attack = {
     try {
       const rounds = endsAtMs === null ? 1 : ROUNDS;
       const warm = await measure(port, 'plain', { rounds, count });
-      say(`plain answers cost ${warm.cpuMs.toFixed(2)} ms of CPU while the code is cold`);
+      say(`normal responses cost ${warm.cpuMs.toFixed(2)} ms of CPU before the code is compiled`);
       const rows: Measured[] = [];
       for (const name of names) {
         const row = await measure(port, name, { rounds, count });
@@ -102,8 +102,8 @@ function attempts(egress: Egress, url: string, count: number): Promise<EgressRes
 }
 
 /** Endpoints that must be reported as costly, and those that must not. */
-const COSTLY = ['chunks of a byte', 'interim answers, a flood', 'head in crumbs'];
-const NOT_COSTLY = ['plain', 'plain, kept', 'plain 500', 'body of 64 KiB', 'redirect', 'silence'];
+const COSTLY = ['chunks of a byte', 'interim responses, a flood', 'headers in single bytes'];
+const NOT_COSTLY = ['plain', 'plain, keep-alive', 'plain 500', 'body of 64 KiB', 'redirect', 'silence'];
 const OUTCOMES = new Map([
   ['plain', '200'],
   ['silence', 'timeout'],
@@ -114,9 +114,9 @@ function judgementProblems(rows: readonly Measured[]): string[] {
     const problems: string[] = [];
     const expected = OUTCOMES.get(name);
     if (expected !== undefined && outcome !== expected)
-      problems.push(`${name}: came out as ${outcome}, not as ${expected}`);
-    if (COSTLY.includes(name) && !costly) problems.push(`${name}: is not known to be costly`);
-    if (NOT_COSTLY.includes(name) && costly) problems.push(`${name}: passes for costly`);
+      problems.push(`${name}: has the outcome ${outcome} instead of ${expected}`);
+    if (COSTLY.includes(name) && !costly) problems.push(`${name}: is not reported as costly`);
+    if (NOT_COSTLY.includes(name) && costly) problems.push(`${name}: is reported as costly`);
     return problems;
   });
 }
@@ -129,7 +129,7 @@ function costProblems(rows: readonly Measured[], plainCpuMs: number): string[] {
   return rows.flatMap(({ name, cpuMs, memoryBytes }) => {
     const problems: string[] = [];
     const times = cpuMs / plainCpuMs;
-    if (times > TIMES_MAX) problems.push(`${name}: an attempt costs ${times.toFixed(1)} times a plain one`);
+    if (times > TIMES_MAX) problems.push(`${name}: an attempt costs ${times.toFixed(1)} times a normal one`);
     if (memoryBytes > MEMORY_GROWTH_MAX_BYTES) problems.push(`${name}: memory grew by ${memoryBytes} bytes`);
     return problems;
   });
@@ -155,7 +155,7 @@ function tableOf(
       .trim(),
   );
   return [
-    `| endpoint | outcome | ${count} at once, ms | CPU of one, ms | times a plain one | memory, MB | |`,
+    `| endpoint | outcome | ${count} at once, ms | CPU of one, ms | times a normal one | memory, MB | |`,
     '|---|---|---|---|---|---|---|',
     ...lines,
   ].join('\n');

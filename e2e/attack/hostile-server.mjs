@@ -30,7 +30,7 @@ const chunked = `${OK}Transfer-Encoding: chunked\r\n\r\n`;
 
 const endpoints = {
   plain: (socket) => socket.end(`${OK}Connection: close\r\nContent-Length: 2\r\n\r\nok`),
-  'plain, kept': (socket) => socket.write(WHOLE),
+  'plain, keep-alive': (socket) => socket.write(WHOLE),
   'plain 204': (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'),
   'plain 500': (socket) => socket.write('HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\nno'),
   'body of 64 KiB': (socket) => socket.write(`${OK}Content-Length: 65536\r\n\r\n${'x'.repeat(65_536)}`),
@@ -39,7 +39,7 @@ const endpoints = {
     socket.write(`${OK}\r\n`);
     writeForever(socket, Buffer.alloc(65_536, 'x'));
   },
-  'terabytes announced': (socket) => {
+  'content-length of terabytes': (socket) => {
     socket.write(`${OK}Content-Length: 9999999999999\r\n\r\n`);
     writeForever(socket, Buffer.alloc(65_536, 'x'));
   },
@@ -55,20 +55,21 @@ const endpoints = {
     socket.write(`${chunked}1\r\nx\r\n0\r\n`);
     writeForever(socket, 'X-Trailer: value\r\n'.repeat(100));
   },
-  'interim answers, 16': (socket) => socket.write(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(16)}${WHOLE}`),
-  'interim answers, a flood': (socket) =>
+  'interim responses, 16': (socket) =>
+    socket.write(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(16)}${WHOLE}`),
+  'interim responses, a flood': (socket) =>
     writeForever(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(2_000)),
-  'interim answers with long heads': (socket) =>
+  'interim responses with long headers': (socket) =>
     writeForever(socket, `HTTP/1.1 103 Early Hints\r\n${`Link: </${'a'.repeat(70)}>\r\n`.repeat(150)}\r\n`),
-  'body in crumbs': (socket) => {
+  'body in single bytes': (socket) => {
     socket.write(`${OK}Content-Length: 5000\r\n\r\n`);
     crumble(socket, 'x'.repeat(5_000));
   },
-  'head in crumbs': (socket) =>
+  'headers in single bytes': (socket) =>
     crumble(socket, `${OK}X-Long: ${'h'.repeat(15_000)}\r\nContent-Length: 2\r\n\r\nok`),
-  'interim answers in crumbs': (socket) =>
+  'interim responses in single bytes': (socket) =>
     crumble(socket, `HTTP/1.1 103 Hint\r\nX: ${'h'.repeat(1_000)}\r\n\r\n`.repeat(15) + WHOLE),
-  'chunk extension in crumbs': (socket) => {
+  'chunk extension in single bytes': (socket) => {
     socket.write(chunked);
     crumble(socket, `1;${'e'.repeat(10_000)}\r\nx\r\n0\r\n\r\n`);
   },
@@ -87,11 +88,11 @@ const endpoints = {
   'two lengths': (socket) => socket.write(`${OK}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`),
   'length and chunks': (socket) =>
     socket.write(`${OK}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`),
-  'no HTTP': (socket) => socket.write('SSH-2.0-OpenSSH_9.9\r\n'),
+  'not HTTP': (socket) => socket.write('SSH-2.0-OpenSSH_9.9\r\n'),
   'random bytes': (socket) => socket.write(Buffer.from([0, 1, 2, 255, 254])),
   '204 with a body': (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n<p>Thanks!</p>'),
-  'answers to nothing': (socket) => socket.write(WHOLE.repeat(2_000)),
-  'gzip that grows': (socket) =>
+  'responses without a request': (socket) => socket.write(WHOLE.repeat(2_000)),
+  'invalid gzip': (socket) =>
     socket.write(
       `${OK}Content-Encoding: gzip\r\nContent-Length: 10000\r\n\r\n${'\x1f'.repeat(10_000)}`,
       'latin1',
@@ -104,7 +105,7 @@ const endpoints = {
   reset: (socket) => socket.resetAndDestroy(),
   'closed within the body': (socket) => socket.end(`${OK}Content-Length: 9\r\n\r\nhalf`),
   silence: () => {},
-  'silence after the head': (socket) => socket.write(`${OK}Content-Length: 9\r\n\r\n`),
+  'silence after the headers': (socket) => socket.write(`${OK}Content-Length: 9\r\n\r\n`),
 };
 
 const server = createServer((socket) => {

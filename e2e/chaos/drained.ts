@@ -70,7 +70,7 @@ export async function queuesEmpty({ queues }: World, timeoutMs: number): Promise
       for (const queue of queues) {
         const counts = await queue.counts();
         if (OPEN_JOBS.some((state) => (counts[state] ?? 0) > 0)) {
-          throw new Error(`jobs are left: ${JSON.stringify(counts)}`);
+          throw new Error(`the queue still has jobs: ${JSON.stringify(counts)}`);
         }
       }
     },

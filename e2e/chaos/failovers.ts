@@ -57,7 +57,7 @@ const SENTINEL: Failover[] = [
 async function fallBehind({ stopReplica, behindBytes }: SentinelServers): Promise<void> {
   await stopReplica();
   await wait(BEHIND_FOR_MS);
-  if ((await behindBytes()) === 0) throw new Error('the replica is not behind');
+  if ((await behindBytes()) === 0) throw new Error('the replica does not lag');
 }
 
 /** Restarts the first master after the replica was promoted; at the end it must be a replica. */

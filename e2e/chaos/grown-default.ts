@@ -40,7 +40,7 @@ export const GROWN_DEFAULT: Fault = {
     const waitedMs = await longestLockWait(pool, () =>
       eventually(async () => {
         const { waiting } = await ensureDayPartitions(pool, { defaultBytesMax: BYTES_MAX });
-        if (waiting.length > 0) throw new Error(`${waiting.join(', ')} wait for a lock`);
+        if (waiting.length > 0) throw new Error(`${waiting.join(', ')} are waiting for a lock`);
       }),
     );
     const tookSeconds = (performance.now() - beganMs) / 1_000;

@@ -156,7 +156,7 @@ export async function reckon(
     if (eventId === undefined) {
       expected += 1;
       count.missing += 1;
-      problems.push(`run ${key} was accepted and is not known`);
+      problems.push(`run ${key} was accepted and is not recorded`);
       continue;
     }
     const first = arrivals.get(pairKey(eventId, healthy))?.[0];
@@ -220,17 +220,20 @@ function endOf(
   const accepted = statuses.filter((answer) => answer === 200).length;
   switch (status) {
     case 'delivered':
-      return accepted > 0 ? { counts: status } : { problem: 'is delivered and never arrived' };
+      return accepted > 0 ? { counts: status } : { problem: 'is recorded as delivered, but never arrived' };
     case 'failed':
-      if (attempt_count !== ATTEMPTS_MAX) return { problem: `is failed after ${attempt_count} attempts` };
+      if (attempt_count !== ATTEMPTS_MAX)
+        return { problem: `is recorded as failed after ${attempt_count} attempts` };
       // A response after the deadline is recorded as a failure.
       if (accepted <= too_late) return { counts: status };
       // Only a kill explains a response that was not recorded.
       return accepted <= too_late + inFlight
         ? { counts: 'unrecorded' }
-        : { problem: 'is failed and was answered 200' };
+        : { problem: 'is recorded as failed, but the endpoint responded with 200' };
     case 'cancelled':
-      return subscription_id === leaving ? { counts: status } : { problem: `is cancelled: ${reason}` };
+      return subscription_id === leaving
+        ? { counts: status }
+        : { problem: `is recorded as cancelled: ${reason}` };
     default:
       return { problem: `is ${status}` };
   }

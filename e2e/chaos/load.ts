@@ -242,6 +242,6 @@ async function callManagement(
     signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
   });
   const answer = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path} was answered ${response.status}: ${answer}`);
+  if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${answer}`);
   return (JSON.parse(answer) as { data: { id: number } }).data.id;
 }

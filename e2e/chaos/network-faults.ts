@@ -73,7 +73,7 @@ function clockAhead(aheadMs: number): OtherDispatcher {
 const OLDER_RELEASE = process.env.CHAOS_OLDER;
 
 function proxiesOf({ proxies }: World): Proxies {
-  if (proxies === null) throw new Error('the services do not reach their stores by way of proxies');
+  if (proxies === null) throw new Error('the services do not connect to their stores through proxies');
   return proxies;
 }
 

@@ -50,7 +50,7 @@ export class PoisonedTenant {
   async reachable(): Promise<void> {
     await eventually(async () => {
       const status = await this.#call('GET', 'v2', '/runs/');
-      if (status !== 200) throw new Error(`GET runs/ was answered ${status}`);
+      if (status !== 200) throw new Error(`GET runs/ returned ${status}`);
     });
   }
 
@@ -88,7 +88,7 @@ export class PoisonedTenant {
     const runEvents = await this.#call('GET', 'v3', '/webhooks/run/1/events');
     return [
       ...(found === wanted ? [] : [`deliveries of poisoned events are ${found} instead of ${wanted}`]),
-      ...(runEvents === 200 ? [] : [`the events of a run were answered with ${runEvents}`]),
+      ...(runEvents === 200 ? [] : [`reading the events of a run returned ${runEvents}`]),
       ...endpoint.invalidBodies,
     ];
   }
@@ -179,11 +179,10 @@ export class PoisonedTenant {
       const version = path.startsWith('/webhooks/') ? 'v3' : 'v2';
       const headers = method === 'POST' ? { 'idempotency-key': idempotencyKey } : {};
       const answered = await this.#call(method, version, path, body, headers);
-      if (answered === 503) throw new Error(`${method} ${path} was answered 503`);
+      if (answered === 503) throw new Error(`${method} ${path} returned 503`);
       return answered;
     });
-    if (answered !== status)
-      throw new Error(`${method} ${path} was answered ${answered}: ${body.slice(0, 200)}`);
+    if (answered !== status) throw new Error(`${method} ${path} returned ${answered}: ${body.slice(0, 200)}`);
   }
 
   async #call(method: string, version: string, path: string, body?: string, more = {}): Promise<number> {

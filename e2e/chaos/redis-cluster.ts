@@ -109,11 +109,11 @@ export async function startClusterServers(): Promise<ClusterServers> {
           }
         }, untilThen),
       async restartKilled() {
-        if (killed === null) throw new Error('none was killed');
+        if (killed === null) throw new Error('no master was killed');
         const port = await start(ports.indexOf(killed), killed);
         await eventually(async () => {
           if (!/role:slave/.test(String(await send(port, ['INFO', 'replication']))))
-            throw new Error(`${port} is no replica`);
+            throw new Error(`${port} is not a replica`);
         }, untilThen);
       },
       async reshard() {
@@ -121,7 +121,7 @@ export async function startClusterServers(): Promise<ClusterServers> {
         const slot = await slotOf(shardPrefix(0));
         const from = ownerOf(all, slot);
         const to = all.find(({ id, isMaster, isGone }) => isMaster && !isGone && id !== from?.id);
-        if (from === undefined || to === undefined) throw new Error('there are no two masters');
+        if (from === undefined || to === undefined) throw new Error('there are fewer than two masters');
         // redis-cli moves the slots of a node in ascending order.
         const count = slotsUpTo(from, slot);
         await run(

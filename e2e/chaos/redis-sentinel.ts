@@ -127,9 +127,11 @@ export async function startSentinels({
         await ask(sentinel, 'SENTINEL', 'REPLICAS', MASTER_NAME),
         await ask(sentinel, 'SENTINEL', 'SENTINELS', MASTER_NAME),
       ].map((list) => (list as unknown[]).length);
-      if (known[0] !== 1 || known[1] !== SENTINELS - 1) throw new Error(`a sentinel knows ${known}`);
+      if (known[0] !== 1 || known[1] !== SENTINELS - 1)
+        throw new Error(`a sentinel reports ${known} replicas and sentinels`);
     }
-    if (!/state=online/.test(String(await ask(first, 'INFO', 'replication')))) throw new Error('no replica');
+    if (!/state=online/.test(String(await ask(first, 'INFO', 'replication'))))
+      throw new Error('the master has no replica');
   });
 
   const fieldOf = async (server: typeof first, section: string, name: string) =>

@@ -129,7 +129,7 @@ async function callsOf(
 ): Promise<number> {
   if (backend === 'Redis') {
     const processed = /total_commands_processed:(\d+)/.exec(await redis('INFO stats'))?.[1];
-    if (processed === undefined) throw new Error('Redis does not say how many commands it has run');
+    if (processed === undefined) throw new Error('Redis does not report the number of its commands');
     return Number(processed);
   }
   const { rows } = await pool.query<{ calls: string }>(

@@ -53,7 +53,7 @@ export async function startServers(backend: BackendName, migrations?: string): P
     const { url: databaseUrl, port: postgresPort } = postgres;
     const redisPort = redis?.port;
     const samePort = (wanted: number, got: number) => {
-      if (wanted !== got) throw new Error(`the server came back on port ${got} instead of ${wanted}`);
+      if (wanted !== got) throw new Error(`the server was restarted on port ${got} instead of ${wanted}`);
     };
     return {
       databaseUrl,
@@ -97,7 +97,7 @@ async function sayToRedis(port: number | undefined, command: string): Promise<st
   const [answer] = (await once(socket, 'data')) as [Buffer];
   socket.destroy();
   const text = answer.toString();
-  if (text.startsWith('-')) throw new Error(`${command} was answered ${text}`);
+  if (text.startsWith('-')) throw new Error(`${command} returned ${text}`);
   return text;
 }
 

@@ -44,7 +44,7 @@ export const SHARDED: Failover[] = [
       await crowd.stop();
       const mean = commands.reduce((sum, count) => sum + count, 0) / commands.length;
       const off = Math.max(...commands.map((count) => Math.abs(count / mean - 1)));
-      const told = `commands of the masters: ${commands.join(', ')}; ${(off * 100).toFixed(1)} % off the mean at most`;
+      const told = `commands of the masters: ${commands.join(', ')}; at most ${(off * 100).toFixed(1)} % from the mean`;
       process.stderr.write(`         ${told}\n`);
       return async () => [...(off > SHARE_OFF_MAX ? [told] : []), ...(await crowd.problems())];
     },
@@ -98,7 +98,7 @@ async function spreadOver({ servers }: World, count: number): Promise<ShardMap> 
   try {
     return await eventually(async () => {
       const map = await desk.look();
-      if (mappedShards(map).length !== count) throw new Error(`there are ${mappedShards(map)}`);
+      if (mappedShards(map).length !== count) throw new Error(`the map has the shards ${mappedShards(map)}`);
       return map;
     });
   } finally {
@@ -152,7 +152,7 @@ async function startCrowd({ database, endpoint, servers, queues }: World): Promi
       const missing = [...accepted].filter((id) => !delivered.has(id));
       const counts = await Promise.all(queues.map((queue) => queue.counts()));
       process.stderr.write(
-        `         of ${ACCOUNTS} more accounts ${accepted.size} events were accepted, ${refused} calls rejected, ${missing.length} missing\n`,
+        `         ${ACCOUNTS} more accounts: ${accepted.size} events accepted, ${refused} calls rejected, ${missing.length} missing\n`,
       );
       return missing.length === 0
         ? []

@@ -61,11 +61,11 @@ async function upgradeWithStop(backend: BackendName): Promise<Row> {
       // The dispatchers are stopped first, so that management commits events that no dispatcher has seen when PostgreSQL crashes.
       ['dispatchers stopped', () => stopDispatchers(world)],
       ['management stopped', async () => expect(await world.management.stop()).toBe(0)],
-      ['text poisoned', async () => (poisonedRuns = await poison(world, load))],
+      ['unreadable text stored', async () => (poisonedRuns = await poison(world, load))],
       ['PostgreSQL crashed', () => crashPostgres(world)],
       ['migrated', () => migrateTo(world)],
       ['this release started', () => startAll(world)],
-      ['a subscription is switched off', () => load.leave()],
+      ['a subscription made inactive', () => load.leave()],
     ];
     for (const [name, step] of steps) {
       await step();
@@ -158,7 +158,7 @@ async function unreadableRuns(
     });
     const body = await response.text();
     if (response.status !== 200 || /\\ud83d(?!\\ude)|\\u0000/i.test(body))
-      problems.push(`GET ${path} was answered ${response.status}: ${body.slice(0, 200)}`);
+      problems.push(`GET ${path} returned ${response.status}: ${body.slice(0, 200)}`);
   }
   return problems;
 }

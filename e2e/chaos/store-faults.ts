@@ -86,14 +86,14 @@ export const STORE_FAULTS: Fault[] = [
       await inSession(pool, async (run) => {
         await run('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM deliveries');
         const { waiting } = await ensureDayPartitions(pool);
-        if (waiting.length === 0) throw new Error('the new day did not wait for who reads');
+        if (waiting.length === 0) throw new Error('the new partition did not wait for the reader');
         await wait(READS_FOR_MS);
         await run('COMMIT');
       });
       // Each call gives up on a lock that is not free immediately, and on a busy machine another session may lock the table, too.
       await eventually(async () => {
         const { waiting } = await ensureDayPartitions(pool);
-        if (waiting.length > 0) throw new Error('the new day did not come');
+        if (waiting.length > 0) throw new Error('the new partition was not created');
       });
     },
   },

@@ -47,7 +47,7 @@ export async function strike<Of extends Stores>(
     const [endedAt, endedAtMs] = [performance.now(), Date.now()];
     await wait(AFTER_MS);
     await eventually(() => {
-      if (load.accepted.size < PUBLISHED_MIN) throw new Error(`${load.accepted.size} events were taken`);
+      if (load.accepted.size < PUBLISHED_MIN) throw new Error(`${load.accepted.size} events were accepted`);
     });
     await Promise.all([load.stop(), leaving]);
     // The record may have lost this change.
@@ -66,7 +66,7 @@ export async function strike<Of extends Stores>(
       ledger.problems.push(`the last delivery to the healthy endpoint took ${healthySeconds.toFixed(1)} s`);
     if (aftermath) ledger.problems.push(...(await aftermath()));
     if (repeatsCalls && ledger.maybe > 0)
-      ledger.problems.push(`${ledger.maybe} events came of repeated calls`);
+      ledger.problems.push(`${ledger.maybe} events were created by repeated calls`);
     const { backend } = world;
     return {
       backend,

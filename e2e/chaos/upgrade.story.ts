@@ -50,7 +50,7 @@ async function upgrade(backend: BackendName): Promise<Row> {
       ['the previous release', async () => undefined],
       ['migrated', () => migrateTo(world)],
       ['rolled to this release', () => roll(world, NEWER)],
-      ['a subscription is switched off', () => load.leave()],
+      ['a subscription made inactive', () => load.leave()],
       ['rolled back', () => roll(world, OLDER)],
     ];
     for (const [name, step] of steps) {

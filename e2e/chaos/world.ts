@@ -194,7 +194,8 @@ async function socketsRead({ url }: Endpoint): Promise<void> {
   }
   const port = Number(new URL(url).port);
   await eventually(async () => {
-    if (await isHalfClosed(port)) throw new Error('the dead have sent what the endpoint has not read');
+    if (await isHalfClosed(port))
+      throw new Error('a killed process has sent data that the endpoint has not read');
   });
 }
 

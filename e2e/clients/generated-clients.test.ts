@@ -25,7 +25,7 @@ const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 /** Set by `npm run prove -- clients`. The generators are downloaded from their registries, which takes a minute. */
 const isProof = process.env.PROVE_CLIENTS !== undefined;
 if (!isProof)
-  process.stderr.write('generated clients are left out here: npm run prove -- clients has them\n');
+  process.stderr.write('generated clients are skipped here; npm run prove -- clients tests them\n');
 
 const OAPI_CODEGEN = 'github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen@v2.8.2';
 const OPENAPI_PYTHON_CLIENT = 'openapi-python-client==0.29.1';
@@ -35,7 +35,7 @@ function canRun(program: string, version: string): boolean {
   if (!isProof) return false;
   const isThere = spawnSync(program, [version], { stdio: 'ignore' }).error === undefined;
   if (!isThere) {
-    process.stderr.write(`${program} is not on the path: its client was left out\n`);
+    process.stderr.write(`${program} is not on the path: its client was skipped\n`);
     reportFigure('clients', `left out: the client in ${program}, which is not on the path`);
   }
   return isThere;

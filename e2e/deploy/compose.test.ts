@@ -40,7 +40,7 @@ test('the file matches the schema of the Compose Specification', () => {
 
 test('docker compose accepts the file, if it is installed', () => {
   if (spawnSync('docker', ['compose', 'version']).status !== 0) {
-    process.stderr.write('\ndocker compose is not here: its own check of the file was left out\n');
+    process.stderr.write('\ndocker compose is not installed: its check of the file was skipped\n');
     return;
   }
   const { status, stderr } = spawnSync('docker', ['compose', '--profile', 'demo', 'config', '--quiet'], {

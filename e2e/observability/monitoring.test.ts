@@ -156,7 +156,7 @@ test('every alert has a severity, and links to a section of the runbook', () => 
 
 describe('with the programs of Prometheus', () => {
   function skipped(program: string): void {
-    process.stdout.write(`not shown here, because there is no ${program} on the path\n`);
+    process.stdout.write(`skipped, because ${program} is not on the path\n`);
   }
 
   test('the alert rules and the sample configuration are valid, and the alerts fire as their tests expect', async () => {

@@ -45,11 +45,11 @@ export function createSender(origin: string, connections: number) {
 
 /** Returns a violation that applies to any response, or null. */
 export function problemOf(request: FuzzRequest, answer: FuzzAnswer | null): string | null {
-  if (answer === null) return 'no answer';
+  if (answer === null) return 'no response';
   const { status, headers, body } = answer;
   if (status >= 500) return `status ${status}`;
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
-  if (request.method === 'HEAD') return body === '' ? null : 'a body for HEAD';
+  if (request.method === 'HEAD') return body === '' ? null : 'HEAD has a body';
   if (isStream(headers)) return status === 200 && body.startsWith('retry: ') ? null : 'not a stream';
   return envelopeProblem(status, headers['content-type'], body);
 }
@@ -61,11 +61,13 @@ function isStream(headers: FuzzAnswer['headers']): boolean {
 function envelopeProblem(status: number, contentType: unknown, body: string): string | null {
   if (!/^application\/json(;|$)/.test(String(contentType))) return `content-type ${contentType}`;
   const answer = parsed(body);
-  if (answer?.status?.code !== status) return 'status.code is another';
+  if (answer?.status?.code !== status) return 'status.code differs';
   if (status < 400) return 'data' in answer ? null : 'no data';
   const { is_success, user_message, developer_message } = answer.status;
   const isFailure = answer.data === null && is_success === false && typeof developer_message === 'string';
-  return isFailure && typeof user_message === 'string' && user_message !== '' ? null : 'not the failure half';
+  return isFailure && typeof user_message === 'string' && user_message !== ''
+    ? null
+    : 'not an error envelope';
 }
 
 interface Envelope {

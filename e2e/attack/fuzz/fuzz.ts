@@ -88,7 +88,7 @@ class FuzzRun {
       },
       (request, answer) => this.#seen(request, answer),
     );
-    if ((await readFirst()) !== before) this.#report('the second account changed something of the first');
+    if ((await readFirst()) !== before) this.#report('the second account changed rows of the first');
   }
 
   #seen(request: FuzzRequest, { status, body }: FuzzAnswer): void {
@@ -98,7 +98,7 @@ class FuzzRun {
     if (mark !== undefined) this.#report(`shows "${mark}" of another account: ${describeRequest(request)}`);
     const namesFirst = request.path.includes(`/accounts/${first.accountId}/`);
     if (namesFirst && status < 400)
-      this.#report(`answers ${status} to another account: ${describeRequest(request)}`);
+      this.#report(`returns ${status} to another account: ${describeRequest(request)}`);
   }
 
   async #several(

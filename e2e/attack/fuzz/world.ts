@@ -76,7 +76,7 @@ async function openParty(
   const { token } = await system.newToken(accountId);
   const call = async (path: string, body: object) => {
     const { status, data } = await callApi({ token }, management, { method: 'POST', path, body });
-    if (status >= 300) throw new Error(`${path} was answered ${status}`);
+    if (status >= 300) throw new Error(`${path} returned ${status}`);
     return data;
   };
   const names = { name: mark, project_name: mark, environment_name: mark };
