@@ -15,14 +15,13 @@ const alternatives = (scope) =>
     .sort((one, other) => other.length - one.length)
     .join('|');
 
-const insteadOf = (scope, fold = (word) => word) =>
-  new Map(ofScope(scope).map(({ word, instead }) => [fold(word), instead]));
+const insteadOf = (scope, fold) => new Map(ofScope(scope).map(({ word, instead }) => [fold(word), instead]));
 const lower = (word) => word.toLowerCase().replaceAll(/\s+/g, ' ');
 const INSTEAD = {
   prose: insteadOf('prose', lower),
-  beginning: insteadOf('beginning'),
+  beginning: insteadOf('beginning', (word) => word),
   part: insteadOf('part', lower),
-  name: insteadOf('name'),
+  name: insteadOf('name', lower),
 };
 
 /** Matches no part of a path or of a name. */
@@ -60,7 +59,7 @@ export function entryAtBeginning(text) {
 /** Returns the entries that are parts of a name or the whole name. @param {string} name in any case */
 export function entriesInName(name) {
   if (EXCEPTED_NAMES.has(name)) return [];
-  const whole = INSTEAD.name.get(name);
+  const whole = INSTEAD.name.get(lower(name));
   if (whole !== undefined) return [{ scope: 'name', word: name, instead: whole }];
   const parts = partsOf(name);
   const found = [];
