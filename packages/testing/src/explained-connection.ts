@@ -92,9 +92,19 @@ export async function explainedConnection(url: string): Promise<ExplainedConnect
   };
 }
 
-function literal(value: unknown): string {
+/** A parameter as a literal of the text that pg would send. */
+export function literal(value: unknown): string {
   if (value === null || value === undefined) return 'NULL';
-  return pg.escapeLiteral(String(value));
+  return pg.escapeLiteral(Array.isArray(value) ? `{${value.map(element).join(',')}}` : textOf(value));
+}
+
+function element(value: unknown): string {
+  return value === null || value === undefined ? 'NULL' : JSON.stringify(textOf(value));
+}
+
+function textOf(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
 /** Number of rows that scans of the tables read, with those that a filter removed. */

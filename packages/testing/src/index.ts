@@ -6,7 +6,7 @@ export {
   type OpenedLeaves,
   type RestrictedStatement,
 } from './divided-days.ts';
-export { type ExecutedPlan, explainedConnection, rowsRead } from './explained-connection.ts';
+export { type ExecutedPlan, explainedConnection, literal, rowsRead } from './explained-connection.ts';
 export {
   countFannedOut,
   EXAMPLE_JOB,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Queryable, Statement, Transaction } from '@runhook/database';
-import { exampleEvent } from '@runhook/testing';
+import { exampleEvent, literal } from '@runhook/testing';
 import { findRuns, recordRuns } from '../../src/runs/report-statements.ts';
 import type { RunView } from '../../src/runs/routes.ts';
 import { type RunsServer, startRunsServer } from './runs-server.ts';
@@ -45,7 +45,6 @@ const NOTHING = new Proxy<Record<string, unknown>>(
 
 /** Executes a statement by the prepared plan of the connection, and records that plan. */
 function explained(plans: PlanNode[]): Queryable {
-  const literal = (value: unknown) => (value === null ? 'NULL' : `'${String(value).replaceAll("'", "''")}'`);
   return {
     async query(statement: Statement) {
       const { name = '', values } = statement;
