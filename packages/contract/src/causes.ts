@@ -1,40 +1,40 @@
-/** A failed attempt, as far as it tells why it failed (docs/contract.md#attempts). */
+/** The fields of a failed attempt from which its cause is determined (docs/contract.md#attempts). */
 export interface FailedAttempt {
-  /** Of the endpoint; 502 or 504 where it gave no answer, which `errorCode` says. */
+  /** Status of the endpoint's response; 502 or 504 if there was no response (`errorCode` then names the failure). */
   httpStatusCode: number;
   errorCode: string | null;
   errorMessage: string | null;
-  /** In lower case. */
+  /** Header names are in lower case. */
   responseHeaders: Readonly<Record<string, string>> | null;
   responseBody: string | null;
 }
 
-/** Why an attempt failed, for those who are to mend it. */
+/** Explains to the owner of the endpoint why an attempt failed. */
 export interface Cause {
   /** Attempts with the same code fail for the same reason. */
   code: string;
-  /** What is the matter, without a full stop. */
+  /** Names the problem, without a full stop. */
   title: string;
-  /** What to do about it. */
+  /** Explains how to fix the problem. */
   advice: string;
 }
 
 interface Rule {
   code: string;
   status?: number | readonly [from: number, to: number];
-  /** Codes of failures without an answer. */
+  /** Error code of a failure without a response. */
   error?: string;
   message?: RegExp;
   header?: readonly [name: string, value: RegExp];
   body?: RegExp;
-  /** `$1` stands for what the first group of the body's, the header's or the message's expression found. */
+  /** `$1` is replaced by the first capture group of the expression for the body, the header or the message. */
   title: string;
   advice: string;
 }
 
-/** The answer of an endpoint that is no 2xx has this error code, and no other. */
+/** The only error code of a response whose status is not 2xx. */
 const ANSWERED = 'unsuccessful_status';
-/** What an answer says of itself is at its beginning. */
+/** Limits the part of the body that is searched: error texts are at its beginning. */
 const BODY_READ_MAX = 2_000;
 
 const OWN_SHAPE =
@@ -50,9 +50,12 @@ const RENEW = `Renew the certificate, and check why automatic renewal failed. ${
 const BEHIND_A_PROXY =
   'The proxy got no valid response from the endpoint. Check that the endpoint itself is up.';
 
-/** The first that fits is the cause; every rule has a sample in causes.test.ts. What is special stands before what is general. */
+/**
+ * The first rule that matches is the cause, so specific rules precede general ones. causes.test.ts has a sample of
+ * each.
+ */
 const RULES: readonly Rule[] = [
-  // Targets with a shape of their own.
+  // Services that expect their own payload format.
   {
     code: 'slack_no_text',
     status: 400,
@@ -124,7 +127,7 @@ const RULES: readonly Rule[] = [
     advice:
       'Activate the workflow, and use its production address: the test address works for one call only.',
   },
-  // What stands in front of an endpoint.
+  // Proxies and tunnels in front of an endpoint.
   {
     code: 'tunnel_offline',
     header: ['ngrok-error-code', /^(ERR_NGROK_\d+)$/],
@@ -157,7 +160,7 @@ const RULES: readonly Rule[] = [
     title: 'The application behind this address is stopped',
     advice: 'Start it at its hosting provider.',
   },
-  // No answer.
+  // No response.
   {
     code: 'certificate_expired',
     error: 'tls_untrusted',
@@ -275,7 +278,7 @@ const RULES: readonly Rule[] = [
     title: 'The request could not be sent',
     advice: 'Check the logs of the endpoint and of Runhook at that time.',
   },
-  // Answers, by their status.
+  // Responses, by status.
   {
     code: 'redirect',
     status: [300, 399],
@@ -389,10 +392,10 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Every code that {@link causeOf} answers, each once. */
+/** Every code that {@link causeOf} can return, without duplicates. */
 export const CAUSE_CODES: readonly string[] = [...new Set([...RULES.map(({ code }) => code), 'unknown'])];
 
-/** Why an attempt failed. Titles of answers that have no name of their own tell the status too. */
+/** Returns the cause of a failed attempt. Titles of rules that match only by status begin with the status. */
 export function causeOf(attempt: FailedAttempt): Cause {
   for (const rule of RULES) {
     const found = foundBy(rule, attempt);
@@ -405,7 +408,7 @@ export function causeOf(attempt: FailedAttempt): Cause {
   return { code: 'unknown', title: 'Unknown failure', advice: 'Check the endpoint’s logs at that time.' };
 }
 
-/** What the rule found, which is empty where it looks for nothing; null when it does not fit. */
+/** Returns the text that the rule captured ('' if it has no expression), or null if the rule does not match. */
 function foundBy(rule: Rule, attempt: FailedAttempt): string | null {
   const { httpStatusCode, errorCode, errorMessage, responseHeaders, responseBody } = attempt;
   const isAnswer = errorCode === null || errorCode === ANSWERED;

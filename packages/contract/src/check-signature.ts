@@ -1,21 +1,21 @@
-// Needs nothing of Node.js: the console checks in the browser, the command line where it is called.
+// Uses no Node.js API: the console checks in the browser, the command line in Node.js.
 import type { JobRunEvent } from './events.ts';
 import { renderPayload } from './payload.ts';
 
-/** A delivery as it is at hand. */
+/** A delivery as the user copied it, whose signature is to be checked. */
 export interface GivenDelivery {
   body: string;
-  /** The value of the header, or headers as lines `name: value`. */
+  /** The value of the signature header, or several header lines `name: value`. */
   header: string;
   secret: string;
-  /** Of the webhook, which other headers are told from. */
+  /** Name of the webhook's signature header, which selects the line if `header` has several. */
   signatureHeader: string;
 }
 
-/** Why nothing can be said. */
+/** The reason why a signature cannot be checked. */
 export type Unreadable = 'no-body' | 'no-header' | 'no-secret' | 'masked' | 'no-timestamp' | 'no-signature';
 
-/** What has to be undone for the signature to be right: the body, the header or the secret is not as it was. */
+/** A change to the body, header or secret that has to be reversed for the signature to match. */
 export type Difference =
   | 'mark-added'
   | 'newline-added'
@@ -36,9 +36,9 @@ export type Difference =
   | 'header-v1'
   | 'header-blanks';
 
-/** Where the body is another first. `given` and `signed` are bytes, or null where it ends. */
+/** The first byte that differs. `given` and `signed` are bytes, or null if the text ends there. */
 export interface ByteDifference {
-  /** In UTF-8, counted from 0. */
+  /** Offset in the UTF-8 encoding, from 0. */
   offset: number;
   given: number | null;
   signed: number | null;
@@ -47,14 +47,14 @@ export interface ByteDifference {
 export type Verdict =
   | { kind: 'unreadable'; why: Unreadable }
   | { kind: 'genuine' }
-  /** Right once these are undone. `byte` when the body is one of them. */
+  /** The signature matches once these changes are reversed. `byte` is set if the body is one of them. */
   | { kind: 'nearly'; differences: Difference[]; byte: ByteDifference | null }
-  /** `isAsSent`: the body has the very form that Runhook sends, so it is the secret or a value in it. */
+  /** `isAsSent`: the body has exactly the format that Runhook sends, so the secret or a value in the body is wrong. */
   | { kind: 'wrong'; isAsSent: boolean; webhookId: string | null };
 
 /**
- * Compares by WebCrypto, so in the browser as well: nothing is sent. Tries what happens to bodies, headers and secrets on
- * their way.
+ * Checks the signature with WebCrypto, so that the browser can do it without sending anything. Also tries the common
+ * changes to bodies, headers and secrets that copying, parsing and proxies cause.
  */
 export async function checkSignature(delivery: GivenDelivery): Promise<Verdict> {
   const { body, secret } = delivery;
@@ -77,10 +77,10 @@ function unreadable(why: Unreadable): Verdict {
   return { kind: 'unreadable', why };
 }
 
-/** A signature as it was given: its bytes, what they are over, and what is odd about its form. */
+/** A parsed signature: its bytes, the scheme, and deviations from the expected form. */
 interface Given {
   signatures: { bytes: Uint8Array; differences: Difference[] }[];
-  /** Of the Standard Webhooks scheme: what stands before the body; null for the plain one. */
+  /** The text that the Standard Webhooks scheme signs before the body; null for the plain scheme. */
   prefix: string | null;
 }
 
@@ -114,7 +114,7 @@ function readHeader({ header, signatureHeader, body }: GivenDelivery): Given | U
 
 const NOTHING = new Uint8Array();
 
-/** Of the plain scheme, whose form is 64 digits of lower-case hex and nothing else. */
+/** Parses a signature of the plain scheme, which consists of exactly 64 digits of lower-case hex. */
 function readSignature(value: string): Given['signatures'][number] {
   const differences: Difference[] = [];
   let text = value.trim();
@@ -139,7 +139,7 @@ interface Match {
   signed: string;
 }
 
-/** The one with the fewest differences. */
+/** Returns the match with the fewest differences, or null. */
 async function firstMatch({ body, secret }: GivenDelivery, given: Given): Promise<Match | null> {
   const matches: Match[] = [];
   for (const key of keysOf(secret, given.prefix !== null)) {
@@ -161,7 +161,7 @@ async function firstMatch({ body, secret }: GivenDelivery, given: Given): Promis
 const HMAC = { name: 'HMAC', hash: 'SHA-256' };
 const PREFIX = 'whsec_';
 
-/** What the secret may have become on its way, and the key that the other scheme makes of it. */
+/** Returns candidate keys: the secret with common copying errors reversed, and the key of the other scheme. */
 function keysOf(
   given: string,
   isStandard: boolean,
@@ -190,7 +190,7 @@ function keysOf(
   });
 }
 
-/** What the body may have been before it was copied, read as text, or parsed and written again. */
+/** Returns candidate bodies: the body before it was copied, decoded as text, or parsed and serialized again. */
 function bodiesOf(body: string): { body: string; differences: Difference[] }[] {
   const variants: { body: string; differences: Difference[] }[] = [
     { body, differences: [] },
@@ -214,7 +214,7 @@ function howRewritten(body: string, compact: string | null, signed: string): Dif
   return withoutSpaces(body) === signed ? 'spaces' : 'escapes';
 }
 
-/** Strings stay whole: a space inside them is theirs. */
+/** Removes white space outside of strings. */
 function withoutSpaces(json: string): string {
   return json.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
 }
@@ -235,7 +235,7 @@ function written(body: string): string | null {
   return value && JSON.stringify(value);
 }
 
-/** The body as Runhook writes it, whatever became of its spaces and the order of its keys; null for no payload. */
+/** Serializes the body as Runhook does, regardless of white space and key order; null if it is not a payload. */
 function asSent(body: string): string | null {
   const value = parsed(body);
   if (value === null || typeof value.data !== 'object' || value.data === null) return null;
@@ -245,7 +245,7 @@ function asSent(body: string): string | null {
     const event = { accountId, eventId, timestamp, eventType, data } as JobRunEvent;
     return renderPayload(event, { id: webhooksID, name: webhookName });
   } catch {
-    // A type of event that there is none of.
+    // The event type is unknown.
     return null;
   }
 }

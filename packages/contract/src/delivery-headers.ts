@@ -1,13 +1,13 @@
 import Joi from 'joi';
 import { SIGNATURE_HEADER } from './signatures.ts';
 
-/** Of the headers that a subscription adds to its deliveries (docs/contract.md#headers-of-deliveries). */
+/** Limits of the custom headers of a subscription (docs/contract.md#headers-of-deliveries). */
 export const HEADER_LIMITS = { headersMax: 10, nameCharactersMax: 64, valueCharactersMax: 2_048 } as const;
 
-/** What stands for a value that is not told; in a request, for the value that is stored. */
+/** Replaces a secret value in a response; in a request it stands for the stored value. */
 export const MASK = '***';
 
-/** In lower case: what we, HTTP or those who forward a request say about it, and what would keep a state. */
+/** Header names in lower case that Runhook, HTTP or proxies set, and those that carry state between requests. */
 const RESERVED = new Set([
   'accept-encoding',
   'connection',
@@ -38,19 +38,19 @@ function isReserved(name: string): boolean {
   return RESERVED.has(lower) || RESERVED_BEGINNINGS.some((beginning) => lower.startsWith(beginning));
 }
 
-/** A token of HTTP that begins with a letter or a digit: `__proto__` is one of an object's, too. */
+/** A token of HTTP that begins with a letter or a digit, which excludes the object property `__proto__`. */
 const NAME = /^[0-9A-Za-z][!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
-/** Printable ASCII, with no space at either end, which would not arrive. */
+/** Printable ASCII without a space at either end, because HTTP strips such spaces. */
 const VALUE = /^[!-~]([ -~]*[!-~])?$/;
 
-/** Completes "signature_header …"; null for what may be a name. */
+/** Completes "signature_header …"; null if the name is valid. */
 function nameProblem(name: string): string | null {
   if (name.length > HEADER_LIMITS.nameCharactersMax || !NAME.test(name))
     return `is not a header name. Header names have 1 to ${HEADER_LIMITS.nameCharactersMax} letters, digits or symbols, without spaces, and begin with a letter or digit`;
   return isReserved(name) ? `is reserved. You cannot set the ${name} header` : null;
 }
 
-/** Null for the default, however it is written; undefined when it was left out. */
+/** Parses to null for the default header in any capitalization, and to undefined if the field is absent. */
 export const signatureHeaderSchema = Joi.any().custom((value: unknown, helpers) => {
   if (value === null) return null;
   if (typeof value !== 'string') return helpers.message({ custom: '{{#label}} must be a string' });
@@ -68,7 +68,7 @@ const headerValue = Joi.any().custom((value: unknown, helpers) => {
   return problem === null ? value : helpers.message({ custom: `{{#label}} ${problem}` });
 });
 
-/** Null or empty when they are to go; undefined when it was left out. */
+/** Null or empty removes all headers; undefined if the field is absent. */
 export const headersSchema = Joi.object()
   .pattern(/^/, headerValue)
   .max(HEADER_LIMITS.headersMax)

@@ -21,26 +21,25 @@ import { orderedData } from './payload.ts';
 import { isLongerThan } from './text.ts';
 import { isSecondsTimestamp, nanosecondTimestamp } from './timestamps.ts';
 
-/** Length of the texts of an event in code points: names and versions, and the two messages of a run. */
+/** Maximum lengths in code points: names and versions, and the two messages of a run. */
 export const EVENT_LIMITS = { nameCharactersMax: 1_024, messageCharactersMax: 65_536 } as const;
 
-/** What stands in for `eventId` and `timestamp` when the publisher left them out, and the limits of an id's age. */
+/** Values for `eventId` and `timestamp` if the publisher omitted them, and the limits for the age of an id. */
 export interface EventDefaults {
-  /** Called only for an event that has none. */
+  /** Called only for an event without an id. */
   eventId: () => string;
   timestampMs: number;
   nowMs: number;
-  /** Ids older than this are refused: their day partition may be gone. */
+  /** Older ids are rejected, because their day partition may have been dropped. */
   retentionDays: number;
 }
 
 export type EventParsing = { event: JobRunEvent; problems?: never } | { event?: never; problems: Problem[] };
 
 /**
- * A complete event from what was published, the data of a job on `job-run-events`: unknown fields dropped, `timestamp`
- * padded to nine digits, `data` in the order of docs/contract.md#events, its text well-formed. Returns every problem with its field instead
- * if the event is invalid.
- * Called where an event is published and again where it is consumed.
+ * Parses a published event, the data of a job on `job-run-events`: drops unknown fields, pads `timestamp` to nine
+ * digits, orders `data` as in docs/contract.md#events and repairs its text. If the event is invalid, returns every
+ * problem with its field instead. Called when an event is published and again when it is consumed.
  */
 export function parseEvent(published: unknown, defaults: EventDefaults): EventParsing {
   const { value, problems } = checkedEvent(published);
@@ -59,10 +58,10 @@ export function parseEvent(published: unknown, defaults: EventDefaults): EventPa
 
 const DAY_MS = 86_400_000;
 
-/** The clock and the retention by which the time in an event's id is checked. */
+/** The clock and the retention against which the time in an event's id is checked. */
 export type EventIdLimits = Pick<EventDefaults, 'nowMs' | 'retentionDays'>;
 
-/** Whether this is the id of an event whose time is outside the log, because its publisher has a wrong clock. */
+/** Whether this is an event id whose time is outside of the log, which a publisher with a wrong clock causes. */
 export function isEventIdOutOfRange(eventId: unknown, limits: EventIdLimits): boolean {
   return (
     typeof eventId === 'string' &&
@@ -88,8 +87,8 @@ function checkedEvent(published: unknown): Checked {
 type Fields = Record<string, unknown>;
 
 /**
- * Whether an event is right beyond question, by the rules of the Joi schema and at a tenth of its cost. False says
- * nothing: the schema then decides, and names what is wrong. A test holds the two together.
+ * Whether an event is certainly valid by the rules of the Joi schema, at a tenth of its cost. False is not a verdict:
+ * the caller then validates with the schema, which also names the problems. plain-event.test.ts compares the two.
  */
 export function isPlainEvent(published: unknown): published is PublishedEvent {
   if (!isObject(published)) return false;

@@ -1,8 +1,8 @@
-// Needs nothing of Node.js and no other file, so that the console reads it too.
+// Uses no Node.js API and imports no other file, so that the console can import it.
 
 /**
- * What every event tells of its run, in the order of the body's keys (docs/contract.md#events), and what kind of value
- * each is: `id` is digits in a string, `time` is ISO 8601 UTC with seconds precision and `Z`.
+ * Run fields of every event, in the key order of the body (docs/contract.md#events), with the kind of each value: `id`
+ * is digits in a string, `time` is ISO 8601 UTC with seconds precision and `Z`.
  */
 export const RUN_FIELDS = {
   jobId: 'id',
@@ -29,7 +29,7 @@ export const RUN_STATUS_CODES = { Running: 3, Success: 10, Errored: 20, Canceled
 
 export type RunStatus = keyof typeof RUN_STATUS_CODES;
 
-/** The times that an event may carry beside `runStartedAt`, and where a run of the runs API has them. */
+/** The timestamps that an event may carry in addition to `runStartedAt`, and the run field of the API for each. */
 export const RUN_TIMES = {
   runFinishedAt: { runField: 'finished_at', description: 'When the run finished.' },
   runErroredAt: { runField: 'errored_at', description: 'When the run failed.' },
@@ -39,27 +39,28 @@ export type RunTime = keyof typeof RUN_TIMES;
 
 export interface EventTypeRow {
   /**
-   * The event is sent when its run comes to one of these. What an event tells is a run in the status that it names, or
-   * in the first of these when it names none of them.
+   * The event is sent when its run reaches one of these statuses. An event whose `runStatus` is none of them describes
+   * a run in the first one.
    */
   statuses: readonly [RunStatus, ...RunStatus[]];
-  /** Whether it waits until the run's artifacts are ingested, and so tells that they are. */
+  /** Whether the event is sent only after the run's artifacts are ingested. */
   afterArtifacts: boolean;
-  /** What its data carries beside {@link RUN_FIELDS}, as the last key. */
+  /** The timestamp that `data` carries after {@link RUN_FIELDS}, as the last key. */
   time: RunTime | null;
-  /** Its name for people. */
+  /** The display name. */
   label: string;
-  /** When it is sent, for people who choose. */
+  /** Explains to users who choose event types when the event is sent. */
   fires: string;
-  /** What else the reference says to people who write a receiver. */
+  /** An additional remark in the reference for authors of receivers. */
   remark: string;
-  /** How a run looks that a sample of the event tells of. */
+  /** Status and message of the run in a sample event. */
   sample: { status: RunStatus; message: string };
 }
 
 /**
- * The event types (docs/contract.md#events). Whatever depends on the type of an event reads it here: the schema and its
- * quick check, the keys of the body, the life of a run, the runs that are recorded from events, OpenAPI and the console.
+ * The event types (docs/contract.md#events). All code that depends on the type of an event reads this table: the schema
+ * and its fast path, the keys of the body, the life of a run, the runs that are recorded from events, OpenAPI and the
+ * console.
  */
 const ROWS = {
   'job.run.started': {
@@ -101,7 +102,7 @@ export function isEventType(value: unknown): value is EventType {
   return EVENT_TYPES.includes(value as EventType);
 }
 
-/** What an event of the type tells of its run. */
+/** The `data` of an event of the type. */
 export type EventData<Type extends EventType> = RunDetails & {
   [Time in Extract<(typeof ROWS)[Type]['time'], string>]: string;
 };

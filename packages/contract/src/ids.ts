@@ -12,8 +12,8 @@ const PREFIXES = {
 export type IdKind = keyof typeof PREFIXES;
 
 /**
- * Two ids in the order of their milliseconds, for an index that is filled at its end: what is left to chance within a second
- * falls between the ids of the same one, and splits pages that are full.
+ * Creates an id whose first two payload bytes encode the milliseconds, so that ids sort by creation time and an index
+ * grows at its end. Random bytes there would insert among ids of the same second and split full index pages.
  */
 export function createId(kind: IdKind, timeMs: number = Date.now()): string {
   const payload = randomBytes(PAYLOAD_BYTES);
@@ -25,14 +25,17 @@ export function isId(kind: IdKind, value: unknown): value is string {
   return idTimeMs(kind, value) !== null;
 }
 
-/** Milliseconds since the epoch (whole seconds) at which the id was made, or null when it is no id of that kind. */
+/**
+ * Returns the creation time of the id in milliseconds since the epoch (whole seconds), or null if it is not an id of
+ * that kind.
+ */
 export function idTimeMs(kind: IdKind, value: unknown): number | null {
   const prefix = PREFIXES[kind];
   if (typeof value !== 'string' || !value.startsWith(prefix)) return null;
   return ksuidTimeMs(value.slice(prefix.length));
 }
 
-/** The UTC day (`YYYY-MM-DD`) whose partition holds the event or delivery. Throws on an id of another kind. */
+/** Returns the UTC day (`YYYY-MM-DD`) of the event's or delivery's partition. Throws on an id of another kind. */
 export function idDay(kind: 'event' | 'delivery', id: string): string {
   const timeMs = idTimeMs(kind, id);
   if (timeMs === null) throw new TypeError(`not a ${kind} id: ${JSON.stringify(id)}`);
@@ -40,14 +43,17 @@ export function idDay(kind: 'event' | 'delivery', id: string): string {
 }
 
 /**
- * The one delivery of an event to a subscription. Derived, not drawn: fanning out an event twice names the same
- * rows, so the database refuses the second set. Carries the event's time, hence its day partition.
+ * Returns the id of the only delivery of an event to a subscription. It is derived instead of random: a second fan-out
+ * of the event generates the same keys, which the database rejects. Carries the event's time, hence its day partition.
  */
 export function deliveryIdFor(eventId: string, subscriptionId: string): string {
   return derivedId('delivery', requiredTimeMs(eventId), `${eventId} ${subscriptionId}`);
 }
 
-/** The id of an event whose publisher brought none: derived from its queue job, so that a second look agrees. */
+/**
+ * Returns the id of an event that was published without one: derived from its queue job, so that a second run of the
+ * job agrees.
+ */
 export function eventIdForJob(jobId: string, jobTimestampMs: number): string {
   return derivedId('event', jobTimestampMs, `job ${jobId} ${jobTimestampMs}`);
 }
@@ -63,8 +69,8 @@ function requiredTimeMs(eventId: string): number {
 }
 
 /**
- * KSUID: 4 bytes of seconds since 2014-05-13T16:53:20Z, then 16 bytes of payload, as 27 base62 characters. The
- * text sorts by time, and the time in it decides the day partition of what it names.
+ * A KSUID has 4 bytes of seconds since 2014-05-13T16:53:20Z and 16 bytes of payload, as 27 base62 characters. The text
+ * sorts by time, and its time determines the day partition of the row.
  */
 const EPOCH_SECONDS = 1_400_000_000;
 const MAX_SECONDS = 0xffff_ffff;
@@ -79,19 +85,19 @@ CODE_OF_DIGIT.forEach((code, digit) => {
 });
 
 /**
- * 160 bits as ten numbers of 16, divided and multiplied by 62^5 at a time: every product stays an exact number, and
- * an id costs a fraction of what BigInt would, which counts where each delivery has one.
+ * 160 bits as ten 16-bit numbers, divided and multiplied by 62^5 at a time: every product is an exact double, and an id
+ * costs a fraction of BigInt, which matters because each delivery has one.
  */
 const LIMBS = 10;
 const LIMB_BASE = 65_536;
 const GROUP_DIGITS = 5;
 const GROUP_BASE = 62 ** GROUP_DIGITS;
 
-/** Used by one call at a time: nothing here waits. */
+/** Shared buffers. They are safe because every call that uses them is synchronous. */
 const limbs = new Array<number>(LIMBS).fill(0);
 const digits = Buffer.alloc(LENGTH);
 
-/** @param payload {@link PAYLOAD_BYTES} */
+/** @param payload {@link PAYLOAD_BYTES} bytes */
 function createKsuid(timeMs: number, payload: Buffer): string {
   const seconds = Math.floor(timeMs / 1000) - EPOCH_SECONDS;
   if (!(seconds >= 0 && seconds <= MAX_SECONDS)) throw new RangeError(`no KSUID has the time ${timeMs}`);
@@ -108,7 +114,7 @@ function createKsuid(timeMs: number, payload: Buffer): string {
   return digits.toString('latin1');
 }
 
-/** Milliseconds since the epoch that the KSUID carries (whole seconds), or null when the text is no KSUID. */
+/** Returns the KSUID's time in milliseconds since the epoch (whole seconds), or null if the text is not a KSUID. */
 function ksuidTimeMs(text: string): number | null {
   if (text.length !== LENGTH) return null;
   let head = 0;
@@ -123,12 +129,12 @@ function ksuidTimeMs(text: string): number | null {
 
 const HEAD_DIGITS = 8;
 const SECONDS_OF_HEAD = 62 ** (LENGTH - HEAD_DIGITS) / 2 ** 128;
-/** Far more than the numbers here are rounded by. */
+/** Exceeds the rounding error of the doubles used here. */
 const ROUNDING = 1e-5;
 
 /**
- * The time is in the first digits, and the others decide only where it is about to turn: then null, once in twenty
- * thousand ids.
+ * Computes the seconds from the first digits only; null if the remaining digits could change the result, which happens
+ * for one id in twenty thousand.
  */
 function secondsOfHead(head: number): number | null {
   const least = Math.floor(head * SECONDS_OF_HEAD - ROUNDING);
@@ -136,13 +142,13 @@ function secondsOfHead(head: number): number | null {
   return least === most ? least : null;
 }
 
-/** Of all digits; null when they are more than 160 bits. */
+/** Computes the seconds from all digits; null if they exceed 160 bits. */
 function secondsOf(text: string): number | null {
   limbs.fill(0);
   let group = 0;
   for (let index = 0; index < LENGTH; index += 1) {
     group = group * 62 + (DIGIT_OF_CODE[text.charCodeAt(index)] as number);
-    // The first group is the short one.
+    // The first group has fewer digits.
     if ((LENGTH - 1 - index) % GROUP_DIGITS !== 0) continue;
     if (multiplyByGroup(group) > 0) return null;
     group = 0;
@@ -150,20 +156,20 @@ function secondsOf(text: string): number | null {
   return (limbs[0] as number) * LIMB_BASE + (limbs[1] as number);
 }
 
-/** Divides in place and answers the remainder. */
+/** Divides `limbs` in place and returns the remainder. */
 function divideByGroup(): number {
   let remainder = 0;
   for (let index = 0; index < LIMBS; index += 1) {
     const value = remainder * LIMB_BASE + (limbs[index] as number);
     const quotient = Math.floor(value / GROUP_BASE);
     limbs[index] = quotient;
-    // Exact, and ten times as quick as a remainder of numbers this large.
+    // This is exact, and ten times as fast as `%` for numbers of this size.
     remainder = value - quotient * GROUP_BASE;
   }
   return remainder;
 }
 
-/** Multiplies in place, adds, and answers what no longer fits in 160 bits. */
+/** Multiplies `limbs` in place, adds, and returns the overflow beyond 160 bits. */
 function multiplyByGroup(addend: number): number {
   let carry = addend;
   for (let index = LIMBS - 1; index >= 0; index -= 1) {

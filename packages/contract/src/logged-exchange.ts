@@ -2,9 +2,9 @@ import type { Buffer } from 'node:buffer';
 import { MASK } from './delivery-headers.ts';
 import { wellFormedText } from './text.ts';
 
-// What is kept of a request and its answer, or told of a test's: docs/contract.md#attempts.
+// The parts of a request and its response that the log stores and a test returns: docs/contract.md#attempts.
 
-/** Request headers that tell nothing that opens anything. Whatever else a delivery has is a signature, or its owner's. */
+/** Request headers that contain no credentials. All others of a delivery are signatures or custom headers. */
 const TOLD = new Set([
   'content-type',
   'user-agent',
@@ -14,7 +14,7 @@ const TOLD = new Set([
   'tracestate',
 ]);
 
-/** Request headers as the log keeps them: whoever reads it must not be able to replay a signature or pass a gateway. */
+/** Masks request headers for the log, so that its readers cannot replay a signature or authenticate at a gateway. */
 export function maskedHeaders(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, TOLD.has(name) ? value : MASK]),
@@ -24,8 +24,8 @@ export function maskedHeaders(headers: Record<string, string>): Record<string, s
 const LOGGED_BYTES_MAX = 16_384;
 
 /**
- * The part of a response body that the log keeps: up to 16 KiB as UTF-8, with U+FFFD for what is not UTF-8 and for
- * invalid characters, such as NUL, which PostgreSQL text cannot hold.
+ * Returns the part of a response body that the log stores: up to 16 KiB as UTF-8, with U+FFFD for invalid UTF-8 and
+ * invalid characters such as NUL, which PostgreSQL text cannot contain.
  */
 export function loggedBody(body: Buffer, cutBefore: boolean): { body: string; truncated: boolean } {
   const kept = body.subarray(0, LOGGED_BYTES_MAX);

@@ -1,9 +1,9 @@
-// Needs nothing of Node.js, so that the console renders samples by it.
+// Uses no Node.js API, so that the console can render samples.
 import { EVENT_TYPE_TABLE, type EventType, type RunDetails, type RunTime } from './event-types.ts';
 import type { EventIdentity, JobRunEvent } from './events.ts';
 import { wellFormedText } from './text.ts';
 
-/** @param timeOf called when the type carries a time */
+/** @param timeOf called if the event type carries a timestamp */
 export function createEvent(
   eventType: EventType,
   identity: EventIdentity,
@@ -16,9 +16,9 @@ export function createEvent(
 }
 
 /**
- * The exact text of a delivery's body: keys in the order of docs/contract.md#events, no white space. What
- * is rendered once is signed and sent as it is; the same event and subscription always give the same bytes. It is I-JSON
- * (RFC 7493), whatever a row of an older release contains.
+ * Renders the exact text of a delivery's body: keys in the order of docs/contract.md#events, no white space. The text
+ * is signed and sent unchanged; the same event and subscription always give the same bytes. It is I-JSON (RFC 7493)
+ * even if a row of an older release contains invalid text.
  */
 export function renderPayload(event: JobRunEvent, subscription: { id: string; name: string }): string {
   return JSON.stringify({
@@ -33,8 +33,9 @@ export function renderPayload(event: JobRunEvent, subscription: { id: string; na
 }
 
 /**
- * Returns `data` with its keys in the order of docs/contract.md#events, its free text well-formed, and only the fields of the event's type.
- * Spelled out, as a loop over the fields makes the whole rendering some 15 % slower; the type misses none of them.
+ * Returns `data` with its keys in the order of docs/contract.md#events, its free text well-formed, and only the fields
+ * of the event's type. The fields are listed one by one because a loop makes the rendering some 15 % slower; the type
+ * ensures that none is missing.
  */
 export function orderedData(event: Pick<JobRunEvent, 'eventType' | 'data'>): JobRunEvent['data'] {
   const data: RunDetails & Record<string, string | number> = event.data;

@@ -1,4 +1,4 @@
-// Needs nothing of Node.js: the console shows what the test endpoints send (`@runhook/contract/samples`).
+// Uses no Node.js API: the console shows what the test endpoints send (`@runhook/contract/samples`).
 import {
   EVENT_TYPE_TABLE,
   type EventType,
@@ -12,7 +12,7 @@ import { nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';
 
 export { renderPayload } from './payload.ts';
 
-/** An event as its type's sample has it. */
+/** Creates an event with the status and message of its type's sample. */
 export function createSampleEvent(
   eventType: EventType,
   identity: EventIdentity,
@@ -27,8 +27,8 @@ export function createSampleEvent(
 const RUN_SECONDS = 94;
 
 /**
- * The sample of a type that is sent to try an endpoint, and shown before: an event that has just happened. Only the
- * account and the ids around the run are real.
+ * Creates the sample that is sent to test an endpoint and shown in the console: an event that has just occurred. Only
+ * the account and the ids of the event are real.
  */
 export function sampleEvent(
   eventType: EventType,

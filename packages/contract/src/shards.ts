@@ -1,18 +1,18 @@
 /*
- * Shards of the queue (docs/adr/0046-queue-shards.md). An account has a slot, a slot has a shard, and which one is
- * said by a map that lives beside the queue: whoever adds jobs reads it there, and has no setting for it.
+ * Shards of the queue (docs/adr/0046-shards-of-the-queue.md). An account has a slot and a slot has a shard. The map of
+ * slots to shards is stored with the queue, where publishers read it, so that they need no setting.
  */
 
-/** Many more than shards, so that shares are nearly equal and a change moves little. */
+/** Far exceeds the number of shards, so that shares are nearly equal and a change moves few slots. */
 export const SHARD_SLOTS = 1_024;
 export const SHARDS_MAX = 64;
 
-/** A Redis hash with the fields of {@link ShardFields}; without it there is one shard, 0. */
+/** Key of a Redis hash with the fields of {@link ShardFields}; if it does not exist, there is one shard, 0. */
 export const SHARDS_KEY = '{runhook}:shards';
 
-/** The map as it is kept. */
+/** The map as stored. */
 export interface ShardFields {
-  /** Digits of a number that grows by 1 with each change. */
+  /** Digits of a number that is incremented with each change. */
   version: string;
   /** JSON: {@link ShardMap.slots}. */
   slots: string;
@@ -21,27 +21,30 @@ export interface ShardFields {
 }
 
 export interface ShardMap {
-  /** 0 as long as nobody has written a map. */
+  /** 0 if no map has been stored. */
   version: number;
   /** The shard of each slot. */
   slots: readonly number[];
-  /** Shards that no slot points to any more: they may still have jobs, or get some of publishers with a former map. */
+  /** Shards without slots that may still have jobs, or receive some from publishers that read an earlier map. */
   draining: readonly number[];
 }
 
-/** Of an installation that nobody has divided. */
+/** The map of an installation without shards. */
 export const ONE_SHARD: ShardMap = {
   version: 0,
   slots: new Array<number>(SHARD_SLOTS).fill(0),
   draining: [],
 };
 
-/** The prefix of a shard's keys. Each has a hash tag of its own: on a Redis Cluster they lie on several masters. */
+/**
+ * Returns the prefix of a shard's keys. Each shard has a hash tag, so that a Redis Cluster places shards on several
+ * masters.
+ */
 export function shardPrefix(shard: number): string {
   return shard === 0 ? '{runhook}' : `{runhook:${shard}}`;
 }
 
-/** CRC-32 (that of zlib) of the id's decimal digits, modulo {@link SHARD_SLOTS}. */
+/** Returns the slot: CRC-32 (that of zlib) of the id's decimal digits, modulo {@link SHARD_SLOTS}. */
 export function slotOf(accountId: number): number {
   let crc = 0xffff_ffff;
   const digits = String(accountId);
@@ -54,19 +57,19 @@ export function shardOf(map: ShardMap, accountId: number): number {
   return map.slots[slotOf(accountId)] as number;
 }
 
-/** The shards that slots point to, the lowest first. */
+/** Returns the shards that have slots, in ascending order. */
 export function mappedShards({ slots }: ShardMap): number[] {
   return [...new Set(slots)].sort((one, other) => one - other);
 }
 
-/** The shards that may have jobs, the lowest first: those of the map, and those that are emptied. */
+/** Returns the shards that may have jobs, in ascending order: those with slots and those that are being drained. */
 export function shardsInUse(map: ShardMap): number[] {
   return [...new Set([...map.slots, ...map.draining])].sort((one, other) => one - other);
 }
 
 /**
- * Reads what is kept; {@link ONE_SHARD} when nothing is.
- * @throws TypeError when it is no map: somebody else has written it, and nothing must be added by it
+ * Parses the stored map; returns {@link ONE_SHARD} if none is stored.
+ * @throws TypeError if the value is not a map: another program has written it, and no job must be added by it
  */
 export function parseShardMap(fields: Partial<Record<keyof ShardFields, string | null>>): ShardMap {
   const { version, slots, draining } = fields;
@@ -96,9 +99,9 @@ function numbersIn(text: string | null | undefined): number[] {
 }
 
 /**
- * The map of another number of shards. Each server gets the same share of the slots, and so do the shards of one server;
- * as many slots as can stay where they are. What no slot points to any more is drained.
- * @param shardsByServer the shards from 0 on, each once, together with those that lie on the same server
+ * Returns the map for a different number of shards. Each server gets the same share of the slots, and so does each
+ * shard of a server; as few slots as possible move. Shards that lose all slots are drained.
+ * @param shardsByServer the shards from 0 on, each once, grouped by the server on which they are
  */
 export function spreadSlots(map: ShardMap, shardsByServer: readonly (readonly number[])[]): ShardMap {
   const held = countsOf(map.slots);
@@ -127,7 +130,10 @@ export function spreadSlots(map: ShardMap, shardsByServer: readonly (readonly nu
   return { version: map.version + 1, slots: spread, draining };
 }
 
-/** Whole parts of a total that differ by 1 at most; the larger ones go to those that hold most already. */
+/**
+ * Divides a total into integers that differ by at most 1; the largest holders get the larger ones, which moves the
+ * fewest slots.
+ */
 function apportion(total: number, held: readonly number[]): number[] {
   const least = Math.floor(total / held.length);
   const byHeld = held.map((_, index) => index).sort((one, other) => (held[other] ?? 0) - (held[one] ?? 0));

@@ -67,7 +67,7 @@ interface VerdictWords {
   lines: string[];
 }
 
-/** @param webhookId whose delivery it should be; null when that is not known */
+/** @param webhookId id of the webhook that the user checks; null if unknown */
 export function verdictWords(verdict: Verdict, webhookId: string | null): VerdictWords {
   switch (verdict.kind) {
     case 'unreadable':

@@ -1,26 +1,28 @@
-// Needs node:crypto and nothing else, so that the package for receivers is made of it.
+// Imports only node:crypto, because the package for receivers includes this file.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-/** The secrets of a moment: the first signs `Authorization`, and each has a signature of its own beside it. */
+/**
+ * The valid secrets at a point in time: the first one signs `Authorization`, and each one makes a Standard Webhooks
+ * signature.
+ */
 export type SigningSecrets = readonly [string, ...string[]];
 
 export const SECRET_PREFIX = 'whsec_';
 
-/** Where the signature is, unless the subscription names another header. */
+/** The signature header, unless the subscription names another. */
 export const SIGNATURE_HEADER = 'Authorization';
 
 /**
- * The value of a delivery's `Authorization` header, or of the one that its subscription names: the lowercase hex
- * HMAC-SHA256 of the exact body, keyed with the whole text of `hmac_secret` (docs/contract.md#signing). A string is signed
- * as its UTF-8 bytes.
+ * Returns the value of a delivery's signature header: the lowercase hex HMAC-SHA256 of the exact body, keyed with the
+ * whole text of `hmac_secret` (docs/contract.md#signing). A string is signed as its UTF-8 bytes.
  */
 export function sign(body: string | Uint8Array, hmacSecret: string): string {
   return createHmac('sha256', hmacSecret).update(body).digest('hex');
 }
 
 /**
- * One signature of the Standard Webhooks scheme, `v1,` included. Its key is the base64 part of the secret, decoded, as the
- * libraries of that scheme hold it.
+ * Returns one signature of the Standard Webhooks scheme, including `v1,`. Its key is the decoded base64 part of the
+ * secret, as in the libraries of that scheme.
  */
 export function standardWebhooksSignature(
   eventId: string,
@@ -34,9 +36,9 @@ export function standardWebhooksSignature(
 }
 
 /**
- * The three headers of the Standard Webhooks scheme, which receivers with those libraries use for replay
- * protection. With two secrets there are two signatures, either of which is enough for them.
- * @param timestampSeconds seconds since the epoch at which this attempt is signed
+ * Returns the three headers of the Standard Webhooks scheme, which receivers with those libraries use for replay
+ * protection. Two secrets give two signatures, and the libraries accept either.
+ * @param timestampSeconds time of this attempt's signature, in seconds since the epoch
  */
 export function standardWebhooksHeaders(
   eventId: string,
@@ -55,8 +57,8 @@ export function standardWebhooksHeaders(
 }
 
 /**
- * Whether `authorization` is the signature of the raw body, compared in constant time. False for anything that is
- * not 64 lowercase hex digits, undefined included.
+ * Whether `authorization` is the signature of the raw body, compared in constant time. False for undefined and for
+ * anything other than 64 lowercase hex digits.
  */
 export function verify(
   body: string | Uint8Array,

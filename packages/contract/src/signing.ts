@@ -7,7 +7,7 @@ import {
   standardWebhooksHeaders,
 } from './signatures.ts';
 
-/** A subscription's secret, and the rotation that is under way or has just ended; encrypted. */
+/** A subscription's secret, and a rotation that is in progress or has just ended; encrypted. */
 export interface RotatingSecret {
   current: string;
   rotation: {
@@ -17,7 +17,7 @@ export interface RotatingSecret {
   } | null;
 }
 
-/** From the columns of a subscription. @param endsAtMicros since the epoch; means nothing without a next one */
+/** Converts the columns of a subscription. @param endsAtMicros since the epoch; ignored if `next` is null */
 export function rotatingSecret(
   current: string,
   next: string | null,
@@ -26,7 +26,10 @@ export function rotatingSecret(
   return { current, rotation: next === null ? null : { next, endsAtMs: Number(endsAtMicros) / 1000 } };
 }
 
-/** The clock decides when the next secret takes over, not whoever tidies up behind it. */
+/**
+ * Returns the secrets that are valid at `nowMs`. The clock decides, so the result is right even if maintenance has not
+ * yet replaced the old secret.
+ */
 export function secretsAt(
   { current, rotation }: RotatingSecret,
   nowMs: number,
@@ -37,20 +40,20 @@ export function secretsAt(
   return nowMs < rotation.endsAtMs ? [decrypt(current), next] : [next];
 }
 
-/** Every header of a delivery, for the dispatcher and for the test endpoint alike. */
+/** Returns all headers of a delivery. Used by the dispatcher and by the test of an endpoint. */
 export function deliveryHeaders(delivery: {
   body: string;
   eventId: string;
   hmacSecrets: SigningSecrets;
   sentAt: Date;
-  /** Null or left out: `Authorization`. */
+  /** Null or undefined: `Authorization`. */
   signatureHeader?: string | null;
-  /** Of the subscriber's own. */
+  /** Custom headers of the subscription. */
   ownHeaders?: Readonly<Record<string, string>>;
 }): Record<string, string> {
   const { body, eventId, hmacSecrets, sentAt, signatureHeader, ownHeaders = {} } = delivery;
   const headers: Record<string, string> = {};
-  // First: whatever they are called, nothing of ours gives way to them.
+  // Custom headers come first, so that Runhook's headers override them whatever their names are.
   for (const [name, value] of Object.entries(ownHeaders)) headers[name.toLowerCase()] = value;
   return {
     ...headers,
@@ -63,10 +66,10 @@ export function deliveryHeaders(delivery: {
 
 const USER_AGENT = 'Runhook/0.1.0';
 
-/** What {@link createHmacSecret} makes. */
+/** Matches a secret made by {@link createHmacSecret}. */
 export const HMAC_SECRET_PATTERN = /^whsec_[0-9A-Za-z+/]{43}=$/;
 
-/** A new `hmac_secret`: `whsec_` and 32 random bytes in base64. */
+/** Returns a new `hmac_secret`: `whsec_` and 32 random bytes in base64. */
 export function createHmacSecret(): string {
   return `${SECRET_PREFIX}${randomBytes(32).toString('base64')}`;
 }

@@ -12,10 +12,10 @@ import {
 } from './field-problems.ts';
 import { HMAC_SECRET_PATTERN } from './signing.ts';
 
-/** What a test sends when nobody says what. */
+/** Event type of a test that names none. */
 export const TESTED_BY_DEFAULT: EventType = 'job.run.completed';
 
-/** What a subscription may hold at most (docs/contract.md#subscriptions). */
+/** Limits of a subscription's fields (docs/contract.md#subscriptions). */
 export const SUBSCRIPTION_LIMITS = {
   nameCharactersMax: 255,
   descriptionCharactersMax: 2_000,
@@ -28,25 +28,28 @@ export interface SubscriptionFields {
   name: string;
   description: string;
   event_types: EventType[];
-  /** Empty means all jobs of the account. Order kept, repeats dropped. */
+  /** Empty means all jobs of the account. The order is preserved and duplicates are dropped. */
   job_ids: number[];
   client_url: string;
-  /** Undefined when the request left it out: true on create, the stored value on update. */
+  /** Undefined if the request omitted it: true on create, the stored value on update. */
   active: boolean | undefined;
-  /** Undefined when the request left it out: the stored value stays. Null: `Authorization`. */
+  /** Undefined if the request omitted it: the stored value is unchanged. Null: `Authorization`. */
   signature_header?: string | null | undefined;
-  /** Undefined when the request left them out: the stored ones stay. `***` stands for the stored value of a name. */
+  /**
+   * Undefined if the request omitted them: the stored ones are unchanged. `***` stands for the stored value of a
+   * header.
+   */
   headers?: Record<string, string> | null | undefined;
 }
 
-/** Completes "client_url …" with what is wrong, or null. Comes from the egress guard, which does the sending. */
+/** Completes "client_url …" with the problem, or returns null. Implemented by the egress guard, which also sends. */
 export type UrlProblem = (url: string) => string | null;
 
 export type SubscriptionParsing =
   | { fields: SubscriptionFields; problems?: never }
   | { fields?: never; problems: Problem[] };
 
-/** The body of a create or an update; unknown fields are ignored. Whether the jobs exist is for the caller to ask. */
+/** Parses the body of a create or an update; unknown fields are ignored. The caller must check that the jobs exist. */
 export function parseSubscription(body: unknown, urlProblem: UrlProblem): SubscriptionParsing {
   const { value, error } = schema
     .required()
@@ -54,13 +57,13 @@ export function parseSubscription(body: unknown, urlProblem: UrlProblem): Subscr
   return error ? { problems: problemsOf(error, 'body') } : { fields: value };
 }
 
-/** The body of a test before anything is saved (docs/contract.md#test-endpoint), with defaults filled in. */
+/** The body of a test of an endpoint that is not stored (docs/contract.md#test-endpoint), with defaults filled in. */
 export interface EndpointTestFields {
   client_url: string;
   event_type: EventType;
-  /** Of the sample's `webhookName`. */
+  /** Value of `webhookName` in the sample. */
   name: string;
-  /** Undefined when the request left it out: one is made for this call. */
+  /** Undefined if the request omitted it: a secret is generated for this call. */
   hmac_secret?: string | undefined;
   signature_header?: string | null | undefined;
   headers?: Record<string, string> | null | undefined;
@@ -70,7 +73,7 @@ export type EndpointTestParsing =
   | { fields: EndpointTestFields; problems?: never }
   | { fields?: never; problems: Problem[] };
 
-/** By the rules that the fields of a subscription have; unknown fields are ignored. */
+/** Validates by the rules for the fields of a subscription; unknown fields are ignored. */
 export function parseEndpointTest(body: unknown, urlProblem: UrlProblem): EndpointTestParsing {
   const { value, error } = endpointTestSchema
     .required()
@@ -127,7 +130,7 @@ const endpointTestSchema = Joi.object<EndpointTestFields>({
   headers: headersSchema,
 });
 
-/** Integers, digit strings, a single one of either, or null for all jobs. */
+/** Accepts integers, digit strings, a single one of either, or null for all jobs. */
 function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
   const items = value === null ? [] : Array.isArray(value) ? value : [value];
   const ids = items.map((item) =>
@@ -148,8 +151,8 @@ function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
 }
 
 /**
- * Whether a subscription fires for an event: its event types name it, and its jobs name the job or are empty, which
- * means all jobs of the account (docs/contract.md#events). An inactive subscription fires for nothing.
+ * Whether a subscription matches an event: its event types include the event's, and its job list includes the job or is
+ * empty, which means all jobs of the account (docs/contract.md#events). An inactive subscription matches no event.
  */
 export function subscriptionMatches(
   subscription: {
@@ -173,8 +176,8 @@ export type Plan = (typeof PLANS)[number];
 export type Deployment = (typeof DEPLOYMENTS)[number];
 
 /**
- * Why an account has no webhooks, or null when it has them: Team and Enterprise plans, on multi-tenant or
- * single-tenant public cloud deployments (docs/contract.md#subscriptions).
+ * Returns the reason why an account cannot use webhooks, or null if it can: they require the Team or Enterprise plan on
+ * a multi-tenant or single-tenant public cloud deployment (docs/contract.md#subscriptions).
  */
 export function webhooksUnavailableReason(account: {
   plan: Plan;

@@ -1,4 +1,5 @@
-// The rule for text at every entry point (docs/contract.md#text). Needs no Node.js, so that the console uses it, too.
+// The rule for text at every entry point (docs/contract.md#text). Uses no Node.js API, so that the console can import
+// it.
 
 /**
  * Matches what I-JSON (RFC 7493) and PostgreSQL exclude from text: NUL, unpaired surrogates, and noncharacters
@@ -10,7 +11,7 @@ const ALL_INVALID = new RegExp(INVALID, 'gu');
 /** Completes "name …" in the rejection of a configured text. */
 export const INVALID_TEXT_PROBLEM = 'must not contain NUL, unpaired surrogates or noncharacters';
 
-/** Whether the text contains a character that no JSON of ours may carry. */
+/** Whether the text contains a character that is not allowed in Runhook's JSON. */
 export function hasInvalidText(text: string): boolean {
   return INVALID.test(text);
 }
@@ -22,7 +23,7 @@ export function wellFormedText(text: string): string {
 
 const HIGH_SURROGATES = /[\uD800-\uDBFF](?=[\uDC00-\uDFFF])/g;
 
-/** Length in code points; an unpaired surrogate counts as one. */
+/** Returns the length in code points; an unpaired surrogate counts as one. */
 export function codePointLength(text: string): number {
   return text.length - (text.match(HIGH_SURROGATES)?.length ?? 0);
 }

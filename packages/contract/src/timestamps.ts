@@ -1,4 +1,7 @@
-/** Times in the API: microseconds since the epoch, as digits in a string (docs/contract.md#times). */
+/**
+ * Returns a time as the API represents it: microseconds since the epoch, as digits in a string
+ * (docs/contract.md#times).
+ */
 export function microsText(date: Date, micros = 0): string {
   return `${BigInt(date.getTime()) * 1000n + BigInt(micros)}`;
 }
@@ -6,8 +9,8 @@ export function microsText(date: Date, micros = 0): string {
 const RFC3339_UTC = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})(?:\.(\d{1,9}))?(?:Z|\+00:00)$/;
 
 /**
- * A payload's `timestamp`: RFC 3339 UTC with nine fractional digits (docs/contract.md#times). Missing digits are
- * padded, never rounded. Null when the text is no UTC time.
+ * Returns a payload's `timestamp`: RFC 3339 UTC with nine fractional digits (docs/contract.md#times). Missing digits
+ * are padded, never rounded. Null if the text is not a UTC time.
  */
 export function nanosecondTimestamp(text: string): string | null {
   const match = RFC3339_UTC.exec(text);
@@ -17,7 +20,10 @@ export function nanosecondTimestamp(text: string): string | null {
 
 const SECONDS_UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
 
-/** `runStartedAt` and its siblings: ISO 8601 UTC with seconds precision and `Z` (docs/contract.md#times). */
+/**
+ * Whether the text is a time such as `runStartedAt`: ISO 8601 UTC with seconds precision and `Z`
+ * (docs/contract.md#times).
+ */
 export function isSecondsTimestamp(text: string): boolean {
   return SECONDS_UTC.test(text) && isRealTime(text.slice(0, -1));
 }
@@ -29,8 +35,8 @@ export function secondsTimestamp(date: Date): string {
 const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**
- * Refuses what the pattern lets through but no calendar has, such as 30 February, and the year 0, which PostgreSQL does not
- * have. Reckoned, not left to Date, which costs ten times as much, and every event has several times.
+ * Rejects dates that match the pattern but do not exist, such as 30 February, and the year 0, which PostgreSQL does not
+ * support. Uses arithmetic because Date costs ten times as much and every event has several times.
  */
 function isRealTime(secondsText: string): boolean {
   const year = Number(secondsText.slice(0, 4));

@@ -62,7 +62,7 @@ describe('a signature is right', () => {
       .map(([name, value]) => `${name}: ${value}`)
       .join('\n');
     expect(await check({ header })).toEqual({ kind: 'genuine' });
-    // The id stands in the body, too.
+    // The body contains the event id, too.
     expect(await check({ header: header.replace(/^webhook-id.*\n/, '') })).toEqual({ kind: 'genuine' });
     expect(await check({ header: headers['webhook-signature'] })).toEqual({
       kind: 'unreadable',

@@ -13,7 +13,7 @@ import {
 } from '@runhook/contract';
 import { EVENTS, HMAC_SECRET, SUBSCRIPTION } from './fixtures.ts';
 
-/** As scripts/build/golden.mjs writes it. */
+/** Format written by scripts/build/golden.mjs. */
 interface GoldenDelivery {
   name: string;
   body: string;

@@ -81,7 +81,7 @@ test('what is taken without the schema is what the schema takes, whatever a fiel
   expect(taken).toBeGreaterThan(500);
 });
 
-/** One that is taken must pass the schema, unchanged but for unknown fields. */
+/** Checks that the schema accepts an event accepted by isPlainEvent(), unchanged except for unknown fields. */
 function checkAgainstSchema(published: unknown): number {
   if (!isPlainEvent(published)) return 0;
   const { value, problems } = checkedBySchema(published);

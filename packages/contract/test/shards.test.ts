@@ -27,7 +27,7 @@ describe('the slot of an account', () => {
   test('is what zlib says of its digits', () => {
     for (const accountId of [0, 1, 42, 12_345, 123_456_789, 2 ** 53 - 1])
       expect(slotOf(accountId)).toBe(crc32(String(accountId)) % 1_024);
-    // As other languages have to find it.
+    // Fixed values that implementations in other languages must return.
     expect([1, 2, 42, 12_345].map(slotOf)).toEqual([951, 525, 136, 540]);
   });
 
@@ -95,7 +95,7 @@ describe('a map of shards', () => {
     expect(moved(ONE_SHARD, eight)).toBe(1_024 - 128);
     expect(eight).toMatchObject({ version: 1, draining: [] });
     const nine = spreadSlots(eight, together(9));
-    // What the ninth has, and none between the others.
+    // Only the slots of the ninth shard moved.
     expect(moved(eight, nine)).toBe(nine.slots.filter((shard) => shard === 8).length);
     const five = spreadSlots(nine, together(5));
     expect(five.draining).toEqual([5, 6, 7, 8]);
@@ -103,7 +103,7 @@ describe('a map of shards', () => {
     const one = spreadSlots(five, together(1));
     expect(one).toEqual({ version: 4, slots: ONE_SHARD.slots, draining: [1, 2, 3, 4, 5, 6, 7, 8] });
     expect(shardsInUse(one)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
-    // A shard that is emptied may be used again.
+    // A shard that is being drained may get slots again.
     expect(spreadSlots(one, together(8)).draining).toEqual([8]);
   });
 });
