@@ -149,17 +149,17 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
   ['unknown', 'Unknown failure', unanswered('something_new')],
 ];
 
-test.each(SAMPLES)('%s: %s', (code, title, attempt) => {
+test.each(SAMPLES)('a failed attempt has the cause %s with the title "%s"', (code, title, attempt) => {
   const cause = causeOf(attempt);
   expect(cause).toMatchObject({ code, title });
   expect(cause.advice).toMatch(/\.$/);
 });
 
-test('every cause has a sample', () => {
+test('every cause has a sample in this file', () => {
   expect([...new Set(SAMPLES.map(([code]) => code))].sort()).toEqual([...CAUSE_CODES].sort());
 });
 
-test('what a body says of itself is looked for where it stands alone, and only at its beginning', () => {
+test('the error text of a service is ignored inside of another sentence and after the first 2,000 characters of the body', () => {
   expect(causeOf(answered(400, 'the field no_text is missing')).code).toBe('bad_request');
   expect(causeOf(answered(410, `${' '.repeat(10)}${'x'.repeat(5_000)}please unsubscribe me`)).code).toBe(
     'gone',

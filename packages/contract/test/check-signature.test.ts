@@ -32,8 +32,8 @@ const check = async (given: Partial<GivenDelivery> = {}) =>
     ...given,
   });
 
-describe('a signature is right', () => {
-  test.each(EVENT_TYPES)('of a sample of %s', async (eventType) => {
+describe('a correct signature', () => {
+  test.each(EVENT_TYPES)('is accepted for a sample of %s', async (eventType) => {
     const event = sampleEvent(eventType, { accountId: 7, eventId: 'wev_1', now: new Date() });
     const body = renderPayload(event, WEBHOOK);
     expect(await check({ body, header: sign(body, SECRET) })).toEqual({ kind: 'genuine' });
@@ -43,20 +43,20 @@ describe('a signature is right', () => {
     ['as a line', `Authorization: ${HEADER}`],
     ['among other headers', `host: a.example\r\nauthorization: ${HEADER}\r\nwebhook-id: wev_1\r\n`],
     ['with the line end of a copied line', `${HEADER}\n`],
-  ])('with its header %s', async (_how, header) => {
+  ])('is accepted with the header %s', async (_how, header) => {
     expect(await check({ header })).toEqual({ kind: 'genuine' });
   });
 
-  test('in a header of the webhook’s own', async () => {
+  test('is accepted in a custom signature header of the webhook', async () => {
     const header = `authorization: Basic abc\nx-signature: ${HEADER}`;
     expect(await check({ header, signatureHeader: 'X-Signature' })).toEqual({ kind: 'genuine' });
   });
 
-  test('of what is no JSON', async () => {
+  test('is accepted for a body that is not JSON', async () => {
     expect(await check({ body: 'plain', header: sign('plain', SECRET) })).toEqual({ kind: 'genuine' });
   });
 
-  test('in webhook-signature, by either secret of a rotation', async () => {
+  test('is accepted in webhook-signature with either secret of a rotation', async () => {
     const headers = standardWebhooksHeaders('wev_1', 1_795_168_800, BODY, [createHmacSecret(), SECRET]);
     const header = Object.entries(headers)
       .map(([name, value]) => `${name}: ${value}`)
@@ -74,7 +74,7 @@ describe('a signature is right', () => {
   });
 });
 
-describe('what happened on the way is told', () => {
+describe('a delivery that was changed in transit', () => {
   const parsed = JSON.parse(BODY);
   const pretty = JSON.stringify(parsed, null, 2);
   const escaped = BODY.replaceAll(
@@ -144,7 +144,7 @@ describe('what happened on the way is told', () => {
       ['newline-added', 'secret-blanks'],
       { given: 10 },
     ],
-  ])('%s', async (_what, given, differences, byte) => {
+  ])('is reported with the change that makes its signature match: %s', async (_what, given, differences, byte) => {
     const verdict = await check(given);
     expect(verdict).toMatchObject({ kind: 'nearly', differences });
     if (byte === null) expect(verdict).toMatchObject({ byte: null });
@@ -152,7 +152,7 @@ describe('what happened on the way is told', () => {
     for (const line of verdictWords(verdict, WEBHOOK.id).lines) expect(line).toMatch(/^\S.+\.$/);
   });
 
-  test('a key of the other scheme', async () => {
+  test('is reported when it was signed with the key of the other scheme', async () => {
     const decoded = Buffer.from(SECRET.slice(6), 'base64');
     const hmac = await crypto.subtle.importKey('raw', decoded, { name: 'HMAC', hash: 'SHA-256' }, false, [
       'sign',
@@ -164,7 +164,7 @@ describe('what happened on the way is told', () => {
     expect(await check({ header })).toMatchObject({ differences: ['key-whole'] });
   });
 
-  test('which byte differs, counted in UTF-8', () => {
+  test('is reported with the first differing byte, by its offset in UTF-8', () => {
     const words = differenceWords({ offset: 480, given: 10, signed: null });
     expect(words).toBe(
       'Byte 480 differs: yours has a line feed (0x0a), what was signed has nothing: it ends there.',
@@ -175,15 +175,15 @@ describe('what happened on the way is told', () => {
   });
 });
 
-describe('what nothing mends', () => {
-  test('is the secret, when the body has the form in which it is sent', async () => {
+describe('a signature that no reversed change explains', () => {
+  test('is attributed to the secret if the body has exactly the format that Runhook sends', async () => {
     const verdict = await check({ secret: createHmacSecret() });
     expect(verdict).toEqual({ kind: 'wrong', isAsSent: true, webhookId: WEBHOOK.id });
     expect(verdictWords(verdict, WEBHOOK.id).lines).toEqual([expect.stringContaining('the secret is wrong')]);
     expect(verdictWords(verdict, 'wsu_other').lines[0]).toMatch(/^The body belongs to another webhook/);
   });
 
-  test('is told apart when the body has another form', async () => {
+  test('is reported as wrong with isAsSent false if the body has another format', async () => {
     const body = JSON.stringify({ ...JSON.parse(BODY), more: 1 }, null, 1);
     expect(await check({ body, secret: createHmacSecret() })).toMatchObject({
       kind: 'wrong',
@@ -199,7 +199,7 @@ describe('what nothing mends', () => {
     ['no-secret', { secret: '  ' }],
     ['masked', { header: 'authorization: ***' }],
     ['no-signature', { header: 'host: a.example' }],
-  ])('is %s', async (why, given) => {
+  ])('is reported as unreadable with the reason %s', async (why, given) => {
     const verdict = await check(given);
     expect(verdict).toEqual({ kind: 'unreadable', why });
     expect(verdictWords(verdict, WEBHOOK.id).tone).toBe('neutral');

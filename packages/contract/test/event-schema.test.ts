@@ -8,12 +8,12 @@ const defaults = { eventId: () => madeUpId, timestampMs: nowMs, nowMs, retention
 const valid = EVENTS['job.run.completed'];
 const eventId = createId('event', nowMs);
 
-test('what was published is the event, unknown fields dropped', () => {
+test('parseEvent() returns the published event without unknown fields', () => {
   const published = { ...valid, eventId, extra: 1, data: { extra: 2, ...valid.data } };
   expect(parseEvent(published, defaults).event).toEqual({ ...valid, eventId });
 });
 
-test('a missing eventId and timestamp are made up for', () => {
+test('parseEvent() adds a missing eventId and timestamp', () => {
   const { eventId: _id, timestamp: _time, ...published } = valid;
   const { event } = parseEvent(published, defaults);
   expect(event?.eventId).toBe(madeUpId);
@@ -25,7 +25,7 @@ test.each([
   ['2026-01-31T19:31:20.1Z', '2026-01-31T19:31:20.100000000Z'],
   ['2026-01-31T19:31:20.123456789Z', '2026-01-31T19:31:20.123456789Z'],
   ['2026-01-31T19:31:20.5+00:00', '2026-01-31T19:31:20.500000000Z'],
-])('timestamp %s is sent as %s', (timestamp, sent) => {
+])('the timestamp %s is sent as %s', (timestamp, sent) => {
   expect(parseEvent({ ...valid, eventId, timestamp }, defaults).event?.timestamp).toBe(sent);
 });
 
@@ -35,7 +35,7 @@ const problemFields = (published: unknown) =>
     return field;
   });
 
-describe('refuses, naming the field,', () => {
+describe('parseEvent()', () => {
   test.each([
     ['no object', 'text', ['event']],
     ['null', null, ['event']],
@@ -71,11 +71,11 @@ describe('refuses, naming the field,', () => {
       },
       ['data.jobId', 'data.runStatusCode', 'data.runStartedAt'],
     ],
-  ])('%s', (_case, published, fields) => {
+  ])('rejects %s and names the field', (_case, published, fields) => {
     expect(problemFields(published)).toEqual(fields);
   });
 
-  test('completed without runFinishedAt, errored without runErroredAt', () => {
+  test('rejects a completed event without runFinishedAt and an errored event without runErroredAt', () => {
     const { data } = EVENTS['job.run.started'];
     expect(problemFields({ ...valid, eventId, data })).toEqual(['data.runFinishedAt']);
     expect(problemFields({ ...valid, eventId, eventType: 'job.run.errored', data })).toEqual([
@@ -92,6 +92,6 @@ test('every field of data is required', () => {
   }
 });
 
-test('ids keep their time', () => {
+test('an event id contains its creation time', () => {
   expect(idTimeMs('event', eventId)).toBe(nowMs);
 });

@@ -30,10 +30,10 @@ const {
 const sampleOf = (eventType: (typeof EVENT_TYPES)[number]) =>
   createSampleEvent(eventType, identity, run, () => '2026-01-31T19:31:20Z');
 
-describe.each(EVENT_TYPES)('%s', (eventType) => {
+describe.each(EVENT_TYPES)('the event type %s', (eventType) => {
   const { statuses, time, sample } = EVENT_TYPE_TABLE[eventType];
 
-  test('has a sample that needs no schema and comes out as it went in, its time as the last key', () => {
+  test('has a sample that passes without the schema and is parsed unchanged, with its timestamp as the last key', () => {
     const event = sampleOf(eventType);
     expect(isPlainEvent(event)).toBe(true);
     expect(parseEvent(event, defaults).event).toEqual(event);
@@ -43,13 +43,13 @@ describe.each(EVENT_TYPES)('%s', (eventType) => {
     ]);
   });
 
-  test('has a sample in a status that it is sent in', () => {
+  test('has a sample whose status is one of its statuses', () => {
     expect(statuses).toContain(sample.status);
     expect(toldStatus(sampleOf(eventType))).toBe(sample.status);
     expect(sampleOf(eventType).data.runStatusCode).toBe(RUN_STATUS_CODES[sample.status]);
   });
 
-  test('refuses an event without its time, and is not given another', () => {
+  test('requires its own timestamp and no other', () => {
     const event = sampleOf(eventType);
     for (const name of Object.keys(RUN_TIMES)) {
       const { [name]: _removed, ...data } = event.data as Record<string, unknown>;
@@ -59,7 +59,7 @@ describe.each(EVENT_TYPES)('%s', (eventType) => {
   });
 });
 
-test('a status that the type does not know tells the first that it does', () => {
+test('an event whose runStatus is not one of its type describes a run in the first status of the type', () => {
   const told = (event: JobRunEvent, runStatus: string) =>
     toldStatus({ ...event, data: { ...event.data, runStatus } } as JobRunEvent);
   expect(told(EVENTS['job.run.completed'], 'Errored')).toBe('Errored');

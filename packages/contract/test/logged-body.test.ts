@@ -6,11 +6,11 @@ test.each([
   ['NUL as U+FFFD', Buffer.from('a\0b'), 'a\uFFFDb'],
   ['what is not UTF-8 as U+FFFD', Buffer.from([0x61, 0xff, 0x62]), 'a\uFFFDb'],
   ['nothing', Buffer.alloc(0), ''],
-])('the log keeps %s', (_case, bytes, body) => {
+])('loggedBody() stores %s', (_case, bytes, body) => {
   expect(loggedBody(bytes, false)).toEqual({ body, truncated: false });
 });
 
-test('the log keeps 16 KiB and says when there was more', () => {
+test('loggedBody() stores 16 KiB and reports whether the body was longer', () => {
   expect(loggedBody(Buffer.alloc(16_384, 'x'), false)).toEqual({
     body: 'x'.repeat(16_384),
     truncated: false,

@@ -10,7 +10,7 @@ test.each([
   ['no other job', { jobIds: new Set(['70']) }, false],
   ['no other event type', { eventTypes: ['job.run.completed'] }, false],
   ['nothing while inactive', { active: false }, false],
-])('a subscription fires for %s', (_case, change, fires) => {
+])('a subscription matches %s', (_case, change, fires) => {
   expect(subscriptionMatches({ ...subscription, ...change }, event)).toBe(fires);
 });
 

@@ -33,14 +33,14 @@ const golden = Object.fromEntries(
 );
 type Golden = typeof golden;
 
-test('the golden files are what npm run build -- golden writes', () => {
+test('the golden files are identical to the output of npm run build -- golden', () => {
   const script = fileURLToPath(new URL('../../../scripts/build/golden.mjs', import.meta.url));
   const env = { ...process.env, NODE_OPTIONS: '' };
   const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { env, encoding: 'utf8' });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
 });
 
-test('the golden deliveries are those that a dispatcher signs', () => {
+test('the golden deliveries have the signatures that a dispatcher makes', () => {
   for (const { body, bodyBase64, headers, secrets, genuine } of deliveries) {
     expect(Buffer.from(bodyBase64, 'base64').toString()).toBe(body);
     const isSigned = secrets.some((secret) => verify(body, secret, headers.authorization));
@@ -55,7 +55,7 @@ test('the golden deliveries are those that a dispatcher signs', () => {
 const openssl = spawnSync('openssl', ['version']).status === 0;
 if (!openssl) process.stderr.write('openssl does not compute the golden signatures: it is not on the path\n');
 
-(openssl ? test : test.skip)('the golden signatures are those that openssl computes', () => {
+(openssl ? test : test.skip)('the golden signatures are identical to those of openssl', () => {
   const hmac = (key: string, of: string | Buffer, ...form: string[]) =>
     spawnSync('openssl', ['dgst', '-sha256', '-mac', 'HMAC', '-macopt', key, ...form], { input: of }).stdout;
   for (const { bodyBase64, headers, secrets, genuine } of deliveries) {
@@ -74,14 +74,14 @@ if (!openssl) process.stderr.write('openssl does not compute the golden signatur
   }
 });
 
-describe.each(EVENT_TYPES)('%s', (eventType) => {
+describe.each(EVENT_TYPES)('the event type %s', (eventType) => {
   const { body, signature } = golden[eventType] as Golden[string];
 
-  test('renders the golden bytes, keys in the order of the contract', () => {
+  test('is rendered as the golden bytes, with its keys in the order of the contract', () => {
     expect(renderPayload(EVENTS[eventType], SUBSCRIPTION)).toBe(body);
   });
 
-  test('has the golden signature, of a string and of its bytes', () => {
+  test('has the golden signature for a string and for its bytes', () => {
     expect(sign(body, HMAC_SECRET)).toBe(signature);
     expect(sign(Buffer.from(body), HMAC_SECRET)).toBe(signature);
     expect(verify(body, HMAC_SECRET, signature)).toBe(true);
@@ -89,7 +89,7 @@ describe.each(EVENT_TYPES)('%s', (eventType) => {
   });
 });
 
-test('the contract orders the keys: identity first, then data', () => {
+test('the body has the identity of the event first and its data last, in the order of the contract', () => {
   const payload = JSON.parse(golden['job.run.completed']?.body ?? '') as { data: object };
   expect(Object.keys(payload)).toEqual([
     'accountId',
@@ -118,7 +118,7 @@ test('the contract orders the keys: identity first, then data', () => {
   ]);
 });
 
-test('runFinishedAt is only on completed, runErroredAt only on errored, whatever the event carries besides', () => {
+test('runFinishedAt is sent only in completed events and runErroredAt only in errored ones, even if the event contains other fields', () => {
   const stray = { runFinishedAt: '2026-01-31T19:31:20Z', runErroredAt: '2026-01-31T19:31:20Z', other: 1 };
   const dataOf = (eventType: EventType) => {
     const event = { ...EVENTS[eventType], data: { ...stray, ...EVENTS[eventType].data } } as JobRunEvent;
@@ -129,7 +129,7 @@ test('runFinishedAt is only on completed, runErroredAt only on errored, whatever
   expect(dataOf('job.run.errored')).toEqual(['runErroredAt']);
 });
 
-describe('verify refuses', () => {
+describe('verify()', () => {
   const { body, signature } = golden['job.run.started'] as Golden[string];
   test.each([
     ['another body', `${body} `, HMAC_SECRET, signature],
@@ -140,7 +140,7 @@ describe('verify refuses', () => {
     ['an empty signature', body, HMAC_SECRET, ''],
     ['no signature', body, HMAC_SECRET, undefined],
     ['characters that are longer in UTF-8', body, HMAC_SECRET, 'é'.repeat(64)],
-  ])('%s', (_case, candidate, secret, authorization) => {
+  ])('rejects %s', (_case, candidate, secret, authorization) => {
     expect(verify(candidate, secret, authorization)).toBe(false);
   });
 });

@@ -62,11 +62,11 @@ const ODD_VALUES = [
 ];
 const events = Object.values(EVENTS).map((event) => ({ ...event, eventId: createId('event') }));
 
-test('events as they are published every day need no schema', () => {
+test('typical events are accepted without the schema', () => {
   for (const event of events) expect(isPlainEvent(event)).toBe(true);
 });
 
-test('what is taken without the schema is what the schema takes, whatever a field holds', () => {
+test('every event that is accepted without the schema is accepted by the schema, for each odd value of each field', () => {
   let taken = 0;
   for (const event of events) {
     for (const field of [...Object.keys(event), 'extra']) {

@@ -24,14 +24,14 @@ const moved = (one: ShardMap, other: ShardMap) =>
   one.slots.filter((shard, slot) => shard !== other.slots[slot]).length;
 
 describe('the slot of an account', () => {
-  test('is what zlib says of its digits', () => {
+  test('is the CRC-32 of zlib of its digits', () => {
     for (const accountId of [0, 1, 42, 12_345, 123_456_789, 2 ** 53 - 1])
       expect(slotOf(accountId)).toBe(crc32(String(accountId)) % 1_024);
     // Fixed values that implementations in other languages must return.
     expect([1, 2, 42, 12_345].map(slotOf)).toEqual([951, 525, 136, 540]);
   });
 
-  test('is one of all slots, about equally often', () => {
+  test('is distributed about equally over all slots', () => {
     const counts = new Array<number>(SHARD_SLOTS).fill(0);
     for (let accountId = 1; accountId <= 100_000; accountId += 1)
       counts[slotOf(accountId)] = (counts[slotOf(accountId)] ?? 0) + 1;
@@ -40,7 +40,7 @@ describe('the slot of an account', () => {
   });
 });
 
-test('the golden shards are those that publishers find', () => {
+test('the golden shards are those that slotOf() and shardPrefix() return', () => {
   const golden = JSON.parse(readFileSync(new URL('../golden/shards.json', import.meta.url), 'utf8'));
   expect([golden.key, golden.slots]).toEqual([SHARDS_KEY, SHARD_SLOTS]);
   const map = parseShardMap(golden.map);
@@ -51,14 +51,14 @@ test('the golden shards are those that publishers find', () => {
 });
 
 describe('a map of shards', () => {
-  test('that nobody has written is one shard, with the prefix of always', () => {
+  test('has one shard with the default prefix if none is stored', () => {
     const map = parseShardMap({ version: null, slots: null, draining: null });
     expect(map).toEqual({ version: 0, slots: new Array(1_024).fill(0), draining: [] });
     expect(shardOf(map, 42)).toBe(0);
     expect([0, 1, 63].map(shardPrefix)).toEqual(['{runhook}', '{runhook:1}', '{runhook:63}']);
   });
 
-  test('is read as it was kept', () => {
+  test('is parsed to the value that was stored', () => {
     const map = spreadSlots(ONE_SHARD, together(8));
     expect(parseShardMap(shardFields(map))).toEqual(map);
   });
@@ -70,7 +70,7 @@ describe('a map of shards', () => {
     ['no numbers', { slots: JSON.stringify(new Array(1_024).fill('0')) }],
     ['no JSON', { draining: '[' }],
     ['no draining', { draining: null }],
-  ])('with %s is refused', (_, changed) => {
+  ])('with %s is rejected', (_, changed) => {
     const fields = shardFields({ ...ONE_SHARD, version: 1 });
     expect(() => parseShardMap({ ...fields, ...changed })).toThrow('{runhook}:shards holds no map of shards');
   });
@@ -90,7 +90,7 @@ describe('a map of shards', () => {
     expect(slots.filter((shard) => shard === 2)).toHaveLength(171);
   });
 
-  test('moves no more slots than it must, there and back', () => {
+  test('moves no more slots than necessary when shards are added or removed', () => {
     const eight = spreadSlots(ONE_SHARD, together(8));
     expect(moved(ONE_SHARD, eight)).toBe(1_024 - 128);
     expect(eight).toMatchObject({ version: 1, draining: [] });

@@ -25,7 +25,7 @@ test('a Standard Webhooks library verifies a delivery with the same secret', () 
   expect(() => new Webhook(createHmacSecret()).verify(body, headers)).toThrow('signature');
 });
 
-test('a delivery carries its event id, its signature and who sends it', () => {
+test('a delivery carries its event id, its signature and its user agent', () => {
   const hmacSecret = createHmacSecret();
   const headers = deliveryHeaders({
     body,
@@ -43,7 +43,7 @@ test('a delivery carries its event id, its signature and who sends it', () => {
   });
 });
 
-test('the log masks what could be replayed and nothing else', () => {
+test('the log masks the headers that could be replayed and no others', () => {
   const headers = deliveryHeaders({
     body,
     eventId: event.eventId,
@@ -53,13 +53,13 @@ test('the log masks what could be replayed and nothing else', () => {
   expect(maskedHeaders(headers)).toEqual({ ...headers, authorization: '***', 'webhook-signature': '***' });
 });
 
-test('a secret is whsec_ and 32 bytes in base64, never the same twice', () => {
+test('a secret is whsec_ and 32 random bytes in base64', () => {
   const secrets = Array.from({ length: 100 }, () => createHmacSecret());
   for (const secret of secrets) expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
   expect(new Set(secrets).size).toBe(100);
 });
 
-test('with two secrets a library verifies with either, and Authorization is by the first', () => {
+test('with two secrets a library accepts either, and Authorization is signed with the first', () => {
   const [current, next] = [createHmacSecret(), createHmacSecret()];
   const hmacSecrets = [current, next] as const;
   const headers = deliveryHeaders({ body, eventId: event.eventId, hmacSecrets, sentAt: new Date() });
@@ -74,11 +74,11 @@ test.each([
   ['without a rotation', null, 0, ['current']],
   ['a millisecond before its end', { next: 'next', endsAtMs: 1_000 }, 999, ['current', 'next']],
   ['at its end', { next: 'next', endsAtMs: 1_000 }, 1_000, ['next']],
-])('the secrets %s', (_, rotation, nowMs, secrets) => {
+])('secretsAt() returns the secrets that are valid %s', (_, rotation, nowMs, secrets) => {
   expect(secretsAt({ current: 'current', rotation }, nowMs, (secret) => secret)).toEqual(secrets);
 });
 
-test('a signature in another header, and headers of the subscriber: ours stay what they are, and none is logged', () => {
+test("a custom signature header and custom headers do not override Runhook's headers, and no value of them is logged", () => {
   const hmacSecret = createHmacSecret();
   const headers = deliveryHeaders({
     body,

@@ -38,7 +38,7 @@ test.each([
   ['null', null, null],
   ['the default, in any case', 'AUTHORIZATION', null],
   ['another', 'X-Signature', 'X-Signature'],
-])('signature_header takes %s', (_case, signature_header, read) => {
+])('signature_header accepts %s', (_case, signature_header, read) => {
   expect(parseSubscription({ ...valid, signature_header }, anyUrl).fields?.signature_header).toBe(read);
 });
 
@@ -47,11 +47,11 @@ test.each([
   ['null', null],
   ['none', {}],
   ['ten, with values of every kind', { ...named(9), Authorization: 'Basic YTpi', 'X-0': '{"a": ~!}' }],
-])('headers takes %s', (_case, headers) => {
+])('headers accepts %s', (_case, headers) => {
   expect(parseSubscription({ ...valid, headers }, anyUrl).fields?.headers).toEqual(headers);
 });
 
-test('only name, event_types and client_url are required; the rest has defaults', () => {
+test('only name, event_types and client_url are required, and the other fields have defaults', () => {
   expect(parseSubscription(valid, anyUrl).fields).toEqual({
     ...valid,
     description: '',
@@ -71,11 +71,11 @@ test.each([
   ['a single digit string', '7', [7]],
   ['null', null, []],
   ['repeats', [3, '3', 1, 3], [3, 1]],
-])('job_ids takes %s', (_case, job_ids, read) => {
+])('job_ids accepts %s', (_case, job_ids, read) => {
   expect(parseSubscription({ ...valid, job_ids }, anyUrl).fields?.job_ids).toEqual(read);
 });
 
-describe('refuses, naming the field,', () => {
+describe('parseSubscription()', () => {
   test.each([
     ['a body that is no object', [], 'body'],
     ['no body', undefined, 'body'],
@@ -159,14 +159,14 @@ describe('refuses, naming the field,', () => {
       { ...valid, headers: { [name]: 'x' } },
       `headers.${name}`,
     ]),
-  ])('%s', (_case, body, field) => {
+  ])('rejects %s and names the field', (_case, body, field) => {
     const problems = parseSubscription(body, anyUrl).problems ?? [];
     expect(problems.map((problem) => problem.field)).toEqual([field]);
     expect(problems[0]?.message).toContain(field.replace(/\.(\d)$/, '[$1]'));
   });
 });
 
-test('the guard of the endpoint says what is wrong with it', () => {
+test('a problem that the egress guard reports is returned for client_url', () => {
   expect(parseSubscription(valid, () => 'must not point to the moon').problems).toEqual([
     { field: 'client_url', message: 'client_url must not point to the moon' },
   ]);

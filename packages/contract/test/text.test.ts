@@ -26,7 +26,7 @@ const { texts } = JSON.parse(readFileSync(file, 'utf8')) as { texts: Vector[] };
 const textOf = ({ utf16 }: Vector) => Buffer.from(utf16, 'hex').swap16().toString('utf16le');
 
 test.each(texts)(
-  'a text is validated, counted and repaired by the vectors of all languages: $name',
+  'a text is validated, counted and repaired as in the vectors for all languages: $name',
   (vector) => {
     const text = textOf(vector);
     expect({
@@ -78,7 +78,7 @@ describe.each(Object.values(EVENTS))('an event of the type $eventType', (event) 
     expect(parsed.event?.data).toEqual({ ...event.data, ...repaired });
   });
 
-  test('from a row of an older release is rendered as I-JSON', () => {
+  test('is rendered as I-JSON even from a row of an older release', () => {
     const stored = { ...event, data: { ...event.data, ...poison } } as typeof event;
     const body = renderPayload(stored, { id: 'wsu_1', name: POISON });
     expect(hasInvalidText(body)).toBe(false);
