@@ -9,6 +9,9 @@ test.each([
   ['those of its own cycle only', 5, 6, 8, 4],
   ['one without retries', 0, 0, 0, 1],
   ['none, not fewer, after the limit was lowered', 1, 0, 4, 0],
-])('attemptsLeft() counts the remaining attempts of a cycle: %s', (_case, retriesMax, cycle, attemptCount, left) => {
-  expect(attemptsLeft({ retriesMax }, { cycle, attemptCount })).toBe(left);
-});
+])(
+  'attemptsLeft() counts the remaining attempts of a cycle: %s',
+  (_case, retriesMax, cycle, attemptCount, left) => {
+    expect(attemptsLeft({ retriesMax }, { cycle, attemptCount })).toBe(left);
+  },
+);

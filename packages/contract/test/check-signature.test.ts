@@ -144,13 +144,16 @@ describe('a delivery that was changed in transit', () => {
       ['newline-added', 'secret-blanks'],
       { given: 10 },
     ],
-  ])('is reported with the change that makes its signature match: %s', async (_what, given, differences, byte) => {
-    const verdict = await check(given);
-    expect(verdict).toMatchObject({ kind: 'nearly', differences });
-    if (byte === null) expect(verdict).toMatchObject({ byte: null });
-    else expect(verdict).toMatchObject({ byte });
-    for (const line of verdictWords(verdict, WEBHOOK.id).lines) expect(line).toMatch(/^\S.+\.$/);
-  });
+  ])(
+    'is reported with the change that makes its signature match: %s',
+    async (_what, given, differences, byte) => {
+      const verdict = await check(given);
+      expect(verdict).toMatchObject({ kind: 'nearly', differences });
+      if (byte === null) expect(verdict).toMatchObject({ byte: null });
+      else expect(verdict).toMatchObject({ byte });
+      for (const line of verdictWords(verdict, WEBHOOK.id).lines) expect(line).toMatch(/^\S.+\.$/);
+    },
+  );
 
   test('is reported when it was signed with the key of the other scheme', async () => {
     const decoded = Buffer.from(SECRET.slice(6), 'base64');

@@ -2,17 +2,25 @@ import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { isLocalhostName, literalAddress, parseEndpointUrl, portOf } from './endpoint-url.ts';
 
-/** What may be called; lists as parseCidrs and parsePorts return them. */
+/**
+ * Rules for the addresses and ports that requests may reach; the lists are as returned by parseCidrs and parsePorts.
+ */
 export interface EgressRules {
-  /** Opened beside the public addresses. An IPv4 entry opens IPv4 addresses only, never an IPv6 form that embeds one. */
+  /**
+   * Ranges allowed in addition to public addresses. An IPv4 range allows IPv4 addresses only, never an IPv6 form that
+   * embeds one.
+   */
   allowCidrs: readonly string[];
-  /** Closed whatever is opened. An IPv4 entry closes the IPv6 forms that embed its addresses, too. */
+  /**
+   * Ranges that are always rejected, even if allowCidrs contains them. An IPv4 range also rejects the IPv6 forms that
+   * embed its addresses.
+   */
   denyCidrs?: readonly string[];
-  /** Empty, or left out: all. */
+  /** Empty or undefined allows all ports. */
   ports?: readonly PortRange[];
 }
 
-/** As the services' settings have them. */
+/** Field names of the services' settings. */
 interface EgressSettings {
   egressAllowCidrs: string[];
   egressDenyCidrs: string[];
@@ -29,14 +37,14 @@ export interface AddressGuard {
   allows(ip: string): boolean;
   allowsPort(port: number): boolean;
   /**
-   * Judges a subscription's URL up front, without DNS: null, or a phrase that completes "client_url …". A name is
-   * judged by the address it resolves to, when it is dialled.
+   * Checks a subscription's URL in advance, without DNS: returns null, or a phrase that completes "client_url …". A
+   * host name is checked when a connection is made, by the address to which it resolves.
    */
   urlProblem(url: string): string | null;
 }
 
 /**
- * The rule of what may be reached: the public addresses and those that are opened, without those that are closed.
+ * Creates the guard: public addresses and allowed ranges may be reached, except for denied ranges.
  * @throws Error naming the entry that is not a range.
  */
 export function createAddressGuard({ allowCidrs, denyCidrs = [], ports = [] }: EgressRules): AddressGuard {
@@ -77,15 +85,15 @@ export function createAddressGuard({ allowCidrs, denyCidrs = [], ports = [] }: E
 }
 
 /**
- * What a subscriber's URL must never reach, by the IANA special-purpose registries (RFC 6890 and its successors)
- * and what cloud providers add to them. Every entry is refused unless EGRESS_ALLOW_CIDRS opens it.
+ * Ranges that a subscriber's URL must never reach, by the IANA special-purpose registries (RFC 6890 and its successors)
+ * and the special addresses of cloud providers. EGRESS_ALLOW_CIDRS may allow a range explicitly.
  */
 export const forbiddenIpv4 = [
   '0.0.0.0/8', // "this network"; Linux connects 0.0.0.0 to loopback
   '10.0.0.0/8', // private
   '100.64.0.0/10', // carrier-grade NAT; a cloud's metadata service answers on 100.100.100.200
   '127.0.0.0/8', // loopback
-  '168.63.129.16/32', // Azure's platform endpoint: a public address that only virtual machines reach
+  '168.63.129.16/32', // Azure's platform endpoint: a public address that only virtual machines can reach
   '169.254.0.0/16', // link-local; metadata services answer on 169.254.169.254
   '172.16.0.0/12', // private
   '192.0.0.0/24', // IETF protocol assignments; a cloud's metadata service answers on 192.0.0.192
@@ -103,9 +111,10 @@ export const forbiddenIpv4 = [
 ] as const;
 
 /**
- * Only 2000::/3 is routed on the internet, so the five ranges beside it cover whatever is private, local, mapped or not
- * assigned: ::, ::1, IPv4-mapped and -compatible, NAT64, discard, ULA, link-local, site-local, multicast, SRv6.
- * A form that embeds an IPv4 address is refused whatever that address is: which host it reaches depends on the network.
+ * Only 2000::/3 is routed on the internet, so the first five ranges cover all addresses that are private, local, mapped
+ * or unassigned: ::, ::1, IPv4-mapped and -compatible, NAT64, discard, ULA, link-local, site-local, multicast, SRv6. A
+ * form that embeds an IPv4 address is rejected regardless of that address, because the host that it reaches depends on
+ * the network.
  */
 export const forbiddenIpv6 = [
   '::/3',
@@ -123,16 +132,16 @@ export const forbiddenIpv6 = [
 
 type Address = ipaddr.IPv4 | ipaddr.IPv6;
 
-/** A range of addresses of one family: the network and the number of leading bits that count. */
+/** An address range of one family: the network and the number of significant leading bits. */
 type AddressRange = readonly [network: Address, prefixBits: number];
 
-/** IPv6 forms that lead to an IPv4 address somewhere, and the byte where it begins. */
+/** IPv6 forms that may be translated to an IPv4 address, and the byte where that address begins. */
 const embeddingForms = [
   { range: parseRange('::/96'), firstByte: 12 }, // compatible
   { range: parseRange('::ffff:0:0/96'), firstByte: 12 }, // mapped
   { range: parseRange('::ffff:0:0:0/96'), firstByte: 12 }, // translated
   { range: parseRange('64:ff9b::/96'), firstByte: 12 }, // NAT64
-  { range: parseRange('64:ff9b:1::/48'), firstByte: 12 }, // NAT64 of a network's own
+  { range: parseRange('64:ff9b:1::/48'), firstByte: 12 }, // network-specific NAT64
   { range: parseRange('2002::/16'), firstByte: 2 }, // 6to4
 ] as const;
 
@@ -144,8 +153,8 @@ function embeddedIpv4(address: Address): ipaddr.IPv4[] {
 }
 
 /**
- * Reads a comma-separated list of ranges (`10.0.0.0/8, ::1`), as in EGRESS_ALLOW_CIDRS. An address without a prefix
- * stands for itself alone; blank items are skipped. Returns the ranges as text, each with its prefix.
+ * Parses a comma-separated list of ranges (`10.0.0.0/8, ::1`), as in EGRESS_ALLOW_CIDRS. An address without a prefix is
+ * a range of one address; blank items are skipped. Returns the ranges as text, each with its prefix.
  * @throws Error naming the first item that is not a range.
  */
 export function parseCidrs(text: string): string[] {
@@ -159,14 +168,14 @@ export function parseCidrs(text: string): string[] {
     });
 }
 
-/** Ports from the first to the last, both included. */
+/** A range of ports, both ends included. */
 export interface PortRange {
   first: number;
   last: number;
 }
 
 /**
- * Reads a comma-separated list of ports and ranges of ports (`80, 443, 8000-8999`), as in EGRESS_PORTS; blank items are
+ * Parses a comma-separated list of ports and port ranges (`80, 443, 8000-8999`), as in EGRESS_PORTS; blank items are
  * skipped.
  * @throws Error naming the first item that is neither.
  */
@@ -184,7 +193,7 @@ export function parsePorts(text: string): PortRange[] {
     });
 }
 
-/** @throws Error naming the text when it is neither an address nor a range in CIDR notation. */
+/** @throws Error naming the text if it is neither an address nor a range in CIDR notation. */
 function parseRange(text: string): AddressRange {
   const [address = '', prefix, ...rest] = text.split('/');
   const network = parseAddress(address);
@@ -197,14 +206,17 @@ function parseRange(text: string): AddressRange {
 }
 
 /**
- * Reads an address as it is dialled: four decimal parts, or IPv6 without a zone. Everything else is null, because
- * ipaddr.js alone would also take octal, hexadecimal and one-number forms that other code reads differently.
+ * Parses an address as sockets accept it: four decimal parts, or IPv6 without a zone. Returns null for other text,
+ * because ipaddr.js would also accept octal, hexadecimal and single-number forms that other parsers read differently.
  */
 function parseAddress(text: string): Address | null {
   return isIP(text) === 0 || text.includes('%') ? null : ipaddr.parse(text);
 }
 
-/** IPv4 ranges say nothing about IPv6 addresses that embed an IPv4 address, and the other way round. */
+/**
+ * Compares addresses of one family only: an IPv4 range does not cover IPv6 forms that embed its addresses, or vice
+ * versa.
+ */
 function inAnyRange(address: Address, ranges: readonly AddressRange[]): boolean {
   return ranges.some(
     ([network, prefixBits]) => network.kind() === address.kind() && address.match(network, prefixBits),

@@ -1,13 +1,16 @@
 import { Buffer } from 'node:buffer';
 import { IncomingMessage } from 'node:http';
 
-/** A chunk costs memory beside its bytes; an endpoint that sends single bytes would multiply the cap by a hundred. */
+/**
+ * Bounds the stored chunks: each costs memory in addition to its bytes, so single-byte chunks would exceed the cap a
+ * hundredfold.
+ */
 const chunksMax = 64;
 
-/** An endpoint that sends its answer byte by byte costs as much for each as for thousands at a time. */
+/** Bounds the chunks that are read: an endpoint that sends single bytes causes the full cost of a chunk for each. */
 export const chunksSeenMax = 256;
 
-/** Keeps the first `bytesMax` bytes of a body, or what came in its first chunks, and notices whether there was more. */
+/** Collects the first `bytesMax` bytes of a body within the chunk limits, and records whether the body was longer. */
 export class BodyCollector {
   readonly #bytesMax: number;
   #chunks: Buffer[] = [];
@@ -25,7 +28,7 @@ export class BodyCollector {
     if (this.#chunks.length > chunksMax) this.#chunks = [Buffer.concat(this.#chunks)];
   }
 
-  /** Takes what has come for all that will be read. */
+  /** Ignores all further chunks, so that the body counts as truncated. */
   stop(): void {
     this.#chunksSeen = Number.POSITIVE_INFINITY;
   }
@@ -42,22 +45,22 @@ export class BodyCollector {
     return this.#bytesSeen > this.#bytesMax || this.#chunksSeen > chunksSeenMax;
   }
 
-  /** Always a copy, so that a small body does not keep the socket's read buffer alive. */
+  /** Returns a copy, because a slice of a small body would retain the socket's whole read buffer. */
   bytes(): Buffer {
     return Buffer.concat(this.#chunks, Math.min(this.#bytesSeen, this.#bytesMax));
   }
 }
 
 interface Watcher {
-  /** Whether the answer is to have the chunk; null is its end. */
+  /** Whether the response may receive the chunk; null marks its end. */
   takes(chunk: Buffer | null): boolean;
 }
 
 const watcher = Symbol('watcher');
 
 /**
- * Passes each chunk of a response to a watcher. All responses share one function: with a closure on each response, V8's scavenges
- * kept ended requests alive until the next full collection.
+ * Passes each chunk of a response to a watcher. All responses share one function, because with a closure per response
+ * V8's scavenges retained ended requests until the next full collection.
  */
 export function watch(answer: IncomingMessage & { [watcher]?: Watcher }, by: Watcher): void {
   answer[watcher] = by;
@@ -69,6 +72,6 @@ function pushWatched(
   chunk: Buffer | null,
   encoding?: BufferEncoding,
 ): boolean {
-  // A false would have node stop the socket once for each.
+  // Returning false would make Node pause the socket once for each chunk.
   return this[watcher]?.takes(chunk) === false || IncomingMessage.prototype.push.call(this, chunk, encoding);
 }

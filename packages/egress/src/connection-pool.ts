@@ -7,29 +7,29 @@ import { AddressForbiddenError, EgressClosedError, noteExpiry } from './failure.
 
 export interface ConnectionPoolOptions {
   guard: AddressGuard;
-  /** Already guarded: gives allowed addresses only. */
+  /** Must return allowed addresses only. */
   lookup: LookupFunction;
   keepAlive: boolean;
   maxSocketsPerEndpoint: number;
   idleSocketsMax: number;
   idleSocketTimeoutMs: number;
-  /** How long one of several addresses may take to connect before the next is tried. */
+  /** Time limit for a connection to one of several addresses before the next one is tried. */
   addressAttemptTimeoutMs: number;
-  /** PEM, trusted beside the certificates Node brings. */
+  /** PEM, trusted in addition to Node's own certificates. */
   certificateAuthorities: readonly string[];
 }
 
 export interface ConnectionPool {
   agents: { http: http.Agent; https: https.Agent };
-  /** Whether this request went out on a socket kept from an earlier one and not a byte has come back since. */
+  /** Whether the request was sent on a reused connection that has not returned a byte since. */
   reusedInSilence(request: http.ClientRequest): boolean;
-  /** Whether every connection that its endpoint may have is taken. */
+  /** Whether the request waits because its endpoint has the maximum number of connections. */
   waitsForConnection(request: http.ClientRequest): boolean;
-  /** Destroys every connection; requests that come later, or wait for a connection, get none. */
+  /** Destroys every connection; waiting and later requests fail. */
   close(): void;
 }
 
-/** The agents that every connection passes through; the guard cannot be gone round from above. */
+/** Creates the agents through which all connections are made, so that no caller can bypass the guard. */
 export function createConnectionPool(options: ConnectionPoolOptions): ConnectionPool {
   const idle = new IdleSockets(options.idleSocketsMax);
   const bytesReadAtReuse = new WeakMap<object, number>();
@@ -44,11 +44,12 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       const refusal = closed ? new EgressClosedError() : literalRefusal(target, options.guard);
       if (refusal === null) return watchCertificate(inPieces(connect(target, callback) as Socket));
       forgetEmptyEntry(agent, target);
-      // A destroyed socket would emit its error before the request listens; the callback is the documented way out.
+      // Destroying a socket here would emit its error before the request listens; the callback is the documented way to
+      // fail.
       callback?.(refusal, undefined as never);
       return undefined as never;
     };
-    // Agent's typings say void, but false is what makes it drop the socket.
+    // The typings declare void, but Agent drops the socket if false is returned.
     agent.keepSocketAlive = (socket) => {
       const kept: unknown = keep(socket);
       if (kept) idle.add(socket as Socket);
@@ -87,8 +88,8 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
 const PIECE_BYTES = 2_048;
 
 /**
- * Node takes what it has read apart to its end, 64 KiB of chunks of a byte or of answers to nothing, whatever becomes of
- * the request meanwhile. Given to it in pieces, the rest is dropped with the socket.
+ * Feeds the HTTP parser 2 KiB at a time. Node parses a complete read of up to 64 KiB even if the request has ended,
+ * e.g. thousands of one-byte chunks or interim responses; with smaller pieces, destroying the socket drops the rest.
  */
 function inPieces(socket: Socket): Socket {
   const push = socket.push.bind(socket);
@@ -102,7 +103,10 @@ function inPieces(socket: Socket): Socket {
   return socket;
 }
 
-/** Nothing can be asked of a certificate once its connection is destroyed, which is what a refused one leads to. */
+/**
+ * Records the expiry date before the socket is destroyed, because the peer certificate of a destroyed connection cannot
+ * be read.
+ */
 function watchCertificate(socket: Socket): Socket {
   if (!(socket instanceof TLSSocket)) return socket;
   const destroy = socket.destroy.bind(socket);
@@ -114,10 +118,10 @@ function watchCertificate(socket: Socket): Socket {
 }
 
 /**
- * Bounds how many idle keep-alive sockets a process holds over all endpoints. Agent's own total would count idle
- * sockets against new connections, so that endpoints nobody calls any more could stop the ones in use; here the socket
- * that was idle longest makes room. A Set keeps that order by itself; lru-cache clears all it has allocated whenever the
- * last one leaves, which in a calm hour is every request (5 us).
+ * Bounds the number of idle keep-alive sockets of the process over all endpoints; the longest idle socket is closed
+ * first. Agent's `maxTotalSockets` would count idle sockets against new connections, so that sockets of unused
+ * endpoints could block those in use. A Set preserves insertion order; lru-cache reinitializes its arrays whenever its
+ * last entry is removed, which at low load is once per request (5 us).
  */
 class IdleSockets {
   readonly #sockets = new Set<Socket>();
@@ -148,7 +152,7 @@ class IdleSockets {
   }
 }
 
-/** Agent has no queues but in a rush, so this costs next to nothing. */
+/** Searches all queues of the agent, which are empty unless an endpoint has reached its connection limit. */
 function isQueued(agent: http.Agent, request: http.ClientRequest): boolean {
   for (const name in agent.requests) if (agent.requests[name]?.includes(request as never)) return true;
   return false;
@@ -168,20 +172,23 @@ function agentOptions(options: ConnectionPoolOptions): http.AgentOptions {
 
 function httpsAgent(options: ConnectionPoolOptions): https.Agent {
   const extra = options.certificateAuthorities;
-  // One context made once: given as `ca` it would be parsed for each connection and become part of the pool's keys.
+  // Node would parse `ca` for each connection and include it in the pool's keys; a shared context avoids both.
   const secureContext =
     extra.length > 0 ? createSecureContext({ ca: [...rootCertificates, ...extra] }) : undefined;
   return new https.Agent({ ...agentOptions(options), ...(secureContext && { secureContext }) });
 }
 
-/** A socket calls its lookup for names only; a host that is an address it dials as it is. */
+/** Checks a literal address here, because a socket calls its lookup for names only. */
 function literalRefusal(target: http.ClientRequestArgs, guard: AddressGuard): Error | null {
   const host = target.host ?? '';
   if (target.socketPath) return new AddressForbiddenError(target.socketPath);
   return isIP(host) !== 0 && !guard.allows(host) ? new AddressForbiddenError(host) : null;
 }
 
-/** Agent makes a list for an endpoint before it connects and drops it when a socket closes; here none ever will. */
+/**
+ * Removes the endpoint's empty socket list. Agent creates it before it connects and deletes it only when a socket
+ * closes.
+ */
 function forgetEmptyEntry(agent: http.Agent, target: http.ClientRequestArgs): void {
   const name = agent.getName(target);
   const sockets = agent.sockets as Record<string, Socket[] | undefined>;

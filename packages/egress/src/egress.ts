@@ -17,52 +17,54 @@ import { createGuardedLookup, lookupBy } from './host-lookup.ts';
 import { createNameResolver } from './name-resolver.ts';
 
 export interface EgressOptions extends EgressRules {
-  /** One deadline over DNS, connect, TLS, request and the whole response. */
+  /** A single deadline for DNS, connect, TLS, request and the complete response. */
   timeoutMs: number;
-  /** Reading a body stops here; default 16,384. */
+  /** Maximum number of response body bytes that are read; default 16,384. */
   responseBytesMax?: number;
-  /** Connections to one scheme, host and port; more requests wait, inside their deadline. Default 256. */
+  /**
+   * Maximum number of connections per scheme, host and port. Further requests wait within their deadline. Default 256.
+   */
   maxSocketsPerEndpoint?: number;
-  /** Idle connections over all endpoints; the one idle longest gives way. Default 2,048. */
+  /** Maximum number of idle connections over all endpoints; the longest idle one is closed first. Default 2,048. */
   idleSocketsMax?: number;
-  /** An idle connection is closed after this; default 15,000. */
+  /** Idle time in milliseconds after which a connection is closed; default 15,000. */
   idleSocketTimeoutMs?: number;
-  /** PEM certificates trusted beside the ones Node brings; default none. */
+  /** PEM certificates that are trusted in addition to Node's; default none. */
   certificateAuthorities?: readonly string[];
-  /** Replaces the resolver; what it answers is guarded all the same. */
+  /** Replaces the resolver; its results are guarded as well. */
   lookup?: LookupFunction;
 }
 
 export interface EgressRequest {
   url: string;
-  /** Sent as they are; nothing is added but `host`, `content-length`, `connection` and `accept-encoding: identity`. */
+  /** Sent unchanged; only `host`, `content-length`, `connection` and `accept-encoding: identity` are added. */
   headers: Record<string, string>;
-  /** A string is sent as its UTF-8 bytes, which costs less than a buffer: head and body are one write. */
+  /** A string is sent as its UTF-8 bytes, which costs less than a buffer because head and body are one write. */
   body: Buffer | string;
 }
 
 /**
- * `error` is null if the response was complete, or read up to the cap, before the deadline, whatever its status; and for a 2xx
- * whose body was cut off before the deadline.
+ * `error` is null if the response was complete or read up to the cap before the deadline, whatever its status, and if
+ * the body of a 2xx response was cut off before the deadline.
  */
 export interface EgressResult {
   startedAt: Date;
   /** Milliseconds, an integer. */
   durationMs: number;
-  /** With an error: what had come by then, if the head of the answer had. */
+  /** If there is an error: the part of the response that was received, or null if its head was incomplete. */
   response: EgressResponse | null;
   error: EgressFailure | null;
-  /** Of the request that gave this result; null when none was made. */
+  /** Timings of the request that gave this result; null if none was sent. */
   timings: EgressTimings | null;
-  /** Whether the endpoint made reading its answer cost several times what a plain one costs. */
+  /** Whether reading the response cost several times as much as an ordinary response. */
   costly: boolean;
 }
 
-/** The way out: sends what is addressed to subscribers' endpoints, and to nothing else. */
+/** Sends requests to subscribers' endpoints through the address guard. */
 export interface Egress {
-  /** Always resolves, whatever the URL, the network or the endpoint does. */
+  /** Always resolves; errors of the URL, the network and the endpoint are part of the result. */
   post(request: EgressRequest): Promise<EgressResult>;
-  /** Ends every connection at once; requests in flight and later ones fail with `request_failed`. */
+  /** Closes every connection immediately; requests in flight and later ones fail with `request_failed`. */
   close(): void;
 }
 
@@ -70,10 +72,12 @@ type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings' | 'costly'>;
 
 const CACHED_ENDPOINTS_BYTES_MAX = 16 * 1_024 * 1_024;
 
-/** Leaves time for the request itself, and frees a silent name's place in the end. */
+/** Leaves time for the request itself, and releases the slot of a name whose servers do not respond. */
 const NAME_TIMEOUT_MAX_MS = 6_000;
 
-/** A module of its own (`@runhook/egress/client`), so that who sends nothing loads no HTTP client. */
+/**
+ * Exported separately (`@runhook/egress/client`), so that programs that send no requests do not load the HTTP client.
+ */
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 16_384 } = options;
   const guard = createAddressGuard(options);
@@ -131,7 +135,8 @@ function createSender(
     maxSocketsPerEndpoint: options.maxSocketsPerEndpoint ?? 256,
     idleSocketsMax: options.idleSocketsMax ?? 2_048,
     idleSocketTimeoutMs: options.idleSocketTimeoutMs ?? 15_000,
-    // Node's 250 ms would give up on a distant endpoint that has several addresses; a lost first one may not eat it all.
+    // Node's default of 250 ms is too short for a distant endpoint; a quarter of the deadline leaves time for further
+    // addresses.
     addressAttemptTimeoutMs: Math.min(1_000, Math.max(10, Math.floor(timeoutMs / 4))),
     certificateAuthorities: options.certificateAuthorities ?? [],
   });
@@ -140,10 +145,10 @@ function createSender(
 }
 
 /**
- * A kept connection that the endpoint closed just as we wrote to it. Whether it read the request cannot be known, so this
- * one repeat may deliver twice. That is allowed: delivery is at least once, and both carry the same bytes and eventId.
- * Without it a healthy endpoint that closes idle connections would show failed attempts and get its events late. A new
- * connection that breaks, or one that gave a single byte of an answer, is never repeated here.
+ * Whether the endpoint closed a reused connection just as the request was sent. It may have read the request, so the
+ * one repetition may deliver twice. This is allowed: delivery is at least once, and both requests carry the same bytes
+ * and eventId. Without it, a healthy endpoint that closes idle connections would show failed attempts and receive its
+ * events late. A new connection that fails, or one that returned a byte of the response, is never repeated here.
  */
 function wasStale(end: ExchangeEnd, { pool }: Sender): boolean {
   if (end.kind !== 'failed' || end.request === null || end.response !== null) return false;

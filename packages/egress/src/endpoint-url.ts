@@ -4,15 +4,15 @@ import { urlToHttpOptions } from 'node:url';
 import { LRUCache } from 'lru-cache';
 import { AddressForbiddenError, PortForbiddenError } from './failure.ts';
 
-/** A URL as it was parsed and judged once, so that not every request to it costs that again. */
+/** Cached result of parsing and checking a URL. */
 export type KnownEndpoint =
   | { url: URL; problem?: never; forbidden?: never }
   /** A phrase that completes "The URL …". */
   | { url?: never; problem: string; forbidden?: never }
-  /** What the guard does not allow of what the URL says without DNS. */
+  /** The guard rejects the port or the literal address in the URL. */
   | { url?: never; problem?: never; forbidden: Error };
 
-/** What node needs to know of a URL. */
+/** Request options that Node derives from a URL. */
 export type Destination = Pick<RequestOptions, 'protocol' | 'hostname' | 'port' | 'path'>;
 
 interface TargetGuard {
@@ -20,16 +20,16 @@ interface TargetGuard {
   allowsPort(port: number): boolean;
 }
 
-/** Approximate memory of a parsed URL: its text is in the cache's keys and in the parts of the URL. */
+/** Estimates the memory of a parsed URL: its text is in the cache key and in the parts of the URL. */
 const bytesOf = (_value: object, text: string) => 1_000 + 12 * text.length;
 
-/** Caches the URLs that were used last. */
+/** Caches parsed URLs, evicting the least recently used. */
 export class KnownEndpoints {
   readonly #guard: TargetGuard;
   readonly #byText: LRUCache<string, KnownEndpoint>;
   readonly #destinations: LRUCache<string, Destination>;
 
-  /** @param bytesMax memory of the parsed URLs, and of what Node needs of them */
+  /** @param bytesMax total memory of the parsed URLs and of their request options */
   constructor(guard: TargetGuard, bytesMax: number) {
     this.#guard = guard;
     this.#byText = new LRUCache<string, KnownEndpoint>({ maxSize: bytesMax / 2, sizeCalculation: bytesOf });
@@ -70,8 +70,8 @@ export class KnownEndpoints {
 }
 
 /**
- * Stricter than the WHATWG parser, which repairs what it reads: it takes `http:host`, `http:\\host` and line breaks,
- * and other readers of the same text would then see another host.
+ * Stricter than the WHATWG parser, which repairs its input: it accepts `http:host`, `http:\\host` and line breaks, in
+ * which other parsers would see another host.
  */
 const absoluteHttpUrl = /^https?:\/\/[^\s\p{Cc}\\/][^\s\p{Cc}\\]*$/iu;
 
@@ -80,12 +80,12 @@ export function parseEndpointUrl(text: string): URL | string {
   const url = absoluteHttpUrl.test(text) ? parseUrl(text) : null;
   if (url === null) return 'must be an absolute http or https URL';
   if (url.username !== '' || url.password !== '') return 'must not carry credentials';
-  // got reads http://unix:/path as a socket of this machine, which it then refuses.
+  // got interprets http://unix:/path as a Unix socket, which it then rejects.
   if (url.hostname === 'unix') return 'must not name a socket';
   return url;
 }
 
-/** Parses once: asking URL.canParse first would double the cost of the hottest path. */
+/** Parses once: a preceding URL.canParse would double the cost on the hot path. */
 function parseUrl(text: string): URL | null {
   try {
     return new URL(text);
@@ -95,8 +95,8 @@ function parseUrl(text: string): URL | null {
 }
 
 /**
- * The address a URL names without DNS, or null when its host is a name. The parser has already turned decimal, octal,
- * hexadecimal, shortened and full-width forms, and a trailing dot, into four decimal parts.
+ * Returns the address that a URL contains literally, or null if its host is a name. The URL parser has already
+ * normalized decimal, octal, hexadecimal, shortened and full-width forms and a trailing dot to four decimal parts.
  */
 export function literalAddress(url: URL): string | null {
   const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname;
@@ -108,7 +108,7 @@ export function portOf(url: URL): number {
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** RFC 6761: `localhost` and everything below it is this machine, whatever a DNS server says. */
+/** RFC 6761: `localhost` and all names below it are this machine, whatever DNS returns. */
 export function isLocalhostName(hostname: string): boolean {
   return /(^|\.)localhost\.?$/i.test(hostname);
 }

@@ -8,35 +8,35 @@ import { UnexpectedAnswerError } from './failure.ts';
 
 export interface EgressResponse {
   statusCode: number;
-  /** Lower-case names; several values of one name are joined by ', '. */
+  /** Names are in lower case; several values of one name are joined by ', '. */
   headers: Record<string, string>;
-  /** The first bytes of the body as they came: not decompressed, not decoded. */
+  /** The first bytes of the body as received: neither decompressed nor decoded. */
   body: Buffer;
-  /** Whether `body` is incomplete: the response was longer than is retained, or was cut off before its end. */
+  /** Whether `body` is incomplete: the response exceeded the limit or was cut off. */
   truncated: boolean;
 }
 
 /**
- * How long each phase took, in whole milliseconds. Null is a phase that did not take place: it was not reached, a kept
- * connection had it behind it, or the scheme has none.
+ * Duration of each phase in whole milliseconds. Null if the phase did not take place: it was not reached, a reused
+ * connection did not need it, or the scheme does not have it.
  */
 export interface EgressTimings {
-  /** Name resolution; 0 for an address. */
+  /** Name resolution; 0 for a literal address. */
   dnsMs: number | null;
   connectMs: number | null;
   tlsMs: number | null;
-  /** From the whole request sent to the head of the answer. */
+  /** The time from the end of the request to the head of the response. */
   firstByteMs: number | null;
-  /** From the request to the end, whichever it was; the wait for a free connection is in it. */
+  /** The time from the start of the request to its end, however it ended; includes the wait for a free connection. */
   totalMs: number;
 }
 
-/** What exchanges go out through, and how those still open are ended from outside. */
+/** The client and its connections, shared by all exchanges. */
 export interface Sender {
-  /** Its defaults say POST and stream: options that are given with a request are merged one by one. */
+  /** Has POST and stream as defaults, because got merges the options given with each request one by one. */
   client: Got;
   pool: ConnectionPool;
-  /** The client's own deadline. */
+  /** The client's default deadline. */
   timeoutMs: number;
   inFlight: InFlight;
 }
@@ -46,13 +46,14 @@ export interface ExchangeRequest {
   headers: Record<string, string>;
   body: Buffer | string;
   responseBytesMax: number;
-  /** When less than the client's own is left. */
+  /** Overrides the client's deadline if less time is left. */
   timeoutMs?: number;
 }
 
 /**
- * How one request on one connection ended. `answered`: the response is complete, or was read up to the cap, or is a 2xx whose
- * body was cut off before the deadline. Otherwise `response` is what was received until then, null before its head was complete.
+ * Result of one request on one connection. `answered`: the response is complete, or was read up to the cap, or is a 2xx
+ * whose body was cut off before the deadline. Otherwise `response` is the part received so far, null before its head
+ * was complete.
  */
 export type ExchangeEnd = { timings: EgressTimings | null; costly: boolean } & (
   | { kind: 'answered'; response: EgressResponse }
@@ -60,25 +61,28 @@ export type ExchangeEnd = { timings: EgressTimings | null; costly: boolean } & (
   | { kind: 'failed'; response: EgressResponse | null; error: unknown; request: ClientRequest | null }
 );
 
-/** An endpoint may send a few 1xx answers before the real one; without a limit it could send them as fast as it likes. */
+/**
+ * Allows the few interim (1xx) responses that endpoints send; without a limit an endpoint could flood the process with
+ * them.
+ */
 const informationalAnswersMax = 16;
 
-/** Interim answers and the head of the real one, together. Node itself bounds a single head. */
+/** Limits the total of interim responses and the head of the final one. Node itself limits a single head. */
 const headBytesMax = 65_536;
 /**
- * Each read of a connection costs some 10 us, whether it brings a byte or all that there is, so an answer that comes byte
- * by byte, its head too, would cost a hundred times a plain one. 16 KiB in full packets are 12 reads.
+ * Each read of a connection costs some 10 us, regardless of its size, so a response sent byte by byte would cost a
+ * hundred times an ordinary one. 16 KiB in full packets take 12 reads.
  */
 const readsMax = 64;
-/** From so many reads or interim answers on, an answer costs several times a plain one. */
+/** A response with this many reads or interim responses costs several times an ordinary one. */
 const costlyReads = 48;
 const costlyInformationalAnswers = 8;
-/** As many bytes that are neither head nor body: thousands of answers behind the one, or tiny chunks. */
+/** Number of received bytes outside of head and body, e.g. of thousands of interim responses or chunk headers. */
 const costlySurplusBytes = 32_768;
 
 /**
- * Sends one POST and resolves with how it ended, exactly once and never with a rejection. From then on nothing of it is
- * left: the socket is back in the pool after a whole answer and destroyed after anything else.
+ * Sends one POST and resolves exactly once with its result; never rejects. Afterwards the socket is either back in the
+ * pool (complete response) or destroyed (all other cases).
  */
 export function exchange(sender: Sender, options: ExchangeRequest): Promise<ExchangeEnd> {
   const { client, pool, inFlight } = sender;
@@ -132,16 +136,16 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       if (kind === 'answered' && response !== null) resolve({ kind, response, timings, costly });
       else if (kind === 'timeout') resolve({ kind, response, timings, costly });
       else resolve({ kind: 'failed', response, error, request, timings, costly });
-      // An endpoint may answer before it has read the request; such a socket would stay busy for as long as it likes.
+      // An endpoint may respond before it has read the request; such a socket could stay busy indefinitely.
       const isWhole = kind === 'answered' && error === undefined && !collector.truncated;
       const reusable = isWhole && request?.writableFinished === true;
       if (reusable) return;
-      // At once, while got waits for its turn: no further read of the socket is taken apart.
+      // Destroyed immediately, because got destroys it later: no further read of the socket is parsed.
       request?.socket?.destroy();
       stream.destroy();
     }
 
-    // These listeners stay after the end: a destroyed request still reports its hang-up, which nobody else would hear.
+    // The listeners remain after the end: a destroyed request still emits an error, which would otherwise be unhandled.
     stream.on('error', (error) => settle(endOf(error, answer), error));
     stream.on('request', (created) => {
       request = created;
@@ -149,8 +153,8 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       created.once('socket', (socket: Socket) => {
         if (!settled) socket.on('data', countRead);
       });
-      // As it is parsed, not as got passes it on: by then ten thousand chunks of a read of 64 KiB would have been kept. Node
-      // cannot be stopped within a read, but nothing more is done with the rest of it.
+      // Watches the parser instead of got's stream, which would buffer ten thousand chunks of a 64 KiB read. Node
+      // cannot be stopped within a read, but the rest of it is ignored.
       created.once('response', (received: IncomingMessage) => {
         answer = received;
         watch(received, {
@@ -163,19 +167,19 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
         });
       });
       if (!pool.waitsForConnection(created)) return;
-      // got's deadline destroys such a request as well, but node reports that only once a connection is free for it.
+      // got's deadline destroys such a request, but Node reports that only when a connection becomes free for it.
       connectionDeadline = setTimeout(() => settle('timeout'), timeoutMs ?? sender.timeoutMs);
     });
     stream.resume();
     stream.on('end', () => settle('answered'));
     stream.on('information', () => {
-      // The rest of a flood is parsed even after the end, thousands of answers from one read.
+      // Node parses the rest of a flood even after the end, thousands of responses from one read.
       if (settled) return;
       informationalAnswers += 1;
       if (informationalAnswers <= informationalAnswersMax) return;
       settle('failed', new UnexpectedAnswerError('The endpoint sent too many interim answers.'));
     });
-    // got listens for this event, so node hands the socket over, out of the pool: it is ours to destroy.
+    // got listens for this event, so Node removes the socket from the pool and it must be destroyed here.
     stream.on('upgrade', (_response: IncomingMessage, socket: ClientRequest['socket']) => {
       socket?.on('error', ignore).destroy();
       settle('failed', new UnexpectedAnswerError('The endpoint answered 101 and switched protocols.'));
@@ -185,13 +189,13 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
 
 interface OpenExchange {
   abort: (reason: Error) => void;
-  /** Where it is in the array. */
+  /** Index in the array. */
   place: number;
 }
 
 /**
- * The exchanges that have not ended. Not a Set: V8's scavenges kept every request that had been in it alive until the next full
- * collection.
+ * The exchanges in flight. Uses an array because V8's scavenges retained every request that had been in a Set until the
+ * next full collection.
  */
 export class InFlight {
   readonly #open: OpenExchange[] = [];
@@ -215,8 +219,9 @@ export class InFlight {
 }
 
 /**
- * A complete 2xx head means that the endpoint has accepted the event. A body that is cut off after it, by whatever error (an early
- * close, a reset, a malformed chunk), changes nothing: another attempt could only repeat the event. Only the deadline does.
+ * A complete 2xx head means that the endpoint has accepted the event. If the body is cut off afterwards by any error
+ * (an early close, a reset, a malformed chunk), the attempt still succeeded, since another attempt could only repeat
+ * the event. Only the deadline makes it fail.
  */
 function endOf(error: unknown, answer: IncomingMessage | null): ExchangeEnd['kind'] {
   if (error instanceof TimeoutError) return 'timeout';
@@ -237,12 +242,12 @@ function readResponse(answer: IncomingMessage, collector: BodyCollector): Egress
   };
 }
 
-/** For a kept connection got tells the phases of when it was made, which are no part of this request. */
+/** For a reused connection got reports the phases of its creation, which are not part of this request. */
 function readTimings(timings: GotRequest['timings'], isKept: boolean): EgressTimings | null {
   if (timings === undefined) return null;
   const { phases, start, socket, lookup } = timings;
   return {
-    // Not got's own phase: that is 0 whenever the connection took less than a millisecond, however slow the name was.
+    // got's own `dns` phase is 0 whenever the connection took less than a millisecond, however slow the name was.
     dnsMs: isKept || lookup === undefined || socket === undefined ? null : wholeMs(lookup - socket),
     connectMs: isKept ? null : wholeMs(phases.tcp),
     tlsMs: isKept ? null : wholeMs(phases.tls),
@@ -251,7 +256,10 @@ function readTimings(timings: GotRequest['timings'], isKept: boolean): EgressTim
   };
 }
 
-/** The clock may be set back meanwhile; and an answer may come before the request was sent, which got makes NaN. */
+/**
+ * Rounds and clamps: the system clock may be set back, and got reports NaN if the response precedes the end of the
+ * request.
+ */
 function wholeMs(ms: number | undefined): number | null {
   return ms === undefined || Number.isNaN(ms) ? null : Math.max(0, Math.round(ms));
 }

@@ -14,19 +14,22 @@ export type EgressErrorCode =
   | 'invalid_url'
   | 'request_failed';
 
-/** Why a request failed. */
+/** The reason why a request failed. */
 export interface EgressFailure {
-  /** To match; the log of an endpoint's owner has it. */
+  /** For comparisons; recorded in the endpoint owner's log. */
   code: EgressErrorCode;
-  /** One plain sentence to show to everybody: no path, stack or body, and no address that the reader did not give. */
+  /**
+   * A plain sentence that may be shown to any user: no path, stack, response body, or address that the user did not
+   * enter.
+   */
   message: string;
-  /** What else whoever runs the service should know; for its own log only. */
+  /** Details for the operator, for the service's own log only. */
   detail?: string;
 }
 
 /**
- * What is told of every target that was not dialled, whichever rule refused it and whether its name was found at all:
- * who could tell these apart could ask for the names and addresses of the network that this runs in.
+ * The message for every target that was not contacted, whichever rule rejected it and whether its name was found:
+ * telling these cases apart would let a user probe the names and addresses of the internal network.
  */
 const NOT_DIALLED = 'The endpoint has no address that may be called.';
 
@@ -36,12 +39,12 @@ const notDialledCodes: ReadonlySet<string> = new Set<EgressErrorCode>([
   'dns_failed',
 ]);
 
-/** Whether a rule of the guard was what refused. @param code as recorded */
+/** Whether the guard rejected the target. @param code as recorded */
 export function isForbidden(code: string): boolean {
   return code === 'address_forbidden' || code === 'port_forbidden';
 }
 
-/** The code of a failure as it is told outside the log of deliveries. @param code as recorded */
+/** Returns the error code as shown outside of the delivery log. @param code as recorded */
 export function outwardCode(code: string): string {
   return notDialledCodes.has(code) ? 'no_address' : code;
 }
@@ -50,7 +53,7 @@ function notDialled(code: EgressErrorCode, detail: string): EgressFailure {
   return { code, message: NOT_DIALLED, detail };
 }
 
-/** Renders what went wrong with a request, from the error's class and code; messages of errors are never read. */
+/** Describes the failure of a request by the error's class and code; never by its message. */
 export function describeFailure(error: unknown): EgressFailure {
   const root = rootCause(error);
   if (root instanceof AddressForbiddenError) return notDialled('address_forbidden', root.message);
@@ -71,8 +74,8 @@ const EXPIRED = 'CERT_HAS_EXPIRED';
 const expiries = new WeakMap<object, Date>();
 
 /**
- * Keeps which day an expired certificate was good until. Another one of its chain may have expired in its place: nothing is
- * known of that.
+ * Records the date on which the certificate expired. If it has not expired, another certificate of its chain has, whose
+ * date is unknown.
  */
 export function noteExpiry(error: Error, validTo: () => string | undefined): void {
   if (errorCode(error) !== EXPIRED) return;
@@ -88,7 +91,9 @@ export function timedOut(timeoutMs: number): EgressFailure {
   return { code: 'timeout', message: `Timed out after ${timeoutMs / 1000} s.` };
 }
 
-/** got wraps what the socket reported, and the lookup wraps what DNS reported; ours are recognised by class on the way. */
+/**
+ * Unwraps the errors of got and of the lookup down to the socket's or DNS error; errors of this package end the search.
+ */
 function rootCause(error: unknown): unknown {
   let current = error;
   for (let depth = 0; depth < 5 && isNativeError(current); depth += 1) {
@@ -109,9 +114,9 @@ function isOurs(error: Error): boolean {
 }
 
 /**
- * The code of an error, or '' when it has none that could be shown. Node's own errors may come from another realm (a
- * broken TLS write under node 24 in a test's sandbox does), where `instanceof Error` is false. OpenSSL 3.5 (node 24 and
- * newer) calls what it called SSLV3_ALERT SSL/TLS_ALERT.
+ * Returns the code of an error, or '' if it has none that may be shown. Uses isNativeError because an error may come
+ * from another realm (e.g. a broken TLS write under Node 24 in a Jest sandbox), where `instanceof Error` is false.
+ * OpenSSL 3.5 (Node 24 and newer) renamed SSLV3_ALERT codes to SSL/TLS_ALERT.
  */
 export function errorCode(error: unknown): string {
   const code = isNativeError(error) && 'code' in error ? error.code : undefined;
@@ -149,7 +154,7 @@ const failureBySystemCode: Record<string, EgressFailure> = {
   HPE_HEADER_OVERFLOW: { code: 'invalid_response', message: 'The headers of the answer are too large.' },
 };
 
-/** OpenSSL's verdicts on a certificate, as Node gives them in `error.code`. */
+/** OpenSSL's verification errors, as Node reports them in `error.code`. */
 const certificateProblems: Record<string, string> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
   SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in the chain',
@@ -174,13 +179,13 @@ function connectionClosed(): EgressFailure {
   return { code: 'connection_reset', message: 'The connection was closed before the answer was complete.' };
 }
 
-/** The name has no address, or its servers did not say in time. */
+/** The name has no address, or its servers did not respond in time. */
 export class NameNotResolvedError extends Error {
   override readonly name = 'NameNotResolvedError';
   readonly code = 'ERR_NAME_NOT_RESOLVED';
 }
 
-/** The guard refuses every address the target has; `address` is one of them. */
+/** The guard rejects every address of the target; `address` is one of them. */
 export class AddressForbiddenError extends Error {
   override readonly name = 'AddressForbiddenError';
   readonly code = 'ERR_ADDRESS_FORBIDDEN';
@@ -192,7 +197,7 @@ export class AddressForbiddenError extends Error {
   }
 }
 
-/** The port is none of those that may be called. */
+/** The port is not among the allowed ports. */
 export class PortForbiddenError extends Error {
   override readonly name = 'PortForbiddenError';
   readonly code = 'ERR_PORT_FORBIDDEN';
@@ -202,13 +207,13 @@ export class PortForbiddenError extends Error {
   }
 }
 
-/** The endpoint said something HTTP allows but a webhook's endpoint has no reason to say. */
+/** The response is valid HTTP, but not acceptable from a webhook endpoint. */
 export class UnexpectedAnswerError extends Error {
   override readonly name = 'UnexpectedAnswerError';
   readonly code = 'ERR_UNEXPECTED_ANSWER';
 }
 
-/** The egress was closed by its owner. */
+/** The owner of the egress closed it. */
 export class EgressClosedError extends Error {
   override readonly name = 'EgressClosedError';
   readonly code = 'ERR_EGRESS_CLOSED';

@@ -1,12 +1,12 @@
 /**
- * A bound on what is under way at once, shared among groups: each has a bound of its own, and those that wait get their
- * turns one group after the other, so that a group with a thousand waiting delays another one by one turn.
+ * Limits concurrent work, in total and per group. Waiting groups are served round-robin, so that a group with a
+ * thousand waiting items delays another group by one item.
  */
 export class FairSlots {
   readonly #max: number;
   readonly #perGroupMax: number;
   readonly #underWay = new Map<string, number>();
-  /** In the order of their turns. */
+  /** Waiters by group, in the order in which groups are served. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #total = 0;
 
@@ -15,7 +15,7 @@ export class FairSlots {
     this.#perGroupMax = perGroupMax;
   }
 
-  /** Runs the work when it is its turn. */
+  /** Runs the work once a slot is free. */
   async run<T>(group: string, work: () => Promise<T>): Promise<T> {
     if (this.#hasRoom(group)) this.#take(group);
     else await new Promise<void>((resolve) => this.#wait(group, resolve));
@@ -49,7 +49,7 @@ export class FairSlots {
     this.#next();
   }
 
-  /** The slot that has become free goes to the first group that may have it, which is the last one then. */
+  /** Gives the free slot to the first group below its limit, and moves that group to the end. */
   #next(): void {
     for (const [group, waiting] of this.#waiting) {
       if (!this.#hasRoom(group)) continue;

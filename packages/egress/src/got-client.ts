@@ -9,14 +9,14 @@ const HEADER_BYTES_MAX = 16_384;
 export interface GotClientOptions {
   agents: ConnectionPool['agents'];
   endpoints: KnownEndpoints;
-  /** From the native request to the end of its answer. */
+  /** Deadline from the native request to the end of its response. */
   timeoutMs: number;
 }
 
 /**
- * got with every option set that does not differ between requests. Of its timeouts
- * only `request` is set: the phases share one deadline (docs/contract.md#attempts), so a limit of their own could only
- * fail a request that is still in time, and all of them cost 8 us of CPU a request.
+ * Returns got with all options that do not differ between requests. Only its `request` timeout is set: the phases share
+ * one deadline (docs/contract.md#attempts), so a limit per phase could only fail a request that is still in time, and
+ * the phase timeouts cost 8 us of CPU per request.
  */
 export function createGotClient({ agents, endpoints, timeoutMs }: GotClientOptions): Got {
   return got.extend({
@@ -29,7 +29,7 @@ export function createGotClient({ agents, endpoints, timeoutMs }: GotClientOptio
     throwHttpErrors: false,
     retry: { limit: 0 },
     timeout: { request: timeoutMs },
-    // got would hand node some forty options, which node copies twice for each request. These are all that count here.
+    // got would pass some forty options to Node, which copies them twice for each request; these suffice.
     request: (url, { headers }) => {
       const isHttps = url.protocol === 'https:';
       const native: RequestOptions = {

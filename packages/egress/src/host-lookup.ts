@@ -4,7 +4,7 @@ import type { AddressGuard } from './address-guard.ts';
 import { AddressForbiddenError, NameNotResolvedError } from './failure.ts';
 import type { ResolveName } from './name-resolver.ts';
 
-/** A lookup for sockets. */
+/** Adapts a resolver to the lookup function of sockets. */
 export function lookupBy(resolve: ResolveName): LookupFunction {
   return (hostname, _options, callback) => {
     resolve(hostname).then(
@@ -15,9 +15,10 @@ export function lookupBy(resolve: ResolveName): LookupFunction {
 }
 
 /**
- * Wraps a lookup so that a socket only ever learns addresses the guard allows. The socket dials what it is given and
- * resolves nothing itself, so a name that answers differently a moment later (DNS rebinding) gains nothing, and neither does one whose answer was kept: each
- * dialling is judged. All allowed addresses are handed on, for the socket's choice between families.
+ * Wraps a lookup so that a socket receives allowed addresses only. The socket connects to these addresses and resolves
+ * nothing itself, so a name whose addresses change afterwards (DNS rebinding) cannot bypass the guard; cached addresses
+ * are checked for each connection as well. Returns all allowed addresses, so that the socket can choose between
+ * families.
  */
 export function createGuardedLookup(lookup: LookupFunction, guard: AddressGuard): LookupFunction {
   return (hostname, options, callback) => {

@@ -5,33 +5,33 @@ import { errorCode } from './failure.ts';
 import { FairSlots } from './fair-slots.ts';
 import { candidatesOf, parseHosts, parseSearchRules, SystemFile } from './system-names.ts';
 
-/** Every address of a name, IPv4 first; rejects with an error that has a code when there is none. */
+/** Returns every address of a name, IPv4 first; rejects with an error that has a code if there is none. */
 export type ResolveName = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 export interface NameResolverOptions {
-  /** One deadline over all questions for a name, from its turn on. */
+  /** Deadline for all queries for a name, from the time when it has a slot. */
   timeoutMs: number;
-  /** `address:port` of the servers to ask instead of the system's. */
+  /** `address:port` of the DNS servers; defaults to those of the system. */
   dnsServers?: readonly string[];
   hostsPath?: string;
   resolvConfPath?: string;
   nowMs?: () => number;
 }
 
-/** A name that is found is asked for again when its time to live is over, but neither sooner nor later than these. */
+/** Bounds for the time to live of cached addresses. */
 const FOUND_MIN_MS = 5_000;
 const FOUND_MAX_MS = 300_000;
-/** Short: whoever has just made the record waits for it. */
+/** Short, because a user who has just created the record waits for it. */
 const FAILED_MS = 5_000;
 const NAMES_MAX = 4_096;
 
-/** Of each family: a name may have thousands, and a socket would try one after the other. */
+/** Limit per family: a name may have thousands of addresses, and a socket would try them one after the other. */
 const ADDRESSES_MAX = 16;
 
-/** Silent names hold their places for seconds, so these bound how many new names can be asked for in a second. */
+/** Names whose servers do not respond occupy a slot for seconds, so these limits bound the new names per second. */
 const PLACES = { max: 256, perGroupMax: 16 };
 
-/** When one family is found, how long the other one may take: some servers never answer for IPv6. */
+/** Additional wait for the other family once one is found: some servers never respond to AAAA queries. */
 const OTHER_FAMILY_MS = 1_000;
 
 const loopback: readonly LookupAddress[] = [
@@ -41,20 +41,20 @@ const loopback: readonly LookupAddress[] = [
 
 interface Known {
   addresses: Promise<readonly LookupAddress[]>;
-  /** Null while they are being asked for. */
+  /** Null while the query is pending. */
   untilMs: number | null;
-  /** Whether there were any, the last time. */
+  /** Whether the previous query found an address. */
   wasFound: boolean;
 }
 
 /**
- * Resolves names over DNS by itself, from the hosts file first (docs/adr/0033-dns-resolver.md). Nothing here
- * waits for one of libuv's threads, which `dns.lookup` holds for as long as a name's servers please, and which everything
- * else of the process needs for names, files and hashes.
+ * Resolves names from the hosts file and over DNS, without `dns.lookup` (docs/adr/0033-names-by-our-own-resolver.md),
+ * which occupies one of libuv's few threads for as long as the name's servers take; the rest of the process needs these
+ * threads for names, files and hashes.
  *
- * Answers are kept for their time to live, failures for a moment. Questions at once for one name are one. A name that was
- * found before does not wait behind names that never were, and names below one domain have no more than a few places, so
- * silent servers hold up their own names only.
+ * Caches addresses for their time to live and failures for a few seconds, and shares a pending query among its callers.
+ * Names that were found before have separate slots from new names, and the names below one domain have a limited number
+ * of slots, so that unresponsive servers delay only their own names.
  */
 export function createNameResolver(options: NameResolverOptions): ResolveName {
   const { timeoutMs, dnsServers, nowMs = () => performance.now() } = options;
@@ -91,7 +91,7 @@ export function createNameResolver(options: NameResolverOptions): ResolveName {
     if (isLocalhostName(hostname)) return loopback;
     const ofMachine = hosts.get().get(hostname.toLowerCase().replace(/\.$/, ''));
     if (ofMachine !== undefined) return ofMachine;
-    // RFC 6761: it never exists, and nobody needs to be asked.
+    // RFC 6761: names below `invalid` never exist, so no query is needed.
     if (/(^|\.)invalid\.?$/i.test(hostname)) throw notFound('ENOTFOUND');
     const entry = known.get(hostname);
     if (entry === undefined) return await ask(hostname, false);
@@ -105,12 +105,12 @@ interface Found {
   ttlMs: number;
 }
 
-/** What says that there is no such name, or no address of that family. Everything else says nothing about the name. */
+/** Codes that mean that the name, or its address of one family, does not exist. Other errors are inconclusive. */
 const ABSENT = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 
 /**
- * Asks for one name after the other until one is found. A channel of its own for each: c-ares shortens its timeouts by
- * what other names of a channel took, and can only cancel all of a channel's questions.
+ * Queries one candidate name after the other until one is found. Each name has its own channel, because c-ares adapts
+ * its timeouts to other names of a channel and can only cancel all queries of a channel.
  */
 async function query(
   names: readonly string[],
@@ -121,7 +121,7 @@ async function query(
   for (const name of names) {
     const leftMs = deadlineMs - performance.now();
     if (leftMs <= 0) throw notFound('ETIMEOUT');
-    // Two tries, the second one of twice the time.
+    // Two tries, the second with twice the timeout.
     const resolver = new dns.Resolver({ timeout: Math.max(1, Math.floor(leftMs / 3)), tries: 2 });
     if (dnsServers !== undefined) resolver.setServers(dnsServers);
     const { found, error } = await bothFamilies(resolver, name, leftMs);
@@ -139,7 +139,8 @@ async function bothFamilies(resolver: dns.Resolver, name: string, leftMs: number
   const deadline = setTimeout(giveUp, leftMs);
   let graceForOther: NodeJS.Timeout | undefined;
   const hurry = (records: RecordWithTtl[]) => {
-    // An answer may have come while this process was busy; it is read before the cancelling.
+    // If the event loop was blocked, a response may already have arrived; setImmediate lets it be read before the
+    // cancellation.
     graceForOther ??= setTimeout(() => setImmediate(giveUp), OTHER_FAMILY_MS);
     return records;
   };
@@ -154,7 +155,7 @@ async function bothFamilies(resolver: dns.Resolver, name: string, leftMs: number
     const addresses = records.map(({ address, family }) => ({ address, family }));
     return { found: { addresses, ttlMs: Math.min(...records.map(({ ttl }) => ttl)) * 1_000 } };
   }
-  // One family without an address says nothing of the other one, whose servers failed.
+  // If one family has no address and the other one failed, the failure is reported.
   const errors = [ipv4, ipv6].map((answer) =>
     answer.status === 'rejected' ? answer.reason : notFound('ENODATA'),
   );
@@ -172,10 +173,10 @@ function notFound(code: string): Error {
   return Object.assign(new Error('the name was not resolved'), { code });
 }
 
-/** Where names are given out one level deeper: co.uk, com.au, ne.jp. */
+/** Public suffixes with two labels: co.uk, com.au, ne.jp. */
 const DEEPER = /\.(?:ac|co|com|edu|go|gob|gov|ne|net|or|org)\.[a-z]{2}$/;
 
-/** Whose name it is, as well as that can be told from the name. */
+/** Approximates the registered domain of a name. */
 function domainOf(hostname: string): string {
   const name = hostname.toLowerCase().replace(/\.$/, '');
   return name

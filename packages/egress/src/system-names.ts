@@ -3,14 +3,14 @@ import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 
-/** Names of the machine's own, as its hosts file has them. */
+/** Names in the machine's hosts file, with their addresses. */
 export type Hosts = ReadonlyMap<string, readonly LookupAddress[]>;
 
-/** What the machine adds to names that are not whole. */
+/** Rules by which the system completes names that are not fully qualified. */
 export interface SearchRules {
-  /** Domains, in the order in which they are tried. */
+  /** Search domains, in the order in which they are tried. */
   search: readonly string[];
-  /** A name with so many dots is whole. */
+  /** A name with this many dots counts as fully qualified. */
   ndots: number;
 }
 
@@ -18,7 +18,7 @@ const NDOTS_DEFAULT = 1;
 const NDOTS_MAX = 15;
 const SEARCH_MAX = 16;
 
-/** Reads a hosts file: an address, then its names; all lines of a name count, IPv4 first. */
+/** Parses a hosts file (an address, then its names). The addresses of all lines of a name are combined, IPv4 first. */
 export function parseHosts(text: string): Hosts {
   const hosts = new Map<string, LookupAddress[]>();
   for (const line of text.split('\n')) {
@@ -35,7 +35,7 @@ export function parseHosts(text: string): Hosts {
   return hosts;
 }
 
-/** Reads the `search`, `domain` and `options ndots` of a resolv.conf: of the first two the last one counts. */
+/** Parses `search`, `domain` and `options ndots` of a resolv.conf; the last `search` or `domain` line is used. */
 export function parseSearchRules(text: string): SearchRules {
   let search: string[] = [];
   let ndots = NDOTS_DEFAULT;
@@ -53,9 +53,9 @@ export function parseSearchRules(text: string): SearchRules {
 }
 
 /**
- * The names to ask for, in order, until one is found. A name with a dot is asked for as it is before any domain is added,
- * whatever `ndots` says: most are whole, and nobody who has a search domain should be able to answer for them. One that has
- * enough dots, or ends in one, gets none at all.
+ * Returns the names to query, in order, until one is found. A name with a dot is tried unchanged before search domains,
+ * regardless of `ndots`: most such names are fully qualified, and the owner of a search domain must not be able to
+ * respond for them. A name with at least `ndots` dots, or a trailing one, gets no search domains.
  */
 export function candidatesOf(hostname: string, { search, ndots }: SearchRules): string[] {
   if (hostname.endsWith('.')) return [hostname.slice(0, -1)];
@@ -69,13 +69,12 @@ function wordsOf(line: string): string[] {
   return line.split(/\s+/).filter((word) => word !== '');
 }
 
-/** How old what is known of a file may be before it is read again, beside the lookup that asks for it. */
+/** Maximum age of a file's content before a lookup triggers a background read. */
 const FRESH_MS = 5_000;
 
 /**
- * What a small file of the system says. Read once when this is made; later changes are seen by reading it again in the
- * background, because a lookup must not wait for libuv's threads, which other things may hold. A file that is not there
- * or cannot be read says nothing.
+ * Content of a small system file. It is read once by the constructor and later in the background, because a lookup must
+ * not wait for libuv's threads, which may all be busy. A file that is missing or unreadable counts as empty.
  */
 export class SystemFile<T> {
   readonly #path: string;
@@ -95,13 +94,13 @@ export class SystemFile<T> {
     this.#readAtMs = nowMs();
   }
 
-  /** As far as it is known; what has become old is read anew for the next who asks. */
+  /** Returns the cached content, and starts a background read if it is too old. */
   get(): T {
     if (this.#nowMs() - this.#readAtMs >= FRESH_MS) void this.refresh();
     return this.#parsed;
   }
 
-  /** Resolves once it is known what the file says now. */
+  /** Resolves once the file has been read again. */
   refresh(): Promise<void> {
     this.#reading ??= readFile(this.#path, 'utf8')
       .catch(() => '')

@@ -4,7 +4,7 @@ import { allowedAddresses } from './forbidden-targets.ts';
 
 const guard = createAddressGuard({ allowCidrs: [] });
 
-/** The first and last addresses of each range, and where telling, one in the middle. */
+/** The first and last address of each range, and one in between where it matters. */
 const refused: Record<string, string[]> = {
   'this network': ['0.0.0.0', '0.1.2.3', '0.255.255.255'],
   'private (10/8)': ['10.0.0.0', '10.20.30.40', '10.255.255.255'],

@@ -135,7 +135,7 @@ test('NUL bytes and broken UTF-8 in a body come through untouched', async () => 
   expect((await post()).response?.body).toEqual(bytes);
 });
 
-/** The last digit of what is left, one at a time. */
+/** Sends the last digit of the remaining count, one write at a time. */
 function answerInPieces(count: number) {
   return (_request: IncomingMessage, response: ServerResponse) => {
     let left = count;

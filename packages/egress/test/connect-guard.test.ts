@@ -4,14 +4,14 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts';
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
-/** The same words whichever rule it was, and whether the name was found at all. */
+/** The message is the same for every rule, and for names that were not found. */
 const NOT_DIALLED = 'The endpoint has no address that may be called.';
 
 let server: Listening;
 let egress: Egress;
 let asked: string[];
 
-/** Answers the nth question with the nth list, and the last list from then on. */
+/** Returns the nth list for the nth lookup, and the last list for all later ones. */
 function answering(...answers: string[][]): NonNullable<EgressOptions['lookup']> {
   return (hostname, _options, callback) => {
     const addresses = answers[Math.min(asked.length, answers.length - 1)] ?? [];

@@ -16,7 +16,7 @@ const timeout = { code: 'timeout', message: 'Timed out after 10 s.' };
 const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 let server: Listening;
 let egress: Egress;
-/** Requests that arrived and have no answer yet, in order; one connection may be here more than once. */
+/** Sockets of requests that arrived and have no response yet, in order; a connection may be here more than once. */
 let arrived: Socket[];
 
 beforeEach(() => {
@@ -37,7 +37,7 @@ async function start(
   egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs, ...options });
 }
 
-/** A request with what has become of it so far. */
+/** A request and its result, null while it is pending. */
 interface Posted {
   result: EgressResult | null;
   ended: Promise<EgressResult>;
@@ -158,7 +158,7 @@ test('a request whose kept connection broke is repeated within the same deadline
   expect(posted.result?.error).toEqual(timeout);
 });
 
-/** What got's deadline does not reach: node keeps the end of a request to itself until a connection is free for it. */
+/** got's deadline does not cover this: Node reports the end of such a request only when a connection is free for it. */
 test('a repeat that waits for a connection is under the same deadline, though others hold theirs longer', async () => {
   await start(undefined, { maxSocketsPerEndpoint: 2 });
   const kept = [post(), post()];
@@ -168,7 +168,7 @@ test('a repeat that waits for a connection is under the same deadline, though ot
   const posted = post();
   const connection = await arrival(3);
 
-  // A second later two others take both connections that repeats may have.
+  // One second later, two other requests take both connections that repetitions may use.
   await passMs(1_000);
   const holders = [post()];
   await resetConnection(await arrival(4));

@@ -1,20 +1,20 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 
-/** Addresses of a name, with the time to live; `silent` never answers, `broken` answers that it failed. */
+/** Addresses of a name, with the time to live; `silent` never responds, `broken` responds SERVFAIL. */
 export type Entry = { a?: string; aaaa?: string | 'silent'; ttlSeconds?: number } | 'silent' | 'broken';
 
 export interface DnsServer {
-  /** As resolvers take it. */
+  /** Address in the format of `Resolver.setServers`. */
   address: string;
-  /** Every question there was, as `name type`: 1 is A, 28 is AAAA. */
+  /** All queries received, as `name type`: 1 is A, 28 is AAAA. */
   questions: string[];
-  /** Says of every name that it was silent about that it does not exist. */
+  /** Responds that the name does not exist to all queries that got no response. */
   endSilence(): void;
   close(): Promise<void>;
 }
 
-/** A DNS server that knows the zone's names; every other name does not exist. @param zone asked for each question */
+/** Starts a DNS server for the names of the zone; every other name does not exist. @param zone called for each query */
 export async function startDnsServer(
   zone: (name: string, type: number) => Entry | undefined,
 ): Promise<DnsServer> {
@@ -63,7 +63,7 @@ function readQuestion(query: Buffer): { name: string; type: number } {
   return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(at + 1) };
 }
 
-/** The query back as an answer: header, question, and at most one record that points to the question's name. */
+/** Builds a response from the query: header, question, and at most one record that points to the question's name. */
 function reply(query: Buffer, code: number, data: Buffer | null, ttlSeconds: number): Buffer {
   let questionEnd = 12;
   while ((query[questionEnd] ?? 0) > 0) questionEnd += 1 + (query[questionEnd] ?? 0);
@@ -86,7 +86,7 @@ function ipv4Bytes(address: string | undefined): Buffer | null {
   return address === undefined ? null : Buffer.from(address.split('.').map(Number));
 }
 
-/** Of all eight groups. */
+/** Requires all eight groups. */
 function ipv6Bytes(address: string | undefined): Buffer | null {
   if (address === undefined) return null;
   const digits = address.split(':').map((part) => part.padStart(4, '0'));

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { FairSlots } from '../src/fair-slots.ts';
 import { turn } from './listening.ts';
 
-/** Begins work of a group that ends when it is told to, and notes its beginning. */
+/** Starts work of a group that ends on request, and records its start. */
 function working(slots: FairSlots) {
   const begun: string[] = [];
   const ends = new Map<string, (error?: Error) => void>();
@@ -31,7 +31,7 @@ test('a group has no more under way than its own, and all groups no more than th
   await turn();
   expect(begun).toEqual(['a1', 'a2', 'b1']);
   await end('b1');
-  // a3 has waited longer, but its group has what it may have.
+  // a3 has waited longer, but its group is at its limit.
   expect(begun).toEqual(['a1', 'a2', 'b1', 'c1']);
   await end('a1');
   expect(begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3']);

@@ -49,7 +49,7 @@ describe('a target in the table', () => {
     for (const host of refusedHosts) {
       for (const scheme of ['http', 'https']) {
         expect([host, guard.urlProblem(`${scheme}://${host}/`)]).toEqual([host, expect.any(String)]);
-        // As far as it could come if creation had let it pass: what a name leads to.
+        // Delivery is tested even if creation accepted the URL: here the name resolves to a loopback address.
         answer = [{ address: '127.0.0.1', family: 4 }];
         expect([host, await codeOf(host, scheme)]).toEqual([
           host,
@@ -76,7 +76,7 @@ describe('a target in the table', () => {
   });
 });
 
-// Held against another implementation, which knows IANA's registries by itself.
+// The following tests compare the guard with another implementation of IANA's registries.
 
 const RUNS = { numRuns: 3_000 };
 
@@ -87,7 +87,7 @@ const ipv6Of = (number: bigint) => {
   return (digits.match(/.{4}/g) ?? []).join(':');
 };
 
-/** Anywhere, and where it matters: beside the bounds of what is closed. */
+/** Random addresses, and those next to the bounds of forbidden ranges. */
 const ipv4Bounds = refusedAddresses
   .filter((address) => !isIPv6(address))
   .map((address) => Number(new Address4(address).bigInt()));
@@ -105,7 +105,7 @@ const IPV6_COUNT = 1n << 128n;
 const anyIpv6 = fc
   .oneof(
     fc.bigInt({ min: 0n, max: IPV6_COUNT - 1n }),
-    // What is routed at all is an eighth of it.
+    // Only an eighth of the address space is routed.
     fc.bigInt({ min: 0n, max: (1n << 125n) - 1n }).map((rest) => (1n << 125n) + rest),
     fc
       .tuple(
@@ -117,7 +117,7 @@ const anyIpv6 = fc
   )
   .map(ipv6Of);
 
-/** Public by the registries, and closed here all the same. */
+/** Ranges that are public in the registries but forbidden here. */
 const closedBeside4 = [
   '168.63.129.16/32',
   '192.0.0.0/24',
@@ -166,7 +166,7 @@ test.each([
     }),
     RUNS,
   );
-  // Neither all nor none of what was tried.
+  // The sample must contain both allowed and forbidden addresses.
   expect(allowed).toBeGreaterThan(RUNS.numRuns / 20);
   expect(allowed).toBeLessThan((RUNS.numRuns * 19) / 20);
 });
@@ -176,7 +176,7 @@ test('any spelling of an IPv4 address is judged as the address', () => {
     fc.property(anyIpv4, fc.nat({ max: spellingsOf('1.2.3.4').length - 1 }), (address, which) => {
       const spelled = spellingsOf(address)[which];
       const problem = guard.urlProblem(`http://${spelled}/`);
-      // A spelling that the reader of URLs does not take is a problem, too; one that it takes is judged.
+      // The URL parser may reject a spelling, which is a problem as well; the guard checks those that it accepts.
       if (!guard.allows(address)) expect([spelled, problem]).toEqual([spelled, expect.any(String)]);
       else if (URL.canParse(`http://${spelled}/`)) expect([spelled, problem]).toEqual([spelled, null]);
     }),
@@ -199,7 +199,7 @@ test('what is opened and closed is that, whatever the ranges are', () => {
         const isIn = (ranges: string[]) => ranges.some((range) => isInByTheOther(address, range));
         const expected = !isIn(denyCidrs) && (isIn(allowCidrs) || publicByTheOther(address));
         const allows = createAddressGuard({ allowCidrs, denyCidrs }).allows(address);
-        // A closed IPv4 range reaches into the forms that embed it; apart from that it is the sets alone.
+        // A closed IPv4 range includes the forms that embed it; otherwise the result depends only on the sets.
         const isEmbedding = isIPv6(address) && !new Address6(address).isInSubnet(routed6);
         if (isEmbedding || address.startsWith('2002:')) expect(allows && !expected).toBe(false);
         else
@@ -237,7 +237,7 @@ test('a closed IPv4 range closes every IPv6 form of its addresses, though all fo
         expect(createAddressGuard(open).allows(embedded)).toBe(true);
         const closing = createAddressGuard({ ...open, denyCidrs: [`${address}/${bits}`] });
         expect([embedded, closing.allows(embedded)]).toEqual([embedded, false]);
-        // The plain guard lets none of them pass, whatever they embed.
+        // The default guard rejects all of them, whatever address they embed.
         expect(guard.allows(embedded)).toBe(false);
       },
     ),

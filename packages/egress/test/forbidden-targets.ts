@@ -1,9 +1,9 @@
 /**
- * Targets as an attacker would write them: the host of a URL, in every spelling that some reader of URLs takes for an
- * address. Each of `refusedHosts` has to be refused at creation, at the test and at delivery.
+ * Targets as an attacker would write them: hosts of URLs in every spelling that some URL parser interprets as an
+ * address. Each of `refusedHosts` must be rejected at creation, at the test and at delivery.
  */
 
-/** First and last of each closed range where telling, one in the middle, and what is known to answer there. */
+/** First and last address of each forbidden range, one in between where it matters, and addresses of known services. */
 const refusedIpv4 = [
   ['0.0.0.0', '0.1.2.3', '0.255.255.255'],
   ['10.0.0.0', '10.0.0.1', '10.20.30.40', '10.96.0.1', '10.255.255.255'],
@@ -33,10 +33,10 @@ const refusedIpv6 = [
   ['fe80::', 'fe80::1', 'fe80::a9fe:a9fe', 'febf::1', 'fec0::1', 'feff::1', 'ff00::1', 'ff02::1', 'ffff::1'],
 ].flat();
 
-/** Those whose other spellings are tried as well. */
+/** Addresses that are also tested in other spellings. */
 const spelledIpv4 = ['127.0.0.1', '10.0.0.1', '169.254.169.254', '192.168.0.1', '100.100.100.200', '0.0.0.0'];
 
-/** Every way to write an IPv4 address that the WHATWG reader of URLs, or some other one, takes for it. */
+/** Returns all spellings of an IPv4 address that the WHATWG URL parser or another parser interprets as that address. */
 export function spellingsOf(address: string): string[] {
   const parts = address.split('.').map(Number);
   const [a = 0, b = 0, c = 0, d = 0] = parts;
@@ -88,10 +88,10 @@ export const refusedHosts: readonly string[] = [
   ...localhostNames,
 ];
 
-/** Addresses only, as a name may resolve to them. */
+/** Literal addresses only, as a name may resolve to them. */
 export const refusedAddresses: readonly string[] = [...refusedIpv4, ...refusedIpv6];
 
-/** Public addresses, among them the neighbours of each closed range. */
+/** Public addresses, including those next to each forbidden range. */
 export const allowedAddresses: readonly string[] = [
   ['1.0.0.0', '1.1.1.1', '8.8.8.8', '9.9.9.9', '9.255.255.255', '11.0.0.0', '52.95.110.1', '93.184.216.34'],
   ['100.63.255.255', '100.128.0.0', '126.255.255.255', '128.0.0.0', '168.63.129.15', '168.63.129.17'],

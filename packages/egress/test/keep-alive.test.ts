@@ -16,7 +16,7 @@ async function start(behaviour: Server, options: Partial<EgressOptions> = {}): P
 const post = (server: Listening) =>
   egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body: Buffer.from('{}') });
 
-/** Keeps connections for as long as the egress does. */
+/** Never closes idle connections. */
 const keepingServer = (listener: RequestListener) => createServer({ keepAliveTimeout: 0 }, listener);
 
 const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';

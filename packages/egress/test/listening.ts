@@ -2,15 +2,15 @@ import { subscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
-/** For tests in which the deadline plays no part: longer than jest lets any test run. */
+/** A deadline longer than Jest's test timeout, for tests that the deadline must not affect. */
 export const NO_DEADLINE_MS = 600_000;
 
 export interface Listening {
   port: number;
-  /** Every connection there ever was. */
+  /** Total number of connections so far. */
   connections: number;
   open: ReadonlySet<Socket>;
-  /** Resolves when there have been so many connections. */
+  /** Resolves once the total number of connections is reached. */
   connected(count: number): Promise<void>;
   /** Resolves when no connection is open. */
   drained(): Promise<void>;
@@ -48,7 +48,7 @@ export async function listen(server: Server, host = '127.0.0.1', port = 0): Prom
   return listening;
 }
 
-/** A server below HTTP: `onRequest` gets the socket each time a piece of a request arrives. */
+/** A server below HTTP: `onRequest` gets the socket for each request that arrives. */
 export function rawServer(onRequest: (socket: Socket, nth: number) => void): Server {
   return createServer((socket) => {
     let received = 0;
@@ -60,7 +60,7 @@ export function rawServer(onRequest: (socket: Socket, nth: number) => void): Ser
   });
 }
 
-/** Writes for as long as the other side reads, never holding more than a piece in memory. */
+/** Writes for as long as the peer reads, with at most one piece in memory. */
 export function writeForever(socket: Socket, piece: Buffer | string): void {
   const write = () => {
     while (!socket.destroyed && socket.write(piece));
@@ -69,18 +69,18 @@ export function writeForever(socket: Socket, piece: Buffer | string): void {
   write();
 }
 
-/** Every connection that this process has dialled: the egress lives in the same one as the servers it is tested with. */
+/** All client connections of this process; the egress runs in the same process as the servers of its tests. */
 const dialled = new Set<Socket>();
 subscribe('net.client.socket', (message) => void dialled.add((message as { socket: Socket }).socket));
 
-/** Resolves when the client has read so many bytes from this connection of a server, and passed them on. */
+/** Resolves once the client has read this many bytes of the server-side connection and passed them on. */
 export async function clientHasRead(served: Socket, bytes: number): Promise<void> {
   const client = clientOf(served);
   await turnsUntil(() => client.bytesRead >= bytes);
   await turn();
 }
 
-/** Breaks this connection of a server; resolves when the client knows. */
+/** Resets a server-side connection; resolves once the client has noticed. */
 export async function resetConnection(served: Socket): Promise<void> {
   const client = clientOf(served);
   served.resetAndDestroy();
@@ -93,12 +93,12 @@ function clientOf(served: Socket): Socket {
   throw new Error('this process has not dialled that connection');
 }
 
-/** One turn of the event loop: what has arrived is read, what was read is passed on. */
+/** Waits for one iteration of the event loop, in which received data is read and passed on. */
 export function turn(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
-/** However long it takes. */
+/** Polls without a time limit. */
 export async function turnsUntil(isTrue: () => boolean): Promise<void> {
   while (!isTrue()) await turn();
 }

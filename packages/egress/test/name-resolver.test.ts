@@ -15,7 +15,7 @@ let nowMs: number;
 const hostsPath = () => join(folder, 'hosts');
 const resolvConfPath = () => join(folder, 'resolv.conf');
 
-/** A resolver that asks a server of this zone, on a machine with these files. */
+/** Creates a resolver that queries a server of this zone, on a machine with these files. */
 async function resolverOf(
   zone: Record<string, Entry> | ((name: string) => Entry | undefined),
   options: Partial<NameResolverOptions> = {},
@@ -79,7 +79,9 @@ describe('silent names', () => {
   const silentOrNot = (name: string): Entry | undefined =>
     name.startsWith('dead') ? 'silent' : { a: '203.0.113.1' };
 
-  /** One after the other: a burst would overflow the server's buffer, and wait for its second try. */
+  /**
+   * Sends queries one after the other: a burst would overflow the server's receive buffer and wait for the second try.
+   */
   const heard = (count: number) => turnsUntil(() => server.questions.length >= count);
 
   test.each([
@@ -98,7 +100,7 @@ describe('silent names', () => {
       await heard(2 * Math.min(n + 1, askedAtOnce));
     }
     expect(await addressesOf(resolve, 'healthy.test')).toEqual(['203.0.113.1']);
-    // What database and queue are found with, on libuv's four threads.
+    // Database and queue names are resolved on libuv's four threads.
     expect(await systemLookup('localhost')).toHaveProperty('address');
     expect(await readFile(new URL(import.meta.url))).toBeInstanceOf(Buffer);
     expect(givenUp).toBe(0);

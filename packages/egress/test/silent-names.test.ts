@@ -49,11 +49,11 @@ test('60 names that do not exist at first and are silent ever after leave the ca
     ['127.0.0.1/32'],
   );
   const traps = Array.from({ length: 60 }, (_, n) => `trap-${n}.test`);
-  // One after the other: a burst would overflow the name server's buffer, and wait for its second try.
+  // One after the other: a burst would overflow the name server's receive buffer and wait for the second try.
   const refused = [];
   for (const name of traps) refused.push(await post(name));
   expect(new Set(refused.map(({ error }) => error?.code))).toEqual(new Set(['dns_failed']));
-  // A failure is kept for a moment; from then on the names are asked for again, and stay silent.
+  // Failures are cached for a few seconds; later queries for the names get no response.
   nowMs = 5_000;
   let ended = 0;
   const silent = [];
@@ -79,7 +79,7 @@ test('60 names that do not exist at first and are silent ever after leave the ca
 });
 
 test('a name that changes between an allowed and a forbidden address never leads to the forbidden one', async () => {
-  // Nothing listens on the allowed address; what listens is on the forbidden one.
+  // The server listens on the forbidden address; nothing listens on the allowed one.
   await open(
     (name, type) => {
       if (type === 28) return {};
@@ -91,7 +91,7 @@ test('a name that changes between an allowed and a forbidden address never leads
   );
   const codes = new Map<string | undefined, number>();
   for (let n = 0; n < 400; n += 1) {
-    // Every second one finds what was kept of the one before.
+    // Every second lookup uses the cached result of the previous one.
     if (n % 2 === 0) nowMs += 5_000;
     const code = (await post('rebound.test')).error?.code;
     codes.set(code, (codes.get(code) ?? 0) + 1);

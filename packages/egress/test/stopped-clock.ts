@@ -2,8 +2,8 @@ import { jest } from '@jest/globals';
 import { turn } from './listening.ts';
 
 /**
- * Stops the clock that deadlines are measured with, so that a test decides when they pass, on however busy a machine.
- * Everything else goes on: sockets, `setImmediate`, the dates of got's timings.
+ * Stops the clock of deadlines, so that a test decides when they expire even on a busy machine. `setImmediate`, sockets
+ * and the dates in got's timings are not affected.
  */
 export function stopClock(): void {
   jest.useFakeTimers({
@@ -24,12 +24,12 @@ export function startClock(): void {
   jest.useRealTimers();
 }
 
-/** What is due meanwhile happens, and what follows from it. */
+/** Advances the clock, runs the timers that become due, and waits for their effects. */
 export async function passMs(ms: number): Promise<void> {
   await jest.advanceTimersByTimeAsync(ms);
   await turn();
   await turn();
 }
 
-/** got lets whatever has arrived by then be read first, and says a millisecond later that the time is up. */
+/** got waits for one more millisecond before it reports a timeout, so that data that has arrived is read first. */
 export const GOT_GRACE_MS = 1;

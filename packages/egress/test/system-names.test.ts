@@ -38,7 +38,7 @@ test.each([
   ['a.b.c.d.e.f', cluster, ['a.b.c.d.e.f']],
   ['receiver.', cluster, ['receiver']],
   ['intranet', office, ['intranet.corp.example', 'intranet']],
-  // A domain that catches every name must not answer for an endpoint that is gone.
+  // A search domain with a wildcard must not respond for an endpoint that no longer exists.
   ['gone.example.com', office, ['gone.example.com']],
   ['receiver', compose, ['receiver', 'receiver.corp.example']],
   ['gone.example.com', compose, ['gone.example.com']],

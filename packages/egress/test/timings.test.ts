@@ -12,7 +12,10 @@ function open(options: Partial<EgressOptions> = {}): void {
 const post = (host = '127.0.0.1') =>
   egress.post({ url: `http://${host}:${server.port}/`, headers: {}, body: '{}' });
 
-/** By the clock that got reads: a timer may be early by it. The turn before lets got note when the phase began. */
+/**
+ * Waits by the clock that got uses, because a timer may fire early by that clock. The preceding event loop iteration
+ * lets got record the start of the phase.
+ */
 async function elapse(ms: number): Promise<void> {
   await turn();
   const startMs = Date.now();

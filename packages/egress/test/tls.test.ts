@@ -34,7 +34,7 @@ function selfSigned(name: string, subjectAltName: string): Identity {
   return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
 }
 
-/** Good for one day of 2020: `req` makes none that is over. */
+/** Creates a certificate that was valid for one day of 2020; `openssl req` cannot create expired ones. */
 function expired(name: string): Identity {
   const file = (end: string) => join(folder, `${name}.${end}`);
   writeFileSync(file('index'), '');
