@@ -52,18 +52,18 @@ const refused: Record<string, string[]> = {
 
 describe('an address', () => {
   for (const [range, addresses] of Object.entries(refused)) {
-    test.each(addresses)(`%s is refused: ${range}`, (address) => {
+    test.each(addresses)(`%s is rejected: ${range}`, (address) => {
       expect(guard.allows(address)).toBe(false);
     });
   }
 
-  test.each(allowedAddresses)('%s is reachable', (address) => {
+  test.each(allowedAddresses)('%s is allowed', (address) => {
     expect(guard.allows(address)).toBe(true);
   });
 });
 
-describe('an opened range', () => {
-  test('opens what it names and nothing beside it', () => {
+describe('an allowed range', () => {
+  test('allows its addresses and no others', () => {
     const opened = createAddressGuard({ allowCidrs: ['10.1.0.0/16', 'fd00::/64'] });
     expect(opened.allows('10.1.255.255')).toBe(true);
     expect(opened.allows('10.2.0.0')).toBe(false);
@@ -71,7 +71,7 @@ describe('an opened range', () => {
     expect(opened.allows('fd00:0:0:1::1')).toBe(false);
   });
 
-  test('of IPv4 opens no IPv6 form that embeds the address', () => {
+  test('of IPv4 allows no IPv6 form that embeds its addresses', () => {
     const opened = createAddressGuard({ allowCidrs: ['127.0.0.0/8', '0.0.0.0/0'] });
     expect(opened.allows('127.0.0.1')).toBe(true);
     for (const address of ['::ffff:127.0.0.1', '::127.0.0.1', '64:ff9b::127.0.0.1', '2002:7f00:1::', '::1']) {
@@ -79,14 +79,14 @@ describe('an opened range', () => {
     }
   });
 
-  test('of an embedding form opens that form only', () => {
+  test('of an embedding form allows only that form', () => {
     const opened = createAddressGuard({ allowCidrs: ['64:ff9b::/96'] });
     expect(opened.allows('64:ff9b::8.8.8.8')).toBe(true);
     expect(opened.allows('64:ff9b:1::1')).toBe(false);
     expect(opened.allows('10.0.0.1')).toBe(false);
   });
 
-  test('that cannot be read is named', () => {
+  test('is named in the error if it cannot be parsed', () => {
     expect(() => createAddressGuard({ allowCidrs: ['10.0.0.0/8', '10.0.0.0/33'] })).toThrow('"10.0.0.0/33"');
   });
 });

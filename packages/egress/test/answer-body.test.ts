@@ -10,7 +10,7 @@ function collectorOf(pieces: readonly string[], bytesMax: number): BodyCollector
 test.each([
   ['has the maximum number of bytes', ['12345', '67890'], false],
   ['has one byte more', ['12345', '678901'], true],
-])('a body that %s is truncated accordingly', (_name, pieces, truncated) => {
+])('a body that %s is truncated only if it exceeds the limit', (_name, pieces, truncated) => {
   const collector = collectorOf(pieces, 10);
   expect(collector.truncated).toBe(truncated);
   expect(collector.bytes().toString()).toBe('1234567890');
@@ -20,7 +20,10 @@ test.each([
 test.each([
   ['has the maximum number of chunks', chunksSeenMax, false],
   ['has one chunk more', chunksSeenMax + 1, true],
-])('a body that %s is truncated accordingly, however few bytes it has', (_name, count, truncated) => {
-  const collector = collectorOf(new Array(count).fill('x'), 1_000);
-  expect(collector.truncated).toBe(truncated);
-});
+])(
+  'a body that %s is truncated only if it exceeds the limit, however few bytes it has',
+  (_name, count, truncated) => {
+    const collector = collectorOf(new Array(count).fill('x'), 1_000);
+    expect(collector.truncated).toBe(truncated);
+  },
+);

@@ -20,7 +20,7 @@ afterEach(async () => {
   await server.close();
 });
 
-test('the exact bytes and headers arrive, and nothing of the library', async () => {
+test('the exact bytes and headers arrive, without headers of the library', async () => {
   const body = Buffer.from([0, 255, 1, 254, 10, 13]);
   const seen: { request: IncomingMessage; body: Buffer }[] = [];
   await start((request, response) => {
@@ -57,7 +57,7 @@ test('the exact bytes and headers arrive, and nothing of the library', async () 
 });
 
 test.each([200, 204, 304, 400, 404, 410, 429, 500, 503])(
-  'the status %i is an answer, not an error',
+  'the status %i is a response and not an error',
   async (status) => {
     await start((_request, response) => void response.writeHead(status).end());
     const result = await post();
@@ -77,7 +77,7 @@ test.each([301, 302, 303, 307, 308])('a %i is returned and not followed', async 
   expect(requests).toBe(1);
 });
 
-test('values of one header are joined', async () => {
+test('several values of one response header are joined', async () => {
   await start((_request, response) => {
     response
       .writeHead(
@@ -95,7 +95,7 @@ test('values of one header are joined', async () => {
   expect(result.response?.headers).toMatchObject({ 'set-cookie': 'a=1, b=2', 'x-n': '1, 2' });
 });
 
-test('cookies are not sent back', async () => {
+test('cookies of a response are not sent in later requests', async () => {
   const cookies: unknown[] = [];
   await start((request, response) => {
     cookies.push(request.headers.cookie);
@@ -106,7 +106,7 @@ test('cookies are not sent back', async () => {
   expect(cookies).toEqual([undefined, undefined]);
 });
 
-test('a compressed body stays compressed', async () => {
+test('a compressed body is not decompressed', async () => {
   const bomb = gzipSync(Buffer.alloc(10_000_000));
   await start((_request, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb));
   const result = await post();
@@ -120,7 +120,7 @@ test.each([
   [100, false],
   [101, true],
   [5_000_000, true],
-])('of a body of %i bytes at most 100 are kept (truncated: %s)', async (size, truncated) => {
+])('of a body of %i bytes at most 100 are retained (truncated: %s)', async (size, truncated) => {
   await start((_request, response) => void response.end(Buffer.alloc(size, 'x')), { responseBytesMax: 100 });
   const result = await post();
   expect(result.error).toBeNull();
@@ -129,7 +129,7 @@ test.each([
   if (truncated) await server.drained();
 });
 
-test('NUL bytes and broken UTF-8 in a body come through untouched', async () => {
+test('NUL bytes and invalid UTF-8 in a body are returned unchanged', async () => {
   const bytes = Buffer.from([0, 0xc3, 0x28, 0xff, 0xfe, 0, 0xed, 0xa0, 0x80]);
   await start((_request, response) => void response.end(bytes));
   expect((await post()).response?.body).toEqual(bytes);
@@ -149,20 +149,20 @@ function answerInPieces(count: number) {
   };
 }
 
-test('a body in tiny pieces is put together', async () => {
+test('a body that arrives in small pieces is assembled', async () => {
   await start(answerInPieces(50));
   const result = await post();
   expect(result.response?.body.toString()).toBe(Array.from({ length: 50 }, (_, n) => (49 - n) % 10).join(''));
 });
 
-test('of a body in very many tiny pieces the first are read', async () => {
+test('a body in very many small pieces is read up to the limit of chunks', async () => {
   await start(answerInPieces(20_000));
   const { response, error } = await post();
   expect(error).toBeNull();
   expect(response).toMatchObject({ statusCode: 200, truncated: true });
 });
 
-test('proxies named in the environment are not used', async () => {
+test('proxies named in environment variables are not used', async () => {
   process.env.HTTP_PROXY = 'http://127.0.0.1:9';
   process.env.http_proxy = 'http://127.0.0.1:9';
   try {

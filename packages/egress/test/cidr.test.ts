@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { parseCidrs } from '../src/index.ts';
 
-test('a list of ranges is read, blanks are skipped and an address alone stands for itself', () => {
+test('parseCidrs() parses a list of ranges, skips blank items, and takes an address without a prefix for a range of one address', () => {
   expect(parseCidrs('10.0.0.0/8, ::1 ,, fd00::/8,127.0.0.1/32,')).toEqual([
     '10.0.0.0/8',
     '::1/128',
@@ -25,6 +25,6 @@ test.each([
   '10.0.0.0/8x',
   'fe80::1%eth0/64',
   '/8',
-])('the item %s is refused by name', (item) => {
+])('parseCidrs() names the invalid item %s in its error', (item) => {
   expect(() => parseCidrs(`127.0.0.1, ${item}`)).toThrow(`"${item}"`);
 });

@@ -49,7 +49,7 @@ afterEach(async () => {
   await server.close();
 });
 
-describe('nothing is dialled for', () => {
+describe('no connection is made', () => {
   test.each([
     ['127.0.0.1', '127.0.0.1'],
     ['127.0.0.1.', '127.0.0.1'],
@@ -60,20 +60,20 @@ describe('nothing is dialled for', () => {
     ['[::1]', '::1'],
     ['[::ffff:127.0.0.1]', '::ffff:7f00:1'],
     ['[::127.0.0.1]', '::7f00:1'],
-  ])('the literal %s', async (host, address) => {
+  ])('to the literal address %s', async (host, address) => {
     open({});
     for (const scheme of ['http', 'https'])
       expect(await post(host, scheme)).toMatchObject(forbidden(address));
     expect(server.connections).toBe(0);
   });
 
-  test.each(['localhost', 'localhost.', 'LOCALHOST', 'a.localhost'])('the name %s', async (host) => {
+  test.each(['localhost', 'localhost.', 'LOCALHOST', 'a.localhost'])('to the name %s', async (host) => {
     open({});
     expect((await post(host)).error?.code).toBe('address_forbidden');
     expect(server.connections).toBe(0);
   });
 
-  test('a public name whose addresses are all forbidden', async () => {
+  test('to a public name whose addresses are all forbidden', async () => {
     open({ lookup: answering(['127.0.0.1', '10.0.0.1', '::1']) });
     expect(await post('rebound.example')).toMatchObject(forbidden('127.0.0.1'));
     expect(await post('rebound.example', 'https')).toMatchObject(forbidden('127.0.0.1'));
@@ -81,7 +81,7 @@ describe('nothing is dialled for', () => {
   });
 
   test.each(['::ffff:127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', '127.0.0.1%lo', 'not an address'])(
-    'a name that resolves to %s',
+    'to a name that resolves to %s',
     async (address) => {
       open({ lookup: answering([address]), allowCidrs: ['127.0.0.0/8'] });
       expect(await post('odd.example')).toMatchObject(forbidden(address));
@@ -91,14 +91,14 @@ describe('nothing is dialled for', () => {
 });
 
 describe('DNS rebinding', () => {
-  test('gains nothing: the address that was checked is the one dialled, and no other is asked for', async () => {
+  test('cannot bypass the guard, because the checked address is the one used and no second lookup is made', async () => {
     open({ lookup: answering(['127.0.0.1'], ['10.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
     const result = await post('rebound.example');
     expect(result.response?.body.toString()).toBe('reached');
     expect(asked).toEqual(['rebound.example']);
   });
 
-  test('to a forbidden address is refused when a later connection resolves it', async () => {
+  test('to a forbidden address is rejected when a later connection resolves the name again', async () => {
     open({
       lookup: answering(['198.51.100.7'], ['127.0.0.1']),
       allowCidrs: ['198.51.100.0/24'],
@@ -111,17 +111,17 @@ describe('DNS rebinding', () => {
 });
 
 describe('a name with several addresses', () => {
-  test('is reached through the allowed ones only', async () => {
+  test('is reached at its allowed addresses only', async () => {
     open({ lookup: answering(['10.0.0.1', '::1', '127.0.0.1']), allowCidrs: ['127.0.0.1/32'] });
     expect((await post('mixed.example')).response?.body.toString()).toBe('reached');
   });
 
-  test('is reached though the first address does not listen, across families', async () => {
+  test('is reached even if nothing listens on the first address of another family', async () => {
     open({ lookup: answering(['::1', '127.0.0.2', '127.0.0.1']), allowCidrs: ['127.0.0.0/8', '::1/128'] });
     expect((await post('dual.example')).response?.body.toString()).toBe('reached');
   });
 
-  test('is refused by the network when none listens', async () => {
+  test('is reported as refusing connections if nothing listens on any address', async () => {
     open({ lookup: answering(['127.0.0.2', '127.0.0.3']), allowCidrs: ['127.0.0.0/8'] });
     expect((await post('down.example')).error).toEqual({
       code: 'connection_refused',
@@ -130,12 +130,12 @@ describe('a name with several addresses', () => {
   });
 });
 
-test('localhost is reached by name when loopback is open', async () => {
+test('localhost is reached by name if loopback is allowed', async () => {
   open({ allowCidrs: ['127.0.0.0/8', '::1/128'] });
   expect((await post('localhost')).response?.body.toString()).toBe('reached');
 });
 
-test('a name that cannot be resolved says so', async () => {
+test('a name that cannot be resolved is reported as dns_failed', async () => {
   const failure = Object.assign(new Error('queryA ENOTFOUND no.example'), { code: 'ENOTFOUND' });
   open({ lookup: (_hostname, _options, callback) => callback(failure, []) });
   const notResolved = (why: string) => ({
@@ -155,7 +155,7 @@ test.each([
   'http://',
   'http://user:secret@example.com/',
   'http://exa mple/',
-])('the URL %j is an error, not an exception', async (url) => {
+])('the URL %j gives an error result and no exception', async (url) => {
   open({});
   const result = await egress.post({ url, headers: {}, body: Buffer.from('{}') });
   expect(result).toMatchObject({ response: null, error: { code: 'invalid_url' } });
@@ -163,7 +163,7 @@ test.each([
 });
 
 test.each(['http://unix/var/run/x.sock:/a', 'http://example.com/%E0%A4%A', 'http://example.com:0/'])(
-  'the odd URL %s is an error, not an exception',
+  'the unusual URL %s gives an error result and no exception',
   async (url) => {
     open({ lookup: answering(['127.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
     const result = await egress.post({ url, headers: {}, body: Buffer.from('{}') });
@@ -171,7 +171,7 @@ test.each(['http://unix/var/run/x.sock:/a', 'http://example.com/%E0%A4%A', 'http
   },
 );
 
-test('a header that cannot be sent is an error, not an exception', async () => {
+test('an invalid header gives an error result and no exception', async () => {
   open({ allowCidrs: ['127.0.0.0/8'] });
   const result = await egress.post({
     url: `http://127.0.0.1:${server.port}/`,

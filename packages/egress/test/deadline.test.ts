@@ -57,7 +57,7 @@ async function arrival(count: number): Promise<Socket> {
   return arrived[count - 1] as Socket;
 }
 
-describe('one deadline covers everything, and no connection is left after it, when an endpoint', () => {
+describe('one deadline applies to the whole request, and no connection remains, when an endpoint', () => {
   const drip = (text: string) => [...text];
   const head = 'HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n';
   const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
@@ -72,7 +72,7 @@ describe('one deadline covers everything, and no connection is left after it, wh
     ['never ends a chunked body', [chunked, '2\r\nok\r\n'], 'ok'],
     ['drips its body', [head, ...drip('xxxxxxxxxxxx')], 'xxxxxxxxxxxx'],
     ['drips a chunked body', [chunked, ...Array(9).fill('1\r\ny\r\n')], 'yyyyyyyyy'],
-  ])('%s; what had come is kept', async (_name, pieces, body) => {
+  ])('%s (the received part is retained)', async (_name, pieces, body) => {
     await start();
     const posted = post();
     const socket = await arrival(1);
@@ -94,7 +94,7 @@ describe('one deadline covers everything, and no connection is left after it, wh
     await server.drained();
   });
 
-  test('does not read what it is sent', async () => {
+  test('does not read the request', async () => {
     await start(
       rawServer((socket, nth) => {
         if (nth > 1) return;
@@ -113,7 +113,7 @@ describe('one deadline covers everything, and no connection is left after it, wh
   });
 });
 
-test('an answer after the deadline is a timeout, and does not reach the next request', async () => {
+test('a response after the deadline is a timeout and is not mistaken for the response to the next request', async () => {
   await start();
   const late = post();
   const socket = await arrival(1);
@@ -125,14 +125,14 @@ test('an answer after the deadline is a timeout, and does not reach the next req
   expect((await next.ended).response?.body.toString()).toBe('ok');
 });
 
-test('a name whose servers never answer is a timeout', async () => {
+test('a name whose servers never respond is a timeout', async () => {
   await start(undefined, { lookup: () => {} });
   const ended = egress.post({ url: 'http://slow.example/', headers: {}, body: '{}' });
   await passMs(timeoutMs + GOT_GRACE_MS);
   expect(await ended).toMatchObject({ response: null, error: timeout });
 });
 
-test('requests that wait for a connection to their endpoint are under the same deadline', async () => {
+test('requests that wait for a connection have the same deadline', async () => {
   await start(undefined, { maxSocketsPerEndpoint: 1 });
   const posted = [post(), post(), post()];
   await arrival(1);
@@ -141,7 +141,7 @@ test('requests that wait for a connection to their endpoint are under the same d
   await server.drained();
 });
 
-test('a request whose kept connection broke is repeated within the same deadline', async () => {
+test('a request whose reused connection broke is repeated within the same deadline', async () => {
   await start();
   const first = post();
   (await arrival(1)).write(answer);
@@ -159,7 +159,7 @@ test('a request whose kept connection broke is repeated within the same deadline
 });
 
 /** got's deadline does not cover this: Node reports the end of such a request only when a connection is free for it. */
-test('a repeat that waits for a connection is under the same deadline, though others hold theirs longer', async () => {
+test('a repetition that waits for a connection has the same deadline, even if other requests occupy the connections for longer', async () => {
   await start(undefined, { maxSocketsPerEndpoint: 2 });
   const kept = [post(), post()];
   (await arrival(1)).write(answer);

@@ -36,11 +36,11 @@ test.each([
   ['EMFILE', 'request_failed', 'The request failed (EMFILE).'],
   ['toString', 'request_failed', 'The request failed.'],
   [42, 'request_failed', 'The request failed.'],
-])('the code %s is %s, in words that show nothing internal', (code, expected, message) => {
+])('the code %s is reported as %s, with a message that shows nothing internal', (code, expected, message) => {
   expect(describeFailure(withCode(code))).toEqual({ code: expected, message });
 });
 
-test('our own errors are recognised inside what wraps them', () => {
+test('errors of this package are recognized inside of wrapping errors', () => {
   const wrap = (cause: Error) => new Error('outer', { cause: new Error('inner', { cause }) });
   expect(describeFailure(wrap(new AddressForbiddenError('10.0.0.1')))).toEqual({
     code: 'address_forbidden',
@@ -52,7 +52,7 @@ test('our own errors are recognised inside what wraps them', () => {
   );
 });
 
-test('outside, what was not dialled is told in one sentence and by one code', () => {
+test('all targets that were not contacted have the same public message and code', () => {
   const failures = [
     new AddressForbiddenError('10.0.0.1'),
     new AddressForbiddenError('fd00::1'),
@@ -66,6 +66,9 @@ test('outside, what was not dialled is told in one sentence and by one code', ()
   expect(outwardCode('connection_refused')).toBe('connection_refused');
 });
 
-test.each([undefined, null, 'text', {}])('what is no error (%p) is a failed request', (thrown) => {
-  expect(describeFailure(thrown)).toEqual({ code: 'request_failed', message: 'The request failed.' });
-});
+test.each([undefined, null, 'text', {}])(
+  'a thrown value that is not an error (%p) is reported as a failed request',
+  (thrown) => {
+    expect(describeFailure(thrown)).toEqual({ code: 'request_failed', message: 'The request failed.' });
+  },
+);

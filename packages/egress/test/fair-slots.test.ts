@@ -25,7 +25,7 @@ function working(slots: FairSlots) {
   return { begun, run, end };
 }
 
-test('a group has no more under way than its own, and all groups no more than the whole', async () => {
+test('the limits per group and in total are enforced', async () => {
   const { begun, run, end } = working(new FairSlots({ max: 3, perGroupMax: 2 }));
   for (const name of ['a1', 'a2', 'a3', 'b1', 'c1']) void run(name.charAt(0), name);
   await turn();
@@ -37,7 +37,7 @@ test('a group has no more under way than its own, and all groups no more than th
   expect(begun).toEqual(['a1', 'a2', 'b1', 'c1', 'a3']);
 });
 
-test('those that wait get their turns one group after the other', async () => {
+test('waiting groups are served round-robin', async () => {
   const { begun, run, end } = working(new FairSlots({ max: 1, perGroupMax: 1 }));
   for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2']) void run(name.charAt(0), name);
   const order: string[] = [];
@@ -50,7 +50,7 @@ test('those that wait get their turns one group after the other', async () => {
   expect(order).toEqual(['a1', 'a2', 'b1', 'c1', 'a3', 'b2', 'a4']);
 });
 
-test('work that fails gives its place back, and its error to who asked', async () => {
+test('failing work releases its slot and rejects for its caller', async () => {
   const { begun, run, end } = working(new FairSlots({ max: 1, perGroupMax: 1 }));
   const failed = run('a', 'a1');
   void run('a', 'a2');

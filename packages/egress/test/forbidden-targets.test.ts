@@ -12,7 +12,7 @@ import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 const guard = createAddressGuard({ allowCidrs: [] });
 const hostOf = (address: string) => (isIPv6(address) ? `[${address}]` : address);
 
-test('the tables are long enough, and say nothing twice', () => {
+test('the tables of targets are complete and have no duplicates', () => {
   expect(refusedHosts.length).toBeGreaterThanOrEqual(200);
   expect(allowedAddresses.length).toBeGreaterThanOrEqual(40);
   for (const table of [refusedHosts, refusedAddresses, allowedAddresses]) {
@@ -45,7 +45,7 @@ describe('a target in the table', () => {
     return response === null ? error?.code : response.statusCode;
   };
 
-  test('is refused at creation and at delivery, however it is spelled', async () => {
+  test('is rejected at creation and at delivery in every spelling', async () => {
     for (const host of refusedHosts) {
       for (const scheme of ['http', 'https']) {
         expect([host, guard.urlProblem(`${scheme}://${host}/`)]).toEqual([host, expect.any(String)]);
@@ -60,7 +60,7 @@ describe('a target in the table', () => {
     expect(server.connections).toBe(0);
   });
 
-  test('is refused at delivery when a name leads there', async () => {
+  test('is rejected at delivery when a name resolves to it', async () => {
     for (const address of refusedAddresses) {
       answer = [{ address, family: isIPv6(address) ? 6 : 4 }];
       expect([address, await codeOf('name.example', 'http')]).toEqual([address, 'address_forbidden']);
@@ -155,7 +155,7 @@ function isInByTheOther(text: string, cidr: string): boolean {
 test.each([
   ['IPv4', anyIpv4],
   ['IPv6', anyIpv6],
-])('any %s address is allowed exactly when the other implementation calls it public', (_family, any) => {
+])('any %s address is allowed exactly if the other implementation calls it public', (_family, any) => {
   let allowed = 0;
   fc.assert(
     fc.property(any, (address) => {
@@ -171,7 +171,7 @@ test.each([
   expect(allowed).toBeLessThan((RUNS.numRuns * 19) / 20);
 });
 
-test('any spelling of an IPv4 address is judged as the address', () => {
+test('any spelling of an IPv4 address is checked as that address', () => {
   fc.assert(
     fc.property(anyIpv4, fc.nat({ max: spellingsOf('1.2.3.4').length - 1 }), (address, which) => {
       const spelled = spellingsOf(address)[which];
@@ -189,7 +189,7 @@ const anyRange = fc.oneof(
   fc.tuple(anyIpv6, fc.integer({ min: 0, max: 128 })).map(([address, bits]) => `${address}/${bits}`),
 );
 
-test('what is opened and closed is that, whatever the ranges are', () => {
+test('allowed and denied ranges are applied as sets, whatever the ranges are', () => {
   fc.assert(
     fc.property(
       fc.array(anyRange, { maxLength: 3 }),
@@ -224,7 +224,7 @@ const embeddings = [
   (hex: string) => `2002:${hex}::1`,
 ];
 
-test('a closed IPv4 range closes every IPv6 form of its addresses, though all forms are open', () => {
+test('a denied IPv4 range denies every IPv6 form of its addresses, even if all forms are allowed', () => {
   const hexOf = (address: string) => new Address4(address).toGroup6();
   fc.assert(
     fc.property(

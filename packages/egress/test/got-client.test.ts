@@ -22,12 +22,12 @@ function ourClient(): Got {
   return createGotClient({ agents, endpoints: new KnownEndpoints(guard, 100_000), timeoutMs: 1_000 });
 }
 
-test('of the timeouts of got the one over the whole request is set', () => {
+test('only the request timeout of got is set', () => {
   const { timeout } = ourClient().defaults.options;
   expect(Object.entries(timeout).filter(([, ms]) => ms !== undefined)).toEqual([['request', 1_000]]);
 });
 
-test('a URL is parsed and judged once, and the one not used for longest is forgotten', () => {
+test('a URL is parsed and checked once, and the least recently used one is evicted', () => {
   const judged: string[] = [];
   const endpoints = new KnownEndpoints(
     { allows: (address) => judged.push(address) > 0, allowsPort: () => true },
@@ -40,7 +40,7 @@ test('a URL is parsed and judged once, and the one not used for longest is forgo
   expect(judged).toHaveLength(4);
 });
 
-test('requests to more URLs than are remembered all arrive where they belong', async () => {
+test('requests to more URLs than the cache holds all reach their own URL', async () => {
   const paths: (string | undefined)[] = [];
   const server = await listen(
     createServer((request, response) => {

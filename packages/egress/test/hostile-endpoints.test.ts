@@ -45,7 +45,7 @@ const closed = {
   message: 'The connection was closed before the answer was complete.',
 };
 
-describe('an endpoint gives a clean error and keeps no connection when it', () => {
+describe('the result is a specific error and no connection remains when an endpoint', () => {
   const cases: [string, Server, { code: string; message: string }][] = [
     ['speaks no HTTP', rawServer((s) => void s.write('SSH-2.0-OpenSSH_9.9\r\n')), invalid],
     ['sends random bytes', rawServer((s) => void s.write(Buffer.from([0, 1, 2, 255, 254]))), invalid],
@@ -99,7 +99,7 @@ describe('an endpoint gives a clean error and keeps no connection when it', () =
   });
 
   test.each(cutOff('HTTP/1.1 500 Oops'))(
-    '%s of a 500; the received part is retained',
+    '%s in a 500 response (the received part is retained)',
     async (_name, behaviour) => {
       const result = await postTo(behaviour);
       expect(result.error).toEqual(closed);
@@ -109,7 +109,7 @@ describe('an endpoint gives a clean error and keeps no connection when it', () =
   );
 });
 
-describe('a 2xx is a success with an incomplete body when the endpoint', () => {
+describe('a 2xx response with an incomplete body is a success when the endpoint', () => {
   const malformed = `${ok}Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\nzz\r\n`;
   const cases: [string, Server][] = [
     ...cutOff('HTTP/1.1 200 OK'),
@@ -123,7 +123,7 @@ describe('a 2xx is a success with an incomplete body when the endpoint', () => {
     await server.drained();
   });
 
-  test('is still sending its body and the egress is closed', async () => {
+  test('is still sending its body while the egress is closed', async () => {
     const beginning = `${ok}Content-Length: 9\r\n\r\nhalf`;
     const posted = postTo(
       rawServer((s) => {
@@ -158,20 +158,23 @@ function cutOff(statusLine: string): [string, Server][] {
   ];
 }
 
-describe('an endpoint has answered when it', () => {
+describe('the response is complete when an endpoint', () => {
   const accepted: [string, string][] = [
     ['sends a broken chunk size', `${ok}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
     ['sends a body where there may be none', 'HTTP/1.1 204 No Content\r\n\r\n<p>Thanks!</p>'],
     ['sends more than it said', `${ok}Content-Length: 2\r\n\r\nok, and more`],
   ];
-  test.each(accepted)('%s after a 2xx: the event is accepted, the connection gone', async (_name, answer) => {
-    const result = await postTo(rawServer((s) => void s.write(answer)));
-    expect(result.error).toBeNull();
-    expect(result.response?.statusCode).toBe(Number(answer.slice(9, 12)));
-    await server.drained();
-  });
+  test.each(accepted)(
+    '%s after a 2xx (the event is accepted, the connection is closed)',
+    async (_name, answer) => {
+      const result = await postTo(rawServer((s) => void s.write(answer)));
+      expect(result.error).toBeNull();
+      expect(result.response?.statusCode).toBe(Number(answer.slice(9, 12)));
+      await server.drained();
+    },
+  );
 
-  test('sends a body without end: reading stops soon after the cap', async () => {
+  test('sends an endless body, of which no more than the cap is read', async () => {
     const piece = Buffer.alloc(65_536, 'x');
     let sentBytes = 0;
     const behaviour = rawServer((socket, nth) => {
@@ -192,7 +195,7 @@ describe('an endpoint has answered when it', () => {
     expect(sentBytes / 51).toBeLessThan(20_000_000);
   });
 
-  test('announces terabytes', async () => {
+  test('announces a body of terabytes', async () => {
     const result = await postTo(
       rawServer((s, nth) => {
         if (nth > 1) return;
@@ -205,25 +208,25 @@ describe('an endpoint has answered when it', () => {
     await server.drained();
   });
 
-  test('ends its body by closing', async () => {
+  test('ends its body by closing the connection', async () => {
     const result = await postTo(rawServer((s) => void s.end(`${ok}\r\nwhole`)));
     expect(result).toMatchObject({ error: null, response: { body: Buffer.from('whole'), truncated: false } });
     await server.drained();
   });
 
-  test('answers and closes at once', async () => {
+  test('responds and closes the connection immediately', async () => {
     const result = await postTo(rawServer((s) => void s.end(`${ok}Content-Length: 2\r\n\r\nok`)));
     expect(result).toMatchObject({ error: null, response: { body: Buffer.from('ok') } });
     await server.drained();
   });
 
-  test('sends a few interim answers first', async () => {
+  test('sends a few interim responses first', async () => {
     const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
     const result = await postTo(rawServer((s) => void s.write(`${interim}${ok}Content-Length: 2\r\n\r\nok`)));
     expect(result).toMatchObject({ error: null, response: { statusCode: 200, body: Buffer.from('ok') } });
   });
 
-  test('answers before it has read the request, and the unread connection is not kept', async () => {
+  test('responds before it has read the request (the connection is not reused)', async () => {
     const behaviour = rawServer((socket, nth) => {
       if (nth > 1) return;
       socket.pause();
@@ -236,7 +239,7 @@ describe('an endpoint has answered when it', () => {
   });
 });
 
-test('what an endpoint sends after its answer does not become the answer to the next request', async () => {
+test('bytes that an endpoint sends after its response are not mistaken for the response to the next request', async () => {
   const behaviour = rawServer((socket) => {
     socket.write(`${ok}Content-Length: 5\r\n\r\nfirst${ok}Content-Length: 6\r\n\r\nforged`);
   });
@@ -245,7 +248,7 @@ test('what an endpoint sends after its answer does not become the answer to the 
   expect(second.response?.body.toString() ?? 'first').toBe('first');
 });
 
-test('hundreds of bad answers leave no connection behind', async () => {
+test('hundreds of invalid responses leave no connection behind', async () => {
   const answers = [
     'garbage\r\n\r\n',
     `${ok}Content-Length: 9\r\n\r\nhalf`,

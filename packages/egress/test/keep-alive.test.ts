@@ -27,13 +27,13 @@ afterEach(async () => {
   await Promise.all(servers.splice(0).map((server) => server.close()));
 });
 
-test('one connection carries one request after another', async () => {
+test('one connection is reused for one request after another', async () => {
   const server = await start(keepingServer((_request, response) => void response.end('ok')));
   for (let n = 0; n < 20; n += 1) expect((await post(server)).error).toBeNull();
   expect(server.connections).toBe(1);
 });
 
-test('an endpoint never gets more connections than its limit, and all its requests get through', async () => {
+test('an endpoint gets no more connections than its limit, and all its requests get through', async () => {
   const server = await start(
     keepingServer((_request, response) => void setTimeout(() => response.end('ok'), 5)),
     {
@@ -45,7 +45,7 @@ test('an endpoint never gets more connections than its limit, and all its reques
   expect(server.connections).toBe(3);
 });
 
-test('idle connections are closed after a while', async () => {
+test('idle connections are closed after the timeout', async () => {
   const server = await start(
     keepingServer((_request, response) => void response.end('ok')),
     { idleSocketTimeoutMs: 100 },
@@ -55,7 +55,7 @@ test('idle connections are closed after a while', async () => {
   expect(server.connections).toBe(1);
 });
 
-test('idle connections are bounded over all endpoints, the oldest goes first', async () => {
+test('the number of idle connections is limited over all endpoints, and the longest idle one is closed first', async () => {
   const behaviour = () => keepingServer((_request, response) => void response.end('ok'));
   const first = await start(behaviour(), { idleSocketsMax: 2 });
   const second = await start(behaviour());
@@ -66,8 +66,8 @@ test('idle connections are bounded over all endpoints, the oldest goes first', a
   expect([first.connections, second.connections, third.connections]).toEqual([1, 1, 1]);
 });
 
-describe('a kept connection that the endpoint drops', () => {
-  test('without a byte of answer is repeated once on a new connection', async () => {
+describe('a request whose reused connection the endpoint closes', () => {
+  test('before the first byte of the response is repeated on a new connection', async () => {
     const server = await start(
       rawServer((socket, nth) => (nth === 1 ? socket.write(answer) : socket.resetAndDestroy())),
     );
@@ -77,7 +77,7 @@ describe('a kept connection that the endpoint drops', () => {
     expect(server.connections).toBe(2);
   });
 
-  test('is repeated once and no more', async () => {
+  test('is repeated only once', async () => {
     let requests = 0;
     const server = await start(
       rawServer((socket) => {
@@ -91,7 +91,7 @@ describe('a kept connection that the endpoint drops', () => {
     expect(requests).toBe(3);
   });
 
-  test('after a byte of answer is not repeated', async () => {
+  test('after a byte of the response is not repeated', async () => {
     let requests = 0;
     const server = await start(
       rawServer((socket) => {
@@ -106,13 +106,13 @@ describe('a kept connection that the endpoint drops', () => {
   });
 });
 
-test('a new connection that breaks is not repeated', async () => {
+test('a request on a new connection that breaks is not repeated', async () => {
   const server = await start(rawServer((socket) => void socket.resetAndDestroy()));
   expect((await post(server)).error?.code).toBe('connection_reset');
   expect(server.connections).toBe(1);
 });
 
-test('close ends what is in flight, what waits and what comes later, and leaves no connection', async () => {
+test('close() ends requests in flight, waiting and later ones, and leaves no connection', async () => {
   const server = await start(
     rawServer(() => {}),
     { maxSocketsPerEndpoint: 2 },

@@ -58,7 +58,7 @@ test('every address of a name is found, IPv4 first', async () => {
   expect(await resolve('new.test')).toEqual([{ address: '2001:db8::2', family: 6 }]);
 });
 
-test('a name whose servers never answer for one family is found by the other', async () => {
+test('a name whose servers never respond for one family is found by the other one', async () => {
   const resolve = await resolverOf({ 'half.test': { a: '203.0.113.1', aaaa: 'silent' } });
   expect(await resolve('half.test')).toEqual([{ address: '203.0.113.1', family: 4 }]);
 });
@@ -69,13 +69,13 @@ test.each([
   ['empty.test', 'ENODATA'],
   ['silent.test', 'ETIMEOUT'],
   ['a..test', 'EBADNAME'],
-])('%s is not found: %s', async (name, code) => {
+])('%s is not found, with the code %s', async (name, code) => {
   const zone = { 'broken.test': 'broken', 'empty.test': {}, 'silent.test': 'silent' } as const;
   const resolve = await resolverOf(zone, { timeoutMs: 300 });
   await expect(resolve(name)).rejects.toMatchObject({ code });
 });
 
-describe('silent names', () => {
+describe('names whose servers do not respond', () => {
   const silentOrNot = (name: string): Entry | undefined =>
     name.startsWith('dead') ? 'silent' : { a: '203.0.113.1' };
 
@@ -87,7 +87,7 @@ describe('silent names', () => {
   test.each([
     ['of as many domains', (n: number) => `dead-${n}.test`, 100],
     ['of one domain', (n: number) => `dead-${n}.attacker.test`, 16],
-  ])('%s hold up no other name, nor anything that needs a thread', async (_which, nameOf, askedAtOnce) => {
+  ])('%s delay neither other names nor work that needs a thread', async (_which, nameOf, askedAtOnce) => {
     const resolve = await resolverOf(silentOrNot);
     let givenUp = 0;
     const dead: Promise<string>[] = [];
@@ -112,7 +112,7 @@ describe('silent names', () => {
     expect(new Set(await Promise.all(dead))).toEqual(new Set(['ENOTFOUND']));
   });
 
-  test('however many, hold up no name that was found before', async () => {
+  test('do not delay names that were found before, however many they are', async () => {
     const resolve = await resolverOf(silentOrNot);
     await resolve('known.test');
     const dead: Promise<unknown>[] = [];
@@ -135,7 +135,7 @@ describe('silent names', () => {
   });
 });
 
-describe('an answer is kept', () => {
+describe('a result is cached', () => {
   const asks = async (resolve: ResolveName, name: string, atMs: number) => {
     nowMs = atMs;
     const before = server.questions.length;
@@ -155,7 +155,7 @@ describe('an answer is kept', () => {
     expect(await asks(resolve, 'one.test', keptMs)).toBe(true);
   });
 
-  test.each(['absent.test', 'broken.test'])('for 5 s when it is a failure: %s', async (name) => {
+  test.each(['absent.test', 'broken.test'])('for 5 s if it is a failure: %s', async (name) => {
     const resolve = await resolverOf({ 'broken.test': 'broken' });
     await expect(resolve(name)).rejects.toThrow();
     expect(await asks(resolve, name, 4_999)).toBe(false);
@@ -164,14 +164,17 @@ describe('an answer is kept', () => {
   });
 });
 
-describe('the machine', () => {
-  test.each(['localhost', 'localhost.', 'a.localhost'])('%s is loopback, whatever DNS says', async (name) => {
-    const resolve = await resolverOf(() => ({ a: '203.0.113.1' }));
-    expect(await addressesOf(resolve, name)).toEqual(['127.0.0.1', '::1']);
-    expect(server.questions).toEqual([]);
-  });
+describe('the resolver', () => {
+  test.each(['localhost', 'localhost.', 'a.localhost'])(
+    'returns loopback for %s, whatever DNS says',
+    async (name) => {
+      const resolve = await resolverOf(() => ({ a: '203.0.113.1' }));
+      expect(await addressesOf(resolve, name)).toEqual(['127.0.0.1', '::1']);
+      expect(server.questions).toEqual([]);
+    },
+  );
 
-  test('has names of its own in the hosts file, which come first and may change', async () => {
+  test('prefers the names in the hosts file and notices its changes', async () => {
     writeFileSync(
       hostsPath(),
       '203.0.113.5 Receiver.test receiver # first\n2001:db8::5\treceiver.test\nnonsense x\n',
@@ -188,7 +191,7 @@ describe('the machine', () => {
     while ((await addressesOf(resolve, 'receiver'))[0] !== '203.0.113.6') await turn();
   });
 
-  test('completes names as its resolv.conf says, as in a cluster', async () => {
+  test('completes names with the search domains of resolv.conf, as in a cluster', async () => {
     writeFileSync(resolvConfPath(), 'search team.svc.cluster.local svc.cluster.local\noptions ndots:5\n');
     const resolve = await resolverOf({
       'receiver.team.svc.cluster.local': { a: '203.0.113.1' },
@@ -202,7 +205,7 @@ describe('the machine', () => {
     expect(await addressesOf(resolve, 'hooks.example.com')).toEqual(['203.0.113.3']);
   });
 
-  test('asks nobody for a name that never exists', async () => {
+  test('sends no query for a name below invalid', async () => {
     const resolve = await resolverOf(() => ({ a: '203.0.113.1' }));
     await expect(resolve('no-such-name.invalid')).rejects.toMatchObject({ code: 'ENOTFOUND' });
     expect(server.questions).toEqual([]);

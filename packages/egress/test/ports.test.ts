@@ -18,19 +18,19 @@ describe('a list of ports', () => {
       ],
     ],
     ['1-65535', [{ first: 1, last: 65_535 }]],
-  ])('%j is read', (text, ports) => {
+  ])('is parsed: %j', (text, ports) => {
     expect(parsePorts(text)).toEqual(ports);
   });
 
   test.each(['0', '65536', '9-8', 'https', '-80', '80-', '80 443', '1e3', '80-90-100'])(
-    '%j is named as what cannot be read',
+    'is rejected with an error that names the item %j',
     (item) => {
       expect(() => parsePorts(`443,${item}`)).toThrow(`"${item}" is not a port or a range of ports`);
     },
   );
 });
 
-describe('ports that may be called', () => {
+describe('a guard with a list of ports', () => {
   const guard = createAddressGuard({ allowCidrs: [], ports: parsePorts('443,8000-8001') });
 
   test.each([
@@ -38,7 +38,7 @@ describe('ports that may be called', () => {
     'https://example.com:443/',
     'http://example.com:8000/',
     'http://8.8.8.8:8001/',
-  ])('%s is accepted', (url) => {
+  ])('accepts %s', (url) => {
     expect(guard.urlProblem(url)).toBeNull();
   });
 
@@ -48,7 +48,7 @@ describe('ports that may be called', () => {
     ['http://8.8.8.8:7999/', 7_999],
     ['http://example.com:8002/', 8_002],
     ['http://example.com:0/', 0],
-  ])('%s is refused', (url, port) => {
+  ])('rejects %s', (url, port) => {
     expect(guard.urlProblem(url)).toBe(`must not use the port ${port}, which is not allowed`);
   });
 });
@@ -61,7 +61,7 @@ describe('a request', () => {
     await server.close();
   });
 
-  test('to another port is not sent, and says so in the words of everything that is not called', async () => {
+  test('to another port is not sent, and its error does not differ from that of other forbidden targets', async () => {
     server = await listen(createServer((_request, response) => void response.end('reached')));
     const options = { allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS };
     const request = { url: `http://127.0.0.1:${server.port}/`, headers: {}, body: '{}' };
@@ -77,7 +77,7 @@ describe('a request', () => {
     expect((await egress.post(request)).response?.statusCode).toBe(200);
   });
 
-  test('to a closed range is not sent, though it is opened as well', async () => {
+  test('to a denied range is not sent even if the range is also allowed', async () => {
     server = await listen(createServer((_request, response) => void response.end('reached')));
     egress = createEgress({
       allowCidrs: ['127.0.0.0/8'],

@@ -38,7 +38,7 @@ afterEach(async () => {
   await Promise.all([server.close(), dns.close()]);
 });
 
-test('60 names that do not exist at first and are silent ever after leave the calls of others as they are', async () => {
+test('60 names whose servers stop responding do not delay requests to other names', async () => {
   await open(
     (name, type) => {
       if (!name.startsWith('trap')) return { a: '127.0.0.1' };
@@ -78,7 +78,7 @@ test('60 names that do not exist at first and are silent ever after leave the ca
   expect((await Promise.all(silent)).every(({ error }) => error?.code === 'dns_failed')).toBe(true);
 });
 
-test('a name that changes between an allowed and a forbidden address never leads to the forbidden one', async () => {
+test('a name that alternates between an allowed and a forbidden address never leads to the forbidden one', async () => {
   // The server listens on the forbidden address; nothing listens on the allowed one.
   await open(
     (name, type) => {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { candidatesOf, parseHosts, parseSearchRules } from '../src/system-names.ts';
 
-test('a hosts file is read line by line: an address, its names, a comment', () => {
+test('parseHosts() parses addresses, names and comments line by line', () => {
   const hosts = parseHosts(
     '# x 1.2.3.4\n::1 both one#two\r\n10.0.0.1\t BOTH\n1.2.3 odd\nfe80::1%eth0 zoned\n\n10.0.0.2\n',
   );
@@ -24,7 +24,7 @@ test.each([
   ['domain a.test\nsearch B.test b.test\n', ['b.test'], 1],
   ['search a.test\ndomain c.test\noptions edns0 ndots:5 ndots:x\n', ['c.test'], 5],
   ['; search a.test\n# options ndots:3\noptions ndots:99', [], 15],
-])('of the resolv.conf %j the search domains are %j and ndots %d', (text, search, ndots) => {
+])('parseSearchRules() of %j returns the search domains %j and ndots %d', (text, search, ndots) => {
   expect(parseSearchRules(text)).toEqual({ search, ndots });
 });
 
@@ -43,6 +43,6 @@ test.each([
   ['receiver', compose, ['receiver', 'receiver.corp.example']],
   ['gone.example.com', compose, ['gone.example.com']],
   ['receiver', { search: [], ndots: 1 }, ['receiver']],
-])('%s is asked for as %j says: %j', (name, rules, candidates) => {
+])('the candidates of %s by the rules %j are %j', (name, rules, candidates) => {
   expect(candidatesOf(name, rules)).toEqual(candidates);
 });

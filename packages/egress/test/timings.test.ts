@@ -31,7 +31,7 @@ afterEach(async () => {
   await server.close();
 });
 
-test('each phase is told, and a kept connection tells only its own', async () => {
+test('each phase is timed, and a request on a reused connection has only its own phases', async () => {
   server = await listen(
     createServer({ keepAliveTimeout: 0 }, async (_request, response) => {
       await elapse(30);
@@ -62,7 +62,7 @@ test('each phase is told, and a kept connection tells only its own', async () =>
   });
 });
 
-test('what fails or times out has the phases that it got to', async () => {
+test('a request that fails or times out has the phases that it reached', async () => {
   server = await listen(rawServer(() => {}));
   open({ timeoutMs: 60 });
   expect((await post()).timings).toEqual({
@@ -80,7 +80,7 @@ test('what fails or times out has the phases that it got to', async () => {
   });
 });
 
-test('a name that is not found has the time that it took to say so', async () => {
+test('a name that is not found has the duration of the failed lookup', async () => {
   server = await listen(rawServer(() => {}));
   open({
     lookup: async (_hostname, _options, callback) => {
@@ -94,7 +94,7 @@ test('a name that is not found has the time that it took to say so', async () =>
   });
 });
 
-test('an answer before the request was sent has no wait for it', async () => {
+test('a response that precedes the end of the request has no time to its first byte', async () => {
   server = await listen(
     rawServer((socket, nth) => {
       if (nth > 1) return;
@@ -108,7 +108,7 @@ test('an answer before the request was sent has no wait for it', async () => {
   expect(timings).toMatchObject({ firstByteMs: null, totalMs: atLeast(0) });
 });
 
-test('what was never sent has none', async () => {
+test('a request that was not sent has no timings', async () => {
   server = await listen(rawServer(() => {}));
   open({ allowCidrs: [] });
   expect((await post()).timings).toBeNull();

@@ -89,13 +89,13 @@ function expired(name: string): Identity {
   const post = (host = '127.0.0.1') =>
     egress.post({ url: `https://${host}:${server.port}/`, headers: {}, body: Buffer.from('{}') });
 
-  test('a trusted endpoint is reached by address, and one connection is kept', async () => {
+  test('a trusted endpoint is reached by address, and its connection is reused', async () => {
     await start(loopback, { certificateAuthorities: [loopback.cert] });
     for (let n = 0; n < 5; n += 1) expect((await post()).response?.body.toString()).toBe('sealed');
     expect(server.connections).toBe(1);
   });
 
-  test('a trusted endpoint is reached by name, at the address that was checked', async () => {
+  test('a trusted endpoint is reached by name at the address that was checked', async () => {
     await start(loopback, {
       certificateAuthorities: [loopback.cert],
       lookup: (_hostname, _options, callback) => callback(null, [{ address: '127.0.0.1', family: 4 }]),
@@ -106,7 +106,7 @@ function expired(name: string): Identity {
     expect((await post('hooks.test')).timings).toMatchObject({ connectMs: null, tlsMs: null });
   });
 
-  test('a kept connection that the endpoint drops is repeated on a new one', async () => {
+  test('a request whose reused connection the endpoint closes is repeated on a new one', async () => {
     let requests = 0;
     server = await listen(
       createServer({ ...loopback, keepAliveTimeout: 0 }, (request, response) => {
@@ -142,7 +142,7 @@ function expired(name: string): Identity {
     });
   });
 
-  test('a certificate that has expired says which day', async () => {
+  test('an expired certificate is reported with its expiry date', async () => {
     const over = expired('over');
     await start(over, { certificateAuthorities: [over.cert] });
     expect((await post()).error).toEqual({
@@ -151,14 +151,14 @@ function expired(name: string): Identity {
     });
   });
 
-  test('an endpoint that speaks plain HTTP fails the handshake', async () => {
+  test('an endpoint without TLS fails the handshake', async () => {
     server = await listen(rawServer((socket) => void socket.write('HTTP/1.1 200 OK\r\n\r\n')));
     egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS });
     expect((await post()).error).toEqual({ code: 'tls_failed', message: 'The TLS handshake failed.' });
     await server.drained();
   });
 
-  test('an endpoint that hangs in the handshake is a timeout', async () => {
+  test('an endpoint that stalls in the handshake is a timeout', async () => {
     server = await listen(rawServer(() => {}));
     egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: 300 });
     const result = await post();
@@ -166,7 +166,7 @@ function expired(name: string): Identity {
     await server.drained();
   });
 
-  test('an endpoint that closes in the handshake gives a clean error', async () => {
+  test('an endpoint that closes the connection during the handshake is reported as connection_reset', async () => {
     server = await listen(rawServer((socket) => void socket.destroy()));
     egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS });
     expect((await post()).error?.code).toBe('connection_reset');

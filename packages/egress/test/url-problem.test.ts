@@ -49,7 +49,7 @@ describe('a client_url', () => {
   });
 
   test.each(['http://user:pass@example.com/', 'https://user@example.com/', 'https://:p@example.com/'])(
-    '%s carries credentials',
+    '%s is rejected because it contains credentials',
     (url) => {
       expect(guard.urlProblem(url)).toBe('must not carry credentials');
     },
@@ -60,7 +60,7 @@ describe('a client_url', () => {
     'HTTP://UNIX/',
     'https://unix/',
     'http://unix:8080/',
-  ])('%s names a socket, for the client that sends', (url) => {
+  ])('%s is rejected because got would take it for a socket', (url) => {
     expect(guard.urlProblem(url)).toBe('must not name a socket');
   });
 
@@ -83,7 +83,7 @@ describe('a client_url', () => {
     ['http://[::ffff:127.0.0.1]/', '::ffff:7f00:1'],
     ['http://[64:ff9b::7f00:1]/', '64:ff9b::7f00:1'],
     ['http://[fe80::1]/', 'fe80::1'],
-  ])('%s points to the forbidden address %s', (url, address) => {
+  ])('%s is rejected because it points to the forbidden address %s', (url, address) => {
     expect(guard.urlProblem(url)).toBe(notAllowed(address));
   });
 
@@ -95,15 +95,15 @@ describe('a client_url', () => {
     'http://a.b.localhost./',
     'http://%6cocalhost/',
     'http://ⓛocalhost/',
-  ])('%s points to localhost', (url) => {
+  ])('%s is rejected because it points to localhost', (url) => {
     expect(guard.urlProblem(url)).toBe('must not point to localhost');
   });
 
-  test.each([['127.0.0.0/8'], ['::1/128']])('may name localhost when %s is open', (cidr) => {
+  test.each([['127.0.0.0/8'], ['::1/128']])('may contain localhost if %s is allowed', (cidr) => {
     expect(createAddressGuard({ allowCidrs: [cidr] }).urlProblem('http://localhost:3000/')).toBeNull();
   });
 
-  test('may name an opened address', () => {
+  test('may contain an allowed address', () => {
     expect(createAddressGuard({ allowCidrs: ['10.0.0.0/8'] }).urlProblem('http://10.0.0.1/')).toBeNull();
   });
 });
