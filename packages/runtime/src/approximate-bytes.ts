@@ -2,8 +2,8 @@ const HEADER_BYTES = 64;
 const REFERENCE_BYTES = 16;
 
 /**
- * Estimates the memory of a value from above, for the bound of a cache or a buffer: two bytes for each character, 64 for an object, 16
- * for a reference. Values must not contain cycles, and functions count as numbers.
+ * Returns an upper estimate of a value's memory, for the limit of a cache or a buffer: two bytes per character, 64 per
+ * object, 16 per reference. Values must not contain cycles, and functions count as numbers.
  */
 export function approximateBytes(value: unknown): number {
   if (typeof value === 'string') return REFERENCE_BYTES + 2 * value.length;

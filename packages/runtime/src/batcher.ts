@@ -1,22 +1,24 @@
 import { halvesOf } from './halving.ts';
 
 export interface MicroBatcherOptions<Item, Result> {
-  /** Answers one result per item, in order. */
+  /** Must return one result per item, in order. */
   run: (items: Item[]) => Promise<Result[]>;
   sizeMax: number;
-  /** What an item counts of `sizeMax`; 1 when omitted. One that is larger goes by itself. */
+  /** Returns an item's share of `sizeMax`; default 1. An item larger than `sizeMax` is a batch of its own. */
   sizeOf?: (item: Item) => number;
-  /** Batches in flight at the same time. */
+  /** Maximum number of batches in flight. */
   slots: number;
-  /** The time from the start of a batch to that of the next, unless `enough` wait. */
+  /** Minimum time between the starts of two batches, unless items of the size `enough` are waiting. */
   spacingMs: number;
-  /** So much, counted as `sizeMax` is, waits for a slot and for nothing else; `sizeMax` when omitted. */
+  /**
+   * Waiting size, in the units of `sizeMax`, from which a batch starts as soon as a slot is free; default `sizeMax`.
+   */
   enough?: number;
-  /** For what nobody waits for: a batch with less than `enough` waits so long for more. */
+  /** For items whose caller is not in a hurry: a batch smaller than `enough` waits for up to `ms` for further items. */
   gather?: { ms: number; enough: number };
   /** Whether an error means that an item is invalid. The batch is then halved until the invalid item is isolated. */
   isItemFault: (error: unknown) => boolean;
-  /** Called with each batch's size. */
+  /** Called with the number of items of each batch. */
   onBatch?: (size: number) => void;
 }
 
@@ -27,18 +29,18 @@ interface Waiting<Item, Result> {
 }
 
 /**
- * Collects items that arrive at about the same time and hands them on together: at once while a slot is free and no
- * batch has just begun, so that a quiet service adds no wait, and in ever larger batches the more there is to do.
+ * Collects items that arrive at about the same time into batches. A batch starts immediately if a slot is free and no
+ * batch has just started, so that an idle service adds no delay; under load batches become larger.
  */
 export class MicroBatcher<Item, Result> {
   readonly #options: MicroBatcherOptions<Item, Result>;
   #waiting: Waiting<Item, Result>[] = [];
-  /** Of all that waits. */
+  /** Total size of the waiting items. */
   #waitingSize = 0;
   #inFlight = 0;
-  /** When the next may start, unless there is enough for it. */
+  /** Earliest start of the next batch, unless its size is sufficient. */
   #nextStartMs = Number.NEGATIVE_INFINITY;
-  /** Since when the first of those that wait does. */
+  /** Time from which `gather.ms` is counted. */
   #sinceMs = 0;
   #scheduled: NodeJS.Immediate | undefined;
   #delayed: NodeJS.Timeout | undefined;
@@ -96,7 +98,7 @@ export class MicroBatcher<Item, Result> {
     return this.#options.sizeOf?.(item) ?? 1;
   }
 
-  /** As many as fit into one batch, and one at least. */
+  /** Returns the number of items that fit into one batch, at least one. */
   #countOfNext(): number {
     const { sizeMax, sizeOf } = this.#options;
     if (sizeOf === undefined) return sizeMax;

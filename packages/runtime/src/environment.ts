@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import Joi from 'joi';
 
-/** A value this short may be part of any word, so finding it in a sentence proves nothing. */
+/** A shorter value may occur in any sentence, so finding it there is no sign that the sentence reveals it. */
 const tellingLengthMin = 4;
 
-/** Joi's own sentences for these would repeat the value or what a validator said about it. */
+/** Replaces messages of Joi that would repeat the value or the error of a validator. */
 const valueFreeMessages = {
   'any.custom': '{{#label}} is not valid',
   'string.pattern.base': '{{#label}} does not have the required form',
@@ -13,7 +13,10 @@ const valueFreeMessages = {
   'string.pattern.invert.name': '{{#label}} must not be a {{#name}}',
 };
 
-/** The environment does not fit its schema. `problems` has one line for each, which names the variable and no value. */
+/**
+ * The environment does not match its schema. `problems` has one line per problem, which names the variable but no
+ * value.
+ */
 export class EnvironmentError extends Error {
   override readonly name = 'EnvironmentError';
   readonly code = 'ERR_ENVIRONMENT';
@@ -26,12 +29,12 @@ export class EnvironmentError extends Error {
 }
 
 /**
- * Reads the settings of a process from its environment, once. Unknown variables are ignored; one that is set to nothing
- * counts as not set. `NAME_FILE` names a file that holds the value of `NAME`. Returns the converted values with the
- * schema's defaults.
+ * Parses the settings of a process from its environment. Unknown variables are ignored; an empty variable counts as not
+ * set. `NAME_FILE` names a file that contains the value of `NAME`. Returns the converted values with the schema's
+ * defaults.
  *
- * Custom validators should say what is wrong with `helpers.message`; what they throw is not shown.
- * @throws EnvironmentError with every problem at once.
+ * Custom validators should report problems with `helpers.message`; errors that they throw are not shown.
+ * @throws EnvironmentError with all problems
  */
 export function parseEnvironment<T>(schema: Joi.ObjectSchema<T>, source: NodeJS.ProcessEnv = process.env): T {
   const names = Object.keys(schema.describe().keys ?? {});
@@ -45,7 +48,7 @@ export function parseEnvironment<T>(schema: Joi.ObjectSchema<T>, source: NodeJS.
     messages: valueFreeMessages,
     errors: { label: 'path', wrap: { label: false } },
   });
-  // A variable whose file cannot be had is missing as well, which need not be said.
+  // A variable whose file cannot be read is also missing, which need not be reported.
   const details = (error?.details ?? []).filter(({ path }) => !Object.hasOwn(problems, String(path[0])));
   if (details.length === 0 && Object.keys(problems).length === 0) return value as T;
   throw new EnvironmentError([
@@ -66,10 +69,10 @@ function describeProblem(detail: Joi.ValidationErrorItem, given: Record<string, 
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
-/** Rules of variables that more than one service reads. */
+/** Joi rules for variables that several services read. */
 export const environmentRules = {
   postgresUrl: () => Joi.string().pattern(/^postgres(ql)?:\/\//, 'postgres:// URL'),
-  /** 0 takes any free port. */
+  /** 0 selects any free port. */
   port: () => Joi.number().port().allow(0),
   host: () => Joi.string().hostname(),
   wholeNumber: (min: number, max: number) => Joi.number().integer().min(min).max(max),
@@ -77,7 +80,7 @@ export const environmentRules = {
   httpUrl: () => Joi.string().uri({ scheme: ['http', 'https'] }),
   flag: () => Joi.boolean(),
   logLevel: () => Joi.string().valid(...LOG_LEVELS),
-  /** The value that `parse` reads from the text; what it throws must be a plain sentence without the value. */
+  /** Converts the text with `parse`, whose errors must be plain sentences that do not contain the value. */
   parsedBy: (parse: (text: string) => unknown) =>
     Joi.string().custom((text: string, helpers) => {
       try {
@@ -92,12 +95,12 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
   ? `${Lowercase<First>}${Capitalize<CamelCase<Rest>>}`
   : Lowercase<Name>;
 
-/** `{ DATABASE_URL: string }` as the code calls it: `{ databaseUrl: string }`. */
+/** Maps `{ DATABASE_URL: string }` to the names that the code uses: `{ databaseUrl: string }`. */
 export type SettingsOf<Environment> = {
   [Name in keyof Environment as CamelCase<Name & string>]: Environment[Name];
 };
 
-/** The settings of a process from its environment; throws an `EnvironmentError` with every problem at once. */
+/** Parses the settings of a process with names in camel case; throws an `EnvironmentError` with all problems. */
 export function parseSettings<Environment extends object>(
   schema: Joi.ObjectSchema<Environment>,
   source?: NodeJS.ProcessEnv,
@@ -113,16 +116,16 @@ const FILE_SUFFIX = '_FILE';
 const FILE_BYTES_MAX = 65_536;
 
 export interface FileVariables {
-  /** The environment with the text of each file under the name of its variable. */
+  /** The environment, in which each variable that has a file has the file's text. */
   environment: NodeJS.ProcessEnv;
-  /** By name of the variable. What is wrong with its file; never what stands in it, nor its path. */
+  /** Problems by name of the variable. They contain neither the file's content nor its path. */
   problems: Record<string, string>;
 }
 
 /**
- * Every variable `NAME` may come from a file instead, named by `NAME_FILE`, the way container platforms hand over
- * secrets: it shows in no process list, no `docker inspect` and no dump of the environment. Line ends at the end of
- * the file do not count.
+ * Reads variables from files. `NAME_FILE` may name a file with the value of `NAME`, as container platforms provide
+ * secrets: such a value does not appear in process lists, `docker inspect` or dumps of the environment. Trailing line
+ * breaks of the file are removed.
  */
 function readFileVariables(names: readonly string[], source: NodeJS.ProcessEnv): FileVariables {
   const environment = { ...source };
@@ -162,8 +165,8 @@ function describe(error: unknown): string {
 }
 
 /**
- * Settings as the start-up log line may show them. Each one named in `secretNames` becomes `<name>Configured`, true when it
- * is set to something. In the others, credentials inside a URL are masked all the same.
+ * Returns settings for the start-up log line. Each one named in `secretNames` is replaced by `<name>Configured`, true
+ * if it is set. In other settings, credentials inside of URLs are masked.
  */
 export function describeSettings<T extends object>(
   settings: T,
@@ -183,7 +186,9 @@ function isSet(value: unknown): boolean {
   return typeof value !== 'object' || Object.keys(value).length > 0;
 }
 
-/** Everything before the last @ of the authority, for a password may hold an @ of its own; and what is a parameter. */
+/**
+ * Masks everything before the last @ of the authority, because a password may contain an @, and password parameters.
+ */
 function maskCredentials(text: string): string {
   return text.replace(/:\/\/[^/?#\s]*@/g, '://***@').replace(/([?&]\w*password=)[^&#\s]*/gi, '$1***');
 }

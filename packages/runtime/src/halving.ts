@@ -1,14 +1,14 @@
-/** An item that a call rejected when it was passed alone, with the error. */
+/** An item that a call rejected when it was passed without others, with the error. */
 export interface RejectedItem<Item> {
   item: Item;
   error: unknown;
 }
 
 /**
- * Runs a call over several items. If it fails with an item fault, the items are halved until the invalid ones are
+ * Calls a function with several items. If it fails with an item fault, the items are halved until the invalid ones are
  * isolated: one invalid item among n costs about 2·log2(n) calls. `call` must be safe to repeat.
- * @returns the items that were rejected; the call has succeeded for all others
- * @throws the first error that is no item fault; the items that were not yet passed are then untouched
+ * @returns the rejected items; the call has succeeded for all others
+ * @throws the first error that is not an item fault; items that had not been passed are not processed
  */
 export async function callHalving<Item>(
   items: readonly Item[],

@@ -5,30 +5,31 @@ import type { Logger } from 'pino';
 import type { Registry } from 'prom-client';
 import { DeadlineError, withinDeadline } from './timers.ts';
 
-/** `live`: the process must be restarted when it fails. `ready`: it must get no traffic for now. */
+/** `live`: if it fails, the process must be restarted. `ready`: if it fails, the process must get no traffic. */
 export type HealthKind = 'live' | 'ready';
 
 export interface HealthReport {
   ok: boolean;
   /** Present only if `ok` is true and a check that is not required fails. */
   status?: 'degraded';
-  /** By name of the check. `error` is a word or a code for an operator; the error itself is in the log. */
+  /** By name of the check. `error` is a word or a code for operators; the log has the error itself. */
   checks: Record<string, CheckReport>;
 }
 
 interface CheckReport {
   ok: boolean;
   error?: string;
-  /** What is wrong and what to do, where a word is not enough. */
+  /** Explains the problem and what to do, if a word is not enough. */
   told?: string;
-  /** Only told: red or not, the report does not depend on it. */
+  /** Present if the check does not affect the report's result. */
   required?: false;
 }
 
 export interface Health {
   /**
-   * The check passes by returning or resolving, and fails by throwing, rejecting or not ending within `timeoutMs`.
-   * @param options `required: false` for what the process can do its work without: it is told, and turns nothing red
+   * Registers a check, which passes if it returns or resolves, and fails if it throws, rejects or exceeds `timeoutMs`.
+   * @param options `required: false` reports a failure without failing the probe, for dependencies that the process can
+   * do without
    */
   register(
     name: string,
@@ -40,11 +41,11 @@ export interface Health {
 }
 
 export interface HealthOptions {
-  /** While it is stopping, `ready` is red. */
+  /** While `stopping` is true, `ready` fails. */
   lifecycle?: { readonly stopping: boolean };
-  /** Told when a check starts to fail and when it passes again. */
+  /** Logs a check when it begins to fail and when it passes again. */
   logger?: Pick<Logger, 'info' | 'warn'>;
-  /** For each check; default 2,000. */
+  /** Time limit of each check; default 2,000. */
   timeoutMs?: number;
 }
 
@@ -53,12 +54,12 @@ interface Check {
   kind: HealthKind;
   run: () => Promise<void> | void;
   required: boolean;
-  /** The run under way: a check that hangs is joined by the next report, not started again beside itself. */
+  /** The pending run: the next report joins a check that hangs instead of starting it a second time. */
   underway: Promise<void> | null;
   failing: boolean;
 }
 
-/** The checks of a process, run side by side whenever somebody asks. */
+/** Creates the health checks of a process, which run concurrently for each report. */
 export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOptions = {}): Health {
   const checks: Check[] = [];
 
@@ -87,7 +88,7 @@ export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOpt
       const report: HealthReport = { ok: true, checks: {} };
       for (const [index, check] of asked.entries())
         report.checks[check.name] = outcomes[index] ?? { ok: false };
-      // Asked after the checks, which take time in which a stop may begin.
+      // Checked last, because the process may begin to stop while the other checks run.
       if (kind === 'ready' && lifecycle?.stopping) report.checks.lifecycle = { ok: false, error: 'stopping' };
       const outcomesOf = Object.values(report.checks);
       report.ok = outcomesOf.every(({ ok, required = true }) => ok || !required);
@@ -104,20 +105,23 @@ function joinRun(check: Check): Promise<void> {
   return check.underway;
 }
 
-/** Probes are open to whoever reaches the port: hosts, users and SQL that stand in messages stay in the log. */
+/**
+ * Returns the error's code only: probes are accessible to anyone who reaches the port, and messages may contain hosts,
+ * users and SQL.
+ */
 function describe(error: unknown): string {
   if (error instanceof DeadlineError) return 'timed out';
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : 'failed';
 }
 
-/** An error may bring a sentence for whoever asks, in `told`: one that holds nothing of its surroundings. */
+/** An error may have a sentence for the caller of the probe in `told`; it must not contain internals. */
 function words(error: unknown): { told?: string } {
   const told = error instanceof Error && 'told' in error ? error.told : undefined;
   return typeof told === 'string' ? { told } : {};
 }
 
-/** Answers a probe and resolves with true, or leaves the request alone and resolves with false. Never rejects. */
+/** Responds to a probe and resolves with true, or ignores the request and resolves with false. Never rejects. */
 export type HttpProbes = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
 interface Answer {
@@ -127,9 +131,10 @@ interface Answer {
 }
 
 /**
- * GET (or HEAD) `/healthz` and `/readyz` answer 200 or 503 with the report as JSON; with a registry `/metrics` answers it in
- * Prometheus' text format. Other paths are left to the caller, so this fits node:http and an Express middleware alike.
- * @param options without `registry` for a port that is open to others than the operators
+ * Creates the handler of the probes. GET or HEAD of `/healthz` and `/readyz` returns 200 or 503 with the report as
+ * JSON; with a registry, `/metrics` returns it in Prometheus' text format. Other paths are left to the caller, so the
+ * handler can be used with node:http and as an Express middleware.
+ * @param options omit `registry` on a port that is accessible to others than operators
  */
 export function createHttpProbes({ health, registry }: { health: Health; registry?: Registry }): HttpProbes {
   const answers: Record<string, () => Promise<Answer>> = {
@@ -160,7 +165,7 @@ async function reportAnswer(health: Health, kind: HealthKind): Promise<Answer> {
   return { statusCode: report.ok ? 200 : 503, contentType: 'application/json', body: JSON.stringify(report) };
 }
 
-/** A metric's collect function or a check's own fault; what it says may be internal. */
+/** Returned if the collect function of a metric or a check fails; the error may contain internals. */
 function unavailable(): Answer {
   return { statusCode: 500, contentType: 'text/plain', body: 'Not available.\n' };
 }
@@ -174,24 +179,24 @@ function send(request: IncomingMessage, response: ServerResponse, answer: Answer
   response.end(request.method === 'HEAD' ? undefined : answer.body);
 }
 
-/** A client that reads or writes slowly may not hold up the stop of the process. */
+/** Limits how long a slow client can delay the stop of the process. */
 const closeGraceMs = 2_000;
 
 export interface ProbeServerOptions {
-  /** 0 takes a free one. */
+  /** 0 selects a free port. */
   port: number;
-  /** Default: every interface, for whoever probes comes from outside. */
+  /** Default: all interfaces, because probes come from other hosts. */
   host?: string;
   probes: HttpProbes;
 }
 
 export interface ProbeServer {
   port: number;
-  /** Closes idle connections at once and lets answers under way end, for up to two seconds. */
+  /** Closes idle connections immediately and waits for responses in progress, for up to two seconds. */
   close(): Promise<void>;
 }
 
-/** Serves probes on a port of their own. Rejects when the port cannot be had. */
+/** Serves probes on a separate port. Rejects if the port is not available. */
 export async function startProbeServer({ port, host, probes }: ProbeServerOptions): Promise<ProbeServer> {
   const server = createServer({ requestTimeout: 5_000, headersTimeout: 5_000 }, async (request, response) => {
     if (await probes(request, response)) return;

@@ -3,7 +3,7 @@ import { withinDeadline } from './timers.ts';
 
 export interface LifecycleOptions {
   logger: Pick<Logger, 'info' | 'error' | 'fatal'>;
-  /** How long each closer may take unless it says otherwise; default 10,000. */
+  /** Default time limit of a closer; 10,000 if omitted. */
   closeTimeoutMs?: number;
 }
 
@@ -14,8 +14,8 @@ interface Closer {
 }
 
 /**
- * The end of a process, in order. Each resource registers its closer right after it was opened; closing turns `stopping`
- * true (readiness goes red), then runs the closers in reverse, one after another.
+ * Controls the orderly stop of a process. Each resource registers its closer right after it is opened. close() sets
+ * `stopping` (readiness turns red), then runs the closers in reverse order, one at a time.
  *
  * running ── close(reason) ──▶ stopping ── every closer ended or timed out ──▶ closed
  */
@@ -24,7 +24,7 @@ export class Lifecycle {
   readonly #closeTimeoutMs: number;
   readonly #closers: Closer[] = [];
   readonly #end = deferred();
-  /** The closer that runs now, for whoever has to find out what hung. */
+  /** Name of the running closer, which is logged if the stop takes too long. */
   #closing: string | null = null;
   #stopping = false;
   #closed = false;
@@ -38,13 +38,18 @@ export class Lifecycle {
     return this.#stopping;
   }
 
-  /** Registers how to close what was just opened. What is opened while stopping is closed too, nobody else would. */
+  /**
+   * Registers the closer of a resource that was just opened. A resource that is opened during or after the stop is
+   * closed as well.
+   */
   onClose(name: string, close: () => Promise<void> | void, { timeoutMs }: { timeoutMs?: number } = {}): void {
     this.#closers.push({ name, close, timeoutMs: timeoutMs ?? this.#closeTimeoutMs });
     if (this.#closed) void this.#runClosers();
   }
 
-  /** Closes everything, once, however often it is called. Never rejects: a failing closer is logged and the next one runs. */
+  /**
+   * Runs all closers once, however often it is called. Never rejects: a failing closer is logged and the next one runs.
+   */
   close(reason: string): Promise<void> {
     if (!this.#stopping) {
       this.#stopping = true;
@@ -55,10 +60,10 @@ export class Lifecycle {
   }
 
   /**
-   * Closes on SIGTERM or SIGINT, waits until everything is closed, whatever asked for it, and resolves with the exit code: 0,
-   * or 1 when an exception or rejection that nobody handled was the reason or came on the way. A second signal exits the
-   * process at once with 1, and so does the end of `budgetMs`, counted from when the stop began: what is undone then comes back by
-   * itself, as after a kill. The caller should pass the code to `process.exit`: a closer that timed out may have left
+   * Closes on SIGTERM or SIGINT, waits until everything is closed, whatever initiated it, and resolves with the exit
+   * code: 0, or 1 if an unhandled exception or rejection occurred. A second signal exits the process immediately with
+   * 1, and so does the end of `budgetMs`, counted from the start of the stop; unfinished work is then recovered as
+   * after a kill. The caller should pass the code to `process.exit`, because a closer that timed out may have left
    * something that keeps the process alive.
    */
   async runUntilSignal({ budgetMs }: { budgetMs?: number } = {}): Promise<number> {

@@ -2,28 +2,28 @@ import { LRUCache } from 'lru-cache';
 import { type DestinationStream, type Logger, pino, stdSerializers } from 'pino';
 
 export interface LoggerOptions {
-  /** Stands in every line as `service`. */
+  /** Written to every line as `service`. */
   service: string;
   /** `fatal`, `error`, `warn`, `info`, `debug`, `trace` or `silent`. */
   level: string;
-  /** Default: standard output, written at the end of each turn of the event loop, and before an exit. */
+  /** Default: standard output, written at the end of each event loop iteration and before an exit. */
   destination?: DestinationStream;
 }
 
-/** By logger; whatever makes it may be opened after the first lines. */
+/** Additional fields by logger. A map, because their source may be opened after the first lines. */
 const eachLine = new WeakMap<object, () => object>();
 
 /**
- * Has every line of a logger, and of its children, say more: what `fields` answers when the line is written, which must be
- * little and no secret.
+ * Adds the fields that `fields` returns to every line of a logger and of its children. It is called for each line and
+ * must return little data and no secrets.
  */
 export function addToEachLine(logger: Logger, fields: () => object): void {
   eachLine.set(logger, fields);
 }
 
 /**
- * A logger of JSON lines: ISO 8601 time, the level as a word, `service`, and whatever the call gives. Values whose name says
- * that they are secret are masked, in nested objects, in errors and in the bindings of child loggers too.
+ * Creates a logger of JSON lines: ISO 8601 time, the level as a word, `service`, and the fields of the call. Values
+ * whose names indicate a secret are masked, also in nested objects, in errors and in the bindings of child loggers.
  */
 export function createLogger({ service, level, destination }: LoggerOptions): Logger {
   const options = {
@@ -35,7 +35,7 @@ export function createLogger({ service, level, destination }: LoggerOptions): Lo
       log: redact,
     },
     mixin: () => eachLine.get(logger)?.() ?? {},
-    // Redaction has already rendered the error; pino's own serializer would render that once more.
+    // Redaction has already serialized the error; pino's serializer would serialize it a second time.
     serializers: { err: (rendered: unknown) => rendered },
   };
   const logger: Logger = redactBindings(pino(options, destination ?? openStandardOutput()));
@@ -45,8 +45,8 @@ export function createLogger({ service, level, destination }: LoggerOptions): Lo
 const STANDARD_OUTPUT = 1;
 
 /**
- * Lines of one turn of the event loop are one write: a dispatcher ends dozens of attempts in a turn, and a write of its
- * own for each line costs as much as making it. No line waits for another turn, and an exit writes what is left.
+ * Writes all lines of one event loop iteration at once: a dispatcher ends dozens of attempts in an iteration, and a
+ * write for each line costs as much as creating it. The remaining lines are written before an exit.
  */
 function openStandardOutput(): DestinationStream & { flushSync(): void } {
   const output = pino.destination({ dest: STANDARD_OUTPUT, sync: true });
@@ -65,12 +65,14 @@ function openStandardOutput(): DestinationStream & { flushSync(): void } {
       }
       lines += line;
     },
-    // pino calls it after a fatal line.
+    // pino calls flushSync after a fatal line.
     flushSync,
   };
 }
 
-/** pino applies no formatter to a child's bindings. Children inherit from their parent, so theirs are covered too. */
+/**
+ * pino applies no formatter to a child's bindings. Children inherit the method, so their children are covered as well.
+ */
 function redactBindings(logger: Logger): Logger {
   const { child } = logger;
   const redactingChild = function (this: Logger, bindings: object, ...rest: []) {
@@ -81,16 +83,19 @@ function redactBindings(logger: Logger): Logger {
 
 const mask = '[redacted]';
 
-/** pino prints five levels; what lies deeper never appears. */
+/** pino prints five levels, so deeper values never appear. */
 const depthMax = 6;
 
 const secretName =
   /(^(proxy)?authorization|cookies?|apikeys?|secrets?|passwords?|passphrase|tokens?|signature|encryptionkeys|privatekey)$/;
 
-/** What was found of names: a service logs the same few all day. Others may come from outside, as header names do. */
+/**
+ * Caches the result per name: a service logs a few names repeatedly. Bounded, because names may come from outside, such
+ * as header names.
+ */
 const knownNames = new LRUCache<string, boolean>({ max: 1_000 });
 
-/** Whether what goes by this name is a secret: `apiKey`, `api_key`, `X-Api-Key`, `hmac_secret`, `set-cookie`, … */
+/** Whether the name indicates a secret: `apiKey`, `api_key`, `X-Api-Key`, `hmac_secret`, `set-cookie`, … */
 function isSecretName(name: string): boolean {
   const known = knownNames.get(name);
   if (known !== undefined) return known;
@@ -100,14 +105,14 @@ function isSecretName(name: string): boolean {
 }
 
 /**
- * A copy with every secret masked, at any depth a log line shows; the value itself when there is nothing to mask. Errors
- * become what pino prints of them, wherever they stand, because their own fields may hold a request with its headers.
+ * Returns a copy with all secrets masked, at any depth that is logged, or the value itself if it contains none. Errors
+ * are serialized as by pino, because their fields may contain a request with its headers.
  */
 function redact(value: object): Record<string, unknown> {
   return redactDeep(value, 0, new Map()) as Record<string, unknown>;
 }
 
-/** `seen` keeps a value that is met twice, or that holds itself, from being walked again. */
+/** `seen` prevents a second walk of a value that occurs twice or contains itself. */
 function redactDeep(value: unknown, depth: number, seen: Map<object, unknown>): unknown {
   if (typeof value !== 'object' || value === null || hasOwnForm(value)) return value;
   if (depth > depthMax) return '[deep]';
@@ -132,12 +137,12 @@ function redactFields(source: Record<string, unknown>, depth: number, seen: Map<
   return copy ?? source;
 }
 
-/** Dates, buffers and URLs render themselves. */
+/** Dates, buffers and URLs serialize themselves. */
 function hasOwnForm(value: object): boolean {
   return ArrayBuffer.isView(value) || 'toJSON' in value;
 }
 
-/** Flags such as `apiKey: true` say that there is one, not which. */
+/** A boolean such as `apiKey: true` only states that a secret exists. */
 function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null && typeof value !== 'boolean';
 }

@@ -1,15 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 
-/** The release that runs here. The version of all packages is that of the root `package.json`, which a test holds. */
+/**
+ * Returns the version of the running release. A test ensures that all packages have the version of the root
+ * `package.json`.
+ */
 export function releaseVersion(): string {
-  // Of this package, or of the service whose bundle this is in: the root's does not come along into an image.
+  // Reads the file of this package, or of the service whose bundle contains this code; images do not include the
+  // root's.
   const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'));
   return version;
 }
 
 /**
- * A registry of its own with Node's metrics (event loop lag, heap, handles, CPU) and the build, each series labelled
+ * Creates a registry with Node's metrics (event loop lag, heap, handles, CPU) and the build; each series is labelled
  * `service`.
  */
 export function createMetricsRegistry({
@@ -30,11 +34,11 @@ export function createMetricsRegistry({
 
 export interface MetricsRegistryOptions {
   service: string;
-  /** {@link releaseVersion} when omitted. */
+  /** Default: {@link releaseVersion}. */
   version?: string;
 }
 
-/** The numbers of a `pg.Pool`, read when the metrics are. */
+/** The counts of a `pg.Pool`, read at each scrape. */
 export interface PoolNumbers {
   readonly totalCount: number;
   readonly idleCount: number;
@@ -62,9 +66,9 @@ export function registerPoolMetrics(registry: Registry, pool: PoolNumbers): void
   }).set(pool.options.max ?? 10);
 }
 
-/** Whether a service reaches what it depends on, as it was measured last. */
+/** Reports whether a service reaches its dependencies, as of the last measurement. */
 export interface DependencyMetrics {
-  /** 1 or 0, by name: `database`, `queue`. A measurement that says nothing about it must not call this. */
+  /** Sets the gauge to 1 or 0, by name: `database`, `queue`. A measurement without a result must not call this. */
   note(dependency: 'database' | 'queue', isUp: boolean): void;
 }
 
@@ -78,7 +82,7 @@ export function registerDependencyMetrics(registry: Registry): DependencyMetrics
   return { note: (dependency, isUp) => up.set({ dependency }, isUp ? 1 : 0) };
 }
 
-/** How far the clock of this process's host is from the server's, as it was measured last. */
+/** Registers the offset between the clocks of this host and the server, as of the last measurement. */
 export function registerClockMetrics(registry: Registry, clock: { readonly offsetMs: number }): void {
   new Gauge({
     name: 'runhook_clock_offset_seconds',
@@ -90,7 +94,7 @@ export function registerClockMetrics(registry: Registry, clock: { readonly offse
   });
 }
 
-/** Counts each item once, however often it is rejected. */
+/** Registers the counter of quarantined items. Each item counts once, however often it is rejected. */
 export function registerQuarantined(registers: Registry[]): Counter<'kind'> {
   return new Counter({
     name: 'runhook_quarantined_total',
@@ -100,7 +104,9 @@ export function registerQuarantined(registers: Registry[]): Counter<'kind'> {
   });
 }
 
-/** Requests that the egress guard refused: somebody subscribed with a URL that leads inside. */
+/**
+ * Registers the counter of requests that the egress guard rejected, e.g. for a URL that leads to an internal address.
+ */
 export function registerBlockedAddresses(registry: Registry): Counter {
   return new Counter({
     name: 'runhook_blocked_addresses_total',

@@ -15,7 +15,7 @@ export interface OpenServerClockOptions {
   logger: Logger;
 }
 
-/** The clock of a server, measured regularly until the lifecycle ends, with its offset as a metric. */
+/** Opens the clock of a server, which is measured regularly until the lifecycle ends, with its offset as a metric. */
 export function openServerClock({ read, lifecycle, registry, logger }: OpenServerClockOptions): ServerClock {
   const clock = new ServerClock({ read });
   registerClockMetrics(registry, clock);

@@ -4,7 +4,7 @@ import type { Health } from './health.ts';
 import type { Lifecycle } from './lifecycle.ts';
 import { startPeriodic } from './timers.ts';
 
-/** The part of `RecordWrites` of `@runhook/database` that is used here. */
+/** The members of `RecordWrites` of `@runhook/database` that are used here. */
 interface Writes {
   readonly state: 'writable' | 'unwritable' | 'own_fault';
   check(): Promise<void>;
@@ -18,7 +18,7 @@ interface RecordWatch {
   everyMs: number;
 }
 
-/** An error whose code and message a probe shows. */
+/** An error whose code and message are shown by the probe. */
 class NotWritableError extends Error {
   readonly code: string;
   readonly told: string;
@@ -30,7 +30,7 @@ class NotWritableError extends Error {
   }
 }
 
-/** Checks regularly whether the record can be written, and reports it; see {@link registerRecordHealth}. */
+/** Checks regularly whether PostgreSQL accepts writes, and reports it; see {@link registerRecordHealth}. */
 export function watchRecord(watch: RecordWatch, writes: Writes): void {
   const { health, registry, lifecycle, logger, everyMs } = watch;
   registerRecordHealth(health, registry, () => writes.state);
@@ -43,8 +43,8 @@ export function watchRecord(watch: RecordWatch, writes: Writes): void {
 }
 
 /**
- * Reports whether the record can be written: as `degraded` when no connection can, which turns nothing red, since reads are
- * served; and as not ready when the writes of this process fail while another connection can write.
+ * Reports whether PostgreSQL accepts writes. If no connection can write, the process is `degraded` but ready, since it
+ * can serve reads; if only the connections of this process cannot, it is not ready.
  */
 export function registerRecordHealth(
   health: Health,

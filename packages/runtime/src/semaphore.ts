@@ -1,10 +1,10 @@
-/** Bounds how many do the same at the same time, such as attempts in place, whatever events come to. First come, first served. */
+/** Limits concurrency; waiters are served in the order of arrival, low priority last. */
 export class Semaphore {
   #free: number;
   readonly #line = new Line();
   readonly #behind = new Line();
 
-  /** How many wait. */
+  /** The number of waiters. */
   get waiting(): number {
     return this.#line.length + this.#behind.length;
   }
@@ -14,9 +14,10 @@ export class Semaphore {
   }
 
   /**
-   * Undefined when there was room, so that nobody has to wait for nothing. Whoever acquired must release as much.
-   * @param weight how much room it takes; the last who enters may take more than is left
-   * @param isBehind waits until nobody else does
+   * Returns undefined if a slot was free, so that the caller need not await. The caller must release the same weight
+   * exactly once.
+   * @param weight number of slots; a caller may take more than are free, which makes the count negative
+   * @param isBehind low priority: waits until there are no other waiters
    */
   acquire(weight = 1, isBehind = false): Promise<void> | undefined {
     if (this.#free > 0) {
@@ -42,7 +43,7 @@ interface Waiting {
   enter: () => void;
 }
 
-/** Shifting a long array for each one that enters would cost its whole length every time. */
+/** A queue with amortized constant cost: Array.shift() of a long array would move all elements each time. */
 class Line {
   readonly #waiting: (Waiting | undefined)[] = [];
   #first = 0;

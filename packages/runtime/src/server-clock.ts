@@ -1,4 +1,4 @@
-/** The time that several processes agree on, whatever the clocks of their hosts say. */
+/** A time on which several processes agree even if the clocks of their hosts differ. */
 export interface Clock {
   /** Milliseconds since the epoch. */
   nowMs(): number;
@@ -12,7 +12,6 @@ export interface ServerClockOptions {
   read: () => Promise<number>;
   /** The clock of this host; for tests. */
   localNowMs?: () => number;
-  /** A clock that is never set; for tests. */
   monotonicMs?: () => number;
 }
 
@@ -23,8 +22,9 @@ const SHORT_ROUND_TRIP_MS = 20;
 const READS_MAX = 3;
 
 /**
- * The clock of a server. It is read in {@link measure}, which its owner calls regularly, and continued by the monotonic clock in between, so
- * that a step of the local clock changes nothing. Until the first measurement it is the clock of this host.
+ * The clock of a server. {@link measure} reads it and must be called regularly; in between it is continued by the
+ * monotonic clock, so that a step of the local clock has no effect. Until the first measurement it is the clock of this
+ * host.
  */
 export class ServerClock implements Clock {
   readonly #read: () => Promise<number>;
@@ -50,14 +50,14 @@ export class ServerClock implements Clock {
     return this.#originMs === null ? this.#localNowMs() : Math.round(this.#originMs + this.#monotonicMs());
   }
 
-  /** How far the local clock is ahead of the server's, in milliseconds; negative when it is behind. */
+  /** Returns the lead of the local clock over the server's in milliseconds; negative if it is behind. */
   get offsetMs(): number {
     return this.#localNowMs() - this.nowMs();
   }
 
   /**
-   * Whether the clock was measured within `ageMs`, and since then neither the local clock was set nor the host halted: the monotonic clock
-   * of a virtual machine stands still while the machine is suspended.
+   * Whether the clock was measured within `ageMs` and is still valid. It is invalid if the local clock was set or the
+   * host was suspended since, because the monotonic clock of a virtual machine stops while it is suspended.
    */
   isMeasuredWithin(ageMs: number): boolean {
     const monotonicMs = this.#monotonicMs();
@@ -66,8 +66,8 @@ export class ServerClock implements Clock {
   }
 
   /**
-   * Reads the server's clock, again after a long round trip, and uses the shortest one: the server is assumed to have read its clock in
-   * the middle of it. Throws what `read` throws.
+   * Reads the server's clock, repeatedly if the round trip is long, and uses the shortest round trip; assumes that the
+   * server read its clock in the middle of it. Throws the errors of `read`.
    */
   async measure(): Promise<void> {
     let shortestMs = Number.POSITIVE_INFINITY;

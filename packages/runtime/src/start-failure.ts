@@ -1,6 +1,6 @@
 import { EnvironmentError } from './environment.ts';
 
-/** What the system says of an address that a server wants to listen on. */
+/** Explanations of the system's errors for listening on an address. */
 const LISTENING_PROBLEMS: Record<string, string> = {
   EADDRINUSE: 'another process listens there already',
   EACCES: 'this account may not listen there',
@@ -9,10 +9,10 @@ const LISTENING_PROBLEMS: Record<string, string> = {
 };
 
 /**
- * Why a program did not start, for whoever runs it: one line for what is theirs to mend, one for each setting that is wrong,
- * and the stack of anything else, for that is a fault of ours.
+ * Returns the reason why a program did not start, for the operator: one line for a problem that the operator can fix,
+ * one line for each invalid setting, or the stack of any other error, which is a defect of Runhook.
  *
- * @param sentenceOf what else is theirs to mend; null for what it does not know
+ * @param sentenceOf explains further errors that the operator can fix; null for unknown ones
  */
 export function startFailure(error: unknown, sentenceOf: (error: unknown) => string | null): string {
   if (error instanceof EnvironmentError) return error.message;
@@ -21,7 +21,7 @@ export function startFailure(error: unknown, sentenceOf: (error: unknown) => str
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** Known by the call that failed: a database that refuses connections has the same kind of code. */
+/** Checks the system call as well, because a database that refuses connections has the same kind of code. */
 function listeningProblem(error: unknown): string | null {
   const { syscall, code, address, hostname, port } = error as NodeJS.ErrnoException & {
     address?: string;

@@ -1,17 +1,20 @@
-/** By then whatever a start does is done, what follows readiness too. */
+/** Exceeds the duration of a start, including the work after readiness. */
 const AFTER_MS = 10_000;
-/** A process that is at work for a larger share of the time collects its garbage by itself. */
+/** A process with a higher event loop utilization collects its garbage without help. */
 const AT_WORK = 0.1;
 
 export interface StartGarbageOptions {
   afterMs?: number;
-  /** Node's own with `--expose-gc`, which is in the start commands of the services; nothing is done without one. */
+  /**
+   * Node's own function with `--expose-gc`, which the start commands of the services contain; without it nothing is
+   * done.
+   */
   gc?: (() => unknown) | undefined;
 }
 
 /**
- * Lets go of what loading took. V8 collects when something is allocated, so that a service with nothing to do keeps some 15 MB of
- * that until it has, and gives none of it back to the system. To be called once the service is ready.
+ * Collects the garbage of loading the modules. V8 collects only when memory is allocated, so an idle service would
+ * retain some 15 MB. Must be called once the service is ready.
  */
 export function letGoOfStart({ afterMs = AFTER_MS, gc = globalThis.gc }: StartGarbageOptions = {}): void {
   if (gc === undefined) return;

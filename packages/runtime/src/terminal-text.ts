@@ -1,8 +1,8 @@
-// Text for people at a terminal. Needs nothing: command lines that load nothing else of this package use it.
+// Text for terminals. Imports nothing, so that command lines can use it without loading the rest of this package.
 
 const GAP = '  ';
 
-/** Rows under a heading in aligned columns, without a newline at the end. */
+/** Returns rows under a heading in aligned columns, without a trailing newline. */
 export function table(heading: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [heading, ...rows].map((cells) => cells.map(printable));
   const widths = heading.map((_, column) => Math.max(...lines.map((cells) => width(cells[column] ?? ''))));
@@ -16,7 +16,7 @@ export function table(heading: readonly string[], rows: readonly (readonly strin
     .join('\n');
 }
 
-/** Names are free text: what would break a line or steer the terminal is shown as an escape. */
+/** Escapes characters that would break a line or control the terminal, because names are free text. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0;
@@ -28,13 +28,16 @@ function width(text: string): number {
   return [...text].length;
 }
 
-/** Their error is told to whoever writes; without a listener it would end the process as well. */
+/**
+ * Streams with an error listener. writeLine() reports errors to its caller; without a listener they would also end the
+ * process.
+ */
 const listenedTo = new WeakSet<NodeJS.WritableStream>();
 const GONE = new Set(['EPIPE', 'ERR_STREAM_DESTROYED']);
 
 /**
- * Writes the text and a newline; resolves when they are on their way. A reader that left (`| head`) wants no more, which is
- * no error; any other trouble rejects with the system's error.
+ * Writes the text and a newline; resolves once they are written. A reader that closed the stream (`| head`) is not an
+ * error; any other failure rejects with the system's error.
  */
 export function writeLine(stream: NodeJS.WritableStream, text: string): Promise<void> {
   if (!listenedTo.has(stream)) stream.on('error', () => undefined);

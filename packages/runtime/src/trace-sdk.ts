@@ -33,8 +33,8 @@ const KINDS = {
 };
 
 /**
- * OpenTelemetry for the whole process, over OTLP/HTTP with JSON. Imported only when traces are wanted. Baggage of a
- * caller is not passed on: it has no bound and may hold anything.
+ * Sets up OpenTelemetry for the whole process, over OTLP/HTTP with JSON. Imported only if traces are enabled. The
+ * baggage of a caller is not forwarded, because its size and content are not limited.
  */
 export function startTraceSdk(service: string, logger: Pick<Logger, 'warn'>): Traces {
   const warn = (message: string, ...details: unknown[]) =>
@@ -92,7 +92,7 @@ function openSpan(span: Span, inside: Context): OpenSpan {
     run: (work) => context.with(inside, work),
     rename: (name) => void span.updateName(name),
     set: (attributes) => void span.setAttributes(attributes),
-    // An error's message may hold hosts, SQL or a body: the word alone is exported.
+    // Exports the code only, because an error's message may contain hosts, SQL or a body.
     fail: (code) => void span.setAttribute('error.type', code).setStatus({ code: SpanStatusCode.ERROR }),
     end: () => span.end(),
   };
@@ -109,7 +109,7 @@ function injected(): Record<string, string> {
   return headers;
 }
 
-/** What was carried may come from anybody who reaches the queue: text that is no context is no error. */
+/** A carrier may come from any program that reaches the queue: invalid text starts a new trace instead of failing. */
 function contextOf(parent: string | Record<string, unknown> | null): Context {
   if (parent === null) return ROOT_CONTEXT;
   if (typeof parent !== 'string') return propagation.extract(ROOT_CONTEXT, parent);

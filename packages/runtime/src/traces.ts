@@ -1,57 +1,57 @@
 import type { Logger } from 'pino';
 
-/** Values that a span may carry: bounded ones; never a payload, a secret or a whole URL. */
+/** Values of span attributes. They must be bounded, and never contain a payload, a secret or a complete URL. */
 export type SpanAttributes = Record<string, string | number | boolean>;
 
 export interface SpanOptions {
-  /** OpenTelemetry's span kinds; `internal` when omitted. */
+  /** Span kind of OpenTelemetry; default `internal`. */
   kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
   attributes?: SpanAttributes;
   /**
-   * Where the span belongs: what {@link Traces.carried} gave, or headers with a `traceparent`. The span that is active
-   * when omitted. What cannot be read begins a trace of its own.
+   * Parent of the span: a value of {@link Traces.carried}, or headers with a `traceparent`; default: the active span.
+   * An invalid value starts a new trace.
    */
   parent?: string | Record<string, unknown> | null;
 }
 
-/** A span that was begun and must be ended. */
+/** A span in progress, which must be ended. */
 export interface OpenSpan {
-  /** Runs work inside the span: what it begins belongs below. */
+  /** Runs work inside of the span: spans that it starts are children. */
   run<T>(work: () => T): T;
   rename(name: string): void;
   set(attributes: SpanAttributes): void;
-  /** @param code a bounded word, as `error.type` of the semantic conventions */
+  /** @param code a value from a bounded set, as `error.type` of the semantic conventions */
   fail(code: string): void;
   end(): void;
 }
 
-/** Named as OpenTelemetry names them in logs that are not its own. */
+/** Field names that OpenTelemetry specifies for logs of other formats. */
 export interface TraceIds {
   trace_id: string;
   span_id: string;
 }
 
-/** What a process tells of its work as OpenTelemetry spans. */
+/** Emits the work of a process as OpenTelemetry spans. */
 export interface Traces {
   start(name: string, options?: SpanOptions): OpenSpan;
-  /** A span around work; it fails when the work throws. */
+  /** Runs work inside of a new span, which fails if the work throws. */
   within<T>(name: string, options: SpanOptions, work: (span: OpenSpan) => Promise<T>): Promise<T>;
-  /** The active span as text, for a row or a queue job to carry; null when there is none. */
+  /** Returns the active span as text, to store in a row or a queue job; null if there is none. */
   carried(): string | null;
-  /** The active span as W3C headers, `traceparent` and perhaps `tracestate`. */
+  /** Returns the active span as W3C headers: `traceparent` and, if present, `tracestate`. */
   headers(): Record<string, string>;
-  /** The active span, to find it by from a log line; nothing when there is none. */
+  /** Returns the ids of the active span for a log line; an empty object if there is none. */
   ids(): TraceIds | Record<string, never>;
-  /** Runs work outside every trace: what many traces share belongs to none of them. */
+  /** Runs work outside of any trace, because work that several traces share belongs to none of them. */
   detached<T>(work: () => T): T;
-  /** Exports what is left. */
+  /** Exports the remaining spans. */
   close(): Promise<void>;
 }
 
 /**
- * Traces of this process, or null unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT` is set
- * (and `OTEL_SDK_DISABLED` is not "true"). The SDK is loaded here and only then; it reads the other `OTEL_…` variables
- * itself.
+ * Opens the traces of this process; null unless `OTEL_EXPORTER_OTLP_ENDPOINT` or `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`
+ * is set (and `OTEL_SDK_DISABLED` is not "true"). The SDK is loaded only if needed; it reads the other `OTEL_…`
+ * variables itself.
  */
 export async function openTraces(
   service: string,

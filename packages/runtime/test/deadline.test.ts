@@ -19,7 +19,7 @@ test('work that does not end is left behind, and a failure that comes too late i
     failLate = reject;
   });
   await expect(withinDeadline(1, () => late)).rejects.toThrow('did not end within 1 ms');
-  // Were it not handled, it would fail this test.
+  // An unhandled rejection would fail this test.
   failLate(new Error('too late'));
   await new Promise((resolve) => setImmediate(resolve));
 });

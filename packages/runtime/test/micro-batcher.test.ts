@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { MicroBatcher } from '../src/batcher.ts';
 
-/** A `run` that the test lets go, batch by batch. */
+/** Creates a `run` whose batches the test ends one by one. */
 function heldRun() {
   const batches: { items: number[]; release: () => void }[] = [];
   const run = (items: number[]) =>

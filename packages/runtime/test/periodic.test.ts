@@ -18,7 +18,7 @@ test('measurements never overlap, one that fails is followed by the next, and a 
   const periodic = startPeriodic(EVERY_MS, measure, (error) => errors.push(error));
   const pass = () => jest.advanceTimersByTimeAsync(EVERY_MS);
 
-  // However long the first one takes, the second comes only after it.
+  // The second measurement starts only after the first one has ended, however long it takes.
   for (let times = 0; times < 3; times++) await pass();
   expect(calls).toBe(1);
   underway[0]?.end();

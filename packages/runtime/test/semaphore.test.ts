@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { Semaphore } from '../src/semaphore.ts';
 
-/** Who has entered, in order. */
+/** Records the names of those that acquired the semaphore, in order. */
 function entering(semaphore: Semaphore) {
   const entered: string[] = [];
   return {

@@ -3,7 +3,10 @@ import { ServerClock } from '@runhook/runtime/server-clock';
 
 const HOUR_MS = 3_600_000;
 
-/** A server whose clock is 1,000,000 ms when the monotonic clock is at 0, and a host whose clock is ahead of it. */
+/**
+ * Simulates a server whose clock is at 1,000,000 ms when the monotonic clock is at 0, and a host whose clock is ahead
+ * of it.
+ */
 function world(localAheadMs: number, roundTripsMs: number[] = [0]) {
   let elapsedMs = 0;
   let aheadMs = localAheadMs;

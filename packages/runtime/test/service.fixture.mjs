@@ -1,4 +1,4 @@
-// A service as small as can be, run as a process of its own: `node service.fixture.mjs <scenario>`.
+// A minimal service that runs as a separate process: `node service.fixture.mjs <scenario>`.
 import { createLogger, Lifecycle } from '../dist/index.js';
 
 const [scenario] = process.argv.slice(2);

@@ -18,7 +18,7 @@ test('a port that is taken, and an address that is not ours, are one sentence ea
   expect(await failureAt({ port, host: '127.0.0.1' })).toBe(
     `Cannot listen on 127.0.0.1:${port}: another process listens there already.`,
   );
-  // A block for documents: no machine has it.
+  // The address is in a block for documentation, so no machine has it.
   expect(await failureAt({ port: 0, host: '203.0.113.7' })).toMatch(
     /^Cannot listen on 203\.0\.113\.7.*: no interface of this machine has that address \(HOST\)\.$/,
   );

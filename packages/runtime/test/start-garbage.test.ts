@@ -6,12 +6,12 @@ const collected = (work: () => void) =>
     let isCollected = false;
     letGoOfStart({ afterMs: 300, gc: () => (isCollected = true) });
     work();
-    // Timers of one time go in their order.
+    // Timers with the same delay fire in the order of their creation.
     setTimeout(() => resolve(isCollected), 300);
   });
 
 test('a service that is at rest lets go of what its start took, and one at work does not', async () => {
-  // On a busy machine a turn may take its time, in which nothing is done: such a process counts as one at work, once in a while.
+  // On a busy machine an idle process may occasionally be counted as busy, so the test retries.
   let tries = 1;
   while (!(await collected(() => {})) && tries < 20) tries += 1;
   expect(tries).toBeLessThan(20);

@@ -1,4 +1,4 @@
-// Opens traces as a service does and says what that loaded: `node traces.fixture.mjs`.
+// Opens traces as a service does and prints which modules were loaded: `node traces.fixture.mjs`.
 import { createRequire } from 'node:module';
 import { addToEachLine, createLogger, openTraces } from '../dist/index.js';
 
