@@ -3,7 +3,7 @@ import { DeadlineError, endedWithin, withinDeadline } from '../src/index.ts';
 
 const never = () => new Promise<never>(() => undefined);
 
-test('work that ends in time gives its value or its own error, also when it is no promise', async () => {
+test('work that ends in time gives its value or its own error, even if it is not a promise', async () => {
   expect(await withinDeadline(60_000, async () => 'value')).toBe('value');
   expect(await withinDeadline(60_000, () => 'value')).toBe('value');
   const failing = withinDeadline(60_000, () => {
@@ -12,7 +12,7 @@ test('work that ends in time gives its value or its own error, also when it is n
   await expect(failing).rejects.toThrow(new TypeError('its own'));
 });
 
-test('work that does not end is left behind, and a failure that comes too late is nobody’s', async () => {
+test('work that exceeds its deadline is abandoned, and its later failure is ignored', async () => {
   await expect(withinDeadline(1, never)).rejects.toThrow(DeadlineError);
   let failLate: (error: Error) => void = () => undefined;
   const late = new Promise<never>((_, reject) => {
@@ -24,7 +24,7 @@ test('work that does not end is left behind, and a failure that comes too late i
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-test('what is waited for no longer than some time leaves no timer behind, however it ends', async () => {
+test('endedWithin() leaves no timer, however the work ends', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   await endedWithin(60_000, Promise.resolve('done'));

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { describeSettings } from '../src/index.ts';
 
-test('secrets are shown as configured or not, the rest as it is', () => {
+test('secrets are shown as configured or not, and other settings with their values', () => {
   const settings = {
     port: 80,
     databaseUrl: 'postgresql://u:p@db/x',
@@ -29,6 +29,6 @@ test.each([
     'redis+sentinel://***@h1:1,h2/m?sentinelPassword=***&family=4',
   ],
   ['plain text', 'plain text'],
-])('credentials in the URL %s are masked though nobody named it', (url, shown) => {
+])('credentials in the URL %s are masked even if the setting is not listed as a secret', (url, shown) => {
   expect(describeSettings({ url })).toEqual({ url: shown });
 });

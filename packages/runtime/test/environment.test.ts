@@ -21,7 +21,7 @@ function problemsOf(parse: () => unknown): readonly string[] {
   throw new Error('the environment was accepted');
 }
 
-test('values are converted, defaults filled in and unknown variables ignored', () => {
+test('values are converted, defaults are filled in, and unknown variables are ignored', () => {
   const source = { PORT: '8080', DATABASE_URL: 'postgresql://u:p@db/x', VERBOSE: 'true', HOME: '/root' };
   expect(parseEnvironment(schema, source)).toEqual({
     PORT: 8080,
@@ -31,7 +31,7 @@ test('values are converted, defaults filled in and unknown variables ignored', (
   });
 });
 
-test('every problem is told at once, one line each, by the name of the variable', () => {
+test('all problems are reported together, one per line, by the name of the variable', () => {
   const problems = problemsOf(() =>
     parseEnvironment(schema, { PORT: 'eighty', LOG_LEVEL: 'loud', VERBOSE: 'perhaps' }),
   );
@@ -43,12 +43,12 @@ test('every problem is told at once, one line each, by the name of the variable'
   ]);
 });
 
-test('a variable that is set to nothing counts as not set', () => {
+test('an empty variable counts as not set', () => {
   const source = { PORT: '', DATABASE_URL: 'postgresql://db/x', LOG_LEVEL: '' };
   expect(problemsOf(() => parseEnvironment(schema, source))).toEqual(['PORT is required']);
 });
 
-test('no value is ever repeated, whatever the rule and its message', () => {
+test('no message repeats a value, whatever the rule and its message', () => {
   const secret = 'hunter2-secret';
   const leaky = Joi.object({
     PATTERN: Joi.string().pattern(/^\d+$/),

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createHealth } from '../src/index.ts';
 
-test('a report has every check of its kind and is red when one fails', async () => {
+test('a report contains every check of its kind and fails if one of them fails', async () => {
   const health = createHealth();
   health.register('loop', 'live', () => {});
   health.register('database', 'ready', async () => {});
@@ -20,7 +20,7 @@ test('a report has every check of its kind and is red when one fails', async () 
   });
 });
 
-test('a check may tell in a sentence what is to be done', async () => {
+test('a check may explain in a sentence what to do', async () => {
   const health = createHealth();
   const told = 'Set it to noeviction.';
   health.register('queue', 'ready', () => {
@@ -29,7 +29,7 @@ test('a check may tell in a sentence what is to be done', async () => {
   expect((await health.report('ready')).checks.queue).toEqual({ ok: false, error: 'QUEUE_EVICTS', told });
 });
 
-test('a check that is only told turns nothing red', async () => {
+test('a check that is not required does not fail the report', async () => {
   const health = createHealth({ timeoutMs: 30 });
   health.register('database', 'ready', () => {});
   health.register('queue', 'ready', () => new Promise(() => {}), { required: false });
@@ -44,7 +44,7 @@ test('a check that is only told turns nothing red', async () => {
   expect((await health.report('ready')).ok).toBe(false);
 });
 
-test('a check that hangs fails in time, holds up no other and is not started again beside itself', async () => {
+test('a check that hangs fails at its timeout, delays no other check and is not started a second time', async () => {
   const health = createHealth({ timeoutMs: 30 });
   let started = 0;
   health.register('hangs', 'ready', () => {
@@ -61,7 +61,7 @@ test('a check that hangs fails in time, holds up no other and is not started aga
   expect(started).toBe(1);
 });
 
-test('ready is red once the process is stopping, live is not', async () => {
+test('ready fails once the process is stopping, and live does not', async () => {
   const lifecycle = { stopping: false };
   const health = createHealth({ lifecycle });
   health.register('database', 'ready', () => {});
@@ -74,7 +74,7 @@ test('ready is red once the process is stopping, live is not', async () => {
   expect((await health.report('live')).ok).toBe(true);
 });
 
-test('the log is told when a check turns, not at each probe', async () => {
+test('a check is logged when its result changes, not at each probe', async () => {
   const told: string[] = [];
   const logger = { info: () => void told.push('passes'), warn: () => void told.push('fails') };
   const health = createHealth({ logger });

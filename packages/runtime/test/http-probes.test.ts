@@ -31,7 +31,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-test('live and ready answer 200 with their checks as JSON', async () => {
+test('live and ready return 200 with their checks as JSON', async () => {
   const live = await fetch(`${base}/healthz`);
   expect(live.status).toBe(200);
   expect(live.headers.get('content-type')).toBe('application/json');
@@ -41,7 +41,7 @@ test('live and ready answer 200 with their checks as JSON', async () => {
   expect(await ready.json()).toEqual({ ok: true, checks: { database: { ok: true } } });
 });
 
-test('a red check is a 503 on its own probe only', async () => {
+test('a failing check gives a 503 on its own probe only', async () => {
   healthy = false;
   const ready = await fetch(`${base}/readyz`);
   expect(ready.status).toBe(503);
@@ -49,7 +49,7 @@ test('a red check is a 503 on its own probe only', async () => {
   expect((await fetch(`${base}/healthz`)).status).toBe(200);
 });
 
-test('metrics are in the text format, each labelled with the service', async () => {
+test('metrics are in the text format, and each one is labelled with the service', async () => {
   attempts.inc(3);
   const response = await fetch(`${base}/metrics`);
   const text = await response.text();
@@ -59,7 +59,7 @@ test('metrics are in the text format, each labelled with the service', async () 
   expect(text).toMatch(/nodejs_eventloop_lag_p99_seconds\{service="dispatcher"\}/);
 });
 
-test('HEAD has no body, other methods are a 405, other paths are left alone', async () => {
+test('HEAD has no body, other methods give a 405, and other paths are left to the caller', async () => {
   const head = await fetch(`${base}/readyz`, { method: 'HEAD' });
   expect([head.status, await head.text()]).toEqual([200, '']);
   const post = await fetch(`${base}/metrics`, { method: 'POST' });
@@ -69,7 +69,7 @@ test('HEAD has no body, other methods are a 405, other paths are left alone', as
   }
 });
 
-test('metrics that cannot be collected are a 500 that tells nothing', async () => {
+test('metrics that cannot be collected give a 500 that reveals nothing', async () => {
   const failing = createMetricsRegistry({ service: 'failing' });
   new Counter({
     name: 'failing_total',
@@ -86,14 +86,14 @@ test('metrics that cannot be collected are a 500 that tells nothing', async () =
   await other.close();
 });
 
-test('a port that is taken is a rejection', async () => {
+test('startProbeServer() rejects if the port is in use', async () => {
   const probes = async () => true;
   await expect(startProbeServer({ port: server.port, host: '127.0.0.1', probes })).rejects.toMatchObject({
     code: 'EADDRINUSE',
   });
 });
 
-test('close ends idle connections, may be called twice, and does not wait for a client that never finishes', async () => {
+test('close() ends idle connections, may be called twice, and does not wait for a client that never finishes', async () => {
   const slow = connect(server.port, '127.0.0.1');
   slow.on('error', () => {});
   await new Promise((resolve) => slow.write('GET /healthz HTTP/1.1\r\n', resolve));

@@ -9,7 +9,7 @@ function setUp(closeTimeoutMs?: number) {
   return { lifecycle, failures: () => lines.filter(({ level }) => level === 'error') };
 }
 
-test('what was opened last is closed first, one after another, when readiness is already red', async () => {
+test('closers run in reverse order, one at a time, after readiness has turned red', async () => {
   const { lifecycle } = setUp();
   const seen: string[] = [];
   for (const name of ['database', 'queue', 'server']) {
@@ -31,7 +31,7 @@ test('what was opened last is closed first, one after another, when readiness is
   ]);
 });
 
-test('a closer that throws, rejects or hangs is logged and stops no other', async () => {
+test('a closer that throws, rejects or hangs is logged and does not prevent the others', async () => {
   const { lifecycle, failures } = setUp(10_000);
   const closed: string[] = [];
   lifecycle.onClose('first', () => void closed.push('first'));
@@ -45,7 +45,7 @@ test('a closer that throws, rejects or hangs is logged and stops no other', asyn
   expect(failures().map(({ closer }) => closer)).toEqual(['hangs', 'rejects', 'throws']);
 });
 
-test('closing twice closes once, and both callers wait for the end', async () => {
+test('a second close() runs no closer again, and both callers wait for the end', async () => {
   const { lifecycle } = setUp();
   let closed = 0;
   lifecycle.onClose('resource', async () => {
@@ -58,7 +58,7 @@ test('closing twice closes once, and both callers wait for the end', async () =>
   expect(closed).toBe(1);
 });
 
-test('what is opened during or after the stop is closed too', async () => {
+test('a resource that is opened during or after the stop is closed as well', async () => {
   const { lifecycle } = setUp();
   const closed: string[] = [];
   lifecycle.onClose('early', () => {

@@ -23,7 +23,7 @@ test('a line is JSON with an ISO time, the level as a word and the service', () 
   });
 });
 
-test('what is to be in each line is asked when it is written, and what the line says itself comes first', () => {
+test('fields for all lines are evaluated when a line is written, and fields of the line override them', () => {
   const { logger, last } = capture();
   let trace: object = {};
   const child = logger.child({ part: 'relay' });
@@ -88,7 +88,7 @@ test.each(['secret_count', 'cookieless', 'tokenize', 'author', 'keys', 'password
   },
 );
 
-test('an error is shown with its stack, without the secrets in its fields, wherever it stands', () => {
+test('an error is logged with its stack and without the secrets in its fields, at any depth', () => {
   const { logger, lines, last } = capture();
   const error = Object.assign(new Error('it broke'), {
     code: 'E1',
@@ -108,7 +108,7 @@ test('an error is shown with its stack, without the secrets in its fields, where
   for (const line of lines) expect(line).not.toContain('hush');
 });
 
-test('what is logged is not changed, and an object that holds itself is no hazard', () => {
+test('logged values are not modified, and an object that contains itself is handled', () => {
   const { logger, lines } = capture();
   const circular: Record<string, unknown> = {
     password: 'hush-hush',

@@ -13,7 +13,7 @@ function heldRun() {
 const eventLoopTurn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 const always = () => true;
 
-test('items of one turn go together, and each gets its own result', async () => {
+test('items of one event loop iteration form a batch, and each gets its own result', async () => {
   const sizes: number[] = [];
   const run = async (items: number[]) => {
     sizes.push(items.length);
@@ -24,7 +24,7 @@ test('items of one turn go together, and each gets its own result', async () => 
   expect(sizes).toEqual([3]);
 });
 
-test('while the slots are busy items collect, up to the largest batch', async () => {
+test('items collect up to the maximum batch size while the slots are busy', async () => {
   const { batches, run } = heldRun();
   const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, spacingMs: 0, isItemFault: always });
   const results = [batcher.add(1)];
@@ -40,7 +40,7 @@ test('while the slots are busy items collect, up to the largest batch', async ()
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50]);
 });
 
-test('as many as are enough wait for a slot and for nothing else, and all of them go together', async () => {
+test('waiting items of the size "enough" start as one batch as soon as a slot is free', async () => {
   const { batches, run } = heldRun();
   const options = { sizeMax: 10, enough: 2, slots: 2, spacingMs: 3_600_000, isItemFault: always };
   const batcher = new MicroBatcher({ run, ...options });
@@ -61,7 +61,7 @@ test('as many as are enough wait for a slot and for nothing else, and all of the
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50, 60]);
 });
 
-test('what nobody waits for is gathered, until there is enough or for so long', async () => {
+test('items with "gather" wait until there are enough of them or the time is over', async () => {
   const batches: number[][] = [];
   const run = async (items: number[]) => {
     batches.push(items);
@@ -83,7 +83,7 @@ test('what nobody waits for is gathered, until there is enough or for so long', 
   ]);
 });
 
-test('halves a batch that is rejected for one item, and only the caller of that item gets the error', async () => {
+test('a batch that is rejected for one item is halved, and only the caller of that item gets the error', async () => {
   let calls = 0;
   const run = async (items: number[]) => {
     calls += 1;
@@ -99,7 +99,7 @@ test('halves a batch that is rejected for one item, and only the caller of that 
   expect(calls).toBe(15);
 });
 
-test('a fault that is no item’s fails the batch, once', async () => {
+test('an error that is not an item fault fails the batch without another call', async () => {
   let runs = 0;
   const run = async (): Promise<number[]> => {
     runs += 1;

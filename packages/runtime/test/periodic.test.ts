@@ -6,7 +6,7 @@ const EVERY_MS = 100;
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-test('measurements never overlap, one that fails is followed by the next, and a stop waits for the last', async () => {
+test('measurements never overlap, a failed one is followed by the next, and stop() waits for the last', async () => {
   const underway: { end: () => void; fail: (error: Error) => void }[] = [];
   let calls = 0;
   const errors: unknown[] = [];

@@ -7,7 +7,7 @@ test.each([
   ['writable', { ok: true }, 1],
   ['unwritable', { ok: true, status: 'degraded' }, 0],
   ['own_fault', { ok: false }, 0],
-] as const)('a record that is %s is shown by the probe and the metric', async (state, report, value) => {
+] as const)('a record that is %s is reported by the probe and the metric', async (state, report, value) => {
   const health = createHealth();
   const registry = createMetricsRegistry({ service: 'test' });
   registerRecordHealth(health, registry, () => state);

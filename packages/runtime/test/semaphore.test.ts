@@ -15,7 +15,7 @@ function entering(semaphore: Semaphore) {
 
 const soon = () => new Promise((resolve) => setImmediate(resolve));
 
-test('lets in as many as there is room for, the others in their order as others leave', async () => {
+test('admits as many as there are slots, and the waiters in their order as slots are released', async () => {
   const semaphore = new Semaphore(2);
   const { entered, enter } = entering(semaphore);
   for (const name of ['a', 'b', 'c', 'd']) void enter(name);
@@ -27,7 +27,7 @@ test('lets in as many as there is room for, the others in their order as others 
   expect(semaphore.acquire()).toBeInstanceOf(Promise);
 });
 
-test('who takes much enters while there is any room, and keeps the others out until as much is free', async () => {
+test('a caller that takes many slots enters while any slot is free, and delays the others until as many are released', async () => {
   const semaphore = new Semaphore(10);
   const { entered, enter } = entering(semaphore);
   void enter('nine', 9);
@@ -43,7 +43,7 @@ test('who takes much enters while there is any room, and keeps the others out un
   expect(entered).toEqual(['nine', 'fifty', 'one']);
 });
 
-test('who is behind enters when nobody else waits, however long they have', async () => {
+test('a caller with low priority enters only when there are no other waiters, however long it has waited', async () => {
   const semaphore = new Semaphore(1);
   const { entered, enter } = entering(semaphore);
   void enter('first');
@@ -61,7 +61,7 @@ test('who is behind enters when nobody else waits, however long they have', asyn
   expect(entered).toEqual(['first', 'another', 'a burst', 'a late one']);
 });
 
-test('who has left is forgotten, however many come', async () => {
+test('removes served waiters from memory, however many there are', async () => {
   const semaphore = new Semaphore(1);
   const { entered, enter } = entering(semaphore);
   const all = Array.from({ length: 5_000 }, (_, index) =>

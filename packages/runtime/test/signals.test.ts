@@ -42,7 +42,7 @@ const words = (lines: Record<string, unknown>[]) =>
 afterEach(() => void running?.child.kill('SIGKILL'));
 
 test.each(['SIGTERM', 'SIGINT'] as const)(
-  '%s closes everything in reverse and exits with 0',
+  '%s runs all closers in reverse order and exits with 0',
   async (signal) => {
     const service = run();
     await service.said('running');
@@ -53,7 +53,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   },
 );
 
-test('a second signal exits at once with 1', async () => {
+test('a second signal exits immediately with 1', async () => {
   const service = run('hang');
   await service.said('running');
   service.child.kill('SIGTERM');
@@ -63,7 +63,7 @@ test('a second signal exits at once with 1', async () => {
   expect(words(service.lines)).not.toContain('database closed');
 });
 
-test('a stop that outlasts its budget exits with 1 and names what it waited for', async () => {
+test('a stop that exceeds its time limit exits with 1 and logs the closer that it waited for', async () => {
   const service = run('outlast');
   await service.said('running');
   service.child.kill('SIGTERM');
@@ -78,7 +78,7 @@ test.each([
   ['reject', 'unhandledRejection', 'nobody listens'],
   ['throw', 'uncaughtException', 'nobody catches'],
 ])(
-  'after %s the fault is logged as fatal, everything is closed and the exit code is 1',
+  'after %s the error is logged as fatal, everything is closed, and the exit code is 1',
   async (scenario, origin, message) => {
     const service = run(scenario);
     expect(await service.ended()).toEqual({ code: 1, signal: null });
@@ -89,7 +89,7 @@ test.each([
   },
 );
 
-test('a fault while closing makes the exit code 1 and does not stop the closing', async () => {
+test('an error while closing makes the exit code 1 and does not prevent the other closers', async () => {
   const service = run('fault while closing');
   await service.said('running');
   service.child.kill('SIGTERM');
@@ -97,7 +97,7 @@ test('a fault while closing makes the exit code 1 and does not stop the closing'
   expect(words(service.lines)).toContain('database closed');
 });
 
-test('a service that closes itself ends with 0', async () => {
+test('a service that closes itself exits with 0', async () => {
   const service = run('close');
   expect(await service.ended()).toEqual({ code: 0, signal: null });
   expect(words(service.lines)).toContain('database closed');

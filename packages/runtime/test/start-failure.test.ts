@@ -6,7 +6,7 @@ import { EnvironmentError, startFailure } from '../src/index.ts';
 
 const nothing = () => null;
 
-test('a port that is taken, and an address that is not ours, are one sentence each', async () => {
+test('a port in use and an address of another machine are each explained in one sentence', async () => {
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   const { port } = taken.address() as AddressInfo;
@@ -25,18 +25,18 @@ test('a port that is taken, and an address that is not ours, are one sentence ea
   taken.close();
 });
 
-test('settings are told as they are, what a caller knows in its sentence, in one line', () => {
+test('invalid settings are listed unchanged, and an error that the caller explains is one line', () => {
   const settings = new EnvironmentError(['PORT must be a number']);
   expect(startFailure(settings, nothing)).toBe(settings.message);
   expect(startFailure(new Error('x'), () => 'The database\n  refuses.')).toBe('The database refuses.');
 });
 
-test('the refusal of a server that is called is not taken for one to listen', () => {
+test('a connection that a server refuses is not mistaken for a listening problem', () => {
   const refused = Object.assign(new Error('connect'), { syscall: 'connect', code: 'EACCES' });
   expect(startFailure(refused, nothing)).toContain('Error: connect\n    at ');
 });
 
-test('a fault of ours brings its stack', () => {
+test('a defect is shown with its stack', () => {
   expect(startFailure(new TypeError('oh'), nothing)).toMatch(/^TypeError: oh\n {4}at /);
   expect(startFailure('text', nothing)).toBe('text');
 });

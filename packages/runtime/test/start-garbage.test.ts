@@ -10,7 +10,7 @@ const collected = (work: () => void) =>
     setTimeout(() => resolve(isCollected), 300);
   });
 
-test('a service that is at rest lets go of what its start took, and one at work does not', async () => {
+test('an idle service collects the garbage of its start, and a busy one does not', async () => {
   // On a busy machine an idle process may occasionally be counted as busy, so the test retries.
   let tries = 1;
   while (!(await collected(() => {})) && tries < 20) tries += 1;

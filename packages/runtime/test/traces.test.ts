@@ -17,7 +17,7 @@ test.each([
   ['no endpoint is set', {}],
   ['the endpoint is set to nothing', { OTEL_EXPORTER_OTLP_ENDPOINT: '' }],
   ['the SDK is disabled', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:1', OTEL_SDK_DISABLED: 'true' }],
-])('nothing of the SDK is loaded when %s', async (_, environment) => {
+])('the SDK is not loaded if %s', async (_, environment) => {
   expect(await open(environment as Record<string, string>)).toEqual({
     isOn: false,
     loaded: 0,
@@ -26,7 +26,7 @@ test.each([
 });
 
 test.each(['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])(
-  'the SDK is loaded when %s is set, and lines of the log name the span they are written in',
+  'the SDK is loaded if %s is set, and log lines contain the ids of their span',
   async (variable) => {
     const { isOn, loaded, isInLines } = await open({ [variable]: 'http://127.0.0.1:1' });
     expect([isOn, isInLines]).toEqual([true, true]);

@@ -41,7 +41,7 @@ function problemsOf(source: NodeJS.ProcessEnv): readonly string[] {
   throw new Error('the environment was accepted');
 }
 
-test('a variable may come from the file that its _FILE names, without the line end', async () => {
+test('a variable is read from the file that its _FILE names, without the line break at the end', async () => {
   const path = await fileOf('postgres://u:p@db/x\r\n');
   expect(parseSettings(schema, { DATABASE_URL_FILE: path, PORT: '1' })).toEqual({
     databaseUrl: 'postgres://u:p@db/x',
@@ -49,19 +49,19 @@ test('a variable may come from the file that its _FILE names, without the line e
   });
 });
 
-test('what stands in a file is checked like any value, and not repeated', async () => {
+test('the content of a file is validated like any value and not repeated in messages', async () => {
   const path = await fileOf('mysql://secret');
   expect(problemsOf({ DATABASE_URL_FILE: path })).toEqual(['DATABASE_URL is not a valid postgres:// URL']);
 });
 
-test('a variable that is given both ways is refused, because nobody could tell which one holds', async () => {
+test('a variable that is set both ways is rejected as ambiguous', async () => {
   const path = await fileOf('postgres://db/x');
   expect(problemsOf({ DATABASE_URL: 'postgres://db/y', DATABASE_URL_FILE: path })).toEqual([
     'DATABASE_URL and DATABASE_URL_FILE are both set; set one of them',
   ]);
 });
 
-test('an empty _FILE counts as not set, as does an empty variable beside a _FILE', async () => {
+test('an empty _FILE counts as not set, and so does an empty variable if its _FILE is set', async () => {
   const path = await fileOf('postgres://db/x');
   expect(parseSettings(schema, { DATABASE_URL: 'postgres://db/y', DATABASE_URL_FILE: '' }).databaseUrl).toBe(
     'postgres://db/y',
@@ -71,7 +71,7 @@ test('an empty _FILE counts as not set, as does an empty variable beside a _FILE
   );
 });
 
-test('a file that is missing, empty or too large is told beside every other problem, without its path', async () => {
+test('a file that is missing, empty or too large is reported with all other problems and without its path', async () => {
   const missing = join(folder, 'missing');
   expect(problemsOf({ DATABASE_URL_FILE: missing, PORT: 'x' })).toEqual([
     'DATABASE_URL_FILE: the file cannot be read (ENOENT)',
@@ -85,7 +85,7 @@ test('a file that is missing, empty or too large is told beside every other prob
   ]);
 });
 
-test('a file that the process may not read is told by its code', async () => {
+test('a file that the process may not read is reported with its error code', async () => {
   const path = await fileOf('postgres://db/x');
   await chmod(path, 0o000);
   // The superuser may read everything: a folder in the file's place is unreadable for everyone.
