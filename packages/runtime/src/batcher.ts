@@ -4,7 +4,7 @@ export interface MicroBatcherOptions<Item, Result> {
   /** Must return one result per item, in order. */
   run: (items: Item[]) => Promise<Result[]>;
   sizeMax: number;
-  /** Returns an item's share of `sizeMax`; default 1. An item larger than `sizeMax` is a batch of its own. */
+  /** Returns an item's share of `sizeMax`; default 1. An item larger than `sizeMax` is a separate batch. */
   sizeOf?: (item: Item) => number;
   /** Maximum number of batches in flight. */
   slots: number;
@@ -14,7 +14,7 @@ export interface MicroBatcherOptions<Item, Result> {
    * Waiting size, in the units of `sizeMax`, from which a batch starts as soon as a slot is free; default `sizeMax`.
    */
   enough?: number;
-  /** For items whose caller is not in a hurry: a batch smaller than `enough` waits for up to `ms` for further items. */
+  /** For items whose callers can wait: a batch smaller than `enough` waits for up to `ms` for further items. */
   gather?: { ms: number; enough: number };
   /** Whether an error means that an item is invalid. The batch is then halved until the invalid item is isolated. */
   isItemFault: (error: unknown) => boolean;

@@ -12,7 +12,7 @@ export interface HealthReport {
   ok: boolean;
   /** Present only if `ok` is true and a check that is not required fails. */
   status?: 'degraded';
-  /** By name of the check. `error` is a word or a code for operators; the log has the error itself. */
+  /** Results by name of the check. `error` is a word or a code for operators; the log has the error itself. */
   checks: Record<string, CheckReport>;
 }
 

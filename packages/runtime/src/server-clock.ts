@@ -10,7 +10,7 @@ export const LOCAL_CLOCK: Clock = { nowMs: () => Date.now() };
 export interface ServerClockOptions {
   /** Returns the time of the server, in milliseconds since the epoch. */
   read: () => Promise<number>;
-  /** The clock of this host; for tests. */
+  /** The clock of this host; replaced in tests. */
   localNowMs?: () => number;
   monotonicMs?: () => number;
 }
