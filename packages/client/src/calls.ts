@@ -2,12 +2,12 @@ import type { components, paths } from './generated/api.ts';
 
 export type { components, paths } from './generated/api.ts';
 
-/** What the API takes and answers, by the names of its OpenAPI document. */
+/** The types of requests and responses, by their names in the OpenAPI document of the API. */
 export type Schemas = components['schemas'];
 
 export type Method = 'get' | 'post' | 'put' | 'delete';
 
-/** Those that have the method. */
+/** The paths that support the method. */
 export type PathOf<M extends Method> = {
   [P in keyof paths]: paths[P][M] extends object ? P : never;
 }[keyof paths];
@@ -16,26 +16,26 @@ type Json<Content> = Content extends { content: { 'application/json': infer Valu
 type Part<O, Name extends string> = O extends { parameters: { [N in Name]?: infer Value } }
   ? Value
   : undefined;
-/** A part of a request that must be given, may be, or does not exist. */
+/** A part of a request that is required, optional or not supported. */
 type Given<Name extends string, Value> = [Value] extends [undefined]
   ? { [N in Name]?: never }
   : undefined extends Value
     ? { [N in Name]?: NonNullable<Value> }
     : { [N in Name]: Value };
 
-/** Parameters of the address; those that are empty are left out. */
+/** Query parameters; empty ones are omitted. */
 export type Query<M extends Method, P extends PathOf<M>> = {
   [N in keyof NonNullable<Part<paths[P][M], 'query'>>]: NonNullable<Part<paths[P][M], 'query'>>[N] | '';
 };
 
-/** What stands in the braces of the path. */
+/** Values for the placeholders of the path. */
 export type InPath<M extends Method, P extends PathOf<M>> = Part<paths[P][M], 'path'>;
 
 export type Body<M extends Method, P extends PathOf<M>> = paths[P][M] extends { requestBody?: infer Content }
   ? Json<Content>
   : undefined;
 
-/** All of a call but its method and path. */
+/** All parts of a request except method and path. */
 export type RequestParts<M extends Method, P extends PathOf<M>> = Given<'path', InPath<M, P>> &
   Given<'body', Body<M, P>> & {
     query?: Query<M, P>;
@@ -43,16 +43,16 @@ export type RequestParts<M extends Method, P extends PathOf<M>> = Given<'path', 
     signal?: AbortSignal | undefined;
   };
 
-/** The envelope of the answer to a call that succeeds (docs/contract.md#requests-and-answers). */
+/** The envelope of a successful response (docs/contract.md#requests-and-answers). */
 export type Answer<M extends Method, P extends PathOf<M>> = paths[P][M] extends { responses: infer All }
   ? Json<All[keyof All & (200 | 201 | 202)]>
   : never;
 
-/** What the envelope holds. */
+/** The `data` of the envelope. */
 export type Data<M extends Method, P extends PathOf<M>> =
   Answer<M, P> extends { data: infer Value } ? Value : never;
 
-/** Those whose answer is a page of rows. */
+/** Paths whose response is a page of rows. */
 export type ListPath = {
   [P in PathOf<'get'>]: Answer<'get', P> extends { data: readonly unknown[]; extra: { pagination: object } }
     ? P
@@ -61,7 +61,7 @@ export type ListPath = {
 
 export type Row<P extends ListPath> = Data<'get', P> extends readonly (infer One)[] ? One : never;
 
-/** Where a call is sent, below the service's own address; what is empty of the query is left out. */
+/** Returns the address of a call, relative to the address of the service; empty query parameters are omitted. */
 export function addressOf(
   path: string,
   inPath: Readonly<Record<string, unknown>>,

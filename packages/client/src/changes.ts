@@ -1,24 +1,28 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { noAnswer, RunhookError, refusalOf } from './errors.ts';
 
-/** What is heard of an account's webhooks (docs/contract.md#changes-as-they-happen). */
+/** An item of the stream of changes to an account's webhooks (docs/contract.md#changes-as-they-happen). */
 export type Change =
-  /** It listens, for the first time or again: what happened before is to be asked for. */
+  /**
+   * The stream is open, for the first time or again; the caller must load the current state, because earlier changes
+   * are not sent.
+   */
   | { kind: 'listening' }
-  /** These were written, or an attempt was made for them. */
+  /** These webhooks were changed, or an attempt was made for them. */
   | { kind: 'changed'; webhookIds: string[] }
-  /** It does not listen any more and tries again by itself. */
+  /** The connection was lost; the client reconnects automatically. */
   | { kind: 'lost'; error: RunhookError };
 
-/** The service sends a comment every 20 s: what is silent for so long is dead. */
+/** The service sends a comment every 20 s, so a stream that is silent for a minute is broken. */
 const SILENT_MS = 60_000;
 const AGAIN_MIN_MS = 500;
 const AGAIN_MAX_MS = 30_000;
 
 /**
- * Listens until the signal is given, and connects again by itself: the service ends a stream after 15 minutes.
- * @param connect one request for the stream
- * @throws RunhookError for a refusal that another try does not change, such as a 401
+ * Yields changes until the signal is aborted. Reconnects automatically, because the service ends a stream after 15
+ * minutes.
+ * @param connect sends one request for the stream
+ * @throws RunhookError for a rejection that a retry would not change, such as a 401
  */
 export async function* listen(
   connect: (signal: AbortSignal) => Promise<Response>,
@@ -59,7 +63,7 @@ export async function* listen(
 const isFinal = ({ status }: RunhookError) =>
   status >= 400 && status < 500 && status !== 429 && status !== 408;
 
-/** @param onBytes something came, be it a comment */
+/** @param onBytes called whenever data arrives, including comments */
 async function* changesIn(body: ReadableStream<Uint8Array>, onBytes: () => void): AsyncGenerator<string[]> {
   let rest = '';
   let data = '';

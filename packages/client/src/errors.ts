@@ -1,21 +1,21 @@
-/** One field of a request, and what is wrong with it. */
+/** A field of a request with its problem. */
 export interface FieldProblem {
   field: string;
   message: string;
 }
 
-/** What the API answered instead of what was asked for (docs/contract.md#errors), or that it did not answer. */
+/** The error response of the API (docs/contract.md#errors), or the absence of a response. */
 export class RunhookError extends Error {
   override readonly name = 'RunhookError';
-  /** The HTTP status; 0 when no answer came. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
-  /** A sentence for whoever made the call: `user_message`. */
+  /** A sentence for users: `user_message`. */
   readonly userMessage: string;
-  /** More, for whoever wrote it; empty when there is nothing to add. */
+  /** Details for developers; may be empty. */
   readonly developerMessage: string;
-  /** Of a 400, in order; else empty. */
+  /** The problems of a 400 response, in order; otherwise empty. */
   readonly errors: readonly FieldProblem[];
-  /** How long to wait, of a 429 or 503. */
+  /** Time to wait after a 429 or 503. */
   readonly retryAfterSeconds: number | null;
 
   constructor(
@@ -36,7 +36,7 @@ export class RunhookError extends Error {
     this.retryAfterSeconds = more.retryAfterSeconds ?? null;
   }
 
-  /** What is wrong with a field of the request; undefined when nothing is. */
+  /** Returns the problem of a field of the request, or undefined. */
   problemOf(field: string): string | undefined {
     return this.errors.find((problem) => problem.field === field)?.message;
   }
@@ -46,7 +46,7 @@ interface Refusal {
   status?: { user_message?: string; developer_message?: string; errors?: FieldProblem[] };
 }
 
-/** Reads what the service says; what stands before it (a proxy, a login page) has no envelope. */
+/** Reads the service's error; a response of a proxy or login page has no envelope. */
 export async function refusalOf(response: Response): Promise<RunhookError> {
   const answer: unknown = await response.json().catch(() => null);
   const { status } = (answer ?? {}) as Refusal;
@@ -62,7 +62,7 @@ export async function refusalOf(response: Response): Promise<RunhookError> {
   );
 }
 
-/** @param error what `fetch` threw */
+/** @param error thrown by `fetch` */
 export function noAnswer(error: unknown): RunhookError {
   const cause = (error as { cause?: { code?: unknown } }).cause ?? {};
   const code = typeof cause.code === 'string' ? ` (${cause.code})` : '';

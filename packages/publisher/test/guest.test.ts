@@ -18,7 +18,7 @@ type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 const KEY = `{runhook}:${JOB_RUN_EVENTS}`;
 const connect = async (url: string) => (await openRedis(url, () => undefined)) as Redis;
 
-/** The arguments of the `redis-cli` in docs/security.md, as a shell reads them. */
+/** Returns the arguments of the `redis-cli` call in docs/security.md, as a shell parses them. */
 async function documentedRules(): Promise<string[]> {
   const page = await readFile(new URL('../../../docs/security.md', import.meta.url), 'utf8');
   const command = /```sh\n(redis-cli ACL SETUSER[^`]+)```/.exec(page)?.[1] ?? '';
@@ -30,7 +30,7 @@ async function documentedRules(): Promise<string[]> {
   return rules;
 }
 
-/** Why there is no such user here; null when there can be. */
+/** Returns the reason why the restricted user cannot be tested here, or null. */
 async function missing(): Promise<string | null> {
   const url = process.env.TEST_REDIS_URL;
   if (url === undefined) return 'there is no Redis';
@@ -43,7 +43,7 @@ async function missing(): Promise<string | null> {
 const reason = await missing();
 if (reason !== null) process.stderr.write(`publishers that may only add are not tested: ${reason}\n`);
 
-/** The address of a new user. */
+/** Creates a user with these rules and returns a URL that authenticates as that user. */
 async function urlOfUser(
   own: Redis,
   ownUrl: string,
@@ -73,7 +73,7 @@ async function urlOfUser(
     guestUrl = await urlOfUser(own, ownUrl, user, rules);
     guest = await connect(guestUrl);
     publisher = createEventPublisher({ queueUrl: guestUrl });
-    // As each dispatcher does, over and over.
+    // Dispatchers call this regularly.
     const events = openEventQueue(createQueueBackend(ownUrl), () => undefined);
     await events.keepSettings();
     await events.close();
@@ -196,7 +196,7 @@ async function urlOfUser(
     closers.push(() => Promise.all([desk.close(), events.close()]));
     await events.keepSettings();
     const [, ...rules] = await documentedRules();
-    // The user must not read the server's clock either: ids then go by the clock of the host, which is reported.
+    // The user is not permitted to read the server's clock either, so ids use the clock of the host, which is reported.
     const reported: string[] = [];
     const formerRules = rules
       .filter((rule) => rule !== '+time')
@@ -216,7 +216,7 @@ async function urlOfUser(
 
     const map = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
     await desk.spread(8);
-    // As each dispatcher does, over and over.
+    // Dispatchers call this regularly.
     await events.keepSettings();
     let accountId = 1;
     while (shardOf(map, accountId) !== 5) accountId += 1;

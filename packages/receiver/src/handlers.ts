@@ -9,16 +9,16 @@ import {
 } from './verify.ts';
 
 export interface HandlerOptions extends VerifyOptions {
-  /** Told of each request that was refused; it is answered all the same. */
+  /** Called for each rejected request, which also gets an error response. */
   onRefused?: (error: RefusedDelivery) => void;
-  /** Larger bodies are refused; 1 MiB when omitted, which no delivery reaches. */
+  /** Maximum size of the body; default 1 MiB, which no delivery exceeds. */
   bytesMax?: number;
 }
 
 /**
- * Called with each genuine event. Once it has ended, or what it returns is resolved, the delivery is answered 204. Whatever it
- * throws makes an attempt fail, and the delivery is tried again. Ten seconds without an answer are a failure too: put
- * aside what takes longer.
+ * Called with each genuine event. When it has returned, and its promise has resolved, the delivery gets a 204 response.
+ * If it throws, the attempt fails and the delivery is retried. An attempt without a response fails after ten seconds,
+ * so longer work should be queued.
  */
 export type OnEvent = (event: JobRunEvent) => unknown;
 
@@ -35,7 +35,7 @@ type Receive = (
   readBody: () => Promise<string | Uint8Array> | string | Uint8Array,
 ) => Promise<Answer>;
 
-/** What is the same for all of them. Throws what is no fault of the request. */
+/** The part that all handlers share. Throws errors that the request did not cause. */
 function receiving(options: HandlerOptions, onEvent: OnEvent): Receive {
   // What no request can be right with is told when the program starts.
   secretsOf(options);
@@ -58,13 +58,13 @@ function receiving(options: HandlerOptions, onEvent: OnEvent): Receive {
   };
 }
 
-/** What is used of the requests of Express and of `node:http`. */
+/** The members of Express and `node:http` requests that are used here. */
 export interface NodeRequest extends AsyncIterable<Uint8Array | string> {
   headers: Readonly<Record<string, string | string[] | undefined>>;
   readableEnded: boolean;
-  /** What a parser left; bytes and text will do. */
+  /** The result of a body parser; bytes and text are accepted. */
   body?: unknown;
-  /** Where a platform keeps the bytes beside what it parsed, as Google's functions do. */
+  /** The unparsed bytes on platforms that also parse the body, such as Google Cloud Functions. */
   rawBody?: unknown;
 }
 
@@ -74,8 +74,9 @@ export interface NodeResponse {
 }
 
 /**
- * For Express, `app.post('/webhooks', expressHandler({ secrets }, onEvent))`, before any `express.json()`, and for
- * `node:http`, `createServer(expressHandler(…))`. What `onEvent` throws goes to `next`, or is answered 500 where there is none.
+ * Handler for Express, `app.post('/webhooks', expressHandler({ secrets }, onEvent))` before any `express.json()`, and
+ * for `node:http`, `createServer(expressHandler(…))`. Errors of `onEvent` are passed to `next`, or give a 500 response
+ * if there is none.
  */
 export function expressHandler(
   options: HandlerOptions,
@@ -113,7 +114,7 @@ async function joined(chunks: AsyncIterable<Uint8Array | string>, bytesMax: numb
   return Buffer.concat(read, bytes);
 }
 
-/** What is used of Fastify. */
+/** The members of Fastify that are used here. */
 export interface FastifyScope {
   removeAllContentTypeParsers(): unknown;
   addContentTypeParser(
@@ -130,8 +131,8 @@ export interface FastifyScope {
 }
 
 /**
- * For Fastify: `app.register(fastifyHandler('/webhooks', { secrets }, onEvent))`. A scope of its own, in which bodies stay
- * bytes; the rest of the application parses its bodies as before.
+ * Handler for Fastify: `app.register(fastifyHandler('/webhooks', { secrets }, onEvent))`. It uses a separate scope in
+ * which bodies remain bytes; the parsers of the rest of the application are not affected.
  */
 export function fastifyHandler(
   path: string,
@@ -151,8 +152,8 @@ export function fastifyHandler(
 }
 
 /**
- * For whatever speaks the web's `Request` and `Response`: Hono, Next.js, Deno, Bun, workers with Node's modules. What
- * `onEvent` throws is thrown.
+ * Handler for frameworks with the web's `Request` and `Response`: Hono, Next.js, Deno, Bun, workers with Node's
+ * modules. Throws the errors of `onEvent`.
  */
 export function webHandler(
   options: HandlerOptions,

@@ -1,32 +1,38 @@
 import type { JobRunEvent } from './verify.ts';
 
-/** What a store says of an event: nobody had it, somebody is at it, or it is done. */
+/** State of an event in the store: claimed by this call, being processed by another call, or processed. */
 export type RepeatState = 'claimed' | 'working' | 'done';
 
 /**
- * Where it is remembered which events came already. Several processes that receive for one webhook share one, in Redis for
- * example: `claim` is `SET key working NX PX ttlMs`, and if that set nothing, `GET key`; `finish` is `SET key done PX ttlMs`;
- * `release` is `DEL key`.
+ * Stores which events were received. Several processes that receive for one webhook must share a store, for example in
+ * Redis: `claim` is `SET key working NX PX ttlMs`, and if that set nothing, `GET key`; `finish` is `SET key done PX
+ * ttlMs`; `release` is `DEL key`.
  */
 export interface RepeatStore {
-  /** Notes an event that is not known, and says so; of one that is known, what was noted. Forgets it after `ttlMs`. */
+  /** Stores a new event for `ttlMs` and returns `claimed`; for a stored event, returns its state. */
   claim(eventId: string, ttlMs: number): RepeatState | Promise<RepeatState>;
   finish(eventId: string, ttlMs: number): unknown;
   release(eventId: string): unknown;
 }
 
 export interface RepeatOptions {
-  /** How long an event is remembered once it is done; a day when omitted, which is more than all retries take. */
+  /** Time for which a processed event is stored; default one day, which exceeds the time of all retries. */
   ttlMs?: number;
-  /** How long it is somebody's who neither finishes nor fails, as a process that died; 5 minutes when omitted. */
+  /**
+   * Time after which an event may be claimed again if its process has neither finished nor failed, e.g. because it
+   * died; default 5 minutes.
+   */
   workingMs?: number;
-  /** Of the memory's own store: the most events it remembers; 100,000 when omitted. */
+  /** Maximum number of events in the default store; default 100,000. */
   eventsMax?: number;
-  /** Instead of the memory of this process. */
+  /** Replaces the default store in the memory of this process. */
   store?: RepeatStore;
 }
 
-/** An event that comes while it is being worked on. Answered 503, so that it comes again and nothing is lost if that fails. */
+/**
+ * The event was received again while it is being processed. The response is 503, so that it is retried in case the
+ * processing fails.
+ */
 export class RepeatUnderway extends Error {
   override readonly name = 'RepeatUnderway';
   readonly code = 'repeat_underway';
@@ -38,9 +44,9 @@ const WORKING_MS = 300_000;
 const EVENTS_MAX = 100_000;
 
 /**
- * Delivery is at least once. Calls `onEvent` once for each `eventId`, whichever webhook or attempt brings it: a repeat of
- * what is done is dropped, which is answered as a success. What `onEvent` throws is thrown, and the event forgotten, so that its
- * retry is worked on. A redelivery by hand is a repeat too, within `ttlMs`.
+ * Delivery is at least once. Calls `onEvent` once for each `eventId`, whichever webhook or attempt delivers it; a
+ * repeat of a processed event is dropped and counts as a success. If `onEvent` throws, the error is thrown and the
+ * event is released, so that its retry is processed. A manual redelivery within `ttlMs` is a repeat as well.
  */
 export function withoutRepeats<Event extends Pick<JobRunEvent, 'eventId'> = JobRunEvent>(
   onEvent: (event: Event) => unknown,
@@ -61,11 +67,13 @@ export function withoutRepeats<Event extends Pick<JobRunEvent, 'eventId'> = JobR
   };
 }
 
-/** The events of this process. Beyond `eventsMax` the one that was noted longest ago is forgotten. */
+/**
+ * Stores the events of this process. If there are more than `eventsMax`, the least recently stored event is removed.
+ */
 export function rememberInMemory(eventsMax = EVENTS_MAX, now: () => number = Date.now): RepeatStore {
   const noted = new Map<string, { state: 'working' | 'done'; until: number }>();
   const note = (eventId: string, state: 'working' | 'done', ttlMs: number) => {
-    // Taken out and put back, so that the first is the one noted longest ago.
+    // Reinserts the event, so that the map is in the order of storing.
     noted.delete(eventId);
     noted.set(eventId, { state, until: now() + ttlMs });
     for (const oldest of noted.keys()) {

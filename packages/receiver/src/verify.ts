@@ -2,28 +2,31 @@ import { timingSafeEqual } from 'node:crypto';
 import type { DeliveryPayload } from '@runhook/contract/events';
 import { standardWebhooksSignature, verify as verifyAuthorization } from '@runhook/contract/signatures';
 
-/** The body of a delivery. `eventType` says which time its `data` carries. */
+/** The body of a delivery. `eventType` determines the timestamp in its `data`. */
 export type JobRunEvent = DeliveryPayload;
 
-/** Headers as Node.js has them, or as `Request` has them. */
+/** Headers of Node.js or of a `Request`. */
 export type DeliveryHeaders =
   | { get(name: string): string | null }
   | Readonly<Record<string, string | readonly string[] | undefined>>;
 
 export interface VerifyOptions {
-  /** The webhook's `hmac_secret`. While it is rotated: the old and the new one, in any order. */
+  /** The webhook's `hmac_secret`. During a rotation: the old and the new one, in any order. */
   secrets: string | readonly string[];
   /**
-   * Which signature must be right. `standard-webhooks`, the default, is that of the `webhook-` headers: it covers the time
-   * of the attempt, so that what somebody has recorded cannot be sent again later, and it carries both signatures during a
-   * rotation. `authorization` covers the body alone.
+   * The signature that is verified. `standard-webhooks`, the default, is in the `webhook-` headers: it covers the time
+   * of the attempt, so that a recorded request cannot be replayed later, and there is one per secret during a rotation.
+   * `authorization` covers only the body.
    */
   scheme?: 'standard-webhooks' | 'authorization';
-  /** For `authorization`: the webhook's `signature_header`, where it names another one. */
+  /** For `authorization`: the webhook's `signature_header`, if it is another one. */
   signatureHeader?: string;
-  /** For `standard-webhooks`: how far the time of the attempt may be from the clock here, both ways; 300 when omitted. */
+  /**
+   * For `standard-webhooks`: maximum difference between the time of the attempt and the local clock, in both
+   * directions; default 300.
+   */
   toleranceSeconds?: number;
-  /** Milliseconds since the epoch; the clock when omitted. */
+  /** Returns milliseconds since the epoch; default: the system clock. */
   now?: () => number;
 }
 
@@ -36,7 +39,7 @@ const REFUSALS = {
   too_large: { status: 413, message: 'The body is too large.' },
 } as const;
 
-/** A request that is not a delivery, or not a genuine one; `status` is what to answer. */
+/** The request is not a genuine delivery; `status` is the status to respond with. */
 export class RefusedDelivery extends Error {
   override readonly name = 'RefusedDelivery';
   readonly code: keyof typeof REFUSALS;
@@ -52,9 +55,9 @@ export class RefusedDelivery extends Error {
 const TOLERANCE_SECONDS = 300;
 
 /**
- * The event of a delivery, if it is genuine (docs/contract.md#signing).
- * @param body exactly as it arrived: JSON that was parsed and written again is another body
- * @throws {RefusedDelivery} when it is not; `TypeError` for options or a body that no request could be right with
+ * Returns the event of a delivery if it is genuine (docs/contract.md#signing).
+ * @param body exactly as received: JSON that was parsed and serialized again differs
+ * @throws {RefusedDelivery} if it is not genuine; `TypeError` for options or a body for which no request could be valid
  */
 export function verify(
   body: string | Uint8Array,
@@ -71,12 +74,12 @@ export function verify(
   return eventOf(body);
 }
 
-/** Said to whoever wrote the receiver, not to whoever called it. */
+/** Message for the developer of the receiver, not for its callers. */
 export const PARSED =
   'The body was parsed before its signature could be checked. Verify its bytes: put the webhook before ' +
   "express.json(), or express.raw({ type: '*/*' }) on its route.";
 
-/** @throws TypeError where there are none, or one is not the whole text of an `hmac_secret` */
+/** @throws TypeError if there is no secret, or one is not the complete text of an `hmac_secret` */
 export function secretsOf({ secrets }: VerifyOptions): readonly string[] {
   const list = typeof secrets === 'string' ? [secrets] : (secrets ?? []);
   if (list.length === 0 || list.some((secret) => typeof secret !== 'string' || !/^whsec_./.test(secret)))
@@ -120,7 +123,7 @@ function standardWebhooksRefusal(
   return ageSeconds < -toleranceSeconds ? 'too_new' : null;
 }
 
-/** The one value of a header; undefined when there is none, or more than one. */
+/** Returns the value of a header; undefined if there is none, or more than one. */
 function headerOf(headers: DeliveryHeaders, name: string): string | undefined {
   if (typeof headers.get === 'function') return headers.get(name) ?? undefined;
   const lower = name.toLowerCase();
@@ -135,7 +138,7 @@ function eventOf(body: string | Uint8Array): JobRunEvent {
     const event = JSON.parse(typeof body === 'string' ? body : new TextDecoder().decode(body));
     if (typeof event.eventType === 'string' && typeof event.data === 'object') return event;
   } catch {
-    // Refused below, like what is JSON and no event.
+    // Rejected below, like JSON that is not an event.
   }
   throw new RefusedDelivery('not_an_event');
 }

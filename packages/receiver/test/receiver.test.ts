@@ -28,7 +28,7 @@ const { deliveries } = JSON.parse(await readFile(GOLDEN, 'utf8')) as { deliverie
 const [delivery] = deliveries as [GoldenDelivery];
 const options = { secrets: delivery.secrets, now: () => delivery.nowMs };
 
-/** What `verify` throws; null when it does not. */
+/** Returns the error of `verify`, or null. */
 function refusalOf(
   body: string | Uint8Array,
   headers: DeliveryHeaders,
@@ -49,7 +49,7 @@ describe.each(deliveries)('$name', ({ body, bodyBase64, headers, secrets, nowMs,
     ['standard-webhooks', genuine.standardWebhooks],
   ] as const)('by %s: %s', (scheme, isGenuine) => {
     const more = { secrets, now: () => nowMs, scheme };
-    // A body that is genuine and no event is refused for that, and not as a forgery.
+    // A genuine body that is not an event is rejected as such and not as a forgery.
     const codes = [body, Buffer.from(bodyBase64, 'base64')].map(
       (one) => refusalOf(one, headers, more)?.code ?? 'none',
     );
