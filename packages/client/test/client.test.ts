@@ -33,7 +33,7 @@ const failureOf = (call: Promise<unknown>) =>
     (error: unknown) => error as RunhookError,
   );
 
-test('a call has the path with its account, the query and the token, and answers what the envelope holds', async () => {
+test('a call has the path with its account, the query and the token, and returns the data of the envelope', async () => {
   json({ status: { code: 200 }, data: [{ id: 1 }] });
   expect(await client.get(RUNS, { query: { status: 'Errored', limit: 5 } })).toEqual([{ id: 1 }]);
   const [request] = server.requests;
@@ -45,7 +45,7 @@ test('a call has the path with its account, the query and the token, and answers
   await expect(createClient({ url: server.url, token: 'x' }).get(RUNS)).rejects.toThrow('needs account_id');
 });
 
-test('a refusal has the status, the sentence and what is wrong with each field', async () => {
+test('an error response gives the status, the sentence and the problem of each field', async () => {
   const errors = [{ field: 'client_url', message: 'client_url must be a URL' }];
   const status = {
     code: 400,
@@ -60,8 +60,8 @@ test('a refusal has the status, the sentence and what is wrong with each field',
   expect(error.problemOf('client_url')).toBe('client_url must be a URL');
 });
 
-describe('what was not done is tried again', () => {
-  test('after a 429, and while the first request is running, when Retry-After says, with the same idempotency key', async () => {
+describe('a call that was not executed', () => {
+  test('is retried at the time of Retry-After with the same idempotency key, after a 429, a 503, or a 409 for a request that is still running', async () => {
     json({ status: {}, data: null }, 429, { 'retry-after': '0' });
     json({ status: {}, data: null }, 503, { 'retry-after': '0' });
     json({ status: {}, data: null }, 409, { 'retry-after': '0' });
@@ -73,7 +73,7 @@ describe('what was not done is tried again', () => {
     expect(keys).toHaveLength(4);
   });
 
-  test('but not for longer than it was told to, nor what may have been done', async () => {
+  test('is not retried if the wait exceeds its limit or the call may have been executed', async () => {
     json({ status: {}, data: null }, 429, { 'retry-after': '61' });
     expect(await failureOf(client.get(RUNS))).toMatchObject({ status: 429, retryAfterSeconds: 61 });
     json({ status: {}, data: null }, 409);
@@ -88,7 +88,7 @@ describe('what was not done is tried again', () => {
   });
 });
 
-test('every row of a list comes, page after page, by number or from where the last one ended', async () => {
+test('list() yields every row of all pages, with pages by number or by the offset at which the previous page ended', async () => {
   const page = (rows: number[], pagination: object, offset?: number) =>
     json({
       status: {},
@@ -117,7 +117,7 @@ test('every row of a list comes, page after page, by number or from where the la
   ]);
 });
 
-test('changes are heard, also after the stream ended, and a refusal ends them', async () => {
+test('changes() continues after the end of a stream, and ends with an error response', async () => {
   const stream = (body: string) => queue.push({ headers: { 'content-type': 'text/event-stream' }, body });
   stream(': hello\n\nevent: changed\ndata: {"subscription_ids":["wsu_1"]}\n\n');
   stream('event: changed\ndata: {"subscription_ids":["wsu_2","wsu_3"]}\n\n');
@@ -136,7 +136,7 @@ test('changes are heard, also after the stream ended, and a refusal ends them', 
   expect(server.requests[0]?.path).toBe('/below/api/v3/accounts/7/webhooks/changes?subscription_id=wsu_1');
 });
 
-test('what is no answer of Runhook’s is told as such', async () => {
+test('a response that is not from Runhook is reported as such', async () => {
   queue.push({ status: 200, body: '<html>' }, { status: 302, headers: { location: 'http://127.0.0.1:1/' } });
   expect(await failureOf(client.get(RUNS))).toMatchObject({ message: 'What answers there is not Runhook.' });
   expect(await failureOf(client.get(RUNS))).toMatchObject({ status: 302 });

@@ -88,7 +88,7 @@ async function urlOfUser(
   const example = () => exampleEvent('job.run.started', EXAMPLE_JOB);
   const inLine = async () => (await own.llen(`${KEY}:wait`)) + (await own.zcard(`${KEY}:prioritized`));
 
-  test('adds one event, many, more than a burst, and again what is in line', async () => {
+  test('can add one event, many events, more than a burst, and events that are already queued', async () => {
     const event = example();
     await publisher.publish(event);
     await publisher.publishMany(Array.from({ length: 1_200 }, example));
@@ -100,7 +100,7 @@ async function urlOfUser(
     expect(await publisher.publishMany([event, other])).toEqual([event.eventId, other.eventId]);
   });
 
-  test('adds an event again that is kept as failed', async () => {
+  test('can add an event again that is stored as failed', async () => {
     const event = example();
     await publisher.publish(event);
     const worker = createQueueBackend(ownUrl).createWorker(
@@ -120,7 +120,7 @@ async function urlOfUser(
     expect(JSON.parse((await own.hget(`${KEY}:${again}`, 'data')) ?? '')).toEqual(event);
   });
 
-  test('can do nothing else', async () => {
+  test('has no other permissions', async () => {
     const event = example();
     await publisher.publish(event);
     const jobKey = `${KEY}:${eventJobId(event)}`;
@@ -185,7 +185,7 @@ async function urlOfUser(
     for (const close of closers.reverse()) await close();
   });
 
-  test('adds to the shard of an account; a user of a release before them, as long as there is one', async () => {
+  test('can add to the shard of an account, and a user of a release without shards can add while there is one shard', async () => {
     const ownUrl = await createTestQueueUrl({ name: 'Redis' }, '');
     const own = await connect(ownUrl);
     closers.push(async () => own.disconnect());

@@ -34,7 +34,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     return await queue.getWaiting();
   };
 
-  test('an event is a job named for its type, its id and its account, and its data is the whole event', async () => {
+  test('an event is a job named after its type, its id and its account, whose data is the complete event', async () => {
     const event = exampleEvent('job.run.errored', EXAMPLE_JOB);
     expect(await publisherOf(queueUrl).publish(event)).toBe(event.eventId);
     const [queued, ...others] = await waiting();
@@ -42,7 +42,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(queued).toMatchObject({ name: 'job.run.errored', id: eventJobId(event), data: event });
   });
 
-  test('an id and a time are made for an event that has none', async () => {
+  test('an id and a timestamp are generated for an event without them', async () => {
     const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', EXAMPLE_JOB);
     const eventId = await publisherOf(queueUrl).publish(anonymous as never);
     const [queued] = await waiting();
@@ -54,7 +54,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     });
   });
 
-  test('an id that is queued is not queued again', async () => {
+  test('an id that is queued is not queued a second time', async () => {
     const event = exampleEvent('job.run.started', EXAMPLE_JOB);
     const publisher = publisherOf(queueUrl);
     await publisher.publishMany([event, event]);
@@ -62,7 +62,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(await waiting()).toHaveLength(1);
   });
 
-  test('of many events twenty are a job, in their order, and none is in it twice', async () => {
+  test('many events are published as jobs of twenty, in their order and without duplicates', async () => {
     const events = Array.from({ length: 50 }, () => exampleEvent('job.run.started', EXAMPLE_JOB));
     const publisher = publisherOf(queueUrl);
     await publisher.publishMany([...events, ...events]);
@@ -75,7 +75,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(ids.toSorted()).toEqual(events.map(({ eventId }) => eventId).toSorted());
   });
 
-  test('events with much text share no job, because its bytes are limited', async () => {
+  test('events with long texts do not share a job, because its bytes are limited', async () => {
     const long = () => {
       const event = exampleEvent('job.run.started', EXAMPLE_JOB);
       return { ...event, data: { ...event.data, runReason: '🚀'.repeat(10_000) } } as typeof event;
@@ -84,7 +84,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect((await waiting()).map(({ name }) => name)).toEqual(['job.run.started', 'job.run.started']);
   });
 
-  test('texts that no JSON may contain are repaired, and block no other event of the call', async () => {
+  test('texts with characters that JSON must not contain are repaired, and do not prevent other events of the call', async () => {
     const whole = exampleEvent('job.run.started', EXAMPLE_JOB);
     const data = { ...whole.data, jobName: 'a\0b', runReason: 'cut \ud83d', runStatusMessage: '\ufffe' };
     const cut = { ...exampleEvent('job.run.started', EXAMPLE_JOB), data } as typeof whole;
@@ -109,7 +109,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(await waiting()).toHaveLength(17);
   });
 
-  test('an invalid event names its problems, and nothing of its call is published', async () => {
+  test('an invalid event is rejected with its problems, and no event of its call is published', async () => {
     const valid = exampleEvent('job.run.started', EXAMPLE_JOB);
     const invalid = { ...valid, data: { ...valid.data, jobId: 7 } };
     const error = await publisherOf(queueUrl)
@@ -123,7 +123,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     expect(await waiting()).toEqual([]);
   });
 
-  test('an id is accepted within the configured retention, and rejected before it', async () => {
+  test('an id is accepted within the configured retention, and rejected if it is older', async () => {
     const event = exampleEvent('job.run.started', EXAMPLE_JOB);
     const publisher = publisherOf(queueUrl, { retentionDays: 60 });
     const eventId = createId('event', Date.now() - 40 * DAY_MS);
@@ -136,7 +136,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   describe.each([
     ['two days ahead', 2 * DAY_MS, 'eventId carries a time more than a day ahead'],
-    ['forty days behind', -40 * DAY_MS, 'eventId is older than the 30 days of the log'],
+    ['on a host whose clock is %s', -40 * DAY_MS, 'eventId is older than the 30 days of the log'],
   ])('on a host whose clock is %s', (_name, aheadMs, problem) => {
     const { now } = Date;
     beforeEach(() => {
@@ -146,7 +146,7 @@ describe.each(queueBackends())('on $name', (backend) => {
       jest.restoreAllMocks();
     });
 
-    test('generated ids, timestamps and jobs have the time of the queue', async () => {
+    test("generated ids, timestamps and jobs have the time of the queue's server", async () => {
       const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', EXAMPLE_JOB);
       const eventId = await publisherOf(queueUrl).publish(anonymous as never);
       const [queued] = (await waiting()) as unknown as [{ timestamp: number; data: { timestamp: string } }];
@@ -154,7 +154,7 @@ describe.each(queueBackends())('on $name', (backend) => {
         expect(Math.abs((timeMs ?? 0) - now())).toBeLessThan(HOUR_MS);
     });
 
-    test('an id that was made by its clock is rejected, by the rule of the dispatchers', async () => {
+    test("an id that was generated by the host's clock is rejected by the rule of the dispatchers", async () => {
       const event = { ...exampleEvent('job.run.started', EXAMPLE_JOB), eventId: createEventId() };
       await expect(publisherOf(queueUrl).publish(event)).rejects.toMatchObject({
         code: 'invalid_event',
@@ -164,7 +164,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     });
   });
 
-  test('while the queue is away a call fails in time, and the next one works when it is back', async () => {
+  test('a call fails in time while the queue is unavailable, and the next call succeeds once it is available', async () => {
     const proxy = await startTcpProxy(queueUrl);
     closers.push(() => proxy.close());
     await proxy.cut();
@@ -183,7 +183,7 @@ describe.each(queueBackends())('on $name', (backend) => {
   });
 });
 
-test('the queue URL decides the backend, and any other scheme is refused', () => {
+test('the scheme of the queue URL selects the backend, and unknown schemes are rejected', () => {
   expect(queueBackendName('redis://a')).toBe('Redis');
   expect(queueBackendName('rediss://a')).toBe('Redis');
   expect(queueBackendName('postgres://a')).toBe('PostgreSQL');

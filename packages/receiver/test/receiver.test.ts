@@ -43,22 +43,25 @@ function refusalOf(
   }
 }
 
-describe.each(deliveries)('$name', ({ body, bodyBase64, headers, secrets, nowMs, genuine }) => {
-  test.each([
-    ['authorization', genuine.authorization],
-    ['standard-webhooks', genuine.standardWebhooks],
-  ] as const)('by %s: %s', (scheme, isGenuine) => {
-    const more = { secrets, now: () => nowMs, scheme };
-    // A genuine body that is not an event is rejected as such and not as a forgery.
-    const codes = [body, Buffer.from(bodyBase64, 'base64')].map(
-      (one) => refusalOf(one, headers, more)?.code ?? 'none',
-    );
-    expect(codes[1]).toBe(codes[0]);
-    expect(['none', 'not_an_event'].includes(codes[0] as string)).toBe(isGenuine);
-  });
-});
+describe.each(deliveries)(
+  'the golden delivery "$name"',
+  ({ body, bodyBase64, headers, secrets, nowMs, genuine }) => {
+    test.each([
+      ['authorization', genuine.authorization],
+      ['standard-webhooks', genuine.standardWebhooks],
+    ] as const)('by %s is genuine: %s', (scheme, isGenuine) => {
+      const more = { secrets, now: () => nowMs, scheme };
+      // A genuine body that is not an event is rejected as such and not as a forgery.
+      const codes = [body, Buffer.from(bodyBase64, 'base64')].map(
+        (one) => refusalOf(one, headers, more)?.code ?? 'none',
+      );
+      expect(codes[1]).toBe(codes[0]);
+      expect(['none', 'not_an_event'].includes(codes[0] as string)).toBe(isGenuine);
+    });
+  },
+);
 
-test('headers are found however they are written and held, and a signature that is there twice is none', () => {
+test('headers are found in any capitalization and container, and a signature header that occurs twice is rejected', () => {
   const { body, headers } = delivery;
   expect(refusalOf(body, new Headers(headers), {})).toBeNull();
   const capital = { 'Webhook-Id': '', 'WEBHOOK-TIMESTAMP': '', 'Webhook-Signature': '' };
@@ -73,7 +76,7 @@ test('headers are found however they are written and held, and a signature that 
   expect(refusalOf(body, {}, {})).toMatchObject({ code: 'no_signature', status: 401 });
 });
 
-test('secrets that are none, and a body that was parsed, are mistakes of the program and no refusals', () => {
+test('invalid secrets and a parsed body are errors of the program and not rejected deliveries', () => {
   for (const secrets of [[], '', ['whsec_'], 'MDEyMzQ1', undefined as never])
     expect(() => verify(delivery.body, delivery.headers, { secrets })).toThrow(TypeError);
   expect(() => expressHandler({ secrets: [] }, () => undefined)).toThrow('whsec_');
@@ -98,7 +101,7 @@ describe('a handler', () => {
     return [response.status, await response.text()];
   };
 
-  test('answers 204 to an event, why to whom it refuses, and 500 when the work fails', async () => {
+  test('responds 204 to an event, the reason to a rejected request, and 500 if processing fails', async () => {
     const seen: string[] = [];
     const onEvent = async ({ eventType }: { eventType: string }) => {
       seen.push(eventType);
@@ -115,7 +118,7 @@ describe('a handler', () => {
     expect(refused).toEqual(['wrong_signature', 'too_large']);
   });
 
-  test('takes bytes that a parser left, and says so where one has left none', async () => {
+  test('accepts bytes from a body parser, and explains if a parser has left none', async () => {
     const errors: unknown[] = [];
     const handler = expressHandler(options, () => undefined);
     const url = await serve(async (request, response) => {
@@ -139,7 +142,7 @@ describe('a handler', () => {
     expect(errors).toEqual([expect.objectContaining({ message: expect.stringMatching(/parsed before/) })]);
   });
 
-  test('of the web does the same with Request and Response', async () => {
+  test('for the web accepts a Request and returns a Response', async () => {
     const handle = webHandler({ ...options, bytesMax: 2_000 }, () => undefined);
     const request = (body: string) =>
       new Request('http://a/', { method: 'POST', body, headers: delivery.headers });
@@ -153,7 +156,7 @@ describe('a handler', () => {
     await expect(failing(request(delivery.body))).rejects.toThrow('the disk is full');
   });
 
-  test('answers 503 to an event that is being worked on, and drops it once it is done', async () => {
+  test('responds 503 to an event that is being processed, and drops it once it is processed', async () => {
     let finish: (error?: Error) => void = () => undefined;
     const begun: string[] = [];
     const handle = webHandler(
@@ -184,7 +187,7 @@ describe('a handler', () => {
   });
 });
 
-test('the memory of repeats forgets what is old and what is too much, and takes over what nobody finished', () => {
+test('the default store removes old and excess events, and lets an unfinished event be claimed again', () => {
   let now = 0;
   const store = rememberInMemory(3, () => now);
   for (const eventId of ['a', 'b', 'c', 'd']) {
