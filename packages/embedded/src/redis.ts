@@ -15,13 +15,13 @@ import {
 } from './server-process.ts';
 
 export interface RedisOptions {
-  /** Made when missing. */
+  /** Created if it does not exist. */
   dataDir: string;
-  /** Preferred; a taken one is stepped over. Default: any free one. */
+  /** Preferred port; if it is in use, another is chosen. Default: any free port. */
   port?: number;
-  /** Every write is kept in the append-only file (at most one second is lost). Default: nothing is kept. */
+  /** Writes an append-only file (at most one second is lost). Default: data is not persisted. */
   appendOnly?: boolean;
-  /** Logical databases. Default 16; tests take one each and want more. */
+  /** Number of logical databases. Default 16; tests use one each and need more. */
   databases?: number;
 }
 
@@ -30,11 +30,11 @@ export interface RunningRedis {
   url: string;
   port: number;
   pid: number;
-  /** SIGTERM, which writes what is to be kept. Bounded to about 10 seconds. */
+  /** Sends SIGTERM, after which Redis persists its data. Takes at most about 10 seconds. */
   stop(): Promise<void>;
-  /** SIGKILL, for tests of failures. */
+  /** Sends SIGKILL, for tests of failures. */
   kill(): Promise<void>;
-  /** Settles with the exit code, or null when a signal ended the server. Never rejects. */
+  /** Resolves with the exit code, or null if a signal ended the server. Never rejects. */
   exited: Promise<number | null>;
 }
 
@@ -42,16 +42,16 @@ const READY_TIMEOUT_MS = 60_000;
 const POLL_MS = 20;
 const STOP_STEPS: readonly StopStep[] = [{ signal: 'SIGTERM', graceMs: 10_000 }];
 
-/** The path of redis-server, else of valkey-server, on PATH; null when neither is there. */
+/** Returns the path of redis-server or valkey-server on PATH, or null. */
 export function findRedisServer(): string | null {
   return findProgram(['redis-server', 'valkey-server']);
 }
 
 /**
- * Starts a Redis (or Valkey) of our own on 127.0.0.1, without eviction, as BullMQ needs it. One that a killed parent
- * left on this folder is stopped first. Who starts it stops it: Ctrl-C does not reach it.
+ * Starts a Redis (or Valkey) server on 127.0.0.1 without eviction, as BullMQ requires. A server that a killed parent
+ * left on this folder is stopped first. The caller must stop the server: Ctrl-C does not reach it.
  *
- * @throws {ServerFailed} `no-binaries` when there is none on the path
+ * @throws {ServerFailed} `no-binaries` if there is none on the path
  */
 export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
   const file = findRedisServer();
@@ -96,7 +96,7 @@ export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
   }
 }
 
-/** Paths are relative to the working folder, which spares them Redis' own quoting. */
+/** Paths are relative to the working folder, which avoids Redis' quoting rules. */
 function flags({ appendOnly = false, databases = 16 }: RedisOptions, port: number): string[] {
   const settings = {
     bind: '127.0.0.1',
@@ -107,7 +107,8 @@ function flags({ appendOnly = false, databases = 16 }: RedisOptions, port: numbe
     save: '',
     appendonly: appendOnly ? 'yes' : 'no',
     'maxmemory-policy': 'noeviction',
-    // A queue's job is a small hash with values just over the default of 64 bytes: kept compact, it takes half.
+    // A queue job is a small hash with values slightly over the default of 64 bytes; as a listpack it takes half of the
+    // memory.
     'hash-max-listpack-value': '256',
     databases: String(databases),
   };
@@ -123,7 +124,10 @@ async function isReady(server: ServerProcess, port: number): Promise<boolean> {
   return false;
 }
 
-/** The pid of the server that answers there, once it has loaded its data. Tells ours from one that was faster. */
+/**
+ * Returns the pid of the server that responds on the port, once it has loaded its data. Distinguishes this server from
+ * another one that took the port first.
+ */
 async function servingPid(port: number): Promise<number | null> {
   const client = new Redis({
     host: '127.0.0.1',
@@ -131,7 +135,7 @@ async function servingPid(port: number): Promise<number | null> {
     lazyConnect: true,
     retryStrategy: () => null,
     enableReadyCheck: false,
-    // A refused connection would otherwise hold the process for two seconds after disconnect().
+    // A refused connection would otherwise delay the process by two seconds after disconnect().
     disconnectTimeout: 100,
   });
   client.on('error', () => undefined);

@@ -18,13 +18,13 @@ import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Account, ServerFailed, type StopStep } from './server-process.ts';
 
-/** Anyone may pass through, only the owner may look around: the server's account needs no more. */
+/** Other accounts may pass through the folder but not list it, which is sufficient for the server's account. */
 const PASSABLE = 0o711;
 
 /**
- * The folder under which the server's own files (data, and perhaps binaries) lie: `dataDir`, or, where the server's
- * account cannot use that (a checkout under /root, a file system without owners or modes), a folder of ours in
- * /var/tmp, to which `dataDir`/data then is a symbolic link. What `dataDir` holds decides on later starts.
+ * Returns the folder for the server's own files (data, and possibly binaries): `dataDir`, or, if the server's account
+ * cannot use that (a checkout under /root, a file system without owners or modes), a folder in /var/tmp, to which
+ * `dataDir`/data is a symbolic link. Later starts use the location of the existing data.
  */
 export async function serverFolder(
   dataDir: string,
@@ -32,7 +32,7 @@ export async function serverFolder(
   onLog: (line: string) => void,
   elsewhere = '/var/tmp',
 ): Promise<string> {
-  // Only a folder made here gets its mode set: the umask may be 077.
+  // Sets the mode only of a folder that was created here, because the umask may be 077.
   if ((await mkdir(dataDir, { recursive: true })) !== undefined) await chmod(dataDir, PASSABLE);
   const data = join(dataDir, 'data');
   const earlier = await kindOf(data);
@@ -63,7 +63,7 @@ export async function serverFolder(
   return moved;
 }
 
-/** Asks the system by trying: a folder of that account and of mode 700 must be possible, and reachable for it. */
+/** Tests whether the account can have and reach a folder of mode 700. */
 async function isUsable(folder: string, account: Account | null): Promise<boolean> {
   const probe = join(folder, `probe-${randomBytes(6).toString('hex')}`);
   await mkdir(probe, { mode: 0o700 });
@@ -86,7 +86,7 @@ async function isUsable(folder: string, account: Account | null): Promise<boolea
   }
 }
 
-/** The name can be guessed and /var/tmp is everybody's: what another account put there is not used. */
+/** Rejects a folder that another account created: the name is predictable and /var/tmp is writable for all accounts. */
 async function claimFolder(folder: string): Promise<void> {
   await mkdir(folder, { mode: PASSABLE }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
@@ -117,12 +117,12 @@ function hashOf(text: string): string {
 const POLL_MS = 50;
 
 /**
- * A server whose parent was killed goes on running on its folder, and a second one beside it would be refused
- * (PostgreSQL) or would ruin the files (Redis). Stops it, by `steps` and at last SIGKILL.
+ * Stops a server that was left on the folder, with `steps` and finally SIGKILL. A server whose parent was killed
+ * continues to run; a second server on the folder would fail (PostgreSQL) or corrupt the files (Redis).
  *
- * `pid` is what the folder's own files name, which after a crash or a reboot may be anybody's process: only one that
- * really works in `folder` is touched. `ownerPid` is the process that started it; while that one is alive the server
- * is not left over, and this throws `in-use`.
+ * `pid` is read from files of the folder and may belong to any process after a crash or a reboot, so only a process
+ * that works in `folder` is stopped. `ownerPid` is the process that started the server; if it is alive, the server is
+ * in use, and this throws `in-use`.
  */
 export async function stopLeftOverServer(options: {
   pid: number;
@@ -152,12 +152,12 @@ async function worksIn(pid: number, folder: string, program: string): Promise<bo
       return false;
     }
   }
-  // Elsewhere the command line has to do; it names the folder.
+  // Other systems have no /proc, so the command line is searched for the folder.
   const args = ps('args', pid);
   return args.includes(program) && args.includes(folder);
 }
 
-/** A zombie counts as gone: in a container nothing may ever reap it. */
+/** A zombie counts as ended, because in a container there may be no process to reap it. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -184,7 +184,10 @@ function parentOf(pid: number): number | null {
   return Number(process.platform === 'linux' ? procStat(pid)[1] : ps('ppid', pid)) || null;
 }
 
-/** State and parent, from /proc because slim containers have no ps. The name before them may hold anything, even `)`. */
+/**
+ * Returns state and parent from /proc, because slim containers have no ps. The preceding process name may contain any
+ * character, including `)`.
+ */
 function procStat(pid: number): string[] {
   try {
     const line = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -199,7 +202,7 @@ function ps(column: string, pid: number): string {
   return stdout?.trim() ?? '';
 }
 
-/** The first line of a pid file as a number; null when there is none. */
+/** Returns the first line of a pid file as a number, or null if there is none. */
 export async function readPidFile(file: string): Promise<number | null> {
   try {
     const [firstLine = ''] = (await readFile(file, 'utf8')).split('\n');

@@ -14,7 +14,7 @@ import { setTimeout as wait } from 'node:timers/promises';
  */
 export type ServerFailedCode = 'no-binaries' | 'no-account' | 'no-folder' | 'in-use' | 'not-started';
 
-/** A server could not be started. The message is for an operator and ends with the server's last log lines. */
+/** A server could not be started. The message is for operators and ends with the server's last log lines. */
 export class ServerFailed extends Error {
   readonly code: ServerFailedCode;
 
@@ -26,10 +26,10 @@ export class ServerFailed extends Error {
 }
 
 const LOG_LINES_KEPT = 30;
-/** How long the pipes of a server that is gone are read. */
+/** Time limit for reading the output pipes of a server that has exited. */
 const PIPES_MS = 500;
 
-/** Where PATH has the first of the names that it has; null when it has none. */
+/** Returns the path of the first of the programs that PATH contains, or null. */
 export function findProgram(names: readonly string[]): string | null {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
   const files = names.flatMap((name) => folders.map((folder) => join(folder, name)));
@@ -45,13 +45,13 @@ function isExecutable(file: string): boolean {
   }
 }
 
-/** One rung of an ordered stop: send the signal, then give the process that long. */
+/** A step of a stop: sends the signal, then waits for the process. */
 export interface StopStep {
   signal: NodeJS.Signals;
   graceMs: number;
 }
 
-/** What a server is started with. `uid` and `gid` only when it must run as another account. */
+/** How to start a server. `uid` and `gid` are set only if it must run as another account. */
 export interface ServerCommand {
   file: string;
   args: readonly string[];
@@ -62,20 +62,20 @@ export interface ServerCommand {
   onLog?: (line: string) => void;
 }
 
-/** A running child that is a server. */
+/** A running server process. */
 export interface ServerProcess {
   pid: number;
-  /** Settles with the exit code, or null when a signal ended it. Never rejects. */
+  /** Resolves with the exit code, or null if a signal ended the process. Never rejects. */
   exited: Promise<number | null>;
   hasExited(): boolean;
   lastLogLines(): string[];
-  /** Walks the steps until the process is gone; SIGKILL is the last one in any case. */
+  /** Performs the steps until the process has exited; the last one is always SIGKILL. */
   stop(steps: readonly StopStep[]): Promise<void>;
 }
 
 /**
- * Starts the server in a session of its own: the terminal's Ctrl-C must not reach it, or the database would be gone
- * before the services that are still finishing their work.
+ * Starts the server in a separate session, because Ctrl-C in the terminal would otherwise stop the database before the
+ * services have finished their work.
  */
 export async function spawnServer(command: ServerCommand): Promise<ServerProcess> {
   const { file, args, cwd, env, uid, gid, onLog } = command;
@@ -96,12 +96,12 @@ export async function spawnServer(command: ServerCommand): Promise<ServerProcess
     });
   }
   let ended = false;
-  // 'close' and not 'exit': the last log lines have then been read.
+  // Waits for 'close' instead of 'exit', so that the last log lines have been read.
   const closed = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)));
   const exited = new Promise<number | null>((resolve) => {
     child.once('exit', (code) => {
       ended = true;
-      // A grandchild may keep the pipes open after the server is gone.
+      // A grandchild may keep the pipes open after the server has exited.
       void endsWithin(closed, PIPES_MS).then(() => resolve(code));
     });
   });
@@ -130,7 +130,7 @@ export async function spawnServer(command: ServerCommand): Promise<ServerProcess
   };
 }
 
-/** Leaves no timer behind, for which the process that stops a server would wait. */
+/** Clears its timer, which would otherwise keep the process alive. */
 async function endsWithin(end: Promise<unknown>, graceMs: number): Promise<void> {
   const timer = new AbortController();
   const timeout = wait(graceMs, undefined, { signal: timer.signal }).catch(() => undefined);
@@ -139,8 +139,8 @@ async function endsWithin(end: Promise<unknown>, graceMs: number): Promise<void>
 }
 
 /**
- * The environment of a server: what it needs, and none of ours. PGDATA, PGPORT, LC_ALL or TZ of the caller's shell
- * would change how the cluster is made, and our secrets are none of its business.
+ * Returns the environment of a server without the caller's other variables: PGDATA, PGPORT, LC_ALL or TZ would change
+ * the cluster, and secrets must not be passed on.
  */
 export function serverEnvironment(): NodeJS.ProcessEnv {
   const kept = ['PATH', 'LD_LIBRARY_PATH', 'SystemRoot', 'TEMP', 'TMP'];
@@ -152,7 +152,7 @@ export function serverEnvironment(): NodeJS.ProcessEnv {
   return environment;
 }
 
-/** The account a server runs as. */
+/** The account that a server runs as. */
 export interface Account {
   uid: number;
   gid: number;
@@ -162,8 +162,8 @@ export interface Account {
 const CANDIDATES = ['postgres', 'nobody'];
 
 /**
- * PostgreSQL refuses to run as root: then it runs as the owner of the data that is there already, else as an account
- * the system has anyway. None is created, so that nothing is left behind on the machine. Null: as we are.
+ * Returns the account for PostgreSQL, which refuses to run as root: the owner of existing data, or else an unprivileged
+ * account of the system. No account is created, so that nothing remains on the machine. Null: the current account.
  */
 export function serverAccount(dataDir: string): Account | null {
   if (process.getuid?.() !== 0) return null;
@@ -195,9 +195,8 @@ const HOST = '127.0.0.1';
 const NEIGHBOURS = 20;
 
 /**
- * A TCP port nobody listens on at 127.0.0.1: `preferred`, else one of the next twenty, else any.
- * `wasTaken` says that `preferred` was asked for and could not be had. Nothing reserves the port, so the caller
- * must be ready to find it taken a moment later.
+ * Returns a free TCP port on 127.0.0.1: `preferred`, one of the next twenty, or any. `wasTaken` means that `preferred`
+ * was requested but in use. The port is not reserved, so the caller must handle that it is taken in the meantime.
  */
 export async function findFreePort(preferred?: number): Promise<{ port: number; wasTaken: boolean }> {
   if (preferred === undefined || preferred === 0) return { port: await anyFreePort(), wasTaken: false };
@@ -208,7 +207,10 @@ export async function findFreePort(preferred?: number): Promise<{ port: number; 
   return { port: await anyFreePort(), wasTaken: true };
 }
 
-/** Asks both ways: on some systems 127.0.0.1 can be bound while another process serves the port on all addresses. */
+/**
+ * Connects and listens, because some systems allow binding 127.0.0.1 while another process serves the port on all
+ * addresses.
+ */
 export async function isPortFree(port: number): Promise<boolean> {
   return !(await answers(port)) && (await listenOnce(port)) !== null;
 }

@@ -4,18 +4,18 @@ import { fileURLToPath } from 'node:url';
 
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** What a service is started with, beside its own settings. */
+/** The start command of a service, without the service's settings. */
 export interface StartCommand {
   environment: Record<string, string>;
-  /** Node's flags. */
+  /** Flags of Node.js. */
   nodeArguments: string[];
-  /** Below the checkout, such as `services/dispatcher/dist/bundle.js`. */
+  /** Path relative to the checkout, such as `services/dispatcher/dist/bundle.js`. */
   program: string;
 }
 
 /**
- * From the start command of the service's own package, so that what is tried and measured here is what is run:
- * `NAME=value node <flags> <program>`. Another release, in a checkout of its own, has its own.
+ * Parses the start command in the service's package.json (`NAME=value node <flags> <program>`), so that tests and
+ * measurements run what production runs. A checkout of another release has its own command.
  */
 export function startCommand(service: 'management' | 'dispatcher', checkout = CHECKOUT): StartCommand {
   const manifest = join(checkout, 'services', service, 'package.json');

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const SCRIPT = fileURLToPath(new URL('./start-and-hang.mjs', import.meta.url));
 
-/** Starts a server from another process, does something with it, and kills that process with SIGKILL. */
+/** Starts a server from another process, calls a function with it, and kills that process with SIGKILL. */
 export async function leaveBehind(
   start: 'startPostgres' | 'startRedis',
   options: object,
@@ -25,7 +25,7 @@ export async function leaveBehind(
   return server.pid;
 }
 
-/** False for a zombie too: nothing in a container may reap it. */
+/** Returns false for a zombie as well, because in a container there may be no process to reap it. */
 export async function isRunning(pid: number): Promise<boolean> {
   try {
     process.kill(pid, 0);

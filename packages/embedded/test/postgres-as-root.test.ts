@@ -8,7 +8,7 @@ import { serverFolder } from '../src/server-folder.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const isRoot = process.getuid?.() === 0;
-/** Without root there is no other account to be kept out, and nothing of this applies. */
+/** The tests require root, because only root can switch to another account. */
 const testAsRoot = isRoot ? test : test.skip;
 
 type Folder = Awaited<ReturnType<typeof temporaryFolder>>;
@@ -28,7 +28,7 @@ afterEach(async () => {
 testAsRoot(
   'in a checkout only root can enter, data and binaries are kept where the account can',
   async () => {
-    // The install lost its links as well, as one without install scripts does.
+    // Removes a link, as an install without scripts does.
     const binaries = { ...installedBinaries(), folder: join(closed.path, 'native') };
     await cp(installedBinaries().folder, binaries.folder, { recursive: true, verbatimSymlinks: true });
     await rm(join(binaries.folder, 'lib', 'libpq.so.5'));

@@ -9,7 +9,7 @@ import { type RunningPostgres, startPostgres } from '../src/index.ts';
 import { isRunning, leaveBehind } from './killed-parent.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
-// One cluster for all tests here: each starts it again, which is what most of them are about.
+// All tests here share one cluster, which most of them restart.
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 let dataDir: string;
 

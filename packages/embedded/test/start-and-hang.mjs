@@ -1,5 +1,5 @@
-// Starts one server of the built package and waits to be killed: the parent that leaves a server behind.
-// Arguments: startPostgres or startRedis, and its options as JSON.
+// Starts one server of the built package and waits to be killed, as the parent that leaves a server behind. Arguments:
+// startPostgres or startRedis, and its options as JSON.
 import { startPostgres, startRedis } from '../dist/index.js';
 
 const [start, options] = process.argv.slice(2);

@@ -37,7 +37,7 @@ type Receive = (
 
 /** The part that all handlers share. Throws errors that the request did not cause. */
 function receiving(options: HandlerOptions, onEvent: OnEvent): Receive {
-  // What no request can be right with is told when the program starts.
+  // Throws at program start if no request could be valid with these options.
   secretsOf(options);
   return async (headers, readBody) => {
     let event: JobRunEvent;

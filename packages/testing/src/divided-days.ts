@@ -3,13 +3,14 @@ import pg from 'pg';
 import { citusRestrictions } from './citus-restrictions.ts';
 import { createTestDatabase, type TestDatabase } from './template-database.ts';
 
-/** Leaves of a divided day. */
+/** Number of partitions of a divided day. */
 const LEAVES = 4;
 
 /**
- * A test's database with the log as a distributed PostgreSQL would carry it: the same migrations, and the partition of each day
- * divided again by the hash of the account. Whoever makes days from now on, the services' upkeep too, makes such ones; the
- * default partitions, which hold what has no day yet, stay whole.
+ * Creates a test database whose log is partitioned as in a distributed PostgreSQL: the same migrations, but the
+ * partition of each day is divided by the hash of the account. Days that are created later, including those of the
+ * services' maintenance, are divided as well; the default partitions, which contain rows without a day partition, are
+ * not.
  */
 export async function createDividedDatabase(): Promise<TestDatabase> {
   const database = await createTestDatabase({ hasDays: false });
@@ -43,7 +44,7 @@ const MAKE_DIVIDED = `
   END
   $$`;
 
-/** In which of the leaves of any day an account is. */
+/** Returns the index of an account's partition within a day. */
 export async function leafOf(pool: Pool, accountId: number): Promise<number> {
   const { rows } = await pool.query<{ leaf: number }>(
     `SELECT leaf FROM generate_series(0, ${LEAVES - 1}) AS leaf
@@ -54,13 +55,13 @@ export async function leafOf(pool: Pool, accountId: number): Promise<number> {
   return rows[0]?.leaf ?? Number.NaN;
 }
 
-/** The partitions that a statement opened when it was executed. */
+/** The partitions that one execution of a statement opened. */
 export interface OpenedLeaves {
   /** The statement's name, or its text. */
   statement: string;
-  /** The first execution is planned for the values; before a later one PostgreSQL has considered a generic plan. */
+  /** The first execution is planned for the values; for a later one PostgreSQL has considered a generic plan. */
   execution: 'first' | 'later';
-  /** The partitions of the log that were read, as `events_20260131_2`; sorted. */
+  /** The partitions of the log that were read, such as `events_20260131_2`; sorted. */
   leaves: string[];
 }
 
@@ -78,8 +79,8 @@ export interface RestrictedStatement {
 }
 
 /**
- * Returns a pool that runs each statement; before that it runs the statement by `EXPLAIN (ANALYZE)`, once as a first and once as a
- * later execution, and rolls these back.
+ * Returns a pool that runs each statement. Before that it runs the statement with `EXPLAIN (ANALYZE)`, once as a first
+ * and once as a later execution, and rolls these back.
  *
  * @param onRestricted called once for each statement that Citus would reject
  */
@@ -125,7 +126,7 @@ export function explainingPool(
 const PREPARABLE = /^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|VALUES)\b/;
 const OF_LOG = /\b(events|deliveries|attempts|logged_attempts)\b/;
 
-/** PostgreSQL plans five executions for the values, whatever a generic plan would cost. */
+/** PostgreSQL plans the first five executions for their values, regardless of the cost of a generic plan. */
 const EXECUTIONS = 7;
 
 async function opened(
@@ -165,7 +166,7 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-/** What pruning left alone has no loops, or is not in the plan at all. */
+/** Partitions that pruning excluded have no loops, or are not in the plan. */
 function collect(node: PlanNode, leaves: Set<string>): void {
   const { 'Node Type': type, 'Relation Name': relation = '', 'Actual Loops': loops, Plans = [] } = node;
   if (type.endsWith('Scan') && loops > 0 && /^(events|deliveries|attempts)_\d{8}/.test(relation))

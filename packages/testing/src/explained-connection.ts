@@ -27,11 +27,11 @@ export interface ExplainedStatement {
   plan: ExecutedPlan;
 }
 
-/** One connection with the settings of a service, which can say how its prepared statements are executed. */
+/** A connection with the settings of a service that reports how its prepared statements are executed. */
 export interface ExplainedConnection {
   /** For one caller at a time. */
   pool: Pool;
-  /** Runs `work`. Before each named statement, executes its prepared statement by EXPLAIN and rolls that back. */
+  /** Runs `work`. Before each named statement, executes its prepared statement with EXPLAIN and rolls that back. */
   explain(work: () => Promise<unknown>): Promise<ExplainedStatement[]>;
   close(): Promise<void>;
 }

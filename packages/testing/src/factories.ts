@@ -15,7 +15,7 @@ import type { PrismaDatabase } from '@runhook/database/prisma';
 
 const TEST_KEY = { name: 'test', key: randomBytes(32) };
 
-/** `ENCRYPTION_KEYS` of the services under test, and the box that reads what they wrote. */
+/** `ENCRYPTION_KEYS` of the services under test, and the box that decrypts what they wrote. */
 export const testEncryptionKeys = [TEST_KEY];
 export const testEncryptionKeysText = `${TEST_KEY.name}:${TEST_KEY.key.toString('base64')}`;
 export const testSecrets = createSecretBox(testEncryptionKeys);
@@ -75,7 +75,7 @@ export interface TestSubscription {
   hmacSecret: string;
 }
 
-/** A subscription written straight into the database: to all event types and all jobs unless told otherwise. */
+/** Inserts a subscription; by default to all event types and all jobs. */
 export async function seedSubscription(
   { pool }: Pick<PrismaDatabase, 'pool'>,
   options: {
@@ -112,7 +112,7 @@ const TIMES: Record<RunTime, string> = {
   runErroredAt: '2026-01-31T19:31:19Z',
 };
 
-/** Of events that never come into a database. */
+/** The job of events that are never stored in a database. */
 export const EXAMPLE_JOB: JobView = {
   id: 7,
   account_id: 1,
@@ -123,7 +123,7 @@ export const EXAMPLE_JOB: JobView = {
   environment_name: 'Production',
 };
 
-/** A valid event of a run of the job. */
+/** Returns a valid event of a run of the job. */
 export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001): JobRunEvent {
   const timestamp = `${new Date().toISOString().slice(0, -1)}123456Z`;
   const run = {
@@ -142,7 +142,7 @@ export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001):
   return createSampleEvent(eventType, identity, run, (time) => TIMES[time]);
 }
 
-/** Events whose deliveries are committed. */
+/** Counts the events whose deliveries are committed. */
 export async function countFannedOut({ pool }: PrismaDatabase): Promise<number> {
   const text = 'SELECT (SELECT count(*) FROM events) - (SELECT count(*) FROM undispatched_events) AS count';
   return Number((await pool.query<{ count: string }>(text)).rows[0]?.count);

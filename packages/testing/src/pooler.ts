@@ -4,15 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findFreePort, findProgram, serverAccount, serverEnvironment, spawnServer } from '@runhook/embedded';
 
-/** A PgBouncer on this machine. */
+/** A PgBouncer that is installed on this machine. */
 export interface Pooler {
   file: string;
   version: string;
-  /** Whether it can track prepared statements: from 1.21 on. */
+  /** Whether it can track prepared statements, as PgBouncer 1.21 and newer can. */
   tracksStatements: boolean;
 }
 
-/** The PgBouncer on the path, and the one that `TEST_PGBOUNCER` names. */
+/** Returns the PgBouncer on the path and the one that `TEST_PGBOUNCER` names. */
 export function findPoolers(): Pooler[] {
   const files = new Set([findProgram(['pgbouncer']), process.env.TEST_PGBOUNCER || null]);
   return [...files].filter((file) => file !== null).map(describe);
@@ -25,7 +25,7 @@ function describe(file: string): Pooler {
   return { file, version: `${major}.${minor}`, tracksStatements };
 }
 
-/** Starts it before the server of `databaseUrl`; the result's `url` leads to the same database through it. */
+/** Starts the pooler for the server of `databaseUrl`; `url` of the result leads to the same database through it. */
 export async function startPooler(
   { file }: Pooler,
   databaseUrl: string,
@@ -33,7 +33,7 @@ export async function startPooler(
 ): Promise<{ url: string; close(): Promise<void> }> {
   const { hostname, port, username, password } = new URL(databaseUrl);
   const folder = await mkdtemp(join(tmpdir(), 'runhook-pooler-'));
-  // PgBouncer does not run as root, so another account has to read the file.
+  // PgBouncer does not run as root, so another account must be able to read the file.
   await chmod(folder, 0o711);
   const { port: listenPort } = await findFreePort();
   const all = {

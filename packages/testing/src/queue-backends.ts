@@ -8,11 +8,11 @@ export interface QueueBackend {
   name: 'PostgreSQL' | 'Redis';
 }
 
-/** Marks a logical database as one that tests may empty. */
+/** A key that marks a logical database which tests may empty. */
 const MARK = 'runhook:test';
 const NEXT = 'runhook:test:next';
 
-/** What the queue can run on here, for `describe.each`: Redis only when TEST_REDIS_URL names one. */
+/** Returns the available queue back ends, for `describe.each`; Redis only if TEST_REDIS_URL is set. */
 export function queueBackends(): QueueBackend[] {
   const backends: QueueBackend[] = [{ name: 'PostgreSQL' }];
   if (process.env.TEST_REDIS_URL !== undefined) backends.push({ name: 'Redis' });
@@ -37,26 +37,26 @@ export function useOtherQueue(): void {
 
 const CHROMIUM_NAMES = ['chromium', 'chromium-browser', 'google-chrome'];
 
-/** Why there is no browser, for whoever reads what was skipped. */
+/** The reason that a skipped test reports if no browser was found. */
 export const NO_CHROMIUM = `no ${CHROMIUM_NAMES.slice(0, -1).join(', ')} or ${CHROMIUM_NAMES.at(-1)} is on the path and CHROMIUM_PATH is not set`;
 
-/** Returns CHROMIUM_PATH when it is set, else the path of the Chromium with a window that is installed, or null. */
+/** Returns CHROMIUM_PATH if it is set, otherwise the path of an installed Chromium that has a window, or null. */
 export function findChromium(): string | null {
   return process.env.CHROMIUM_PATH || findProgram(CHROMIUM_NAMES);
 }
 
 /**
- * Returns the browser of the tests that compare no pictures: the same as {@link findChromium}, but Chromium's headless shell where it
- * is installed. It has no window to run and takes half of the CPU; it renders text differently.
+ * Returns the browser for tests that compare no pictures: the same as {@link findChromium}, but Chromium's headless
+ * shell if it is installed. It opens no window and takes half of the CPU, but renders text differently.
  */
 export function findHeadlessChromium(): string | null {
   return process.env.CHROMIUM_PATH || findProgram(['chromium-headless-shell', ...CHROMIUM_NAMES]);
 }
 
 /**
- * A QUEUE_URL for one test. On PostgreSQL it is the test database's own; on Redis an empty logical database that no
- * other test has, as long as the numbers last (511 on the server `npm test` starts; a server with 16 hands a number out
- * again after 15). A database that holds somebody's keys is passed over, never emptied.
+ * Returns a QUEUE_URL for one test. On PostgreSQL it is the URL of the test database; on Redis an empty logical
+ * database that no other test uses, until all numbers have been used (511 on the server that `npm test` starts; a
+ * server with 16 reuses a number after 15). A database with keys of other programs is skipped, never emptied.
  */
 export async function createTestQueueUrl(backend: QueueBackend, databaseUrl: string): Promise<string> {
   if (backend.name === 'PostgreSQL') return databaseUrl;
@@ -78,7 +78,7 @@ export async function createTestQueueUrl(backend: QueueBackend, databaseUrl: str
   });
 }
 
-/** An empty queue of the test's own. On PostgreSQL it is in a database, which `drop` removes. */
+/** Creates an empty queue for one test. On PostgreSQL it is in a new database, which `drop` removes. */
 export async function createTestQueue(
   backend: QueueBackend,
 ): Promise<{ url: string; drop(): Promise<void> }> {
@@ -86,7 +86,7 @@ export async function createTestQueue(
   return { url: await createTestQueueUrl(backend, ''), drop: async () => undefined };
 }
 
-/** Empties what tests used, on a server that outlives the run. */
+/** Empties the databases that tests used, on a server that outlives the run. */
 export async function removeTestQueues(redisUrl: string): Promise<void> {
   await withRedis(redisUrl, async (redis) => {
     const count = await databaseCount(redis);
@@ -99,7 +99,7 @@ export async function removeTestQueues(redisUrl: string): Promise<void> {
   });
 }
 
-/** False when the database is somebody else's. */
+/** Returns false if the database has keys of other programs. */
 async function empty(redis: RedisConnection, number: number): Promise<boolean> {
   await redis.send('SELECT', String(number));
   if ((await redis.send('DBSIZE')) === 0) return true;
@@ -109,7 +109,7 @@ async function empty(redis: RedisConnection, number: number): Promise<boolean> {
 }
 
 async function databaseCount(redis: RedisConnection): Promise<number> {
-  // A managed server may not tell; 16 is what every one has.
+  // A managed server may reject the command; every server has at least 16.
   const reply = await redis.send('CONFIG', 'GET', 'databases').catch(() => null);
   return Number(Array.isArray(reply) ? reply[1] : 16) || 16;
 }
@@ -123,7 +123,7 @@ async function withRedis<T>(url: string, use: (redis: RedisConnection) => Promis
   }
 }
 
-/** What a command answers, of the kinds used here. */
+/** The replies of the commands used here. */
 export type Reply = string | number | null | Reply[];
 
 export interface RedisConnection {
@@ -132,7 +132,10 @@ export interface RedisConnection {
   close(): void;
 }
 
-/** The few commands that prepare a test's queue, one at a time. No dependency for that: a test brings its own client. */
+/**
+ * Connects for the few commands that prepare a test's queue, one at a time. Uses no client library, because tests bring
+ * their own.
+ */
 export async function connectRedis(redisUrl: string): Promise<RedisConnection> {
   const url = new URL(redisUrl);
   const target = { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || 6379) };
@@ -177,7 +180,7 @@ export async function connectRedis(redisUrl: string): Promise<RedisConnection> {
   return connection;
 }
 
-/** Null while the reply is not complete. */
+/** Returns null while the reply is incomplete. */
 function parse(bytes: Buffer, start: number): { reply: Reply | Error; end: number } | null {
   const lineEnd = bytes.indexOf('\r\n', start);
   if (lineEnd === -1) return null;

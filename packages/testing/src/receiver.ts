@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 import { IN_VAIN_MS } from './waiting.ts';
 
-/** A request as it arrived, recorded when its last body byte is in. */
+/** A request, recorded once its complete body has arrived. */
 export interface ReceivedRequest {
   method: string;
   /** Path and query, as sent. */
@@ -16,31 +16,31 @@ export interface ReceivedRequest {
   receivedAt: number;
 }
 
-/** What to answer. Without anything: 200 and an empty body. */
+/** The response to a request. Default: 200 and an empty body. */
 export interface ReceiverAnswer {
   status?: number;
   headers?: Record<string, string | string[]>;
   body?: string | Buffer;
-  /** Waits before the headers are sent. */
+  /** Delay before the headers are sent. */
   delayMs?: number;
-  /** Sends the headers at once, then `bytes` of the body per `intervalMs`; without a body it drips without end. */
+  /** Sends the headers immediately, then `bytes` of the body every `intervalMs`; without a body it sends endlessly. */
   drip?: { bytes: number; intervalMs: number };
-  /** Takes the request and never answers. */
+  /** Accepts the request and never responds. */
   never?: true;
 }
 
-/** `index` counts the recorded requests from 0. A promise holds the answer back until it settles. */
+/** `index` counts the recorded requests from 0. A promise delays the response until it settles. */
 export type Responder = (request: ReceivedRequest, index: number) => ReceiverAnswer | Promise<ReceiverAnswer>;
 
-/** Gets the request as its headers arrive and must answer itself; the body is recorded all the same. */
+/** Gets the request when its headers have arrived and must respond; the body is recorded as well. */
 export type RawHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
 export interface ReceiverOptions {
-  /** Default: any free one. Naming one lets a receiver come back where it was. */
+  /** Default: any free port. A fixed port allows a receiver to restart at the same address. */
   port?: number;
-  /** An address of this machine; 127.0.0.1 when omitted. */
+  /** An address of this machine; default 127.0.0.1. */
   host?: string;
-  /** As `respondWith`. Default 200. */
+  /** See `respondWith`. Default 200. */
   respond?: number | ReceiverAnswer | Responder;
 }
 
@@ -48,27 +48,31 @@ export interface Receiver {
   /** `http://host:port` */
   url: string;
   port: number;
-  /** In order of arrival; grows while the receiver lives. */
+  /** All requests in the order of arrival; grows while the receiver runs. */
   requests: ReceivedRequest[];
-  /** From now on: a status, an answer, or a function that gives one per request. */
+  /** Sets the response to later requests: a status, a response, or a function that returns one per request. */
   respondWith(respond: number | ReceiverAnswer | Responder): void;
-  /** From now on a handler of node's own shape, for what an answer cannot say (broken framing, a reset). */
+  /**
+   * Handles later requests with a handler of node:http, for responses that cannot be described (broken framing, a
+   * reset).
+   */
   handleWith(handler: RawHandler): void;
   /**
-   * Waits for that many requests, or for one that the predicate is true of (called as by `Array.filter`). Gives all
-   * requests, or those that match. After `timeoutMs` (60,000) it rejects and lists what did arrive.
+   * Waits for a number of requests, or for one that satisfies the predicate (called as by `Array.filter`). Resolves
+   * with all requests, or with those that match. After `timeoutMs` (60,000) it rejects and lists the requests that
+   * arrived.
    */
   waitFor(
     expected: number | ((request: ReceivedRequest, index: number, all: ReceivedRequest[]) => boolean),
     options?: { timeoutMs?: number },
   ): Promise<ReceivedRequest[]>;
-  /** Resolves when no connection is open any more: everything that its senders have sent is recorded. */
+  /** Resolves once no connection is open, so that every request that was sent is recorded. */
   everyoneGone(): Promise<void>;
-  /** Cuts every connection, answered or not. */
+  /** Closes every connection, including those without a response. */
   close(): Promise<void>;
 }
 
-/** A real HTTP server that stands for a subscriber's endpoint. */
+/** Starts an HTTP server that acts as a subscriber's endpoint. */
 export async function startReceiver(options: ReceiverOptions = {}): Promise<Receiver> {
   const requests: ReceivedRequest[] = [];
   const arrivals = new EventEmitter().setMaxListeners(0);
@@ -77,7 +81,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   let rawHandler: RawHandler | null = null;
 
   const server = createServer((request, response) => {
-    // A sender that gives up in the middle is no fault of the receiver.
+    // A sender that aborts its request must not fail the receiver.
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     const handleRaw = rawHandler;
@@ -102,7 +106,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     try {
       await respond(response, await responder(received, index), closing.signal);
     } catch (error) {
-      // A fault of the test's own responder must show, and a 500 alone would look like an endpoint's.
+      // Makes an error of the test's responder visible, because an empty 500 would look like an endpoint's response.
       response.writeHead(500).end(`the test's responder threw: ${(error as Error).stack}`);
     }
   }
@@ -126,7 +130,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     waitFor: (expected, { timeoutMs = IN_VAIN_MS } = {}) =>
       untilArrived(requests, arrivals, expected, timeoutMs),
     async everyoneGone() {
-      // A turn of the event loop takes in whoever stood at the door.
+      // Two event loop iterations accept the connections that are already waiting.
       for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
       while (sockets.size > 0) await once(arrivals, 'gone');
     },
@@ -200,7 +204,7 @@ function describe(requests: readonly ReceivedRequest[]): string {
   return `${requests.length} arrived, the last ones:\n${shown.join('\n')}`;
 }
 
-/** Sends one answer; ends early, without an error, when the receiver closes or the sender has gone. */
+/** Sends a response; ends early, without an error, if the receiver is closed or the sender has disconnected. */
 async function respond(
   response: ServerResponse,
   answer: ReceiverAnswer,
@@ -226,7 +230,7 @@ async function respond(
   response.end();
 }
 
-/** False when the receiver was closed meanwhile. */
+/** Resolves with false if the receiver was closed during the pause. */
 function pause(milliseconds: number, closing: AbortSignal): Promise<boolean> {
   return wait(milliseconds, undefined, { signal: closing }).then(
     () => true,

@@ -5,26 +5,29 @@ import { join } from 'node:path';
 import { type RunningPostgres, startPostgres } from '@runhook/embedded';
 import { prepareTemplate } from './template-database.ts';
 
-/** A PostgreSQL with the migrated template, and another that streams from it. */
+/** A PostgreSQL server with the migrated template, and a streaming replica of it. */
 export interface ReplicatedPostgres {
   primaryUrl: string;
   replicaUrl: string;
   killReplica(): Promise<void>;
-  /** On the port that it had. */
+  /** Starts the replica on its previous port. */
   startReplica(): Promise<void>;
   close(): Promise<void>;
 }
 
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', max_connections: '60' };
 
-/** Ends the servers whose pids it was given once nobody can give it more. */
+/** A program that ends the servers whose pids it received when its standard input is closed. */
 const GUARD = `
   let pids = '';
   process.stdin.setEncoding('utf8').on('data', (text) => { pids += text; }).on('end', () => {
     for (const pid of pids.trim().split('\\n')) try { process.kill(Number(pid), 'SIGQUIT'); } catch {}
   });`;
 
-/** A server is a group of its own: nobody else ends it when the tests are ended in the middle, by Ctrl-C for one. */
+/**
+ * Starts the guard. Each server is a process group of its own, so without the guard it would continue to run if the
+ * tests are interrupted, e.g. by Ctrl-C.
+ */
 function startGuard() {
   const guard = spawn(process.execPath, ['-e', GUARD], {
     detached: true,
@@ -38,12 +41,12 @@ function startGuard() {
 }
 
 /**
- * Starts both. The replica's data are a copy of the primary's, which is stopped for that: the embedded binaries have no
- * pg_basebackup.
+ * Starts both servers. The replica's data are a copy of the stopped primary's, because the embedded binaries do not
+ * include pg_basebackup.
  */
 export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'runhook-replica-'));
-  // Other accounts may pass: PostgreSQL does not run as root.
+  // Other accounts must be able to pass, because PostgreSQL does not run as root.
   await chmod(folder, 0o711);
   const [ofPrimary, ofReplica] = [join(folder, 'primary'), join(folder, 'replica')];
   const guard = startGuard();
@@ -56,7 +59,7 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const first = await startPrimary();
   await prepareTemplate(first.url);
   await first.stop();
-  // With the owners that the server insists on, and what a link leads to.
+  // Preserves the owners, which the server requires, and copies the targets of links.
   execFileSync('cp', ['-R', '-p', '-L', ofPrimary, ofReplica]);
   await writeFile(join(ofReplica, 'data', 'standby.signal'), '');
   const primary = await startPrimary();

@@ -6,16 +6,18 @@ import { testSecrets } from './factories.ts';
 const MINUTE_MS = 60_000;
 const DAY_MINUTES = 1_440;
 const PREFIX_CHARACTERS = 4;
-/** Of a KSUID: those that its time shows in, to the second. The 20 behind them are 120 of the payload's 128 bits. */
+/**
+ * The characters of a KSUID that its time determines, to the second. The 20 others are 120 of the payload's 128 bits.
+ */
 const TIME_CHARACTERS = 7;
-/** Rows of one statement. */
+/** Rows per statement. */
 const BATCH = 50_000;
-/** Of a log of ten million; other queries of the pool may take seconds only. */
+/** Sufficient for a log of ten million rows; other queries of the pool have a limit of seconds. */
 const VACUUM_TIMEOUT_MS = 600_000;
 
 /**
- * Writes `count` subscriptions of an account in one statement: "Webhook 1" to "Webhook n", created a second apart, the
- * last one now; every tenth inactive. All of them have one secret. Answers their ids, oldest first.
+ * Inserts `count` subscriptions of an account in one statement: "Webhook 1" to "Webhook n", created one second apart,
+ * the last one now; every tenth is inactive. All have the same secret. Returns their ids, oldest first.
  */
 export async function seedSubscriptions(
   pool: Pool,
@@ -35,7 +37,10 @@ export async function seedSubscriptions(
   return ids;
 }
 
-/** Writes `count` jobs of an account in one statement: "Job 1" to "Job n", in the project and environment given. */
+/**
+ * Inserts `count` jobs of an account in one statement: "Job 1" to "Job n", in the project and environment of the
+ * arguments.
+ */
 export async function seedJobs(
   pool: Pool,
   job: { accountId: number; projectId: number; environmentId: number; count: number },
@@ -52,18 +57,18 @@ export interface SeededLog {
   accountId: number;
   subscriptionId: string;
   count: number;
-  /** What the log spans, evenly filled; it ends with the current minute. Its partitions are made. */
+  /** Number of days of the log, evenly filled; it ends with the current minute. Creates its partitions. */
   days: number;
-  /** False leaves it without statistics, as a day is for its first minutes. */
+  /** False leaves the log without statistics, as a day is in its first minutes. */
   isAnalysed?: boolean;
 }
 
 /**
- * Writes a log as the dispatcher would have left it, each delivery with its event and its attempts. Of 1,000
- * deliveries one failed after six attempts, of 5,000 one was cancelled, of 20,000 one is pending; the others were
- * delivered at once. A run has two of them, `job.run.started` and `job.run.completed`; the first run is number 1. A
- * million takes a minute or two. Vacuumed and analysed in the end, as the server does by itself in a log of this size, unless
- * the log is not to be.
+ * Inserts a log as a dispatcher writes it, each delivery with its event and its attempts. One of 1,000 deliveries
+ * failed after six attempts, one of 5,000 was cancelled, one of 20,000 is pending; the others were delivered at the
+ * first attempt. A run has two of them, `job.run.started` and `job.run.completed`; the first run is number 1. A million
+ * deliveries take a minute or two. At the end the log is vacuumed and analysed, as autovacuum does with a log of this
+ * size, unless `isAnalysed` is false.
  */
 export async function seedDeliveries(pool: Pool, log: SeededLog): Promise<void> {
   const minutes = log.days * DAY_MINUTES;
@@ -92,7 +97,7 @@ export async function vacuumLog(pool: Pool): Promise<void> {
   }
 }
 
-/** Those numbered from `first` to `last`; each is in the minute that its share of the whole comes to. */
+/** Inserts the deliveries numbered from `first` to `last`, each in the minute that corresponds to its number. */
 async function seedBatch(
   pool: Pool,
   batch: SeededLog & { first: number; last: number; startMs: number; minutes: number },
@@ -124,9 +129,9 @@ export interface SeededLane {
 }
 
 /**
- * Writes `count` deliveries as fan-out leaves them when their lanes are shut: parked, each with its event, with nothing
- * in the queue, dealt out to the lanes in turn. No two of a lane are of one age; all are of the `minutes` before the
- * current one. A million takes a minute or two.
+ * Inserts `count` deliveries as fan-out leaves them if their lanes are closed: deferred, each with its event, without
+ * queue jobs, distributed round-robin over the lanes. The deliveries of a lane differ in age; all are in the `minutes`
+ * before the current one. A million take a minute or two.
  */
 export async function seedParked(
   pool: Pool,
@@ -156,8 +161,8 @@ export async function seedParked(
 }
 
 /**
- * What the ids of a minute begin with. Made in the middle of it: other characters behind these may move an id's time
- * by a second.
+ * Returns the beginning of ids of a minute. It is created in the middle of the minute, because the characters that
+ * follow may change an id's time by a second.
  */
 function idStart(kind: IdKind, minuteMs: number): string {
   return createId(kind, minuteMs + MINUTE_MS / 2).slice(0, PREFIX_CHARACTERS + TIME_CHARACTERS);
@@ -167,7 +172,7 @@ const createdAt = (seconds: string) =>
   `to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:${seconds}"Z"')`;
 const EVENT_TIME = createdAt('SS.US000');
 const RUN_TIME = createdAt('SS');
-// As `storedEventData` has it.
+// The same fields as in `storedEventData`.
 const EVENT_DATA = `
   json_build_object('jobId', '12', 'jobName', 'Nightly build', 'runId', run_id::text, 'environmentId', '4',
     'environmentName', 'Production', 'engineVersion', '1.9.2', 'projectName', 'Analytics', 'projectId', '3',
@@ -177,7 +182,7 @@ const EVENT_DATA = `
 const REQUEST_HEADERS = `'{"content-type":"application/json","user-agent":"Runhook/0.1.0","authorization":"***"}'`;
 const RESPONSE_HEADERS = `'{"content-type":"text/plain"}'`;
 
-// A KSUID's last 20 characters may be any; the digits of a hash are.
+// The last 20 characters of a KSUID may be any characters, so the digits of a hash are used.
 const INSERT_BATCH = `
   WITH numbered AS (
     SELECT number, number / 2 + 1 AS run_id,

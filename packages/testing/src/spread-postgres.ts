@@ -3,23 +3,26 @@ import { dirname, join } from 'node:path';
 import { type PostgresOptions, type RunningPostgres, startPostgres } from '@runhook/embedded';
 import { Client } from 'pg';
 
-/** A coordinator and workers of Citus, each with the databases that the others have. */
+/** A coordinator and workers of Citus, which have the same databases. */
 export interface SpreadPostgres {
-  /** The coordinator's first. */
+  /** The first URL is the coordinator's. */
   urls: string[];
   killWorker(): Promise<void>;
-  /** The one that was killed, on the port that it had. */
+  /** Restarts the killed worker on its previous port. */
   startWorker(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Where the record is spread: the workers of TEST_POSTGRES_URL, which the servers of `npm run prove -- citus` have. */
+/**
+ * Returns the workers of the server of TEST_POSTGRES_URL if its tables are distributed, as on the servers of `npm run
+ * prove -- citus`.
+ */
 export function workerUrls(): string[] {
   return (process.env.TEST_WORKER_URLS ?? '').split(',').filter((url) => url !== '');
 }
 
 const WORKERS = ['worker-1', 'worker-2'];
-/** All of them have the same, so that they may ask each other. */
+/** All servers have the same password, so that they can connect to each other. */
 const PASSWORD = 'spread';
 const SETTINGS = {
   shared_preload_libraries: 'citus',
@@ -27,13 +30,13 @@ const SETTINGS = {
   max_connections: '300',
   max_prepared_transactions: '600',
   'citus.node_conninfo': 'sslmode=prefer',
-  // No word to anybody.
+  // Sends no statistics to the vendor.
   'citus.enable_statistics_collection': 'off',
 };
 
 /**
- * @param bin the folder with the programs of a PostgreSQL that has Citus
- * @param folder for the data; other accounts must be let pass
+ * @param bin folder with the programs of a PostgreSQL that has Citus
+ * @param folder for the data; other accounts must be able to pass
  */
 export async function startSpreadPostgres(
   bin: string,
@@ -75,13 +78,13 @@ export async function startSpreadPostgres(
 }
 
 const COLOCATED = ['undispatched_events', 'deliveries', 'attempts'];
-/** The tables that are divided by account; all others stay on the coordinator. */
+/** The tables that are distributed by account; all others are on the coordinator. */
 export const DISTRIBUTED_TABLES: readonly string[] = ['events', ...COLOCATED];
 
-/** SQL: the partition that a row of the log is in. On Citus the name of the table, without the number of its shard. */
+/** SQL for the partition of a row of the log. On Citus it is the name of the table without the number of its shard. */
 export const PARTITION_OF_ROW = `regexp_replace(tableoid::regclass::text, '_[0-9]{6}$', '')`;
 
-/** docs/scaling.md#a-record-that-can-be-spread tells the same to operators. */
+/** Must match the instructions for operators in docs/scaling.md#a-record-that-can-be-spread. */
 const SPREAD = [
   `SELECT create_distributed_table('events', 'account_id')`,
   ...COLOCATED.map(
@@ -89,7 +92,7 @@ const SPREAD = [
   ),
 ];
 
-/** @param urls of a migrated database, the coordinator's, and of the empty ones of its name on the workers */
+/** @param urls URL of a migrated database on the coordinator, and of the empty ones of the same name on the workers */
 export async function spreadRecord(urls: readonly string[]): Promise<void> {
   const [coordinator = '', ...workers] = urls;
   for (const url of urls) {

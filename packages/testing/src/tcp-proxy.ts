@@ -1,38 +1,38 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 
-/** Stands between the service and a server, which can so be gone and come back without being touched. */
+/** A proxy between a service and a server, which makes the server unavailable without changing it. */
 export interface TcpProxy {
-  /** The server's URL by way of the proxy. */
+  /** The server's URL with the address of the proxy. */
   url: string;
-  /** Ends every connection and refuses new ones. */
+  /** Closes every connection and refuses new ones. */
   cut(): Promise<void>;
-  /** Keeps every connection and takes new ones, but passes nothing on. */
+  /** Leaves connections open and accepts new ones, but forwards nothing. */
   stall(): void;
   /**
-   * Passes everything to the server, whose answer to what holds `text` is lost, and the connection with it: what was asked
-   * for is done, and nobody hears of it.
+   * Forwards everything to the server, but closes the connection instead of forwarding the response to a request that
+   * contains `text`: the server has executed the request, and the client gets no result.
    */
   loseAnswersTo(text: string): void;
-  /** From now on new connections go to another server, which has taken the place of the first. */
+  /** Connects new connections to another server, which has replaced the first one. */
   follow(serverUrl: string): void;
-  /** Takes connections again and passes everything on. Those that were stalled stay so. */
+  /** Accepts connections again and forwards everything. Stalled connections remain stalled. */
   restore(): Promise<void>;
-  /** Sockets that are open, two for each connection. */
+  /** The number of open sockets, two per connection. */
   readonly socketCount: number;
-  /** Those of them that were stalled: dead, and nobody has noticed. */
+  /** The number of stalled sockets that are still open. */
   readonly stalledCount: number;
   close(): Promise<void>;
 }
 
-/** @param host where it listens */
+/** @param host address on which the proxy listens */
 export async function startTcpProxy(serverUrl: string, host = '127.0.0.1'): Promise<TcpProxy> {
   let target = new URL(serverUrl);
   const sockets = new Set<Socket>();
   let server: Server | null = null;
   let port = 0;
   let isStalled = false;
-  /** What was open while nothing was passed on: what it carried is lost, so it must not go on. */
+  /** Sockets that were open during a stall: the data was lost, so they must not be used further. */
   const stalled = new WeakSet<Socket>();
   let losesAnswersTo: string | null = null;
 

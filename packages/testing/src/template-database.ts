@@ -8,13 +8,13 @@ const TEMPLATE = 'runhook_template';
 export interface TestDatabase {
   /** `postgres://…/runhook_test_…` */
   url: string;
-  /** Ends whatever is still connected. */
+  /** Terminates the remaining connections and drops the database. */
   drop(): Promise<void>;
 }
 
-/** Makes the database that every test's database is a copy of: empty and migrated. An older one is replaced. */
+/** Creates the template of all test databases: empty and migrated. Replaces an existing one. */
 export async function prepareTemplate(postgresUrl: string): Promise<void> {
-  // Loaded here only: a test that wants a receiver should not pay for the migration engine.
+  // Imported here, so that tests that only need a receiver do not load the migration engine.
   const { migrate } = await import('@runhook/database/migrate');
   const servers = [postgresUrl, ...workerUrls()];
   await onEach(servers, async (client) => {
@@ -25,7 +25,7 @@ export async function prepareTemplate(postgresUrl: string): Promise<void> {
   await makeDays(databaseUrl(postgresUrl, TEMPLATE));
   if (servers.length > 1) await spreadRecord(servers.map((url) => databaseUrl(url, TEMPLATE)));
   await onEach(servers, async (client) => {
-    // A database somebody is connected to cannot be copied.
+    // A database with connections cannot be copied.
     await client.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false`);
     await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [
       TEMPLATE,
@@ -33,7 +33,7 @@ export async function prepareTemplate(postgresUrl: string): Promise<void> {
   });
 }
 
-/** Each service sees to them when it starts: here once for all, as a copy costs less than what is made anew. */
+/** Creates the day partitions in the template, which costs less than creating them when each service starts. */
 async function makeDays(url: string): Promise<void> {
   const { pool, close } = openDatabase({ url, connectionsMax: 1 });
   try {
@@ -43,7 +43,10 @@ async function makeDays(url: string): Promise<void> {
   }
 }
 
-/** A migrated database of the test's own, with nothing in it but the days of now, on the server of TEST_POSTGRES_URL. */
+/**
+ * Creates a migrated database for a test, empty except for the current day partitions, on the server of
+ * TEST_POSTGRES_URL.
+ */
 export async function createTestDatabase({ hasDays = true } = {}): Promise<TestDatabase> {
   const postgresUrl = process.env.TEST_POSTGRES_URL;
   if (postgresUrl === undefined) {
@@ -53,7 +56,7 @@ export async function createTestDatabase({ hasDays = true } = {}): Promise<TestD
   }
   const name = `${namePrefix(process.env.TEST_RUN_ID)}${randomBytes(8).toString('hex')}`;
   const servers = [postgresUrl, ...workerUrls()];
-  // A template this small is sooner copied than written to the log page by page.
+  // Copying files is faster for a small template than writing each page to the log.
   const create = `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY FILE_COPY`;
   await onEach(servers, (client) => client.query(create));
   const url = databaseUrl(postgresUrl, name);
@@ -67,7 +70,7 @@ export async function createTestDatabase({ hasDays = true } = {}): Promise<TestD
 const OBJECT_IN_USE = '55006';
 const DROPS_MAX = 5;
 
-/** Whoever is connected is thrown out; a daemon of Citus may be back before the database is gone. */
+/** Terminates all connections; a daemon of Citus may reconnect before the database is dropped. */
 async function dropDatabase(client: Client, name: string, tries = 1): Promise<void> {
   try {
     await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
@@ -83,7 +86,7 @@ const DROP_DAYS = `
              WHERE relkind = 'r' AND relname ~ '^(events|deliveries|attempts)_[0-9]{8}$');
   END $$`;
 
-/** Drops the template and what the tests of this run (TEST_RUN_ID) left, on a server that outlives the run. */
+/** Drops the template and the databases of this run's tests (TEST_RUN_ID), on a server that outlives the run. */
 export async function removeTestDatabases(postgresUrl: string, runId: string): Promise<void> {
   await withClient(postgresUrl, async (client) => {
     const { rows } = await client.query<{ datname: string }>(
@@ -96,7 +99,7 @@ export async function removeTestDatabases(postgresUrl: string, runId: string): P
   });
 }
 
-/** One after the other; a record that is spread has a database of the same name on each of its servers. */
+/** Calls a function for one server after the other; a distributed record has a database of the same name on each. */
 async function onEach(urls: readonly string[], use: (client: Client) => Promise<unknown>): Promise<void> {
   for (const url of urls) await withClient(url, use);
 }

@@ -1,17 +1,17 @@
 import { setTimeout as wait } from 'node:timers/promises';
 
 /**
- * When a wait in vain ends, to say what it waited for: before jest's own timeout, which would not. No test is about how
- * long something takes, so this is far beyond what a busy machine needs.
+ * Time limit of a wait, after which it reports its last error; less than Jest's timeout, which would not report it. Far
+ * more than a busy machine needs, because no test measures durations.
  */
 export const IN_VAIN_MS = 60_000;
 
 const INTERVAL_MAX_MS = 250;
 
 /**
- * Runs the assertion until it does not throw, and gives its value; after `timeoutMs` ({@link IN_VAIN_MS}) it throws what
- * the assertion threw last. For what is written asynchronously and sends no signal. `intervalMs` (25) lies between tries at
- * first, and a fifth of the time that it has waited when that is longer, up to a quarter of a second: looking costs.
+ * Repeats the assertion until it does not throw, and returns its value; after `timeoutMs` ({@link IN_VAIN_MS}) throws
+ * the last error. For results that are written asynchronously without a signal. The interval is `intervalMs` (25) or a
+ * fifth of the elapsed time, whichever is longer, up to a quarter of a second, because each check costs CPU.
  */
 export async function eventually<T>(
   assertion: () => T | Promise<T>,

@@ -15,7 +15,7 @@ afterAll(async () => {
 
 const INPUT = 'WITH i AS MATERIALIZED (SELECT * FROM unnest($1::bigint[]) AS u (a))';
 
-/** Each was run on Citus 13.0.3, which rejected it. */
+/** Citus 13.0.3 rejected each of these statements. */
 const REJECTED: [reason: string, text: string][] = [
   [
     'a sub-select has no columns: write SELECT 1 FROM',
@@ -80,7 +80,7 @@ test.each(REJECTED)('%s: %s', async (reason, text) => {
   expect(await citusRestrictions(database.pool, text)).toContain(reason);
 });
 
-/** Each was run on Citus 13.0.3, which accepted it. */
+/** Citus 13.0.3 accepted each of these statements. */
 const ACCEPTED = [
   `SELECT i.a, EXISTS (SELECT 1 FROM accounts WHERE id = 1)
    FROM unnest($1::bigint[]) AS i (a) LEFT JOIN events e ON e.account_id = i.a`,
