@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 testAsRoot(
-  'in a checkout only root can enter, data and binaries are kept where the account can',
+  'data and binaries are moved to a folder that the account can use if only root can enter the checkout',
   async () => {
     // Removes a link, as an install without scripts does.
     const binaries = { ...installedBinaries(), folder: join(closed.path, 'native') };
@@ -61,7 +61,7 @@ testAsRoot(
   },
 );
 
-testAsRoot('a folder that somebody put in the way is not used', async () => {
+testAsRoot('a folder that another account created is not used', async () => {
   const account = { uid: 65_534, gid: 65_534, name: 'nobody' };
   const folder = () => serverFolder(join(closed.path, 'database'), account, () => undefined, elsewhere.path);
   const claimed = await folder();

@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(() => folder.remove());
 
-test('a second start finds what the first one kept, and makes no cluster anew', async () => {
+test('a second start finds the data of the first one and does not create the cluster again', async () => {
   await running(async ({ url }) => {
     await query(url, "INSERT INTO kept VALUES ('across a restart')");
   });
@@ -35,7 +35,7 @@ test('a second start finds what the first one kept, and makes no cluster anew', 
   expect((await stat(versionFile)).mtimeMs).toBe(madeAtMs);
 });
 
-test('the password is kept in a file only its owner can read, and no other one is let in', async () => {
+test('the password is in a file that only its owner can read, and a wrong password is rejected', async () => {
   await running(async ({ url }) => {
     const password = (await readFile(join(dataDir, 'password'), 'utf8')).trim();
     expect(new URL(url).password).toBe(password);
@@ -44,7 +44,7 @@ test('the password is kept in a file only its owner can read, and no other one i
   });
 });
 
-test('it listens on 127.0.0.1 and nowhere else, and text is UTF-8 that sorts by code point', async () => {
+test('the server listens only on 127.0.0.1, and text is UTF-8 that sorts by code point', async () => {
   await running(async ({ url }) => {
     const [settings] = await query(
       url,
@@ -61,7 +61,7 @@ test('it listens on 127.0.0.1 and nowhere else, and text is UTF-8 that sorts by 
   });
 });
 
-test('settings and the name of the database are the ones asked for, even an odd name', async () => {
+test('settings and the name of the database are as requested, even an unusual name', async () => {
   await running(
     async ({ url }) => {
       expect(await query(url, 'SHOW fsync')).toEqual([{ fsync: 'off' }]);
@@ -71,7 +71,7 @@ test('settings and the name of the database are the ones asked for, even an odd 
   );
 });
 
-test('a taken port is stepped over', async () => {
+test('a port that is in use is skipped', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as { port: number };
@@ -79,7 +79,7 @@ test('a taken port is stepped over', async () => {
   holder.close();
 });
 
-test('what was committed before a kill -9 is there after it', async () => {
+test('committed data survives a kill -9', async () => {
   const postgres = await startPostgres({ dataDir });
   await query(postgres.url, "INSERT INTO kept VALUES ('across a kill')");
   await postgres.kill();
@@ -89,7 +89,7 @@ test('what was committed before a kill -9 is there after it', async () => {
   });
 });
 
-test('a stop ends open sessions instead of waiting for them', async () => {
+test('stop() ends open sessions instead of waiting for them', async () => {
   const postgres = await startPostgres({ dataDir });
   const client = new Client({ connectionString: postgres.url });
   const cutOff = new Promise((resolve) => client.on('error', resolve));
@@ -99,14 +99,14 @@ test('a stop ends open sessions instead of waiting for them', async () => {
   await cutOff;
 });
 
-test('a server that is gone leaves no timer behind, which its process would have to wait for', async () => {
+test('a stopped server leaves no timer that would keep the process alive', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
   await (await startPostgres({ dataDir })).stop();
   expect(timers()).toBe(before);
 });
 
-test('a server left by a killed parent is stopped, and its data is there', async () => {
+test('a server left by a killed parent is stopped, and its data is available', async () => {
   const orphan = await leaveBehind('startPostgres', { dataDir }, async ({ url }) => {
     await query(url, "INSERT INTO kept VALUES ('by an orphan')");
   });
@@ -117,14 +117,14 @@ test('a server left by a killed parent is stopped, and its data is there', async
   });
 });
 
-test('a folder whose server still has its parent is refused, and that server goes on', async () => {
+test('a folder whose server still has its parent is rejected, and that server continues', async () => {
   await running(async ({ url }) => {
     await expect(startPostgres({ dataDir })).rejects.toMatchObject({ code: 'in-use' });
     expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 });
 
-test('a lock file that names a stranger after a reboot neither stops the start nor harms the stranger', async () => {
+test('a lock file with the pid of another process neither prevents the start nor harms that process', async () => {
   const { uid, gid } = await stat(join(dataDir, 'data'));
   const stranger = spawn('sleep', ['3600'], process.getuid?.() === 0 ? { uid, gid } : {});
   await once(stranger, 'spawn');
@@ -142,7 +142,7 @@ test('a lock file that names a stranger after a reboot neither stops the start n
   }
 });
 
-test('a failed start says what the server said', async () => {
+test("a failed start reports the server's log", async () => {
   const start = startPostgres({ dataDir, settings: { shared_buffers: 'plenty' } });
   await expect(start).rejects.toMatchObject({
     code: 'not-started',
@@ -150,7 +150,7 @@ test('a failed start says what the server said', async () => {
   });
 });
 
-test('a terminal Ctrl-C does not reach the server: it leads a session of its own', async () => {
+test('Ctrl-C in the terminal does not reach the server, because it has a separate session', async () => {
   if (process.platform !== 'linux') return;
   await running(async ({ pid }) => {
     const line = await readFile(`/proc/${pid}/stat`, 'utf8');

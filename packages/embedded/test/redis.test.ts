@@ -18,7 +18,7 @@ describeWithRedis('startRedis', () => {
 
   afterEach(() => folder.remove());
 
-  test('an append-only server keeps its keys over a stop, and evicts none', async () => {
+  test('an append-only server has its keys after a restart and does not evict keys', async () => {
     const first = await startRedis({ dataDir, appendOnly: true });
     await ask(first.url, (client) => client.set('key', 'kept'));
     expect(await ask(first.url, (client) => client.config('GET', 'maxmemory-policy'))).toContain(
@@ -32,7 +32,7 @@ describeWithRedis('startRedis', () => {
     await second.stop();
   });
 
-  test('otherwise nothing is kept, and a taken port is stepped over', async () => {
+  test('data is not persisted by default, and a port that is in use is skipped', async () => {
     const first = await startRedis({ dataDir, databases: 300 });
     await ask(`${first.url}/299`, (client) => client.set('key', 'lost'));
     const beside = await startRedis({ dataDir: join(folder.path, 'beside'), port: first.port });
@@ -46,7 +46,7 @@ describeWithRedis('startRedis', () => {
     expect(await second.exited).toBeNull();
   });
 
-  test('a server left by a killed parent is stopped first: two on one folder would ruin it', async () => {
+  test('a server left by a killed parent is stopped first, because two servers on one folder would corrupt it', async () => {
     const orphan = await leaveBehind('startRedis', { dataDir, appendOnly: true }, async ({ url }) => {
       await ask(url, (client) => client.set('key', 'by an orphan'));
     });

@@ -76,7 +76,7 @@ const REJECTED: [reason: string, text: string][] = [
   ],
 ];
 
-test.each(REJECTED)('%s: %s', async (reason, text) => {
+test.each(REJECTED)('reports "%s" for the statement %s', async (reason, text) => {
   expect(await citusRestrictions(database.pool, text)).toContain(reason);
 });
 
@@ -98,11 +98,11 @@ const ACCEPTED = [
      SELECT '2026-01-31', 'x', a, 'x', '1', '[]', CASE WHEN a > 1 THEN now() ELSE now() END FROM i`,
 ];
 
-test.each(ACCEPTED)('finds nothing in a statement that Citus accepts: %s', async (text) => {
+test.each(ACCEPTED)('reports nothing for a statement that Citus accepts: %s', async (text) => {
   expect(await citusRestrictions(database.pool, text)).toEqual([]);
 });
 
-test('finds nothing in a statement that reads no distributed table', async () => {
+test('reports nothing for a statement that reads no distributed table', async () => {
   expect(await citusRestrictions(database.pool, 'SELECT EXISTS (SELECT FROM accounts) FOR UPDATE')).toEqual(
     [],
   );

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { eventually } from '../src/index.ts';
 
-test('gives the value of the first try that does not throw', async () => {
+test('eventually() returns the value of the first try that does not throw', async () => {
   let tries = 0;
   const value = await eventually(
     async () => {
@@ -14,7 +14,7 @@ test('gives the value of the first try that does not throw', async () => {
   expect([value, tries]).toEqual(['there', 3]);
 });
 
-test('after the timeout it throws what the assertion threw last', async () => {
+test('eventually() throws the last error of the assertion after the timeout', async () => {
   let tries = 0;
   const failure = await eventually(
     () => {

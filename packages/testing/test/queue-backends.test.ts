@@ -8,7 +8,7 @@ import { connectRedis, type Reply } from '../src/queue-backends.ts';
 
 const POSTGRES_URL = 'postgres://127.0.0.1/database';
 
-test('on PostgreSQL the queue lies in the database of the test', async () => {
+test('on PostgreSQL the queue is in the database of the test', async () => {
   expect(await createTestQueueUrl({ name: 'PostgreSQL' }, POSTGRES_URL)).toBe(POSTGRES_URL);
 });
 
@@ -32,13 +32,13 @@ describeWithRedis('on Redis', () => {
     await rm(folder, { recursive: true });
   });
 
-  test('it is one of the back ends only where there is a server for it', () => {
+  test('Redis is a back end only if TEST_REDIS_URL is set', () => {
     expect(queueBackends()).toEqual([{ name: 'PostgreSQL' }, { name: 'Redis' }]);
     delete process.env.TEST_REDIS_URL;
     expect(queueBackends()).toEqual([{ name: 'PostgreSQL' }]);
   });
 
-  test('each test has a logical database of its own, emptied of what an earlier one left', async () => {
+  test('each test has a separate logical database, which is emptied of earlier keys', async () => {
     const first = await Promise.all([queueUrl(), queueUrl(), queueUrl(), queueUrl()]);
     expect(new Set(first).size).toBe(4);
     await ask(first[0] as string, 'SET', 'job', 'left over');
@@ -47,7 +47,7 @@ describeWithRedis('on Redis', () => {
     expect(await ask(first[0] as string, 'EXISTS', 'job')).toBe(0);
   });
 
-  test('a database with keys of somebody else is never emptied', async () => {
+  test('a database with keys of other programs is never emptied', async () => {
     await ask(`${redis.url}/2`, 'SET', 'treasure', 'mine');
     const urls = [await queueUrl(), await queueUrl(), await queueUrl(), await queueUrl(), await queueUrl()];
     expect(urls).not.toContain(`${redis.url}/2`);

@@ -20,7 +20,7 @@ test('a request is recorded with its path, headers and the exact bytes of its bo
   expect(received?.receivedAt).toBeGreaterThanOrEqual(before);
 });
 
-test('an answer is what the test says: a status, one answer, or one per request', async () => {
+test('a response is as the test specifies: a status, one response, or one per request', async () => {
   receiver.respondWith(410);
   expect((await post('/')).status).toBe(410);
   receiver.respondWith({ status: 201, headers: { 'x-answer': 'yes' }, body: 'made' });
@@ -31,7 +31,7 @@ test('an answer is what the test says: a status, one answer, or one per request'
   expect([third.status, await third.text()]).toEqual([202, '/third']);
 });
 
-test('a promise holds the answer back until the test lets it go', async () => {
+test('a promise delays the response until the test resolves it', async () => {
   const held = deferred();
   receiver.respondWith(async () => {
     await held.promise;
@@ -43,7 +43,7 @@ test('a promise holds the answer back until the test lets it go', async () => {
   expect((await answer).status).toBe(204);
 });
 
-test('a delayed answer comes later, a dripping one comes in pieces', async () => {
+test('a response with delayMs is late, and a response with drip arrives in pieces', async () => {
   receiver.respondWith({ delayMs: 120 });
   const startedAt = performance.now();
   await post('/');
@@ -58,7 +58,7 @@ test('a delayed answer comes later, a dripping one comes in pieces', async () =>
   expect(chunks).toEqual(['ab', 'cd', 'ef']);
 });
 
-test('closing cuts what is never answered and what drips without end', async () => {
+test('close() ends requests without a response and endless responses', async () => {
   receiver.respondWith((_request, index) =>
     index === 0 ? { never: true } : { drip: { bytes: 1, intervalMs: 10 } },
   );
@@ -77,7 +77,7 @@ test('closing cuts what is never answered and what drips without end', async () 
   expect(await rest).toBe('cut off');
 });
 
-test('a raw handler can do what no answer can say, and the request is recorded all the same', async () => {
+test('a raw handler can break the response, and the request is recorded nevertheless', async () => {
   receiver.handleWith((request, response) => {
     request.once('end', () => response.destroy());
   });
@@ -86,7 +86,7 @@ test('a raw handler can do what no answer can say, and the request is recorded a
   expect(received?.body.toString()).toBe('bytes');
 });
 
-test('a request cut off in the middle is not recorded and does the receiver no harm', async () => {
+test('a request that is cut off is not recorded and does not harm the receiver', async () => {
   await new Promise<void>((resolve) => {
     const request = sendRequest(receiver.url, { method: 'POST', headers: { 'content-length': '100' } });
     request.on('error', () => resolve());
@@ -96,7 +96,7 @@ test('a request cut off in the middle is not recorded and does the receiver no h
   expect(receiver.requests.map(({ path }) => path)).toEqual(['/whole']);
 });
 
-test('waiting ends with the request that was waited for, and gives those that match', async () => {
+test('waitFor() resolves at the expected request, with the requests that match', async () => {
   const third = receiver.waitFor(3);
   const special = receiver.waitFor(({ path }) => path === '/special');
   await post('/1');
@@ -106,7 +106,7 @@ test('waiting ends with the request that was waited for, and gives those that ma
   expect((await special).map(({ path }) => path)).toEqual(['/special']);
 });
 
-test('everyone has gone when the last connection is closed', async () => {
+test('everyoneGone() resolves when the last connection is closed', async () => {
   await receiver.everyoneGone();
   receiver.respondWith((_request, index) => (index === 0 ? { never: true } : { status: 200 }));
   const held = sendRequest(receiver.url, { agent: false }).on('error', () => undefined);
@@ -123,20 +123,20 @@ test('everyone has gone when the last connection is closed', async () => {
   expect(await gone).toBe('gone');
 });
 
-test('waiting in vain says what did arrive', async () => {
+test('waitFor() lists the requests that arrived if it times out', async () => {
   await post('/only', { body: 'its body' });
   const failure = receiver.waitFor(2, { timeoutMs: 50 });
   await expect(failure).rejects.toThrow(/2 request\(s\); 1 arrived[\s\S]*POST \/only 8 bytes its body/);
 });
 
-test('a predicate that throws fails the test that waits', async () => {
+test('a predicate that throws fails the waiting test', async () => {
   const failure = receiver.waitFor(() => {
     throw new TypeError('in the predicate');
   });
   await Promise.all([expect(failure).rejects.toThrow('in the predicate'), post('/')]);
 });
 
-test('a receiver can come back on its port', async () => {
+test('a receiver can restart on its port', async () => {
   await receiver.close();
   receiver = await startReceiver({ port: receiver.port, respond: 503 });
   expect((await post('/')).status).toBe(503);

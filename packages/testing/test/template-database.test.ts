@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { Client } from 'pg';
 import { createTestDatabase } from '../src/index.ts';
 
-test('each test has a migrated database of its own', async () => {
+test('each test has a separate migrated database', async () => {
   const [one, other] = await Promise.all([createTestDatabase(), createTestDatabase()]);
   expect(one.url).not.toBe(other.url);
   expect(await count(one.url, '_prisma_migrations')).toBeGreaterThan(0);
@@ -11,7 +11,7 @@ test('each test has a migrated database of its own', async () => {
   await Promise.all([one.drop(), other.drop()]);
 });
 
-test('dropping ends what is still connected, and may be repeated', async () => {
+test('drop() ends remaining connections and may be repeated', async () => {
   const database = await createTestDatabase();
   const client = new Client({ connectionString: database.url });
   const cutOff = new Promise((resolve) => client.on('error', resolve));
