@@ -51,7 +51,7 @@ export interface StopStep {
   graceMs: number;
 }
 
-/** How to start a server. `uid` and `gid` are set only if it must run as another account. */
+/** The command that starts a server. `uid` and `gid` are set only if it must run as another account. */
 export interface ServerCommand {
   file: string;
   args: readonly string[];

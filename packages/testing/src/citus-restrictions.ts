@@ -19,9 +19,9 @@ const DISTRIBUTED_VIEWS = ['logged_attempts'];
 
 /** The part of the catalog that the rules use. */
 interface Catalog {
-  /** By oid: `i` immutable, `s` stable, `v` volatile. */
+  /** Functions by oid, with their volatility: `i` immutable, `s` stable, `v` volatile. */
   functions: Map<string, { name: string; volatility: string }>;
-  /** By oid; a partition has the name of its table. */
+  /** Names of the distributed tables by oid; a partition has the name of its table. */
   distributed: Map<string, string>;
 }
 

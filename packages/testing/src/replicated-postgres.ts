@@ -25,7 +25,7 @@ const GUARD = `
   });`;
 
 /**
- * Starts the guard. Each server is a process group of its own, so without the guard it would continue to run if the
+ * Starts the guard. Each server is a separate process group, so without the guard it would continue to run if the
  * tests are interrupted, e.g. by Ctrl-C.
  */
 function startGuard() {
