@@ -3,7 +3,7 @@ import { median } from './measure/timing.ts';
 import type { RawResult } from './programs/raw.ts';
 import type { PostgresPrograms, QueueName, World, WorldOptions } from './world/world.ts';
 
-/** Figures of one run or, as medians, of several, by name; the unit is last in the name. */
+/** Figures of one run, or medians of several, by name; the unit is the last part of the name. */
 export type Figures = Record<string, number>;
 
 export interface LedgerSum {
@@ -14,7 +14,7 @@ export interface LedgerSum {
   missing: number;
 }
 
-/** One case of a scenario: medians of its runs, and each run. */
+/** A case of a scenario: the medians of its runs, and each run. */
 export interface Row {
   case: string;
   figures: Figures;
@@ -28,7 +28,7 @@ export interface ScenarioResult {
   notes?: string[];
 }
 
-/** What raw got of one process came to, in this very run of the benchmark: the measure of everything else. */
+/** Results of raw got in one process in the same run of the benchmark; other figures are compared with them. */
 export interface RawReference {
   ratePerSecond: number;
   cpuMicrosPerRequest: number;
@@ -37,54 +37,54 @@ export interface RawReference {
 
 /** Conditions of a measurement of raw got. */
 export interface RawConditions {
-  /** That of one measurement when omitted. */
+  /** Default: the duration of one measurement. */
   durationMs?: number;
-  /** Requests go to so many of them, in turn; 20 when omitted. */
+  /** Number of endpoints that get requests in turn; default 20. */
   endpoints?: number;
-  /** The process has sent nothing before. */
+  /** Whether the process has sent nothing before. */
   isCold?: boolean;
 }
 
-/** What the scenarios compare with, as far as the machine provides it. */
+/** Programs that scenarios compare with, if the machine provides them. */
 export interface Alternatives {
   /** Returns the program of the oldest Node that is supported. */
   fetchOldestNode: () => Promise<string>;
   debianPostgres: PostgresPrograms | null;
 }
 
-/** What a scenario works with. */
+/** The environment of a scenario. */
 export interface Bench {
   isQuick: boolean;
-  /** Deliveries that `list` or `parked` stores; null leaves it to the scenario. */
+  /** Number of deliveries that `list` or `parked` stores; null: the scenario's default. */
   stored: number | null;
-  /** Of `floods` and `parked`. */
+  /** The queue of `floods` and `parked`. */
   queue: QueueName;
-  /** Of one measurement. */
+  /** Duration of one measurement. */
   runMs: number;
   runs: number;
   raw: RawReference;
-  /** Of all worlds. */
+  /** The receiver of all worlds. */
   receiver: World['receiver'];
-  /** Opened once for all scenarios that can share it, with one dispatcher and management. */
+  /** Returns the world that scenarios share, with one dispatcher and management; opened by the first call. */
   sharedWorld(): Promise<World>;
-  /** A fresh one, which its scenario closes. */
+  /** Opens a new world, which the scenario must close. */
   openWorld(queue: QueueName, options?: Partial<WorldOptions>): Promise<World>;
   measureRaw(conditions?: RawConditions): Promise<RawResult>;
   alternatives: Alternatives;
   progress(text: string): void;
-  /** Takes a case that has been measured, for the report of a run that is stopped within its scenario. */
+  /** Adds a measured case to the report, even if the run is stopped within its scenario. */
   finished(row: Row): void;
   /** Marks the whole run as void. */
   voids(reason: string): void;
 }
 
-/** One measurement's figures with the ledger they rest on. */
+/** The figures of one measurement, with the ledger that verifies them. */
 export interface Measured {
   figures: Figures;
   balance: Balance;
 }
 
-/** Measures a case in each run, and voids the benchmark when a ledger does not balance. */
+/** Measures a case in each run, and voids the benchmark if a ledger does not balance. */
 export async function measureCase(
   bench: Bench,
   name: string,
@@ -96,7 +96,8 @@ export async function measureCase(
 }
 
 /**
- * Measures several cases in each run: what is compared is measured within minutes, because a shared machine changes its speed.
+ * Measures several cases in each run. Cases that are compared are measured within minutes, because the speed of a
+ * shared machine varies.
  *
  * @param measure resolves with the figures of each case, in the order of the names
  */

@@ -12,7 +12,9 @@ const RESULTS = new URL('../results/', import.meta.url);
 const DOCUMENT = new URL('../../docs/performance.md', import.meta.url);
 const PLOTS = new URL('../../docs/performance/', import.meta.url);
 
-/** Resolves with the exit code: 0, or 1 when the run is void: a ledger does not balance, or a figure cannot be. */
+/**
+ * Resolves with the exit code: 0, or 1 if the run is void because a ledger does not balance or a figure is impossible.
+ */
 export async function bench(
   options: BenchOptions,
   signal: AbortSignal,
@@ -25,7 +27,7 @@ export async function bench(
   return report.voided.length === 0 ? 0 : 1;
 }
 
-/** Only of a run that counts. */
+/** Writes the document only if the run is valid. */
 function writeDocs(report: Report): void {
   if (report.voided.length > 0 || report.isQuick) {
     console.log('docs/performance.md stays as it is: this run measured nothing that counts.');

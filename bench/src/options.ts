@@ -32,17 +32,17 @@ export interface BenchOptions {
   isQuick: boolean;
   runs: number | null;
   seconds: number | null;
-  /** Deliveries that `list` or `parked` stores. */
+  /** Number of deliveries that `list` or `parked` stores. */
   stored: number | null;
-  /** Of `floods` and `parked`. */
+  /** The queue of `floods` and `parked`. */
   queue: QueueName;
-  /** Writes docs/performance.md and its plots from what was measured. */
+  /** Whether docs/performance.md and its plots are written from the results. */
   writesDocs: boolean;
 }
 
 export class UsageError extends Error {}
 
-/** Throws a {@link UsageError} with what is wrong. */
+/** @throws UsageError for invalid arguments */
 export function parseOptions(args: readonly string[]): BenchOptions {
   try {
     const { values, positionals } = parseArgs({
@@ -54,7 +54,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
         seconds: { type: 'string' },
         stored: { type: 'string' },
         queue: { type: 'string', default: 'redis' },
-        // scripts/bench.mjs has chosen the Node that runs this.
+        // scripts/bench.mjs uses this option to choose the Node that runs the benchmark.
         node: { type: 'string' },
         'write-docs': { type: 'boolean', default: false },
       },

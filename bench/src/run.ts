@@ -21,7 +21,10 @@ const NO_ALTERNATIVES: Alternatives = {
   debianPostgres: null,
 };
 
-/** Runs the scenarios and returns their results; a run that is stopped among them returns those so far, and is void. Whatever was started is ended, whatever happens. */
+/**
+ * Runs the scenarios and returns their results; a run that is stopped between them returns the results so far and is
+ * void. All processes that were started are ended in any case.
+ */
 export async function run(
   options: BenchOptions,
   progress: Progress,
@@ -83,10 +86,13 @@ export async function run(
   }
 }
 
-/** What all measurements share: a folder, the receiver, and a guard that ends what is left if this is killed. */
+/**
+ * Opens the resources that all measurements share: a folder, the receiver, and a guard that ends remaining processes if
+ * the benchmark is killed.
+ */
 async function openSurroundings(releases: Releases, signal: AbortSignal) {
   const folder = mkdtempSync(join(tmpdir(), 'runhook-bench-'));
-  // Other accounts may pass: PostgreSQL does not run as root.
+  // Other accounts must be able to pass, because PostgreSQL does not run as root.
   chmodSync(folder, 0o711);
   const guard = startGuard(folder);
   releases.add(() => guard.dismiss());
@@ -94,7 +100,7 @@ async function openSurroundings(releases: Releases, signal: AbortSignal) {
   const program = startProgram('receiver');
   releases.add(() => program.stop());
   guard.watch(program.pid);
-  // Whatever is being measured fails without it, and everything is ended in order.
+  // Stopping the receiver makes the current measurement fail, after which everything is ended in order.
   signal.addEventListener('abort', () => void program.stop());
   const receiver = Object.assign(program, { port: await program.call<number>('listen') });
   return { folder, guard, receiver };
@@ -158,7 +164,8 @@ async function runScenarios(measuring: {
         voided.push((signal.reason as Error).message);
         break;
       }
-      // What the others measured took half an hour: the run is void, and tells what it has.
+      // Continues after a failed scenario, because the others took half an hour: the run is void, but their results are
+      // reported.
       voided.push(`${name} failed: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
@@ -170,7 +177,7 @@ function referenceOf(meter: RawMeter, runs: readonly RawResult[]) {
   return meter.reference([sorted[sorted.length >> 1] as RawResult]);
 }
 
-/** One line on a terminal that is rewritten; elsewhere a line for each step. */
+/** Shows progress as a line that is rewritten on a terminal, or as one line per step elsewhere. */
 export interface Progress {
   say(what: string, detail: string): void;
   end(): void;
@@ -196,15 +203,15 @@ const CONCURRENCIES = [16, 32, 64, 128];
 const ENDPOINTS = 20;
 const EVENTS = 1_000;
 
-/** The flags of the dispatcher's own start command: raw got gets the same heap. */
+/** The flags of the dispatcher's start command, so that raw got has the same heap. */
 const NODE_ARGUMENTS = startCommand('dispatcher').nodeArguments;
 
-/** Code that has not run yet is slow: what is measured in a quick run, too, is warm, as the services are. */
+/** Code that has not been compiled yet is slow, so raw got is warmed up as the services are, also in a quick run. */
 const WARM_UP_MS = 2_000;
 
-/** Measures got by itself. Each call is a process of its own, as a caller's would be. */
+/** Measures got without a service. Each call uses a new process. */
 export interface RawMeter {
-  /** Tries concurrencies and keeps to the best. */
+  /** Tries several concurrencies and uses the best. */
   tune(runMs: number): Promise<void>;
   measure(conditions: RawConditions & { durationMs: number }): Promise<RawResult>;
   reference(results: readonly RawResult[]): RawReference;

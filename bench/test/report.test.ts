@@ -165,7 +165,7 @@ const place = (name: string, text: string) => `<!-- figures: ${name} -->\n${text
 const max = scenario('max', { '1 dispatcher': { ratePerSecond: 3_456, ratioToRaw: 0.9 } });
 const far = scenario('far', { 'response after 5 ms': { p50Ms: 8 } });
 const row = '| p99 at 100 events/s, ms | 25 | 16 | 9.35 | stretch |';
-// Measured when the bar was another.
+// Measured when the target was different.
 const outdated = '| rate of two dispatchers, over raw got of one process | 1 | 1.15 | 1.2 | stretch |';
 const page = `before\n${['run', 'max', 'far'].map((name) => place(name, 'old')).join('between\n')}${place('targets', `${row}\n${outdated}`)}after\n`;
 

@@ -7,13 +7,16 @@ const SERVICE_MS = 1;
 
 interface Line {
   cores: number;
-  /** Of the cores' time. */
+  /** Utilization of the cores. */
   load: number;
   serviceMs: (random: Random) => number;
   arrivals?: number;
 }
 
-/** Poisson arrivals at so many equal cores: the mean wait for one, and the mean number that wait. */
+/**
+ * Simulates Poisson arrivals at several equal cores; returns the mean wait of an arrival and the mean number of
+ * waiters.
+ */
 function waitIn({ cores, load, serviceMs, arrivals = 50_000 }: Line) {
   const simulation = new Simulation(7);
   const servers = new Servers(simulation, { cores: new Cores(cores) });
@@ -45,7 +48,7 @@ function waitIn({ cores, load, serviceMs, arrivals = 50_000 }: Line) {
   return { waitMs: waitedMs / arrivals, inSystem: inLineMs / lastMs, ratePerMs };
 }
 
-/** The chance that all of `cores` are busy: Erlang's C. */
+/** Returns the probability that all `cores` are busy (Erlang C). */
 function erlangC(cores: number, load: number): number {
   const offered = cores * load;
   let term = 1;
@@ -124,7 +127,7 @@ test('flushes of a log are shared by those who asked during the one before', () 
   expect(endedMs).toEqual([3, 7, 7]);
 });
 
-/** When batches of what comes at these times begin, and how large they are. */
+/** Returns the start time and size of the batches of items that arrive at these times. */
 function batchesOf(comingMs: number[], spacingMs: number) {
   const simulation = new Simulation(1);
   const batches: [number, number][] = [];
@@ -142,7 +145,8 @@ function batchesOf(comingMs: number[], spacingMs: number) {
 
 test('batches begin at once when it is quiet, are spaced, and are not larger than they may be', () => {
   const batches = batchesOf([5, 6, 7, 20, 21, 21, 21], 10);
-  // The first alone; two after the spacing; what is full at once, as soon as the one before has ended.
+  // The first item is a batch without others, two follow after the spacing, and a full batch starts as soon as the
+  // previous one has ended.
   expect(batches).toEqual([
     [5, 1],
     [15, 2],

@@ -10,7 +10,7 @@ function tried(trial: Trial, { windowSeconds }: { windowSeconds?: number } = {})
   if (windowSeconds !== undefined) {
     settings.behavior.scaleDown.stabilizationWindowSeconds = windowSeconds;
   }
-  // Coarser than what is drawn, so that a trial of an hour takes seconds.
+  // Coarser than the picture, so that a trial of an hour takes seconds.
   return runTrial({ times, trial: { ...trial, sample: 50 }, settings, scrapedEveryMs: 15_000 });
 }
 

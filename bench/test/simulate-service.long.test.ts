@@ -19,6 +19,6 @@ test('tells the rate of two dispatchers on the machine of the benchmark from wha
   const name = 'max: 2 dispatchers';
   const rows = readDocument(page('performance.md'));
   const bench = rows.max?.['2 dispatchers']?.ratePerSecond as number;
-  // The page may be of another machine than the times that plans are made with.
+  // The page may be from another machine than the times for plans.
   expect(Math.abs(simulateCase(fit(times, rows), name).ratePerSecond / bench - 1)).toBeLessThan(0.2);
 });

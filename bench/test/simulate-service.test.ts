@@ -52,7 +52,7 @@ test('names what is full: places for jobs where endpoints are slow, Redis where 
     { dispatchers: 1, concurrency: 50, answer: { p50Ms: 400, p99Ms: 400 } },
   );
   expect(slow.fullFirst).toBe('places for jobs');
-  // 50 events at a time, 400 ms each, however many a job brings.
+  // 50 concurrent events of 400 ms each, however many events a job has.
   expect(slow.ratePerSecond).toBeGreaterThan(100);
   expect(slow.ratePerSecond).toBeLessThanOrEqual(126);
   const many = { dispatchers: 8, databaseCores: 32, answer: { p50Ms: 5, p99Ms: 10 } };

@@ -4,7 +4,7 @@ import type { Figures } from '../bench.ts';
 import type { World } from '../world/world.ts';
 import { parseRedisInfo } from './usage.ts';
 
-/** What something cost at the stores, each by so many events. */
+/** Returns the costs of some work at the stores, per event. */
 export async function withCosts<Result>(
   world: World,
   work: () => Promise<{ result: Result; events: number }>,
@@ -28,22 +28,22 @@ export async function withCosts<Result>(
 /** Settings of a PostgreSQL that counts statements. */
 export const COUNTING = { shared_preload_libraries: 'pg_stat_statements' };
 
-/** The log's tables with their indexes, by day or not. */
+/** The tables of the log with their indexes, with or without day partitions. */
 const STORES = `
   SELECT (SELECT xact_commit::float8 FROM pg_stat_database WHERE datname = current_database()) AS commits,
          (SELECT sum(pg_total_relation_size(oid))::float8 FROM pg_class
           WHERE relkind = 'r' AND relname ~ '^(events|deliveries|attempts)_') AS "diskBytes"`;
 
 /**
- * Of all clients, as each sent them: what a function does within is not counted. The time is that of planning, where the server
- * records it, and of execution. It does not contain the flush of a commit.
+ * Counts the statements of all clients; statements within functions are not counted. The time is that of execution, and
+ * of planning if the server records it. It does not include the flush of a commit.
  */
 const STATEMENTS = `
   SELECT sum(calls)::float8 AS statements, sum(total_plan_time + total_exec_time) AS "statementMs"
   FROM pg_stat_statements`;
 
 async function readCosts({ database }: World, redis: Redis | null): Promise<Figures> {
-  // A backend tells what it did when it has been idle for a second, or when it is asked itself.
+  // A backend publishes its statistics when it has been idle for a second, or when it reads them itself.
   const { rows } = await database.pool.query<Figures>(STORES);
   const counted = await countsStatements(database);
   const statements = counted ? (await database.pool.query<Figures>(STATEMENTS)).rows[0] : {};
@@ -52,7 +52,7 @@ async function readCosts({ database }: World, redis: Redis | null): Promise<Figu
   return { ...rows[0], ...statements, ...redisCommands };
 }
 
-/** Where the log of PostgreSQL ends now, on disk. */
+/** Returns the flushed position of PostgreSQL's write-ahead log. */
 export async function walPosition({ database }: World): Promise<string> {
   const text = 'SELECT pg_current_wal_flush_lsn()::text AS position';
   return (await database.pool.query<{ position: string }>(text)).rows[0]?.position ?? '0/0';
@@ -63,9 +63,9 @@ const WAL = `
   FROM pg_get_wal_stats($1::pg_lsn, pg_current_wal_flush_lsn())`;
 
 /**
- * What was written into the log of PostgreSQL from there on, as it stands there: `pg_stat_wal` has a backend's bytes up to
- * ten seconds later, so that a short window would have those of what came before it. The images of whole pages are in
- * `bytes`, too: a page has one with its first change after a checkpoint, however often it changes then.
+ * Returns the bytes of the write-ahead log from a position on, read from the log itself: `pg_stat_wal` lags by up to
+ * ten seconds, so a short window would include earlier bytes. `bytes` includes the full-page images: the first change
+ * of a page after a checkpoint adds one, later changes do not.
  */
 export async function walSince(
   { database }: World,
@@ -77,7 +77,7 @@ export async function walSince(
   return { bytes: records + images, imageBytes: images };
 }
 
-/** Whether the server counts statements: it costs something, so only a world that is for counting does. */
+/** Whether the server counts statements. This has a cost, so only worlds for counting enable it. */
 async function countsStatements(database: World['database']): Promise<boolean> {
   const text = `SELECT current_setting('shared_preload_libraries') AS libraries`;
   const { rows } = await database.pool.query<{ libraries: string }>(text);
@@ -86,7 +86,7 @@ async function countsStatements(database: World['database']): Promise<boolean> {
   return true;
 }
 
-/** What a process holds in memory now, in megabytes; NaN where there is no /proc. */
+/** Returns the resident memory of a process in megabytes; NaN on systems without /proc. */
 export function memoryMb(pid: number): number {
   try {
     const [, kilobytes] = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Linux counts CPU time in hundredths of a second, on every architecture Node runs on. */
+/** Linux counts CPU time in hundredths of a second, on every architecture that Node supports. */
 const TICK_MS = 10;
 
-/** CPU time used so far, in milliseconds: of each named group of processes, and of the whole machine. */
+/** CPU time so far in milliseconds, per named group of processes and for the whole machine. */
 export interface CpuReading {
   groups: Record<string, number>;
   machineMs: number;
@@ -11,18 +11,18 @@ export interface CpuReading {
 
 export interface CpuUse {
   groups: Record<string, number>;
-  /** Of processes in no group: whatever else the machine did. */
+  /** CPU time of processes that are in no group. */
   foreignMs: number;
 }
 
 interface ProcessStat {
   pid: number;
   parentPid: number;
-  /** Its own, and of children that have ended. */
+  /** Includes children that have ended. */
   cpuMs: number;
 }
 
-/** Null where there is no /proc. Each pid stands for itself and everything below it; `bench` is this process. */
+/** Returns null on systems without /proc. Each pid includes its descendants; `bench` is this process. */
 export function readCpu(pidsByGroup: Record<string, readonly number[]>): CpuReading | null {
   const stats = readProcesses();
   if (stats === null) return null;
@@ -46,7 +46,7 @@ export function cpuBetween(before: CpuReading | null, after: CpuReading | null):
   return { groups, foreignMs: Math.max(0, after.machineMs - before.machineMs - ours) };
 }
 
-/** One line of /proc/<pid>/stat. The command, in parentheses, may hold anything. */
+/** Parses a line of /proc/<pid>/stat. The command, in parentheses, may contain any character. */
 export function parseProcessStat(text: string): ProcessStat {
   const pid = Number.parseInt(text, 10);
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -54,7 +54,7 @@ export function parseProcessStat(text: string): ProcessStat {
   return { pid, parentPid: Number(fields[1]), cpuMs: ticks * TICK_MS };
 }
 
-/** The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. */
+/** Parses the first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal. */
 export function machineMsOf(text: string): number {
   const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = (text.split('\n')[0] ?? '')
     .split(/\s+/)

@@ -1,4 +1,4 @@
-/** What was published, by delivery: an event on its way to one subscription's path. */
+/** A published delivery: an event and the path of one subscription. */
 export interface Expected {
   eventId: string;
   path: string;
@@ -13,24 +13,27 @@ export interface Arrivals {
   timesMs: ArrayLike<number>;
 }
 
-/** What the service itself says of deliveries that did not arrive: how many, by what it says. */
+/** Number of deliveries that did not arrive, by the reason that the service reports. */
 export type Explained = Record<string, number>;
 
 export interface Balance {
   published: number;
   delivered: number;
   explained: number;
-  /** Arrived more than once, each beyond the first counted. */
+  /** Requests beyond the first one of their delivery. */
   repeated: number;
-  /** Neither arrived nor explained. */
+  /** Deliveries that neither arrived nor are explained. */
   missing: number;
-  /** Arrived and never published. */
+  /** Requests that were not published. */
   unknown: number;
-  /** Of each delivery that arrived, from its intended time to its first arrival, in milliseconds. */
+  /** Time from the intended time to the first arrival of each delivery that arrived, in milliseconds. */
   latenciesMs: Float64Array;
 }
 
-/** A run counts only when its ledger balances: see {@link isBalanced}. */
+/**
+ * Compares the published deliveries with those that arrived. A run is valid only if the result satisfies {@link
+ * isBalanced}.
+ */
 export function balance(
   expected: readonly Expected[],
   arrivals: Arrivals,
@@ -65,7 +68,7 @@ export function balance(
   };
 }
 
-/** Of what was accepted and is not to be delivered: it has to be stored. */
+/** Returns the balance of accepted events that are stored but not delivered. */
 export function stored(accepted: number, missing: number): Balance {
   return {
     published: accepted,
@@ -78,7 +81,7 @@ export function stored(accepted: number, missing: number): Balance {
   };
 }
 
-/** The balance of several measurements that are one case. */
+/** Returns the sum of the balances of several measurements of one case. */
 export function sumOf(balances: readonly Balance[]): Balance {
   const sum = (field: Exclude<keyof Balance, 'latenciesMs'>) =>
     balances.reduce((total, balance) => total + balance[field], 0);

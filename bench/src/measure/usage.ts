@@ -4,17 +4,17 @@ import type { Figures } from '../bench.ts';
 import type { World } from '../world/world.ts';
 import { cpuBetween } from './cpu.ts';
 
-/** What the services used of the machine and of their stores while something was done. */
+/** Resources of the machine and the stores that the services used during some work. */
 export interface Usage {
-  /** With their units last, as figures of a row. */
+  /** Figures of a row, with their units at the end of their names. */
   figures: Figures;
-  /** Calls of scripts, each of which makes Redis commands of its own; 0 without a Redis. */
+  /** Number of script calls, each of which runs further Redis commands; 0 without a Redis. */
   scriptCalls: number;
 }
 
 const SAMPLE_EVERY_MS = 1_000;
 
-/** Does the work, and watches meanwhile. The memory and the event loop's delay are the most that was seen. */
+/** Measures usage during some work. Memory and event loop delay are the maximum of the samples. */
 export async function watched<Result>(
   world: World,
   work: () => Promise<Result>,
@@ -48,7 +48,7 @@ async function readStores(world: World, redis: Redis | null) {
   };
 }
 
-/** Of `INFO all`. What a script calls is among the commands, beside the call of the script. */
+/** Parses `INFO all`. The commands include both the call of a script and the commands within it. */
 export function parseRedisInfo(info: string): { commands: number; scriptCalls: number; usedBytes: number } {
   let commands = 0;
   let scriptCalls = 0;
@@ -64,7 +64,10 @@ interface Sample {
   loopDelaySeconds: number;
 }
 
-/** From the dispatchers' own metrics; of several the worst. Whoever does not answer meanwhile has no sample. */
+/**
+ * Samples the dispatchers' metrics and returns the maximum over all dispatchers. A dispatcher that does not respond has
+ * no sample.
+ */
 async function sampleUntil(world: World, done: AbortSignal): Promise<Sample[]> {
   const samples: Sample[] = [];
   while (true) {
@@ -86,7 +89,7 @@ async function sampleUntil(world: World, done: AbortSignal): Promise<Sample[]> {
   }
 }
 
-/** The delay of the event loop is the longest since it was asked for last. */
+/** The event loop delay is the maximum since the previous scrape. */
 export function parseDispatcherMetrics(text: string): Sample {
   const value = (name: string) =>
     Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)`, 'm').exec(text)?.[1] ?? 0);

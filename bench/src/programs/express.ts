@@ -1,5 +1,5 @@
-// Bare Express that parses the same body and keeps nothing of it: what no service made with it can be faster than. Where
-// it is told endpoints, it sends what it was told there with got at once.
+// A bare Express server that parses the same body and discards it: an upper bound for any service that is built with
+// Express. If endpoints are configured, it immediately sends a delivery for each call with got.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { deliveryHeaders, type JobRunEvent, renderPayload } from '@runhook/contract';
@@ -8,7 +8,7 @@ import got from 'got';
 import { serve } from './program.ts';
 
 export interface ExpressSettings {
-  /** Taken in turn; none when nothing is to be sent. */
+  /** Endpoints, used in turn; empty if nothing is to be sent. */
   urls: string[];
   event: JobRunEvent;
   hmacSecret: string;
@@ -27,7 +27,7 @@ serve({
     });
     let sent = 0;
 
-    /** Named as the call is in the ledger: by account, run and type of its event. */
+    /** Uses the name of the call in the ledger as event id: account, run and type of the event. */
     async function send(request: Request): Promise<void> {
       const { account_id: accountId, run_id: ended } = request.params;
       const eventType = ended === undefined ? 'job.run.started' : 'job.run.errored';

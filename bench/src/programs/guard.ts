@@ -1,5 +1,5 @@
-// node guard.js <folder>: reads pids, one per line. When its input ends without "done", whoever started it was killed:
-// ends those processes and removes the folder.
+// node guard.js <folder>: reads pids, one per line. If its input ends without "done", the benchmark was killed: the
+// guard ends those processes and removes the folder.
 import { readFileSync, rmSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
@@ -7,7 +7,7 @@ const folder = process.argv[2] as string;
 const started = new Map<number, string>();
 let isDone = false;
 
-/** When the process began: a pid that is used again is another process. */
+/** Returns the start time of a process, which distinguishes processes that had the same pid. */
 function startTimeOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
@@ -27,10 +27,10 @@ createInterface({ input: process.stdin })
     for (const [pid, startTime] of started) {
       if (startTime === '' || startTimeOf(pid) !== startTime) continue;
       try {
-        // PostgreSQL's immediate shutdown; it ends the others too.
+        // SIGQUIT is PostgreSQL's immediate shutdown, and ends the other processes as well.
         process.kill(pid, 'SIGQUIT');
       } catch {
-        // It has just ended.
+        // The process has ended in the meantime.
       }
     }
     setTimeout(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }), 2_000);

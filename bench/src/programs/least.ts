@@ -1,6 +1,6 @@
-// The least that a service of this form can be: it keeps what it is told before it answers, hands it over by a queue, and keeps what
-// became of it. Nobody is asked who he is, nothing is looked up, retried or claimed, and two events are never told apart. In two
-// processes: one accepts, one delivers.
+// A minimal service of the same form, as a lower bound for costs: it stores each event before it responds, passes it
+// through a queue, and stores the delivery. It has no authentication, lookups, retries, claims or deduplication. One
+// process accepts, another delivers.
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { deliveryHeaders, type JobRunEvent, renderPayload } from '@runhook/contract';
@@ -13,7 +13,7 @@ import { serve } from './program.ts';
 export interface LeastSettings {
   databaseUrl: string;
   redisUrl: string;
-  /** Of endpoints, taken in turn. */
+  /** URLs of endpoints, used in turn. */
   urls: string[];
   event: JobRunEvent;
   hmacSecret: string;
@@ -74,7 +74,7 @@ serve({
         if (underWay.size >= UNDER_WAY_MAX) await Promise.race(underWay);
       }
     }
-    // What fails is missing in the ledger, which ends the benchmark with what is said here.
+    // A failed delivery is missing in the ledger, which ends the benchmark with this message.
     void take().catch((error) => process.stderr.write(`least: ${error}\n`));
   },
 });

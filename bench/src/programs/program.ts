@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-/** A process of the benchmark's own, asked for things one call at a time or several at once. */
+/** A child process of the benchmark that handles calls, several at once if needed. */
 export interface Program {
   pid: number;
   call<Result>(method: string, argument?: unknown): Promise<Result>;
@@ -47,7 +47,7 @@ export function startProgram(name: ProgramName, execArgv: string[] = []): Progra
   };
 }
 
-/** What the parent asks of a program, and what it gets back. */
+/** Messages between parent and program. */
 export interface Call {
   id: number;
   method: string;
@@ -55,10 +55,10 @@ export interface Call {
 }
 export type Answer = { id: number; result: unknown } | { id: number; error: string };
 
-/** Answers the parent's calls until it lets go: a program never outlives whoever started it. */
+/** Handles the parent's calls until the parent disconnects, so that a program never outlives the benchmark. */
 export function serve(methods: Record<string, (argument: never) => unknown>): void {
   process.on('disconnect', () => process.exit(0));
-  // Ctrl-C reaches the whole group of the terminal; the parent ends us in order.
+  // Ctrl-C reaches the whole process group of the terminal; the parent stops this process in order.
   process.on('SIGINT', () => undefined);
   process.on('message', async ({ id, method, argument }: Call) => {
     const answer = (reply: Answer) => process.connected && process.send?.(reply);

@@ -1,4 +1,4 @@
-// A job runner that publishes straight onto the queue, by the package that job runners import.
+// A job runner that publishes directly to the queue, with the package for job runners.
 import { createId, type JobRunEvent } from '@runhook/contract';
 import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
 import { dueCount, evenSchedule, sharedNowMs } from '../measure/timing.ts';
@@ -7,7 +7,7 @@ import { serve } from './program.ts';
 export interface OpenLoop {
   ratePerSecond: number;
   durationMs: number;
-  /** Taken one after the other. Their ids are replaced. */
+  /** Used in turn. Their ids are replaced. */
   templates: JobRunEvent[];
 }
 
@@ -17,11 +17,11 @@ export interface Prefill {
 }
 
 export interface Published {
-  /** By event: joined by line feeds. */
+  /** Ids of the events, joined by line feeds. */
   eventIds: string;
-  /** Which template each event was made from. */
+  /** Index of the template of each event. */
   templateIndexes: Uint32Array;
-  /** When it was to be published, and when the queue had it, on the shared clock. */
+  /** Intended time, and time at which the queue accepted the event, on the shared clock. */
   intendedMs: Float64Array;
   acceptedMs: Float64Array;
 }
@@ -34,12 +34,12 @@ const CALLS_IN_FLIGHT = 16;
 let publisher: EventPublisher | undefined;
 
 serve({
-  /** Anew, too: what it knew of the queue is asked for again. */
+  /** Opens a new publisher each time, which discards cached state of the queue. */
   async connect(queueUrl: string): Promise<void> {
     await publisher?.close();
     publisher = createEventPublisher({ queueUrl });
   },
-  /** Publishes by the schedule, whatever the service does meanwhile. */
+  /** Publishes by the schedule, independently of the service. */
   async openLoop({ ratePerSecond, durationMs, templates }: OpenLoop): Promise<Published> {
     const schedule = evenSchedule(ratePerSecond, durationMs);
     const events = makeEvents(schedule.length, templates);
@@ -53,7 +53,8 @@ serve({
         calls.add(call);
       }
       sent = due;
-      // A queue that is slow gets larger calls, not more of them: what is late counts as late all the same.
+      // If the queue is slow, calls become larger instead of more numerous. Events that are late count as late in any
+      // case.
       if (calls.size >= CALLS_IN_FLIGHT) await Promise.race(calls);
       else await new Promise((resolve) => setTimeout(resolve, 1));
     }
@@ -65,7 +66,7 @@ serve({
       acceptedMs,
     );
   },
-  /** As fast as the queue takes them. */
+  /** Publishes as fast as the queue accepts events. */
   async prefill({ count, templates }: Prefill): Promise<Published> {
     const events = makeEvents(count, templates);
     const acceptedMs = new Float64Array(count);
@@ -88,7 +89,7 @@ serve({
 function makeEvents(count: number, templates: readonly JobRunEvent[]): JobRunEvent[] {
   return Array.from({ length: count }, (_, index) => {
     const template = templates[index % templates.length] as JobRunEvent;
-    // Another run each time, as in life: a run has an event or two, not thousands.
+    // Uses a new run for each event, because in production a run has one or two events.
     const data = { ...template.data, runId: String(1_000_000_000 + Math.floor(Math.random() * 9e12)) };
     return { ...template, eventId: createId('event'), data } as JobRunEvent;
   });

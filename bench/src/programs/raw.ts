@@ -1,4 +1,4 @@
-// Raw got: what one process can send when it does nothing else. Same bodies, same signatures, same receivers.
+// Raw got: measures what one process can send if it does nothing else, with the same bodies, signatures and receivers.
 import http from 'node:http';
 import { deliveryHeaders, type JobRunEvent, renderPayload } from '@runhook/contract';
 import got from 'got';

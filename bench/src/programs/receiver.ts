@@ -1,24 +1,24 @@
-// The subscribers' endpoints: record what arrives and when, and respond with 204. The behaviour is the path's first part, until a
-// call changes it: /ok at once, /after-<ms> later, /never not at all, /flaky rejects the first attempt of some events, /half fails
-// half of its requests at random.
+// The subscribers' endpoints: record requests with their times and respond with 204. The first part of the path selects
+// the behaviour, until a call changes it: /ok responds immediately, /after-<ms> later, /never does not respond, /flaky
+// rejects the first attempt of some events, /half fails half of its requests at random.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { sharedNowMs } from '../measure/timing.ts';
 import { serve } from './program.ts';
 
-/** What has arrived, in order; texts joined by line feeds, which are in none of them. */
+/** Received requests, in order; texts are joined by line feeds, which they do not contain. */
 export interface ReceivedBatch {
   eventIds: string;
   paths: string;
   timesMs: Float64Array;
-  /** Of each retry that /flaky asked for: how long after it was due it came. */
+  /** For each retry that /flaky requested: its delay after it was due. */
   lateMs: Float64Array;
-  /** The events that /half has received, and the time of the first request of each. */
+  /** The events that /half has received, with the time of the first request of each. */
   firstEventIds: string;
   firstMs: Float64Array;
 }
 
-/** From now on paths that begin with the one behave as those that begin with the other. */
+/** Gives later requests to paths with the first prefix the behaviour of the second. */
 export interface Change {
   of: string;
   to: string;
@@ -27,7 +27,7 @@ export interface Change {
 let eventIds: string[] = [];
 let paths: string[] = [];
 let timesMs: number[] = [];
-/** Requests to /never: those that were let go by the sender count as much as those that still wait. */
+/** Number of requests to /never, including those that the sender has aborted. */
 let unanswered = 0;
 const changed = new Map<string, string>();
 
@@ -68,12 +68,12 @@ function onRequest(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
 }
 
-/** The response time of /half. */
+/** Response time of /half in milliseconds. */
 const HALF_MS = 20;
-/** By event. */
+/** Time of the first request, by event. */
 const firstMs = new Map<string, number>();
 
-/** Records the first request of an event. */
+/** Decides whether a request fails, and records the first request of an event. */
 function isFailed(request: IncomingMessage): boolean {
   const eventId = String(request.headers['webhook-id']);
   if (!firstMs.has(eventId)) firstMs.set(eventId, sharedNowMs());
@@ -81,14 +81,14 @@ function isFailed(request: IncomingMessage): boolean {
 }
 
 const RETRY_AFTER_SECONDS = 3;
-/** Of the events that come to a path: few enough that it never fails several times in a row. */
+/** Of each path, one event in five is rejected: few enough that no endpoint fails several times in a row. */
 const REFUSED_EVERY = 5;
 let lateMs: number[] = [];
-/** When the first try was answered, by the event. */
+/** Time of the rejection, by event. */
 const refusedMs = new Map<string, number>();
 const eventsByPath = new Map<string, number>();
 
-/** Notes how late a second try is. */
+/** Decides whether a request is rejected, and records how late a second attempt is. */
 function isRefused(request: IncomingMessage, path: string): boolean {
   const eventId = String(request.headers['webhook-id']);
   const beforeMs = refusedMs.get(eventId);
@@ -97,7 +97,7 @@ function isRefused(request: IncomingMessage, path: string): boolean {
     lateMs.push(sharedNowMs() - beforeMs - RETRY_AFTER_SECONDS * 1_000);
     return false;
   }
-  // Not all of them at once.
+  // The offset differs between paths, so that they do not fail simultaneously.
   const count = (eventsByPath.get(path) ?? eventsByPath.size) + 1;
   eventsByPath.set(path, count);
   if (count % REFUSED_EVERY !== 0) return false;
@@ -105,7 +105,10 @@ function isRefused(request: IncomingMessage, path: string): boolean {
   return true;
 }
 
-/** Every 127.x.y.z is this machine: many endpoints of different addresses, one port. Rejects if it is taken. */
+/**
+ * Listens on all addresses: every 127.x.y.z is this machine, so one port serves many endpoint addresses. Rejects if the
+ * port is in use.
+ */
 function listen(port: number): Promise<Server> {
   const server = createServer({ keepAliveTimeout: 60_000 }, onRequest);
   server.maxRequestsPerSocket = 0;
@@ -115,7 +118,7 @@ function listen(port: number): Promise<Server> {
   });
 }
 
-/** Below those that the system gives to whoever connects: what refuses now must be free when it is opened. */
+/** Below the ephemeral ports: a port that must refuse connections now must still be free when it is opened. */
 const CLOSED_PORTS = { first: 20_000, count: 12_000 };
 
 async function findClosedPort(): Promise<number> {
@@ -130,7 +133,7 @@ async function findClosedPort(): Promise<number> {
 
 serve({
   listen: async () => ((await listen(0)).address() as AddressInfo).port,
-  /** A port that refuses connections, until it is opened. */
+  /** Returns a port that refuses connections until it is opened. */
   closedPort: findClosedPort,
   openPort: async (port: number) => void (await listen(port)),
   change: ({ of, to }: Change) => void changed.set(of, to),

@@ -1,4 +1,4 @@
-// A job runner that reports its runs over REST. Each call starts a run or ends one in error, so each is one event.
+// A job runner that reports its runs over REST. Each call starts a run or ends one in error, so each call is one event.
 import http from 'node:http';
 import { createId, type JobRunEvent } from '@runhook/contract';
 import { dueCount, evenSchedule, sharedNowMs } from '../measure/timing.ts';
@@ -36,12 +36,12 @@ serve({
   },
 });
 
-/** Numbers of runs that no other process of the benchmark has. */
+/** Run ids that no other process of the benchmark uses. */
 let lastRunId = Date.now() * 1_000;
 
 interface RunnerAtWork extends Runner {
   accountUrl: string;
-  /** Runs that have begun. */
+  /** Runs that have started. */
   running: number[];
 }
 
@@ -83,7 +83,7 @@ class Reporting {
     }
   }
 
-  /** Ends a run that has begun, or begins one. Resolves with null where the call is rejected. */
+  /** Ends a run that has started, or starts one. Resolves with null if the call is rejected. */
   async #reportRun({ accountId, accountUrl, token, jobId, running }: RunnerAtWork): Promise<string[] | null> {
     const ended = running.shift();
     const runId = ended ?? ++lastRunId;
@@ -105,7 +105,7 @@ class Reporting {
     return [`${accountId} ${runId} ${eventType}`];
   }
 
-  /** Reports events of as many runs. Resolves with null where the call is rejected. */
+  /** Reports events, each of another run. Resolves with null if the call is rejected. */
   async #reportEvents(
     { accountId, accountUrl, token, template }: RunnerAtWork,
     count: number,

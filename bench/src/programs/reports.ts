@@ -1,37 +1,37 @@
 import type { JobRunEvent } from '@runhook/contract';
 
-/** Whose runs are reported, by turns. */
+/** A runner whose runs are reported; runners are used in turn. */
 export interface Runner {
   accountId: number;
   token: string;
   jobId: number;
-  /** Calls with several events copy it, with other ids. */
+  /** Template for calls with several events, which replace its ids. */
   template?: JobRunEvent;
 }
 
 export interface ReporterSettings {
-  /** Of management. */
+  /** URL of management. */
   url: string;
   runners: Runner[];
   durationMs: number;
-  /** A call is a `POST …/events` with so many events; when omitted, it starts a run or ends one in error. */
+  /** If set, a call is a `POST …/events` with this number of events; otherwise it starts a run or ends one in error. */
   eventsPerCall?: number;
 }
 
-/** As fast as so many callers get their answers. */
+/** A fixed number of callers, each of which sends its next call when it has a response. */
 export type ClosedLoop = ReporterSettings & {
   callers: number;
-  /** The loop ends after so many calls, too. */
+  /** The loop also ends after this number of calls. */
   callsMax?: number;
 };
 
-/** By a fixed schedule, whatever the service does meanwhile. */
+/** Calls by a fixed schedule, independently of the service. */
 export type OpenLoop = ReporterSettings & { ratePerSecond: number };
 
 export interface Reported {
-  /** Of each event that was accepted, `<account> <run> <event type>`; joined by line feeds. */
+  /** The accepted events as `<account> <run> <event type>`, joined by line feeds. */
   calls: string;
-  /** When its call was to be made, and when the response had come, on the shared clock. */
+  /** Intended time of the call, and time of the response, on the shared clock. */
   intendedMs: Float64Array;
   answeredMs: Float64Array;
   refused: number;

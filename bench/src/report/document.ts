@@ -148,7 +148,7 @@ const TITLES: Record<string, string> = {
 
 const PART = /(<!-- figures: ([a-z-]+) -->\n)([\s\S]*?)(<!-- end -->)/g;
 
-/** Returns the figures of the page by scenario and case, as {@link fillDocument} wrote them. */
+/** Reads the figures of the page by scenario and case, as {@link fillDocument} wrote them. */
 export function readDocument(page: string): Record<string, Record<string, Figures>> {
   const names = Object.fromEntries(Object.entries(TITLES).map(([name, title]) => [title, name]));
   const scenarios: Record<string, Record<string, Figures>> = {};
@@ -178,8 +178,8 @@ const PARTS_OF: Record<string, readonly string[]> = { rest: ['rest', 'rest-memor
 const GENERAL_PARTS = new Set(['summary', 'run', 'targets']);
 
 /**
- * Fills the parts of docs/performance.md with the figures of a run. A run of some scenarios replaces the tables of these
- * and adds its date below them; the other parts stay.
+ * Inserts the figures of a run into the marked parts of docs/performance.md. A run of some scenarios leaves all other
+ * parts unchanged, and states its date below its tables.
  */
 export function fillDocument(document: string, report: Report): string {
   const tables = Object.fromEntries(
@@ -238,46 +238,7 @@ function runText(report: Report): string {
   ].join('');
 }
 
-/** @param before the previous table: its rows of other hardware stay */
-function summaryTable(report: Report, before: string): string {
-  const { machine, raw } = report;
-  const hardware = `${machine.cores} cores of ${machine.processor}, ${machine.memoryGigabytes} GB`;
-  const figuresOf = (scenario: string, row: string): Partial<Figures> => {
-    const rows = report.scenarios.find(({ name }) => name === scenario)?.rows;
-    return rows?.find((one) => one.case === row)?.figures ?? {};
-  };
-  const rowOf = (program: string, fastest: Partial<Figures>, quiet: Partial<Figures> = {}) => [
-    ...[hardware, program],
-    ...[fastest.ratePerSecond, quiet.p50Ms, quiet.p99Ms, fastest.cpuMicros].map(optionalText),
-  ];
-  const restRow = (program: string, name = '') =>
-    rowOf(program, figuresOf('rest', `${name}maximum rate`), figuresOf('rest', `${name}100/s`));
-  const rows = [
-    restRow('**Runhook**, from the REST call to the endpoint'),
-    rowOf(
-      '**Runhook**, from the queue to the endpoint, 1 dispatcher',
-      figuresOf('max', '1 dispatcher'),
-      figuresOf('latency', '100 events/s'),
-    ),
-    rowOf('the same, 2 dispatchers', figuresOf('max', '2 dispatchers')),
-    rowOf('raw got in one process', { ratePerSecond: raw.ratePerSecond, cpuMicros: raw.cpuMicrosPerRequest }),
-    restRow('raw got behind bare Express', 'raw got behind bare Express, '),
-    restRow('minimal service', 'minimal service: two INSERTs, a Redis list, raw got, '),
-  ];
-  const others = before
-    .split('\n')
-    .filter((line) => line.startsWith('| '))
-    .slice(2)
-    .filter((line) => !line.startsWith(`| ${hardware} |`));
-  const head = ['hardware', 'program', 'maximum per second', 'p50 at 100/s, ms', 'p99 at 100/s, ms'];
-  return [markdownTable([...head, 'CPU per delivery, µs'], rows), ...others].join('\n');
-}
-
-function optionalText(value: number | undefined): string {
-  return value === undefined || Number.isNaN(value) ? '' : figureText(value);
-}
-
-/** @param before the previous table: figures that this run did not measure stay */
+/** @param before the existing table: figures that this run did not measure remain */
 function targetsTable(report: Report, before: string): string {
   const rows = targetsOf(report).map((target) => {
     const { figure, pass } = target;

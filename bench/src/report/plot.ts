@@ -13,7 +13,7 @@ const BOTTOM = 60;
 const COLOURS = ['#1f5fa8', '#b5541c', '#2f7d32', '#7a3b9a'];
 const TICKS = 5;
 
-/** A line plot as SVG, legible on light and dark pages. Y begins at 0. */
+/** Draws a line plot as SVG, legible on light and dark pages. The y axis begins at 0. */
 export function linePlot(title: string, axes: { x: string; y: string }, series: readonly Series[]): string {
   const points = series.flatMap((line) => line.points);
   const xMax = niceMax(Math.max(...points.map(({ x }) => x), 1));
@@ -63,7 +63,7 @@ function text(x: number, y: number, content: string, anchor: string, more = ''):
   return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" fill="#222222" ${more}>${escaped(content)}</text>`;
 }
 
-/** 1, 2 or 5 times a power of ten. */
+/** Rounds up to 1, 2 or 5 times a power of ten. */
 export function niceMax(value: number): number {
   const power = 10 ** Math.floor(Math.log10(value));
   const step = [1, 2, 5, 10].find((factor) => factor * power >= value) ?? 10;

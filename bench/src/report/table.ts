@@ -4,7 +4,7 @@ import { stretchText, targetsOf, verdict } from './targets.ts';
 
 const HIDDEN = new Set(['bench']);
 
-/** For the terminal: one table for each scenario. */
+/** Returns the report for the terminal, with one table per scenario. */
 export function textReport(report: Report): string {
   const { raw, machine, voided } = report;
   const lines = [
@@ -19,7 +19,7 @@ export function textReport(report: Report): string {
     String(target.pass),
     stretchText(target),
     target.measured === null ? '-' : figureText(target.measured),
-    // A second of each says that it works, not how fast it is.
+    // A quick run shows that the scenarios work, but its figures are not meaningful.
     report.isQuick ? '' : verdict(target),
   ]);
   lines.push('', ...aligned([['figure', 'pass', 'stretch', 'measured', ''], ...targets]));

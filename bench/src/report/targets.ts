@@ -2,7 +2,7 @@ import { cpus, platform, release, totalmem } from 'node:os';
 import type { RawReference, ScenarioResult } from '../bench.ts';
 import type { RawResult } from '../programs/raw.ts';
 
-/** Everything one run of the benchmark came to: the JSON file. */
+/** The complete result of a run of the benchmark, as stored in the JSON file. */
 export interface Report {
   startedAt: string;
   seconds: number;
@@ -10,18 +10,18 @@ export interface Report {
   lengths: Record<string, number>;
   machine: MachineFacts;
   raw: RawReference & { runs: RawResult[]; afterRatePerSecond: number };
-  /** Why the run counts for nothing; empty when it does. */
+  /** The reasons why the run is void; empty if it is valid. */
   voided: string[];
   scenarios: ScenarioResult[];
 }
 
-/** One row of the table that the service is held against. */
+/** A row of the table of targets. */
 export interface Target {
   figure: string;
   pass: number;
-  /** Null where `pass` is enough. */
+  /** Null if `pass` is the only target. */
   stretch: number | null;
-  /** Whether more is better; otherwise less. */
+  /** Whether higher values are better. */
   isFloor: boolean;
   measured: number | null;
 }
@@ -40,7 +40,7 @@ function floor(name: string, pass: number, stretch: number | null, measured: num
   return { ...ceiling(name, pass, stretch, measured), isFloor: true };
 }
 
-/** What is not part of the run is null. */
+/** Returns all targets; `measured` is null for scenarios that are not part of the run. */
 export function targetsOf(report: Report): Target[] {
   const figure: FigureOf = (scenario, row, name) => {
     const rows = report.scenarios.find((one) => one.name === scenario)?.rows;
@@ -76,7 +76,7 @@ export function targetsOf(report: Report): Target[] {
   ];
 }
 
-/** The conditions of a user: Debian's PostgreSQL, new services, one webhook. */
+/** Targets under the conditions of a typical installation: Debian's PostgreSQL, new services, one webhook. */
 function conditionTargets(figure: FigureOf): Target[] {
   const counted = (name: string) => figure('rest-backlog', 'one webhook, cold, counted', name);
   return [
@@ -120,7 +120,7 @@ function conditionTargets(figure: FigureOf): Target[] {
   ];
 }
 
-/** From the call of a job runner over REST to the endpoint. */
+/** Targets from a job runner's REST call to the endpoint. */
 function restTargets(figure: FigureOf): Target[] {
   const fast = 'maximum rate';
   const cpu = (row: string) => figure('rest', row, 'cpuMicros');
@@ -178,7 +178,7 @@ function restTargets(figure: FigureOf): Target[] {
   ];
 }
 
-/** The latency of an account in parallel with another one. */
+/** Targets for the latency of an account while another account is active. */
 function parallelTargets(figure: FigureOf): Target[] {
   const overAlone = (row: string, name: string) =>
     over(figure('neighbours', row, name), figure('neighbours', 'an account, baseline', name));
@@ -200,7 +200,7 @@ function slowestOnThisNode({ scenarios }: Report): number | null {
 
 const REFUSED = 'with 1,000 subscriptions to a refused port';
 
-/** What floods and what is parked may cost the others. */
+/** Limits for the effect of floods and deferred deliveries on other accounts. */
 function floodTargets(figure: FigureOf): Target[] {
   const waiting = (count: string) => figure('floods', `${count} waiting`, 'redisCommandsPerSecond');
   const growth = (name: string) =>
@@ -255,7 +255,7 @@ function floodTargets(figure: FigureOf): Target[] {
   ];
 }
 
-/** By the median of its calls. */
+/** Returns the highest median of the page loads. */
 function slowestPage({ scenarios }: Report): number | null {
   const pages = scenarios
     .find(({ name }) => name === 'list')
@@ -285,7 +285,7 @@ function missingOrRepeated({ scenarios }: Report): number {
     .reduce((sum, { ledger }) => sum + ledger.missing + ledger.repeated, 0);
 }
 
-/** What it ran on, as far as it matters for the figures. */
+/** The facts about the machine that affect the figures. */
 export interface MachineFacts {
   cores: number;
   processor: string;

@@ -6,11 +6,14 @@ import { createWorkload, publishBurst } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
 import { openLoop } from './latency.ts';
 
-/** The rate of the account whose events are measured. */
+/** Event rate of the account that is measured. */
 const EVENTS_PER_SECOND = 20;
 const WARM_UP_MS = 3_000;
 
-/** The other account has so many webhooks, each names so many jobs, and one of them changes and an event is published so often. */
+/**
+ * The other account has 1,000 webhooks with 1,000 jobs each; every 250 ms one of them is changed and an event is
+ * published.
+ */
 const WEBHOOKS = 1_000;
 const JOBS_PER_WEBHOOK = 1_000;
 const CHANGE_EVERY_MS = 250;
@@ -18,17 +21,17 @@ const CHANGE_EVERY_MS = 250;
 const ALONE = 'an account, baseline';
 const CHANGING = 'in parallel with 1,000 changing webhooks';
 
-/** The 99th percentile of shorter measurements would be that of one or two events. */
+/** A shorter measurement's 99th percentile would depend on one or two events. */
 const DURATION_MIN_MS = 30_000;
 const BURST_EVENTS = 15_000;
 const BURST_EVENTS_QUICK = 200;
-/** The endpoint that the burst of the other account is for, by the behaviour of the receiver. */
+/** The endpoint for the other account's burst, by the behaviour of the receiver. */
 const BURSTS = [
   { name: 'in parallel with 15,000 events for an endpoint that takes 200 ms', behaviour: 'after-200' },
   { name: 'in parallel with 15,000 events for an endpoint that hangs', behaviour: 'never' },
 ];
 
-/** The latency of an account, alone and in parallel with another account, in the same services. */
+/** Measures the latency of an account, alone and in parallel with another account in the same services. */
 export async function accountInParallel(bench: Bench): Promise<Row[]> {
   bench.progress(`${ALONE}, setting up`);
   const world = await bench.openWorld('redis');
@@ -42,7 +45,7 @@ export async function accountInParallel(bench: Bench): Promise<Row[]> {
     const rows = [await measureCase(bench, ALONE, () => openLoop(world, workload, load))];
     const stop = await startChanges(world);
     try {
-      // The first event of the other account loads its webhooks.
+      // The first event of the other account loads its webhooks into the cache.
       await openLoop(world, workload, warmUp);
       rows.push(await measureCase(bench, CHANGING, () => openLoop(world, workload, load)));
     } finally {
@@ -60,11 +63,12 @@ export async function accountInParallel(bench: Bench): Promise<Row[]> {
   }
 }
 
-/** Returns a function that ends the changes, and throws what has failed of them. */
+/** Returns a function that stops the changes and throws their error, if any. */
 async function startChanges(world: World): Promise<() => Promise<void>> {
   const { id: accountId, jobs } = await seedAccount(world.database);
   const { id } = await seedSubscription(world.database, { accountId, clientUrl: 'http://127.0.0.1:1/' });
-  // None of them names the job of the events: a plan examines them all, and no request takes a share of the machine.
+  // No webhook contains the job of the events: each fan-out examines all of them, but no request is sent that would use
+  // the machine.
   await world.database.pool.query(
     `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active,
                                 hmac_secret_ciphertext)

@@ -11,7 +11,7 @@ import { drainFigures, HEALTHY_ACCOUNTS, warmUp, watchMiddle } from './throughpu
 
 const BYTES_SAMPLE = 50_000;
 
-/** The rate while so many events wait, and what a queued delivery takes of Redis. */
+/** Measures the rate at different queue lengths, and the memory of a queued delivery in Redis. */
 export async function backlog(bench: Bench): Promise<ScenarioResult> {
   const sizes = bench.isQuick ? [0, 5_000] : [0, 100_000, 1_000_000];
   const rows: Row[] = [];
@@ -33,7 +33,7 @@ export async function backlog(bench: Bench): Promise<ScenarioResult> {
   return { name: 'backlog', rows };
 }
 
-/** What waits behind stays there: each measurement ends with the queue paused before its turn comes. */
+/** Measures in front of a backlog: each measurement pauses the queue before the backlog is reached. */
 async function withBehind(
   bench: Bench,
   world: World,
@@ -64,7 +64,7 @@ async function withBehind(
       arrivedBefore += arrived;
       return { figures: drainFigures(middle, bench.raw), balance: balance(ofThisRun, arrivals) };
     });
-    // The ledger of them all: what did not arrive still waits, and the queue says so.
+    // The ledger of all runs: events that did not arrive must still be in the queue.
     const left = await eventsInLine(queue);
     if (arrivedBefore + left !== expected.length) {
       bench.voids(`${name}: ${expected.length} published, ${arrivedBefore} arrived, ${left} still queued`);
@@ -86,7 +86,7 @@ async function untilIdle(queue: { getActiveCount(): Promise<number> }): Promise<
   }
 }
 
-/** Filling the queue makes Redis rewrite its file in the background; that is over before anything is measured. */
+/** Filling the queue makes Redis rewrite its file in the background, which must be over before the measurement. */
 async function settleRedis(world: World): Promise<void> {
   const redis = new Redis(world.queueUrl);
   try {

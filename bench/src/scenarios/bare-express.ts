@@ -13,19 +13,25 @@ import { HEALTHY_ACCOUNTS } from './throughput.ts';
 
 const RATES = [100, 300];
 const ENDPOINTS = HEALTHY_ACCOUNTS;
-/** Of whoever calls as fast as it gets answers. */
+/** Number of callers in a closed loop. */
 export const CALLERS = 32;
 
-/** What the rows of the services are told over, measured once more beside them: each minute of a shared machine is another. */
+/**
+ * The references for the rows of the services. They are measured again with each row, because the speed of a shared
+ * machine varies.
+ */
 export interface BareExpress {
   rows: Row[];
-  /** How many calls a second it answers. */
+  /** Returns the number of calls per second that bare Express answers. */
   rateBeside(): Promise<{ ratePerSecond: number }>;
-  /** Of raw got behind it at a rate; undefined at a rate that is told over nothing. */
+  /** Returns the p99 of bare Express followed by raw got at a rate; undefined at other rates. */
   p99MsBeside(ratePerSecond: number): Promise<number | undefined>;
 }
 
-/** Express that keeps nothing of what it is told, and raw got behind it: no service made with both can be faster. */
+/**
+ * Measures an Express server that stores nothing, followed by raw got: an upper bound for any service that is built
+ * with both.
+ */
 export async function withBareExpress<Result>(
   bench: Bench,
   reporter: Program,
@@ -49,7 +55,7 @@ export async function withBareExpress<Result>(
   });
 }
 
-/** Of calls that are answered, and no more. */
+/** Figures of calls that only get a response. */
 interface Accepted extends Figures {
   ratePerSecond: number;
   answerP50Ms: number;
@@ -75,7 +81,7 @@ async function withRawBehind<Result>(
   });
 }
 
-/** A run that is no row of its own; its ledger counts. */
+/** Measures without a row in the report; the ledger is verified. */
 async function once<Of extends Measured>(
   bench: Bench,
   name: string,
@@ -84,7 +90,7 @@ async function once<Of extends Measured>(
   return (await measureCase(bench, name, measure, 1)).figures as Of['figures'];
 }
 
-/** What something that tells of each call at once comes to, at some rates and as fast as it goes. */
+/** Measures a program that sends an event for each call, at some rates and at its maximum. */
 export async function reportedRows(
   bench: Bench,
   reporter: Program,
@@ -116,7 +122,7 @@ export async function reportedRows(
   return { rows: [...rows, fastest], open };
 }
 
-/** Of each that was sent. */
+/** Figures of the events that were sent. */
 interface Sent extends Figures {
   p50Ms: number;
   p99Ms: number;
@@ -124,7 +130,7 @@ interface Sent extends Figures {
   cpuMicros: number;
 }
 
-/** Reports, waits until the events are with the receiver, and says how long they took and what they cost. */
+/** Reports events, waits until the receiver has them, and returns their latencies and costs. */
 async function measureReported(
   bench: Bench,
   read: () => CpuReading | null,
@@ -137,7 +143,7 @@ async function measureReported(
   await untilArrived(bench, calls.length);
   const { bench: _, ...groups } = cpuBetween(before, read())?.groups ?? {};
   const arrivals = await takeArrivals(bench);
-  // Which of the endpoints one was sent to is not asked here.
+  // The ledger ignores which of the endpoints received an event.
   const at = arrivals.paths.map(() => '');
   const expected = calls.map(({ call, intendedMs }) => ({ eventId: call, path: '', intendedMs }));
   const ledger = balance(expected, { ...arrivals, paths: at });
@@ -151,7 +157,7 @@ async function measureReported(
   return { figures, balance: ledger };
 }
 
-/** Of addresses of their own. */
+/** Returns endpoints with separate addresses. */
 export function endpointsOf({ receiver }: Bench, name: string): string[] {
   return Array.from(
     { length: ENDPOINTS },
@@ -168,7 +174,7 @@ function bareSettings(url: string): Pick<ClosedLoop, 'url' | 'runners'> {
   return { url, runners };
 }
 
-/** @param work is told its address, and its pid */
+/** @param work called with the address and pid of the server */
 async function withExpress<Result>(
   urls: string[],
   work: (url: string, pid: number) => Promise<Result>,

@@ -17,10 +17,12 @@ import type { World } from '../world/world.ts';
 
 const EVENTS = 10_000;
 const EVENTS_QUICK = 1_000;
-/** How much is delivered before the change. */
+/** Share of the events that are delivered before the change. */
 const BEFORE = 0.1;
 
-/** A webhook is changed, or deleted, while events wait: when does the last request go to where it went before? */
+/**
+ * Changes or deletes a webhook while events are queued, and measures when the last request to the old address arrives.
+ */
 export async function change(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.openWorld('redis', { management: true });
   try {
@@ -111,7 +113,7 @@ async function callApi(
   await response.arrayBuffer();
 }
 
-/** Until the queue has handed out everything and nothing arrives any more. */
+/** Waits until the queue is empty and no more requests arrive. */
 async function untilQuiet(queue: { getJobCounts(): Promise<Record<string, number>> }): Promise<void> {
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
     const { waiting = 0, prioritized = 0, active = 0, paused = 0 } = await queue.getJobCounts();

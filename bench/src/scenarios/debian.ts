@@ -1,10 +1,12 @@
 import type { Bench } from '../bench.ts';
 import type { RunnersOptions } from '../world/runners.ts';
 
-/** The default setting of Debian is `on`. */
+/** JIT is on in Debian's default settings. */
 const JIT_OFF = { jit: 'off' };
 
-/** Puts the services on Debian's PostgreSQL 15, with its default settings but without JIT, unless `options` say otherwise. */
+/**
+ * Runs the services on Debian's PostgreSQL 15 with its default settings, but without JIT unless `options` enable it.
+ */
 export function onDebian({ alternatives }: Bench, options: RunnersOptions = {}): RunnersOptions {
   const { debianPostgres: postgresPrograms } = alternatives;
   if (postgresPrograms === null)

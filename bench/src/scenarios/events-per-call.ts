@@ -4,7 +4,7 @@ import { closedLoop, delivered } from './reported.ts';
 
 const EVENTS_PER_CALL = [1, 100] as const;
 
-/** From calls of `POST …/events` to the endpoint, as fast as it goes, with one event for each call and with a hundred. */
+/** Measures the maximum rate from `POST …/events` to the endpoint, with one event per call and with a hundred. */
 export async function eventsPerCall(bench: Bench): Promise<ScenarioResult> {
   return await withReporter((reporter) =>
     inRunnersWorld(bench, reporter, 'redis', {}, async (rest) => {

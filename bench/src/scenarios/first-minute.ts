@@ -7,10 +7,10 @@ const EVENTS_PER_SECOND = 100;
 const MINUTE_MS = 60_000;
 const EVENTS_BETWEEN = 20_000;
 const EVENTS_BETWEEN_QUICK = 500;
-/** Longer than the calls may take. */
+/** Exceeds the duration of the calls. */
 const CALLS_MAX_MS = 120_000;
 
-/** The latency of new services with one webhook, and of the same services after 20,000 events. */
+/** Measures the latency of new services with one webhook, and of the same services after 20,000 events. */
 export async function firstMinute(bench: Bench): Promise<ScenarioResult> {
   const durationMs = bench.isQuick ? bench.runMs : MINUTE_MS;
   const callsMax = bench.isQuick ? EVENTS_BETWEEN_QUICK : EVENTS_BETWEEN;

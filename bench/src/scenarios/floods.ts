@@ -12,7 +12,7 @@ import { watchMiddle } from './throughput.ts';
 const EVENTS_PER_SECOND = 100;
 const WARM_UP_MS = 3_000;
 
-/** What one account must not do to the others, each beside what the same endpoints get alone. */
+/** Measures the effect of a flood in one account on other accounts, compared with the same endpoints without it. */
 export async function floods(bench: Bench): Promise<ScenarioResult> {
   const rows = [...(await aPathHangs(bench)), ...(await muchWaits(bench))];
   for (const subscriptions of bench.isQuick ? [100] : [1_000, 5_000]) {
@@ -23,7 +23,7 @@ export async function floods(bench: Bench): Promise<ScenarioResult> {
 
 const HANGING_EVENTS = 2_000;
 
-/** Two accounts on one server: the path of one never answers. */
+/** Two accounts have endpoints on the same server; one path never responds. */
 async function aPathHangs(bench: Bench): Promise<Row[]> {
   return await inWorld(bench, {}, async (world) => {
     const address = '127.0.77.1';
@@ -49,8 +49,8 @@ const FLAKY_ENDPOINTS = 20;
 const BURST_EVENTS = 6_000;
 
 /**
- * So many deliveries wait for one endpoint that never answers, beside endpoints that refuse some events at the first
- * try; and then a burst for one that takes 200 ms. Retries wait for as long as the endpoint asks, and no longer.
+ * Deliveries wait for an endpoint that never responds while other endpoints reject the first attempt of some events;
+ * then a burst goes to an endpoint that takes 200 ms. Retries must be sent when the endpoint asks for them.
  */
 async function muchWaits(bench: Bench): Promise<Row[]> {
   return await inWorld(bench, { RETRY_BASE_DELAY_MS: '1000' }, async (world) => {
@@ -101,8 +101,8 @@ async function burst(bench: Bench, world: World, workload: Workload): Promise<Me
 const REFUSED_EVENTS_PER_SECOND = 4;
 
 /**
- * One account sends each of its events to so many subscriptions, all at a port where nobody listens. Measured once the
- * dispatcher knows of it, as the others are warmed up.
+ * One account sends each of its events to many subscriptions at a port that refuses connections. Measured after a
+ * warm-up, when the dispatcher has detected the failures.
  */
 async function aPortRefuses(bench: Bench, subscriptions: number): Promise<Row[]> {
   return await inWorld(bench, {}, async (world) => {
@@ -149,7 +149,7 @@ async function countOf(world: World, accountId: number): Promise<{ stillPending:
   return { stillPending: rows[0]?.count ?? 0 };
 }
 
-/** Services that know nothing yet, with one dispatcher. What they have in flight in the end is let go of. */
+/** Opens new services with one dispatcher. Attempts that are in flight at the end are abandoned. */
 async function inWorld(
   bench: Bench,
   environment: Record<string, string>,
@@ -184,7 +184,7 @@ async function steady(
   return { ...result, figures: { ...result.figures, ...usage.figures } };
 }
 
-/** With the ratios of its medians to those of the row that was measured alone. */
+/** Adds the ratios of the medians to those of the row without the flood. */
 function over(alone: Row, row: Row): Row {
   const ratio = (figure: string) => (row.figures[figure] ?? 0) / (alone.figures[figure] ?? 0);
   return { ...row, figures: { ...row.figures, p50Ratio: ratio('p50Ms'), p99Ratio: ratio('p99Ms') } };

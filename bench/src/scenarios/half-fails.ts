@@ -9,11 +9,14 @@ import type { World } from '../world/world.ts';
 const EVENTS_PER_SECOND = 20;
 const DURATION_MS = 60_000;
 const DURATION_MS_QUICK = 3_000;
-/** What has not been sent once until then is missing in the figures. */
+/** Events without a first request by then are missing in the figures. */
 const FIRST_REQUEST_MAX_MS = 120_000;
 const POLL_MS = 100;
 
-/** When events are sent first to an endpoint that takes 20 ms and fails half of its requests at random. Each run has new services. */
+/**
+ * Measures when events are first sent to an endpoint that takes 20 ms and fails half of its requests at random. Each
+ * run has new services.
+ */
 export async function halfFails(bench: Bench): Promise<ScenarioResult> {
   const name = `${EVENTS_PER_SECOND}/s to an endpoint that fails half`;
   return { name: 'half-fails', rows: [await measureCase(bench, name, () => firstRequests(bench))] };
@@ -32,7 +35,7 @@ async function firstRequests(bench: Bench): Promise<Measured> {
     });
     const expected = workload.expected(published);
     await untilSentOnce(world, expected.length);
-    // A dispatcher that has stopped has recorded the attempts that were in flight: the log and the endpoint agree.
+    // A stopping dispatcher records the attempts that are in flight, so that the log and the endpoint agree.
     await world.setDispatchers(0);
     const { first, ...arrivals } = await takeArrivals(world);
     const { pending } = await countDeliveries(

@@ -11,7 +11,7 @@ import { HEALTHY_ACCOUNTS } from './throughput.ts';
 
 const PUBLISHED_EVENTS = 40_000;
 
-/** Events that are accepted a second. No dispatcher runs: this is how fast they come in, not how fast they go out. */
+/** Measures accepted events per second without a dispatcher. */
 export async function ingest(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.openWorld('redis');
   try {

@@ -7,7 +7,10 @@ import { delivered, reporterSettings } from './reported.ts';
 const EVENTS_PER_SECOND = 100;
 const WARM_UP_MS = 3_000;
 
-/** What an event costs at a low rate on a PostgreSQL whose JIT is on, as it is by default, and off. Each run has new services. */
+/**
+ * Measures the cost of an event at a low rate on a PostgreSQL with JIT, which is its default, and without. Each run has
+ * new services.
+ */
 export async function jit(bench: Bench): Promise<ScenarioResult> {
   return await withReporter(async (reporter) => {
     const rows = await measureCases(bench, ['JIT off', 'JIT on'], async () => {

@@ -17,7 +17,10 @@ import { cpuFigures, HEALTHY_ACCOUNTS, maxRows, warmUp } from './throughput.ts';
 const SHARES_OF_RAW = [0.3, 0.5, 0.67];
 const LOW_RATE = 100;
 
-/** From an event's intended time to its arrival at the endpoint, at loads that are shares of what raw got can do. */
+/**
+ * Measures the time from an event's intended time to its arrival at the endpoint, at loads relative to the maximum of
+ * raw got.
+ */
 export async function latency(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.sharedWorld();
   await world.setDispatchers(1);
@@ -50,7 +53,7 @@ async function latencyRows(
 const DELAYS_MS = [5, 100, 1_000];
 const SHARE_OF_RAW = 0.3;
 
-/** Endpoints that take their time to answer: what waits for them must not hold up what could be sent. */
+/** Measures endpoints with slow responses, which must not delay deliveries to others. */
 export async function far(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.sharedWorld();
   await world.setDispatchers(1);
@@ -74,7 +77,7 @@ export async function far(bench: Bench): Promise<ScenarioResult> {
 
 const SHARES_OF_MAX = [0.3, 0.5];
 
-/** The embedded default: the queue is in PostgreSQL, which is as `npm start` runs it. */
+/** Measures the embedded default, with the queue in PostgreSQL, as `npm start` runs it. */
 export async function postgresQueue(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.openWorld('postgres');
   try {
@@ -102,11 +105,14 @@ export interface OpenLoopOptions {
   ratePerSecond: number;
   durationMs: number;
   raw: RawReference;
-  /** Put in the queue just before the schedule begins: part of the ledger, not of the latencies. */
+  /** Adds events to the queue before the schedule begins; they are part of the ledger but not of the latencies. */
   before?: () => Promise<{ workload: Workload; expected: Expected[] }>;
 }
 
-/** Publishes by a fixed schedule, and measures from each event's intended time, so that no stall can hide. */
+/**
+ * Publishes by a fixed schedule, and measures from each event's intended time, so that stalls are visible (no
+ * coordinated omission).
+ */
 export async function openLoop(
   world: World,
   workload: Workload,
@@ -151,7 +157,7 @@ export async function openLoop(
   };
 }
 
-/** Those of the paths that were expected. */
+/** Returns the arrivals at the expected paths. */
 function arrivalsAt({ eventIds, paths, timesMs }: Arrivals, expected: readonly Expected[]): Arrivals {
   const wanted = new Set(expected.map(({ path }) => path));
   const indexes = paths.flatMap((path, index) => (wanted.has(path) ? [index] : []));
@@ -162,7 +168,7 @@ function arrivalsAt({ eventIds, paths, timesMs }: Arrivals, expected: readonly E
   };
 }
 
-/** Gives up when nothing has arrived for a while. */
+/** Returns early if nothing has arrived for a while. */
 export async function untilArrived(world: Pick<World, 'receiver'>, count: number): Promise<void> {
   let last = { arrived: -1, atMs: Date.now() };
   while (Date.now() - last.atMs < ARRIVAL_TIMEOUT_MS) {

@@ -7,8 +7,8 @@ import { type Program, startProgram } from '../programs/program.ts';
 import { endpointsOf, reportedRows } from './bare-express.ts';
 
 const RATES = [100];
-/** The processes are named as those of the service that do the same. */
-const NAME = 'minimal service: two INSERTs, a Redis list, raw got';
+/** The processes have the names of the service's processes with the same task. */
+const NAME = 'the least: two INSERTs, a Redis list and raw got';
 
 const TABLES = [
   'CREATE TABLE least_events (id text PRIMARY KEY, data text NOT NULL)',
@@ -16,8 +16,8 @@ const TABLES = [
 ];
 
 /**
- * What an event costs that is kept before its call is answered, handed over and kept again when it was delivered, and nothing else:
- * no service that does so with the same libraries can cost less at a low rate.
+ * Measures the minimum cost of an event that is stored before the response, queued, and stored again after the
+ * delivery: a lower bound at low rates for services with the same libraries.
  */
 export async function least(bench: Bench, reporter: Program): Promise<Row[]> {
   const world = await bench.openWorld('redis');

@@ -10,9 +10,9 @@ const DAYS = 30;
 const SUBSCRIPTIONS = 10_000;
 const SUBSCRIPTIONS_QUICK = 500;
 const COME_AGAIN_MS = 500;
-/** Longer than any statement may take. */
+/** Exceeds the time limit of statements. */
 const COUNTED_MAX_MS = 60_000;
-/** Of a log of `count` deliveries, and of the list of webhooks. */
+/** Pages of a log with `count` deliveries, and of the list of webhooks. */
 const pagesOf = (count: number, webhooks: number) => [
   { name: 'log, newest', path: 'deliveries', query: 'limit=20' },
   { name: 'log, in the middle', path: 'deliveries', query: `limit=20&offset=${Math.floor(count / 2)}` },
@@ -25,7 +25,7 @@ const pagesOf = (count: number, webhooks: number) => [
   { name: 'webhooks, searched', path: null, query: 'limit=25&search=receiver-77' },
 ];
 
-/** Pages of a long log and of many webhooks, as the console asks for them. */
+/** Measures pages of a long log and of many webhooks, as the console requests them. */
 export async function list(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.openWorld('redis', {
     management: true,
@@ -60,7 +60,10 @@ export async function list(bench: Bench): Promise<ScenarioResult> {
   }
 }
 
-/** One caller, one page after another, once there is one: a page far back of a log that is not counted yet is a 503. */
+/**
+ * One caller requests one page after another, starting once it is available: a page near the end of a log that has not
+ * been counted yet gives a 503.
+ */
 async function pages(url: string, token: string, durationMs: number): Promise<Measured> {
   const latenciesMs: number[] = [];
   const headers = { authorization: `Token ${token}` };

@@ -15,8 +15,8 @@ const THOUSAND = 1_000;
 const BURST_EVENTS = 100_000;
 
 /**
- * Healthy endpoints beside such that never answer, and beside an account with a burst. Every case begins with services
- * that know nothing yet.
+ * Measures healthy endpoints while others never respond, and while an account publishes a burst. Every case begins with
+ * new services.
  */
 export async function neighbours(bench: Bench): Promise<ScenarioResult> {
   const rows: Row[] = [];
@@ -72,7 +72,7 @@ async function caseOf(
   }
 }
 
-/** Healthy endpoints get as many events as the dead ones together. */
+/** Gives healthy endpoints as many events as the unresponsive ones in total. */
 function evenOut(workload: Awaited<ReturnType<typeof createWorkload>>, healthy: number, dead: number): void {
   const { templates, subscriptionsByTemplate } = workload;
   for (let index = 0; index < dead - healthy; index += 1) {

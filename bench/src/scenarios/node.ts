@@ -8,7 +8,7 @@ import { drainBacklog } from './rest-backlog.ts';
 
 const EVENTS_PER_SECOND = 100;
 
-/** What is compared, by the name of its row. A rate is better where it is higher, the others where they are lower. */
+/** The compared figures, by row name. For rates, higher is better; for the others, lower is better. */
 const COMPARED = [
   { name: 'REST backlog of one webhook, per second', figure: 'backlogPerSecond', isRate: true },
   { name: 'accepted over REST, per second', figure: 'acceptedPerSecond', isRate: true },
@@ -17,7 +17,10 @@ const COMPARED = [
   { name: 'CPU per event at 100/s, µs', figure: 'cpuMicros', isRate: false },
 ] as const;
 
-/** The services on the oldest Node that is supported and on the one that runs the benchmark, in turn. Each run has new services. */
+/**
+ * Measures the services on the oldest supported Node and on the Node that runs the benchmark, in turn. Each run has new
+ * services.
+ */
 export async function node(bench: Bench): Promise<ScenarioResult> {
   const oldest = await bench.alternatives.fetchOldestNode();
   return await withReporter(async (reporter) => {

@@ -12,18 +12,18 @@ import { drainFigures, HEALTHY_ACCOUNTS, watchMiddle } from './throughput.ts';
 const PARKED = 1_000_000;
 const LANES = 100;
 const QUICK = { parked: 2_000, lanes: 10 };
-/** Waits that fit a measurement of a second. */
+/** Delays that suit a measurement of one second. */
 const QUICK_ENVIRONMENT = { RETRY_BASE_DELAY_MS: '500', DELIVERY_TIMEOUT_MS: '1000' };
 const EVENTS_PER_SECOND = 500;
-/** Shorter ones would not show what grows. */
+/** Shorter measurements would not show growth. */
 const BESIDE_MS = 60_000;
 const ALONE_MS = 20_000;
 const THIRDS = ['first third', 'second third', 'last third'];
 
 /**
- * A million deliveries wait for a hundred dead endpoints, half of which refuse connections while the others never
- * answer, beside healthy ones: first for `--seconds`, a minute at least, in which nothing may grow. Then the hundred are
- * back, and everything is to arrive, the oldest of each lane first.
+ * A million deliveries wait for a hundred unresponsive endpoints, half of which refuse connections, while healthy ones
+ * are measured: first for `--seconds`, at least a minute, in which nothing may grow. Then the endpoints recover, and
+ * all deliveries must arrive, the oldest of each lane first.
  */
 export async function parked(bench: Bench): Promise<ScenarioResult> {
   const environment = bench.isQuick ? QUICK_ENVIRONMENT : {};
@@ -89,7 +89,7 @@ async function steady(bench: Bench, world: World, workload: Workload, durationMs
   return { ...result, figures: { ...result.figures, ...usage.figures } };
 }
 
-/** What hangs is let go of by its sender's own deadline, and is tried again like everything else. */
+/** Makes the endpoints respond. Requests without a response end at the sender's deadline and are retried. */
 async function comeBack({ receiver }: World, port: number): Promise<void> {
   await receiver.call('openPort', port);
   const change: Change = { of: 'never', to: 'ok' };
@@ -122,7 +122,7 @@ async function drainLanes(
 
 const SETTLE_TIMEOUT_MS = 30_000;
 
-/** What has arrived is on record a moment later. */
+/** Waits until arrived deliveries are recorded. */
 async function settled(world: World, ids: readonly string[]) {
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; ; await wait(500)) {
     const counts = await countDeliveries(world, ids);
@@ -131,8 +131,8 @@ async function settled(world: World, ids: readonly string[]) {
 }
 
 /**
- * Of a lane's deliveries that were first attempted when their endpoint was back: those that began after a younger
- * one, and by how many places the worst of them was late. Attempts that began in the same millisecond have no order.
+ * Among a lane's deliveries that were first attempted after the recovery: the number that began after a younger one,
+ * and the largest number of positions by which one was late. Attempts that began in the same millisecond have no order.
  */
 const ORDER = `
   WITH begun AS MATERIALIZED (
@@ -149,7 +149,7 @@ const ORDER = `
     coalesce(max(places), 0)::float8 AS "placesLateMax"
   FROM placed`;
 
-/** A lane at a time: a million at once take longer than a statement may. */
+/** Queries one lane at a time, because a million rows would exceed the time limit of statements. */
 async function orderOf({ database }: World, ids: readonly string[], backAt: Date) {
   const order = { outOfOrder: 0, placesLateMax: 0 };
   for (const id of ids) {

@@ -8,7 +8,7 @@ import { drain, HEALTHY_ACCOUNTS, warmUp } from './throughput.ts';
 
 const INTERVAL_MICROS = 250;
 
-/** Where the dispatcher's CPU goes while it delivers as fast as it can. */
+/** Profiles the dispatcher's CPU while it delivers at its maximum rate. */
 export async function profile(bench: Bench): Promise<ScenarioResult> {
   const folder = process.env.BENCH_PROFILE_FOLDER ?? join(tmpdir(), `runhook-profile-${process.pid}`);
   mkdirSync(folder, { recursive: true });
@@ -43,7 +43,7 @@ export async function profile(bench: Bench): Promise<ScenarioResult> {
   }
 }
 
-/** The parts of a .cpuprofile that are read here. */
+/** The fields of a .cpuprofile that are used here. */
 export interface CpuProfile {
   nodes: {
     id: number;
@@ -57,7 +57,7 @@ export interface CpuProfile {
 
 export interface Share {
   name: string;
-  /** Of the time that the process was busy, 0 to 1. */
+  /** Share of the busy time of the process, 0 to 1. */
   share: number;
   microsPerDelivery: number;
 }
@@ -74,8 +74,8 @@ const HOTTEST = 40;
 const OURS = /\/(services\/dispatcher|packages\/(contract|database|egress|queue|runtime))\//;
 
 /**
- * What each part of the process took. Node's own JavaScript is charged to whoever called it, as far as that shows in
- * the stack; what the event loop calls by itself (sockets, the HTTP parser) is node's.
+ * Sums the time of each part of the process. Node's own JavaScript is charged to its caller in the stack; calls from
+ * the event loop itself (sockets, the HTTP parser) are charged to Node.
  */
 export function summarise(profile: CpuProfile, deliveries: number): ProfileSummary {
   const modules = new BundledModules();
@@ -117,12 +117,15 @@ export function summarise(profile: CpuProfile, deliveries: number): ProfileSumma
   };
 }
 
-/** A service is one file, in which a comment before each module says which it is (docs/adr/0056-service-bundle.md). */
+/**
+ * Maps positions in a service's bundle to modules. A comment before each module in the bundle names it
+ * (docs/adr/0056-a-service-is-one-file.md).
+ */
 class BundledModules {
-  /** Of each file, where modules begin. */
+  /** Lines at which modules begin, by file. */
   readonly #beginnings = new Map<string, { line: number; path: string }[]>();
 
-  /** With the module, and the line in it, in place of the bundle's. */
+  /** Returns the node with the module, and the line in it, instead of those of the bundle. */
   located(node: Node): Node {
     const { url, lineNumber } = node.callFrame;
     const module = this.#beginningsIn(url).findLast(({ line }) => line <= lineNumber);
@@ -160,7 +163,7 @@ function partOf(node: Node, parents: Map<number, Node>): string {
     : 'Node, other';
 }
 
-/** Null for node's own files. */
+/** Returns null for Node's own files. */
 function partOfUrl(url: string): string | null {
   const inModules = url.lastIndexOf('/node_modules/');
   if (inModules >= 0) {
@@ -171,7 +174,7 @@ function partOfUrl(url: string): string | null {
   return ours ? `Runhook: ${ours[1]}` : null;
 }
 
-/** Packages that exist for another one count as it. */
+/** Packages that are only used by another one are counted as part of it. */
 const PART_OF_PACKAGE: Record<string, string> = {
   'cacheable-request': 'got',
   'form-data-encoder': 'got',

@@ -16,7 +16,7 @@ import type { World } from '../world/world.ts';
 import { CALLERS } from './bare-express.ts';
 import { untilArrived } from './latency.ts';
 
-/** As many callers as {@link CALLERS}, each with its next call when it has a response. */
+/** Returns a closed loop of {@link CALLERS} callers, each of which sends its next call when it has a response. */
 export function closedLoop(rest: RunnersWorld, durationMs: number): ClosedLoop {
   return { ...reporterSettings(rest, durationMs), callers: CALLERS };
 }

@@ -23,7 +23,7 @@ import { besideRaw } from './throughput.ts';
 const EVENTS = 15_000;
 const EVENTS_QUICK = 300;
 const ACCOUNTS_MAX = 20;
-/** Longer than the calls may take. */
+/** Exceeds the duration of the calls. */
 const REPORTING_MAX_MS = 120_000;
 
 const eventsOf = ({ isQuick }: Bench) => (isQuick ? EVENTS_QUICK : EVENTS);
@@ -31,11 +31,13 @@ const eventsOf = ({ isQuick }: Bench) => (isQuick ? EVENTS_QUICK : EVENTS);
 interface Condition {
   name: string;
   options: RunnersOptions;
-  /** The dispatcher has delivered before, and its queue is paused while the events are reported. */
+  /** Whether the dispatcher has delivered before; its queue is paused while the events are reported. */
   isWarm?: true;
 }
 
-/** How fast events are delivered that were reported over REST while no dispatcher ran. Each run has new services. */
+/**
+ * Measures the delivery rate of events that were reported over REST while no dispatcher ran. Each run has new services.
+ */
 export async function restBacklog(bench: Bench): Promise<ScenarioResult> {
   const one = onDebian(bench, { accounts: 1 });
   const conditions: Condition[] = [
@@ -48,7 +50,7 @@ export async function restBacklog(bench: Bench): Promise<ScenarioResult> {
     const rows: Row[] = [];
     for (const condition of conditions) {
       const raw = {
-        // About as many requests.
+        // Results in about as many requests as the scenario has.
         durationMs: (1_000 * eventsOf(bench)) / bench.raw.ratePerSecond,
         endpoints: condition.options.accounts ?? ACCOUNTS_MAX,
         isCold: condition.isWarm !== true,
@@ -76,7 +78,7 @@ async function inBacklogWorld(
   });
 }
 
-/** Counts what the stores do from the start of the dispatcher until each delivery is recorded. */
+/** Counts the operations of the stores from the start of the dispatcher until each delivery is recorded. */
 async function countedBacklog(bench: Bench, reporter: Program): Promise<Measured> {
   const options = onDebian(bench, { accounts: 1, postgresSettings: COUNTING });
   return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
@@ -113,7 +115,7 @@ async function reportBacklog(bench: Bench, rest: RunnersWorld): Promise<Reported
   return await rest.reporter.call<Reported>('run', loop);
 }
 
-/** The rate is that between the first and the last arrival: it contains the slow beginning of a cold process. */
+/** Measures the rate between the first and the last arrival, which includes the slow start of a cold process. */
 async function deliverBacklog(
   rest: RunnersWorld,
   reported: Reported,

@@ -10,16 +10,16 @@ import { least } from './least.ts';
 import { accepted, closedLoop, delivered, memory, reporterSettings } from './reported.ts';
 import { beside, besideRaw, meanRate } from './throughput.ts';
 
-/** Until what a service does at its start is done. */
+/** Waits until a service's work at its start is done. */
 const START_MS = 3_000;
-/** Until V8 has collected what was left of the start: it does so when a process has been quiet for a while. */
+/** Waits until V8 has collected the garbage of the start, which it does when a process has been idle for a while. */
 const REST_MS = 30_000;
 const RATES = [50, 100, 300, 1_000];
-/** Of the calls that are only counted: enough for whatever comes once a second to be small. */
+/** Rate of the calls whose costs are counted: high enough that work done once per second is negligible. */
 const COUNTED_RATE = 100;
 
 /**
- * The way of a job runner that reports over REST: from the moment a call is due to the arrival of its event at the
+ * Measures a job runner that reports over REST, from the time when a call is due to the arrival of its event at the
  * endpoint. Each call is one event with one subscription.
  */
 export async function rest(
@@ -83,7 +83,7 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
   return rows;
 }
 
-/** With the ratio to how many calls bare Express answers just before and just after. */
+/** Adds the ratio to the number of calls that bare Express answers just before and just after. */
 async function besideExpress(bare: BareExpress, measure: () => Promise<Measured>): Promise<Measured> {
   const [{ figures, balance: ledger }, before, after] = await beside(bare.rateBeside, measure);
   const overExpress = (figures.ratePerSecond as number) / meanRate(before, after);
@@ -91,9 +91,9 @@ async function besideExpress(bare: BareExpress, measure: () => Promise<Measured>
 }
 
 /**
- * What an event costs the stores at a low rate, counted by them. It begins with a checkpoint, and what is written at all has
- * been written again before anything is counted: the images of pages that a checkpoint brings with it are told as what
- * they are, so many for each checkpoint.
+ * Counts the costs of an event at the stores at a low rate. The measurement begins with a checkpoint, after which every
+ * page that is written has been written once before counting starts, so that the full-page images of a checkpoint are
+ * reported separately, per checkpoint.
  */
 async function countedRow(bench: Bench, rest: RunnersWorld): Promise<Row> {
   const { world, suffix } = rest;

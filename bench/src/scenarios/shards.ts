@@ -8,18 +8,21 @@ import type { World } from '../world/world.ts';
 import { drain, HEALTHY_ACCOUNTS, warmUp } from './throughput.ts';
 
 const COUNTS = [1, 8];
-/** Drains with each number of shards, for each run: two of the same kind are up to 7 % apart, and what is looked for is 5 %. */
+/**
+ * Number of drains per shard count and run: repeated measurements differ by up to 7 %, and the effect to be found is 5
+ * %.
+ */
 const TURNS = 3;
-/** Some upkeep comes once a minute: each window has it once. */
+/** Maintenance that runs once a minute is included once in each window. */
 const REST_MS = 60_000;
 const REST_MS_QUICK = 5_000;
-/** A dispatcher looks at the map once a second. */
+/** A dispatcher reads the map once a second. */
 const KNOWN_AFTER_MS = 3_000;
 
 /**
- * What shards cost where they gain nothing: one dispatcher on one Redis, with one shard and with eight. The same processes
- * with one and the other by turns, so that what differs is the shards: how fast a full queue is worked off, and what is used
- * while nothing happens.
+ * Measures the cost of shards that bring no benefit: one dispatcher on one Redis, with one shard and with eight. The
+ * same processes alternate between both, so that only the shards differ. Measures the time to drain a full queue and
+ * the CPU of an idle system.
  */
 export async function shards(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.openWorld('redis');
@@ -63,22 +66,22 @@ export async function shards(bench: Bench): Promise<ScenarioResult> {
   }
 }
 
-/** Whoever is second has no advantage of it. */
+/** Alternates the order, so that the second measurement has no advantage. */
 const inTurn = (turn: number) => (turn % 2 === 1 ? COUNTS : COUNTS.toReversed());
 
 const nameOf = (count: number) => `${count} shard${count === 1 ? '' : 's'}`;
 
 async function divide(world: World, desk: ShardDesk, count: number): Promise<void> {
   await desk.spread(count);
-  // Nothing is in them.
+  // The shards are empty, so they can be dropped.
   await desk.tend();
-  // One that goes on begins with the map as it knew it, and would put its first bulks into shards that are dropped by now.
+  // The publisher caches the map and would add its first batches to shards that have been dropped.
   await world.publisher.call('connect', world.queueUrl);
   await wait(KNOWN_AFTER_MS);
 }
 
 async function rest(bench: Bench, world: World): Promise<Measured> {
-  // What a drain leaves behind, such as connections to endpoints.
+  // Waits for the after-effects of a drain, such as open connections to endpoints.
   await wait(bench.isQuick ? 1_000 : 10_000);
   const before = world.readCpu();
   const beganMs = performance.now();
@@ -96,7 +99,7 @@ async function rest(bench: Bench, world: World): Promise<Measured> {
   return { figures, balance: balance([], { eventIds: [], paths: [], timesMs: [] }) };
 }
 
-/** Those of the publisher and of the scenario itself as well. */
+/** Counts all connections, including those of the publisher and of the scenario. */
 async function connections(queueUrl: string): Promise<number> {
   const redis = await openRedis(queueUrl, () => undefined, 5_000);
   try {

@@ -20,7 +20,7 @@ import type { World } from '../world/world.ts';
 
 export const HEALTHY_ACCOUNTS = 20;
 
-/** What one and two dispatchers can deliver a second. */
+/** Measures the maximum deliveries per second of one and two dispatchers. */
 export async function max(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.sharedWorld();
   return { name: 'max', rows: await maxRows(bench, world, [1, 2]) };
@@ -52,8 +52,8 @@ export async function maxRows(
 }
 
 /**
- * Our client alone comes to 2.9 times got as a caller would write it, and a dispatcher has as much to
- * do beside: what is so much faster than got alone was measured wrongly.
+ * Runhook's client without a service is 2.9 times as fast as got with its default settings, and a dispatcher does at
+ * least as much work in addition, so a higher ratio to raw got is a measurement error.
  */
 const RATIO_MAX = 2.2;
 
@@ -63,7 +63,7 @@ function requirePossible(bench: Bench, name: string, ratioToRaw: number, dispatc
   bench.voids(`${name}: ${ratioToRaw.toFixed(2)} of raw got cannot be, ${possible.toFixed(2)} is the most`);
 }
 
-/** With the ratios to raw got as it is just before and just after, in place of how it was when the benchmark began. */
+/** Replaces the ratios to raw got at the beginning of the benchmark by those measured just before and just after. */
 export async function besideRaw(
   bench: Bench,
   measure: () => Promise<Measured>,
@@ -79,7 +79,8 @@ export async function besideRaw(
 }
 
 /**
- * What it is told over is measured just before and just after: the host of a shared machine may be another by a third within minutes.
+ * Measures the reference just before and just after, because the speed of a shared machine may change by a third within
+ * minutes.
  */
 export async function beside<Result, Reference>(
   measureReference: () => Promise<Reference>,
@@ -94,7 +95,10 @@ export function meanRate(before: { ratePerSecond: number }, after: { ratePerSeco
   return (before.ratePerSecond + after.ratePerSecond) / 2;
 }
 
-/** Code that has not run yet is slow, on every dispatcher. Answers how many events one measurement needs. */
+/**
+ * Warms up every dispatcher, because code that has not been compiled yet is slow. Returns the number of events for one
+ * measurement.
+ */
 export async function warmUp(bench: Bench, world: World, workload: Workload): Promise<number> {
   const events = Math.round(
     Math.min(bench.raw.ratePerSecond * 3, (bench.raw.ratePerSecond * bench.runMs) / 1_000),
@@ -110,7 +114,7 @@ function eventsFor(bench: Bench, ratePerSecond: number): number {
 const SUBSCRIPTIONS = [1, 10, 1_000];
 const ACCOUNTS_MAX = 20;
 
-/** One event to so many subscriptions, each at an endpoint of its own. */
+/** Measures one event with different numbers of subscriptions, each at a separate endpoint. */
 export async function fanOut(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.sharedWorld();
   await world.setDispatchers(1);
@@ -129,15 +133,15 @@ export async function fanOut(bench: Bench): Promise<ScenarioResult> {
   return { name: 'fan-out', rows };
 }
 
-/** The part of the arrivals that is measured: without the start and the end, where not everything is busy. */
+/** The share of the arrivals that is measured: without the start and the end, where not all parts are busy. */
 const FROM_SHARE = 0.15;
 const TO_SHARE = 0.9;
 const POLL_MS = 20;
 const STALL_MS = 20_000;
 
 /**
- * The rate at which everything in the queue is delivered: the queue is paused, filled and let go, so that publishing
- * takes no part of the machine while it is measured.
+ * Measures the rate at which a full queue is delivered: the queue is paused, filled and resumed, so that publishing
+ * does not use the machine during the measurement.
  */
 export async function drain(
   world: World,
@@ -169,7 +173,7 @@ interface Moment {
   cpu: CpuReading | null;
 }
 
-/** Waits until everything has arrived, or nothing does any more. */
+/** Waits until everything has arrived or arrivals have stalled. */
 export async function watchMiddle(
   world: World,
   expectedCount: number,
@@ -204,7 +208,7 @@ export function drainFigures([from, to]: [Moment, Moment], raw: RawReference): F
 
 const SERVICE_GROUPS = ['dispatcher', 'redis', 'postgres'];
 
-/** Per delivery, by process; `cpuRatioToRaw` is of dispatcher, Redis and PostgreSQL together. */
+/** Returns CPU per delivery, by process; `cpuRatioToRaw` is for dispatcher, Redis and PostgreSQL in total. */
 export function cpuFigures(
   before: CpuReading | null,
   after: CpuReading | null,

@@ -9,13 +9,16 @@ import type { Observation } from './observe.ts';
 import type { ServiceTimes } from './times.ts';
 
 const HELD_WITHIN = 0.2;
-/** Of the benchmark, unless it is told. */
+/** Default duration of a run of the benchmark. */
 const RUN_SECONDS = 8;
 
 interface Compared {
   case: string;
   figure: 'ratePerSecond' | 'p50Ms' | 'p99Ms';
-  /** Told beside it, and not held to it: tails, and medians of a machine without a core to spare, hang on how it is shared. */
+  /**
+   * Reported but not compared with the tolerance: tails, and medians on a machine without a free core, depend on how it
+   * is shared.
+   */
   isTold?: true;
 }
 
@@ -47,7 +50,10 @@ export interface Comparison {
   isHeld: boolean;
 }
 
-/** What the simulation says of the cases it was not fitted to, beside what was measured in the same rows. */
+/**
+ * Returns the simulated figures of cases that the simulation was not fitted to, with the measured figures of the same
+ * rows.
+ */
 export function compare(start: ServiceTimes, rows: Rows, runMs?: number): Comparison[] {
   const times = fit(withReceiver(start, rows), rows);
   const simulated = new Map<string, Observation>();
@@ -63,7 +69,7 @@ export function compare(start: ServiceTimes, rows: Rows, runMs?: number): Compar
   });
 }
 
-/** The endpoints' part of the machine, where the benchmark tells it. */
+/** Uses the endpoints' share of the machine if the benchmark reports it. */
 function withReceiver(times: ServiceTimes, rows: Rows): ServiceTimes {
   const { receiverCpuPercent, ratePerSecond } = rows.max?.['1 dispatcher'] ?? {};
   if (receiverCpuPercent === undefined || ratePerSecond === undefined) return times;
@@ -71,7 +77,7 @@ function withReceiver(times: ServiceTimes, rows: Rows): ServiceTimes {
   return { ...times, machine: { ...times.machine, receiverMicros } };
 }
 
-/** Runs the cases on this machine: those that the times are fitted to, and those that they are held to. */
+/** Runs the cases on this machine: those that the times are fitted to, and those that they are compared with. */
 export async function benchRows(
   options: Pick<BenchOptions, 'runs' | 'seconds'>,
   signal: AbortSignal,

@@ -1,7 +1,7 @@
 import type { Simulation } from './engine.ts';
 
 export interface BatcherOptions<Item> {
-  /** Of what all items together count. */
+  /** Maximum total size of a batch. */
   sizeMax: number;
   sizeOf: (item: Item) => number;
   slots: number;
@@ -35,7 +35,7 @@ export class Batcher<Item> {
     const waitMs = this.#untilNextMs();
     if (waitMs > 0 && this.#isPlanned) return;
     this.#isPlanned = true;
-    // What comes at the same moment goes together.
+    // Items that arrive at the same time are batched.
     this.#simulation.after(waitMs, () => this.#start());
   }
 
@@ -77,5 +77,5 @@ export class Batcher<Item> {
   }
 }
 
-/** Less is no wait: moments are sums of fractions. */
+/** A shorter wait counts as none, because times are sums of fractions. */
 const ROUNDING_MS = 1e-6;

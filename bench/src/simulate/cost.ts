@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { DISK_USED, type Plan, USE_PLANNED } from './plans.ts';
 import type { ServiceTimes } from './times.ts';
 
-/** US dollars: round figures of the size that large clouds list on demand, not anybody's quote. */
+/** US dollars: rounded figures in the range of large clouds' on-demand prices; not a quote. */
 export type Prices = Record<'vcpu' | 'disk' | 'archive' | 'internet' | 'zones', number>;
 
 const PRICES = new URL('../../simulate/prices.json', import.meta.url);
@@ -12,9 +12,9 @@ export function readPrices(file: URL | string = PRICES): Prices {
   return Object.fromEntries(Object.entries(read).map(([name, { dollars }]) => [name, dollars])) as Prices;
 }
 
-/** Of a month. */
+/** Costs per month. */
 export interface Cost {
-  /** A standby of Redis and of PostgreSQL doubles theirs. */
+  /** Redis and PostgreSQL include a standby each. */
   vcpus: { management: number; dispatchers: number; redis: number; postgres: number };
   compute: number;
   logGb: number;
@@ -28,7 +28,7 @@ export interface Cost {
 const WAL_DAYS = 7;
 const SECONDS_A_MONTH = 2_628_000;
 const DAYS_A_MONTH = 30.4;
-/** What the manifests ask for: a quarter of a core for each management, half of one for Redis. */
+/** The minimum requests in the manifests: a quarter of a core per management, half a core for Redis. */
 const MANAGEMENT_LEAST = 0.25;
 const REDIS_LEAST = 0.5;
 
@@ -47,7 +47,7 @@ export function costOf(plan: Plan, prices: Prices, { machine, postgres }: Servic
   const gigabytesADay = (bytes: number) => (ratePerSecond * 86_400 * bytes) / 1e9;
   const logGb = gigabytesADay(postgres.diskBytes) * days;
   const walGb = gigabytesADay(postgres.walBytes);
-  // The disk of the standby too, a quarter of it free; the log of the last week is kept elsewhere.
+  // Includes the standby's disk, with a quarter free; the write-ahead log of the last week is archived.
   const log = (logGb / DISK_USED) * 2 * prices.disk + walGb * WAL_DAYS * prices.archive;
   const sentGb = (ratePerSecond * SECONDS_A_MONTH * (machine.requestBytes + machine.overheadBytes)) / 1e9;
   const traffic = sentGb * prices.internet + walGb * DAYS_A_MONTH * prices.zones;

@@ -1,15 +1,15 @@
-/** Looked up once: in jest each look at a global is a call. */
+/** Cached because access to a global is a function call in Jest. */
 const { exp, floor, imul, log, max, sqrt } = Math;
 
-/** What is to happen at a moment of the virtual clock. */
+/** An action that is scheduled on the virtual clock. */
 interface Planned {
   atMs: number;
-  /** What was planned first happens first. */
+  /** Actions at the same time run in the order in which they were scheduled. */
   order: number;
   act: () => void;
 }
 
-/** A virtual clock: nothing waits, and one seed makes one course of things. */
+/** A virtual clock: nothing waits in real time, and a seed determines the complete course. */
 export class Simulation {
   readonly random: Random;
   #nowMs = 0;
@@ -45,7 +45,7 @@ export class Simulation {
     });
   }
 
-  /** What is planned for later stays planned. */
+  /** Runs until a time; later actions remain scheduled. */
   runUntil(endMs: number): void {
     while (this.#heap.length > 0 && (this.#heap[0] as Planned).atMs <= endMs) {
       const { atMs, act } = this.#takeFirst();
@@ -80,7 +80,7 @@ function isBefore(one: Planned, other: Planned): boolean {
   return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order);
 }
 
-/** Mulberry32: small, and good enough for queues. */
+/** Mulberry32: small, and sufficiently random for queues. */
 export class Random {
   #state: number;
 
@@ -88,7 +88,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0, below 1. */
+  /** Returns a number from 0, below 1. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -101,14 +101,14 @@ export class Random {
     return -mean * log(1 - this.next());
   }
 
-  /** By its median and its 99th percentile: most answers are quick, some take long. */
+  /** Draws from the distribution with this median and 99th percentile: most responses are fast, some are slow. */
   logNormal(p50: number, p99: number): number {
     if (p99 <= p50) return p50;
     const deviation = log(p99 / p50) / Z_99;
     return p50 * exp(deviation * this.#normal());
   }
 
-  /** By Marsaglia's polar method: a sine may differ from one engine to the next. */
+  /** Uses Marsaglia's polar method, because the result of a sine may differ between engines. */
   #normal(): number {
     while (true) {
       const x = 2 * this.next() - 1;
@@ -117,7 +117,7 @@ export class Random {
     }
   }
 
-  /** 1 in the mean, with so many times its median as the 99th percentile. */
+  /** Draws with mean 1; the 99th percentile is `p99OverP50` times the median. */
   uneven(p99OverP50: number): number {
     const deviation = log(p99OverP50) / Z_99;
     return this.logNormal(exp(-(deviation ** 2) / 2), p99OverP50 * exp(-(deviation ** 2) / 2));
@@ -128,5 +128,5 @@ export class Random {
   }
 }
 
-/** Of the normal distribution: 99 % lies below so many deviations. */
+/** The 99th percentile of the normal distribution in standard deviations. */
 const Z_99 = 2.326_348;

@@ -3,10 +3,10 @@ import { type Load, type Observation, observe } from './observe.ts';
 import { type Setup, USUAL } from './service.ts';
 import { type Known, type Measured, type ServiceTimes, timesOf } from './times.ts';
 
-/** What `npm run bench` measured: by scenario and case. */
+/** Figures that `npm run bench` measured, by scenario and case. */
 export type Rows = Record<string, Record<string, Figures>>;
 
-/** Everything on a machine of two cores, with endpoints that answer at once. */
+/** All processes on a machine with two cores, with endpoints that respond immediately. */
 export const BENCH_SETUP: Setup = {
   ...USUAL,
   dispatchers: 1,
@@ -19,7 +19,7 @@ export const BENCH_SETUP: Setup = {
 
 const CALLERS = 32;
 
-/** How each case of the benchmark is simulated. */
+/** The setup and load with which each case of the benchmark is simulated. */
 const CASES: Record<string, { setup?: Partial<Setup>; load: Load; durationMs: number }> = {
   'max: 1 dispatcher': { load: { kind: 'prefilled', events: 25_000 }, durationMs: 60_000 },
   'max: 2 dispatchers': {
@@ -54,8 +54,8 @@ const CASES: Record<string, { setup?: Partial<Setup>; load: Load; durationMs: nu
 };
 
 /**
- * @param rows where the benchmark chose the rate itself, it is of there
- * @param runMs of a run of the benchmark: what falls behind does so for as long
+ * @param rows measured figures, which contain rates that the benchmark chose itself
+ * @param runMs duration of a run of the benchmark, which determines how long a backlog can grow
  */
 export function simulateCase(
   times: ServiceTimes,
@@ -77,7 +77,7 @@ export function simulateCase(
 
 interface Knob {
   part: keyof ServiceTimes;
-  /** Scaled together. */
+  /** These times are scaled by the same factor. */
   names: readonly string[];
   case: string;
   figure: string;
@@ -94,8 +94,8 @@ const QUIET = 'latency: 100 events/s';
 const QUIET_REST = 'rest: 50/s';
 
 /**
- * What cannot be measured by itself is set so that these cases come out as they were measured. Of a case at its most only
- * the CPU is taken, never the rate: that is for the simulation to tell.
+ * Times that cannot be measured directly are fitted so that these cases give the measured figures. Of cases at maximum
+ * load only the CPU is used, never the rate, because the simulation has to predict that.
  */
 const KNOBS: readonly Knob[] = [
   {
@@ -123,12 +123,12 @@ const KNOBS: readonly Knob[] = [
 ];
 
 const ROUNDS = 10;
-/** Less than all of it, since what one knob does others do too. */
+/** Smaller than the full step, since knobs affect each other's figures. */
 const STEP_SHARE = 0.8;
 const FACTOR_MAX = 2;
 const LEAST: Record<string, number> = { networkMs: 0.01, unevenness: 1.1 };
 
-/** The times with which the fitted cases come out as the rows say. */
+/** Returns the times with which the fitted cases give the figures of the rows. */
 export function fit(start: ServiceTimes, rows: Rows): ServiceTimes {
   const times = structuredClone(start);
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -152,7 +152,7 @@ export function figureOf(rows: Rows, name: string, figure: string): number | und
   return rows[scenario]?.[row]?.[figure];
 }
 
-/** The file with what was fitted, and where it is from. */
+/** Returns the content of the file with the fitted values and their origin. */
 export function refitted(measured: Measured, rows: Rows, page: string): Measured {
   const times = fit(timesOf(measured), rows);
   const result = structuredClone(measured);

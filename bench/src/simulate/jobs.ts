@@ -1,6 +1,6 @@
 import type { Lane } from './lanes.ts';
 
-/** Deliveries that go the same way at the same time; one, or in a long trial many. */
+/** Deliveries that take the same path at the same time; one, or many in a long trial. */
 export interface Item {
   count: number;
   intendedMs: number;
@@ -8,21 +8,21 @@ export interface Item {
   attempts: number;
 }
 
-/** In line: events, or deliveries whose next attempt is due. */
+/** A queued job: events, or deliveries whose next attempt is due. */
 export interface Job {
   kind: 'event' | 'retry';
-  /** BullMQ's: more than one when an item stands for many. */
+  /** Number of BullMQ jobs: more than one if an item represents many. */
   jobs: number;
   events: number;
   items: Item[];
   addedMs: number;
 }
 
-/** First in, first out, without moving what is behind. */
+/** A first-in, first-out queue that does not move the remaining elements. */
 export class Line {
   #jobs: Job[] = [];
   #head = 0;
-  /** BullMQ's. */
+  /** Number of BullMQ jobs. */
   jobs = 0;
 
   get length(): number {

@@ -8,10 +8,12 @@ export interface Sized {
   load: { how: 'rest' | 'queue'; arrivals: 'even' | 'poisson' };
 }
 
-/** Of steady arrivals: long enough for batches and queues to settle, short enough for a whole plan in a second. */
+/**
+ * Events of steady arrivals: enough for batches and queues to settle, few enough for a complete plan within a second.
+ */
 const EVENTS = 3_000;
 const WARM_UP_MS = 300;
-/** The knee: where p99 leaves what it is at a tenth of that rate. */
+/** The knee is the rate at which p99 exceeds this multiple of its value at a low rate. */
 const TIMES_OF_QUIET = 4;
 const STEPS = 4;
 
@@ -23,13 +25,13 @@ export function observeAt({ times, setup, load }: Sized, ratePerSecond: number):
 
 export interface Knee {
   ratePerSecond: number;
-  /** Of the parts, just beyond it. */
+  /** The most utilized part just beyond the knee. */
   fullFirst: Part;
-  /** What Redis could do until it is full, going by its use at the knee, where jobs hold several events. */
+  /** Extrapolated maximum rate of Redis, based on its utilization at the knee, where jobs contain several events. */
   redisPerSecond: number;
 }
 
-/** The deliveries a second up to which p99 stays. */
+/** Returns the highest deliveries per second with a stable p99. */
 export function kneeOf(sized: Sized): Knee {
   const { setup } = sized;
   const { deliveriesPerEvent } = setup;
@@ -52,7 +54,7 @@ export function kneeOf(sized: Sized): Knee {
   return { ratePerSecond: low * deliveriesPerEvent, fullFirst, redisPerSecond };
 }
 
-/** More than all its processors could do if nothing but deliveries were done. */
+/** Returns an upper bound: the rate if all processors only handled deliveries. */
 function ceilingOf({ times, setup, load }: Sized): number {
   const { jobMicros, eventMicros, deliveryMicros } = times.dispatcher;
   const eachMicros = jobMicros / 20 + eventMicros + deliveryMicros * setup.deliveriesPerEvent;
@@ -61,7 +63,9 @@ function ceilingOf({ times, setup, load }: Sized): number {
   return Math.min(dispatchers, (setup.management * 1e6) / times.management.callMicros) * 1.2;
 }
 
-/** What one of `databases` equal parts has: everything is divided by account, and no part knows of another. */
+/**
+ * Returns the setup of one of `databases` equal parts: everything is divided by account, and the parts are independent.
+ */
 export function sliceOf(setup: Partial<Setup>, databases: number): Setup {
   const whole = { ...USUAL, ...setup };
   const part = (count: number) => Math.max(1, Math.round(count / databases));

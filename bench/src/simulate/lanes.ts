@@ -2,7 +2,7 @@ import type { Random } from './engine.ts';
 import type { Item } from './jobs.ts';
 import type { Service } from './service.ts';
 
-/** How an endpoint is: `hangs` until the deadline, `refuses` at once. */
+/** State of an endpoint: `hangs` until the deadline, `refuses` immediately. */
 export type Health = 'answers' | 'hangs' | 'refuses';
 
 const FAILING_AFTER = 3;
@@ -14,8 +14,9 @@ const PROBE_GAP_MS = 100;
 const PROBE_GAP_MAX_MS = 5_000;
 
 /**
- * An endpoint, with the rules of the dispatchers' lanes (policy/subscription-limiter.ts) in short: one that fails is probed, what
- * comes meanwhile is parked, and it opens step by step. One for all dispatchers, where each has a view of its own.
+ * An endpoint with simplified rules of the dispatchers' lanes (policy/subscription-limiter.ts): a failing endpoint is
+ * probed, other deliveries are deferred, and it is reopened step by step. One instance for all dispatchers, which in
+ * reality have separate views.
  */
 export class Lane {
   health: Health = 'answers';
@@ -37,7 +38,7 @@ export class Lane {
     return this.#parkedCount;
   }
 
-  /** Nothing overtakes what is parked. */
+  /** Whether new deliveries are deferred. They are if others already are, because they must not overtake those. */
   isShut(nowMs: number): boolean {
     if (this.#failuresInRow >= FAILING_AFTER || this.#parkedCount > 0) return true;
     const isSilent = this.#inFlight > 0 && nowMs - this.#heardMs > SILENCE_MS + 3 * this.#typicalMs;
@@ -69,7 +70,7 @@ export class Lane {
     this.#service().simulation.after(PROBE_GAP_MS, () => this.#turn());
   }
 
-  /** Its job takes what it has room for, attempts it, and comes again. */
+  /** The lane's job takes as many deliveries as there are slots, attempts them, and is scheduled again. */
   #turn(): void {
     const service = this.#service();
     const pod = service.anyPod();
@@ -105,11 +106,11 @@ export class Lane {
   }
 }
 
-/** All endpoints; which one a delivery is for is chance. */
+/** All endpoints; each delivery is assigned to one at random. */
 export class Lanes {
   readonly all: Lane[];
 
-  /** @param service is asked once it is made: each has the other */
+  /** @param service called later, because service and lanes refer to each other */
   constructor(count: number, service: () => Service) {
     this.all = Array.from({ length: count }, () => new Lane(service));
   }

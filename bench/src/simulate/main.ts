@@ -22,7 +22,10 @@ const SCALING = new URL('../../../docs/scaling.md', import.meta.url);
 const PICTURES = new URL('../../../docs/scaling/', import.meta.url);
 const PERFORMANCE = new URL('../../../docs/performance.md', import.meta.url);
 
-/** Resolves with the exit code: 1 when the benchmark says otherwise. `onFigure` gets the result of a comparison in one line. */
+/**
+ * Resolves with the exit code: 1 if the benchmark contradicts the simulation. `onFigure` gets the result of a
+ * comparison in one line.
+ */
 export async function simulate(
   args: readonly string[],
   signal: AbortSignal,
@@ -92,7 +95,7 @@ function writeDocs(measured: Measured): void {
   writeTrials(measured, fileURLToPath(PICTURES));
 }
 
-/** Of both scalers: what came of each trial, and its picture if there is a folder for it. */
+/** Prints the result of each trial for both scalers, and draws its picture if a folder is given. */
 function writeTrials(measured: Measured, folder: string | undefined, most?: number): void {
   const times = timesOf(measured);
   const bounded = (settings: ScalerSettings) => (most === undefined ? settings : { ...settings, max: most });

@@ -4,7 +4,7 @@ import { Lanes } from './lanes.ts';
 import { Service, type Setup } from './service.ts';
 import type { ServiceTimes } from './times.ts';
 
-/** What comes: over REST or straight onto the queue, by a rate, as fast as so many callers get answers, or all at once. */
+/** The load: over REST or directly to the queue; by a rate, by a number of callers in a closed loop, or all at once. */
 export type Load =
   | { kind: 'open'; how: 'rest' | 'queue'; ratePerSecond: number; arrivals: 'even' | 'poisson' }
   | {
@@ -18,7 +18,7 @@ export type Load =
   | { kind: 'callers'; callers: number }
   | { kind: 'prefilled'; events: number };
 
-/** Latencies are of deliveries that succeed at their first attempt. */
+/** Results of a simulation. Latencies are those of deliveries that succeed at their first attempt. */
 export interface Observation {
   ratePerSecond: number;
   acceptedPerSecond: number;
@@ -26,9 +26,9 @@ export interface Observation {
   p50Ms: number;
   p99Ms: number;
   maxMs: number;
-  /** The share of its time that each part is at work: 1 is full. */
+  /** Utilization of each part: 1 is full. */
   use: Record<Part, number>;
-  /** CPU of each part for a delivery; of management for a call. */
+  /** CPU of each part per delivery; of management per call. */
   cpuMicros: Record<'management' | 'dispatcher' | 'redis' | 'postgres', number>;
   fullFirst: Part;
 }
@@ -50,11 +50,11 @@ export interface Observing {
   load: Load;
   seed?: number;
   warmUpMs?: number;
-  /** Of the measurement, after the start. */
+  /** Duration of the measurement, after the warm-up. */
   durationMs: number;
 }
 
-/** Runs the service for a while and tells what came of it: of a load that is prefilled, from 15 % to 90 % of it. */
+/** Simulates the service for a while and returns the results; for a prefilled queue, those from 15 % to 90 % of it. */
 export function observe({
   times,
   setup,
@@ -71,7 +71,7 @@ export function observe({
   let isMeasuring = false;
   const [fromMs, toMs] = load.kind === 'prefilled' ? [0, 1] : [warmUpMs, warmUpMs + durationMs];
   service.onDelivered = ({ count, intendedMs, attempts }, atMs) => {
-    // What had to be tried again is late by its schedule.
+    // Retried deliveries are excluded, because their delay is intended.
     if (attempts > 1 || intendedMs < fromMs || intendedMs >= toMs) return;
     for (let one = 0; one < count; one += 1) latenciesMs.push(atMs - intendedMs);
   };
@@ -93,7 +93,7 @@ export function observe({
   simulation.runUntil(warmUpMs + durationMs);
   isMeasuring = false;
   const observation = observationOf(service, before, { latenciesMs, acceptedMs });
-  // What was asked for meanwhile counts when it arrives, however late.
+  // Events that were due during the measurement count when they arrive, however late.
   loading.stop();
   if (setup.dispatchers > 0) simulation.runUntil(simulation.nowMs + LATE_MAX_MS);
   return { ...observation, ...spreadMs(latenciesMs) };
@@ -112,7 +112,7 @@ function runUntilDelivered(service: Service, count: number, stepMs: number): voi
   while (service.delivered < count && simulation.nowMs < endMs) simulation.runUntil(simulation.nowMs + 5);
 }
 
-/** @param count what each of its events stands for */
+/** @param count number of events that each simulated event represents */
 export function startLoad(service: Service, load: Load, count = 1): { stop(): void } {
   const { simulation } = service;
   let isStopped = false;
@@ -154,7 +154,7 @@ export function startLoad(service: Service, load: Load, count = 1): { stop(): vo
   };
 }
 
-/** As the benchmark's publisher: what became due since it looked last goes in one call. */
+/** As in the benchmark's publisher, the events that became due since its last check are published in one call. */
 const PUBLISHER_LOOKS_MS = 1;
 const together = new WeakMap<Service, { count: number; intendedMs: number }[]>();
 

@@ -37,7 +37,7 @@ export type Flag = (typeof FLAGS)[number];
 export interface SimulateOptions {
   is(flag: Flag): boolean;
   text(name: string): string | undefined;
-  /** Throws a `UsageError` where it is no number above 0. */
+  /** Throws a `UsageError` if the value is not a number above 0. */
   number(name: string): number | undefined;
 }
 

@@ -10,7 +10,7 @@ const PANEL_GAP = 40;
 const BOTTOM = 44;
 const TICKS = 5;
 
-/** Of the page that shows it where the reader's taste is known, dark or light; each colour is legible on its own ground. */
+/** Follows the reader's preference for dark or light; each colour is legible on its own background. */
 const STYLE = `
 .ground { fill: #ffffff } .text { fill: #222222 } .grid { stroke: #dddddd } .cause { fill: #f3dfd2 }
 .one { stroke: #1f5fa8 } .other { stroke: #b5541c; stroke-dasharray: 6 4 }
@@ -30,7 +30,7 @@ const PANELS: readonly Panel[] = [
   { title: 'parked, thousands of deliveries', read: ({ parked }) => parked / 1_000 },
 ];
 
-/** A trial with both scalers: pods and age over time, and what is parked if anything is. */
+/** Draws a trial with both scalers: pods and age over time, and deferred deliveries if there are any. */
 export function trialPicture(trial: Trial, keda: readonly Moment[], hpa: readonly Moment[]): string {
   const panels = PANELS.filter(
     ({ read }, index) => index < 2 || keda.some((moment) => Math.round(read(moment)) > 0),
@@ -98,7 +98,7 @@ function drawn(panel: Panel, trial: Trial, lines: readonly (readonly Moment[])[]
   ];
 }
 
-/** What stays as it is needs no points between its ends. */
+/** Omits points whose neighbours have the same value. */
 function steps(moments: readonly Moment[], read: Panel['read']): [number, number][] {
   const points = moments.map((moment): [number, number] => [
     moment.minute,

@@ -3,37 +3,40 @@ import type { Observation, Part } from './observe.ts';
 import { type Setup, USUAL } from './service.ts';
 import type { ServiceTimes } from './times.ts';
 
-/** What to run for a rate. All counts are of everything together, but for those of a database. */
+/** The plan for a rate. Counts are totals, except those of a database. */
 export interface Plan {
   ratePerSecond: number;
   days: number;
   installations: number;
   management: number;
   dispatchers: number;
-  /** Of each installation. */
+  /** Per installation. */
   shards: number;
   redisNodes: number;
   databases: number;
-  /** Of each database. */
+  /** Per database. */
   databaseCores: number;
   connections: number;
   diskTb: number;
   walMbPerSecond: number;
-  /** Of one part of it, which is simulated: one database with what belongs to it. */
+  /** Simulation of one part: a database with the processes that use it. */
   seen: Observation;
   kneePerSecond: number;
   fullFirst: Part;
   next: { part: string; atRatePerSecond: number };
 }
 
-/** Half of what is paid for idles, for bursts, retries, upgrades and the loss of a zone. */
+/** Half of the capacity is idle, as a reserve for bursts, retries, upgrades and the loss of a zone. */
 export const USE_PLANNED = 0.5;
-/** A disk is three quarters full. */
+/** A disk is at most three quarters full. */
 export const DISK_USED = 0.75;
 const LEAST_PODS = 2;
 const CORES = [1, 2, 4, 8, 16, 32, 64];
 const ROUNDS_MAX = 6;
-/** More pods have smaller batches, so that each round asks for a little more than the last: this near is enough. */
+/**
+ * More pods have smaller batches, so that each round asks for slightly more than the last; this tolerance ends the
+ * loop.
+ */
 const USE_MAX = 0.6;
 const MANAGEMENT_CONNECTIONS = 18;
 
@@ -43,7 +46,7 @@ interface Slice {
   knee: Knee;
 }
 
-/** Plans, of which those that are made of equal parts share the simulation of one. */
+/** Computes plans; plans that consist of equal parts share the simulation of one part. */
 export class Planner {
   readonly #times: ServiceTimes;
   readonly #parts = new Map<number, Slice>();
@@ -77,7 +80,7 @@ export class Planner {
     return { ...plan, next: this.#next(plan, knee.redisPerSecond * databases) };
   }
 
-  /** One database with what belongs to it, so large that each of its parts is half used. */
+  /** Returns the simulation of one database with the processes that use it, sized so that each is half utilized. */
   #part(ratePerSecond: number): Slice {
     const known = this.#parts.get(ratePerSecond);
     if (known !== undefined) return known;
@@ -106,7 +109,7 @@ export class Planner {
     return part;
   }
 
-  /** What no more pods would help with: the limit that is nearest above the rate. */
+  /** Returns the next limit above the rate that more pods would not remove. */
   #next(plan: Omit<Plan, 'next'>, redisPerSecond: number): Plan['next'] {
     const { cluster } = this.#times;
     const { ratePerSecond: rate, databases, installations, connections, diskTb } = plan;
@@ -114,7 +117,7 @@ export class Planner {
     const isLeast = plan.dispatchers === LEAST_PODS && plan.management === LEAST_PODS;
     const limits: [string, number][] = [
       ['the disk of a database', (rate * cluster.diskTbMax * DISK_USED * databases) / diskTb],
-      // The least pods are no measure of how many a higher rate needs.
+      // The minimum number of pods does not show how many a higher rate needs.
       ['connections: a pooler', isLeast ? Infinity : (rate * cluster.connectionsMax) / connections],
       ['a Redis core: shards', redisPerSecond],
       ['one database', isDivided ? Infinity : cluster.ratePerDatabaseMax],

@@ -8,11 +8,11 @@ import { type Cores, Places, Thread } from './stations.ts';
 /** As in services/dispatcher/src/record/batches.ts. */
 const BATCH_SIZE_MAX = 200;
 const SPACING_MS = { look: 2, attempted: 10, load: 5, record: 10 };
-/** What takes longer is committed as pending, and its attempt recorded when it has ended. */
+/** A slower delivery is committed as pending, and its attempt is recorded when it has ended. */
 const COMMIT_AFTER_MS = 500;
-/** Of what a job costs the queue; taking and ending it is the rest. */
+/** Share of a job's queue cost for adding it; the rest is for taking and ending it. */
 export const ADDING_SHARE = 0.4;
-/** To render, sign and write a request; the rest is to read its answer. */
+/** Share of the cost of a request for rendering, signing and writing it; the rest is for reading the response. */
 const SENDING_SHARE = 0.6;
 
 interface Rows {
@@ -22,16 +22,16 @@ interface Rows {
   done: () => void;
 }
 
-/** A dispatcher: one event loop, its jobs in hand, and its batches. */
+/** A dispatcher: an event loop with its jobs in flight and its batches. */
 export class Pod {
   readonly thread: Thread;
   readonly madeMs: number;
   readonly #service: Service;
   readonly #inHand = { event: 0, retry: 0 };
-  /** Slots of events: services/dispatcher/src/policy/events-in-flight.ts. */
+  /** Slots for events: services/dispatcher/src/policy/events-in-flight.ts. */
   readonly #places: Places;
   readonly #batchers: Record<keyof typeof SPACING_MS, Batcher<Rows>>;
-  /** Fetches on their way, by shard and kind: one at a time while it waits at the queue. */
+  /** Pending fetches by shard and kind: at most one while it waits at the queue. */
   readonly #fetching = new Set<string>();
   #nextShard: number;
   #isStopped = false;
@@ -64,7 +64,7 @@ export class Pod {
     return this.#inHand.event + this.#inHand.retry;
   }
 
-  /** Whether it goes to fetch from the shard. */
+  /** Starts a fetch from the shard; returns whether it did. */
   wake(shard: number, kind: Job['kind']): boolean {
     if (this.#isFull(kind)) return false;
     const key = `${kind} ${shard}`;
@@ -100,7 +100,7 @@ export class Pod {
     );
   }
 
-  /** Whoever ends a job takes the next one with it, of the next shard that has one. */
+  /** A worker that ends a job takes the next one in the same call, from the next shard that has one. */
   #ended(job: Job): void {
     const { shards } = this.#service.setup;
     this.#inHand[job.kind] -= job.jobs;
@@ -112,7 +112,7 @@ export class Pod {
     }
   }
 
-  /** Each event of it by itself; a job of several has them in hand as they find places. */
+  /** Processes the events of a job individually, as slots become free. */
   #fanOut(job: Job, ended: () => void): void {
     const each = this.#service.setup.deliveriesPerEvent;
     let open = Math.ceil(job.items.length / each);
@@ -129,7 +129,7 @@ export class Pod {
     }
   }
 
-  /** @param count what the event stands for */
+  /** @param count number of events that the item represents */
   #fanOutEvent(items: readonly Item[], count: number, ended: () => void): void {
     const { lookRowMicros, eventRowMicros, deliveryRowMicros, retryRowMicros, walBytes } =
       this.#service.times.postgres;
@@ -188,7 +188,7 @@ export class Pod {
     );
   }
 
-  /** A delivery that failed waits for its next attempt; one that had none waits for its lane. */
+  /** A failed delivery waits for its next attempt; one without an attempt waits for its lane. */
   #again(item: Item): void {
     const { simulation, setup } = this.#service;
     if (item.attempts === 0) {
@@ -242,7 +242,7 @@ export class Pod {
     );
   }
 
-  /** A lane's job: reads what is parked, attempts it at once, and records it. */
+  /** The job of a lane: reads deferred deliveries, attempts them concurrently, and records the results. */
   drain(lane: Lane, count: number, ended: (succeeded: boolean) => void): void {
     const { postgres, dispatcher } = this.#service.times;
     const rows = { count, micros: (postgres.retryRowMicros * count) / 2 };

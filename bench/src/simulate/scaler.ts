@@ -12,12 +12,12 @@ interface Rules {
   policies: Policy[];
 }
 
-/** What the manifests say of the number of dispatchers. */
+/** The settings of the manifests for the number of dispatchers. */
 export interface ScalerSettings {
   min: number;
   max: number;
   ageSeconds: number;
-  /** For each pod. */
+  /** Queued jobs per pod. */
   jobs: number;
   cpuPercent: number;
   behavior: { scaleUp: Rules; scaleDown: Rules };
@@ -25,7 +25,7 @@ export interface ScalerSettings {
 
 const PARTS = new URL('../../../k8s/parts/', import.meta.url);
 
-/** From k8s/parts/keda. */
+/** Reads k8s/parts/keda. */
 export function kedaSettings(): ScalerSettings {
   const { spec } = parse(readFileSync(new URL('keda/scaled-object.yaml', PARTS), 'utf8'));
   const triggers: { name?: string; type: string; metadata: Record<string, string> }[] = spec.triggers;
@@ -41,7 +41,7 @@ export function kedaSettings(): ScalerSettings {
   };
 }
 
-/** From k8s/parts/hpa. */
+/** Reads k8s/parts/hpa. */
 export function hpaSettings(): ScalerSettings {
   const { spec } = parse(readFileSync(new URL('hpa/horizontal-pod-autoscaler.yaml', PARTS), 'utf8'));
   const [age, depth, cpu] = spec.metrics;
@@ -55,17 +55,17 @@ export function hpaSettings(): ScalerSettings {
   };
 }
 
-/** As the scaler's metrics tell it, which is some time ago. */
+/** The metrics as the scaler sees them, with a delay. */
 export interface Seen {
   oldestSeconds: number;
   jobs: number;
-  /** Of the pods that are ready, of what they ask for. */
+  /** Mean CPU of the ready pods relative to their requests. */
   cpuPercent: number;
 }
 
 const TOLERANCE = 0.1;
 
-/** The formula of the HorizontalPodAutoscaler (autoscaling/v2), which KEDA leaves the number to as well. */
+/** The formula of the HorizontalPodAutoscaler (autoscaling/v2), which KEDA uses as well. */
 export class Scaler {
   readonly #settings: ScalerSettings;
   #recommendations: { atSeconds: number; pods: number }[] = [];
@@ -75,7 +75,7 @@ export class Scaler {
     this.#settings = settings;
   }
 
-  /** @param pods as they are wished for, those that start included */
+  /** @param pods the requested number of pods, including those that are starting */
   decide(nowSeconds: number, pods: number, ready: number, seen: Seen): number {
     const { min, max } = this.#settings;
     const wished = Math.min(max, Math.max(min, this.#wish(pods, ready, seen)));
@@ -93,12 +93,12 @@ export class Scaler {
     const depth = jobs / (jobsEach * pods);
     const byDepth = Math.abs(depth - 1) <= TOLERANCE ? pods : Math.ceil(jobs / jobsEach);
     const cpu = cpuPercent / cpuTarget;
-    // Pods that start count as idle before more are asked for.
+    // Starting pods count as idle before more are requested.
     const byCpu = cpu > 1 && (cpu * ready) / pods <= 1 ? pods : scaled(cpu, ready, pods);
     return Math.max(byAge, byDepth, byCpu);
   }
 
-  /** The least that was wished within the window upwards, the most downwards. */
+  /** Returns the lowest wish within the window for scaling up, and the highest for scaling down. */
   #stable(nowSeconds: number, pods: number, wished: number): number {
     const { scaleUp, scaleDown } = this.#settings.behavior;
     const longest = Math.max(scaleUp.stabilizationWindowSeconds, scaleDown.stabilizationWindowSeconds);

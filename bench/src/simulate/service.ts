@@ -7,7 +7,7 @@ import { ADDING_SHARE, Pod } from './pod.ts';
 import { Cores, LogDevice, Servers, Thread } from './stations.ts';
 import type { ServiceTimes } from './times.ts';
 
-/** What is run, and what for. */
+/** The setup and its conditions. */
 export interface Setup {
   dispatchers: number;
   management: number;
@@ -16,14 +16,14 @@ export interface Setup {
   databaseCores: number;
   concurrency: number;
   deliveriesPerEvent: number;
-  /** How long an answer takes: its median, and its 99th percentile. */
+  /** Response time: median and 99th percentile. */
   answer: { p50Ms: number; p99Ms: number };
-  /** Of attempts that fail at endpoints that answer most of the time. */
+  /** Share of failed attempts at endpoints that otherwise respond. */
   failureShare: number;
   endpoints: number;
   retry: RetryPolicy;
   timeoutMs: number;
-  /** Cores that all parts share with the endpoints and the load; null where each has its own. */
+  /** Cores that all parts share with the endpoints and the load; null if each part has its own. */
   machineCores: number | null;
 }
 
@@ -75,14 +75,14 @@ export class Service {
     [];
   readonly #receiver: Thread | null;
   readonly #loader: Thread | null;
-  /** By shard and kind, the first in line first. */
+  /** Queues by shard and kind, in the order of arrival. */
   readonly #lines: { event: Line; retry: Line }[];
   #podsMade = 0;
-  /** Deliveries made so far, and each with its time in `onDelivered`. */
+  /** Number of deliveries so far; `onDelivered` gets each one with its time. */
   delivered = 0;
   onDelivered: (item: Item, atMs: number) => void = () => undefined;
   onAccepted: (count: number, tookMs: number) => void = () => undefined;
-  /** What a trial does to the database: everything takes so many times as long. */
+  /** Factor by which a trial slows the database down. */
   databaseSlowness = 1;
 
   constructor(simulation: Simulation, times: ServiceTimes, setup: Setup, lanes: Lanes) {
@@ -125,19 +125,19 @@ export class Service {
     this.pods.push(new Pod(this, this.#podsMade++, this.machine ?? new Cores(1)));
   }
 
-  /** It ends what it has in hand, and takes no more. */
+  /** Removes a pod, which finishes its jobs in flight and takes no more. */
   removePod(): void {
     this.pods.pop()?.stop();
   }
 
-  /** Work of the load or of an endpoint, where these share the machine. */
+  /** Runs work of the load or of an endpoint, if these share the machine. */
   aside(which: 'receiver' | 'loader', micros: number, done: () => void): void {
     const thread = which === 'receiver' ? this.#receiver : this.#loader;
     if (thread === null) done();
     else thread.run(micros, done);
   }
 
-  /** A statement of so many rows, and the flush of what it wrote. */
+  /** Executes a statement with the cost of its rows, and the flush of its bytes. */
   statement(micros: number, walBytes: number, done: () => void): void {
     const { networkMs } = this;
     const answer = () => this.simulation.after(networkMs, done);
@@ -149,7 +149,7 @@ export class Service {
     );
   }
 
-  /** A runner's call over REST: answered once it is committed. */
+  /** Handles a runner's REST call, which gets its response after the commit. */
   call(count: number, answered: () => void = () => undefined): void {
     const { callMicros } = this.times.management;
     const { nowMs, random } = this.simulation;
@@ -204,7 +204,7 @@ export class Service {
     );
   }
 
-  /** Puts events in line together, several to a job, as the publisher does. */
+  /** Adds events to the queue, several per job, as the publisher does. */
   publish(
     events: readonly { count: number; intendedMs: number }[],
     done: () => void = () => undefined,
@@ -249,7 +249,7 @@ export class Service {
     });
   }
 
-  /** Whoever waits at the shard looks, beginning with anyone, so that all have a part. */
+  /** Wakes a pod that waits at the shard, starting with a random one, so that all get a share. */
   #offer(shard: number, kind: Job['kind']): void {
     const { length } = this.pods;
     const start = this.simulation.random.below(Math.max(1, length));
@@ -265,7 +265,7 @@ export class Service {
     return (this.#lines[shard]?.[kind].length ?? 0) > 0;
   }
 
-  /** As the dispatchers report it. */
+  /** The backlog as the dispatchers report it. */
   backlog(): { jobs: number; oldestSeconds: number } {
     let jobs = 0;
     let oldestMs = this.simulation.nowMs;
@@ -290,7 +290,7 @@ export class Service {
     return this.pods[this.simulation.random.below(this.pods.length)];
   }
 
-  /** At its endpoint, which takes it. */
+  /** Records that an item has arrived at its endpoint. */
   arrived(item: Item): void {
     this.delivered += item.count;
     this.onDelivered(item, this.simulation.nowMs);

@@ -1,13 +1,13 @@
 import type { Simulation } from './engine.ts';
 
-/** Processors that several threads share: who asks first is served first, a turn at a time. */
+/** Processors that several threads share; served in the order of requests, one slice at a time. */
 export class Cores {
   readonly count: number;
-  /** How much slower each is while all are at work: siblings of a core, caches. */
+  /** Slowdown of each core while all are busy, due to hyper-threading and shared caches. */
   readonly #sharingShare: number;
   readonly #waiting: ((slowness: number) => void)[] = [];
   #busy = 0;
-  /** All that was done on them. */
+  /** Total busy time of the cores. */
   busyMs = 0;
 
   constructor(count: number, sharingShare = 0) {
@@ -15,7 +15,7 @@ export class Cores {
     this.#sharingShare = sharingShare;
   }
 
-  /** Calls back with a core, which must be left after `heldMs`. */
+  /** Calls back with a core, which must be released with leave(heldMs). */
   take(start: (slowness: number) => void): void {
     if (this.#busy < this.count) {
       this.#busy += 1;
@@ -37,17 +37,19 @@ export class Cores {
 
 export interface ThreadOptions {
   cores: Cores;
-  /** Beside its tasks, of each turn of its loop; of an event loop, what a look at the sockets takes. */
+  /** Cost of each iteration of the loop in addition to its tasks; of an event loop, the poll of the sockets. */
   turnMicros?: number;
-  /** Beside that, of a turn that begins when the thread was idle for long, and less after less: sleep, cold caches. */
+  /**
+   * Additional cost of an iteration after a long idle time, decreasing with shorter idle times: sleep states, cold
+   * caches.
+   */
   wakeMicros?: number;
-  /** After so much idleness a wake costs half of that. */
+  /** Idle time after which a wake-up costs half of that. */
   coldHalfMs?: number;
-  /** Work of helpers for each task, beside the thread, over that of the task: garbage collection, signing. */
+  /** Work of helper threads per task, relative to the task: garbage collection, signing. */
   helperShare?: number;
   /** Of its work, beside it and after every so much: garbage collections. None when omitted. */
   pauses?: { share: number; ms: number };
-  /** How much turns differ, see `Random.uneven`; all alike when omitted. */
   unevenness?: number;
   /** What its work takes longer than usual: 1, or what a trial says. */
   slowness?: () => number;
@@ -58,7 +60,9 @@ interface Task {
   done: () => void;
 }
 
-/** What does one thing after another, and all that has come meanwhile in its next turn: an event loop, a Redis. */
+/**
+ * Runs one task after another, and in its next iteration all tasks that have arrived meanwhile: an event loop, a Redis.
+ */
 export class Thread {
   readonly #simulation: Simulation;
   readonly #options: ThreadOptions;
@@ -66,9 +70,9 @@ export class Thread {
   #isAtWork = false;
   #idleSinceMs = Number.NEGATIVE_INFINITY;
   #workSincePauseMs = 0;
-  /** Of the thread itself and its helpers. */
+  /** CPU time of the thread and its helpers. */
   cpuMs = 0;
-  /** Of the thread alone: it is full at one second a second. */
+  /** CPU time of the thread without helpers: it is saturated at one second per second. */
   busyMs = 0;
 
   constructor(simulation: Simulation, options: ThreadOptions) {
@@ -128,7 +132,7 @@ export class Thread {
   }
 }
 
-/** Of what a wake can cost, the share that it costs. */
+/** Returns the share of the maximum wake-up cost after an idle time. */
 function coldness(idleMs: number, { coldHalfMs = 1 }: Pick<ThreadOptions, 'coldHalfMs'>): number {
   return idleMs === Number.POSITIVE_INFINITY ? 1 : idleMs / (idleMs + coldHalfMs);
 }
@@ -137,7 +141,7 @@ function factorOf(simulation: Simulation, { unevenness, slowness }: Partial<Thre
   return (unevenness === undefined ? 1 : simulation.random.uneven(unevenness)) * (slowness?.() ?? 1);
 }
 
-/** Work that any of its cores can do, each piece at once or in line: the backends of a database. */
+/** Work that any core can do, immediately or queued: the backends of a database. */
 export class Servers {
   readonly #simulation: Simulation;
   readonly #options: Omit<ThreadOptions, 'turnMicros' | 'helperShare' | 'pauses'>;
@@ -168,7 +172,7 @@ export class Servers {
   }
 }
 
-/** `Semaphore` of packages/runtime, on the virtual clock: the last who enters may take more than is left. */
+/** `Semaphore` of packages/runtime, on the virtual clock: a caller may take more slots than are free. */
 export class Places {
   #free: number;
   #waiting: { weight: number; enter: () => void }[] = [];
@@ -195,7 +199,7 @@ export class Places {
   }
 }
 
-/** One flush at a time; what asks meanwhile shares the next one. */
+/** One flush at a time; requests during a flush share the next one. */
 export class LogDevice {
   readonly #simulation: Simulation;
   readonly #flushMs: () => number;
@@ -203,7 +207,9 @@ export class LogDevice {
   #waiting: (() => void)[] = [];
   #bytes = 0;
   #isAtWork = false;
-  /** Of the bytes: flushes follow each other even when little is written, and more share one when there is more. */
+  /**
+   * Busy time by bytes, because flushes follow each other even if little is written, and share one if there is more.
+   */
   busyMs = 0;
 
   constructor(simulation: Simulation, options: { flushMs: () => number; bytesPerSecond: number }) {

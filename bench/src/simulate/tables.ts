@@ -5,7 +5,7 @@ import { costOf, type Prices } from './cost.ts';
 import { type Plan, Planner } from './plans.ts';
 import { type Measured, type ServiceTimes, timesOf } from './times.ts';
 
-/** Rates with the days of their log. */
+/** Rates, and the number of days in the log of each. */
 export type Wanted = readonly { ratePerSecond: number; days: number }[];
 
 export const WANTED: Wanted = [100, 1_000, 10_000, 100_000, 1_000_000].map((ratePerSecond) => ({
@@ -13,7 +13,7 @@ export const WANTED: Wanted = [100, 1_000, 10_000, 100_000, 1_000_000].map((rate
   days: 30,
 }));
 
-/** The log is most of the cost from here on. */
+/** From these rates on, most of the cost is for the log. */
 const SHORTER: Wanted = [
   { ratePerSecond: 10_000, days: 7 },
   { ratePerSecond: 1_000_000, days: 7 },
@@ -25,7 +25,7 @@ const size = (gigabytes: number) => {
   if (gigabytes >= 1e6) return `${(gigabytes / 1e6).toFixed(1)} PB`;
   return gigabytes >= 1_000 ? `${(gigabytes / 1_000).toFixed(1)} TB` : `${Math.round(gigabytes)} GB`;
 };
-/** No more digits than are known. */
+/** Rounds to the known precision. */
 const about = (value: number) => whole(Number(value.toPrecision(2)));
 
 export function plansTable(plans: readonly Plan[]): string {
@@ -85,6 +85,19 @@ export function costTable(plans: readonly Plan[], prices: Prices, times: Service
   );
 }
 
+/** Returns a table of all values with their sources. */
+function timesTable(measured: Measured): string {
+  const rows = Object.entries(measured).flatMap(([part, values]) =>
+    Object.entries(values).map(([name, { value, source, from }]) => [
+      `${part}: ${name}`,
+      value.toLocaleString('en'),
+      LETTERS[source],
+      from,
+    ]),
+  );
+  return markdownTable(['Value', '', '', 'From'], rows);
+}
+
 export function comparisonTable(compared: readonly Comparison[]): string {
   return markdownTable(
     ['', 'figure', 'bench', 'simulated', 'ratio', 'within 20 %'],
@@ -99,7 +112,10 @@ export function comparisonTable(compared: readonly Comparison[]): string {
   );
 }
 
-/** The parts of docs/scaling.md that come from `measured.json` and the prices alone, by the name of their mark. */
+/**
+ * Returns the generated parts of docs/scaling.md that depend only on `measured.json` and the prices, by the name of
+ * their mark.
+ */
 export function scalingParts(measured: Measured, prices: Prices): Record<string, string> {
   const times = timesOf(measured);
   const planner = new Planner(times);
@@ -112,7 +128,7 @@ export function scalingParts(measured: Measured, prices: Prices): Record<string,
   };
 }
 
-/** Throws where the page has no place for one of them. */
+/** @throws Error if the page lacks one of the marks */
 export function fillMarks(page: string, parts: Record<string, string>): string {
   let filled = page;
   for (const [name, part] of Object.entries(parts)) {

@@ -1,49 +1,49 @@
 import { readFileSync } from 'node:fs';
 
-/** How a value is known: measured, derived from what was measured, simulated, or assumed. */
+/** The source of a value: measured, derived from measured values, or assumed. */
 export type Source = 'measured' | 'derived' | 'assumed';
 
 export interface Known {
   value: number;
   source: Source;
-  /** The command and the row that it is from, how it follows from others, or why it is assumed. */
+  /** The command and row of the measurement, the derivation, or the reason for the assumption. */
   from: string;
 }
 
-/** `measured.json`: by part and name, the unit last in the name. */
+/** Content of `measured.json`: by part and name, with the unit at the end of the name. */
 export type Measured = Record<keyof ServiceTimes, Record<string, Known>>;
 
-/** What each part takes. Microseconds are of one core; deliveries are counted one by one. */
+/** The costs of each part. Microseconds are of one core; costs of deliveries are per delivery. */
 export interface ServiceTimes {
   management: {
-    /** Of a call over REST, with its answer and its part of the relay. */
+    /** Cost of a REST call, including its response and its share of the relay. */
     callMicros: number;
     batchMicros: number;
     turnMicros: number;
     wakeMicros: number;
     helperShare: number;
-    /** Of its work, in garbage collections that stop it. */
+    /** Share of the work for garbage collections that stop the process. */
     pauseShare: number;
   };
   dispatcher: {
     jobMicros: number;
     eventMicros: number;
-    /** To render, sign, send and read one attempt. */
+    /** Cost of rendering, signing, sending and reading one attempt. */
     deliveryMicros: number;
     batchMicros: number;
     turnMicros: number;
     wakeMicros: number;
     helperShare: number;
-    /** Of its work, in garbage collections that stop it. */
+    /** Share of the work for garbage collections that stop the process. */
     pauseShare: number;
-    /** From the scaler's wish to the first job. */
+    /** Time from the scaler's request to the first job. */
     startMs: number;
   };
   redis: {
     jobMicros: number;
     eventMicros: number;
     wakeMicros: number;
-    /** Of a dispatcher that waits at one shard. */
+    /** Polls of a dispatcher that waits at one shard. */
     idlePollsPerSecond: number;
     pollMicros: number;
     jobBytes: number;
@@ -51,52 +51,52 @@ export interface ServiceTimes {
   postgres: {
     statementMicros: number;
     wakeMicros: number;
-    /** Of what reports of runs are recorded with: one reads, one writes. */
+    /** Cost of the statements that record reports of runs: one reads, one writes. */
     reportStatementMicros: number;
     reportRowMicros: number;
     lookRowMicros: number;
-    /** Of an event, and of a delivery with its attempt. */
+    /** Costs of an event, and of a delivery with its attempt. */
     eventRowMicros: number;
     deliveryRowMicros: number;
-    /** Of a later attempt, read and written. */
+    /** Cost of reading and writing a later attempt. */
     retryRowMicros: number;
-    /** What a flush of the log takes before its bytes, on the machine of the benchmark. */
+    /** Duration of a flush without its bytes, on the machine of the benchmark. */
     flushMs: number;
     walBytes: number;
     diskBytes: number;
   };
-  /** Where each part has a machine of its own. */
+  /** Values for a cluster in which each part has a separate machine. */
   cluster: {
     /** One way, between two zones. */
     networkMs: number;
     flushMs: number;
     logBytesPerSecond: number;
-    /** The largest that one database gets. */
+    /** Maximum size of one database. */
     diskTbMax: number;
     ratePerDatabaseMax: number;
     ratePerInstallationMax: number;
     connectionsMax: number;
-    /** Of each process, to its database. */
+    /** Connections of each process to its database. */
     connections: number;
     shardsMax: number;
     shardsPerNode: number;
   };
-  /** Where everything shares a machine, as in the benchmark. */
+  /** Values for a machine that all parts share, as in the benchmark. */
   machine: {
     receiverMicros: number;
     publisherMicros: number;
     reporterMicros: number;
     /** One way, over loopback. */
     networkMs: number;
-    /** How much the turns of a process differ: the 99th percentile over the median, of what is 1 in the mean. */
+    /** Variation of the iterations of a process: 99th percentile over median of a factor whose mean is 1. */
     unevenness: number;
-    /** A process is half as cold as it gets after so long without work. */
+    /** Idle time after which a process has half of the maximum wake-up cost. */
     coldHalfMs: number;
-    /** One garbage collection. */
+    /** Duration of one garbage collection. */
     pauseMs: number;
-    /** How much slower a core is while all of the machine are at work. */
+    /** Slowdown of a core while all cores of the machine are busy. */
     sharingShare: number;
-    /** A request as it is sent, with its headers, and what TLS, TCP and IP add. */
+    /** Bytes of a request with its headers, and the overhead of TLS, TCP and IP. */
     requestBytes: number;
     overheadBytes: number;
   };

@@ -5,24 +5,24 @@ import { Scaler, type ScalerSettings, type Seen } from './scaler.ts';
 import { Service, type Setup, USUAL } from './service.ts';
 import type { ServiceTimes } from './times.ts';
 
-/** Something that happens to the service while it is scaled, from one minute to another. */
+/** A disturbance of the service, from one minute to another, while it is scaled. */
 export interface Trial {
   name: 'burst' | 'outage' | 'slow-postgres' | 'waves';
   title: string;
-  /** What is drawn as the cause. */
+  /** Label of the disturbance in the picture. */
   cause: string;
   fromMinute: number;
   toMinute: number;
   minutes: number;
   ratePerSecond: number;
-  /** So many times the rate, for so long, again and again if it says how often. */
+  /** Factor of the rate during a burst, whose duration and repetition are optional. */
   times: number;
   burstMinutes?: number;
   everyMinutes?: number;
   databaseCores: number;
   /**
-   * Each simulated event stands for so many: these are hours of thousands a second. More than a tenth of what a dispatcher
-   * has in hand blurs what its places and batches do.
+   * Number of events that each simulated event represents: trials have hours of thousands per second. More than a tenth
+   * of the events that a dispatcher has in flight would blur the effects of slots and batches.
    */
   sample: number;
   begin?: (service: Service) => void;
@@ -68,7 +68,9 @@ export const TRIALS: readonly Trial[] = [
   },
 ];
 
-/** What would make pods come and go without the window: one cause, whose work comes in waves. */
+/**
+ * A trial that would make the pods oscillate without the stabilization window: one cause whose work arrives in waves.
+ */
 export const WAVES: Trial = {
   name: 'waves',
   title: 'A burst every five minutes',
@@ -88,7 +90,10 @@ export interface Moment {
 }
 
 const MINUTE_MS = 60_000;
-/** How often dispatchers measure the backlog, the scaler decides, and metrics-server tells the CPU of how long. */
+/**
+ * Intervals of the dispatchers' measurement of the backlog and of the scaler's decision, and the window of
+ * metrics-server's CPU.
+ */
 const MEASURED_EVERY_MS = 5_000;
 const DECIDED_EVERY_MS = 15_000;
 const CPU_OF_MS = 30_000;
@@ -97,12 +102,12 @@ export interface TrialOptions {
   times: ServiceTimes;
   trial: Trial;
   settings: ScalerSettings;
-  /** Of Prometheus; what the scaler sees is as old. */
+  /** Scrape interval of Prometheus; the scaler's data are that old. */
   scrapedEveryMs: number;
   seed?: number;
 }
 
-/** The number of dispatchers and the age of the oldest, every 15 seconds. */
+/** Returns the number of dispatchers and the age of the oldest event, every 15 seconds. */
 export function runTrial({ times, trial, settings, scrapedEveryMs, seed = 1 }: TrialOptions): Moment[] {
   const simulation = new Simulation(seed);
   const setup: Setup = { ...USUAL, dispatchers: settings.min, databaseCores: trial.databaseCores };
@@ -161,7 +166,7 @@ export function runTrial({ times, trial, settings, scrapedEveryMs, seed = 1 }: T
   return moments;
 }
 
-/** What the scaler sees: the backlog as it was measured before the last scrape, the CPU of the last half minute. */
+/** Returns what the scaler sees: the backlog measured before the last scrape, and the CPU of the last half minute. */
 function watched(service: Service, scrapedEveryMs: number): () => Seen {
   const { simulation } = service;
   let measured = service.backlog();
@@ -177,7 +182,7 @@ function watched(service: Service, scrapedEveryMs: number): () => Seen {
   });
   simulation.every(CPU_OF_MS, () => {
     const ms = cpuMs();
-    // One that has gone took its account with it.
+    // Skipped if a pod was removed, because its CPU time is no longer in the sum.
     if (service.pods.length >= before.pods)
       cpuPercent = ((ms - before.ms) / CPU_OF_MS / service.pods.length) * 100;
     before = { ms, pods: service.pods.length };
@@ -185,7 +190,7 @@ function watched(service: Service, scrapedEveryMs: number): () => Seen {
   return () => ({ ...scraped, cpuPercent });
 }
 
-/** How often the number of pods began to rise and to fall. */
+/** Counts how often the number of pods began to rise and to fall. */
 export function directionsOf(moments: readonly Moment[]): { ups: number; downs: number } {
   let direction = 0;
   const count = { ups: 0, downs: 0 };

@@ -7,7 +7,7 @@ interface JobsInLine {
   getJobs(states: (typeof STATES)[number][], start: number, end: number): Promise<{ data: unknown }[]>;
 }
 
-/** How many events wait: a job may have several. */
+/** Counts queued events, because a job may have several. */
 export async function eventsInLine(queue: JobsInLine): Promise<number> {
   let events = 0;
   for (const state of STATES) {

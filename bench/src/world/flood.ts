@@ -5,14 +5,14 @@ import { sharedNowMs } from '../measure/timing.ts';
 import { createWorkload, type EndpointKind } from './workload.ts';
 import type { World } from './world.ts';
 
-/** A subscription with deliveries that were stored, not published. */
+/** A subscription with deliveries that were stored instead of published. */
 export interface Lane extends SeededLane {
   path: string;
 }
 
 const MINUTES = 60;
 
-/** One subscription of each of so many accounts. */
+/** Creates one subscription for each of several accounts. */
 export async function seedLanes(world: World, kind: EndpointKind): Promise<Lane[]> {
   const { templates, subscriptionsByTemplate } = await createWorkload(world, [kind]);
   return templates.flatMap(({ accountId }, index) =>
@@ -25,12 +25,12 @@ export async function seedLane(world: World, behaviour: string): Promise<Lane> {
   return lane as Lane;
 }
 
-/** Parked within the last hour, as if the lanes had been shut. The queue knows nothing of them. */
+/** Stores deferred deliveries of the last hour, as if the lanes had been closed; they have no queue jobs. */
 export async function seedFlood(world: World, lanes: readonly Lane[], count: number): Promise<void> {
   if (count > 0) await seedParked(world.database.pool, { lanes, count, minutes: MINUTES });
 }
 
-/** As whoever parks a delivery does. */
+/** Creates the jobs of the lanes, as the dispatcher does when it defers a delivery. */
 export async function wakeLanes(world: World, lanes: readonly Lane[]): Promise<void> {
   const queue = openDeliveryQueue(createQueueBackend(world.queueUrl), () => undefined);
   try {
@@ -40,7 +40,7 @@ export async function wakeLanes(world: World, lanes: readonly Lane[]): Promise<v
   }
 }
 
-/** What must arrive once the endpoints answer. */
+/** Returns the deliveries that must arrive once the endpoints respond. */
 export async function expectedOf(world: World, lanes: readonly Lane[]): Promise<Expected[]> {
   const intendedMs = sharedNowMs();
   const paths = new Map(lanes.map(({ subscriptionId, path }) => [subscriptionId, path]));

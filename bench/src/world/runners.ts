@@ -9,25 +9,25 @@ import type { QueueName, World, WorldOptions } from './world.ts';
 
 const ACCOUNTS = 20;
 
-/** A world with runners, and what they need to be told of. */
+/** A world with runners and the data for their ledger. */
 export interface RunnersWorld {
   world: World;
   reporter: Program;
   runners: Runner[];
-  /** The path of the one subscription, by account. */
+  /** The path of the account's only subscription, by account. */
   paths: Map<number, string>;
-  /** Added to the names of rows. */
+  /** Appended to the names of rows. */
   suffix: string;
 }
 
 let lastEndpoint = 0;
 
 export interface RunnersOptions extends Partial<WorldOptions> {
-  /** Each has one subscription and one runner; 20 when omitted. */
+  /** Number of accounts with one subscription and one runner each; default 20. */
   accounts?: number;
 }
 
-/** Starts the process that reports, and stops it when the work is done. */
+/** Starts the reporter process and stops it after the work. */
 export async function withReporter<Result>(work: (reporter: Program) => Promise<Result>): Promise<Result> {
   const reporter = startProgram('reporter');
   try {
@@ -37,7 +37,7 @@ export async function withReporter<Result>(work: (reporter: Program) => Promise<
   }
 }
 
-/** The world is closed when the work is done. */
+/** Opens a world and closes it after the work. */
 export async function inRunnersWorld<Result>(
   bench: Bench,
   reporter: Program,
@@ -77,7 +77,7 @@ const EVENTS = `
   SELECT id, account_id || ' ' || run_id || ' ' || event_type AS call
   FROM events WHERE account_id = ANY($1) AND account_id || ' ' || run_id || ' ' || event_type = ANY($2)`;
 
-/** The runner knows its runs, the endpoint the events: the log has both. */
+/** Joins both sides through the log: the runner knows its runs, and the endpoint knows the events. */
 export async function expectedOf(
   { world, runners, paths }: RunnersWorld,
   reported: Reported,
@@ -106,7 +106,7 @@ export async function countEvents({ world, runners }: RunnersWorld): Promise<num
 const DRAIN_MAX_MS = 120_000;
 const DRAIN_POLL_MS = 200;
 
-/** Until the log has everything, too. */
+/** Waits until all events are dispatched and no delivery is pending. */
 export async function untilDrained({ world }: RunnersWorld): Promise<void> {
   const text = `
     SELECT (EXISTS (SELECT FROM undispatched_events)

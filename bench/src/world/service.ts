@@ -10,18 +10,18 @@ export interface ServiceProcess {
   pid: number;
   url: string;
   stop(): Promise<void>;
-  /** Does not wait for what is in flight. */
+  /** Does not wait for attempts in flight. */
   kill(): Promise<void>;
 }
 
 export interface ServiceOptions {
   name: 'management' | 'dispatcher';
   environment: Record<string, string>;
-  /** For its output. */
+  /** Folder for the service's output. */
   folder: string;
-  /** The program that runs the service; the one that runs the benchmark when omitted. */
+  /** The Node program that runs the service; default: the one that runs the benchmark. */
   node?: string;
-  /** Of node, beside those of the service's start command. */
+  /** Flags of Node in addition to those of the service's start command. */
   nodeArguments?: readonly string[];
   onStarted: (pid: number) => void;
 }
@@ -30,7 +30,9 @@ const READY_TIMEOUT_MS = 30_000;
 const STOP_TIMEOUT_MS = 20_000;
 const POLL_MS = 50;
 
-/** Starts a built service as its package's start command does, with its output in a file, and waits until it is ready. */
+/**
+ * Starts a built service with the start command of its package and its output in a file, and waits until it is ready.
+ */
 export async function startService(options: ServiceOptions): Promise<ServiceProcess> {
   const { name, environment, folder, node = process.execPath, nodeArguments = [], onStarted } = options;
   const { port } = await findFreePort();
@@ -48,7 +50,7 @@ export async function startService(options: ServiceOptions): Promise<ServiceProc
       OPERATIONS_PORT: '0',
     },
     stdio: ['ignore', log, log],
-    // Ctrl-C must reach only us, so that everything is stopped in order.
+    // Ctrl-C must reach only the benchmark, so that everything is stopped in order.
     detached: true,
   });
   closeSync(log);

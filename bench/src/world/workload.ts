@@ -6,15 +6,18 @@ import type { Published } from '../programs/publisher.ts';
 import type { ReceivedBatch } from '../programs/receiver.ts';
 import type { World } from './world.ts';
 
-/** How an endpoint behaves, and how many subscriptions of one account point to endpoints of that kind. */
+/** The behaviour of endpoints, and the number of subscriptions per account that use such endpoints. */
 export interface EndpointKind {
-  /** The first part of the path, which tells the receiver: `ok`, `after-100`, `never`. */
+  /** The first part of the path, which selects the receiver's behaviour: `ok`, `after-100`, `never`. */
   behaviour: string;
   accounts: number;
   subscriptionsPerAccount?: number;
-  /** Of them all; when omitted, each has one of its own in 127.0.0.0/8: to the service it is another server. */
+  /**
+   * Address of all endpoints; default: a separate one in 127.0.0.0/8 for each, which the service treats as separate
+   * servers.
+   */
   address?: string;
-  /** The receiver's when omitted. */
+  /** Default: the receiver's port. */
   port?: number;
 }
 
@@ -25,13 +28,13 @@ export interface WorkloadSubscription {
   behaviour: string;
 }
 
-/** Accounts of their own with one subscription or more each, on endpoints of their own. */
+/** New accounts with one or more subscriptions each, at separate endpoints. */
 export interface Workload {
-  /** One for each account. */
+  /** One template per account. */
   templates: JobRunEvent[];
   /** In the order of the templates. */
   subscriptionsByTemplate: WorkloadSubscription[][];
-  /** The deliveries that the published events must come to, of endpoints that answer. */
+  /** Returns the deliveries that the published events must result in, at endpoints that respond. */
   expected(published: Published): Expected[];
 }
 
@@ -59,7 +62,7 @@ export async function createWorkload(world: World, kinds: readonly EndpointKind[
   );
 }
 
-/** The events of both, by turns if both have as many accounts. */
+/** Combines both workloads; their events alternate if both have the same number of accounts. */
 export function joined(one: Workload, other: Workload): Workload {
   return workloadOf(
     [...one.templates, ...other.templates],
@@ -89,7 +92,7 @@ export interface LogCounts {
   cancelled: number;
 }
 
-/** What the log says of the deliveries of these subscriptions. */
+/** Counts the deliveries of these subscriptions in the log, by status. */
 export async function countDeliveries(world: World, subscriptionIds: readonly string[]): Promise<LogCounts> {
   const { rows } = await world.database.pool.query<{ status: keyof LogCounts; count: string }>(
     'SELECT status, count(*) FROM deliveries WHERE subscription_id = ANY($1) GROUP BY 1',
@@ -102,7 +105,7 @@ export async function countDeliveries(world: World, subscriptionIds: readonly st
 
 const PARALLEL = 8;
 
-/** In order, a few at a time. */
+/** Runs in order, a few items concurrently. */
 async function inParallel<Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,
@@ -123,7 +126,10 @@ function addressOf(endpoint: number): string {
   return `127.${1 + (Math.floor(endpoint / 62_500) % 250)}.${Math.floor(endpoint / 250) % 250}.${1 + (endpoint % 250)}`;
 }
 
-/** Publishes events for a separate account as fast as the queue accepts them: most of them still wait when the others begin. */
+/**
+ * Publishes events for a separate account as fast as the queue accepts them: most of them are still queued when the
+ * others begin.
+ */
 export async function publishBurst(
   world: World,
   count: number,
@@ -138,7 +144,7 @@ export async function publishBurst(
 const SETTLE_TIMEOUT_MS = 30_000;
 const SETTLE_POLL_MS = 100;
 
-/** Waits until the log has everything that endpoints which answer were sent: nothing of theirs is pending. */
+/** Waits until the log has all results of endpoints that respond: none of their deliveries is pending. */
 export async function settle(world: World, workload: Workload): Promise<void> {
   const ids = subscriptionIds(workload, (behaviour) => behaviour !== 'never');
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
@@ -154,7 +160,7 @@ export function subscriptionIds(workload: Workload, isWanted: (behaviour: string
     .map(({ id }) => id);
 }
 
-/** What has arrived since the last call. */
+/** Returns the requests that have arrived since the last call. */
 export async function takeArrivals({
   receiver,
 }: Pick<World, 'receiver'>): Promise<

@@ -25,20 +25,20 @@ export interface WorldOptions {
   folder: string;
   guard: Guard;
   receiver: Program & { port: number };
-  /** Over the defaults of both services. */
+  /** Overrides the default settings of both services. */
   environment?: Record<string, string>;
   management?: boolean;
-  /** Another PostgreSQL than that of npm, which the images' is closest to. It has its own default settings. */
+  /** Replaces the PostgreSQL from npm, which is closest to that of the images. It has its own default settings. */
   postgresPrograms?: PostgresPrograms;
-  /** Take precedence over the default settings and over {@link PRODUCTION_SETTINGS}. */
+  /** Overrides the default settings and {@link PRODUCTION_SETTINGS}. */
   postgresSettings?: Record<string, string>;
-  /** The program that runs the services; the one that runs the benchmark when omitted. */
+  /** The Node program that runs the services; default: the one that runs the benchmark. */
   node?: string;
-  /** Of the dispatchers' node, for a profile. */
+  /** Node flags of the dispatchers, for a profile. */
   nodeArguments?: readonly string[];
 }
 
-/** The services as processes with the servers they need, empty at the start. */
+/** The services as processes with their servers, initially empty. */
 export interface World {
   queue: QueueName;
   database: PrismaDatabase;
@@ -50,17 +50,17 @@ export interface World {
   dispatchers: ServiceProcess[];
   postgres: RunningPostgres;
   redis: RunningRedis | null;
-  /** Starts or stops dispatchers until there are so many. */
+  /** Starts or stops dispatchers until this number is running. */
   setDispatchers(count: number, nodeArguments?: readonly string[]): Promise<void>;
   readCpu(): CpuReading | null;
-  /** For a world that is thrown away: what is in flight to endpoints that never answer is not waited for. */
+  /** For a world that is discarded: does not wait for requests to endpoints that never respond. */
   killDispatchers(): Promise<void>;
   close(): Promise<void>;
 }
 
 /**
- * As a production server of 8 GB would be set. Everything that makes a commit durable is on, as it is by default. The
- * embedded default is left as `npm start` runs it.
+ * Settings of a production server with 8 GB. All settings that make a commit durable are on, as by default. The
+ * embedded PostgreSQL runs with the settings of `npm start`.
  */
 const PRODUCTION_SETTINGS = {
   shared_buffers: '1GB',
@@ -74,7 +74,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   const releases = new Releases();
   try {
     const folder = join(options.folder, randomBytes(4).toString('hex'));
-    // Other accounts may pass: PostgreSQL does not run as root.
+    // Other accounts must be able to pass, because PostgreSQL does not run as root.
     mkdirSync(folder, { mode: 0o711 });
     const { postgres, redis } = await startServers(options, folder, releases);
     const queueUrl = redis?.url ?? postgres.url;
@@ -165,10 +165,10 @@ async function startServers(
   return { postgres, redis };
 }
 
-/** Ends what the benchmark started when the benchmark itself is killed and cannot: see programs/guard.ts. */
+/** Ends the benchmark's processes if the benchmark itself is killed: see programs/guard.ts. */
 export interface Guard {
   watch(pid: number): void;
-  /** Everything has ended in order: nothing is left for the guard to do. */
+  /** Tells the guard that everything has been stopped in order. */
   dismiss(): Promise<void>;
 }
 
@@ -176,7 +176,7 @@ export function startGuard(folder: string): Guard {
   const child = spawn(
     process.execPath,
     [fileURLToPath(new URL('../programs/guard.js', import.meta.url)), folder],
-    // In a group of its own, which a kill of ours does not reach.
+    // A separate process group, so that killing the benchmark's group does not end the guard.
     { detached: true, stdio: ['pipe', 'ignore', 'ignore'] },
   );
   const exited = once(child, 'exit');
@@ -189,7 +189,7 @@ export function startGuard(folder: string): Guard {
   };
 }
 
-/** What has to be ended, in the reverse of the order in which it was begun. */
+/** Steps that release resources, run in the reverse order of their registration. */
 export class Releases {
   readonly #steps: (() => unknown)[] = [];
 
@@ -197,7 +197,7 @@ export class Releases {
     this.#steps.push(step);
   }
 
-  /** Runs all of them even when one fails, and throws the first failure in the end. */
+  /** Runs all steps even if some fail, and throws the first error at the end. */
   async run(): Promise<void> {
     const failures: unknown[] = [];
     for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
