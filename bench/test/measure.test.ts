@@ -4,20 +4,20 @@ import { balance, isBalanced, sumOf } from '../src/measure/ledger.ts';
 import { dueCount, evenSchedule, median, percentile, spreadOf } from '../src/measure/timing.ts';
 import { parseDispatcherMetrics, parseRedisInfo } from '../src/measure/usage.ts';
 
-test('percentiles are values that were measured, by their rank', () => {
+test('a percentile is a measured value, by its rank', () => {
   const values = Array.from({ length: 100 }, (_, index) => index + 1);
   expect([0, 0.5, 0.99, 1].map((share) => percentile(values, share))).toEqual([1, 50, 99, 100]);
   expect(spreadOf([3, 1, 2])).toEqual({ min: 1, p50: 2, p99: 3, max: 3 });
   expect(percentile([], 0.5)).toBeNaN();
 });
 
-test('a median of an even number lies between the two in the middle', () => {
+test('the median of an even number of values is the mean of the two in the middle', () => {
   expect(median([9, 1, 5])).toBe(5);
   expect(median([4, 1, 2, 9])).toBe(3);
   expect(median([])).toBeNaN();
 });
 
-test('a schedule is fixed beforehand and evenly spaced, and tells what is due', () => {
+test('a schedule is fixed in advance, is evenly spaced, and returns the number of due events', () => {
   const schedule = evenSchedule(500, 1_000);
   expect(schedule).toHaveLength(500);
   expect(schedule[250]).toBe(500);
@@ -26,7 +26,7 @@ test('a schedule is fixed beforehand and evenly spaced, and tells what is due', 
   ]);
 });
 
-test('what was late counts from when it should have been published', () => {
+test('the latency of a late event counts from its intended time', () => {
   const arrivals = { eventIds: ['a', 'b'], paths: ['/1', '/1'], timesMs: [130, 112] };
   const expected = [
     { eventId: 'a', path: '/1', intendedMs: 100 },
@@ -43,7 +43,7 @@ test.each([
   ['one came twice', ['a/1', 'a/1', 'b/1'], {}, false, { repeated: 1 }],
   ['one came to another endpoint', ['a/1', 'b/2'], {}, false, { missing: 1, unknown: 1 }],
 ])(
-  'a ledger balances only when everything is accounted for once: %s',
+  'a ledger balances only if each delivery is accounted for once: %s',
   (_, arrived, explained, balances, figures) => {
     const expected = ['a', 'b'].map((eventId) => ({ eventId, path: '1', intendedMs: 0 }));
     const result = balance(
@@ -60,7 +60,7 @@ test.each([
   },
 );
 
-test('the sum of ledgers does not balance when one of them does not', () => {
+test('the sum of ledgers does not balance if one of them does not', () => {
   const arrivals = (count: number) => ({
     eventIds: Array<string>(count).fill('a'),
     paths: Array<string>(count).fill('/1'),
@@ -73,7 +73,7 @@ test('the sum of ledgers does not balance when one of them does not', () => {
   expect(isBalanced(sum)).toBe(false);
 });
 
-test('a process is read whatever its name holds', () => {
+test('a process is parsed whatever its name contains', () => {
   const fields = ['S', '7', ...Array.from({ length: 9 }, () => '0'), '120', '30', '4', '6', '20', '0'];
   expect(parseProcessStat(`42 (a ) b (c) ${fields.join(' ')}`)).toEqual({
     pid: 42,
@@ -82,11 +82,11 @@ test('a process is read whatever its name holds', () => {
   });
 });
 
-test('idle time is no work', () => {
+test('idle time does not count as work', () => {
   expect(machineMsOf('cpu  100 1 50 9999 77 2 3 0 0 0\ncpu0 1 1')).toBe(1_560);
 });
 
-test('foreign CPU is what no group of ours has used', () => {
+test('foreign CPU is that of processes outside of the groups', () => {
   const before = { groups: { dispatcher: 100 }, machineMs: 1_000 };
   const after = { groups: { dispatcher: 400, redis: 50 }, machineMs: 2_000 };
   expect(cpuBetween(before, after)).toEqual({ groups: { dispatcher: 300, redis: 50 }, foreignMs: 650 });
@@ -100,7 +100,7 @@ test('foreign CPU is what no group of ours has used', () => {
   expect(use?.groups.self).toBeGreaterThan(0);
 });
 
-test('what Redis did is read from its own counts, scripts apart', () => {
+test('the counts of Redis are parsed, with those of scripts separate', () => {
   const info = [
     'used_memory:2048',
     'cmdstat_evalsha:calls=10,usec=5,usec_per_call=0.5',
@@ -111,7 +111,7 @@ test('what Redis did is read from its own counts, scripts apart', () => {
   expect(parseRedisInfo(info)).toEqual({ commands: 45, scriptCalls: 12, usedBytes: 2_048 });
 });
 
-test('memory and the delay of the event loop are read from the metrics, with and without labels', () => {
+test('memory and event loop delay are parsed from the metrics, with and without labels', () => {
   const text = [
     '# TYPE process_resident_memory_bytes gauge',
     'process_resident_memory_bytes{service="dispatcher"} 200000000',

@@ -48,7 +48,7 @@ test('a row has the medians of its runs and the sum of their ledgers', () => {
 const verdictsOf = (scenarios: ScenarioResult[]) =>
   Object.fromEntries(targetsOf(report(scenarios)).map((target) => [target.figure, verdict(target)]));
 
-test('each figure is compared with its bar, from the right side', () => {
+test('each figure is compared with its target, in the right direction', () => {
   const verdicts = verdictsOf([
     scenario('max', {
       '1 dispatcher': { ratioToRaw: 1.2, cpuRatioToRaw: 0.95 },
@@ -76,7 +76,7 @@ test('each figure is compared with its bar, from the right side', () => {
   ]);
 });
 
-test('the conditions of a user are compared with their bars, and the Nodes by the row that became slowest', () => {
+test('the conditions of a user are compared with their targets, and the Node versions by the row that lost most', () => {
   expect(
     verdictsOf([
       scenario('rest-backlog', {
@@ -102,7 +102,7 @@ test('the conditions of a user are compared with their bars, and the Nodes by th
   });
 });
 
-test('a flood is compared with what others get concurrently, and growth with its beginning', () => {
+test('a flood is compared with the latency without it, and growth with its beginning', () => {
   const verdicts = verdictsOf([
     scenario('floods', {
       '0 waiting': { redisCommandsPerSecond: 1_000 },
@@ -129,7 +129,7 @@ test('a flood is compared with what others get concurrently, and growth with its
   });
 });
 
-test('reports over REST are compared with bare Express, raw got and the least, and by what an event costs', () => {
+test('reports over REST are compared with bare Express, raw got and the minimal service, and by the cost of an event', () => {
   const verdicts = verdictsOf([
     scenario('rest', {
       'minimal service: two INSERTs, a Redis list, raw got, 100/s': { cpuMicros: 1_000 },
@@ -157,7 +157,7 @@ test('a quick run has figures and no verdicts', () => {
   expect(textReport(quick)).not.toMatch(/stretch$|pass$|missed|not run/m);
 });
 
-test('a void run says so at its end', () => {
+test('the report of a void run states the reasons at its end', () => {
   expect(textReport(report([], ['max: 1 missing']))).toMatch(/VOID.*\n {2}max: 1 missing$/);
 });
 
@@ -169,7 +169,7 @@ const row = '| p99 at 100 events/s, ms | 25 | 16 | 9.35 | stretch |';
 const outdated = '| rate of two dispatchers, over raw got of one process | 1 | 1.15 | 1.2 | stretch |';
 const page = `before\n${['run', 'max', 'far'].map((name) => place(name, 'old')).join('between\n')}${place('targets', `${row}\n${outdated}`)}after\n`;
 
-test('the document gets the figures of a whole run in their places and keeps everything else', () => {
+test('the document gets the figures of a complete run in their places and is otherwise unchanged', () => {
   const filled = fillDocument(page, report([max, far]));
   expect(filled).toContain('| 1 dispatcher | 3456 |');
   expect(filled).toContain('| response after 5 ms |');
@@ -178,7 +178,7 @@ test('the document gets the figures of a whole run in their places and keeps eve
   expect(filled).toMatch(/^before\n[\s\S]*<!-- end -->\nbetween\n[\s\S]*<!-- end -->\nafter\n$/);
 });
 
-test('a run of some scenarios leaves the others as they were, and says when it was', () => {
+test('a run of some scenarios leaves the other parts unchanged and states its date', () => {
   const filled = fillDocument(page, report([max]));
   expect(filled).toContain(place('run', 'old'));
   expect(filled).toContain(place('far', 'old'));
@@ -196,47 +196,7 @@ test('a run of some scenarios leaves the others as they were, and says when it w
   expect(filled).toContain('| p99 at 0.5 of raw got, ms | 110 | 70 | not run | not run |');
 });
 
-test('the summary has a row for each program on the hardware of the run, and keeps the rows of other hardware', () => {
-  const other = '| 8 cores of Other, 32 GB | **Runhook** | 9000 |  |  | 100 |';
-  const before = [
-    '| hardware | program |',
-    '| --- | --- |',
-    '| 2 cores of Test, 8 GB | outdated | 1 |',
-    other,
-  ];
-  const filled = fillDocument(
-    place('summary', before.join('\n')),
-    report([
-      max,
-      scenario('rest', {
-        'maximum rate': { ratePerSecond: 2_307, cpuMicros: 656 },
-        '100/s': { p50Ms: 3.28 },
-      }),
-    ]),
-  );
-  expect(filled).toContain(
-    '| 2 cores of Test, 8 GB | **Runhook**, from the REST call to the endpoint | 2307 | 3.28 |  | 656 |',
-  );
-  expect(filled).toContain('| 2 cores of Test, 8 GB | raw got in one process | 3700 |  |  | 290 |');
-  expect(filled).toContain(other);
-  expect(filled).not.toContain('outdated');
-});
-
-test('a scenario has several tables, each with the rows that have figures for it', () => {
-  const parts = ['rest', 'rest-memory', 'rest-counted'].map((name) => place(name, 'old')).join('');
-  const rest = scenario('rest', {
-    idle: { managementMb: 84, dispatcherMb: 75 },
-    '100/s': { ratePerSecond: 100, p50Ms: 3.28, managementMb: 109 },
-    'counted, 100/s': { ratePerSecond: 100, statements: 1.29 },
-  });
-  const filled = fillDocument(parts, report([rest]));
-  const rowsOf = (name: string) => Object.keys(readDocument(filled)[name] ?? {});
-  expect(rowsOf('rest')).toEqual(['100/s']);
-  expect(rowsOf('rest-memory')).toEqual(['idle', '100/s']);
-  expect(rowsOf('rest-counted')).toEqual(['counted, 100/s']);
-});
-
-test('latency is plotted against load', () => {
+test('latency is plotted over load', () => {
   const rows = {
     a: { ratePerSecond: 100, p50Ms: 2, p99Ms: 9 },
     b: { ratePerSecond: 900, p50Ms: 5, p99Ms: 40 },
@@ -246,12 +206,12 @@ test('latency is plotted against load', () => {
   expect(plots['latency.svg']?.match(/<polyline/g)).toHaveLength(2);
 });
 
-test('a plot escapes what it is given, and its axes end at a round number', () => {
+test('a plot escapes its texts, and its axes end at a round number', () => {
   expect(linePlot('a < b', { x: 'x', y: 'y' }, [])).toContain('a &lt; b');
   expect([0.7, 1, 3, 7, 120].map(niceMax)).toEqual([1, 1, 5, 10, 200]);
 });
 
-test('time of node is charged to who called it', () => {
+test('the time of Node is charged to its caller', () => {
   const frame = (functionName: string, url: string) => ({ functionName, url, lineNumber: 0 });
   const summary = summarise(
     {
@@ -274,7 +234,7 @@ test('time of node is charged to who called it', () => {
   ]);
 });
 
-test('time of a bundle is charged to the modules in it', () => {
+test('the time of a bundle is charged to the modules in it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bundle-'));
   const file = join(folder, 'bundle.js');
   const modules = ['node_modules/.pnpm/pg@8/node_modules/pg/lib/client.js', 'packages/queue/dist/index.js'];
@@ -293,7 +253,7 @@ test('time of a bundle is charged to the modules in it', () => {
   ]);
 });
 
-test('scenarios are taken by name, and what is no scenario is refused', () => {
+test('scenarios are selected by name, and unknown names are rejected', () => {
   expect(parseOptions([])).toMatchObject({ isQuick: false, runs: null });
   expect(parseOptions(['latency', 'max', '--quick', '--runs', '1'])).toMatchObject({
     scenarios: ['max', 'latency'],

@@ -65,21 +65,24 @@ const exponential = (random: Random) => random.exponential(SERVICE_MS);
 const constant = () => SERVICE_MS;
 const within = (value: number, of: number) => Math.abs(value / of - 1);
 
-test.each([0.5, 0.8])('waits as in M/M/1 and M/D/1, and Little holds, at a load of %d', (load) => {
-  const memoryless = waitIn({ cores: 1, load, serviceMs: exponential });
-  expect(within(memoryless.waitMs, (load / (1 - load)) * SERVICE_MS)).toBeLessThan(0.05);
-  const fixed = waitIn({ cores: 1, load, serviceMs: constant });
-  expect(within(fixed.waitMs, (load / (2 * (1 - load))) * SERVICE_MS)).toBeLessThan(0.05);
-  const inLittle = fixed.ratePerMs * (fixed.waitMs + SERVICE_MS);
-  expect(within(fixed.inSystem, inLittle)).toBeLessThan(0.001);
-});
+test.each([0.5, 0.8])(
+  "the wait is that of M/M/1 and M/D/1, and Little's law holds, at a load of %d",
+  (load) => {
+    const memoryless = waitIn({ cores: 1, load, serviceMs: exponential });
+    expect(within(memoryless.waitMs, (load / (1 - load)) * SERVICE_MS)).toBeLessThan(0.05);
+    const fixed = waitIn({ cores: 1, load, serviceMs: constant });
+    expect(within(fixed.waitMs, (load / (2 * (1 - load))) * SERVICE_MS)).toBeLessThan(0.05);
+    const inLittle = fixed.ratePerMs * (fixed.waitMs + SERVICE_MS);
+    expect(within(fixed.inSystem, inLittle)).toBeLessThan(0.001);
+  },
+);
 
-test('waits as in M/M/c', () => {
+test('the wait is that of M/M/c', () => {
   const { waitMs } = waitIn({ cores: 4, load: 0.8, serviceMs: exponential });
   expect(within(waitMs, (erlangC(4, 0.8) * SERVICE_MS) / (4 * 0.2))).toBeLessThan(0.05);
 });
 
-test('what comes while a thread is at work is done in its next turn, together', () => {
+test('tasks that arrive while a thread is busy run in one batch in its next iteration', () => {
   const simulation = new Simulation(1);
   const thread = new Thread(simulation, { cores: new Cores(1), turnMicros: 1_000, wakeMicros: 500 });
   const endedMs: number[] = [];
@@ -91,7 +94,7 @@ test('what comes while a thread is at work is done in its next turn, together', 
   expect(thread.busyMs).toBe(5.5);
 });
 
-test('threads share cores by turns, and helpers take their part of them', () => {
+test('threads share cores in turn, and helpers use their share of them', () => {
   const simulation = new Simulation(1);
   const cores = new Cores(1);
   const threads = [0, 1].map(() => new Thread(simulation, { cores, helperShare: 0.5 }));
@@ -102,7 +105,7 @@ test('threads share cores by turns, and helpers take their part of them', () => 
   expect(cores.busyMs).toBe(6);
 });
 
-test('places are given in turn, and the last who enters may take more than is left', () => {
+test('slots are granted in order, and a caller may take more than are free', () => {
   const places = new Places(3);
   const entered: string[] = [];
   const take = (name: string, weight: number) => places.take(weight, () => entered.push(name));
@@ -116,7 +119,7 @@ test('places are given in turn, and the last who enters may take more than is le
   expect(entered).toEqual(['one', 'large', 'next']);
 });
 
-test('flushes of a log are shared by those who asked during the one before', () => {
+test('requests during a flush of the log share the next flush', () => {
   const simulation = new Simulation(1);
   const log = new LogDevice(simulation, { flushMs: () => 2, bytesPerSecond: 1_000_000 });
   const endedMs: number[] = [];
@@ -143,7 +146,7 @@ function batchesOf(comingMs: number[], spacingMs: number) {
   return batches;
 }
 
-test('batches begin at once when it is quiet, are spaced, and are not larger than they may be', () => {
+test('batches start immediately when idle, are spaced, and do not exceed the maximum size', () => {
   const batches = batchesOf([5, 6, 7, 20, 21, 21, 21], 10);
   // The first item is a batch without others, two follow after the spacing, and a full batch starts as soon as the
   // previous one has ended.

@@ -10,12 +10,12 @@ const measured = readMeasured();
 const times = timesOf(measured);
 const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
 
-test('docs/scaling.md is what bench/simulate/measured.json and the prices give', () => {
+test('docs/scaling.md is identical to the output for bench/simulate/measured.json and the prices', () => {
   const scaling = page('scaling.md');
   expect(fillMarks(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
 });
 
-test('tells the rate of two dispatchers on the machine of the benchmark from what one of them uses', () => {
+test('predicts the rate of two dispatchers on the machine of the benchmark from the costs of one', () => {
   const name = 'max: 2 dispatchers';
   const rows = readDocument(page('performance.md'));
   const bench = rows.max?.['2 dispatchers']?.ratePerSecond as number;

@@ -20,7 +20,7 @@ function observed(load: Partial<Extract<Load, { kind: 'open' }>>, setup: Partial
   });
 }
 
-test('every value says how it is known, and where from', () => {
+test('every value has its source and origin', () => {
   for (const values of Object.values(measured)) {
     for (const { value, source, from } of Object.values(values)) {
       expect(value).toBeGreaterThan(0);
@@ -30,12 +30,12 @@ test('every value says how it is known, and where from', () => {
   }
 });
 
-test('one seed makes one course of things, another one another', () => {
+test('a seed determines the complete simulation, and another seed gives another one', () => {
   expect(observed({})).toEqual(observed({}));
   expect(observed({}, {}, 2)).not.toEqual(observed({}));
 });
 
-test('what comes is delivered, by every event to each of its webhooks', () => {
+test('every event is delivered to each of its webhooks', () => {
   for (const how of ['queue', 'rest'] as const) {
     const { ratePerSecond, acceptedPerSecond } = observed(
       { how, arrivals: 'even' },
@@ -46,7 +46,7 @@ test('what comes is delivered, by every event to each of its webhooks', () => {
   }
 });
 
-test('names what is full: places for jobs where endpoints are slow, Redis where it has one core for too many jobs', () => {
+test('the saturated part is named: slots for jobs if endpoints are slow, Redis if one core has too many jobs', () => {
   const slow = observed(
     { ratePerSecond: 2_000 },
     { dispatchers: 1, concurrency: 50, answer: { p50Ms: 400, p99Ms: 400 } },
@@ -69,7 +69,7 @@ test('names what is full: places for jobs where endpoints are slow, Redis where 
   expect(observeRedis(8).use.Redis).toBeLessThan(0.6);
 });
 
-test('equal parts share everything, and costs follow from the plan and the prices', () => {
+test('equal parts share all resources, and costs follow from the plan and the prices', () => {
   expect(sliceOf({ dispatchers: 70, shards: 8, redisNodes: 8 }, 10)).toMatchObject({
     dispatchers: 7,
     shards: 1,
@@ -82,7 +82,7 @@ test('equal parts share everything, and costs follow from the plan and the price
   expect(costOf(plan, { ...free, internet: 1 }, times).all).toBeCloseTo(315.1, 1);
 });
 
-test('refuses what it does not know', () => {
+test('unknown options and invalid numbers are rejected', () => {
   expect(() => parseOptions(['--rates-of'])).toThrow("Unknown option '--rates-of'");
   expect(() => parseOptions(['--rate', 'much']).number('rate')).toThrow('--rate must be a number.');
 });
