@@ -81,7 +81,7 @@ function isFailed(request: IncomingMessage): boolean {
 }
 
 const RETRY_AFTER_SECONDS = 3;
-/** Of each path, one event in five is rejected: few enough that no endpoint fails several times in a row. */
+/** On each path, one event in five is rejected: few enough that no endpoint fails several times in a row. */
 const REFUSED_EVERY = 5;
 let lateMs: number[] = [];
 /** Time of the rejection, by event. */

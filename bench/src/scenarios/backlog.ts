@@ -33,7 +33,7 @@ export async function backlog(bench: Bench): Promise<ScenarioResult> {
   return { name: 'backlog', rows };
 }
 
-/** Measures in front of a backlog: each measurement pauses the queue before the backlog is reached. */
+/** Measures with a backlog that follows in the queue: each measurement pauses the queue before the backlog is reached. */
 async function withBehind(
   bench: Bench,
   world: World,

@@ -101,7 +101,7 @@ async function burst(bench: Bench, world: World, workload: Workload): Promise<Me
 const REFUSED_EVENTS_PER_SECOND = 4;
 
 /**
- * One account sends each of its events to many subscriptions at a port that refuses connections. Measured after a
+ * An account sends each of its events to many subscriptions at a port that refuses connections. Measured after a
  * warm-up, when the dispatcher has detected the failures.
  */
 async function aPortRefuses(bench: Bench, subscriptions: number): Promise<Row[]> {

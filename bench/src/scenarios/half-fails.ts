@@ -9,7 +9,7 @@ import type { World } from '../world/world.ts';
 const EVENTS_PER_SECOND = 20;
 const DURATION_MS = 60_000;
 const DURATION_MS_QUICK = 3_000;
-/** Events without a first request by then are missing in the figures. */
+/** Events without a first request within this time are missing in the figures. */
 const FIRST_REQUEST_MAX_MS = 120_000;
 const POLL_MS = 100;
 

@@ -61,7 +61,7 @@ export async function list(bench: Bench): Promise<ScenarioResult> {
 }
 
 /**
- * One caller requests one page after another, starting once it is available: a page near the end of a log that has not
+ * A caller requests one page after another, starting once it is available: a page near the end of a log that has not
  * been counted yet gives a 503.
  */
 async function pages(url: string, token: string, durationMs: number): Promise<Measured> {

@@ -154,7 +154,7 @@ export function startLoad(service: Service, load: Load, count = 1): { stop(): vo
   };
 }
 
-/** As in the benchmark's publisher, the events that became due since its last check are published in one call. */
+/** Poll interval of the publisher, which publishes all events that became due since its last poll in one call. */
 const PUBLISHER_LOOKS_MS = 1;
 const together = new WeakMap<Service, { count: number; intendedMs: number }[]>();
 

@@ -5,7 +5,7 @@ import type { Lane } from './lanes.ts';
 import type { Service } from './service.ts';
 import { type Cores, Places, Thread } from './stations.ts';
 
-/** As in services/dispatcher/src/record/batches.ts. */
+/** Modelled on the values in services/dispatcher/src/record/batches.ts. */
 const BATCH_SIZE_MAX = 200;
 const SPACING_MS = { look: 2, attempted: 10, load: 5, record: 10 };
 /** A slower delivery is committed as pending, and its attempt is recorded when it has ended. */

@@ -48,10 +48,11 @@ export interface ThreadOptions {
   coldHalfMs?: number;
   /** Work of helper threads per task, relative to the task: garbage collection, signing. */
   helperShare?: number;
-  /** Of its work, beside it and after every so much: garbage collections. None when omitted. */
+  /** Garbage collections that stop the thread: share of its work, and duration of each; default none. */
   pauses?: { share: number; ms: number };
+  /** Variation of iterations, see `Random.uneven`; default none. */
   unevenness?: number;
-  /** What its work takes longer than usual: 1, or what a trial says. */
+  /** Returns the factor for the duration of its work: 1, or the value that a trial sets. */
   slowness?: () => number;
 }
 
@@ -199,7 +200,7 @@ export class Places {
   }
 }
 
-/** One flush at a time; requests during a flush share the next one. */
+/** Runs one flush at a time; requests during a flush share the next one. */
 export class LogDevice {
   readonly #simulation: Simulation;
   readonly #flushMs: () => number;

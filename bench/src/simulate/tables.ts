@@ -13,7 +13,7 @@ export const WANTED: Wanted = [100, 1_000, 10_000, 100_000, 1_000_000].map((rate
   days: 30,
 }));
 
-/** From these rates on, most of the cost is for the log. */
+/** The log is most of the cost from these rates on. */
 const SHORTER: Wanted = [
   { ratePerSecond: 10_000, days: 7 },
   { ratePerSecond: 1_000_000, days: 7 },

@@ -67,7 +67,7 @@ export interface ServiceTimes {
   };
   /** Values for a cluster in which each part has a separate machine. */
   cluster: {
-    /** One way, between two zones. */
+    /** Latency of one direction between two zones. */
     networkMs: number;
     flushMs: number;
     logBytesPerSecond: number;
@@ -86,7 +86,7 @@ export interface ServiceTimes {
     receiverMicros: number;
     publisherMicros: number;
     reporterMicros: number;
-    /** One way, over loopback. */
+    /** Latency of one direction over loopback. */
     networkMs: number;
     /** Variation of the iterations of a process: 99th percentile over median of a factor whose mean is 1. */
     unevenness: number;

@@ -30,9 +30,9 @@ export interface WorkloadSubscription {
 
 /** New accounts with one or more subscriptions each, at separate endpoints. */
 export interface Workload {
-  /** One template per account. */
+  /** The events, one per account. */
   templates: JobRunEvent[];
-  /** In the order of the templates. */
+  /** Subscriptions in the order of the templates. */
   subscriptionsByTemplate: WorkloadSubscription[][];
   /** Returns the deliveries that the published events must result in, at endpoints that respond. */
   expected(published: Published): Expected[];

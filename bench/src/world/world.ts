@@ -168,7 +168,7 @@ async function startServers(
 /** Ends the benchmark's processes if the benchmark itself is killed: see programs/guard.ts. */
 export interface Guard {
   watch(pid: number): void;
-  /** Tells the guard that everything has been stopped in order. */
+  /** Reports that everything has been stopped in order, and ends the guard. */
   dismiss(): Promise<void>;
 }
 
