@@ -1,11 +1,12 @@
-// A relay, with nothing but Node (22 or newer): takes Runhook's deliveries, verifies them, and posts each to a chat or a
-// pager in the format that it wants.
+// A relay that needs only Node (22 or newer): receives Runhook's deliveries, verifies them, and posts each to a chat or a
+// pager in the format of that target.
 //
 //   TARGET=slack TARGET_URL=https://hooks.slack.com/services/… HMAC_SECRET=whsec_… PORT=3004 node relay.mjs
 //
-// and a webhook whose client_url leads here. TARGET is slack, teams, discord or pagerduty; pagerduty needs the ROUTING_KEY
-// of its integration, and a webhook of errored and completed runs. SIGNATURE_HEADER, when the webhook names another one.
-// It answers 2xx only when the target did, so Runhook tries again what the target refused.
+// It requires a webhook whose client_url is the address of the relay. TARGET is slack, teams, discord or pagerduty;
+// pagerduty needs the ROUTING_KEY of its integration, and a webhook for errored and completed runs. Set SIGNATURE_HEADER
+// if the webhook names another header. The relay responds with 2xx only if the target did, so that Runhook retries events
+// that the target rejected.
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { createServer } from 'node:http';
 
@@ -16,10 +17,10 @@ const BODY_BYTES_MAX = 1_000_000;
 const TARGET_TIMEOUT_MS = 8_000;
 const EVENTS_REMEMBERED = 10_000;
 
-/** What each target is sent; null for an event that it needs not hear of. */
+/** The message for each target; null for an event that the target does not need. */
 const FORMATS = {
   slack: (event) => ({ text: sentenceOf(event).replace(/[&<>]/g, (c) => SLACK_ESCAPES[c]) }),
-  // A connector and a workflow of Power Automate take the same card.
+  // A connector and a workflow of Power Automate accept the same card.
   teams: (event) => ({
     type: 'message',
     attachments: [
@@ -35,12 +36,12 @@ const FORMATS = {
       },
     ],
   }),
-  // Nobody is called by a name that stands in a job's name.
+  // Disables mentions, so that a job's name cannot notify anyone.
   discord: (event) => ({
     content: firstCharacters(sentenceOf(event), 2_000),
     allowed_mentions: { parse: [] },
   }),
-  // A failed run opens the incident of its job, the next that succeeds resolves it.
+  // A failed run opens the incident of its job, and the next successful run resolves it.
   pagerduty: (event) => {
     const { jobId, jobName, runStatus } = event.data;
     const common = { routing_key: ROUTING_KEY, dedup_key: `runhook-${event.accountId}-${jobId}` };
@@ -75,7 +76,7 @@ function sentenceOf({ eventType, data }) {
   return `${jobName} ${what}: run ${runId} in ${environmentName}.${why}`;
 }
 
-/** Cuts by code points: a cut by UTF-16 units may leave half of an emoji, which targets reject. */
+/** Cuts by code points, because a cut by UTF-16 units may leave half of an emoji, which targets reject. */
 function firstCharacters(text, count) {
   return [...text].slice(0, count).join('');
 }
@@ -86,7 +87,7 @@ function isGenuine(body, signature) {
   return given.length === expected.length && timingSafeEqual(given, expected);
 }
 
-/** By eventId, what came or comes of it: an event that arrives twice is sent once, unless the target refused it. */
+/** Results of events by eventId: an event that arrives twice is sent once, unless the target rejected it. */
 const sent = new Map();
 
 async function sendOnce(event) {
@@ -100,7 +101,7 @@ async function sendOnce(event) {
   return isTaken;
 }
 
-/** Whether the target took it. */
+/** Returns whether the target accepted the event. */
 async function send(event) {
   const message = FORMATS[TARGET](event);
   if (message === null) return true;
@@ -129,7 +130,7 @@ async function answerTo(request) {
     if (bytes > BODY_BYTES_MAX) return 413;
     chunks.push(chunk);
   }
-  // The signature covers the bytes that were sent: nothing in them means anything before it is verified.
+  // The signature covers the exact bytes; the body must not be used before it is verified.
   const body = Buffer.concat(chunks);
   if (!isGenuine(body, request.headers[SIGNATURE_HEADER])) return 401;
   return (await sendOnce(JSON.parse(body))) ? 204 : 502;

@@ -13,7 +13,7 @@ export interface Arguments {
   command: [string, ...string[]];
 }
 
-/** Null when they make no sense. What stands after `--` belongs to the command, also what looks like an option. */
+/** Returns null for invalid arguments. Arguments after `--` belong to the command, even if they look like options. */
 export function readArguments(args: readonly string[]): Arguments | null {
   const end = args.indexOf('--');
   const [program, ...rest] = args.slice(end + 1);
@@ -26,7 +26,7 @@ export function readArguments(args: readonly string[]): Arguments | null {
   return { jobFile, runId: Number(runId), reason, command: [program, ...rest] };
 }
 
-/** Null where an option is unknown or lacks its value. */
+/** Returns null if an option is unknown or lacks its value. */
 function optionsOf(args: string[]) {
   try {
     return parseArgs({

@@ -7,7 +7,7 @@ import {
 } from '@runhook/publisher';
 import type { Job } from './job.ts';
 
-/** One run of a job, as its events tell it. */
+/** A run of a job, as its events describe it. */
 export interface Run {
   id: number;
   job: Job;
@@ -19,20 +19,23 @@ export function startedEvent(run: Run): PublishedEvent {
   return { ...identity(run), eventType: 'job.run.started', data: details(run, 'Running', 'None') };
 }
 
-/** Sent at once, for whoever would rather know early than know everything. */
+/** Sent as soon as the run has failed, for subscribers that need early notice. */
 export function erroredEvent(run: Run, erroredAt: Date, message: string): PublishedEvent {
   const data = { ...details(run, 'Errored', message), runErroredAt: secondsTimestamp(erroredAt) };
   return { ...identity(run), eventType: 'job.run.errored', data };
 }
 
-/** Sent for every run that ended, well or badly, once what it made is in place. */
+/** Sent for every run that has ended, whether it succeeded or failed, once its artifacts are available. */
 export function completedEvent(run: Run, finishedAt: Date, failure: string | null): PublishedEvent {
   const status = failure === null ? 'Success' : 'Errored';
   const data = { ...details(run, status, failure ?? 'None'), runFinishedAt: secondsTimestamp(finishedAt) };
   return { ...identity(run), eventType: 'job.run.completed', data };
 }
 
-/** The id is made here and not by the publisher, so that publishing again after a fault cannot deliver twice. */
+/**
+ * The id is generated here instead of by the publisher, so that publishing again after an error causes no second
+ * delivery.
+ */
 function identity(run: Run) {
   return { eventId: createEventId(), accountId: run.job.accountId, timestamp: new Date().toISOString() };
 }

@@ -17,16 +17,16 @@ const job = await readJob(args.jobFile);
 const run: Run = { id: args.runId, job, reason: args.reason, startedAt: new Date() };
 const publisher = createEventPublisher({ queueUrl });
 
-// The job does not wait for the queue: a run must not fail because nobody can be told of it.
+// Starts the job without waiting for the queue, because a run must not fail if the queue is unavailable.
 const started = report(publisher, startedEvent(run));
 const { exitCode, failure, wasStopped } = await runCommand(args.command);
 const endedAt = new Date();
 
 const reported = [await started];
-// A run that was stopped from outside is neither a success nor an error: nothing is sent for it.
+// A run that was stopped from outside neither succeeded nor failed, so no event is sent.
 if (!wasStopped) {
   if (failure !== null) reported.push(await report(publisher, erroredEvent(run, endedAt, failure)));
-  // A runner that stores logs or artifacts does it here, before it says that they are there.
+  // A runner that stores logs or artifacts must do so here, before it reports that they are available.
   reported.push(await report(publisher, completedEvent(run, endedAt, failure)));
 }
 await publisher.close();

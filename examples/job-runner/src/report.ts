@@ -3,7 +3,7 @@ import { type EventPublisher, type PublishedEvent, QueueUnavailableError } from 
 
 const WAITS_MS = [500, 1_000, 2_000, 4_000];
 
-/** Publishes, and tries again while the queue is away. Answers whether the queue has the event. */
+/** Publishes the event, with retries while the queue is unavailable. Returns whether the queue has the event. */
 export async function report(publisher: EventPublisher, event: PublishedEvent): Promise<boolean> {
   for (const waitMs of [...WAITS_MS, null]) {
     try {

@@ -5,8 +5,8 @@ const MESSAGE_CHARACTERS_MAX = 2_000;
 const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 /**
- * How a command ended. `failure` is null when it exited with 0, else the end of what it wrote to stderr.
- * `wasStopped` says that somebody stopped this runner, and with it the command.
+ * Result of a command. `failure` is null if it exited with 0, otherwise the end of its stderr. `wasStopped` means that
+ * this runner was stopped, and the command with it.
  */
 export interface CommandResult {
   exitCode: number;
@@ -14,9 +14,9 @@ export interface CommandResult {
   wasStopped: boolean;
 }
 
-/** Runs a command with this process's own input and output. A command that cannot be started counts as failed. */
+/** Runs a command with this process's input and output. A command that cannot be started counts as failed. */
 export function runCommand([program, ...args]: [string, ...string[]]): Promise<CommandResult> {
-  // The queue's URL may hold a password that is none of the command's business.
+  // The queue's URL may contain a password that the command must not see.
   const { QUEUE_URL: _, ...env } = process.env;
   const child = spawn(program, args, { env, stdio: ['inherit', 'inherit', 'pipe'] });
   let stderr = '';
@@ -36,7 +36,7 @@ export function runCommand([program, ...args]: [string, ...string[]]): Promise<C
     child.once('error', (error) => {
       resolve({ exitCode: 127, failure: `${program} could not be started: ${error.message}`, wasStopped });
     });
-    // 'close' and not 'exit': by then stderr has been read to its end.
+    // Waits for 'close' instead of 'exit', so that stderr has been read to its end.
     child.once('close', (code, signal) => {
       for (const name of STOP_SIGNALS) process.off(name, stop);
       const exitCode = code ?? 128 + (signal === null ? 0 : constants.signals[signal]);
@@ -46,7 +46,10 @@ export function runCommand([program, ...args]: [string, ...string[]]): Promise<C
   });
 }
 
-/** Cuts by code points: a cut by UTF-16 units may leave half of an emoji, which no JSON for other languages may contain. */
+/**
+ * Cuts by code points, because a cut by UTF-16 units may leave half of an emoji, which JSON of other languages must not
+ * contain.
+ */
 function lastCharacters(text: string): string {
   return [...text].slice(-MESSAGE_CHARACTERS_MAX).join('').trim();
 }

@@ -1,8 +1,8 @@
 const DELIVERIES_REMEMBERED = 10_000;
 
 /**
- * Counts how often a delivery has arrived. Delivery is at least once, and an attempt that failed comes again with the
- * same `webhook-id`: a receiver that must not do its work twice looks here, or better in its database.
+ * Counts how often a delivery has arrived. Delivery is at least once, and a failed attempt is repeated with the same
+ * `webhook-id`: a receiver that must not process an event twice checks the count, or preferably its database.
  *
  * @returns {(eventId: string | undefined, subscriptionId: string | undefined) => number} 1 for the first arrival
  */
@@ -11,7 +11,7 @@ export function createAttemptCounter() {
   return (eventId, subscriptionId) => {
     const key = `${eventId} ${subscriptionId}`;
     const attempt = (attempts.get(key) ?? 0) + 1;
-    // Taken out and put back, so that the first key is the one not seen for longest.
+    // Reinserts the key, so that the first key is the least recently used.
     attempts.delete(key);
     attempts.set(key, attempt);
     if (attempts.size > DELIVERIES_REMEMBERED) attempts.delete(attempts.keys().next().value);

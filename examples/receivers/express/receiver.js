@@ -2,13 +2,13 @@
 //
 //   HMAC_SECRET=whsec_… PORT=3002 node examples/receivers/express/receiver.js
 //
-// and a subscription whose client_url is http://127.0.0.1:3002/webhooks. HMAC_SECRET is the hmac_secret that the
-// answer to creating the subscription showed.
+// It requires a subscription whose client_url is http://127.0.0.1:3002/webhooks. HMAC_SECRET is the hmac_secret in the
+// response to the creation of the subscription.
 import express from 'express';
 import { createAttemptCounter } from './attempts.js';
 import { isGenuine } from './signature.js';
 
-// Of the webhook: the header of its signature, in lower case, and the path of its client_url.
+// The webhook's signature header, in lower case, and the path of its client_url.
 const SIGNATURE_HEADER = 'authorization';
 const PATH = '/webhooks';
 const { HMAC_SECRET, HOST = '127.0.0.1', PORT = '3002', REFUSE_RUN_ID, REFUSE_ATTEMPTS = '2' } = process.env;
@@ -18,15 +18,15 @@ const countAttempt = createAttemptCounter();
 const app = express();
 app.disable('x-powered-by');
 
-// The signature covers the bytes that were sent, so the body is taken raw; no JSON parser may come before this.
+// The signature covers the exact bytes, so the body is read unparsed; no JSON parser may precede this.
 app.post(PATH, express.raw({ type: () => true, limit: '1mb' }), (request, response) => {
   const body = request.body ?? Buffer.alloc(0);
   const verified = isGenuine(body, request.headers[SIGNATURE_HEADER], HMAC_SECRET);
-  // Nothing in the body means anything before it is verified.
+  // The body must not be used before it is verified.
   const event = verified ? JSON.parse(body) : null;
   const attempt = countAttempt(request.headers['webhook-id'], event?.webhooksID);
   const status = answerTo(event, attempt);
-  // Answer first and work later: ten seconds without an answer count as a failure.
+  // Respond first and process the event afterwards: an attempt without a response fails after ten seconds.
   response.sendStatus(status);
   print({
     time: new Date().toISOString(),
@@ -43,7 +43,7 @@ app.post(PATH, express.raw({ type: () => true, limit: '1mb' }), (request, respon
   });
 });
 
-/** A real receiver would answer 401 or 2xx. This one can also fail on request, to show what retries look like. */
+/** A real receiver would respond with 401 or 2xx. This one can also fail on request, to demonstrate retries. */
 function answerTo(event, attempt) {
   if (event === null) return 401;
   const isToBeRefused = event.eventType === 'job.run.completed' && event.data.runId === REFUSE_RUN_ID;

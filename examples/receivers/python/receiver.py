@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A receiver of job-run events, with nothing but Python's standard library (3.8 or newer).
+"""A receiver of job-run events that needs only Python's standard library (3.8 or newer).
 
     HMAC_SECRET=whsec_... PORT=3003 python3 examples/receivers/python/receiver.py
 
-and a subscription whose client_url is http://127.0.0.1:3003/webhooks. HMAC_SECRET is the hmac_secret that the answer
-to creating the subscription showed. Prints each delivery as a line of JSON.
+It requires a subscription whose client_url is http://127.0.0.1:3003/webhooks. HMAC_SECRET is the hmac_secret in the
+response to the creation of the subscription. Prints each delivery as a line of JSON.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ import os
 import signal
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# Of the webhook: the header of its signature, and the path of its client_url.
+# The webhook's signature header, and the path of its client_url.
 SIGNATURE_HEADER = "authorization"
 PATH = "/webhooks"
 BODY_BYTES_MAX = 1_000_000
 
 
 def is_genuine(body: bytes, signature: str, secret: str) -> bool:
-    """The header must be the lowercase hex HMAC-SHA256 of the body exactly as it arrived, compared in constant time."""
+    """Whether the header is the lowercase hex HMAC-SHA256 of the exact body, compared in constant time."""
     expected = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     return hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
 
@@ -37,15 +37,15 @@ class Receiver(BaseHTTPRequestHandler):
             return self.answer(404 if self.path.split("?")[0] != PATH else 413)
         body = self.rfile.read(int(length))
         verified = is_genuine(body, self.headers.get(SIGNATURE_HEADER, ""), SECRET)
-        # Nothing in the body means anything before it is verified.
+        # The body must not be used before it is verified.
         event = json.loads(body) if verified else {}
         status = 204 if verified else 401
-        # Answer first and work later: ten seconds without an answer count as a failure.
+        # Respond first and process the event afterwards: an attempt without a response fails after ten seconds.
         self.answer(status)
         print_line(
             verified=verified,
             status=status,
-            # The same for every attempt: drop what was seen before, delivery is at least once.
+            # Every attempt has the same id: drop events that were processed before, because delivery is at least once.
             eventId=event.get("eventId"),
             eventType=event.get("eventType"),
             runId=event.get("data", {}).get("runId"),
@@ -59,7 +59,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_):
-        """Says nothing: print_line does."""
+        """Suppresses the default log, because print_line prints each request."""
 
 
 def print_line(**fields):

@@ -2,39 +2,39 @@ import { RunhookError } from '@runhook/client';
 import { writeLine } from '@runhook/runtime/terminal-text';
 import { CommanderError, InvalidArgumentError, Option } from 'commander';
 
-/** What a process brings. */
+/** The environment and streams of a process, which tests replace. */
 export interface Surroundings {
   env: NodeJS.ProcessEnv;
   stdin: AsyncIterable<string | Uint8Array>;
   stdout: NodeJS.WritableStream;
   stderr: NodeJS.WritableStream;
-  /** Aborted by Ctrl-C from now on. */
+  /** Returns a signal that Ctrl-C aborts from this call on. */
   untilStopped(): AbortSignal;
 }
 
-/** What a command works with. */
+/** The environment of a command, with its output functions. */
 export interface Context extends Omit<Surroundings, 'stdout' | 'stderr'> {
   isJson: boolean;
-  /** One answer: for people, or the document for scripts. */
+  /** Writes the result of a command: text for users, or a JSON document for scripts. */
   answer(text: string, json: unknown): Promise<void>;
-  /** One of many: each is a line of its own for scripts. */
+  /** Writes one of several results, each as one line of JSON for scripts. */
   line(text: string, json: unknown): Promise<void>;
-  /** What is said beside the answer; not for scripts. */
+  /** Writes a note to standard error, except for scripts. */
   remark(text: string): Promise<void>;
 }
 
 export interface Command<Options = never> {
   name: string;
-  /** For the list of commands. */
+  /** Shown in the list of commands. */
   summary: string;
-  /** Sentences. */
+  /** Complete sentences. */
   description: string;
-  /** As commander writes them: `<webhook>`, `[files...]`. */
+  /** Arguments in the syntax of commander: `<webhook>`, `[files...]`. */
   arguments?: readonly [flags: string, description: string][];
   options: readonly Option[];
-  /** Without the name of the program. */
+  /** Command lines without the name of the program. */
   examples: readonly string[];
-  /** Resolves with the exit code: 0, or 1 when what was looked for is found to be wrong. */
+  /** Resolves with the exit code: 0, or 1 if the command found a problem. */
   run(context: Context, options: Options, words: readonly string[]): Promise<0 | 1>;
 }
 
@@ -44,9 +44,9 @@ export interface CommandGroup {
   commands: readonly Command[];
 }
 
-/** What could not be done, in a sentence. */
+/** A failure that the user can understand; the message is a sentence. */
 export class CliError extends Error {
-  /** For scripts. */
+  /** Error code for scripts. */
   readonly code: string;
   readonly exitCode: number;
 
@@ -57,14 +57,14 @@ export class CliError extends Error {
   }
 }
 
-/** The command line is not one we take; nothing was done. */
+/** The command line is invalid; nothing was done. */
 export class UsageError extends CliError {
   constructor(message: string) {
     super('usage', message, 2);
   }
 }
 
-/** As an error to tell. */
+/** Converts any error to one that can be shown to the user. */
 export function cliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof CommanderError) return new UsageError(parserMessage(error));
@@ -83,19 +83,19 @@ function refusalWords({ status, message, errors, retryAfterSeconds }: RunhookErr
   return errors.length > 0 ? `Refused: ${errors.map((one) => one.message).join('; ')}.` : message;
 }
 
-/** An unknown option is repeated without what was given to it, which may be a token. */
+/** Removes the value of an unknown option from the message, because it may be a token. */
 function parserMessage({ message }: CommanderError): string {
   const sentence = message.replace(/^error: /, '').replace(/'(--?[^=']*)=[\s\S]*'/, "'$1'");
   return sentence.replace(/\s+/g, ' ');
 }
 
-/** @param read throws an `InvalidArgumentError`; without it any text is taken */
+/** @param read throws an `InvalidArgumentError`; without it any text is accepted */
 export function option(flags: string, description: string, read?: (text: string) => unknown): Option {
   const made = new Option(flags, description);
   return read === undefined ? made : made.argParser(read);
 }
 
-/** May be given several times. */
+/** An option that may be repeated. */
 export function repeatable(flags: string, description: string, read: (text: string) => unknown): Option {
   return new Option(flags, description).argParser((text, before: unknown[] = []) => [...before, read(text)]);
 }
@@ -104,7 +104,7 @@ export function choice(flags: string, description: string, choices: readonly str
   return new Option(flags, description).choices(choices);
 }
 
-/** Readers of what is given for an option. */
+/** Parsers for the values of options. */
 export const reads = {
   wholeNumber:
     (min: number, max: number) =>
@@ -123,7 +123,7 @@ export const reads = {
     return text;
   },
 
-  /** Microseconds since the epoch as digits, from ISO 8601 or from how long ago. */
+  /** Parses ISO 8601 or the time before now (`12h`) to microseconds since the epoch, as digits. */
   moment: (text: string): string => {
     const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
     const ms = count === undefined ? Date.parse(text) : Date.now() - Number(count) * (UNIT_MS[unit] ?? 0);
@@ -143,7 +143,7 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   w: 604_800_000,
 };
 
-/** Microseconds since the epoch as digits, for people: UTC, to the second. */
+/** Formats microseconds since the epoch (digits) for users: UTC, to the second. */
 export function timeText(micros: string | null | undefined): string {
   if (micros === null || micros === undefined) return '';
   return new Date(Number(BigInt(micros) / 1000n)).toISOString().replace(/\.\d+Z$/, 'Z');

@@ -3,7 +3,7 @@ import { type Command, UsageError } from './command.ts';
 
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
 
-/** Each asks the program itself, so that none has to be made anew when commands change. */
+/** Each script calls the program, so that it need not be generated again when commands change. */
 const SCRIPTS: Readonly<Record<(typeof SHELLS)[number], string>> = {
   bash: `_runhook() {
   local IFS=$'\\n'
@@ -44,7 +44,7 @@ export const completionCommand: Command<object> = {
   },
 };
 
-/** What fits the last of the words, which may be empty; of a word for which nothing is known, nothing. */
+/** Returns the completions of the last word, which may be empty. */
 export function completions(program: Commander, words: readonly string[]): string[] {
   const current = words.at(-1) ?? '';
   let command = program;

@@ -15,7 +15,7 @@ export interface ConnectionOptions {
 
 const URL_DEFAULT = 'http://127.0.0.1:3000';
 
-/** Of every command that calls the service; new ones at each call. */
+/** Options of every command that calls the service; each call returns new objects, which commander modifies. */
 export function connectionOptions(): Option[] {
   return [
     option('--url <url>', `where the service is; else RUNHOOK_URL, else ${URL_DEFAULT}`, reads.httpUrl),
@@ -32,7 +32,7 @@ export function connectionOptions(): Option[] {
   ];
 }
 
-/** Where the service is, as it was told. */
+/** Returns the URL of the service from the options or the environment. */
 export function serviceUrl(env: NodeJS.ProcessEnv, { url }: ConnectionOptions): string {
   if (url !== undefined) return url;
   if (!env.RUNHOOK_URL) return URL_DEFAULT;
@@ -40,7 +40,7 @@ export function serviceUrl(env: NodeJS.ProcessEnv, { url }: ConnectionOptions): 
   return env.RUNHOOK_URL;
 }
 
-/** The token by the nearest of its places; null when it is in none of them. Throws for a file that others can read. */
+/** Returns the token from the first source that has one, or null. Throws for a file that other users can read. */
 export function findToken(env: NodeJS.ProcessEnv, { token, tokenFile }: ConnectionOptions): string | null {
   if (token !== undefined) return wellFormed(token, '--token');
   if (tokenFile !== undefined) return tokenIn(tokenFile);
@@ -63,13 +63,18 @@ function tokenIn(file: string): string {
   return wellFormed(readFileSync(file, 'utf8').trim(), file);
 }
 
-/** As a header may have it: what a copy and paste brings along would be an error of `fetch` that shows it. */
+/**
+ * Checks that the token is a valid header value: otherwise `fetch` would fail with an error that contains the token.
+ */
 function wellFormed(token: string, place: string): string {
   if (/^[!-~]+$/.test(token)) return token;
   throw new UsageError(`What ${place} holds is no token: it must be one word of printable ASCII characters.`);
 }
 
-/** The service, as the options and the environment name it. Asks it for the account where neither does. */
+/**
+ * Connects to the service that the options and the environment name. Requests the account from the service if neither
+ * names one.
+ */
 export async function connect(env: NodeJS.ProcessEnv, options: ConnectionOptions): Promise<Client> {
   const token = findToken(env, options);
   if (token === null)
@@ -103,7 +108,7 @@ const SUBSCRIPTIONS = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
 const SUBSCRIPTION = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
 const SIMILAR_MAX = 5;
 
-/** A webhook by its id, or by its name when only one has it. */
+/** Returns a webhook by its id, or by its name if the name is unique. */
 export async function webhookNamed(client: Client, word: string): Promise<Schemas['Subscription']> {
   if (/^wsu_[0-9A-Za-z]{27}$/.test(word)) {
     try {

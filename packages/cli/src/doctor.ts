@@ -17,7 +17,7 @@ export const doctorCommand: Command<ConnectionOptions & { endpoint?: string }> =
   examples: ['doctor --endpoint https://pager.example.com/hook', 'doctor --json'],
   async run(context, { endpoint, ...connection }) {
     const { env } = context;
-    // What needs the drivers is loaded here alone.
+    // Imported here, so that other commands do not load the database and queue drivers.
     const { examine, findingsText } = await import('@runhook/doctor');
     const isNamed = connection.url !== undefined || Boolean(env.RUNHOOK_URL);
     const findings = [];

@@ -14,7 +14,7 @@ interface Options extends ConnectionOptions {
   timeout: number;
 }
 
-/** New ones at each call. */
+/** Each call returns a new object, which commander modifies. */
 export function secretOption(): Option {
   return option('--secret <secret>', 'to sign with: whsec_…; made and shown when left out', secretText);
 }
@@ -63,7 +63,7 @@ export const listenCommand: Command<Options> = {
       return await replay(client, webhook, wanted, forwarding);
     }
     const log = new Log(client, webhook?.id ?? '');
-    // Whoever reads that it listens may count on what happens from then on.
+    // Reads the log before the message, so that deliveries after the message are forwarded.
     await log.news();
     await begin(context, told);
     await follow(context, client, log, forwarding, stopping);
@@ -90,7 +90,7 @@ async function begin(
     );
 }
 
-/** Sends deliveries on, none of them twice. */
+/** Forwards deliveries, each of them once. */
 class Forwarding {
   readonly #context: Context;
   readonly #client: Client;
@@ -107,7 +107,7 @@ class Forwarding {
     this.#options = options;
   }
 
-  /** Answers whether the endpoint answered with a 2xx. */
+  /** Resolves with true if the endpoint responded with a 2xx. */
   async send(delivery: Delivery): Promise<boolean> {
     const { forward, secret, timeout, stopping } = this.#options;
     const { id, event_id: eventId, event_type: type, run_id: runId, subscription_id: webhookId } = delivery;
@@ -127,7 +127,7 @@ class Forwarding {
       signatureHeader: await this.#signatureHeader(webhookId),
     };
     const posted = await post(forward, signed, 1_000 * timeout, stopping);
-    // What Ctrl-C cut short is no answer of the endpoint's.
+    // A request that Ctrl-C aborted has no result of the endpoint.
     if (stopping.aborted && posted.status === null) return false;
     await this.#context.line(`${begins}  ${postedWords(posted)}`, { ...about, ...postedJson(posted) });
     return isGood(posted);
@@ -136,7 +136,7 @@ class Forwarding {
   async #signatureHeader(webhookId: string): Promise<string | null> {
     const known = this.#headers.get(webhookId);
     if (known !== undefined) return known;
-    // One that is gone since signs as the others do.
+    // If the webhook has been deleted, uses the default header.
     const webhook = await webhookNamed(this.#client, webhookId).catch(() => null);
     const header = webhook?.signature_header ?? null;
     this.#headers.set(webhookId, header);
@@ -146,7 +146,7 @@ class Forwarding {
 
 const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
 const TYPE_WIDTH = 'job.run.completed'.length;
-/** Between two looks, if nothing is heard of: what happened while the stream was being opened. */
+/** Maximum time between two polls without a change, which covers changes while the stream was being opened. */
 const LOOK_AT_LEAST_MS = 10_000;
 
 async function follow(
@@ -171,7 +171,7 @@ async function follow(
   await hearing;
 }
 
-/** Rings with every change; a refusal that lasts is thrown. */
+/** Rings the bell for every change; throws a permanent error of the stream. */
 async function hear(
   context: Context,
   client: Client,

@@ -126,7 +126,7 @@ const redeliver: Command<ConnectionOptions & { webhook: string }> = {
         const delivery = await client.post(`${DELIVERY}/redeliver`, { path });
         await context.line(`${deliveryId}  is on its way again`, delivery);
       } catch (error) {
-        // One that is pending, or gone, keeps no other from being sent.
+        // Continues with the other deliveries if one is pending or deleted.
         if (!(error instanceof RunhookError) || (error.status !== 404 && error.status !== 409)) throw error;
         areAllTaken = false;
         await context.line(`${deliveryId}  ${error.message}`, { id: deliveryId, error: error.message });
@@ -245,7 +245,7 @@ function runId(word: string): number {
   throw new UsageError(`${printable(word)} is no run: name it by its number.`);
 }
 
-/** The service's own sentence does not say which. */
+/** Names the missing item, because the service's message does not. */
 function notFound(what: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof RunhookError && error.status === 404)

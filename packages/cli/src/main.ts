@@ -1,7 +1,10 @@
 #!/usr/bin/env node
 import { runCli } from './program.ts';
 
-/** What is long begins with it, and ends what it does when Ctrl-C is pressed; else that ends the process, as usual. */
+/**
+ * Long-running commands call this first and stop when the signal is aborted; without it, Ctrl-C ends the process
+ * immediately.
+ */
 function untilStopped(): AbortSignal {
   const stopping = new AbortController();
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(name, () => stopping.abort());

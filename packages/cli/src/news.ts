@@ -4,13 +4,15 @@ export type Delivery = Schemas['AccountDelivery'];
 
 export const LOG = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 
-/** Whoever commits later may have begun earlier: so far before the newest is looked again. */
+/**
+ * A transaction with an earlier timestamp may commit later, so each poll starts this far before the newest delivery.
+ */
 const OVERLAP_MICROS = 60_000_000n;
-/** The deliveries of a webhook that are not known yet. What there is at the first look is known. */
+/** Finds new deliveries of a webhook. Those that exist at the first poll do not count as new. */
 export class Log {
   readonly #client: Client;
   readonly webhookId: string;
-  /** When each was created, by its id; those that a look can still find. */
+  /** Creation times of known deliveries by id, limited to those that a poll can still return. */
   readonly #known = new Map<string, bigint>();
   #newest = 0n;
 
@@ -19,7 +21,7 @@ export class Log {
     this.webhookId = webhookId;
   }
 
-  /** The oldest first. */
+  /** Returns the new deliveries, oldest first. */
   async news(): Promise<Delivery[]> {
     const isFirst = this.#newest === 0n;
     const news = isFirst ? await this.#begin() : await this.#since(this.#newest - OVERLAP_MICROS);
@@ -32,7 +34,7 @@ export class Log {
     const query = { subscription_id: this.webhookId, limit: 1 };
     const { data: rows } = await this.#client.page(LOG, { query });
     const [newest] = rows;
-    // An empty log: whatever comes is new, from the beginning of time on.
+    // The log is empty, so every later delivery is new.
     if (newest === undefined) {
       this.#newest = 1n;
       return [];
@@ -60,7 +62,7 @@ export function oldestFirst(deliveries: Delivery[]): Delivery[] {
   return deliveries.sort((a, b) => Number(BigInt(a.created_at) - BigInt(b.created_at)));
 }
 
-/** Wakes who waits for it; what rings meanwhile is not lost. */
+/** Wakes a waiting loop; a ring while it is not waiting is not lost. */
 export class Bell {
   readonly #closing = new AbortController();
   #isRung = false;
@@ -85,7 +87,7 @@ export class Bell {
     this.#wake();
   }
 
-  /** Resolves with the next ring, or after so long without; false once it is closed. */
+  /** Resolves at the next ring or after `atMostMs`; with false once the bell is closed. */
   async rung(atMostMs: number): Promise<boolean> {
     if (!this.#isRung && !this.closed.aborted) {
       await new Promise<void>((resolve) => {

@@ -3,7 +3,7 @@ import { request as requestHttps } from 'node:https';
 import { deliveryHeaders, shortText } from '@runhook/contract';
 import { printable } from '@runhook/runtime/terminal-text';
 
-/** A body on its way to an endpoint, as a delivery has it. */
+/** A signed request, as a delivery sends it. */
 export interface Signed {
   body: string | Buffer;
   eventId: string;
@@ -11,18 +11,18 @@ export interface Signed {
   signatureHeader: string | null;
 }
 
-/** What came of it. `status` null when no answer came; then `error` says why. */
+/** Result of a request. `status` is null if there was no response; `error` then has the reason. */
 export interface Posted {
   status: number | null;
   error: string | null;
   durationMs: number;
-  /** The beginning of the answer's body. */
+  /** The beginning of the response body. */
   answer: string;
 }
 
 const ANSWER_BYTES_MAX = 16_384;
 
-/** Sends the exact bytes, signed now. Redirects are not followed, as deliveries do not follow them. Never rejects. */
+/** Sends the exact bytes with a new signature. Does not follow redirects, as deliveries do not. Never rejects. */
 export async function post(
   url: string,
   signed: Signed,
@@ -74,7 +74,7 @@ export const isGood = ({ status }: Posted) => status !== null && status >= 200 &
 
 const SHOWN_MAX = 120;
 
-/** "200 in 12 ms", "500 in 3 ms: Internal error", "no answer in 30 s". */
+/** "200 in 12 ms", "500 in 3 ms: Internal error", "no response: ECONNREFUSED". */
 export function postedWords({ status, error, durationMs, answer }: Posted): string {
   if (status === null) return `no answer: ${error}`;
   const shown = shortText(answer.trim(), SHOWN_MAX);

@@ -37,7 +37,7 @@ Exit codes:
 
 type Execute = (command: Command, options: object, words: string[]) => Promise<void>;
 
-/** The parser of the whole command line. It throws `CommanderError`. */
+/** Creates the parser of the command line, which throws `CommanderError`. */
 function createProgram(onHelp: (text: string) => void, execute: Execute): Commander {
   const program = new Commander(NAME)
     .description(DESCRIPTION)
@@ -68,7 +68,7 @@ function addCommand(parent: Commander, command: Command, path: string, execute: 
   child.action(() => execute(command, child.opts(), child.args));
 }
 
-/** Which options there must be is not to be told from their order alone. */
+/** Marks required options, which the order of the list does not show. */
 function describeOption(option: Option): string {
   const { description, mandatory, defaultValue, argChoices } = option;
   const choices = argChoices === undefined ? '' : `: ${argChoices.join(', ')}`;
@@ -81,8 +81,8 @@ function examplesText(examples: readonly string[]): string {
 }
 
 /**
- * The command line (docs/cli.md). Resolves with the exit code. Answers go to standard output, errors and remarks to
- * standard error.
+ * Runs a command line (docs/cli.md). Resolves with the exit code. Results are written to standard output, errors and
+ * notes to standard error.
  */
 export async function runCli(args: readonly string[], surroundings: Surroundings): Promise<number> {
   const { stdout, stderr } = surroundings;

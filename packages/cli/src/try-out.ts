@@ -31,7 +31,7 @@ interface SendOptions {
   timeout: number;
 }
 
-/** Needs no service: a delivery as it would come, to try a receiver out. */
+/** Sends a delivery without a service, to try out a receiver. */
 export const sendCommand: Command<SendOptions> = {
   name: 'send',
   summary: 'a signed sample of each event, or a file, to a URL',
@@ -95,7 +95,7 @@ async function fromFile(context: Context, file: string): Promise<Sent> {
   try {
     eventId = JSON.parse(body.toString()).eventId;
   } catch {
-    // What is no JSON has an id made for it.
+    // A body that is not JSON gets a new id.
   }
   return { name: file, body, eventId: typeof eventId === 'string' ? eventId : createId('event', Date.now()) };
 }
@@ -151,7 +151,7 @@ export const verifyCommand: Command<VerifyOptions> = {
   },
 };
 
-/** A byte order mark stays: it would be a difference. */
+/** Decodes the body and retains a byte order mark, because the signature would cover it. */
 function textOf(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);

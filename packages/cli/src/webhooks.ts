@@ -21,7 +21,7 @@ type Webhook = Schemas['Subscription'];
 
 const WEBHOOK: [string, string] = ['<webhook>', 'its id or its name'];
 
-/** The first so many rows of a list. */
+/** Returns the first `count` rows of a list. */
 export async function firstOf<T>(rows: AsyncIterable<T>, count: number): Promise<T[]> {
   const found: T[] = [];
   for await (const row of rows) {

@@ -162,7 +162,7 @@ test('a token is taken from a file of mode 600 only', async () => {
     stderr: expect.stringMatching(/Others may read/),
   });
   chmodSync(open, 0o600);
-  // It is used: the service is not there.
+  // The file is used, so the command fails only because there is no service.
   expect(await list({}, '--token-file', open)).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/cannot be reached/),

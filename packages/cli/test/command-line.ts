@@ -7,16 +7,16 @@ export interface Ran {
   stderr: string;
 }
 
-/** A command that goes on until it is stopped. */
+/** A command that runs until it is stopped. */
 export interface Running {
-  /** Resolves with what was written to standard output once that matches. */
+  /** Resolves with standard output once it matches the pattern. */
   said(pattern: RegExp): Promise<string>;
-  /** Ctrl-C. */
+  /** Sends Ctrl-C. */
   stop(): Promise<Ran>;
   ended: Promise<Ran>;
 }
 
-/** The command line without a process of its own, with nothing in its environment but what is given. */
+/** Runs a command line within this process, with only the given environment. */
 export function start(
   args: readonly string[],
   { env = {}, input = '' }: { env?: NodeJS.ProcessEnv; input?: string | Buffer } = {},

@@ -1,13 +1,13 @@
 export type Verdict = 'ok' | 'warning' | 'failed' | 'skipped';
 
-/** One line of what the doctor says. */
+/** The result of one check, shown as one line. */
 export interface Finding {
-  /** What was looked at, in a word or two. */
+  /** Name of the check, in one or two words. */
   check: string;
   verdict: Verdict;
-  /** What was found; no password, token or key in it. */
+  /** The observed state; must not contain a password, token or key. */
   says: string;
-  /** What to do about it; null when nothing is to be done. */
+  /** The recommended action; null if none is needed. */
   todo: string | null;
 }
 
@@ -24,7 +24,7 @@ export const failed = (check: string, says: string, todo: string): Finding => ({
   says,
   todo,
 });
-/** @param todo what would let it be looked at */
+/** @param todo explains how to enable the check */
 export const skipped = (check: string, says: string, todo: string | null = null): Finding => ({
   check,
   verdict: 'skipped',
@@ -32,11 +32,11 @@ export const skipped = (check: string, says: string, todo: string | null = null)
   todo,
 });
 
-/** A system's or a driver's word for what went wrong, and nothing that may hold a password. */
+/** Returns the error code of the system or driver; never text that may contain a password. */
 export function reasonOf(error: unknown): string {
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown[] };
   if (cause !== undefined) return reasonOf(cause);
-  // Of several addresses of a name.
+  // The errors of several addresses of a name.
   if (errors?.[0] !== undefined) return reasonOf(errors[0]);
   if (typeof code === 'string' && code !== '') return code;
   return error instanceof Error ? error.message.slice(0, 120) : 'unknown';
@@ -49,7 +49,7 @@ const WORDS: Readonly<Record<Verdict, string>> = {
   skipped: 'skipped',
 };
 
-/** A line for each, with another for what to do. */
+/** Formats each finding as a line, with a second line for the recommended action. */
 export function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = findings.flatMap(({ check, verdict, says, todo }) => [
@@ -64,7 +64,10 @@ export function findingsText(findings: readonly Finding[]): string {
 const CLOCK_WARNING_MS = 1_000;
 const CLOCK_FAILED_MS = 60_000;
 
-/** @param theirsMs read between `beforeMs` and now, by this machine's clock, which is as wrong as it takes to answer */
+/**
+ * @param theirsMs read between `beforeMs` and `nowMs` of this machine's clock, so differences within that interval do
+ * not count
+ */
 export function clockFinding(check: string, theirsMs: number, beforeMs: number, nowMs: number): Finding {
   const aheadMs = nowMs < theirsMs ? theirsMs - nowMs : theirsMs < beforeMs ? theirsMs - beforeMs : 0;
   const apart = Math.abs(aheadMs);

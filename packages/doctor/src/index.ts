@@ -9,22 +9,25 @@ import { examineDatabase, examineQueue, examineReplica } from './stores.ts';
 export { type Finding, findingsText, type Verdict } from './finding.ts';
 
 export interface DoctorOptions {
-  /** What the services are told by theirs: `DATABASE_URL`, `DATABASE_REPLICA_URL`, `QUEUE_URL`, `ENCRYPTION_KEYS`, `EGRESS_…`. */
+  /**
+   * The environment of the services: `DATABASE_URL`, `DATABASE_REPLICA_URL`, `QUEUE_URL`, `ENCRYPTION_KEYS`,
+   * `EGRESS_…`.
+   */
   env: NodeJS.ProcessEnv;
-  /** Where clients reach the service. */
+  /** URL at which clients reach the service. */
   serviceUrl?: string | undefined;
   token?: string | undefined;
-  /** A URL that deliveries go to. */
+  /** The URL of an endpoint for deliveries. */
   endpoint?: string | undefined;
-  /** Of each look; default 5,000. */
+  /** Time limit of each check; default 5,000. */
   timeoutMs?: number;
-  /** Milliseconds since the epoch; the clock when omitted. */
+  /** Returns milliseconds since the epoch; default: the system clock. */
   now?: () => number;
 }
 
 const { parsedBy, postgresUrl, wholeNumber } = environmentRules;
 
-/** Each by itself: one that is wrong keeps none of the others from being looked at. */
+/** Variables are validated one by one, so that an invalid one does not prevent the checks of the others. */
 const RULES: Readonly<Record<string, Joi.Schema>> = {
   DATABASE_URL: postgresUrl(),
   DATABASE_REPLICA_URL: postgresUrl(),
@@ -43,8 +46,8 @@ const RETENTION_DAYS = 30;
 const TIMEOUT_MS = 5_000;
 
 /**
- * Looks at all that an installation depends on, and says of each what is wrong and what to do. Changes nothing, and sends
- * nothing to an endpoint. Never rejects for what it finds.
+ * Checks everything that an installation depends on, and yields a finding with the recommended action for each. Changes
+ * nothing and sends nothing to an endpoint. Problems of the installation never make it reject.
  */
 export async function* examine(options: DoctorOptions): AsyncGenerator<Finding> {
   const { env, serviceUrl, token, endpoint, timeoutMs = TIMEOUT_MS, now = Date.now } = options;
@@ -77,7 +80,7 @@ export async function* examine(options: DoctorOptions): AsyncGenerator<Finding> 
   yield* examineService(serviceUrl, token, timeoutMs);
 }
 
-/** What a look did not foresee, such as a permission that is missing, is a finding as well. */
+/** Converts an unexpected error of a check, such as a missing permission, to a finding. */
 async function* guarded(check: string, findings: AsyncGenerator<Finding>): AsyncGenerator<Finding> {
   try {
     yield* findings;

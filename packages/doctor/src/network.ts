@@ -4,7 +4,7 @@ import { connect as connectTls } from 'node:tls';
 import { createAddressGuard, type EgressRules } from '@runhook/egress';
 import { type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
 
-/** Whether deliveries may go to a URL, and whether it can be connected to from here. Nothing is sent. */
+/** Checks whether deliveries may be sent to a URL, and whether this machine can connect to it. Sends nothing. */
 export async function examineEgress(
   rules: EgressRules,
   endpoint: string | undefined,
@@ -65,7 +65,7 @@ function dial(url: URL, address: string, timeoutMs: number): Promise<void> {
   });
 }
 
-/** The service as clients reach it, and the token if there is one. */
+/** Checks the service at the URL of its clients, and the token if there is one. */
 export async function* examineService(
   url: string | undefined,
   token: string | undefined,
@@ -86,7 +86,7 @@ export async function* examineService(
 
 interface Readiness {
   ok: boolean;
-  /** `degraded` when reads are served and something that is not required fails. */
+  /** `degraded` if reads are served and a check that is not required fails. */
   status?: string;
   checks: Record<string, { ok: boolean; error?: string; required?: boolean }>;
 }
@@ -128,7 +128,9 @@ async function examineReadiness(url: string, timeoutMs: number): Promise<Finding
   }
 }
 
-/** By itself, not by the client: that is made from what management serves, which looks with us. */
+/**
+ * Uses fetch instead of the client package, which is generated from management's API, and management uses this package.
+ */
 async function examineToken(url: string, token: string, timeoutMs: number): Promise<Finding> {
   try {
     const response = await fetch(new URL('api/v3/accounts', below(url)), {

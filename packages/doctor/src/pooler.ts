@@ -1,7 +1,7 @@
 import { connectionProblem, isDatabaseUnavailable, requirePreparedStatements } from '@runhook/database';
 import { type Finding, failed, ok, reasonOf } from './finding.ts';
 
-/** Whether prepared statements work over the connections of `url`. Throws when the database cannot be reached. */
+/** Checks whether prepared statements work over the connections of `url`. Throws if the database cannot be reached. */
 export async function examinePooler(url: string, connectTimeoutMs: number): Promise<Finding> {
   try {
     await requirePreparedStatements({ url, connectTimeoutMs });

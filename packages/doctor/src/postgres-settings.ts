@@ -5,8 +5,8 @@ import { type Finding, failed, ok, reasonOf, skipped, warning } from './finding.
 export const POSTGRES_SETTINGS = ['writes', 'jit', 'statistics', 'commit', 'set aside'];
 
 /**
- * Checks what slows down or stops the record on any PostgreSQL, and what the services have set aside.
- * @param nowMs milliseconds that only grow
+ * Checks settings that slow down or stop writes on any PostgreSQL, and the quarantined items.
+ * @param nowMs monotonic clock in milliseconds
  */
 export async function* examinePostgresSettings(
   pool: Pool,
@@ -34,7 +34,7 @@ interface Settings {
   has_autovacuum: boolean;
 }
 
-// `reset_val` is what a session of this role in this database begins with, whatever our pools set for theirs.
+// `reset_val` is the initial value of sessions of this role in this database, regardless of settings of the pools.
 const SETTINGS = `
   SELECT quote_ident(current_database()) AS database, quote_ident(current_user) AS role,
     pg_is_in_recovery() AS is_standby,
@@ -78,7 +78,7 @@ function jitFinding({ database, role, has_jit }: Settings): Finding {
   );
 }
 
-// A partition without statistics has `reltuples` -1; below this size the planner's guesses do no harm.
+// A partition without statistics has `reltuples` -1; for smaller ones the planner's estimates are harmless.
 const SIZE_MIN_BYTES = 8 * 1024 * 1024;
 const WITHOUT_STATISTICS = `
   SELECT c.oid::regclass::text AS name
@@ -106,7 +106,7 @@ async function examineStatistics(pool: Pool, { has_autovacuum }: Settings): Prom
 
 const COMMITS = 5;
 const COMMIT_WARNING_MS = 20;
-/** Writes to the log of PostgreSQL and flushes it as every commit does, and changes nothing. */
+/** Writes to the write-ahead log and flushes it as every commit does, without changing data. */
 const COMMIT = `SELECT pg_logical_emit_message(true, 'runhook doctor', '')`;
 
 async function examineCommit(pool: Pool, nowMs: () => number): Promise<Finding> {

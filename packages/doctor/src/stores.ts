@@ -32,7 +32,7 @@ export interface StoreOptions {
 const POSTGRES_MAJOR_MIN = 15;
 const REDIS_MAJOR_MIN = 7;
 
-/** What only an answering, migrated database can be asked. */
+/** Checks that require a reachable, migrated database. */
 const OF_DATABASE = [
   'pooler',
   'schema',
@@ -95,7 +95,7 @@ async function askServer(pool: Pool): Promise<{ version: string; time_ms: string
   return row as { version: string; time_ms: string };
 }
 
-/** What PostgreSQL says of how it is reached. */
+/** PostgreSQL's login errors by SQLSTATE. */
 const LOGIN: Readonly<Record<string, [says: string, todo: string]>> = {
   '28000': [
     'refuses the user of DATABASE_URL',
@@ -198,10 +198,10 @@ async function examineKeys(pool: Pool, keys: readonly EncryptionKey[] | undefine
 const WRITTEN = `SELECT pg_current_wal_lsn()::text AS place`;
 const REPLAYED = `
   SELECT pg_is_in_recovery() AS is_replica, greatest(0, $1::pg_lsn - pg_last_wal_replay_lsn())::text AS bytes_behind`;
-/** What a busy primary writes within seconds; what is further behind does not keep up. */
+/** A busy primary writes this much within seconds; a replica that is further behind does not keep up. */
 const BYTES_BEHIND_MAX = 256 * 1024 * 1024;
 
-/** Says nothing where there is none. */
+/** Yields nothing if no replica is configured. */
 export async function* examineReplica(options: StoreOptions): AsyncGenerator<Finding> {
   const { databaseUrl, replicaUrl, timeoutMs } = options;
   if (replicaUrl === undefined || databaseUrl === undefined) return;

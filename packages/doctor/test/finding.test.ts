@@ -3,7 +3,7 @@ import { clockFinding, failed, findingsText, ok, reasonOf } from '../src/finding
 
 test.each([
   ['ok', 1_500, 'agrees with the clock here'],
-  // What a slow answer takes is nobody's fault.
+  // The duration of a slow response does not count as a difference.
   ['ok', 9_900, 'agrees with the clock here'],
   ['warning', 13_000, 'is 3.0 s ahead of the clock here'],
   ['warning', -30_000, 'is 31.0 s behind the clock here'],

@@ -9,7 +9,7 @@ beforeEach(async () => {
 });
 afterEach(() => testDatabase.drop());
 
-/** In a session that begins now, as the settings of a database concern those alone. */
+/** Uses a new session, because settings of a database only affect new sessions. */
 async function examine(nowMs?: () => number) {
   const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
   try {
@@ -69,10 +69,10 @@ test('a day table of some size without statistics is named, and one that was ana
 });
 
 test('a slow commit is measured without the round trip, and has the line to set', async () => {
-  // Each reading of this clock is 30 ms later: a round trip takes as long as a commit.
+  // The clock advances by 30 ms per call, so a round trip takes as long as a commit.
   let readings = 0;
   expect((await examine(() => 30 * readings++)).commit).toMatchObject({ verdict: 'ok' });
-  // From the eleventh reading on, after five round trips, 100 ms later.
+  // Each call after the tenth, i.e. after five round trips, advances the clock by 100 ms.
   let ms = 0;
   readings = 0;
   const slow = () => {
