@@ -1,4 +1,4 @@
-"""Uses the client that openapi-python-client generates from the document, as a user who has only its address and a key."""
+"""Uses a client that openapi-python-client generated from the OpenAPI document, with only its address and an API key."""
 
 import json
 import sys

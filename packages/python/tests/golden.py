@@ -1,4 +1,4 @@
-"""The golden vectors of the repository, which every language is held to; tests of them are skipped without it."""
+"""Loads the golden vectors of the repository, which all languages share; skips the tests if they are not available."""
 
 from __future__ import annotations
 

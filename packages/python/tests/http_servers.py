@@ -1,4 +1,4 @@
-"""Servers of the standard library that tests talk to, and that the services deliver to."""
+"""HTTP servers for tests: APIs that tests call, and endpoints for the services' deliveries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Handle = Callable[[BaseHTTPRequestHandler, bytes], Answer]
 
 @contextmanager
 def serving(handle: Handle) -> Iterator[str]:
-    """The address of a server that answers each request by `handle`."""
+    """Yields the address of a server that responds to each request with `handle`."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:

@@ -1,4 +1,4 @@
-"""Each framework answers the same requests in the same way."""
+"""Tests that all frameworks respond to the same requests in the same way."""
 
 from __future__ import annotations
 

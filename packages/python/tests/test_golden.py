@@ -99,6 +99,6 @@ def test_what_is_no_map_is_refused(slots: str) -> None:
 
 
 def _compact(value: object) -> str:
-    """As JSON.stringify has it, which escapes half a surrogate pair and nothing else beyond ASCII."""
+    """Serializes like JSON.stringify, which escapes unpaired surrogates and no other characters beyond ASCII."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return "".join(f"\\u{ord(one):04x}" if 0xD800 <= ord(one) <= 0xDFFF else one for one in text)

@@ -77,7 +77,7 @@ def test_events_share_jobs_up_to_a_length_and_the_same_ones_make_the_same_job() 
     jobs = jobs_of([*many, many[0]], lambda _: {"removeOnComplete": True})
     assert [len(job["data"].get("events", [1])) for job in jobs] == [20, 20, 1]
     assert jobs[0]["name"] == "job.run.batch"
-    # As hash('sha256', ids, 'base64url') of Node.js.
+    # Equals hash('sha256', ids, 'base64url') of Node.js.
     assert jobs[0]["opts"]["jobId"] == "batch_QUXUxlnj4Yeb1FHemx6v2a-Arx9oGFlnCgIkjcVs-fM"
     assert jobs[2]["opts"] == {"removeOnComplete": True, "jobId": "wev_40-1"}
     long = jobs_of([event(1, "x" * 32_768), event(2), event(3)], lambda _: {})

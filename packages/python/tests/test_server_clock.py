@@ -15,7 +15,7 @@ WITHOUT_ID = {name: value for name, value in EVENT.items() if name != "eventId"}
 
 
 class World:
-    """A server whose clock is 1,000,000,000 s when the monotonic one is at 0, and a host whose clock is ahead of it."""
+    """Simulates a server whose clock is at 1,700,000,000 s when the monotonic one is at 0, and a host that is ahead of it."""
 
     def __init__(self, ahead: float) -> None:
         self.ahead = ahead

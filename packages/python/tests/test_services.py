@@ -1,4 +1,4 @@
-"""Against running services, which `RUNHOOK_SERVICES` tells of (e2e/python.test.ts): publish, receive, verify."""
+"""Tests publishing and receiving with running services, which `RUNHOOK_SERVICES` describes (e2e/python.test.ts)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if told is None:
     pytest.skip("RUNHOOK_SERVICES does not tell of running services", allow_module_level=True)
 SERVICES = json.loads(told)
 JOB = SERVICES["job"]
-# A net for what never comes, far beyond what a busy machine needs.
+# Time limit for results that never arrive, far longer than a busy machine needs.
 IN_VAIN_SECONDS = 60
 KEY = "{runhook}:job-run-events"
 onto_the_queue = pytest.mark.skipif(
@@ -50,7 +50,7 @@ onto_the_queue = pytest.mark.skipif(
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No call ends because the machine is busy."""
+    """Raises the timeouts, so that no call fails because the machine is busy."""
     monkeypatch.setattr("runhook.queue._CALL_SECONDS", IN_VAIN_SECONDS)
     monkeypatch.setattr("runhook.queue_url._CONNECT_SECONDS", IN_VAIN_SECONDS)
 
@@ -96,7 +96,7 @@ def call(method: str, path: str, body: object = None) -> Any:
 
 @contextmanager
 def subscribed(scheme: Any = "standard-webhooks") -> Iterator[queue.Queue[JobRunEvent]]:
-    """What a webhook of its own brings to a receiver that verifies, in the order in which it comes."""
+    """Yields the verified events of a new webhook, in the order of arrival."""
     arrived: queue.Queue[JobRunEvent] = queue.Queue()
     receivers: list[Receiver] = []
 
@@ -118,7 +118,7 @@ def subscribed(scheme: Any = "standard-webhooks") -> Iterator[queue.Queue[JobRun
 
 
 def wait_for(arrived: queue.Queue[JobRunEvent], wanted: Iterable[str]) -> None:
-    """Until each has come, and nothing else. One may come twice: whoever delivers on a busy machine may lose its lock."""
+    """Waits until each event has arrived, and no other. Duplicates are allowed, because a busy worker may lose its lock."""
     left, known = set(wanted), set(wanted)
     while left:
         event_id = arrived.get(timeout=IN_VAIN_SECONDS).event_id
@@ -202,7 +202,7 @@ def test_an_event_that_is_kept_as_failed_is_taken_up_when_it_is_published_again(
     with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
         publisher.publish(started(6))
         arrived.get(timeout=IN_VAIN_SECONDS)
-        # What somebody put there by hand, under its id.
+        # A failed job with the event's id.
         redis.hset(
             f"{KEY}:{job_id(event)}",
             mapping={"name": "x", "data": "{}", "timestamp": "1"},
@@ -222,7 +222,7 @@ def test_a_queue_that_is_full_or_away_is_told_as_what_it_is(monkeypatch: pytest.
         monkeypatch.setattr("runhook.queue._LOOK_EVERY_SECONDS", float("inf"))
         redis.config_set("maxmemory", 1)
         try:
-            # It has looked before, and is told by what the server answers.
+            # The publisher has checked the memory before, so it learns of the full queue from the server's error.
             with pytest.raises(QueueFullError, match="The queue is full"):
                 publisher.publish(started(8))
             with (

@@ -1,6 +1,6 @@
 """Runhook in Python: publishes job-run events, and receives webhooks.
 
-Frameworks: `runhook.flask`, `runhook.fastapi`, `runhook.django`. Publishing: `runhook.queue` straight onto the queue,
+Frameworks: `runhook.flask`, `runhook.fastapi`, `runhook.django`. Publishing: `runhook.queue` directly to the queue,
 `runhook.rest` over HTTP.
 """
 

@@ -13,15 +13,16 @@ from runhook.verify import Receiver, RefusedDelivery
 
 
 def django_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Callable[..., Any]]:
-    """Makes a view of a function, or a coroutine function, that takes an event:
+    """Converts a function or coroutine function of an event to a view:
 
         @django_handler(Receiver(os.environ["HMAC_SECRET"]))
         def on_event(event: JobRunEvent) -> None: ...
 
         urlpatterns = [path("webhooks", on_event)]
 
-    A genuine event is answered 204 once the function has ended, anything else 401, 400 or 413. What the function raises
-    is answered 500: the attempt failed, and the delivery is tried again. So it does after ten seconds.
+    A genuine event gets a 204 response once the function has ended, any other request a 401, 400 or 413. If the
+    function raises, the response is a 500: the attempt has failed, and the delivery is retried. An attempt without a
+    response fails after ten seconds.
     """
 
     def view_of(on_event: Callable[[Any], object]) -> Callable[..., Any]:
@@ -47,7 +48,7 @@ def django_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Ca
 
         chosen = view_async if inspect.iscoroutinefunction(on_event) else view
         chosen.__name__ = getattr(on_event, "__name__", "webhook")
-        # Whoever signs needs no token of a form. Set by hand: the decorator of older versions would hide a coroutine function.
+        # A signed request needs no CSRF token. The decorator of older versions would hide a coroutine function.
         exempt: Any = chosen
         exempt.csrf_exempt = True
         return exempt  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""What publishing may raise."""
+"""Errors of publishing."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing wrong with an event: `field` is its path in JSON (`data.runStartedAt`), `message` a sentence that names it."""
+    """A problem of an event: `field` is its path in JSON (`data.runStartedAt`), `message` a sentence that names it."""
 
     field: str
     message: str
 
 
 class PublishError(Exception):
-    """What all of these are."""
+    """Base class of the errors of publishing."""
 
     code = "publish_error"
 
 
 class InvalidEventError(PublishError):
-    """An event that does not fit the queue contract. Nothing of the call was published."""
+    """An event violates the queue contract. No event of the call was published."""
 
     code = "invalid_event"
 
@@ -32,7 +32,7 @@ class InvalidEventError(PublishError):
 
 
 class RefusedEventsError(PublishError):
-    """Events that the service refuses though they fit the contract, by their index; the others of the call are on record."""
+    """Valid events that the service rejected, by their index; the other events of the call are recorded."""
 
     code = "refused_events"
 
@@ -45,28 +45,28 @@ class RefusedEventsError(PublishError):
 
 
 class UnavailableError(PublishError):
-    """Not taken now. Keep the events, and publish them again with the same ids: an id is delivered once."""
+    """The events were not accepted at this time. Publish them again later with the same ids: an id is delivered once."""
 
     code = "unavailable"
     retry_after_seconds: float | None = None
-    """How long to wait, where that is known."""
+    """Time to wait, if known."""
 
 
 class QueueUnavailableError(UnavailableError):
-    """The queue did not take the call; nothing was added that you may rely on. `__cause__` holds the driver's error."""
+    """The queue did not accept the call; the events must be published again. `__cause__` is the driver's error."""
 
     code = "queue_unavailable"
 
 
 class QueueFullError(QueueUnavailableError):
-    """The queue has no room for more; what it has goes on. Keep what you wanted to add, and wait before you try again."""
+    """The queue is full; jobs in it are still processed. Retain the events, and wait before you publish them again."""
 
 
 class ApiError(PublishError):
-    """What the API answered instead of what was asked for (docs/contract.md#errors).
+    """The error response of the API (docs/contract.md#errors), or the absence of a response.
 
-    status: the HTTP status; 0 when no answer came.
-    problems: of a 400, what is wrong with which field; else empty.
+    status: the HTTP status; 0 if there was no response.
+    problems: the invalid fields of a 400 response; otherwise empty.
     """
 
     code = "api_error"
@@ -86,6 +86,6 @@ class ApiError(PublishError):
 
 
 class ApiUnavailableError(ApiError, UnavailableError):
-    """A 429, a 503, another 5xx, or no answer. The same call may be made again; `retry_after_seconds` says when."""
+    """A 429, a 5xx, or no response. The call may be repeated, after `retry_after_seconds` if set."""
 
     code = "api_unavailable"

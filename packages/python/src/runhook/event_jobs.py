@@ -1,4 +1,4 @@
-"""Events as jobs of BullMQ (docs/contract.md#queue): what makes a job, and what goes behind the others."""
+"""Events as jobs of BullMQ (docs/contract.md#queue): batches of events, and the priority of events in a burst."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Sequence
 from typing import Any, Callable
 
 Job = dict[str, Any]
-"""As `Queue.addBulk` takes it: `name`, `data`, `opts`. An event, and options of a job, are of this form too."""
+"""A job for `Queue.addBulk`: `name`, `data`, `opts`. The type is also used for events and for options of a job."""
 
 BATCH = "job.run.batch"
 _TOGETHER_EVENTS_MAX = 20
 _TOGETHER_BYTES_MAX = 32_768
-"""Limits of a job with several events, the text in UTF-8; the same as those of the services' own producers."""
+"""Limits of a job with several events, with the text in UTF-8; must equal those of the services' own producers."""
 _BURST_EVENTS = 1_000
 _EVENTS_PER_SECOND = 500
 _ACCOUNTS_MAX = 10_000
 
 
 def jobs_of(events: Sequence[Job], options_of: Callable[[int], Job]) -> list[Job]:
-    """One job for several events of the same place in line, in their order; an event that is there twice is in it once."""
+    """Combines events of the same priority into jobs, in their order; duplicate events are dropped."""
     jobs = []
     open_batches: dict[int, tuple[Job, list[Job]]] = {}
     seen = set()
@@ -44,12 +44,12 @@ def _text_bytes(event: Job) -> int:
 
 
 def _job_id(event: Job) -> str:
-    """Another account's event of the same id is another event."""
+    """Contains the account, because events of two accounts may have the same id."""
     return f"{event['eventId']}-{event['accountId']}"
 
 
 def _job_of(options: Job, events: Sequence[Job]) -> Job:
-    """The same events make the same job: whoever repeats a call whose answer was lost adds nothing."""
+    """Derives the job's id from its events, so that repeating a call whose response was lost has no effect."""
     if len(events) == 1:
         (event,) = events
         return {"name": event["eventType"], "data": event, "opts": {**options, "jobId": _job_id(event)}}
@@ -59,7 +59,7 @@ def _job_of(options: Job, events: Sequence[Job]) -> Job:
 
 
 class BurstLimiter:
-    """A token bucket for each account: what exceeds it goes behind everybody else's events."""
+    """A token bucket per account: events that exceed it get a lower priority than all other events."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -70,7 +70,7 @@ class BurstLimiter:
         tokens, at = self._buckets.pop(account_id, (float(_BURST_EVENTS), now))
         tokens = min(float(_BURST_EVENTS), tokens + (now - at) * _EVENTS_PER_SECOND)
         is_within = tokens >= 1
-        # Put back at the end: the first is the one in use longest ago.
+        # Reinserted at the end, so that the first entry is the least recently used.
         self._buckets[account_id] = (tokens - 1 if is_within else tokens, now)
         if len(self._buckets) > _ACCOUNTS_MAX:
             del self._buckets[next(iter(self._buckets))]

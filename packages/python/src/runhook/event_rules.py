@@ -1,4 +1,4 @@
-"""The queue contract's rules of an event, as the services check them (docs/contract.md#queue)."""
+"""Validates events by the rules of the queue contract, as the services do (docs/contract.md#queue)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runhook.events import DATA_FIELDS, Event, published_form
 from runhook.ids import create_event_id, event_id_time
 
 PublishedEvent = Union[Event, Mapping[str, Any]]
-"""An event as a dataclass, or as JSON has it: `eventType`, `accountId`, `data`, and maybe `eventId` and `timestamp`."""
+"""An event as a dataclass or with the keys of JSON: `eventType`, `accountId`, `data`, optionally `eventId`, `timestamp`."""
 
 _NAME_CHARACTERS_MAX = 1_024
 _MESSAGE_CHARACTERS_MAX = 65_536
@@ -32,11 +32,11 @@ _SECONDS_UTC = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z", re.ASCII)
 def checked_events(
     published: Sequence[PublishedEvent], retention_days: float, now: float | None = None
 ) -> list[dict[str, Any]]:
-    """Complete events, as the queue and the API take them: unknown fields dropped, `timestamp` with nine digits.
+    """Returns complete events for the queue and the API, without unknown fields and with nine digits in `timestamp`.
 
-    now: seconds since the epoch, for what is made here and for the age of ids; the clock of the host when omitted.
+    now: seconds since the epoch, for generated ids and timestamps and for the age of ids; default: the host's clock.
 
-    Raises `InvalidEventError` for the first that does not fit, with all that is wrong with it.
+    Raises `InvalidEventError` for the first invalid event, with all of its problems.
     """
     now = time.time() if now is None else now
     events = []
@@ -164,7 +164,7 @@ def _is_seconds_timestamp(text: str) -> bool:
 
 
 def _is_real_time(text: str) -> bool:
-    """Whether a calendar has it: no 30 February, no second 60, no year 0."""
+    """Whether the time exists: rejects 30 February, second 60 and year 0."""
     year, month, day, hour, minute, second = (int(part) for part in re.split("[-T:]", text))
     if year < 1 or not 1 <= month <= 12 or not 1 <= day <= calendar.monthrange(year, month)[1]:
         return False

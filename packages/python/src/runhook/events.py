@@ -1,4 +1,4 @@
-"""Events as dataclasses: what a delivery's body says, and what a publisher may send (docs/contract.md#events)."""
+"""Events as dataclasses: the bodies of deliveries and the events of publishers (docs/contract.md#events)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any, Literal, Union
 EventType = Literal["job.run.started", "job.run.completed", "job.run.errored"]
 
 RUN_STATUS_CODES: Mapping[str, int] = {"Running": 3, "Success": 10, "Errored": 20, "Canceled": 30}
-"""Run statuses as events name them, with their codes."""
+"""Run statuses in events, with their codes."""
 
 
 @dataclass(frozen=True)
 class RunDetails:
-    """What every event tells of its run. Ids are digits in a string, times ISO 8601 UTC with seconds and `Z`."""
+    """Run fields of every event. Ids are digits in a string, times are ISO 8601 UTC with seconds and `Z`."""
 
     job_id: str
     job_name: str
@@ -45,19 +45,19 @@ class ErroredRunDetails(RunDetails):
 
 @dataclass(frozen=True)
 class Event:
-    """What all events have. Of a publisher `event_id` and `timestamp` may be empty: they are made then."""
+    """Fields of all events. A publisher may leave `event_id` and `timestamp` empty: they are generated."""
 
     account_id: int
     data: RunDetails
     event_id: str = ""
     timestamp: str = ""
-    """RFC 3339 UTC with nine fractional digits, which `datetime` cannot hold: see `to_datetime`."""
+    """RFC 3339 UTC with nine fractional digits, more than `datetime` supports: see `to_datetime`."""
     webhooks_id: str = ""
-    """Of a delivery: the webhook's id."""
+    """Id of the webhook; set in deliveries only."""
     webhook_name: str = ""
     event_type: str = ""
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """Of a delivery: its whole body as JSON has it, with what this version of the package does not know."""
+    """The complete parsed body, including unknown fields; set in deliveries only."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True)
 class RunCompleted(Event):
-    """A run has finished, failed or succeeded, and its artifacts are available."""
+    """A run has ended, whether it succeeded or failed, and its artifacts are available."""
 
     data: CompletedRunDetails
     event_type: Literal["job.run.completed"] = "job.run.completed"
@@ -77,7 +77,7 @@ class RunCompleted(Event):
 
 @dataclass(frozen=True)
 class RunErrored(Event):
-    """A run has failed, this moment. `RunCompleted` follows for the same run, with an `event_id` of its own."""
+    """A run has just failed. `RunCompleted` follows for the same run, with another `event_id`."""
 
     data: ErroredRunDetails
     event_type: Literal["job.run.errored"] = "job.run.errored"
@@ -85,11 +85,11 @@ class RunErrored(Event):
 
 @dataclass(frozen=True)
 class OtherEvent(Event):
-    """A type of event that this version of the package does not know: `event_type` and `raw` tell."""
+    """An event type that this version of the package does not support: see `event_type` and `raw`."""
 
 
 JobRunEvent = Union[RunStarted, RunCompleted, RunErrored, OtherEvent]
-"""An event of a delivery; `isinstance` says which, and so which time its `data` carries."""
+"""An event of a delivery; its class determines the timestamp in its `data`."""
 
 _SHAPES: Mapping[str, tuple[type[Event], type[RunDetails]]] = {
     "job.run.started": (RunStarted, RunDetails),
@@ -99,7 +99,7 @@ _SHAPES: Mapping[str, tuple[type[Event], type[RunDetails]]] = {
 
 
 def wire_name(name: str) -> str:
-    """`run_started_at` is `runStartedAt` in JSON."""
+    """Converts `run_started_at` to `runStartedAt`, its name in JSON."""
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)
 
@@ -108,13 +108,13 @@ DATA_FIELDS: Mapping[str, tuple[str, ...]] = {
     event_type: tuple(wire_name(one.name) for one in fields(details))
     for event_type, (_, details) in _SHAPES.items()
 }
-"""The keys of `data` by type of event, in the order in which deliveries have them."""
+"""The keys of `data` by event type, in the order of deliveries."""
 
 
 def event_of(body: Mapping[str, Any]) -> JobRunEvent:
-    """The event of a delivery's parsed body. Fields that are not known are in `raw`; a text that is missing is empty.
+    """Returns the event in a delivery's parsed body. Unknown fields are in `raw`; a missing text is empty.
 
-    Raises `ValueError` for what is no event.
+    Raises `ValueError` if the body is not an event.
     """
     event_type, data = body.get("eventType"), body.get("data")
     if not isinstance(event_type, str) or not isinstance(data, Mapping):
@@ -135,14 +135,14 @@ def event_of(body: Mapping[str, Any]) -> JobRunEvent:
 
 
 def _told(value: object, kind: object) -> Any:
-    """Whoever signed it may be newer than this: a value of another kind is no reason to refuse the event."""
+    """Converts a value of an unexpected type instead of rejecting the event, because the service may be newer."""
     if kind == "int":
         return value if isinstance(value, int) else 0
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
 def published_form(event: Event) -> dict[str, Any]:
-    """The event as it is published: JSON names, without what only deliveries have."""
+    """Returns the event with the keys of JSON, without the fields of deliveries."""
     data = {wire_name(one.name): getattr(event.data, one.name) for one in fields(event.data)}
     form: dict[str, Any] = {"eventType": event.event_type, "accountId": event.account_id, "data": data}
     if event.event_id:
@@ -156,7 +156,7 @@ _FRACTION = re.compile(r"\.(\d+)")
 
 
 def to_datetime(text: str) -> datetime:
-    """A time of an event as an aware `datetime`, in UTC; what is finer than a microsecond is cut off."""
+    """Converts a time of an event to an aware `datetime` in UTC, truncated to microseconds."""
     fraction = _FRACTION.search(text)
     whole = datetime.strptime(_FRACTION.sub("", text).replace("Z", "+00:00"), "%Y-%m-%dT%H:%M:%S%z")
     micros = int(fraction.group(1)[:6].ljust(6, "0")) if fraction else 0
@@ -164,9 +164,9 @@ def to_datetime(text: str) -> datetime:
 
 
 def seconds_timestamp(moment: datetime | None = None) -> str:
-    """A time as `run_started_at` and its siblings have it; now when omitted.
+    """Formats a time for fields such as `run_started_at`; default: the current time.
 
-    Raises `ValueError` for one without a time zone.
+    Raises `ValueError` for a time without a time zone.
     """
     moment = moment or datetime.now(timezone.utc)
     if moment.tzinfo is None:

@@ -1,4 +1,4 @@
-"""For FastAPI, and Starlette alike: `pip install "runhook[fastapi]"`."""
+"""For FastAPI and Starlette: `pip install "runhook[fastapi]"`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from runhook.verify import Receiver, RefusedDelivery
 def fastapi_handler(
     receiver: Receiver,
 ) -> Callable[[Callable[[Any], object]], Callable[[Request], Awaitable[Response]]]:
-    """Makes an endpoint of a function, or a coroutine function, that takes an event:
+    """Converts a function or coroutine function of an event to an endpoint:
 
         @app.post("/webhooks")
         @fastapi_handler(Receiver(os.environ["HMAC_SECRET"]))
         async def on_event(event: JobRunEvent) -> None: ...
 
-    A genuine event is answered 204 once the function has ended, anything else 401, 400 or 413. What the function raises
-    is answered 500: the attempt failed, and the delivery is tried again. So it does after ten seconds. A function that is
-    no coroutine function runs in a thread.
+    A genuine event gets a 204 response once the function has ended, any other request a 401, 400 or 413. If the
+    function raises, the response is a 500: the attempt has failed, and the delivery is retried. An attempt without a
+    response fails after ten seconds. A function that is not a coroutine function runs in a thread.
     """
 
     def endpoint_of(on_event: Callable[[Any], object]) -> Callable[[Request], Awaitable[Response]]:

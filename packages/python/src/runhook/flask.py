@@ -11,14 +11,15 @@ from runhook.verify import Receiver, RefusedDelivery
 
 
 def flask_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Callable[[], Response]]:
-    """Makes a view of a function that takes an event:
+    """Converts a function of an event to a view:
 
         @app.post("/webhooks")
         @flask_handler(Receiver(os.environ["HMAC_SECRET"]))
         def on_event(event: JobRunEvent) -> None: ...
 
-    A genuine event is answered 204 once the function has ended, anything else 401, 400 or 413. What the function raises
-    goes to Flask, which answers 500: the attempt failed, and the delivery is tried again. So it does after ten seconds.
+    A genuine event gets a 204 response once the function has ended, any other request a 401, 400 or 413. If the
+    function raises, Flask responds with 500: the attempt has failed, and the delivery is retried. An attempt without a
+    response fails after ten seconds.
     """
 
     def view_of(on_event: Callable[[Any], object]) -> Callable[[], Response]:
@@ -45,7 +46,7 @@ def _body(bytes_max: int) -> bytes:
     length = request.content_length
     if length is not None and length > bytes_max:
         raise RefusedDelivery("too_large")
-    # Without a length there is only what the server has cut into chunks, which has no bound of its own.
+    # A chunked request has no content length, so the read must be limited here.
     body: bytes = request.stream.read(bytes_max + 1) if length is None else request.get_data()
     if len(body) > bytes_max:
         raise RefusedDelivery("too_large")

@@ -1,4 +1,4 @@
-"""Ids of events: `wev_` and a KSUID, whose time decides in which day of the log the event is."""
+"""Ids of events: `wev_` and a KSUID, whose time determines the event's day in the log."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _EPOCH_SECONDS = 1_400_000_000
 
 
 def create_event_id(now: float | None = None) -> str:
-    """An id for an event, for whoever must know it before it is published: to publish it again after a fault, say.
+    """Returns an id that the caller needs before the event is published, e.g. to publish it again after an error.
 
-    `now` is in seconds since the epoch; the clock of the host when omitted. `publish` refuses an id that is
-    more than a day ahead of the queue's server, or older than the retention.
+    `now` is in seconds since the epoch; default: the clock of the host. `publish` rejects an id that is more than a
+    day ahead of the queue's server, or older than the retention.
     """
     seconds = int(time.time() if now is None else now) - _EPOCH_SECONDS
     if not 0 <= seconds < 1 << (_BITS - _PAYLOAD_BITS):
@@ -32,7 +32,7 @@ def create_event_id(now: float | None = None) -> str:
 
 
 def event_id_time(value: object) -> int | None:
-    """Seconds since the epoch at which the id was made; None when it is no id of an event."""
+    """Returns the creation time of the id in seconds since the epoch; None if it is not an event id."""
     if not isinstance(value, str) or not value.startswith(_PREFIX) or len(value) != len(_PREFIX) + _LENGTH:
         return None
     number = 0

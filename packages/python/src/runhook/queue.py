@@ -1,4 +1,4 @@
-"""Publishes straight onto Runhook's queue: `pip install "runhook[publish]"`, Python 3.10 or newer, a queue in Redis."""
+"""Publishes directly to Runhook's queue in Redis: `pip install "runhook[publish]"`, Python 3.10 or newer."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _LOOK_EVERY_SECONDS = 1.0
 _CALL_SECONDS = 5.0
 _EVENT_STREAM_MAX = 100
 
-# As Redis says it of a command, less the code that redis-py takes off.
+# Error message of Redis for a command, without the code that redis-py removes.
 _FULL = re.compile(r"command not allowed when used memory")
 
 T = TypeVar("T")
 
 
 class AsyncEventPublisher:
-    """For programs with an event loop, in which all calls are made. See `EventPublisher`."""
+    """For programs with an event loop, from which all calls must be made. See `EventPublisher`."""
 
     def __init__(self, queue_url: str, *, retention_days: float = 30) -> None:
         self._target = parse_queue_url(queue_url)
@@ -78,7 +78,7 @@ class AsyncEventPublisher:
         await self.close()
 
     async def _server_time(self) -> float | None:
-        """Returns the time of the queue's server; None for a user who may only add events."""
+        """Returns the time of the queue's server; None if the user may only add events."""
         _queue_class()
         try:
             server_time = await self._open_client().time()
@@ -91,12 +91,12 @@ class AsyncEventPublisher:
         return float(seconds) + float(micros) / 1_000_000
 
     def _options_of(self, account_id: int) -> Job:
-        # BullMQ takes jobs without a priority before any that has one.
+        # BullMQ processes jobs without a priority before those with one.
         behind = {} if self._burst.take(account_id) else {"priority": 1}
         return {"removeOnComplete": True, "timestamp": round(self._clock.now() * 1_000), **behind}
 
     def _open(self, shard: int) -> Any:
-        """All shards are added to over one client."""
+        """Returns the queue of a shard; all shards share one client."""
         if shard not in self._queues:
             queue_class = _queue_class()
             self._queues[shard] = queue_class(
@@ -110,14 +110,14 @@ class AsyncEventPublisher:
         return self._client
 
     async def _add(self, events: Sequence[Job]) -> None:
-        """Each event on the shard of its account, in order there."""
+        """Adds each event to the shard of its account, in order within a shard."""
         _queue_class()
         shards = await self._maps.current(self._open_client())
         by_shard: dict[int, list[Job]] = {}
         for event in events:
             by_shard.setdefault(shards.shard_of(event["accountId"]), []).append(event)
         added = [self._add_to(shard, jobs_of(those, self._options_of)) for shard, those in by_shard.items()]
-        # All have ended before the first error is told.
+        # Waits for all calls before it raises the first error.
         for result in await asyncio.gather(*added, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
@@ -128,7 +128,7 @@ class AsyncEventPublisher:
         single = [job for job in jobs if job["name"] != BATCH]
         try:
             if shard not in self._has_settings:
-                # As the services keep it; BullMQ would have ten thousand entries of what nobody reads.
+                # Sets the services' limit of the event stream; BullMQ's default retains ten thousand entries, which are not read.
                 await queue.client.hsetnx(queue.toKey("meta"), "opts.maxLenEvents", _EVENT_STREAM_MAX)
             self._has_settings.add(shard)
             await _add_jobs(queue, jobs)
@@ -164,20 +164,20 @@ class AsyncEventPublisher:
 
 
 class EventPublisher:
-    """Publishes onto `job-run-events` (docs/contract.md#queue), as `@runhook/publisher` does.
+    """Publishes to `job-run-events` (docs/contract.md#queue), as `@runhook/publisher` does.
 
         with EventPublisher(os.environ["QUEUE_URL"]) as publisher:
             publisher.publish(RunStarted(account_id=1, data=RunDetails(…)))
 
-    Any thread may call it; its connection is in one of its own, and a process that was forked opens its own.
+    It may be called from any thread; its connection is in a separate thread, and a forked process opens a new one.
 
-    queue_url: the services' own `QUEUE_URL`: Redis in any of its forms.
-    retention_days: `LOG_RETENTION_DAYS` of the service; ids older than that are refused.
+    queue_url: `QUEUE_URL` of the services: any form of Redis.
+    retention_days: `LOG_RETENTION_DAYS` of the service; older ids are rejected.
 
-    Ids and timestamps that are made here go by the clock of the queue's server, as does the age of ids that are given.
+    Generated ids and timestamps, and the age of ids, are based on the clock of the queue's server.
 
-    Calls raise `InvalidEventError`; `QueueUnavailableError` when the queue did not take the call, which may be repeated
-    with the same ids; and of those `QueueFullError` when it has no room: whoever can, waits before the next one.
+    Calls raise `InvalidEventError`; `QueueUnavailableError` if the queue did not accept the call, which may be repeated
+    with the same ids; and its subclass `QueueFullError` if the queue is full, after which the caller should wait.
     """
 
     def __init__(self, queue_url: str, *, retention_days: float = 30) -> None:
@@ -190,11 +190,11 @@ class EventPublisher:
         )
 
     def publish(self, event: PublishedEvent) -> str:
-        """The `eventId`, once the queue holds the event. Publishing an id again delivers nothing twice."""
+        """Returns the `eventId` once the event is queued. Publishing the same id again causes no second delivery."""
         return self.publish_many([event])[0]
 
     def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
-        """As `publish`, for many in one call; all are checked before the first is sent."""
+        """Publishes many events in one call; all are validated before the first is sent."""
         loop, publisher = self._started()
         return _wait_for(loop, publisher.publish_many(events))
 
@@ -249,8 +249,8 @@ def _queue_class() -> Any:
 
 
 async def _add_jobs(queue: Any, jobs: Sequence[Job]) -> None:
-    """In order; one whose id the queue has already adds nothing."""
-    # redis-py has no scripts in the pipelines of a cluster.
+    """Adds jobs in order; a job whose id is in the queue already has no effect."""
+    # redis-py does not support scripts in the pipelines of a cluster.
     if len(jobs) > 1 and not hasattr(queue.client, "nodes_manager"):
         await queue.addBulk(list(jobs))
         return
@@ -264,7 +264,7 @@ async def _failed_among(queue: Any, ids: Sequence[str]) -> set[str]:
 
 
 async def _add_instead_of_failed(queue: Any, jobs: Sequence[Job]) -> None:
-    """For jobs that were just added: one with the same id that is kept as failed would have swallowed the new one."""
+    """Adds jobs again whose id belongs to a failed job, because BullMQ ignored the new ones; removes the failed jobs."""
     failed = await _failed_among(queue, [job["opts"]["jobId"] for job in jobs])
     if failed:
         await asyncio.gather(*(queue.remove(one) for one in failed))
@@ -272,9 +272,9 @@ async def _add_instead_of_failed(queue: Any, jobs: Sequence[Job]) -> None:
 
 
 async def _add_as_guest(queue: Any, jobs: Sequence[Job]) -> None:
-    """For jobs that a user who may only add could not add, since BullMQ reads the job whose id is there: those that are not.
+    """Adds jobs as a user who may only add: BullMQ would read existing jobs of the same ids, so these are skipped.
 
-    One that is kept as failed stays, and is added under an id that goes on from its own.
+    A failed job remains, and the new one is added with an id that extends its id.
     """
     ids = [job["opts"]["jobId"] for job in jobs]
     present = await asyncio.gather(*(queue.client.exists(queue.toKey(one)) for one in ids))
@@ -290,7 +290,7 @@ async def _add_as_guest(queue: Any, jobs: Sequence[Job]) -> None:
 
 
 def _used_share(memory: Any) -> float:
-    """How much of its memory the server uses, from 0 to 1; of a cluster the fullest node."""
+    """Returns the used share of the server's memory, from 0 to 1; the maximum over the nodes of a cluster."""
     if "used_memory" not in memory:
         return max((_used_share(node) for node in memory.values()), default=0.0)
     limit = int(memory.get("maxmemory", 0))

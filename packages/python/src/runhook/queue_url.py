@@ -1,4 +1,4 @@
-"""The services' own `QUEUE_URL` (docs/configuration.md), and a client of redis-py for it."""
+"""Parses the services' `QUEUE_URL` (docs/configuration.md), and opens a redis-py client for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RETRY_AFTER_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class QueueTarget:
-    """Where Redis is, and as what: one server, the nodes of a cluster, or the sentinels that know the server."""
+    """The address and kind of Redis: one server, the nodes of a cluster, or the sentinels of a server."""
 
     kind: str
     nodes: tuple[tuple[str, int], ...]
@@ -33,7 +33,7 @@ class QueueTarget:
 
 
 def parse_queue_url(url: str) -> QueueTarget:
-    """Raises `ValueError` with a sentence that says what is wrong and repeats nothing of the URL."""
+    """Raises `ValueError` with a sentence that explains the problem without repeating the URL."""
     if re.match(r"postgres(ql)?://", url):
         raise ValueError(
             "a queue in PostgreSQL is not for this package: publish over REST, with runhook.rest"
@@ -84,7 +84,7 @@ def _nodes(hosts: str, default_port: int) -> tuple[tuple[str, int], ...]:
 
 
 def open_client(target: QueueTarget) -> Any:
-    """A client that connects when it is used. Its calls end by themselves, and are tried once more on a lost connection."""
+    """Returns a client that connects at its first use. Calls on a lost connection are retried once."""
     from redis.asyncio import Redis  # noqa: PLC0415
     from redis.asyncio.cluster import ClusterNode, RedisCluster  # noqa: PLC0415
     from redis.asyncio.retry import Retry  # noqa: PLC0415

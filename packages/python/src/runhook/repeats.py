@@ -1,4 +1,4 @@
-"""Delivery is at least once: what drops the events that were there before."""
+"""Drops repeated events, because delivery is at least once."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from typing import Any, Callable, Literal, Protocol, TypeVar, cast
 from runhook.events import JobRunEvent
 
 RepeatState = Literal["claimed", "working", "done"]
-"""What a store says of an event: nobody had it, somebody is at it, or it is done."""
+"""State of an event in the store: claimed by this call, being processed by another call, or processed."""
 
 OnEvent = TypeVar("OnEvent", bound=Callable[[Any], object])
 
 
 class RepeatUnderway(Exception):
-    """An event that comes while it is being worked on. Answered 503, so that it comes again and nothing is lost if that fails."""
+    """The event was received again while it is being processed. The response is 503, so that it is retried if that fails."""
 
     code = "repeat_underway"
     status = 503
 
 
 class RepeatStore(Protocol):
-    """Where it is remembered which events came already.
+    """Stores which events were received.
 
-    Several processes that receive for one webhook share one, in Redis for example: `claim` is
+    Several processes that receive for one webhook must share a store, for example in Redis: `claim` is
     `SET key working NX EX ttl`, and if that set nothing, `GET key`; `finish` is `SET key done EX ttl`; `release` is
-    `DEL key`. Around a coroutine function, each may be a coroutine function itself.
+    `DEL key`. With a coroutine function as handler, the methods may be coroutine functions.
     """
 
     def claim(self, event_id: str, ttl_seconds: float) -> Any:
-        """Notes an event that is not known, and says so; of one that is known, what was noted: a `RepeatState`."""
+        """Stores a new event and returns `claimed`; for a stored event, returns its `RepeatState`."""
 
     def finish(self, event_id: str, ttl_seconds: float) -> Any:
-        """Notes that it is done."""
+        """Stores that the event was processed."""
 
     def release(self, event_id: str) -> Any:
-        """Forgets it."""
+        """Removes the event."""
 
 
 class MemoryStore:
-    """The events of this process, for all of its threads. Beyond `events_max` the one that was noted longest ago is forgotten."""
+    """Stores the events of this process, for all of its threads. Removes the least recent one beyond `events_max`."""
 
     def __init__(self, events_max: int = 100_000, now: Callable[[], float] = time.monotonic) -> None:
         self._events_max = events_max
@@ -81,14 +81,14 @@ def without_repeats(
     working_seconds: float = 300,
     store: RepeatStore | None = None,
 ) -> OnEvent:
-    """Calls `on_event` once for each `event_id`, whichever webhook or attempt brings it.
+    """Calls `on_event` once for each `event_id`, whichever webhook or attempt delivers it.
 
-    A repeat of what is done is dropped, which is answered as a success. What `on_event` raises is raised, and the
-    event forgotten, so that its retry is worked on. A redelivery by hand is a repeat too, within `ttl_seconds`.
+    A repeat of a processed event is dropped and counts as a success. If `on_event` raises, the error is raised and the
+    event is released, so that its retry is processed. A manual redelivery within `ttl_seconds` is a repeat as well.
 
-    ttl_seconds: how long an event is remembered once it is done; a day is more than all retries take.
-    working_seconds: how long it is somebody's who neither finishes nor fails, as a process that died.
-    store: instead of the memory of this process, which remembers 100,000 events.
+    ttl_seconds: time for which a processed event is stored; a day exceeds the time of all retries.
+    working_seconds: time after which an event may be claimed again if its process has neither finished nor failed.
+    store: replaces the memory of this process, which stores 100,000 events.
     """
     known = MemoryStore() if store is None else store
 

@@ -1,4 +1,4 @@
-"""Publishes and reports runs over REST. Standard library only (docs/contract.md#runs-and-jobs)."""
+"""Publishes events and reports runs over REST, with the standard library only (docs/contract.md#runs-and-jobs)."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from runhook.event_rules import PublishedEvent, checked_events
 
 _EVENTS_MAX = 500
 _BODY_BYTES_MAX = 2_000_000
-"""The body limit of a call with events."""
+"""Limit of the body of a call with events."""
 
 RunOutcome = Literal["success", "errored", "cancelled"]
 
 
 class RestPublisher:
-    """What `EventPublisher` does, for whoever cannot reach the queue; and reports of runs, of which events are made.
+    """Publishes like `EventPublisher` for callers that cannot reach the queue, and reports runs, which cause events.
 
-    base_url: where the services are: `https://runhook.example.com`.
+    base_url: address of the services: `https://runhook.example.com`.
     token: a service token with the permission set `job_runner`, or an API key.
-    account_id: of the events and runs.
-    retention_days: `LOG_RETENTION_DAYS` of the service; ids older than that are refused.
+    account_id: account of the events and runs.
+    retention_days: `LOG_RETENTION_DAYS` of the service; older ids are rejected.
     context: for a certificate that is not publicly trusted.
 
-    Calls raise `InvalidEventError`, `ApiError`, and of those `ApiUnavailableError` for what may go well later.
+    Calls raise `InvalidEventError`, `ApiError`, and its subclass `ApiUnavailableError` if a later call may succeed.
     """
 
     def __init__(  # noqa: PLR0913
@@ -58,13 +58,13 @@ class RestPublisher:
         }
 
     def publish(self, event: PublishedEvent) -> str:
-        """The `eventId`, once the event is on record. Publishing an id again delivers nothing twice."""
+        """Returns the `eventId` once the event is recorded. Publishing the same id again causes no second delivery."""
         return self.publish_many([event])[0]
 
     def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
-        """As `publish`, for many, 500 in a call; all are checked before the first is sent.
+        """Publishes many events, 500 per request; all are validated before the first is sent.
 
-        Raises `RefusedEventsError` when the service refuses some of them all the same; the others are on record.
+        Raises `RefusedEventsError` if the service rejects some of them; the others are recorded.
         """
         checked = checked_events(events, self._retention_days)
         for index, event in enumerate(checked):
@@ -90,9 +90,9 @@ class RestPublisher:
         reason: str | None = None,
         started_at: str | None = None,
     ) -> dict[str, Any]:
-        """Reports that a run has started, and answers the run. Without `run_id`, the runner's own number, it is given one.
+        """Reports that a run has started, and returns the run. `run_id` is the runner's number; default: a generated one.
 
-        With it the call may be repeated: a run that is known is answered as it is.
+        With `run_id` the call may be repeated: an existing run is returned unchanged.
         """
         given = {"run_id": run_id, "reason": reason, "started_at": started_at}
         return self._report("/runs/", {"job_id": job_id, "engine_version": engine_version, **given})
@@ -105,12 +105,12 @@ class RestPublisher:
         status_message: str | None = None,
         finished_at: str | None = None,
     ) -> dict[str, Any]:
-        """Reports how a run has ended; `errored` sends `job.run.errored` at once. May be repeated."""
+        """Reports how a run has ended; `errored` sends `job.run.errored` immediately. May be repeated."""
         given = {"status": status, "status_message": status_message, "finished_at": finished_at}
         return self._report(f"/runs/{run_id}/finish/", given)
 
     def report_artifacts(self, run_id: int) -> dict[str, Any]:
-        """Reports that the artifacts of a run are there, which sends `job.run.completed`. May be repeated."""
+        """Reports that the artifacts of a run are available, which sends `job.run.completed`. May be repeated."""
         return self._report(f"/runs/{run_id}/artifacts/", {})
 
     def _report(self, path: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -133,14 +133,14 @@ class RestPublisher:
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """The token is for nobody else, and a POST would become a GET."""
+    """Does not follow redirects: the token must not be sent elsewhere, and a POST would become a GET."""
 
     def redirect_request(self, *_: object) -> None:
         return None
 
 
 def _calls(events: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
-    """The events of each call as JSON, with the index of the first."""
+    """Yields the events of each request as JSON, with the index of the first."""
     start, texts, size = 0, list[str](), 0
     for index, event in enumerate(events):
         text = json.dumps(event, separators=(",", ":"))
@@ -154,7 +154,7 @@ def _calls(events: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
 
 
 def _refusal(error: HTTPError) -> ApiError:
-    """Reads what the service says; what stands before it (a proxy, a login page) has no envelope."""
+    """Reads the service's error; a response of a proxy or login page has no envelope."""
     status: Any = {}
     try:
         status = json.loads(error.read())["status"]

@@ -1,4 +1,4 @@
-"""The clock of the queue's server: ids go by it, because the clock of a host may be wrong."""
+"""The clock of the queue's server, which is used for ids because the clock of a host may be wrong."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import Callable
 
 _MEASURED_FOR_SECONDS = 60.0
-# A larger drift between the host's clock and the monotonic one means that one of them was stepped or halted.
+# A larger difference between the host's clock and the monotonic one means that one of them was stepped or halted.
 _STEP_SECONDS = 1.0
 
 _HOST_CLOCK_WARNING = (
@@ -18,9 +18,9 @@ _HOST_CLOCK_WARNING = (
 
 
 class ServerClock:
-    """Read over a connection, and continued by the monotonic clock, so that a step of the host's clock changes nothing.
+    """Reads the server's time and continues it with the monotonic clock, so that a step of the host's clock has no effect.
 
-    read: asks the server for its time, in seconds since the epoch; None when the publisher's user may not ask.
+    read: returns the server's time in seconds since the epoch; None if the publisher's user is not permitted to read it.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ServerClock:
         self._has_warned = False
 
     def now(self) -> float:
-        """Returns seconds since the epoch, by the clock of the host until the first measurement."""
+        """Returns seconds since the epoch; until the first measurement by the clock of the host."""
         return self._local() if self._origin is None else self._origin + self._monotonic()
 
     async def measure_if_due(self) -> None:

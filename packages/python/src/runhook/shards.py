@@ -1,4 +1,4 @@
-"""Shards of the queue (docs/scaling.md#shards-of-the-queue): which one has an account's events, by the map beside the queue."""
+"""Shards of the queue (docs/scaling.md#shards-of-the-queue): finds an account's shard in the map stored with the queue."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from runhook.errors import QueueUnavailableError
 SLOTS = 1_024
 SHARDS_MAX = 64
 MAP_KEY = "{runhook}:shards"
-"""A Redis hash; without it there is one shard, 0."""
+"""Key of a Redis hash; if it does not exist, there is one shard, 0."""
 _META_KEY = "{runhook}:job-run-events:meta"
-"""Whether there is a map is told by its field `shards`, too, for users that may not read the map."""
+"""Key of a hash whose field `shards` also indicates a map, for users who are not permitted to read the map."""
 _LOOK_EVERY_SECONDS = 1.0
 _RULE = f"(+hget +hmget %R~{MAP_KEY})"
 
-# As Redis says it of a command, less the code that redis-py takes off, and of one within a script.
+# Error messages of Redis for a command (without the code that redis-py removes) and for a command within a script.
 _FORBIDDEN = re.compile(
     r"\bNOPERM\b|no permissions|The user executing the script can't|\bACL failure in script\b"
 )
 
 
 def is_forbidden(error: Exception) -> bool:
-    """Whether our user of Redis may not do what it did."""
+    """Whether Redis rejected a command because its user lacks the permission."""
     return _FORBIDDEN.search(str(error)) is not None
 
 
 class ShardMap(NamedTuple):
     version: int
-    """Grows by 1 with each change; 0 as long as nobody has written a map."""
+    """Incremented with each change; 0 if no map is stored."""
     slots: tuple[int, ...]
     """The shard of each slot."""
 
@@ -52,7 +52,7 @@ def prefix_of(shard: int) -> str:
 
 
 def parse_shard_map(version: str | None, slots: str | None) -> ShardMap:
-    """Raises `ValueError` when it is no map: nothing must be added by what somebody else has written."""
+    """Raises `ValueError` if the value is not a map: another program has written it, and no job must be added by it."""
     if version is None and slots is None:
         return ONE_SHARD
     try:
@@ -67,7 +67,7 @@ def parse_shard_map(version: str | None, slots: str | None) -> ShardMap:
 
 
 class ShardMaps:
-    """The map as a publisher knows it: its version is looked at once a second while something is published."""
+    """Caches the map; its version is checked at most once a second, when events are published."""
 
     def __init__(self) -> None:
         self._known = ONE_SHARD

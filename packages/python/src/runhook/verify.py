@@ -1,4 +1,4 @@
-"""Whether a delivery is genuine (docs/contract.md#signing). Standard library only."""
+"""Verifies deliveries, with the standard library only (docs/contract.md#signing)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFUSALS: dict[Refusal, tuple[int, str]] = {
 
 
 class RefusedDelivery(Exception):
-    """A request that is not a delivery, or not a genuine one; `status` is what to answer."""
+    """The request is not a genuine delivery; `status` is the status to respond with."""
 
     def __init__(self, code: Refusal) -> None:
         self.code = code
@@ -36,7 +36,7 @@ class RefusedDelivery(Exception):
 
 
 class DeliveryHeaders(Protocol):
-    """Headers as frameworks have them, in any case: a `dict`, and what Flask, Django, Starlette and `http.server` give."""
+    """Request headers in any capitalization: a `dict`, or those of Flask, Django, Starlette and `http.server`."""
 
     def items(self) -> Iterable[tuple[str, str]]: ...
 
@@ -45,7 +45,7 @@ Body = Union[bytes, bytearray, memoryview, str]
 
 
 class Receiver:
-    """What is known of a webhook where its deliveries arrive."""
+    """Verifies the deliveries of a webhook."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -59,18 +59,18 @@ class Receiver:
         now: Callable[[], float] = time.time,
     ) -> None:
         """
-        secrets: the webhook's `hmac_secret`, `whsec_` included. While it is rotated: the old and the new one, in any
+        secrets: the webhook's `hmac_secret`, including `whsec_`. During a rotation: the old and the new one, in any
             order.
-        scheme: which signature must be right. `standard-webhooks` is that of the `webhook-` headers: it covers the
-            time of the attempt, so that what somebody has recorded cannot be sent again later, and it carries both
-            signatures during a rotation. `authorization` covers the body alone.
-        signature_header: for `authorization`: the webhook's `signature_header`, where it names another one.
-        tolerance_seconds: for `standard-webhooks`: how far the time of the attempt may be from the clock here.
-        bytes_max: of a body, for the handlers of frameworks; no delivery reaches 1 MiB.
-        on_refused: told by the handlers of each request that was refused; it is answered all the same.
-        now: seconds since the epoch.
+        scheme: the signature that is verified. `standard-webhooks` is in the `webhook-` headers: it covers the time
+            of the attempt, so that a recorded request cannot be replayed later, and there is one per secret during
+            a rotation. `authorization` covers only the body.
+        signature_header: for `authorization`: the webhook's `signature_header`, if it is another one.
+        tolerance_seconds: for `standard-webhooks`: maximum difference between the attempt's time and the local clock.
+        bytes_max: maximum size of a body in the handlers of frameworks; no delivery reaches 1 MiB.
+        on_refused: called by the handlers for each rejected request, which also gets an error response.
+        now: returns seconds since the epoch.
 
-        Raises `TypeError` for secrets that no request could be right with: when the program starts, not later.
+        Raises `TypeError` for invalid secrets, when the program starts instead of at the first request.
         """
         self.secrets = (secrets,) if isinstance(secrets, str) else tuple(secrets or ())
         whole = (isinstance(secret, str) and re.match("whsec_.", secret) for secret in self.secrets)
@@ -88,9 +88,9 @@ class Receiver:
         self._now = now
 
     def verify(self, body: Body, headers: DeliveryHeaders) -> JobRunEvent:
-        """The event of a delivery, if it is genuine; raises `RefusedDelivery` if it is not.
+        """Returns the event of a delivery if it is genuine; raises `RefusedDelivery` if it is not.
 
-        body: exactly as it arrived: JSON that was parsed and written again is another body.
+        body: exactly as received: JSON that was parsed and serialized again differs.
         """
         if not isinstance(body, (bytes, bytearray, memoryview, str)):
             raise TypeError("The body was parsed before its signature could be checked: verify its bytes.")
@@ -139,7 +139,7 @@ def verify(  # noqa: PLR0913
     tolerance_seconds: float = 300,
     now: Callable[[], float] = time.time,
 ) -> JobRunEvent:
-    """The event of a delivery, if it is genuine: `Receiver(secrets, …).verify(body, headers)`."""
+    """Returns the event of a delivery if it is genuine: `Receiver(secrets, …).verify(body, headers)`."""
     receiver = Receiver(
         secrets,
         scheme=scheme,
@@ -151,7 +151,7 @@ def verify(  # noqa: PLR0913
 
 
 def _any_equal(given: Sequence[str], expected: Sequence[str]) -> bool:
-    """Constant in time for each pair, and all of them are looked at."""
+    """Compares all pairs, each in constant time."""
     found = False
     for one in given:
         for other in expected:
@@ -160,13 +160,13 @@ def _any_equal(given: Sequence[str], expected: Sequence[str]) -> bool:
 
 
 def _key(secret: str) -> bytes:
-    """The base64 part of the secret, decoded; its padding may be missing, as libraries of the scheme allow."""
+    """Decodes the base64 part of the secret; the padding may be missing, as libraries of the scheme allow."""
     text = secret[len("whsec_") :].translate({ord("-"): "+", ord("_"): "/"}).rstrip("=")
     return base64.b64decode(text + "=" * (-len(text) % 4))
 
 
 def _header(headers: DeliveryHeaders, name: str) -> str | None:
-    """The one value of a header; None when there is none, or more than one."""
+    """Returns the value of a header; None if there is none, or more than one."""
     found = [value for key, value in headers.items() if key.lower() == name.lower()]
     return found[0] if len(found) == 1 else None
 
