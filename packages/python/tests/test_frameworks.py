@@ -115,7 +115,7 @@ FRAMEWORKS: dict[str, Callable[[], Post]] = {
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_a_genuine_event_is_answered_204_and_anything_else_with_a_word_that_says_why(framework: str) -> None:
+def test_a_genuine_event_gets_204_and_any_other_request_an_error_with_its_code(framework: str) -> None:
     post = FRAMEWORKS[framework]()
     refused.clear()
     assert post(BODY, {"Authorization": authorization()}) == (204, "")
@@ -130,7 +130,7 @@ def test_a_genuine_event_is_answered_204_and_anything_else_with_a_word_that_says
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
-def test_what_the_function_raises_is_left_to_the_framework(framework: str) -> None:
+def test_an_error_of_the_function_is_left_to_the_framework(framework: str) -> None:
     post = FRAMEWORKS[framework]()
     other = BODY.replace(b"Pager", b"Other")
     try:
@@ -140,5 +140,5 @@ def test_what_the_function_raises_is_left_to_the_framework(framework: str) -> No
     assert status == 500
 
 
-def test_refusals_have_a_status_for_whoever_answers_by_hand() -> None:
+def test_a_refused_delivery_has_the_status_to_respond_with() -> None:
     assert (RefusedDelivery("no_signature").status, RefusedDelivery("too_large").status) == (401, 413)

@@ -23,7 +23,7 @@ NAMES: dict[Scheme, str] = {"authorization": "authorization", "standard-webhooks
 
 @pytest.mark.parametrize("scheme", NAMES)
 @pytest.mark.parametrize("delivery", DELIVERIES["deliveries"], ids=lambda one: one["name"])
-def test_a_receiver_says_of_each_delivery_what_receivers_in_other_languages_say(
+def test_a_receiver_judges_each_delivery_as_receivers_in_other_languages_do(
     delivery: dict[str, Any], scheme: Scheme
 ) -> None:
     receiver = Receiver(
@@ -48,7 +48,7 @@ def test_a_receiver_says_of_each_delivery_what_receivers_in_other_languages_say(
 
 
 @pytest.mark.parametrize("vector", EVENTS["events"], ids=lambda one: one["name"])
-def test_an_event_is_published_as_it_is_delivered_or_refused_for_its_field(
+def test_an_event_is_published_with_its_golden_body_or_rejected_for_its_field(
     vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "time", lambda: EVENTS["nowMs"] / 1000)
@@ -74,17 +74,17 @@ def test_an_event_is_published_as_it_is_delivered_or_refused_for_its_field(
 
 
 @pytest.mark.parametrize("vector", TEXTS["texts"], ids=lambda one: one["name"])
-def test_a_text_is_repaired_as_the_services_repair_it(vector: dict[str, Any]) -> None:
+def test_a_text_is_repaired_as_by_the_services(vector: dict[str, Any]) -> None:
     text = bytes.fromhex(vector["utf16"]).decode("utf-16-be", "surrogatepass")
     assert well_formed_text(text) == vector["repaired"]
     assert (well_formed_text(text) == text) == vector["valid"]
 
 
-def test_both_halves_of_a_surrogate_pair_are_one_character() -> None:
+def test_the_halves_of_a_surrogate_pair_are_joined_to_one_character() -> None:
     assert well_formed_text("\ud83d\ude80 \ud83d") == "\U0001f680 \ufffd"
 
 
-def test_an_account_has_the_shard_that_every_publisher_gives_it() -> None:
+def test_an_account_has_the_same_shard_as_in_other_languages() -> None:
     assert (SHARDS["key"], SHARDS["slots"]) == (MAP_KEY, SLOTS)
     shard_map = parse_shard_map(SHARDS["map"]["version"], SHARDS["map"]["slots"])
     for account in SHARDS["accounts"]:
@@ -93,7 +93,7 @@ def test_an_account_has_the_shard_that_every_publisher_gives_it() -> None:
 
 
 @pytest.mark.parametrize("slots", SHARDS["refused"])
-def test_what_is_no_map_is_refused(slots: str) -> None:
+def test_an_invalid_map_of_shards_is_rejected(slots: str) -> None:
     with pytest.raises(ValueError, match="holds no map of shards"):
         parse_shard_map("1", slots)
 

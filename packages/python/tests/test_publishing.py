@@ -10,7 +10,7 @@ from runhook.queue import EventPublisher
 from runhook.queue_url import parse_queue_url
 
 
-def test_every_form_of_a_queue_url_names_its_servers() -> None:
+def test_every_form_of_a_queue_url_is_parsed() -> None:
     one = parse_queue_url("rediss://runner:p%40ss@[::1]:7000/3?caFile=/etc/ca.pem")
     assert (one.kind, one.nodes, one.is_tls, one.database) == ("single", (("::1", 7000),), True, 3)
     assert (one.username, one.password, one.parameters["caFile"]) == ("runner", "p@ss", "/etc/ca.pem")
@@ -38,13 +38,13 @@ def test_every_form_of_a_queue_url_names_its_servers() -> None:
         ("redis://h?secret=1", "not known"),
     ],
 )
-def test_a_queue_url_that_is_none_is_told_at_once_without_repeating_it(url: str, words: str) -> None:
+def test_an_invalid_queue_url_is_rejected_without_repeating_it(url: str, words: str) -> None:
     with pytest.raises(ValueError, match=words) as caught:
         EventPublisher(url)
     assert "secret" not in str(caught.value)
 
 
-def test_without_bullmq_it_is_told_what_to_install_and_what_needs_none(
+def test_a_missing_bullmq_is_reported_with_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "bullmq", None)
@@ -55,7 +55,7 @@ def test_without_bullmq_it_is_told_what_to_install_and_what_needs_none(
         publisher.publish(EVENT)
 
 
-def test_a_burst_of_one_account_goes_behind_and_is_let_in_again_by_and_by() -> None:
+def test_a_burst_of_one_account_exceeds_its_bucket_which_refills_over_time() -> None:
     clock = [0.0]
     limiter = BurstLimiter(now=lambda: clock[0])
     assert [limiter.take(1) for _ in range(1_001)].count(True) == 1_000
@@ -64,7 +64,7 @@ def test_a_burst_of_one_account_goes_behind_and_is_let_in_again_by_and_by() -> N
     assert [limiter.take(1) for _ in range(6)].count(True) == 5
 
 
-def test_events_share_jobs_up_to_a_length_and_the_same_ones_make_the_same_job() -> None:
+def test_events_share_jobs_up_to_a_length_and_equal_events_have_equal_job_ids() -> None:
     def event(number: int, text: str = "") -> dict[str, object]:
         return {
             "eventId": f"wev_{number}",

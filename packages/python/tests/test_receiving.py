@@ -53,7 +53,7 @@ def authorization(body: bytes = BODY, secret: str = SECRET) -> str:
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def test_an_event_is_a_frozen_dataclass_of_its_type_and_keeps_what_is_not_known() -> None:
+def test_an_event_is_a_frozen_dataclass_of_its_type_with_unknown_fields_in_raw() -> None:
     body = json.dumps({**EVENT, "colour": "red"}).encode()
     event = verify(
         body, {"AUTHORIZATION": authorization(body)}, secrets=["whsec_new=", SECRET], scheme="authorization"
@@ -68,19 +68,19 @@ def test_an_event_is_a_frozen_dataclass_of_its_type_and_keeps_what_is_not_known(
     assert hash(event)
 
 
-def test_what_a_newer_service_sends_is_read_as_far_as_it_is_known() -> None:
+def test_an_event_of_a_newer_service_is_read_without_its_unknown_parts() -> None:
     other = event_of({"eventType": "job.run.paused", "accountId": 1, "data": {"runId": 7, "jobName": None}})
     assert isinstance(other, OtherEvent)
     assert (other.event_type, other.data.run_id, other.data.job_name) == ("job.run.paused", "7", "")
 
 
 @pytest.mark.parametrize("secrets", ["", [], ["not a secret"], [SECRET, ""], None])
-def test_secrets_that_no_request_could_be_right_with_are_told_when_the_program_starts(secrets: Any) -> None:
+def test_invalid_secrets_are_rejected_when_the_program_starts(secrets: Any) -> None:
     with pytest.raises(TypeError, match="whsec_ included"):
         Receiver(secrets)
 
 
-def test_a_body_that_was_parsed_is_a_fault_of_the_program_and_a_header_that_is_there_twice_is_none() -> None:
+def test_a_parsed_body_is_a_type_error_and_a_duplicate_signature_header_is_refused() -> None:
     receiver = Receiver(SECRET, scheme="authorization", signature_header="X-Signature")
     with pytest.raises(TypeError, match="parsed"):
         receiver.verify(EVENT, {})  # type: ignore[arg-type]
@@ -92,7 +92,7 @@ def test_a_body_that_was_parsed_is_a_fault_of_the_program_and_a_header_that_is_t
         receiver.verify(BODY, headers)
 
 
-def test_an_event_is_worked_on_once_and_again_when_that_failed() -> None:
+def test_an_event_is_processed_once_and_again_after_a_failure() -> None:
     seen = []
     clock = [0.0]
 
@@ -117,7 +117,7 @@ def test_an_event_is_worked_on_once_and_again_when_that_failed() -> None:
     assert len(seen) == 6
 
 
-def test_a_coroutine_function_keeps_a_repeat_waiting_until_it_has_ended() -> None:
+def test_a_repeat_is_refused_while_a_coroutine_function_processes_the_event() -> None:
     async def story() -> list[str]:
         gate = asyncio.Event()
         seen: list[str] = []
@@ -140,7 +140,7 @@ def test_a_coroutine_function_keeps_a_repeat_waiting_until_it_has_ended() -> Non
     assert asyncio.run(story()) == [EVENT["eventId"]]
 
 
-def test_what_is_wrong_with_an_event_is_told_all_at_once_with_the_path_of_each_field() -> None:
+def test_all_problems_of_an_event_are_reported_with_the_path_of_each_field() -> None:
     assert checked_events([RunCompleted(account_id=1, data=CompletedRunDetails(*DATA.values()))], 30)  # type: ignore[arg-type]
     bad = {
         **EVENT,
@@ -164,7 +164,7 @@ def test_what_is_wrong_with_an_event_is_told_all_at_once_with_the_path_of_each_f
         checked_events([7], 30)  # type: ignore[list-item]
 
 
-def test_ids_and_times_are_made_as_the_services_read_them() -> None:
+def test_generated_ids_and_times_have_the_format_of_the_services() -> None:
     assert event_id_time(create_event_id(1_700_000_000.9)) == 1_700_000_000
     assert event_id_time("wev_" + "z" * 27) is None
     assert event_id_time("wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA") is None

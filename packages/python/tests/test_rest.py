@@ -23,7 +23,7 @@ def answered(status: int, said: object, headers: dict[str, str] | None = None) -
     return status, headers or {}, said if isinstance(said, bytes) else json.dumps(said).encode()
 
 
-def test_many_events_go_in_calls_of_500_and_of_less_than_two_megabytes_each_with_its_verdict() -> None:
+def test_many_events_are_sent_in_requests_of_at_most_500_events_and_two_megabytes() -> None:
     calls: list[tuple[str, str | None, list[str]]] = []
 
     def handle(request: BaseHTTPRequestHandler, body: bytes) -> Answer:
@@ -57,7 +57,7 @@ def test_many_events_go_in_calls_of_500_and_of_less_than_two_megabytes_each_with
             publisher.publish({**EVENT, "accountId": 2})
 
 
-def test_what_the_api_refuses_is_told_with_the_fields_and_what_may_go_well_later_with_the_time() -> None:
+def test_an_api_error_has_its_fields_and_a_temporary_one_its_retry_time() -> None:
     refusal = {"user_message": "Invalid request.", "errors": [{"field": "job_id", "message": "is required"}]}
     answers = {
         "/api/v2/accounts/1/runs/": answered(400, {"status": refusal}),

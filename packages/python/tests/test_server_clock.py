@@ -37,7 +37,7 @@ class World:
 
 
 @pytest.mark.parametrize("ahead", [2 * DAY, -40 * DAY])
-def test_an_id_that_is_made_here_has_the_time_of_the_queue_and_not_of_the_host(ahead: float) -> None:
+def test_a_generated_id_has_the_time_of_the_queue_and_not_of_the_host(ahead: float) -> None:
     world = World(ahead)
     asyncio.run(world.clock.measure_if_due())
     (event,) = checked_events([WITHOUT_ID], 30, world.clock.now())
@@ -47,7 +47,7 @@ def test_an_id_that_is_made_here_has_the_time_of_the_queue_and_not_of_the_host(a
 
 
 @pytest.mark.parametrize(("ahead", "words"), [(2 * DAY, "more than a day ahead"), (-40 * DAY, "older than")])
-def test_an_id_that_is_given_is_refused_when_it_is_out_of_range(ahead: float, words: str) -> None:
+def test_an_id_of_the_caller_is_rejected_if_it_is_out_of_range(ahead: float, words: str) -> None:
     world = World(ahead)
     asyncio.run(world.clock.measure_if_due())
     given = create_event_id(world.server() + ahead)
@@ -55,7 +55,7 @@ def test_an_id_that_is_given_is_refused_when_it_is_out_of_range(ahead: float, wo
         checked_events([{**EVENT, "eventId": given}], 30, world.clock.now())
 
 
-def test_the_clock_is_read_again_after_a_minute_and_after_a_step_of_the_host_s() -> None:
+def test_the_clock_is_read_again_after_a_minute_and_after_a_step_of_the_host_clock() -> None:
     world = World(0)
     asyncio.run(world.clock.measure_if_due())
     asyncio.run(world.clock.measure_if_due())
@@ -69,7 +69,7 @@ def test_the_clock_is_read_again_after_a_minute_and_after_a_step_of_the_host_s()
     assert abs(world.clock.now() - world.server()) < 0.001
 
 
-def test_a_server_that_the_user_must_not_ask_for_its_time_is_reported_once_and_the_host_s_clock_is_used() -> None:
+def test_a_user_without_permission_to_read_the_clock_is_warned_once_and_the_host_clock_is_used() -> None:
     async def read() -> None:
         return None
 

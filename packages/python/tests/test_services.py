@@ -127,7 +127,7 @@ def wait_for(arrived: queue.Queue[JobRunEvent], wanted: Iterable[str]) -> None:
 
 
 @onto_the_queue
-def test_what_is_published_onto_the_queue_is_delivered_once_and_verifies() -> None:
+def test_events_published_to_the_queue_are_delivered_once_and_verify() -> None:
     with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
         one = RunErrored(
             account_id=SERVICES["accountId"],
@@ -147,7 +147,7 @@ def test_what_is_published_onto_the_queue_is_delivered_once_and_verifies() -> No
 
 
 @onto_the_queue
-def test_an_event_that_does_not_fit_keeps_the_whole_call_back() -> None:
+def test_no_event_of_a_call_is_published_if_one_is_invalid() -> None:
     with subscribed() as arrived, EventPublisher(SERVICES["queueUrl"]) as publisher:
         incomplete = {"eventType": "job.run.completed", "accountId": SERVICES["accountId"], "data": {}}
         with pytest.raises(InvalidEventError, match=r"event 1 is invalid: .*data\.runFinishedAt is required"):
@@ -157,7 +157,7 @@ def test_an_event_that_does_not_fit_keeps_the_whole_call_back() -> None:
 
 
 @onto_the_queue
-def test_a_program_with_an_event_loop_publishes_from_many_tasks_at_once() -> None:
+def test_an_async_publisher_publishes_from_many_tasks_concurrently() -> None:
     async def publish() -> list[str]:
         async with AsyncEventPublisher(SERVICES["queueUrl"]) as publisher:
             return await asyncio.gather(*(publisher.publish(started(number)) for number in range(200, 220)))
@@ -194,7 +194,7 @@ def test_a_publisher_follows_the_shard_of_its_account(monkeypatch: pytest.Monkey
 
 
 @onto_the_queue
-def test_an_event_that_is_kept_as_failed_is_taken_up_when_it_is_published_again() -> None:
+def test_an_event_whose_job_has_failed_is_delivered_when_it_is_published_again() -> None:
     from redis import Redis  # noqa: PLC0415
 
     event = started(5)
@@ -213,7 +213,7 @@ def test_an_event_that_is_kept_as_failed_is_taken_up_when_it_is_published_again(
 
 
 @onto_the_queue
-def test_a_queue_that_is_full_or_away_is_told_as_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_queue_and_an_unavailable_queue_raise_different_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     from redis import Redis  # noqa: PLC0415
 
     redis: Any = Redis.from_url(SERVICES["queueUrl"], decode_responses=True)
@@ -238,7 +238,7 @@ def test_a_queue_that_is_full_or_away_is_told_as_what_it_is(monkeypatch: pytest.
 
 
 @onto_the_queue
-def test_a_user_of_redis_that_can_add_events_and_nothing_else_is_enough() -> None:
+def test_a_redis_user_who_may_only_add_events_suffices() -> None:
     from redis import Redis  # noqa: PLC0415
 
     redis: Any = Redis.from_url(SERVICES["queueUrl"], decode_responses=True)
@@ -260,7 +260,7 @@ def test_a_user_of_redis_that_can_add_events_and_nothing_else_is_enough() -> Non
 
 
 @onto_the_queue
-def test_text_that_no_json_may_carry_is_repaired_whichever_way_it_is_published() -> None:
+def test_invalid_text_is_repaired_in_events_of_the_queue_and_of_rest() -> None:
     cut, repaired = "cut \ud83d \0 \ufffe \ude80", "cut \ufffd \ufffd \ufffd \ufffd"
     run_details = run(12, run_reason=cut, job_name=cut)
     event = RunStarted(account_id=SERVICES["accountId"], data=run_details, event_id=create_event_id())
@@ -274,7 +274,7 @@ def test_text_that_no_json_may_carry_is_repaired_whichever_way_it_is_published()
     assert (second.data.run_reason, second.data.engine_version) == (repaired, repaired)
 
 
-def test_rest_takes_the_same_events_and_reports_of_runs() -> None:
+def test_rest_accepts_the_same_events_and_reports_of_runs() -> None:
     publisher = RestPublisher(SERVICES["url"], SERVICES["token"], SERVICES["accountId"])
     with subscribed() as arrived:
         made = publisher.start_run(JOB["id"], "1.9.2", run_id=900, reason="Python")
