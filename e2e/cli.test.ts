@@ -197,7 +197,7 @@ test('commands show and change webhooks, deliveries and runs', async () => {
   expect(await runhook('webhooks', 'delete', 'pager', '--yes')).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(
-      /^error: There is no webhook called pager\. Similar: wsu_\w+ \(Pager\)\.\n$/,
+      /^error: There is no webhook named pager\. Similar: wsu_\w+ \(Pager\)\.\n$/,
     ),
   });
   expect(await runhook('webhooks', 'delete', 'Pager', '--yes')).toMatchObject({ code: 0 });

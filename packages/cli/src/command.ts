@@ -71,16 +71,19 @@ export function cliError(error: unknown): CliError {
   if (error instanceof RunhookError) return new CliError(codeOf(error), refusalWords(error));
   const { code, message = '', stack } = error as NodeJS.ErrnoException;
   if (code !== undefined && /^E[A-Z0-9]+$/.test(code)) return new CliError('system', `${message}.`);
-  return new CliError('fault', `Something went wrong that should not have: ${stack ?? String(error)}`);
+  return new CliError('fault', `Unexpected error (a defect of runhook): ${stack ?? String(error)}`);
 }
 
 const codeOf = ({ status }: RunhookError) => (status === 0 ? 'no_answer' : `refused_${status}`);
 
 function refusalWords({ status, message, errors, retryAfterSeconds }: RunhookError): string {
-  if (status === 401) return 'The service refuses the token: it is wrong, revoked or expired.';
+  if (status === 401)
+    return 'The service rejected the token: it is invalid, revoked or expired. Use another token.';
   if (status === 429 || status === 503)
     return `${message} Try again${retryAfterSeconds === null ? ' later' : ` in ${retryAfterSeconds} s`}.`;
-  return errors.length > 0 ? `Refused: ${errors.map((one) => one.message).join('; ')}.` : message;
+  return errors.length > 0
+    ? `The service rejected the request: ${errors.map((one) => one.message).join('; ')}.`
+    : message;
 }
 
 /** Removes the value of an unknown option from the message, because it may be a token. */
@@ -129,7 +132,7 @@ export const reads = {
     const ms = count === undefined ? Date.parse(text) : Date.now() - Number(count) * (UNIT_MS[unit] ?? 0);
     if (Number.isNaN(ms) || ms < 0)
       throw new InvalidArgumentError(
-        'It must be how long ago (30m, 12h, 7d) or an ISO 8601 time with its zone.',
+        'It must be an age (30m, 12h, 7d) or an ISO 8601 time with its time zone.',
       );
     return String(BigInt(Math.trunc(ms)) * 1000n);
   },

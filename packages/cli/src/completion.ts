@@ -26,9 +26,9 @@ complete -c runhook -f -n 'string length -q -- (__runhook_complete)' -a '(__runh
 
 export const completionCommand: Command<object> = {
   name: 'completion',
-  summary: 'a script that completes command lines',
+  summary: 'print a shell completion script',
   description:
-    'Writes the script for a shell. It asks runhook itself what fits, so it does not have to be made again for another version.',
+    'Prints a completion script for a shell. The script calls runhook for the completions, so it also works with other versions.',
   arguments: [['<shell>', SHELLS.join(', ')]],
   options: [],
   examples: [
@@ -38,7 +38,7 @@ export const completionCommand: Command<object> = {
   ],
   async run(context, _options, [shell]) {
     const known = SHELLS.find((name) => name === shell);
-    if (known === undefined) throw new UsageError(`There is a script for ${SHELLS.join(', ')}.`);
+    if (known === undefined) throw new UsageError(`The shell must be one of ${SHELLS.join(', ')}.`);
     await context.answer(SCRIPTS[known], { shell: known, script: SCRIPTS[known] });
     return 0;
   },

@@ -18,16 +18,16 @@ const URL_DEFAULT = 'http://127.0.0.1:3000';
 /** Options of every command that calls the service; each call returns new objects, which commander modifies. */
 export function connectionOptions(): Option[] {
   return [
-    option('--url <url>', `where the service is; else RUNHOOK_URL, else ${URL_DEFAULT}`, reads.httpUrl),
+    option('--url <url>', `URL of the service; default: RUNHOOK_URL, then ${URL_DEFAULT}`, reads.httpUrl),
     option(
       '--account <id>',
-      'the account; else RUNHOOK_ACCOUNT, else the only one that the token is for',
+      'id of the account; default: RUNHOOK_ACCOUNT, then the only account of the token',
       reads.id,
     ),
-    option('--token <token>', 'an API key or a service token; shows in the list of processes'),
+    option('--token <token>', 'an API key or a service token; visible in the process list'),
     option(
       '--token-file <file>',
-      'a file of mode 600 that holds it; else RUNHOOK_TOKEN, RUNHOOK_TOKEN_FILE, or ~/.config/runhook/token',
+      'a file of mode 600 with the token; default: RUNHOOK_TOKEN, RUNHOOK_TOKEN_FILE, then ~/.config/runhook/token',
     ),
   ];
 }
@@ -53,12 +53,12 @@ export function findToken(env: NodeJS.ProcessEnv, { token, tokenFile }: Connecti
 function tokenIn(file: string): string {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat === undefined || !stat.isFile())
-    throw new CliError('token_file', `There is no token file ${file}.`);
+    throw new CliError('token_file', `The token file ${file} does not exist or is not a file.`);
   // Windows has no such modes.
   if (process.platform !== 'win32' && (stat.mode & 0o077) !== 0)
     throw new CliError(
       'token_file',
-      `Others may read ${file}, so it is not used: chmod 600 it, and rotate the token.`,
+      `Other users can read ${file}, so it is not used: set its mode with chmod 600, and replace the token.`,
     );
   return wellFormed(readFileSync(file, 'utf8').trim(), file);
 }
@@ -68,7 +68,9 @@ function tokenIn(file: string): string {
  */
 function wellFormed(token: string, place: string): string {
   if (/^[!-~]+$/.test(token)) return token;
-  throw new UsageError(`What ${place} holds is no token: it must be one word of printable ASCII characters.`);
+  throw new UsageError(
+    `${place} does not contain a valid token: a token is one word of printable ASCII characters.`,
+  );
 }
 
 /**
@@ -79,7 +81,7 @@ export async function connect(env: NodeJS.ProcessEnv, options: ConnectionOptions
   const token = findToken(env, options);
   if (token === null)
     throw new UsageError(
-      'No token: set RUNHOOK_TOKEN, write one to ~/.config/runhook/token (mode 600), or give --token-file.',
+      'No token: set RUNHOOK_TOKEN, write one to ~/.config/runhook/token (mode 600), or use --token-file.',
     );
   const of = (accountId?: number) =>
     createClient({ url: serviceUrl(env, options), token, accountId, userAgent: `runhook-cli/${VERSION}` });
@@ -89,18 +91,18 @@ export async function connect(env: NodeJS.ProcessEnv, options: ConnectionOptions
 
 function accountIn(text: string): number {
   const id = /^\d{1,15}$/.test(text) ? Number(text) : 0;
-  if (id === 0) throw new UsageError('RUNHOOK_ACCOUNT must be the id of an account, a number.');
+  if (id === 0) throw new UsageError('RUNHOOK_ACCOUNT must be the numeric id of an account.');
   return id;
 }
 
 async function onlyAccount(client: Client): Promise<number> {
   const accounts = await client.get('/api/v3/accounts', { query: { limit: 10 } });
   const [first, ...others] = accounts;
-  if (first === undefined) throw new CliError('no_account', 'The token is for no account.');
+  if (first === undefined) throw new CliError('no_account', 'The token has access to no account.');
   if (others.length === 0) return first.id;
   const names = accounts.map(({ id, name }) => `${id} (${printable(name)})`).join(', ');
   throw new UsageError(
-    `The token is for several accounts: say which with --account or RUNHOOK_ACCOUNT: ${names}.`,
+    `The token has access to several accounts; select one with --account or RUNHOOK_ACCOUNT: ${names}.`,
   );
 }
 
@@ -130,8 +132,8 @@ export async function webhookNamed(client: Client, word: string): Promise<Schema
   if (found !== undefined)
     throw new CliError(
       'ambiguous',
-      `Several webhooks are called ${printable(word)}; name one by its id: ${list}.`,
+      `Several webhooks are named ${printable(word)}; use the id of one of them: ${list}.`,
     );
   const hint = told.length === 0 ? '' : ` Similar: ${list}.`;
-  throw new CliError('not_found', `There is no webhook called ${printable(word)}.${hint}`);
+  throw new CliError('not_found', `There is no webhook named ${printable(word)}.${hint}`);
 }

@@ -3,13 +3,13 @@ import { type ConnectionOptions, connectionOptions, findToken, serviceUrl } from
 
 export const doctorCommand: Command<ConnectionOptions & { endpoint?: string }> = {
   name: 'doctor',
-  summary: 'what is wrong with an installation, and what to do',
+  summary: 'check an installation and explain how to fix it',
   description:
-    'For operators, where the services run: looks at what DATABASE_URL, QUEUE_URL, ENCRYPTION_KEYS and EGRESS_… of its environment name, at the service and at the token. Says of each what is wrong and what to do. What is not named is skipped. Changes nothing and sends nothing to an endpoint. Ends with 1 when something failed.',
+    'For operators: run it with the environment of the services. Checks the database, the queue, the keys and the egress rules by DATABASE_URL, QUEUE_URL, ENCRYPTION_KEYS and EGRESS_…, and the service and the token. Explains each problem and how to fix it. Skips checks whose setting is missing. Changes nothing and sends nothing to an endpoint. Exits with 1 if a check failed.',
   options: [
     option(
       '--endpoint <url>',
-      'a URL that deliveries go to: may they, and is it reached from here',
+      'URL of an endpoint: check that deliveries may be sent to it and that this machine can reach it',
       reads.httpUrl,
     ),
     ...connectionOptions(),

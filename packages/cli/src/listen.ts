@@ -16,29 +16,35 @@ interface Options extends ConnectionOptions {
 
 /** Each call returns a new object, which commander modifies. */
 export function secretOption(): Option {
-  return option('--secret <secret>', 'to sign with: whsec_…; made and shown when left out', secretText);
+  return option(
+    '--secret <secret>',
+    'signing secret (whsec_…); default: a new one, which is shown',
+    secretText,
+  );
 }
 
 function secretText(text: string): string {
   if (!HMAC_SECRET_PATTERN.test(text))
-    throw new InvalidArgumentError('It must be whsec_ and the base64 of 32 bytes.');
+    throw new InvalidArgumentError('It must be whsec_ followed by 32 bytes in base64.');
   return text;
 }
 
 export function timeoutOption(): Option {
-  return option('--timeout <seconds>', 'how long the endpoint may take', reads.wholeNumber(1, 3_600)).default(
-    30,
-  );
+  return option(
+    '--timeout <seconds>',
+    'time limit for the response of the endpoint',
+    reads.wholeNumber(1, 3_600),
+  ).default(30);
 }
 
 export const listenCommand: Command<Options> = {
   name: 'listen',
-  summary: 'deliveries on your own machine, as they happen or once more',
+  summary: 'forward deliveries to your own machine, live or as a replay',
   description:
-    'Hears of the deliveries of a webhook and sends each to a URL of your own: the exact bytes of its body, signed with a secret of this call, which is shown when it begins. Each is sent once, the oldest first, whatever your endpoint answers; the webhook itself is delivered to as always. Goes on until Ctrl-C. With --replay it sends what there was of a run, an event or a single delivery, and ends: with 1 unless every answer was a 2xx.',
+    'Forwards each new delivery of a webhook to your URL: the exact bytes of its body, signed with a secret that is shown at the start. Each delivery is sent once, the oldest first, whatever your endpoint responds; the endpoint of the webhook gets its deliveries as usual. Runs until Ctrl-C. With --replay it sends the past deliveries of a run, an event or a single delivery, and exits with 1 unless every response was a 2xx.',
   options: [
-    option('--webhook <webhook>', 'its id or its name; may be left out with --replay run or event'),
-    option('--forward <url>', 'where to send them', reads.httpUrl).makeOptionMandatory(),
+    option('--webhook <webhook>', 'id or name of the webhook; optional with --replay run or event'),
+    option('--forward <url>', 'URL to which deliveries are sent', reads.httpUrl).makeOptionMandatory(),
     option('--replay <what...>', 'run <id>, event <id> or delivery <id>'),
     secretOption(),
     timeoutOption(),
@@ -51,7 +57,7 @@ export const listenCommand: Command<Options> = {
   async run(context, options) {
     const wanted = options.replay === undefined ? null : replayOf(options.replay, options.webhook);
     if (wanted === null && options.webhook === undefined)
-      throw new UsageError('--webhook must be given: an id or a name.');
+      throw new UsageError('Missing option --webhook: the id or name of a webhook.');
     const stopping = context.untilStopped();
     const client = await connect(context.env, options);
     const webhook = options.webhook === undefined ? null : await webhookNamed(client, options.webhook);
@@ -76,7 +82,7 @@ async function begin(
   told: { webhook: Schemas['Subscription'] | null; secret: string; forward: string; isReplay: boolean },
 ): Promise<void> {
   const { webhook, secret, forward, isReplay } = told;
-  const what = isReplay ? 'Sending again' : 'Listening';
+  const what = isReplay ? 'Replaying' : 'Listening';
   const whose = webhook === null ? '' : ` to ${webhook.name} (${webhook.id})`;
   await context.line(`${isReplay ? what : what + whose}; forwarding to ${forward}\nsigned with  ${secret}`, {
     kind: 'begin',
@@ -85,9 +91,7 @@ async function begin(
     secret,
   });
   if (webhook?.active === false && !isReplay)
-    await context.remark(
-      'The webhook is inactive: nothing is delivered to it until somebody switches it on.',
-    );
+    await context.remark('The webhook is inactive: it gets no deliveries until it is activated.');
 }
 
 /** Forwards deliveries, each of them once. */
@@ -117,7 +121,10 @@ class Forwarding {
     const about = { kind: 'delivery', delivery_id: id, event_id: eventId, event_type: type, run_id: runId };
     const begins = `${timeText(delivery.created_at)}  ${type.padEnd(TYPE_WIDTH)}  run ${runId}  ${id}`;
     if (payload === null) {
-      await this.#context.line(`${begins}  not sent: its event has left the log`, { ...about, status: null });
+      await this.#context.line(`${begins}  not sent: its event is no longer in the log`, {
+        ...about,
+        status: null,
+      });
       return false;
     }
     const signed = {
@@ -185,8 +192,8 @@ async function hear(
       webhookId,
       signal: AbortSignal.any([stopping, bell.closed]),
     })) {
-      if (change.kind === 'lost' && !isLost) await context.remark(`${change.error.message} Trying again.`);
-      if (change.kind === 'listening' && isLost) await context.remark('Listening again.');
+      if (change.kind === 'lost' && !isLost) await context.remark(`${change.error.message} Reconnecting.`);
+      if (change.kind === 'listening' && isLost) await context.remark('Reconnected.');
       if (change.kind !== 'changed') isLost = change.kind === 'lost';
       if (change.kind !== 'lost') bell.ring();
     }
@@ -204,10 +211,10 @@ function replayOf([kind, id, ...rest]: readonly string[], webhook: string | unde
   const form = { run: /^\d{1,16}$/, event: /^wev_\w{27}$/, delivery: /^wdl_\w{27}$/ }[kind ?? ''];
   if (form === undefined || id === undefined || rest.length > 0 || !form.test(id))
     throw new UsageError(
-      '--replay takes run and its number, event and its id (wev_…), or delivery and its id (wdl_…).',
+      '--replay must be followed by run and its number, event and its id (wev_…), or delivery and its id (wdl_…).',
     );
   if (kind === 'delivery' && webhook === undefined)
-    throw new UsageError('--replay delivery needs --webhook.');
+    throw new UsageError('--replay delivery requires --webhook.');
   return { kind: kind as Wanted['kind'], id };
 }
 

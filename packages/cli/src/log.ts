@@ -19,10 +19,10 @@ const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_i
 const RUNS = '/api/v2/accounts/{account_id}/runs';
 const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
 const RUN_STATUSES = ['Running', 'Success', 'Errored', 'Canceled'] as const;
-const SINCE = 'not before: how long ago (30m, 12h, 7d), or an ISO 8601 time';
+const TIME = 'an age (30m, 12h, 7d) or an ISO 8601 time';
 
 function webhookOption() {
-  return option('--webhook <webhook>', 'its id or its name').makeOptionMandatory();
+  return option('--webhook <webhook>', 'id or name of the webhook').makeOptionMandatory();
 }
 
 interface LogOptions extends ConnectionOptions {
@@ -36,14 +36,15 @@ interface LogOptions extends ConnectionOptions {
 
 const listDeliveries: Command<LogOptions> = {
   name: 'list',
-  summary: 'what went to the webhooks of the account, or to one',
-  description: 'Deliveries, newest first: of the whole account, or of a webhook, a run, a status, a time.',
+  summary: 'list the deliveries of the account or of a webhook',
+  description:
+    'Lists deliveries, newest first; the options select those of a webhook, a run, a status or a time.',
   options: [
-    option('--webhook <webhook>', 'its id or its name'),
-    choice('--status <status>', 'only these', DELIVERY_STATUSES),
-    choice('--event <type>', 'only of this type of event', EVENT_TYPES),
-    option('--run <id>', 'only of this run', reads.id),
-    option('--since <time>', SINCE, reads.moment),
+    option('--webhook <webhook>', 'id or name of the webhook'),
+    choice('--status <status>', 'only deliveries with this status', DELIVERY_STATUSES),
+    choice('--event <type>', 'only deliveries of this event type', EVENT_TYPES),
+    option('--run <id>', 'only deliveries of this run', reads.id),
+    option('--since <time>', `only deliveries created since: ${TIME}`, reads.moment),
     limitOption(),
     ...connectionOptions(),
   ],
@@ -87,16 +88,16 @@ function deliveryText({ attempts, payload, ...delivery }: Detail): string {
   return [
     `${delivery.id}  ${delivery.event_type}  run ${delivery.run_id}  ${delivery.status}`,
     ...(delivery.reason === null ? [] : [printable(delivery.reason)]),
-    ...(rows.length === 0 ? [] : ['', table(['ATTEMPT', 'STARTED', 'STATUS', 'TOOK', ''], rows)]),
+    ...(rows.length === 0 ? [] : ['', table(['ATTEMPT', 'STARTED', 'STATUS', 'DURATION', 'ERROR'], rows)]),
     ...(payload === null ? [] : ['', printable(payload)]),
   ].join('\n');
 }
 
 const getDelivery: Command<ConnectionOptions & { webhook: string }> = {
   name: 'get',
-  summary: 'one delivery, with its body and its attempts',
-  description: 'One delivery: the exact body that is sent, and how each attempt went.',
-  arguments: [['<delivery>', 'its id: wdl_…']],
+  summary: 'show a delivery with its body and its attempts',
+  description: 'Shows a delivery: the exact body that is sent, and the result of each attempt.',
+  arguments: [['<delivery>', 'id of the delivery: wdl_…']],
   options: [webhookOption(), ...connectionOptions()],
   examples: ['deliveries get wdl_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x --webhook "Production pager"'],
   async run(context, { webhook, ...connection }, [word = '']) {
@@ -113,7 +114,7 @@ const redeliver: Command<ConnectionOptions & { webhook: string }> = {
   name: 'redeliver',
   summary: 'send deliveries again',
   description: 'Sends deliveries again, each with its retries, to the endpoint of their webhook.',
-  arguments: [['<deliveries...>', 'their ids: wdl_…']],
+  arguments: [['<deliveries...>', 'ids of the deliveries: wdl_…']],
   options: [webhookOption(), ...connectionOptions()],
   examples: ['deliveries redeliver wdl_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x --webhook "Production pager"'],
   async run(context, { webhook, ...connection }, ids) {
@@ -124,7 +125,7 @@ const redeliver: Command<ConnectionOptions & { webhook: string }> = {
       try {
         const path = { webhook_id: id, delivery_id: deliveryId };
         const delivery = await client.post(`${DELIVERY}/redeliver`, { path });
-        await context.line(`${deliveryId}  is on its way again`, delivery);
+        await context.line(`${deliveryId}  is queued again`, delivery);
       } catch (error) {
         // Continues with the other deliveries if one is pending or deleted.
         if (!(error instanceof RunhookError) || (error.status !== 404 && error.status !== 409)) throw error;
@@ -153,14 +154,14 @@ interface RunsOptions extends ConnectionOptions {
 
 const listRuns: Command<RunsOptions> = {
   name: 'list',
-  summary: 'the runs of the account',
-  description: 'Runs, newest first.',
+  summary: 'list the runs of the account',
+  description: 'Lists runs, newest first.',
   options: [
-    option('--job <id>', 'only of this job', reads.id),
-    choice('--status <status>', 'only these', RUN_STATUSES),
-    option('--search <text>', 'in the name of the job, or the whole id'),
-    option('--since <time>', `started ${SINCE}`, reads.moment),
-    option('--until <time>', 'started before, as above', reads.moment),
+    option('--job <id>', 'only runs of this job', reads.id),
+    choice('--status <status>', 'only runs with this status', RUN_STATUSES),
+    option('--search <text>', 'text in the name of the job, or a complete run id'),
+    option('--since <time>', `only runs started since: ${TIME}`, reads.moment),
+    option('--until <time>', 'only runs started before, in the same format', reads.moment),
     limitOption(),
     ...connectionOptions(),
   ],
@@ -188,12 +189,12 @@ const listRuns: Command<RunsOptions> = {
   },
 };
 
-const RUN: [string, string] = ['<run>', 'its number'];
+const RUN: [string, string] = ['<run>', 'number of the run'];
 
 const getRun: Command<ConnectionOptions> = {
   name: 'get',
-  summary: 'one run',
-  description: 'One run, as its runner reported it.',
+  summary: 'show a run',
+  description: 'Shows a run as its runner reported it.',
   arguments: [RUN],
   options: connectionOptions(),
   examples: ['runs get 2482'],
@@ -211,8 +212,8 @@ const getRun: Command<ConnectionOptions> = {
 
 const runEvents: Command<ConnectionOptions> = {
   name: 'events',
-  summary: 'who heard of a run',
-  description: 'The events of a run in order, and to how many webhooks each went.',
+  summary: 'list the events of a run',
+  description: 'Lists the events of a run in order, with the number of webhooks that each was sent to.',
   arguments: [RUN],
   options: connectionOptions(),
   examples: ['runs events 2482'],
@@ -229,7 +230,7 @@ const runEvents: Command<ConnectionOptions> = {
       String(event.delivery_count),
       event.event_id ?? '',
     ]);
-    await context.answer(table(['HAPPENED', 'EVENT', 'STATE', 'WEBHOOKS', 'ID'], cells), events);
+    await context.answer(table(['TIME', 'EVENT', 'STATE', 'WEBHOOKS', 'ID'], cells), events);
     return 0;
   },
 };
@@ -242,7 +243,7 @@ export const runsGroup: CommandGroup = {
 
 function runId(word: string): number {
   if (/^\d{1,15}$/.test(word)) return Number(word);
-  throw new UsageError(`${printable(word)} is no run: name it by its number.`);
+  throw new UsageError(`${printable(word)} is not a run: use its number.`);
 }
 
 /** Names the missing item, because the service's message does not. */

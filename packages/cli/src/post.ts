@@ -53,7 +53,7 @@ export async function post(
   return await new Promise((resolve) => {
     const fail = (error: NodeJS.ErrnoException) =>
       resolve(
-        ended(null, late.aborted ? `no answer in ${timeoutMs / 1_000} s` : (error.code ?? error.message)),
+        ended(null, late.aborted ? `timed out after ${timeoutMs / 1_000} s` : (error.code ?? error.message)),
       );
     const open = new URL(url).protocol === 'https:' ? requestHttps : requestHttp;
     const request = open(url, { method: 'POST', headers, signal, agent: false }, (response) => {
@@ -76,7 +76,7 @@ const SHOWN_MAX = 120;
 
 /** "200 in 12 ms", "500 in 3 ms: Internal error", "no response: ECONNREFUSED". */
 export function postedWords({ status, error, durationMs, answer }: Posted): string {
-  if (status === null) return `no answer: ${error}`;
+  if (status === null) return `no response: ${error}`;
   const shown = shortText(answer.trim(), SHOWN_MAX);
   return `${status} in ${durationMs} ms${shown === '' ? '' : `: ${printable(shown)}`}`;
 }

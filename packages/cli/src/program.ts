@@ -22,7 +22,7 @@ const COMMANDS = [listenCommand, sendCommand, verifyCommand, doctorCommand, comp
 const GROUPS: CommandGroup[] = [webhooksGroup, deliveriesGroup, runsGroup];
 
 const DESCRIPTION =
-  'Runhook from the command line: deliveries on your own machine, signatures, webhooks, runs, and what is wrong with an installation.';
+  'Runhook from the command line: forward deliveries to your own machine, check signatures, manage webhooks, deliveries and runs, and check an installation.';
 const EXAMPLES = [
   'listen --webhook "Production pager" --forward http://localhost:8080/hook',
   'send --to http://localhost:8080/hook',
@@ -31,9 +31,9 @@ const EXAMPLES = [
 ];
 const EXIT_CODES = `
 Exit codes:
-  0  done, and nothing was found to be wrong
-  1  found to be wrong, or not done: refused, not reached, an answer that is no 2xx
-  2  the command line is not one it takes; nothing was done`;
+  0  success, and no problem was found
+  1  a problem was found, or the command failed: rejected, not reached, a response other than 2xx
+  2  the command line is invalid; nothing was done`;
 
 type Execute = (command: Command, options: object, words: string[]) => Promise<void>;
 
@@ -42,7 +42,10 @@ function createProgram(onHelp: (text: string) => void, execute: Execute): Comman
   const program = new Commander(NAME)
     .description(DESCRIPTION)
     .version(VERSION)
-    .option('--json', 'write JSON for scripts, a line for each of many; errors too, to standard error')
+    .option(
+      '--json',
+      'print JSON for scripts, one line per item if there are several; errors as JSON to standard error',
+    )
     .exitOverride()
     .configureHelp({ showGlobalOptions: true, optionDescription: describeOption })
     .configureOutput({ writeOut: onHelp, writeErr: onHelp, outputError: () => undefined })
@@ -108,7 +111,7 @@ export async function runCli(args: readonly string[], surroundings: Surroundings
       await writeLine(stdout, help.trimEnd());
       return 0;
     }
-    const error = isHelp ? new UsageError('Name a command; --help shows them.') : cliError(thrown);
+    const error = isHelp ? new UsageError('Missing command.') : cliError(thrown);
     await writeLine(stderr, isJson ? errorJson(error) : errorText(error));
     return error.exitCode;
   }
@@ -119,5 +122,5 @@ function errorJson({ code, message }: CliError): string {
 }
 
 function errorText(error: CliError): string {
-  return `error: ${error.message}${error instanceof UsageError ? ' (--help shows what it takes)' : ''}`;
+  return `error: ${error.message}${error instanceof UsageError ? ' (see --help)' : ''}`;
 }

@@ -34,15 +34,15 @@ interface SendOptions {
 /** Sends a delivery without a service, to try out a receiver. */
 export const sendCommand: Command<SendOptions> = {
   name: 'send',
-  summary: 'a signed sample of each event, or a file, to a URL',
+  summary: 'send a signed sample of each event, or a file, to a URL',
   description:
-    'Sends what Runhook would send, signed: a sample of every type of event, of one with --type, or the exact bytes of a file. Needs no service and no token. Ends with 1 unless every answer was a 2xx.',
+    'Sends signed requests as Runhook does: a sample of every event type, of one type with --type, or the exact bytes of a file. Requires no service and no token. Exits with 1 unless every response was a 2xx.',
   options: [
-    option('--to <url>', 'the endpoint', reads.httpUrl).makeOptionMandatory(),
-    choice('--type <type>', 'of this type of event only', EVENT_TYPES),
-    option('--file <file>', 'the body: a file, or - for standard input'),
+    option('--to <url>', 'URL of the endpoint', reads.httpUrl).makeOptionMandatory(),
+    choice('--type <type>', 'only a sample of this event type', EVENT_TYPES),
+    option('--file <file>', 'file with the body, or - for standard input'),
     secretOption(),
-    option('--signature-header <name>', `the header of the signature (default: ${SIGNATURE_HEADER})`),
+    option('--signature-header <name>', `name of the signature header (default: ${SIGNATURE_HEADER})`),
     timeoutOption(),
   ],
   examples: [
@@ -51,7 +51,7 @@ export const sendCommand: Command<SendOptions> = {
   ],
   async run(context, options) {
     if (options.file !== undefined && options.type !== undefined)
-      throw new UsageError('--type and --file cannot be given both.');
+      throw new UsageError('--type and --file cannot be combined.');
     const secret = options.secret ?? createHmacSecret();
     if (options.secret === undefined) await context.remark(`signed with  ${secret}`);
     const bodies =
@@ -115,29 +115,30 @@ interface VerifyOptions {
 
 export const verifyCommand: Command<VerifyOptions> = {
   name: 'verify',
-  summary: 'whether a signature is right, and else which byte differs',
+  summary: 'check a signature and find the byte that differs',
   description:
-    'Checks the signature of a body, as your endpoint got both. When it is wrong, tries what happens to bodies, headers and secrets on their way, and says what it was and which byte differs. Nothing is sent. Ends with 1 when the signature is not right.',
-  arguments: [['[body]', 'a file with the exact bytes; standard input when left out, or -']],
+    'Checks the signature of a body, both as your endpoint received them. If it is wrong, tries the changes that copying, parsing and proxies cause, and reports the change and the first byte that differs. Sends nothing. Exits with 1 if the signature is wrong.',
+  arguments: [['[body]', 'file with the exact bytes; default (or -): standard input']],
   options: [
     repeatable(
       '--header <header>',
-      'the value of the signature, or headers as “name: value”; may be repeated',
+      'value of the signature header, or header lines “name: value”; may be repeated',
       String,
     ),
     option(
       '--secret <secret>',
-      'what your endpoint verifies with; else RUNHOOK_SECRET, which shows in no list of processes',
+      'secret that your endpoint verifies with; default: RUNHOOK_SECRET, which the process list does not show',
     ),
-    option('--signature-header <name>', 'the header of the signature').default(SIGNATURE_HEADER),
+    option('--signature-header <name>', 'name of the signature header').default(SIGNATURE_HEADER),
   ],
   examples: [
     'verify body.json --header 163c36065a0f… --secret whsec_…',
     'verify < body.json --header "webhook-signature: v1,…" --header "webhook-timestamp: 1795168800" --header "webhook-id: wev_…"',
   ],
   async run(context, { header = [], secret = context.env.RUNHOOK_SECRET, signatureHeader }, [file = '-']) {
-    if (header.length === 0) throw new UsageError('--header must be given.');
-    if (!secret) throw new UsageError('The secret is missing: --secret, or RUNHOOK_SECRET.');
+    if (header.length === 0)
+      throw new UsageError('Missing option --header: the signature header that your endpoint received.');
+    if (!secret) throw new UsageError('Missing secret: use --secret or RUNHOOK_SECRET.');
     const body = textOf(await bytesOf(context, file));
     const verdict = await checkSignature({ body, header: header.join('\n'), secret, signatureHeader });
     const { title, lines } = verdictWords(verdict, null);
@@ -158,7 +159,7 @@ function textOf(bytes: Buffer): string {
   } catch {
     throw new CliError(
       'not_utf8',
-      `The body is not as it was sent: it is no UTF-8 from byte ${firstBad(bytes)} on.`,
+      `The body was changed: it is not valid UTF-8 from byte ${firstBad(bytes)} on.`,
     );
   }
 }

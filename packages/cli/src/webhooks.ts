@@ -19,7 +19,7 @@ const ONE = `${BASE}/subscription/{webhook_id}` as const;
 
 type Webhook = Schemas['Subscription'];
 
-const WEBHOOK: [string, string] = ['<webhook>', 'its id or its name'];
+const WEBHOOK: [string, string] = ['<webhook>', 'id or name of the webhook'];
 
 /** Returns the first `count` rows of a list. */
 export async function firstOf<T>(rows: AsyncIterable<T>, count: number): Promise<T[]> {
@@ -32,7 +32,7 @@ export async function firstOf<T>(rows: AsyncIterable<T>, count: number): Promise
 }
 
 export function limitOption() {
-  return option('--limit <count>', 'how many at most', reads.wholeNumber(1, 100_000)).default(50);
+  return option('--limit <count>', 'maximum number of rows', reads.wholeNumber(1, 100_000)).default(50);
 }
 
 /** "healthy", "failing since 2026-01-31T12:00:00Z", "inactive". */
@@ -43,11 +43,11 @@ function stateOf({ active, health }: Webhook): string {
 
 const list: Command<ConnectionOptions & { search?: string; failing?: true; limit: number }> = {
   name: 'list',
-  summary: 'the webhooks of the account',
-  description: 'The webhooks of the account, newest first.',
+  summary: 'list the webhooks of the account',
+  description: 'Lists the webhooks of the account, newest first.',
   options: [
-    option('--search <text>', 'in name, URL and description, or the whole id'),
-    option('--failing', 'only those whose latest attempt failed'),
+    option('--search <text>', 'text in name, URL or description, or a complete id'),
+    option('--failing', 'only webhooks whose latest attempt failed'),
     limitOption(),
     ...connectionOptions(),
   ],
@@ -74,17 +74,17 @@ function factsOf(webhook: Webhook): string {
     ['description', webhook.description],
     ['url', webhook.client_url],
     ['state', stateOf(webhook)],
-    ['switched off', webhook.deactivate_reason],
+    ['deactivated', webhook.deactivate_reason],
     ['events', webhook.event_types.join(', ')],
     ['jobs', webhook.job_ids.join(', ') || 'all'],
-    ['signature in', webhook.signature_header],
-    ['headers', Object.keys(webhook.headers ?? {}).join(', ')],
+    ['signature header', webhook.signature_header],
+    ['custom headers', Object.keys(webhook.headers ?? {}).join(', ')],
     [
       'last attempt',
       webhook.dispatched_at && `${timeText(webhook.dispatched_at)}, ${webhook.http_status_code}`,
     ],
     ['secret', 'hmac_secret' in webhook ? `${webhook.hmac_secret} (not shown again)` : undefined],
-    ['old secret until', timeText(webhook.secret_rotation?.ends_at)],
+    ['old secret valid until', timeText(webhook.secret_rotation?.ends_at)],
   ];
   const rows = facts.flatMap(([name, value]) => (value ? [[`${name}:`, value]] : []));
   return table(['', ''], rows).trimStart();
@@ -92,8 +92,8 @@ function factsOf(webhook: Webhook): string {
 
 const get: Command<ConnectionOptions> = {
   name: 'get',
-  summary: 'one webhook',
-  description: 'All that is known of a webhook, but its secret.',
+  summary: 'show a webhook',
+  description: 'Shows all fields of a webhook except its secret.',
   arguments: [WEBHOOK],
   options: connectionOptions(),
   examples: ['webhooks get "Production pager"'],
@@ -127,20 +127,24 @@ function eventType(text: string): string {
 
 const create: Command<CreateOptions> = {
   name: 'create',
-  summary: 'a new webhook',
-  description: 'Makes a webhook and shows its secret, which is shown this once.',
+  summary: 'create a webhook',
+  description: 'Creates a webhook and shows its secret, which cannot be shown again.',
   options: [
-    option('--name <name>', 'what it is called').makeOptionMandatory(),
-    option('--endpoint <url>', 'where deliveries are sent').makeOptionMandatory(),
+    option('--name <name>', 'name of the webhook').makeOptionMandatory(),
+    option('--endpoint <url>', 'URL to which deliveries are sent').makeOptionMandatory(),
     repeatable(
       '--event <type>',
-      `what it fires for; may be repeated, all when left out: ${EVENT_TYPES.join(', ')}`,
+      `event type that is sent; may be repeated; default: all of ${EVENT_TYPES.join(', ')}`,
       eventType,
     ),
-    repeatable('--job <id>', 'the job that it fires for; may be repeated, all when left out', reads.id),
-    option('--description <text>', 'what it is for'),
-    option('--signature-header <name>', 'the header of the signature, where Authorization does not pass'),
-    option('--inactive', 'it does not fire until it is switched on'),
+    repeatable(
+      '--job <id>',
+      'id of a job whose events are sent; may be repeated; default: all jobs',
+      reads.id,
+    ),
+    option('--description <text>', 'description of the webhook'),
+    option('--signature-header <name>', 'name of the signature header, if a proxy strips Authorization'),
+    option('--inactive', 'create the webhook inactive: it gets no deliveries until it is activated'),
     ...connectionOptions(),
   ],
   examples: [
@@ -167,11 +171,11 @@ const create: Command<CreateOptions> = {
 
 const test: Command<ConnectionOptions & { type?: (typeof EVENT_TYPES)[number] }> = {
   name: 'test',
-  summary: 'send a signed sample to its endpoint, from the service',
+  summary: 'send a signed sample from the service to the endpoint',
   description:
-    'The service sends a sample to the endpoint of the webhook and tells what it answered. Ends with 1 unless that was a 2xx.',
+    'The service sends a sample to the endpoint of the webhook. Shows the response, and exits with 1 unless it was a 2xx.',
   arguments: [WEBHOOK],
-  options: [choice('--type <type>', 'of this type of event', EVENT_TYPES), ...connectionOptions()],
+  options: [choice('--type <type>', 'event type of the sample', EVENT_TYPES), ...connectionOptions()],
   examples: ['webhooks test "Production pager" --type job.run.errored'],
   async run(context, { type, ...connection }, [word = '']) {
     const client = await connect(context.env, connection);
@@ -182,21 +186,21 @@ const test: Command<ConnectionOptions & { type?: (typeof EVENT_TYPES)[number] }>
     });
     const { verification_error: problem, verification_status_code: status, exchange } = tested;
     const took = exchange === undefined ? '' : ` in ${exchange.duration_ms} ms`;
-    await context.answer(`${url}  ${problem ?? `answered ${status}${took}.`}`, tested);
+    await context.answer(`${url}  ${problem ?? `responded with ${status}${took}.`}`, tested);
     return problem === null ? 0 : 1;
   },
 };
 
 const rotate: Command<ConnectionOptions & { overlapHours?: number }> = {
   name: 'rotate-secret',
-  summary: 'a new secret, with the old one in use for a while',
+  summary: 'replace the secret, with an overlap',
   description:
-    'Makes a new secret and shows it, this once. Until the overlap ends both sign: give the new one to the endpoint meanwhile.',
+    'Creates a new secret and shows it; it cannot be shown again. Both secrets are in use until the overlap ends: configure the new one at the endpoint before that.',
   arguments: [WEBHOOK],
   options: [
     option(
       '--overlap-hours <hours>',
-      'how long both are in use (default: 24); 0 for one that has leaked',
+      'time for which both secrets are in use (default: 24); 0 for a leaked secret',
       reads.wholeNumber(0, 168),
     ),
     ...connectionOptions(),
@@ -214,17 +218,17 @@ const rotate: Command<ConnectionOptions & { overlapHours?: number }> = {
 
 const remove: Command<ConnectionOptions & { yes?: true }> = {
   name: 'delete',
-  summary: 'delete a webhook, with its log',
-  description: 'Deletes a webhook: what waits for it is cancelled, and its own log is gone.',
+  summary: 'delete a webhook and its log',
+  description: 'Deletes a webhook and its log, and cancels its pending deliveries.',
   arguments: [WEBHOOK],
-  options: [option('--yes', 'it is meant; without it nothing is done'), ...connectionOptions()],
+  options: [option('--yes', 'confirms the deletion; without it nothing is done'), ...connectionOptions()],
   examples: ['webhooks delete "Production pager" --yes'],
   async run(context, { yes, ...connection }, [word = '']) {
-    if (yes !== true) throw new UsageError('Deleting cannot be undone: add --yes if it is meant.');
+    if (yes !== true) throw new UsageError('A deletion cannot be undone: confirm it with --yes.');
     const client: Client = await connect(context.env, connection);
     const { id, name } = await webhookNamed(client, word);
     const deleted = await client.delete(ONE, { path: { webhook_id: id } });
-    await context.answer(`${name} (${id}) is deleted.`, deleted);
+    await context.answer(`Deleted ${name} (${id}).`, deleted);
     return 0;
   },
 };

@@ -61,7 +61,7 @@ describe('help', () => {
     expect(ran).toEqual({
       code: 2,
       stdout: '',
-      stderr: "error: unknown command 'webhoks' (Did you mean webhooks?) (--help shows what it takes)\n",
+      stderr: "error: unknown command 'webhoks' (Did you mean webhooks?) (see --help)\n",
     });
     const asJson = await run(['send', '--json', '--to', 'ftp://a']);
     expect(asJson.code).toBe(2);
@@ -133,7 +133,7 @@ describe('verify', () => {
     expect(stdout).toContain('A trailing newline was added to the body.');
     expect(stdout).toContain(`Byte ${BODY.length} differs: yours has a line feed (0x0a)`);
     const latin = await check(Buffer.from('{"a":"é"}', 'latin1'), [sign('{"a":"é"}', SECRET)]);
-    expect(latin).toMatchObject({ code: 1, stderr: expect.stringMatching(/no UTF-8 from byte 6 on/) });
+    expect(latin).toMatchObject({ code: 1, stderr: expect.stringMatching(/not valid UTF-8 from byte 6 on/) });
   });
 
   test('says what is missing', async () => {
@@ -155,11 +155,14 @@ test('a token is taken from a file of mode 600 only', async () => {
   const open = file('open-token', 'rhs_secret\n');
   chmodSync(open, 0o640);
   const refused = await list({}, '--token-file', open);
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/Others may read .*chmod 600/) });
+  expect(refused).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/Other users can read .*chmod 600/),
+  });
   expect(refused.stderr).not.toContain('rhs_secret');
   expect(await list({ RUNHOOK_TOKEN_FILE: open })).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/Others may read/),
+    stderr: expect.stringMatching(/Other users can read/),
   });
   chmodSync(open, 0o600);
   // The file is used, so the command fails only because there is no service.
@@ -173,7 +176,7 @@ test('a token is taken from a file of mode 600 only', async () => {
   });
   expect(await list({ RUNHOOK_TOKEN: 'two words' })).toMatchObject({
     code: 2,
-    stderr: expect.stringMatching(/no token/),
+    stderr: expect.stringMatching(/not contain a valid token/),
   });
 });
 
