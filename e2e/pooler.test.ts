@@ -118,7 +118,7 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
     expect([code, stdout]).toEqual([
       1,
       expect.stringMatching(
-        /FAILED +pooler +loses prepared statements.*\n.*→ .*max_prepared_statements = 200/,
+        /FAILED +pooler +does not support prepared statements.*\n.*→ .*max_prepared_statements = 200/,
       ),
     ]);
   });

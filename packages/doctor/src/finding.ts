@@ -71,9 +71,9 @@ const CLOCK_FAILED_MS = 60_000;
 export function clockFinding(check: string, theirsMs: number, beforeMs: number, nowMs: number): Finding {
   const aheadMs = nowMs < theirsMs ? theirsMs - nowMs : theirsMs < beforeMs ? theirsMs - beforeMs : 0;
   const apart = Math.abs(aheadMs);
-  if (apart < CLOCK_WARNING_MS) return ok(check, 'agrees with the clock here');
-  const says = `is ${(apart / 1_000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock here`;
+  if (apart < CLOCK_WARNING_MS) return ok(check, 'agrees with the clock of this machine');
+  const says = `is ${(apart / 1_000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`;
   const todo =
-    'Let both machines follow the same time (NTP): signatures carry the time, retries and day partitions go by it.';
+    'Synchronize both machines with NTP: signatures, retries and day partitions depend on the time.';
   return apart < CLOCK_FAILED_MS ? warning(check, says, todo) : failed(check, says, todo);
 }

@@ -53,11 +53,11 @@ export async function* examine(options: DoctorOptions): AsyncGenerator<Finding> 
   const { env, serviceUrl, token, endpoint, timeoutMs = TIMEOUT_MS, now = Date.now } = options;
   const { values, problems } = readSettings(env);
   yield problems.length === 0
-    ? ok('settings', 'can be read')
+    ? ok('settings', 'are valid')
     : failed(
         'settings',
         problems.join('; '),
-        'Put it right in the environment of the services: docs/configuration.md.',
+        'Correct the environment of the services: docs/configuration.md.',
       );
   const stores = {
     databaseUrl: values.DATABASE_URL as string | undefined,
@@ -88,8 +88,8 @@ async function* guarded(check: string, findings: AsyncGenerator<Finding>): Async
     const { code = 'fault' } = error as { code?: string };
     yield failed(
       check,
-      `could not be looked at any further (${code})`,
-      'May the user in its URL read all that is there?',
+      `could not be checked completely (${code})`,
+      'Check the permissions of the user in its URL.',
     );
   }
 }

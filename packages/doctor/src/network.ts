@@ -11,14 +11,14 @@ export async function examineEgress(
   timeoutMs: number,
 ): Promise<Finding> {
   if (endpoint === undefined)
-    return skipped('egress', 'no endpoint is named', 'Name one with --endpoint <url>.');
+    return skipped('egress', 'no endpoint to check', 'Add one with --endpoint <url>.');
   const guard = createAddressGuard(rules);
   const problem = guard.urlProblem(endpoint);
   if (problem !== null)
     return failed(
       'egress',
       `the endpoint ${problem}`,
-      'EGRESS_ALLOW_CIDRS, EGRESS_DENY_CIDRS and EGRESS_PORTS decide: docs/configuration.md.',
+      'Change the URL, or EGRESS_ALLOW_CIDRS, EGRESS_DENY_CIDRS and EGRESS_PORTS: docs/configuration.md.',
     );
   const url = new URL(endpoint);
   const name = url.hostname.replace(/^\[|\]$/g, '');
@@ -26,25 +26,25 @@ export async function examineEgress(
   if (typeof found === 'string')
     return failed(
       'egress',
-      `${name} is not resolved (${found})`,
-      'Is the name right, and does DNS work here?',
+      `${name} cannot be resolved (${found})`,
+      'Check the host name and the DNS of this machine.',
     );
   const allowed = found.map(({ address }) => address).filter((address) => guard.allows(address));
   const [address] = allowed;
   if (address === undefined)
     return failed(
       'egress',
-      `${name} has no address that may be called`,
-      'Open its range with EGRESS_ALLOW_CIDRS, if it is meant to be reached.',
+      `all addresses of ${name} are forbidden`,
+      'Allow its range with EGRESS_ALLOW_CIDRS if deliveries should reach it.',
     );
   try {
     await dial(url, address, timeoutMs);
-    return ok('egress', `${url.host} is reached, and may be`);
+    return ok('egress', `${url.host} is allowed and reachable`);
   } catch (error) {
     return failed(
       'egress',
-      `${url.host} may be called, and is not reached (${reasonOf(error)})`,
-      'Do a firewall, a network policy or a proxy keep this machine from it, and is its certificate right?',
+      `${url.host} is allowed but cannot be reached (${reasonOf(error)})`,
+      'Check the firewalls, network policies and proxies between this machine and the endpoint, and its certificate.',
     );
   }
 }
@@ -72,13 +72,13 @@ export async function* examineService(
   timeoutMs: number,
 ): AsyncGenerator<Finding> {
   if (url === undefined) {
-    yield skipped('service', 'no URL of the service is named', 'Name it with --url or RUNHOOK_URL.');
+    yield skipped('service', 'no URL of the service to check', 'Set it with --url or RUNHOOK_URL.');
     return;
   }
   const service = await examineReadiness(url, timeoutMs);
   yield service;
   if (token === undefined) {
-    yield skipped('token', 'there is none', 'Set RUNHOOK_TOKEN, or write one to a file: docs/cli.md.');
+    yield skipped('token', 'no token to check', 'Set RUNHOOK_TOKEN, or use a token file: docs/cli.md.');
     return;
   }
   yield await examineToken(url, token, timeoutMs);
@@ -101,29 +101,21 @@ async function examineReadiness(url: string, timeoutMs: number): Promise<Finding
     if (typeof report?.checks !== 'object')
       return failed(
         'service',
-        `what answers there (${response.status}) is not Runhook`,
-        'Name the URL of the management service, with the path that it is below.',
+        `the response (${response.status}) is not from Runhook`,
+        'Set the URL of the management service, including its path prefix.',
       );
     const red = Object.entries(report.checks).filter(([, check]) => !check.ok);
     const names = red.map(([name, { error = 'failed' }]) => `${name} (${error})`).join(', ');
     if (!report.ok)
-      return failed(
-        'service',
-        `is not ready: ${names}`,
-        'The log of the service says more; docs/runbook.md.',
-      );
+      return failed('service', `is not ready: ${names}`, 'See the log of the service, and docs/runbook.md.');
     if (report.status === 'degraded')
-      return warning(
-        'service',
-        `is degraded: ${names}`,
-        'The log of the service says more; docs/runbook.md.',
-      );
-    return ok('service', red.length === 0 ? 'is ready' : `is ready, without ${names}`);
+      return warning('service', `is degraded: ${names}`, 'See the log of the service, and docs/runbook.md.');
+    return ok('service', red.length === 0 ? 'is ready' : `is ready, but these checks fail: ${names}`);
   } catch (error) {
     return failed(
       'service',
       `cannot be reached (${reasonOf(error)})`,
-      'Is it running, and is the URL right?',
+      'Check that it is running and that the URL is correct.',
     );
   }
 }
@@ -142,20 +134,20 @@ async function examineToken(url: string, token: string, timeoutMs: number): Prom
     if (response.status === 401)
       return failed(
         'token',
-        'is refused: wrong, revoked or expired',
-        'Make another: `npm run admin -- token create`.',
+        'is rejected: invalid, revoked or expired',
+        'Create another one: `npm run admin -- token create`.',
       );
     if (!response.ok || !Array.isArray(answer?.data))
-      return failed('token', `cannot be tried (${response.status})`, 'See what is said of the service.');
+      return failed('token', `cannot be checked (${response.status})`, 'See the check of the service.');
     const ids = answer.data.map(({ id }) => id);
-    if (ids.length > 0) return ok('token', `is good for account ${ids.join(', ')}`);
+    if (ids.length > 0) return ok('token', `is valid for account ${ids.join(', ')}`);
     return failed(
       'token',
-      'is good, and for no account',
-      'Give its user a membership: docs/administration.md.',
+      'is valid, but has access to no account',
+      'Add a membership for its user: docs/administration.md.',
     );
   } catch (error) {
-    return failed('token', `cannot be tried (${reasonOf(error)})`, 'See what is said of the service.');
+    return failed('token', `cannot be checked (${reasonOf(error)})`, 'See the check of the service.');
   }
 }
 

@@ -5,15 +5,15 @@ import { type Finding, failed, ok, reasonOf } from './finding.ts';
 export async function examinePooler(url: string, connectTimeoutMs: number): Promise<Finding> {
   try {
     await requirePreparedStatements({ url, connectTimeoutMs });
-    return ok('pooler', 'keeps prepared statements, or there is none');
+    return ok('pooler', 'supports prepared statements, or no pooler is used');
   } catch (error) {
     if (isDatabaseUnavailable(error)) throw error;
     if (connectionProblem(error)?.code !== 'database_pooler')
       return failed('pooler', `could not be checked (${reasonOf(error)})`, 'See the log of PostgreSQL.');
     return failed(
       'pooler',
-      'loses prepared statements between connections',
-      'In pgbouncer.ini: pool_mode = session, or, from PgBouncer 1.21 on, max_prepared_statements = 200.',
+      'does not support prepared statements',
+      'In pgbouncer.ini, set pool_mode = session or, with PgBouncer 1.21 or newer, max_prepared_statements = 200.',
     );
   }
 }

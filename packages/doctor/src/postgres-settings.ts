@@ -18,7 +18,7 @@ export async function* examinePostgresSettings(
   yield jitFinding(settings);
   yield await examineStatistics(pool, settings);
   yield isReadOnly(settings)
-    ? skipped('commit', 'nothing can be committed')
+    ? skipped('commit', 'not measured, because writes are not possible')
     : await examineCommit(pool, nowMs);
   yield await examineSetAside(pool);
 }
@@ -49,22 +49,22 @@ const isReadOnly = ({ is_standby, is_read_only, may_write }: Settings) =>
 
 function writesFinding(settings: Settings): Finding {
   const { database, role, is_standby, is_read_only } = settings;
-  if (!isReadOnly(settings)) return ok('writes', 'the record can be written');
+  if (!isReadOnly(settings)) return ok('writes', 'are possible');
   if (is_standby)
     return failed(
       'writes',
-      'the server is a standby, which takes no writes',
-      'Name the primary in DATABASE_URL, or promote the standby: SELECT pg_promote();',
+      'are not possible: the server is a standby',
+      'Use the primary in DATABASE_URL, or promote the standby: SELECT pg_promote();',
     );
   if (is_read_only)
     return failed(
       'writes',
-      'default_transaction_read_only is on',
+      'are not possible: default_transaction_read_only is on',
       `ALTER DATABASE ${database} RESET default_transaction_read_only; ALTER ROLE ${role} RESET default_transaction_read_only;`,
     );
   return failed(
     'writes',
-    'the user of DATABASE_URL may not write events, deliveries or attempts',
+    'are not possible: the user of DATABASE_URL lacks permissions on events, deliveries or attempts',
     `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role};`,
   );
 }
@@ -73,7 +73,7 @@ function jitFinding({ database, role, has_jit }: Settings): Finding {
   if (!has_jit) return ok('jit', 'is off');
   return warning(
     'jit',
-    'is on: PostgreSQL may compile short statements for longer than it runs them',
+    'is on: compiling a short statement may take longer than running it',
     `ALTER ROLE ${role} IN DATABASE ${database} SET jit = off;`,
   );
 }
@@ -91,16 +91,16 @@ async function examineStatistics(pool: Pool, { has_autovacuum }: Settings): Prom
   if (!has_autovacuum)
     return warning(
       'statistics',
-      'autovacuum or track_counts is off: day tables get no statistics, and are never vacuumed',
+      'autovacuum or track_counts is off: day tables get no statistics and are not vacuumed',
       'ALTER SYSTEM SET autovacuum = on; ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();',
     );
   const missing = await runStatement<{ name: string }>(pool, WITHOUT_STATISTICS, [SIZE_MIN_BYTES]);
-  if (missing.length === 0) return ok('statistics', 'no day table is without them');
+  if (missing.length === 0) return ok('statistics', 'exist for all day tables');
   const names = missing.map(({ name }) => name);
   return warning(
     'statistics',
     `are missing for ${names.length} day tables: the planner may choose the wrong index`,
-    `ANALYZE ${names.slice(0, 5).join(', ')}; autovacuum does so within autovacuum_naptime, if it keeps up.`,
+    `ANALYZE ${names.slice(0, 5).join(', ')}; autovacuum does this within autovacuum_naptime unless it is overloaded.`,
   );
 }
 
@@ -113,12 +113,12 @@ async function examineCommit(pool: Pool, nowMs: () => number): Promise<Finding> 
   try {
     const roundTripMs = await medianMs(pool, 'SELECT 1', nowMs);
     const commitMs = Math.max(0, (await medianMs(pool, COMMIT, nowMs)) - roundTripMs);
-    const says = `${commitMs.toFixed(1)} ms to flush the log of PostgreSQL`;
+    const says = `${commitMs.toFixed(1)} ms to flush the write-ahead log`;
     if (commitMs < COMMIT_WARNING_MS) return ok('commit', `takes ${says}`);
     return warning(
       'commit',
-      `takes ${says}: each call that is answered waits for one`,
-      'Put pg_wal on storage that syncs faster (pg_test_fsync measures it). Until then: ALTER SYSTEM SET commit_delay = 2000; SELECT pg_reload_conf();',
+      `takes ${says}: each response of the API waits for a flush`,
+      'Move pg_wal to faster storage (pg_test_fsync measures it). Until then: ALTER SYSTEM SET commit_delay = 2000; SELECT pg_reload_conf();',
     );
   } catch (error) {
     return skipped('commit', `cannot be measured (${reasonOf(error)})`);
@@ -137,11 +137,11 @@ async function medianMs(pool: Pool, statement: string, nowMs: () => number): Pro
 
 async function examineSetAside(pool: Pool): Promise<Finding> {
   const [newest] = await listQuarantined(pool, { limit: 1 });
-  if (newest === undefined) return ok('set aside', 'no item is');
+  if (newest === undefined) return ok('set aside', 'no items');
   const count = await countQuarantined(pool);
   return warning(
     'set aside',
-    `${count} items were set aside, the newest (${newest.kind}) of account ${newest.accountId}: ${[...newest.reason].slice(0, 120).join('')}`,
-    '`npm run admin -- queue failed` lists them; `queue retry` and `queue remove` settle them.',
+    `${count} items were set aside; the newest (${newest.kind}) belongs to account ${newest.accountId}: ${[...newest.reason].slice(0, 120).join('')}`,
+    'List them with `npm run admin -- queue failed`, then use `queue retry` or `queue remove`.',
   );
 }

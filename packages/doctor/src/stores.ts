@@ -46,7 +46,7 @@ const OF_DATABASE = [
 export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Finding> {
   const { databaseUrl, now, timeoutMs } = options;
   if (databaseUrl === undefined) {
-    yield skipped('database', 'DATABASE_URL is not set', 'Set DATABASE_URL to have it looked at.');
+    yield skipped('database', 'DATABASE_URL is not set', 'Set DATABASE_URL to check the database.');
     return;
   }
   const { pool, close } = openDatabase({ url: databaseUrl, connectionsMax: 1, connectTimeoutMs: timeoutMs });
@@ -55,7 +55,7 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
     const server = await askServer(pool).catch((error: unknown) => databaseFailure(error));
     if ('verdict' in server) {
       yield server;
-      for (const check of OF_DATABASE) yield skipped(check, 'the database cannot be asked');
+      for (const check of OF_DATABASE) yield skipped(check, 'not checked, because the database check failed');
       return;
     }
     const major = Number.parseInt(server.version, 10);
@@ -65,18 +65,20 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
           `PostgreSQL ${server.version} is too old`,
           `Use PostgreSQL ${POSTGRES_MAJOR_MIN} or newer.`,
         )
-      : ok('database', `PostgreSQL ${server.version} answers`);
+      : ok('database', `PostgreSQL ${server.version} is reachable`);
     const pooler = await examinePooler(databaseUrl, timeoutMs);
     yield pooler;
     if (pooler.verdict === 'failed') {
-      for (const check of OF_DATABASE.slice(1)) yield skipped(check, 'the pooler is in the way');
+      for (const check of OF_DATABASE.slice(1))
+        yield skipped(check, 'not checked, because the pooler check failed');
       return;
     }
     const schema = await examineSchema(pool);
     yield schema;
     yield clockFinding('database clock', Number(server.time_ms), beforeMs, now());
     if (schema.verdict === 'failed') {
-      for (const check of OF_DATABASE.slice(3)) yield skipped(check, 'the schema is behind');
+      for (const check of OF_DATABASE.slice(3))
+        yield skipped(check, 'not checked, because the schema is outdated');
       return;
     }
     yield await examinePartitions(pool);
@@ -98,13 +100,13 @@ async function askServer(pool: Pool): Promise<{ version: string; time_ms: string
 /** PostgreSQL's login errors by SQLSTATE. */
 const LOGIN: Readonly<Record<string, [says: string, todo: string]>> = {
   '28000': [
-    'refuses the user of DATABASE_URL',
-    'Allow that user (pg_hba.conf), or name another in DATABASE_URL.',
+    'rejects the user of DATABASE_URL',
+    'Allow the user in pg_hba.conf, or use another one in DATABASE_URL.',
   ],
-  '28P01': ['refuses the user or the password of DATABASE_URL', 'Put the right password into DATABASE_URL.'],
+  '28P01': ['rejects the user or the password of DATABASE_URL', 'Correct them in DATABASE_URL.'],
   '3D000': [
-    'has no database of the name in DATABASE_URL',
-    'Create it, or name the right one in DATABASE_URL.',
+    'has no database with the name in DATABASE_URL',
+    'Create it, or correct the name in DATABASE_URL.',
   ],
 };
 
@@ -113,23 +115,23 @@ function databaseFailure(error: unknown): Finding {
   const login = LOGIN[code];
   if (login !== undefined) return failed('database', login[0], login[1]);
   if (!isDatabaseUnavailable(error) && /^[0-9A-Z]{5}$/.test(code))
-    return failed('database', `refuses to be asked (${code})`, 'See the log of PostgreSQL.');
+    return failed('database', `rejects queries (${code})`, 'See the log of PostgreSQL.');
   return failed(
     'database',
     `cannot be reached (${code})`,
-    'Is it running, is the host and port in DATABASE_URL right, and may this machine reach it?',
+    'Check that it is running, that host and port in DATABASE_URL are correct, and that no firewall blocks this machine.',
   );
 }
 
 async function examineSchema(pool: Pool): Promise<Finding> {
   try {
     await requireSchema(pool);
-    return ok('schema', 'has every migration of this release');
+    return ok('schema', 'has all migrations of this release');
   } catch (error) {
     if (!(error instanceof SchemaBehindError))
       return failed('schema', reasonOf(error), 'See the log of PostgreSQL.');
     const todo = 'Run the migration of this release (`migrate`) before its services: docs/deployment.md.';
-    return failed('schema', `is behind this release: ${error.message}`, todo);
+    return failed('schema', `is older than this release: ${error.message}`, todo);
   }
 }
 
@@ -141,7 +143,7 @@ async function examinePartitions(pool: Pool): Promise<Finding> {
   return failed(
     'partitions',
     `are missing: ${names}${more}`,
-    'A dispatcher makes them within minutes: is one running, and may its user create tables? Long readers of the log hold it up.',
+    'A dispatcher creates them within minutes. Check that one is running, that its user may create tables, and that no long query on the log blocks it.',
   );
 }
 
@@ -150,49 +152,41 @@ const DEFAULT_BYTES_WARNING = 4 * 1024 * 1024;
 async function examineDefaultPartitions(pool: Pool): Promise<Finding> {
   const bytes = Object.entries(await defaultPartitionBytes(pool));
   const grown = bytes.filter(([, size]) => size > DEFAULT_BYTES_WARNING);
-  if (grown.length === 0) return ok('partitions', 'are there up to a week ahead');
+  if (grown.length === 0) return ok('partitions', 'exist for the next week');
   const sizes = grown.map(([table, size]) => `${table}_default ${Math.round(size / 1024 / 1024)} MB`);
   return warning(
     'partitions',
-    `do not contain every row: ${sizes.join(', ')}`,
+    `do not contain all rows: ${sizes.join(', ')}`,
     'A dispatcher converts a default partition above 16 MB: docs/runbook.md, RunhookDefaultPartition.',
   );
 }
 
 async function examineLocks(pool: Pool, retentionDays: number): Promise<Finding> {
   const { atOnce, setting, settingNeeded } = await lockRoom(pool, retentionDays);
-  if (setting >= settingNeeded) return ok('locks', `max_locks_per_transaction ${setting} is enough`);
+  if (setting >= settingNeeded) return ok('locks', `max_locks_per_transaction ${setting} is sufficient`);
   return warning(
     'locks',
-    `max_locks_per_transaction ${setting} has room for ${atOnce} statements over the whole log at once`,
-    `Set it to ${settingNeeded} or more and restart PostgreSQL, or LOG_RETENTION_DAYS lower.`,
+    `max_locks_per_transaction ${setting} is sufficient for only ${atOnce} concurrent statements over the complete log`,
+    `Set it to at least ${settingNeeded} and restart PostgreSQL, or reduce LOG_RETENTION_DAYS.`,
   );
 }
 
 async function examineKeys(pool: Pool, keys: readonly EncryptionKey[] | undefined): Promise<Finding> {
   if (keys === undefined)
-    return skipped(
-      'keys',
-      'ENCRYPTION_KEYS is not set',
-      'Set it as the services have it to have it looked at.',
-    );
+    return skipped('keys', 'ENCRYPTION_KEYS is not set', 'Set it to the value of the services to check it.');
   const todo =
-    'Give ENCRYPTION_KEYS every key that secrets are under: docs/administration.md, Rotating ENCRYPTION_KEYS.';
+    'Add every key that encrypts a secret to ENCRYPTION_KEYS: docs/administration.md, Rotating ENCRYPTION_KEYS.';
   try {
     const { unknown } = await requireKeys(pool, keys);
     if (unknown.length > 0)
-      return failed('keys', `some secrets are under keys that are not given: ${unknown.join(', ')}`, todo);
+      return failed('keys', `some secrets are encrypted with missing keys: ${unknown.join(', ')}`, todo);
   } catch (error) {
     if (error instanceof KeysUnknownError) return failed('keys', error.message, todo);
     return failed('keys', reasonOf(error), 'See the log of PostgreSQL.');
   }
   if (await decryptsNewest(pool, keys))
-    return ok('keys', `open the secrets that are stored (${keys.map(({ name }) => name).join(', ')})`);
-  return failed(
-    'keys',
-    'have the right name, and another key under it: the newest secret does not decrypt',
-    todo,
-  );
+    return ok('keys', `decrypt the stored secrets (${keys.map(({ name }) => name).join(', ')})`);
+  return failed('keys', 'have a matching name but a different key: the newest secret does not decrypt', todo);
 }
 
 const WRITTEN = `SELECT pg_current_wal_lsn()::text AS place`;
@@ -221,21 +215,25 @@ export async function* examineReplica(options: StoreOptions): AsyncGenerator<Fin
     );
     const behind = Number(row?.bytes_behind ?? 0);
     if (row?.is_replica !== true)
-      yield failed('replica', 'is no replica', 'Name a streaming replica of DATABASE_URL, or none.');
+      yield failed(
+        'replica',
+        'is not a replica',
+        'Set DATABASE_REPLICA_URL to a streaming replica of DATABASE_URL, or remove it.',
+      );
     else if (behind > BYTES_BEHIND_MAX)
       yield warning(
         'replica',
-        `is ${Math.round(behind / 1024 / 1024)} MB of the log behind`,
-        'Lists are read from the primary meanwhile. pg_stat_replication says whether it catches up.',
+        `is ${Math.round(behind / 1024 / 1024)} MB of the write-ahead log behind`,
+        'Lists are read from the primary until it catches up; pg_stat_replication shows its progress.',
       );
-    else yield ok('replica', `follows the database, ${behind} bytes of its log behind`);
+    else yield ok('replica', `follows the primary, ${behind} bytes of the write-ahead log behind`);
   } catch (error) {
     const { says, ...finding } = databaseFailure(error);
     yield {
       ...finding,
       check: 'replica',
       says: says.replaceAll('DATABASE_URL', 'DATABASE_REPLICA_URL'),
-      todo: 'See that PostgreSQL answers at DATABASE_REPLICA_URL; lists are read from the primary meanwhile.',
+      todo: 'Check that PostgreSQL is reachable at DATABASE_REPLICA_URL; until then lists are read from the primary.',
     };
   } finally {
     await Promise.all([primary.close(), replica.close()]);
@@ -244,7 +242,7 @@ export async function* examineReplica(options: StoreOptions): AsyncGenerator<Fin
 
 export async function* examineQueue({ queueUrl, now, timeoutMs }: StoreOptions): AsyncGenerator<Finding> {
   if (queueUrl === undefined) {
-    yield skipped('queue', 'QUEUE_URL is not set', 'Set QUEUE_URL to have it looked at.');
+    yield skipped('queue', 'QUEUE_URL is not set', 'Set QUEUE_URL to check the queue.');
     return;
   }
   if (/^postgres/.test(queueUrl)) {
@@ -255,23 +253,24 @@ export async function* examineQueue({ queueUrl, now, timeoutMs }: StoreOptions):
   const server = await inspectRedis(queueUrl, timeoutMs).catch((error: unknown) => queueFailure(error));
   if ('verdict' in server) {
     yield server;
-    for (const check of ['eviction', 'queue clock']) yield skipped(check, 'the queue cannot be asked');
+    for (const check of ['eviction', 'queue clock'])
+      yield skipped(check, 'not checked, because the queue check failed');
     return;
   }
   const { version, maxmemoryPolicy, usedShare, timeMs } = server;
   yield Number.parseInt(version, 10) < REDIS_MAJOR_MIN
     ? warning(
         'queue',
-        `Redis ${version} is older than what is tested`,
+        `Redis ${version} is older than the tested versions`,
         `Use Redis ${REDIS_MAJOR_MIN} or newer, or Valkey 8.`,
       )
-    : ok('queue', `Redis ${version} answers`);
+    : ok('queue', `Redis ${version} is reachable`);
   yield maxmemoryPolicy === 'noeviction'
     ? memoryFinding(usedShare)
     : failed(
         'eviction',
-        `maxmemory-policy is ${maxmemoryPolicy}: when Redis is full it drops jobs`,
-        'CONFIG SET maxmemory-policy noeviction, and the same in its configuration.',
+        `maxmemory-policy is ${maxmemoryPolicy}: Redis deletes jobs when it is full`,
+        'Run CONFIG SET maxmemory-policy noeviction, and set it in the configuration file of Redis.',
       );
   yield clockFinding('queue clock', timeMs, beforeMs, now());
 }
@@ -283,22 +282,18 @@ function memoryFinding(usedShare: number | null): Finding {
   return warning(
     'eviction',
     `Redis uses ${Math.round(100 * usedShare)} % of its maxmemory`,
-    'Give it more memory, or take what is not Runhook’s elsewhere: from 85 % on publishers are held back.',
+    'Increase maxmemory, or move other data to another Redis: above 85 % the queue rejects new events of publishers.',
   );
 }
 
 function queueFailure(error: unknown): Finding {
   const { message = '' } = error as Error;
   if (/WRONGPASS|NOAUTH|NOPERM/.test(message))
-    return failed(
-      'queue',
-      'refuses the user or the password of QUEUE_URL',
-      'Put the right ones into QUEUE_URL.',
-    );
+    return failed('queue', 'rejects the user or the password of QUEUE_URL', 'Correct them in QUEUE_URL.');
   return failed(
     'queue',
     `cannot be reached (${reasonOf(error)})`,
-    'Is it running, are host and port in QUEUE_URL right, and may this machine reach it?',
+    'Check that it is running, that host and port in QUEUE_URL are correct, and that no firewall blocks this machine.',
   );
 }
 
@@ -307,10 +302,14 @@ async function examineQueueInPostgres(url: string, timeoutMs: number): Promise<F
   try {
     const statement = `SELECT to_regclass('bullmq.job') IS NOT NULL AS there`;
     const [row] = await runStatement<{ there: boolean }>(pool, statement, []);
-    if (row?.there === true) return ok('queue', 'is in PostgreSQL, and its schema is there');
+    if (row?.there === true) return ok('queue', 'is in PostgreSQL, with its schema');
     return failed('queue', 'is in PostgreSQL, without its schema', 'Run `migrate` with QUEUE_URL set.');
   } catch (error) {
-    return { ...databaseFailure(error), check: 'queue', todo: 'See that PostgreSQL answers at QUEUE_URL.' };
+    return {
+      ...databaseFailure(error),
+      check: 'queue',
+      todo: 'Check that PostgreSQL is reachable at QUEUE_URL.',
+    };
   } finally {
     await close();
   }

@@ -2,12 +2,12 @@ import { expect, test } from '@jest/globals';
 import { clockFinding, failed, findingsText, ok, reasonOf } from '../src/finding.ts';
 
 test.each([
-  ['ok', 1_500, 'agrees with the clock here'],
+  ['ok', 1_500, 'agrees with the clock of this machine'],
   // The duration of a slow response does not count as a difference.
-  ['ok', 9_900, 'agrees with the clock here'],
-  ['warning', 13_000, 'is 3.0 s ahead of the clock here'],
-  ['warning', -30_000, 'is 31.0 s behind the clock here'],
-  ['failed', 110_000, 'is 100.0 s ahead of the clock here'],
+  ['ok', 9_900, 'agrees with the clock of this machine'],
+  ['warning', 13_000, 'is 3.0 s ahead of the clock of this machine'],
+  ['warning', -30_000, 'is 31.0 s behind the clock of this machine'],
+  ['failed', 110_000, 'is 100.0 s ahead of the clock of this machine'],
 ])('a clock is %s at %d between 1,000 and 10,000', (verdict, theirsMs, says) => {
   expect(clockFinding('clock', theirsMs, 1_000, 10_000)).toMatchObject({ verdict, says });
 });
