@@ -191,7 +191,7 @@ async function envelopeOf(
     if (!response.ok) throw await refusalOf(response);
     const answer = (await response.json().catch(() => null)) as Envelope | null;
     if (typeof answer === 'object' && answer !== null && 'data' in answer) return answer;
-    throw new RunhookError(response.status, 'What answers there is not Runhook.');
+    throw new RunhookError(response.status, 'The response is not from Runhook: check the URL.');
   } catch (error) {
     if (error instanceof RunhookError || signal?.aborted) throw error;
     throw noAnswer(error);

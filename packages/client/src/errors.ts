@@ -53,7 +53,7 @@ export async function refusalOf(response: Response): Promise<RunhookError> {
   const retryAfter = Number.parseInt(response.headers.get('retry-after') ?? '', 10);
   return new RunhookError(
     response.status,
-    status?.user_message ?? `The server answered ${response.status}.`,
+    status?.user_message ?? `The server responded with ${response.status}.`,
     {
       developerMessage: status?.developer_message,
       errors: status?.errors,
@@ -67,6 +67,6 @@ export function noAnswer(error: unknown): RunhookError {
   const cause = (error as { cause?: { code?: unknown } }).cause ?? {};
   const code = typeof cause.code === 'string' ? ` (${cause.code})` : '';
   const isLate = error instanceof DOMException && error.name === 'TimeoutError';
-  const words = isLate ? 'The server did not answer in time.' : `The server cannot be reached${code}.`;
+  const words = isLate ? 'The server did not respond in time.' : `The server cannot be reached${code}.`;
   return new RunhookError(0, words, { cause: error });
 }

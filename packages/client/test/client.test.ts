@@ -138,7 +138,9 @@ test('changes() continues after the end of a stream, and ends with an error resp
 
 test('a response that is not from Runhook is reported as such', async () => {
   queue.push({ status: 200, body: '<html>' }, { status: 302, headers: { location: 'http://127.0.0.1:1/' } });
-  expect(await failureOf(client.get(RUNS))).toMatchObject({ message: 'What answers there is not Runhook.' });
+  expect(await failureOf(client.get(RUNS))).toMatchObject({
+    message: 'The response is not from Runhook: check the URL.',
+  });
   expect(await failureOf(client.get(RUNS))).toMatchObject({ status: 302 });
   const nowhere = createClient({ url: 'http://127.0.0.1:1', token: 'x', accountId: 1, retriesMax: 0 });
   expect(await failureOf(nowhere.get(RUNS))).toMatchObject({ status: 0 });
