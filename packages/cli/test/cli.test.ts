@@ -26,7 +26,7 @@ const file = (name: string, content: string | Buffer, mode = 0o600) => {
   return path;
 };
 
-describe('help', () => {
+describe('--help', () => {
   const COMMANDS = [
     'listen',
     'send',
@@ -46,7 +46,7 @@ describe('help', () => {
     'runs events',
   ];
 
-  test.each(COMMANDS)('of %s says what it does, its options, and an example', async (command) => {
+  test.each(COMMANDS)('of %s shows its description, its options and an example', async (command) => {
     const ran = await run([...command.split(' '), '--help']);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(ran.stdout).toMatch(new RegExp(`^Usage: runhook ${command} `));
@@ -55,7 +55,7 @@ describe('help', () => {
     expect(ran.stdout).toContain('--json');
   });
 
-  test('names the exit codes, and a mistake is one line that ends with 2', async () => {
+  test('shows the exit codes, and an invalid command line gives a one-line error and the exit code 2', async () => {
     expect((await run(['--help'])).stdout).toMatch(/Exit codes:\n {2}0 .*\n {2}1 .*\n {2}2 /);
     const ran = await run(['webhoks', 'list']);
     expect(ran).toEqual({
@@ -69,7 +69,7 @@ describe('help', () => {
   });
 });
 
-describe('send', () => {
+describe('the command send', () => {
   test('sends a sample of each type, signed with a secret that is shown', async () => {
     const before = receiver.requests.length;
     const { code, stdout, stderr } = await run(['send', '--to', `${receiver.url}/hook`]);
@@ -81,7 +81,7 @@ describe('send', () => {
     expect(stdout.split('\n')[0]).toMatch(/^job\.run\.started +200 in \d+ ms$/);
   });
 
-  test('sends the exact bytes of a file, and ends with 1 when the answer is no 2xx', async () => {
+  test('sends the exact bytes of a file, and exits with 1 if the response is not a 2xx', async () => {
     receiver.respondWith({ status: 500, body: 'no\u001b[31m' });
     const bytes = '{ "eventId": "wev_7",\r\n "a": "é" }\n';
     const args = ['send', '--to', receiver.url, '--file', file('body', bytes), '--secret', SECRET];
@@ -94,7 +94,7 @@ describe('send', () => {
     expect(last?.headers).toMatchObject({ 'x-signature': sign(bytes, SECRET), 'webhook-id': 'wev_7' });
   });
 
-  test('tells of an endpoint that does not answer', async () => {
+  test('reports an endpoint that does not respond', async () => {
     const { code, stdout } = await run([
       'send',
       '--to',
@@ -112,12 +112,12 @@ describe('send', () => {
   });
 });
 
-describe('verify', () => {
+describe('the command verify', () => {
   const BODY = '{"eventId":"wev_1","data":{}}';
   const check = (body: string | Buffer, header: string[], env = { RUNHOOK_SECRET: SECRET }) =>
     run(['verify', ...header.flatMap((one) => ['--header', one])], { env, input: body });
 
-  test('takes a right signature, of either scheme', async () => {
+  test('accepts a correct signature of either scheme', async () => {
     expect(await check(BODY, [sign(BODY, SECRET)])).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/right/),
@@ -127,7 +127,7 @@ describe('verify', () => {
     expect(await check(BODY, lines)).toMatchObject({ code: 0 });
   });
 
-  test('says what happened to a body on its way, and which byte differs', async () => {
+  test('reports how a body was changed and which byte differs', async () => {
     const { code, stdout } = await check(`${BODY}\n`, [sign(BODY, SECRET)]);
     expect(code).toBe(1);
     expect(stdout).toContain('A trailing newline was added to the body.');
@@ -136,7 +136,7 @@ describe('verify', () => {
     expect(latin).toMatchObject({ code: 1, stderr: expect.stringMatching(/not valid UTF-8 from byte 6 on/) });
   });
 
-  test('says what is missing', async () => {
+  test('reports a missing input', async () => {
     expect(await check(BODY, [sign(BODY, SECRET)], { RUNHOOK_SECRET: '' })).toMatchObject({ code: 2 });
     expect(await check(BODY, ['Authorization: ***'])).toMatchObject({
       code: 2,
@@ -149,7 +149,7 @@ describe('verify', () => {
   });
 });
 
-test('a token is taken from a file of mode 600 only', async () => {
+test('a token file is used only if its mode is 600', async () => {
   const list = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     run(['webhooks', 'list', '--url', 'http://127.0.0.1:1', '--account', '1', ...args], { env });
   const open = file('open-token', 'rhs_secret\n');
@@ -180,7 +180,7 @@ test('a token is taken from a file of mode 600 only', async () => {
   });
 });
 
-test('words are completed, in bash as well', async () => {
+test('words are completed, also by the script for bash', async () => {
   const complete = async (...words: string[]) =>
     (await run(['__complete', ...words])).stdout.trim().split('\n');
   expect(await complete('web')).toEqual(['webhooks']);

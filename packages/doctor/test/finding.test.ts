@@ -8,11 +8,11 @@ test.each([
   ['warning', 13_000, 'is 3.0 s ahead of the clock of this machine'],
   ['warning', -30_000, 'is 31.0 s behind the clock of this machine'],
   ['failed', 110_000, 'is 100.0 s ahead of the clock of this machine'],
-])('a clock is %s at %d between 1,000 and 10,000', (verdict, theirsMs, says) => {
+])('a clock is %s if it shows %d between 1,000 and 10,000 of this machine', (verdict, theirsMs, says) => {
   expect(clockFinding('clock', theirsMs, 1_000, 10_000)).toMatchObject({ verdict, says });
 });
 
-test('each finding is a line, with another for what to do, and they are counted', () => {
+test('each finding is a line, its action is another line, and findings are counted by verdict', () => {
   const text = findingsText([ok('queue', 'answers'), failed('schema', 'is behind', 'Migrate.')]);
   expect(text.split('\n')).toEqual([
     'ok       queue   answers',
@@ -23,7 +23,7 @@ test('each finding is a line, with another for what to do, and they are counted'
   ]);
 });
 
-test('a reason is a code where there is one, however deep', () => {
+test('the reason is the innermost error code, without the message', () => {
   const refused = Object.assign(new Error('connect postgres://u:secret@h'), { code: 'ECONNREFUSED' });
   expect(reasonOf(new Error('no connection', { cause: new AggregateError([refused]) }))).toBe('ECONNREFUSED');
 });

@@ -29,13 +29,13 @@ async function query(text: string): Promise<void> {
 const set = (setting: string) =>
   query(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET ${setting}', current_database()); END $$`);
 
-test('a database that is set up as it should be has no finding', async () => {
+test('a database with the recommended settings has only ok findings', async () => {
   await set('jit = off');
   const found = await examine(() => 0);
   for (const { verdict } of Object.values(found)) expect(verdict).toBe('ok');
 });
 
-test('a database that is read-only fails, with the line that makes it writable', async () => {
+test('a read-only database fails, with the statement that makes it writable', async () => {
   await set('default_transaction_read_only = on');
   const { writes, commit } = await examine();
   expect(writes).toMatchObject({
@@ -45,7 +45,7 @@ test('a database that is read-only fails, with the line that makes it writable',
   expect(commit).toMatchObject({ verdict: 'skipped' });
 });
 
-test('JIT that new sessions begin with is reported, though our own sessions switch it off', async () => {
+test('JIT of new sessions is reported, even though the sessions of the services disable it', async () => {
   await set('jit = on');
   expect((await examine()).jit).toMatchObject({
     verdict: 'warning',
@@ -53,7 +53,7 @@ test('JIT that new sessions begin with is reported, though our own sessions swit
   });
 });
 
-test('a day table of some size without statistics is named, and one that was analysed is not', async () => {
+test('a large day table without statistics is named, and an analysed one is not', async () => {
   await query('ALTER TABLE attempts SET (autovacuum_enabled = false)').catch(() => undefined);
   await query(
     `INSERT INTO attempts (day, account_id, delivery_id, number, trigger, started_at, duration_ms, http_status_code, request_headers, response_truncated, response_body)
@@ -68,7 +68,7 @@ test('a day table of some size without statistics is named, and one that was ana
   expect((await examine()).statistics).toMatchObject({ verdict: 'ok' });
 });
 
-test('a slow commit is measured without the round trip, and has the line to set', async () => {
+test('a slow commit is measured without the round trip, and reported with the setting to change', async () => {
   // The clock advances by 30 ms per call, so a round trip takes as long as a commit.
   let readings = 0;
   expect((await examine(() => 30 * readings++)).commit).toMatchObject({ verdict: 'ok' });
@@ -86,7 +86,7 @@ test('a slow commit is measured without the round trip, and has the line to set'
   });
 });
 
-test('items that were set aside are counted, with the reason of the newest', async () => {
+test('quarantined items are counted, with the reason of the newest', async () => {
   const { pool, close } = openDatabase({ url: testDatabase.url, connectionsMax: 1 });
   const item = { kind: 'event', accountId: 1, reason: 'a reason' } as const;
   await addQuarantined(pool, [
