@@ -113,7 +113,7 @@ describeConsole('setting up and testing a webhook', (story) => {
       await verdict.getByText('A trailing newline was added to the body.', { exact: false }).waitFor();
       await verdict.getByText('Byte 19 differs', { exact: false }).waitFor();
       await page.getByRole('textbox', { name: 'Body' }).fill(body);
-      await verdict.getByText('The signature is correct').waitFor();
+      await verdict.getByText('The signature is valid').waitFor();
 
       await page.goto(at(`${webhookPathOf(world, id)}/help`));
       await headingOf(page, 'How to receive deliveries');

@@ -3,42 +3,42 @@ export { checkSignature, type GivenDelivery, type Verdict } from './check-signat
 import type { ByteDifference, Difference, Unreadable, Verdict } from './check-signature.ts';
 
 const UNREADABLE: Readonly<Record<Unreadable, string>> = {
-  'no-body': 'The body is missing: provide it as your endpoint received it.',
-  'no-header': 'The signature header is missing: provide it as your endpoint received it.',
-  'no-secret': 'The secret is missing: provide the one that your endpoint verifies with.',
+  'no-body': 'The body is missing: enter it exactly as your endpoint received it.',
+  'no-header': 'The signature header is missing: enter it as your endpoint received it.',
+  'no-secret': 'The secret is missing: enter the one that your endpoint verifies with.',
   masked:
     'This is the mask of the log, which does not store signatures. Use the header that your endpoint received.',
   'no-timestamp':
-    'webhook-signature covers webhook-id and webhook-timestamp, too. Provide these headers as well, each as a line “name: value”.',
+    'webhook-signature also covers webhook-id and webhook-timestamp. Add these headers, each as a line “name: value”.',
   'no-signature': 'None of these headers is the signature header.',
 };
 
 const DIFFERENCES: Readonly<Record<Difference, string>> = {
   'mark-added':
-    'A byte order mark was added before the body. Some editors do this: use the bytes as received.',
+    'A byte order mark was added before the body. Some editors add one: use the bytes as received.',
   'newline-added':
-    'A trailing newline was added to the body. Editors and “echo” do this: use the bytes as received.',
+    'A trailing newline was added to the body. Editors and “echo” add one: use the bytes as received.',
   'newline-removed': 'A trailing newline was removed from the body. Use the bytes as received.',
-  crlf: 'The line ends of the body became CRLF. Use the bytes as received, not as text.',
-  lf: 'The line ends of the body were CRLF and became LF. Use the bytes as received, not as text.',
+  crlf: 'The line breaks of the body were changed to CRLF. Use the bytes as received, not as text.',
+  lf: 'The line breaks of the body were changed from CRLF to LF. Use the bytes as received, not as text.',
   spaces:
-    'The body was parsed and serialized again: its white space differs. Verify the raw bytes before anything parses them.',
+    'The body was parsed and serialized again: its white space differs. Verify the raw bytes before they are parsed.',
   escapes:
-    'The body was parsed and serialized again: characters are escaped differently. Verify the raw bytes before anything parses them.',
+    'The body was parsed and serialized again: its escapes differ. Verify the raw bytes before they are parsed.',
   'key-order':
-    'The body was parsed and serialized again: its keys are in another order. Verify the raw bytes before anything parses them.',
+    'The body was parsed and serialized again: the order of its keys differs. Verify the raw bytes before they are parsed.',
   'secret-blanks': 'The secret has white space around it. Trim it where your endpoint reads it.',
-  'secret-quotes': 'The secret has quotes around it. They are not part of it.',
-  'secret-prefix': 'The secret lacks its prefix: “whsec_” is part of it.',
+  'secret-quotes': 'The secret has quotes around it. Remove them.',
+  'secret-prefix': 'The prefix “whsec_” is missing: it is part of the secret.',
   'key-decoded':
     'The key was the decoded secret. For this header, use the complete text, including “whsec_”.',
   'key-whole':
     'The key was the complete text of the secret. For webhook-signature, use the part after “whsec_”, decoded from base64.',
   'header-scheme':
-    'The signature has a prefix. The header is the bare signature, without “Bearer” or “sha256=”.',
+    'The signature has a prefix. The header contains only the signature, without “Bearer” or “sha256=”.',
   'header-capitals': 'The signature is in upper case. It is sent in lower-case hex.',
   'header-base64': 'The signature is in base64. It is sent in lower-case hex.',
-  'header-v1': 'The signature lacks its version prefix, “v1,”.',
+  'header-v1': 'The version “v1,” before the signature is missing.',
   'header-blanks': 'The signature has white space around it.',
 };
 
@@ -50,15 +50,15 @@ const CHARACTERS: Readonly<Record<number, string>> = {
 };
 
 function byteWords(byte: number | null): string {
-  if (byte === null) return 'nothing: it ends there';
+  if (byte === null) return 'nothing, because it ends there';
   const hex = `0x${byte.toString(16).padStart(2, '0')}`;
   const name = CHARACTERS[byte] ?? (byte > 32 && byte < 127 ? `“${String.fromCharCode(byte)}”` : null);
   return name === null ? hex : `${name} (${hex})`;
 }
 
-/** "Byte 480 differs: yours has a line feed (0x0a), what was signed has nothing: it ends there." */
+/** "Byte 480 differs: your body has a line feed (0x0a), the signed body has nothing, because it ends there." */
 export function differenceWords({ offset, given, signed }: ByteDifference): string {
-  return `Byte ${offset} differs: yours has ${byteWords(given)}, what was signed has ${byteWords(signed)}.`;
+  return `Byte ${offset} differs: your body has ${byteWords(given)}, the signed body has ${byteWords(signed)}.`;
 }
 
 interface VerdictWords {
@@ -75,15 +75,15 @@ export function verdictWords(verdict: Verdict, webhookId: string | null): Verdic
     case 'genuine':
       return {
         tone: 'good',
-        title: 'The signature is correct',
+        title: 'The signature is valid',
         lines: [
-          'This body was signed with this secret. If your endpoint rejects it, it compares something else.',
+          'This body was signed with this secret. If your endpoint rejects it, it verifies another body, header or secret.',
         ],
       };
     case 'nearly':
       return {
         tone: 'bad',
-        title: 'The signature would be correct, except for this',
+        title: 'The signature would match without the following change',
         lines: [
           ...verdict.differences.map((difference) => DIFFERENCES[difference]),
           ...(verdict.byte === null ? [] : [differenceWords(verdict.byte)]),
@@ -101,16 +101,16 @@ function wrongWords(
   const other =
     webhookId !== null && expectedId !== null && webhookId !== expectedId
       ? [
-          'The body belongs to another webhook, or to a test of an unsaved webhook, which has a different secret.',
+          'The body is from another webhook, or from a test before the webhook was saved. These have different secrets.',
         ]
       : [];
   return isAsSent
     ? [
         ...other,
-        'The body has exactly the form that Runhook sends, so the secret is wrong: it belongs to another webhook, or it was rotated. Or a value in the body was changed.',
+        'The body has exactly the format that Runhook sends, so the secret is wrong: it belongs to another webhook or has been rotated. Or a value in the body was changed.',
       ]
     : [
         ...other,
-        'The body does not have the form that Runhook sends, and normalizing it does not help. Use the raw bytes, then check the secret.',
+        'The body does not have the format that Runhook sends, and converting it to that format does not make the signature match. Use the raw bytes; then check the secret.',
       ];
 }

@@ -170,10 +170,10 @@ describe('a delivery that was changed in transit', () => {
   test('is reported with the first differing byte, by its offset in UTF-8', () => {
     const words = differenceWords({ offset: 480, given: 10, signed: null });
     expect(words).toBe(
-      'Byte 480 differs: yours has a line feed (0x0a), what was signed has nothing: it ends there.',
+      'Byte 480 differs: your body has a line feed (0x0a), the signed body has nothing, because it ends there.',
     );
     expect(differenceWords({ offset: 0, given: 0xc3, signed: 0x7b })).toContain(
-      'has 0xc3, what was signed has “{” (0x7b)',
+      'has 0xc3, the signed body has “{” (0x7b)',
     );
   });
 });
@@ -183,7 +183,7 @@ describe('a signature that no reversed change explains', () => {
     const verdict = await check({ secret: createHmacSecret() });
     expect(verdict).toEqual({ kind: 'wrong', isAsSent: true, webhookId: WEBHOOK.id });
     expect(verdictWords(verdict, WEBHOOK.id).lines).toEqual([expect.stringContaining('the secret is wrong')]);
-    expect(verdictWords(verdict, 'wsu_other').lines[0]).toMatch(/^The body belongs to another webhook/);
+    expect(verdictWords(verdict, 'wsu_other').lines[0]).toMatch(/^The body is from another webhook/);
   });
 
   test('is reported as wrong with isAsSent false if the body has another format', async () => {
