@@ -28,7 +28,7 @@ export class BodyCollector {
     if (this.#chunks.length > chunksMax) this.#chunks = [Buffer.concat(this.#chunks)];
   }
 
-  /** Ignores all further chunks, so that the body counts as truncated. */
+  /** Marks the body as truncated, because no further chunks will be read. */
   stop(): void {
     this.#chunksSeen = Number.POSITIVE_INFINITY;
   }
