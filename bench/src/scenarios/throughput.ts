@@ -52,8 +52,8 @@ export async function maxRows(
 }
 
 /**
- * Runhook's client without a service is 2.9 times as fast as got with its default settings, and a dispatcher does at
- * least as much work in addition, so a higher ratio to raw got is a measurement error.
+ * Runhook's client without a service is 2.9 times as fast as got with its default settings, and a dispatcher does
+ * about as much work in addition, so a higher ratio to raw got is a measurement error.
  */
 const RATIO_MAX = 2.2;
 
