@@ -42,7 +42,7 @@ describe('a correct signature', () => {
   test.each([
     ['as a line', `Authorization: ${HEADER}`],
     ['among other headers', `host: a.example\r\nauthorization: ${HEADER}\r\nwebhook-id: wev_1\r\n`],
-    ['with the line end of a copied line', `${HEADER}\n`],
+    ['with a trailing line break', `${HEADER}\n`],
   ])('is accepted with the header %s', async (_how, header) => {
     expect(await check({ header })).toEqual({ kind: 'genuine' });
   });
@@ -110,14 +110,14 @@ describe('a delivery that was changed in transit', () => {
       ['lf'],
       { offset: 1, given: 10, signed: 13 },
     ],
-    ['spaces of another writer', { body: pretty }, ['spaces'], { offset: 1, given: 10, signed: 34 }],
+    ['white space of another serializer', { body: pretty }, ['spaces'], { offset: 1, given: 10, signed: 34 }],
     [
-      'spaces and a newline of another writer',
+      'white space and a newline of another serializer',
       { body: `${pretty}\n` },
       ['spaces'],
       { offset: 1, given: 10, signed: 34 },
     ],
-    ['escapes of another writer', { body: escaped }, ['escapes'], { given: 92, signed: 0xc3 }],
+    ['escapes of another serializer', { body: escaped }, ['escapes'], { given: 92, signed: 0xc3 }],
     [
       'sorted keys',
       { body: JSON.stringify(sorted(parsed)) },
@@ -125,7 +125,7 @@ describe('a delivery that was changed in transit', () => {
       { offset: 16, given: 100, signed: 119 },
     ],
     [
-      'spaces in JSON that is not ours',
+      'white space in JSON that is not an event',
       { body: '{ "a": 1 }', header: sign('{"a":1}', SECRET) },
       ['spaces'],
       { offset: 1, given: 32, signed: 34 },
@@ -134,12 +134,12 @@ describe('a delivery that was changed in transit', () => {
     ['a secret in quotes', { secret: `"${SECRET}"` }, ['secret-quotes'], null],
     ['a secret without its prefix', { secret: SECRET.slice(6) }, ['secret-prefix'], null],
     ['a signature in base64', { header: base64(HEADER) }, ['header-base64'], null],
-    ['a signature in capitals', { header: HEADER.toUpperCase() }, ['header-capitals'], null],
-    ['a signature behind Bearer', { header: `Bearer ${HEADER}` }, ['header-scheme'], null],
-    ['a signature behind sha256=', { header: `sha256=${HEADER}` }, ['header-scheme'], null],
+    ['a signature in upper case', { header: HEADER.toUpperCase() }, ['header-capitals'], null],
+    ['a signature after Bearer', { header: `Bearer ${HEADER}` }, ['header-scheme'], null],
+    ['a signature after sha256=', { header: `sha256=${HEADER}` }, ['header-scheme'], null],
     ['a signature with blanks', { header: ` ${HEADER} ` }, ['header-blanks'], null],
     [
-      'two things at once',
+      'two changes at once',
       { body: `${BODY}\n`, secret: `${SECRET} ` },
       ['newline-added', 'secret-blanks'],
       { given: 10 },

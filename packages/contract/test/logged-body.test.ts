@@ -2,9 +2,9 @@ import { expect, test } from '@jest/globals';
 import { loggedBody } from '@runhook/contract';
 
 test.each([
-  ['text as it is', Buffer.from('ünï'), 'ünï'],
+  ['text unchanged', Buffer.from('ünï'), 'ünï'],
   ['NUL as U+FFFD', Buffer.from('a\0b'), 'a\uFFFDb'],
-  ['what is not UTF-8 as U+FFFD', Buffer.from([0x61, 0xff, 0x62]), 'a\uFFFDb'],
+  ['invalid UTF-8 as U+FFFD', Buffer.from([0x61, 0xff, 0x62]), 'a\uFFFDb'],
   ['nothing', Buffer.alloc(0), ''],
 ])('loggedBody() stores %s', (_case, bytes, body) => {
   expect(loggedBody(bytes, false)).toEqual({ body, truncated: false });

@@ -63,10 +63,10 @@ describe('one deadline applies to the whole request, and no connection remains, 
   const chunked = 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n';
 
   test.each<[string, string[], string | null]>([
-    ['accepts and never answers', [], null],
+    ['accepts the connection and never responds', [], null],
     ['drips its headers', drip('HTTP/1.1 200 OK\r\nX-A: aaaa'), null],
     ['sends half a status line', ['HTTP/1.1 2'], null],
-    ['sends 1xx answers now and then', Array(12).fill('HTTP/1.1 102 P\r\n\r\n'), null],
+    ['sends interim responses from time to time', Array(12).fill('HTTP/1.1 102 P\r\n\r\n'), null],
     ['hangs after its headers', [head], ''],
     ['hangs within its body', [`${head}half`], 'half'],
     ['never ends a chunked body', [chunked, '2\r\nok\r\n'], 'ok'],

@@ -47,16 +47,16 @@ const closed = {
 
 describe('the result is a specific error and no connection remains when an endpoint', () => {
   const cases: [string, Server, { code: string; message: string }][] = [
-    ['speaks no HTTP', rawServer((s) => void s.write('SSH-2.0-OpenSSH_9.9\r\n')), invalid],
+    ['does not speak HTTP', rawServer((s) => void s.write('SSH-2.0-OpenSSH_9.9\r\n')), invalid],
     ['sends random bytes', rawServer((s) => void s.write(Buffer.from([0, 1, 2, 255, 254]))), invalid],
     ['has NUL in a header', rawServer((s) => void s.write(`${ok}X-A: a\u0000b\r\n\r\n`)), invalid],
     [
-      'gives two lengths',
+      'sends two content lengths',
       rawServer((s) => void s.write(`${ok}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab`)),
       invalid,
     ],
     [
-      'gives a length and chunks',
+      'sends a content length and chunks',
       rawServer((s) => void s.write(`${ok}Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n`)),
       invalid,
     ],
@@ -66,16 +66,16 @@ describe('the result is a specific error and no connection remains when an endpo
       tooLarge,
     ],
     [
-      'sends headers without end',
+      'sends endless headers',
       rawServer(
         (s, nth) => void (nth === 1 && s.write(ok, () => writeForever(s, `X-A: ${'a'.repeat(1_000)}\r\n`))),
       ),
       tooLarge,
     ],
-    ['closes at once', rawServer((s) => void s.end()), closed],
+    ['closes the connection immediately', rawServer((s) => void s.end()), closed],
     ['resets the connection', rawServer((s) => void s.resetAndDestroy()), closed],
     [
-      'floods interim answers',
+      'floods the client with interim responses',
       rawServer(
         (s, nth) => void (nth === 1 && writeForever(s, 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(20))),
       ),
@@ -142,7 +142,7 @@ describe('a 2xx response with an incomplete body is a success when the endpoint'
 function cutOff(statusLine: string): [string, Server][] {
   const head = `${statusLine}\r\nContent-Length: 1000\r\n\r\nhalf`;
   return [
-    ['closes within its body', rawServer((s) => void s.end(head))],
+    ['closes the connection within its body', rawServer((s) => void s.end(head))],
     [
       'resets the connection within its body',
       rawServer((s) => {
@@ -152,7 +152,7 @@ function cutOff(statusLine: string): [string, Server][] {
       }),
     ],
     [
-      'closes within a chunk',
+      'closes the connection within a chunk',
       rawServer((s) => void s.end(`${statusLine}\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nhalf`)),
     ],
   ];
@@ -160,9 +160,9 @@ function cutOff(statusLine: string): [string, Server][] {
 
 describe('the response is complete when an endpoint', () => {
   const accepted: [string, string][] = [
-    ['sends a broken chunk size', `${ok}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
-    ['sends a body where there may be none', 'HTTP/1.1 204 No Content\r\n\r\n<p>Thanks!</p>'],
-    ['sends more than it said', `${ok}Content-Length: 2\r\n\r\nok, and more`],
+    ['sends an invalid chunk size', `${ok}Transfer-Encoding: chunked\r\n\r\nzz\r\n`],
+    ['sends a body with a status that forbids one', 'HTTP/1.1 204 No Content\r\n\r\n<p>Thanks!</p>'],
+    ['sends more than its content length', `${ok}Content-Length: 2\r\n\r\nok, and more`],
   ];
   test.each(accepted)(
     '%s after a 2xx (the event is accepted, the connection is closed)',

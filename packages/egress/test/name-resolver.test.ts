@@ -85,7 +85,7 @@ describe('names whose servers do not respond', () => {
   const heard = (count: number) => turnsUntil(() => server.questions.length >= count);
 
   test.each([
-    ['of as many domains', (n: number) => `dead-${n}.test`, 100],
+    ['of many domains', (n: number) => `dead-${n}.test`, 100],
     ['of one domain', (n: number) => `dead-${n}.attacker.test`, 16],
   ])('%s delay neither other names nor work that needs a thread', async (_which, nameOf, askedAtOnce) => {
     const resolve = await resolverOf(silentOrNot);

@@ -136,7 +136,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   describe.each([
     ['two days ahead', 2 * DAY_MS, 'eventId carries a time more than a day ahead'],
-    ['on a host whose clock is %s', -40 * DAY_MS, 'eventId is older than the 30 days of the log'],
+    ['forty days behind', -40 * DAY_MS, 'eventId is older than the 30 days of the log'],
   ])('on a host whose clock is %s', (_name, aheadMs, problem) => {
     const { now } = Date;
     beforeEach(() => {
