@@ -23,6 +23,6 @@ test.each([
   ['enterprise', 'single_tenant_public_cloud', null],
   ['team', 'single_tenant_private', 'deployment'],
   ['enterprise', 'single_tenant_private', 'deployment'],
-] as const)('%s on %s lacks webhooks because of its: %s', (plan, deployment, reason) => {
+] as const)('the reason why %s on %s has no webhooks is %s', (plan, deployment, reason) => {
   expect(webhooksUnavailableReason({ plan, deployment })).toBe(reason);
 });
