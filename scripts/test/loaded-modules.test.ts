@@ -49,7 +49,7 @@ test('the dispatcher loads no module of Prisma, and the check detects Prisma whe
 
 const OF_GOT = /[\\/]node_modules[\\/]got[\\/]/;
 
-test('management loads no HTTP client before a user tests an endpoint (docs/adr/0041-memory-of-a-service.md)', () => {
+test('management loads no HTTP client before a user tests an endpoint (docs/adr/0056-service-bundle.md)', () => {
   const loaded = loadedBy(built('services/management/dist/app.js'));
   expect(loaded.some((url) => url.endsWith('/packages/egress/dist/index.js'))).toBe(true);
   expect(loaded.filter((url) => OF_GOT.test(url))).toEqual([]);

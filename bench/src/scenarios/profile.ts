@@ -119,7 +119,7 @@ export function summarise(profile: CpuProfile, deliveries: number): ProfileSumma
 
 /**
  * Maps positions in a service's bundle to modules. A comment before each module in the bundle names it
- * (docs/adr/0056-a-service-is-one-file.md).
+ * (docs/adr/0056-service-bundle.md).
  */
 class BundledModules {
   /** Lines at which modules begin, by file. */

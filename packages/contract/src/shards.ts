@@ -1,5 +1,5 @@
 /*
- * Shards of the queue (docs/adr/0046-shards-of-the-queue.md). An account has a slot and a slot has a shard. The map of
+ * Shards of the queue (docs/adr/0046-queue-shards.md). An account has a slot and a slot has a shard. The map of
  * slots to shards is stored with the queue, where publishers read it, so that they need no setting.
  */
 

@@ -48,7 +48,7 @@ interface Known {
 }
 
 /**
- * Resolves names from the hosts file and over DNS, without `dns.lookup` (docs/adr/0033-names-by-our-own-resolver.md),
+ * Resolves names from the hosts file and over DNS, without `dns.lookup` (docs/adr/0033-dns-resolver.md),
  * which occupies one of libuv's few threads for as long as the name's servers take; the rest of the process needs these
  * threads for names, files and hashes.
  *

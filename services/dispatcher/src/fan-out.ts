@@ -146,7 +146,7 @@ function startOf(event: JobRunEvent, { status, timestamp }: EventState): Start {
 /**
  * Makes the first attempts, then commits the event with all results in one write; this is the usual case. Attempts that
  * a killed dispatcher has not committed are made again when its job is retried, like every request whose response was
- * not recorded (docs/adr/0043-attempted-then-committed.md).
+ * not recorded (docs/adr/0043-attempt-before-commit.md).
  */
 async function attemptThenCommit(
   dispatcher: Dispatcher,

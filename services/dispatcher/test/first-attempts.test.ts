@@ -6,7 +6,7 @@ import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@ru
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf, insertUndispatched } from './log-rows.ts';
 
-/** First attempts precede the commit (docs/adr/0043-attempted-then-committed.md). */
+/** First attempts precede the commit (docs/adr/0043-attempt-before-commit.md). */
 describe.each(oneQueueBackend())('the first attempts of an event, with the queue on $name', (backend) => {
   let harness: Harness;
   /** Releases the requests to a path that begins with /held. */
