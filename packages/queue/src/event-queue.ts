@@ -3,7 +3,6 @@ import {
   batchedEvents,
   EVENT_BATCH,
   type EventBatch,
-  type EventKey,
   eventJobId,
   JOB_RUN_EVENTS,
   type PublishedEvent,
@@ -21,12 +20,12 @@ import {
   countsOf,
   createProducer,
   heldAnywhere,
-  heldBy,
   jobIdOf,
   type NewJob,
   requireNone,
   type TelemetrySource,
 } from './producer.ts';
+import { queuedEvents, type SoughtEvent } from './queued-events.ts';
 import { Room } from './room.ts';
 
 /** A bulk call of this many usual events takes less than 50 ms on Redis. The bytes of text as UTF-8 bound its memory. */
@@ -34,11 +33,6 @@ const BULK_MAX = { events: 500, bytes: 8 * 1024 * 1024 };
 
 /** An event with an assigned id, ready for the queue. */
 export type IdentifiedEvent = PublishedEvent & { eventId: string };
-
-/** Key of an event, and the time since which it may be queued, in milliseconds since the epoch. */
-export interface SoughtEvent extends EventKey {
-  sinceMs: number;
-}
 
 type EventMessage = PublishedEvent | EventBatch;
 
@@ -62,10 +56,8 @@ export interface EventQueue {
   /** Removes waiting events that were processed otherwise. */
   discard(jobs: readonly Pick<PeekedJob<unknown>, 'id' | 'shard'>[]): Promise<void>;
   /**
-   * Returns the {@link eventJobId} of the events that are queued: their job is in a list or set that workers take from,
-   * or a worker has it. A job that is retained as failed does not count, and neither does an orphaned key, which is in
-   * no list. An event that may share a job with others is judged by its time: it is not queued once every queued job
-   * was added {@link UNDER_WAY_MS} after it.
+   * Returns the {@link eventJobId} of the events that are queued; see {@link queuedEvents}. A job that is retained as failed
+   * does not count, and neither does an orphaned key, which is in no list.
    */
   holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
   /** The events of a part of the queue, read from its jobs; see {@link sampleEvents}. */
@@ -204,16 +196,7 @@ export function openEventQueue(
       }
     },
     holds: (events) =>
-      heldAnywhere(producer, events, eventJobId, async (queue, those) => {
-        // Foreign publishers may use the event's id as job id.
-        const ids = those.flatMap((event) => [eventJobId(event), event.eventId]);
-        const [jobs, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
-        const isUnderWay = (sinceMs: number) => openSinceMs !== null && sinceMs + UNDER_WAY_MS >= openSinceMs;
-        const held = those.filter(
-          (event) => jobs.has(eventJobId(event)) || jobs.has(event.eventId) || isUnderWay(event.sinceMs),
-        );
-        return new Set(held.map(eventJobId));
-      }),
+      heldAnywhere(producer, events, eventJobId, (queue, those) => queuedEvents(backend, queue, those)),
     sample: async (options) =>
       samplesTogether(await producer.callEach((queue) => sampleEvents(queue, options))),
     async counts() {
@@ -243,26 +226,6 @@ export function openEventQueue(
     firstsInLine: () => firstsInLine(producer),
     close: () => producer.close(),
   };
-}
-
-/** Maximum time from an event's commit to its job while the queue is available. Later the reconciler checks the event. */
-export const UNDER_WAY_MS = 5_000;
-
-/** Jobs that are read of each state: more than one, because the oldest may end while it is read. */
-const OLDEST_READ = 10;
-
-/**
- * Returns the time at which the oldest waiting or active job was added, in milliseconds since the epoch; null when
- * there is none. The states are read in the order in which a job passes them, so a job that a worker takes meanwhile is
- * not missed.
- */
-async function oldestOpen(queue: Queue<EventMessage>): Promise<number | null> {
-  let oldestMs: number | null = null;
-  for (const state of ['waiting', 'prioritized', 'active'] as const) {
-    const jobs = await queue.getJobs([state], 0, OLDEST_READ - 1, true);
-    for (const { timestamp } of jobs) oldestMs = Math.min(oldestMs ?? timestamp, timestamp);
-  }
-  return oldestMs;
 }
 
 /**

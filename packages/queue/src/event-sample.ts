@@ -32,12 +32,7 @@ export async function sampleEvents<Data>(
   queue: Queue<Data>,
   { fraction, jobsMax }: { fraction: number; jobsMax: number },
 ): Promise<EventSample> {
-  const sample: EventSample = {
-    ids: new Set(),
-    sinceMs: Number.NEGATIVE_INFINITY,
-    untilMs: Number.POSITIVE_INFINITY,
-    jobs: 0,
-  };
+  const sample = emptySample();
   const counts = await queue.getJobCounts();
   for (const line of LINES) {
     const count = counts[line] ?? counts[COUNTED[line]] ?? 0;
@@ -50,6 +45,24 @@ export async function sampleEvents<Data>(
   note(sample, await queue.getJobs([...LINES], 0, END_SIZE - 1, true));
   note(sample, await queue.getJobs(['active']));
   return sample;
+}
+
+/** Returns the events of all delayed jobs, by {@link eventJobId}; null if there are more jobs than `jobsMax`. */
+export async function delayedEvents<Data>(queue: Queue<Data>, jobsMax: number): Promise<Set<string> | null> {
+  const count = await queue.getDelayedCount();
+  if (count > jobsMax) return null;
+  const sample = emptySample();
+  await notePages(queue, sample, ['delayed'], count);
+  return sample.ids;
+}
+
+function emptySample(): EventSample {
+  return {
+    ids: new Set(),
+    sinceMs: Number.NEGATIVE_INFINITY,
+    untilMs: Number.POSITIVE_INFINITY,
+    jobs: 0,
+  };
 }
 
 /** Reads at most `jobsMax` jobs of each state, from the newest or the last due one on. */

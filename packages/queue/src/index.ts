@@ -28,11 +28,11 @@ export {
   type EventQueue,
   type IdentifiedEvent,
   openEventQueue,
-  UNDER_WAY_MS,
 } from './event-queue.ts';
 export type { EventSample } from './event-sample.ts';
 export type { JobInLine } from './first-in-line.ts';
 export { type FailedJob, openQueueDesk, type QueueDesk, type QueueStats } from './queue-desk.ts';
+export { UNDER_WAY_MS } from './queued-events.ts';
 export { openShardDesk, type ShardDesk, type ShardsTended } from './shard-desk.ts';
 export { parseShards, ShardWorkers } from './shard-workers.ts';
 export { openQueueTelemetry, type QueueTelemetry } from './telemetry.ts';

@@ -73,4 +73,15 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
     const sinceMs = firstMs - LATER_MS;
     expect([...(await events.holds([{ ...oldest, sinceMs }]))]).toEqual([]);
   });
+
+  test('count as queued while their shared job is delayed after a fault, and others do not', async () => {
+    const sinceMs = firstMs - LATER_MS;
+    const { eventId, accountId } = oldest;
+    const batch = { events: [{ eventId, accountId, eventType: 'job.run.started' }] };
+    const queue = backend.createQueue<object>(JOB_RUN_EVENTS);
+    closers.push(() => queue.close());
+    await queue.add(EVENT_BATCH, batch, { jobId: 'batch_delayed', timestamp: sinceMs, delay: 3_600_000 });
+    const other = { eventId: 'wev_000000000000000000000000001', accountId, sinceMs };
+    expect([...(await events.holds([{ ...oldest, sinceMs }, other]))]).toEqual([eventJobId(oldest)]);
+  });
 });
