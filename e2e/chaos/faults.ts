@@ -23,8 +23,9 @@ export interface Fault<Of extends Stores = Servers> {
   /** Callers omit the run id, and repeat failed calls with their Idempotency-Key. */
   repeatsCalls?: boolean;
   /**
-   * Whether locks of jobs may expire while nothing can be recorded. Another dispatcher then takes over a job whose owner has sent
-   * its request and cannot record it, so one more request of each delivery may arrive (docs/reliability.md).
+   * Whether locks of jobs may expire while nothing can be recorded, or a crash of PostgreSQL may lose that a job was taken (ADR 27).
+   * Another dispatcher then takes over the job of a live owner that has sent its request, so one more request of each delivery
+   * may arrive (docs/reliability.md).
    */
   losesLocks?: (world: World<Of>) => boolean;
   /** Events that count as lost instead of missing; none when omitted. */
@@ -111,6 +112,7 @@ const CRASHES: Fault[] = [
   },
   {
     name: 'PostgreSQL killed',
+    losesLocks: ({ backend }) => backend === 'PostgreSQL',
     async strike(world, random) {
       await world.kill(world.servers.killPostgres);
       await away(random);

@@ -13,15 +13,18 @@ type World = WorldOn<Stores>;
 /** Limit until the last delivery to the healthy endpoint of the other account is recorded. */
 const HEALTHY_WITHIN_SECONDS = 10;
 
+const nothing = async () => {};
+
 /** Sends before, during and after the crash. The aftermath covers all of these events. */
 async function poisoned(
   world: World,
-  crash: () => Promise<unknown> = async () => undefined,
+  kill: () => Promise<unknown> = nothing,
+  recover: () => Promise<unknown> = nothing,
 ): Promise<Aftermath> {
   world.endpoint.invalidBodies.length = 0;
   const tenant = await PoisonedTenant.open(world);
   await tenant.send();
-  await tenant.crash(crash);
+  await tenant.crash(kill, recover);
   await tenant.reachable();
   await tenant.send();
   return () => tenant.problems();
@@ -39,18 +42,26 @@ export const POISON: Fault[] = [
   },
   {
     name: 'another account sends text that stores reject, then PostgreSQL, Redis and a dispatcher are killed',
+    losesLocks: ({ backend }) => backend === 'PostgreSQL',
     healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
     strike: (world, random) =>
-      poisoned(world, async () => {
-        const { servers } = world;
+      poisoned(
+        world,
         // The victims are one function, because the other dispatcher keeps running and its connections stay open.
-        await world.kill(() =>
-          Promise.all([servers.killPostgres(), servers.killRedis(), world.dispatchers[0]?.kill()]),
-        );
-        await away(random);
-        await Promise.all([servers.restartPostgres(), servers.restartRedis()]);
-        await world.startDispatcher(0);
-      }),
+        () =>
+          world.kill(() =>
+            Promise.all([
+              world.servers.killPostgres(),
+              world.servers.killRedis(),
+              world.dispatchers[0]?.kill(),
+            ]),
+          ),
+        async () => {
+          await away(random);
+          await Promise.all([world.servers.restartPostgres(), world.servers.restartRedis()]);
+          await world.startDispatcher(0);
+        },
+      ),
   },
 ];
 
@@ -63,10 +74,11 @@ const WITH_POSTGRES = (['PostgreSQL', 'Redis'] as const).map((backend) =>
     start: () => startStandbyServers(backend, { isSynchronous: true }),
     leftOut: () => (backend === 'Redis' ? needsRedis() : null),
     strike: (world) =>
-      poisoned(world, async () => {
-        await world.kill(world.servers.killPrimary);
-        await world.servers.promote(world);
-      }),
+      poisoned(
+        world,
+        () => world.kill(world.servers.killPrimary),
+        () => world.servers.promote(world),
+      ),
   }),
 );
 
@@ -77,11 +89,14 @@ const WITH_REDIS = failover<SentinelServers>('sentinel', {
   start: startSentinelServers,
   leftOut: needsRedis,
   strike: (world) =>
-    poisoned(world, async () => {
-      await world.kill(world.servers.killMaster);
-      await world.servers.promoted();
-      await world.servers.restartMaster();
-    }),
+    poisoned(
+      world,
+      () => world.kill(world.servers.killMaster),
+      async () => {
+        await world.servers.promoted();
+        await world.servers.restartMaster();
+      },
+    ),
 });
 
 export const POISON_FAILOVERS: Failover[] = [...WITH_POSTGRES, WITH_REDIS];

@@ -64,16 +64,20 @@ export class PoisonedTenant {
     if (isLong) this.#accepted += await publishFromPython(this.#world, this.#events);
   }
 
-  /** Publishes events while the endpoint does not respond, so that their deliveries are in flight during the crash. */
-  async crash(crash: () => Promise<unknown>): Promise<void> {
+  /**
+   * Publishes events while the endpoint does not respond, so that their deliveries are in flight at the kill. It responds again before the
+   * recovery, which may take longer than all attempts of a delivery.
+   */
+  async crash(kill: () => Promise<unknown>, recover: () => Promise<unknown>): Promise<void> {
     const { endpoint } = this.#world;
     endpoint.hold();
     try {
       this.#accepted += await publish(this.#world, this.#events);
-      await crash();
+      await kill();
     } finally {
       endpoint.letGo();
     }
+    await recover();
   }
 
   /** Returns a description of each problem, once no event and no delivery is pending. */
