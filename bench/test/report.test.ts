@@ -192,11 +192,46 @@ test('a run of some scenarios leaves the other parts unchanged and states its da
   expect(filled).toContain(
     '| rate of two dispatchers, over raw got of one process | 1.25 | 1.5 | 1.20 | missed |',
   );
-  expect(filled).toContain('| WAL of an event with one delivery, bytes | 2300 |  | not run | not run |');
-  expect(filled).toContain('| p99 at 0.5 of raw got, ms | 110 | 70 | not run | not run |');
+  expect(filled).not.toContain('| p99 at 0.5 of raw got, ms |');
 });
 
-test('latency is plotted over load', () => {
+test('the summary has a row for each program on the hardware of the run, and keeps the rows of other hardware', () => {
+  const other = '| 8 cores of Other, 32 GB | **Runhook** | 9000 |  |  | 100 |';
+  const before = ['| hardware | program |', '|---|---|', '| 2 cores of Test, 8 GB | outdated | 1 |', other];
+  const filled = fillDocument(
+    place('summary', before.join('\n')),
+    report([
+      max,
+      scenario('rest', {
+        'maximum rate': { ratePerSecond: 2_307, cpuMicros: 656 },
+        '100/s': { p50Ms: 3.28 },
+      }),
+    ]),
+  );
+  expect(filled).toContain(
+    '| 2 cores of Test, 8 GB | **Runhook**, from the REST call to the endpoint | 2307 | 3.28 |  | 656 |',
+  );
+  expect(filled).toContain('| 2 cores of Test, 8 GB | raw got in one process | 3700 |  |  | 290 |');
+  expect(filled).toContain(other);
+  expect(filled).not.toContain('outdated');
+});
+
+test('a scenario has several tables, each with the rows that have figures for it', () => {
+  const parts = ['rest', 'rest-memory', 'rest-counted'].map((name) => place(name, 'old')).join('');
+  const rest = scenario('rest', {
+    idle: { managementMb: 84, dispatcherMb: 75 },
+    'maximum rate': { ratePerSecond: 2_307, p50Ms: 19.3, managementMb: 118 },
+    '100/s': { ratePerSecond: 100, p50Ms: 3.28, managementMb: 109 },
+    'counted, 100/s': { ratePerSecond: 100, statements: 1.29 },
+  });
+  const filled = fillDocument(parts, report([rest]));
+  const rowsOf = (name: string) => Object.keys(readDocument(filled)[name] ?? {});
+  expect(rowsOf('rest')).toEqual(['maximum rate', '100/s']);
+  expect(rowsOf('rest-memory')).toEqual(['idle', 'maximum rate']);
+  expect(rowsOf('rest-counted')).toEqual(['counted, 100/s']);
+});
+
+test('latency is plotted against load', () => {
   const rows = {
     a: { ratePerSecond: 100, p50Ms: 2, p99Ms: 9 },
     b: { ratePerSecond: 900, p50Ms: 5, p99Ms: 40 },

@@ -7,79 +7,37 @@ import { stretchText, targetsOf, verdict } from './targets.ts';
 /** The files of docs/performance, by name. */
 export type Plots = Record<string, string>;
 
-const STORES = ['dispatcherMb', 'loopDelayMs', 'redisCommandsPerSecond', 'redisMb', 'postgresPercent'];
-
 const PROCESSES = ['management', 'dispatcher', 'redis', 'postgres'];
 
+/** Columns of each part, by the figures that its readers compare; the JSON has all figures. */
 const COLUMNS: Record<string, string[]> = {
-  rest: [
-    ...['ratePerSecond', 'overExpress', 'ratioToRaw', 'answerP99Ms', 'p50Ms', 'p99Ms', 'p99OverRaw'],
-    'cpuMicros',
-    ...PROCESSES.map(cpuOf),
-  ],
+  rest: ['ratePerSecond', 'p50Ms', 'p99Ms', 'cpuMicros', ...PROCESSES.map(cpuOf)],
   'rest-memory': ['managementMb', 'dispatcherMb'],
-  'rest-counted': ['statements', 'commits', 'redisCommands', 'walBytes', 'walImagesKb', 'diskBytes'],
-  'rest-backlog': [
-    ...['ratePerSecond', 'ratioToRaw', 'dispatcherMb'],
-    ...['statements', 'commits', 'statementMs', 'redisCommands', 'walBytes', 'walImageBytes', 'diskBytes'],
-  ],
-  'events-per-call': ['ratePerSecond', 'rateOverOne', 'p50Ms', 'p99Ms', ...PROCESSES.map(cpuOf)],
-  'first-minute': [
-    'ratePerSecond',
-    'p50Ms',
-    'p99Ms',
-    'p99OverLater',
-    'maxMs',
-    'managementMb',
-    'dispatcherMb',
-  ],
-  'half-fails': ['ratePerSecond', 'firstP50Ms', 'firstP95Ms', 'sentOncePercent', 'stillPending'],
-  jit: ['ratePerSecond', 'p50Ms', 'p99Ms', 'cpuMicros', 'cpuOverOff', ...PROCESSES.map(cpuOf)],
-  max: [
-    'ratePerSecond',
-    'ratioToRaw',
-    'cpuMicros',
-    'cpuRatioToRaw',
-    ...['dispatcher', 'redis', 'postgres'].map(cpuOf),
-  ],
+  'rest-counted': ['statements', 'commits', 'redisCommands', 'walBytes', 'diskBytes'],
+  'rest-backlog': ['ratePerSecond', 'ratioToRaw', 'statements', 'statementMs', 'walBytes', 'diskBytes'],
+  'events-per-call': ['ratePerSecond', 'rateOverOne', 'p99Ms'],
+  'first-minute': ['p50Ms', 'p99Ms', 'p99OverLater', 'maxMs'],
+  'half-fails': ['firstP50Ms', 'firstP95Ms', 'sentOncePercent'],
+  jit: ['p50Ms', 'p99Ms', 'cpuMicros', 'cpuOverOff'],
+  max: ['ratePerSecond', 'ratioToRaw', 'cpuMicros', ...['dispatcher', 'redis', 'postgres'].map(cpuOf)],
   latency: ['ratePerSecond', 'p50Ms', 'p99Ms', ...['dispatcher', 'redis', 'postgres'].map(cpuOf)],
   far: ['ratePerSecond', 'p50Ms', 'p99Ms'],
   'fan-out': ['ratePerSecond', 'ratioToRaw', 'cpuMicros'],
-  neighbours: ['ratePerSecond', 'p50Ms', 'p99Ms', 'stillPending'],
-  floods: [
-    ...[
-      'ratePerSecond',
-      'p50Ms',
-      'p99Ms',
-      'p99Ratio',
-      'retryLateP95Ms',
-      'scriptCallsPerEvent',
-      'stillPending',
-    ],
-    ...['dispatcherMb', 'redisCommandsPerSecond', 'postgresPercent'],
-  ],
-  parked: [
-    'ratePerSecond',
-    'p50Ms',
-    'p99Ms',
-    ...STORES,
-    'commitsPerSecond',
-    'seconds',
-    'outOfOrder',
-    'placesLateMax',
-  ],
+  neighbours: ['p50Ms', 'p99Ms', 'stillPending'],
+  floods: ['p50Ms', 'p99Ms', 'p99Ratio', 'retryLateP95Ms', 'dispatcherMb', 'redisCommandsPerSecond'],
+  parked: ['ratePerSecond', 'p50Ms', 'p99Ms', 'dispatcherMb', 'postgresPercent', 'seconds', 'placesLateMax'],
   backlog: ['ratePerSecond', 'ratioToRaw', 'redisBytes'],
-  list: ['p50Ms', 'p99Ms', 'pagesPerSecond'],
-  'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms', ...['dispatcher', 'postgres'].map(cpuOf)],
-  shards: [
-    'ratePerSecond',
-    'cpuMicros',
-    ...['dispatcher', 'redis', 'postgres'].map(cpuOf),
-    'dispatcherPercent',
-    'redisPercent',
-    'postgresPercent',
-    'redisConnections',
-  ],
+  list: ['p50Ms', 'p99Ms'],
+  'postgres-queue': ['ratePerSecond', 'p50Ms', 'p99Ms'],
+  shards: ['ratePerSecond', 'cpuMicros', 'dispatcherPercent', 'redisPercent', 'redisConnections'],
+};
+
+/** Rows that are only in the JSON, by part. */
+const OMITTED_ROWS: Record<string, RegExp> = {
+  rest: /^raw got behind|^minimal service.*maximum rate$|^(50|300)\/s, queue in PostgreSQL$/,
+  'rest-memory': /^accepted|^\d/,
+  floods: /^1,000 waiting$|^a burst|5,000 subscriptions/,
+  parked: /^second third$/,
 };
 
 function cpuOf(process: string): string {
@@ -90,24 +48,17 @@ const TITLES: Record<string, string> = {
   ratePerSecond: 'per second',
   ratioToRaw: 'over raw got',
   cpuMicros: 'CPU per delivery, µs',
-  cpuRatioToRaw: 'CPU over raw got',
   dispatcherCpuMicros: 'dispatcher, µs',
   redisCpuMicros: 'Redis, µs',
   postgresCpuMicros: 'PostgreSQL, µs',
   managementCpuMicros: 'management, µs',
   publisherCpuMicros: 'publisher, µs',
-  overExpress: 'over bare Express',
-  answerP50Ms: 'p50 of the response, ms',
-  answerP99Ms: 'p99 of the response, ms',
-  p99OverRaw: 'p99 over raw got',
   managementMb: 'management, MB',
   statements: 'statements per event',
   statementMs: 'statement time per event, ms',
   commits: 'commits per event',
   redisCommands: 'Redis commands per event',
   walBytes: 'WAL per event, bytes',
-  walImageBytes: 'page images per event, bytes',
-  walImagesKb: 'page images after a checkpoint, kB',
   diskBytes: 'disk per event, bytes',
   rateOverOne: 'over 1 per call',
   p99OverLater: 'p99 over p99 after 20,000 events',
@@ -125,20 +76,14 @@ const TITLES: Record<string, string> = {
   redisBytes: 'Redis bytes',
   p99Ratio: 'p99 over baseline',
   retryLateP95Ms: 'lateness of retries, p95, ms',
-  scriptCallsPerEvent: 'script calls per event',
   dispatcherMb: 'dispatcher, MB',
-  loopDelayMs: 'event loop delay, max, ms',
   redisCommandsPerSecond: 'Redis commands/s',
-  redisMb: 'Redis, MB',
   postgresPercent: 'PostgreSQL, % of a core',
   dispatcherPercent: 'dispatcher, % of a core',
   redisPercent: 'Redis, % of a core',
   redisConnections: 'connections to Redis',
-  commitsPerSecond: 'commits/s',
   seconds: 'drained after, s',
-  outOfOrder: 'out of order',
   placesLateMax: 'positions late, max',
-  pagesPerSecond: 'pages per second',
   lastToOldMs: 'last request to the old URL after, ms',
   toOldAfterwards: 'requests to the old URL after the change',
   toNew: 'requests to the new URL',
@@ -153,7 +98,7 @@ export function readDocument(page: string): Record<string, Record<string, Figure
   const names = Object.fromEntries(Object.entries(TITLES).map(([name, title]) => [title, name]));
   const scenarios: Record<string, Record<string, Figures>> = {};
   for (const [, , scenario = '', table = ''] of page.matchAll(PART)) {
-    const [head = [], , ...rows] = table
+    const [head = [], ...rows] = table
       .split('\n')
       .filter((line) => line.startsWith('| '))
       .map((line) => line.slice(2, -2).split(' | '));
@@ -238,30 +183,79 @@ function runText(report: Report): string {
   ].join('');
 }
 
-/** @param before the existing table: figures that this run did not measure remain */
+/** @param before the previous table: its rows of other hardware stay */
+function summaryTable(report: Report, before: string): string {
+  const { machine, raw } = report;
+  const hardware = `${machine.cores} cores of ${machine.processor}, ${machine.memoryGigabytes} GB`;
+  const figuresOf = (scenario: string, row: string): Partial<Figures> => {
+    const rows = report.scenarios.find(({ name }) => name === scenario)?.rows;
+    return rows?.find((one) => one.case === row)?.figures ?? {};
+  };
+  const rowOf = (program: string, fastest: Partial<Figures>, quiet: Partial<Figures> = {}) => [
+    ...[hardware, program],
+    ...[fastest.ratePerSecond, quiet.p50Ms, quiet.p99Ms, fastest.cpuMicros].map(optionalText),
+  ];
+  const restRow = (program: string, name = '') =>
+    rowOf(program, figuresOf('rest', `${name}maximum rate`), figuresOf('rest', `${name}100/s`));
+  const rows = [
+    restRow('**Runhook**, from the REST call to the endpoint'),
+    rowOf(
+      '**Runhook**, from the queue to the endpoint, 1 dispatcher',
+      figuresOf('max', '1 dispatcher'),
+      figuresOf('latency', '100 events/s'),
+    ),
+    rowOf('the same, 2 dispatchers', figuresOf('max', '2 dispatchers')),
+    rowOf('raw got in one process', { ratePerSecond: raw.ratePerSecond, cpuMicros: raw.cpuMicrosPerRequest }),
+    restRow('raw got behind bare Express', 'raw got behind bare Express, '),
+    restRow('minimal service', 'minimal service: two INSERTs, a Redis list, raw got, '),
+  ];
+  const others = before
+    .split('\n')
+    .filter((line) => line.startsWith('| '))
+    .slice(1)
+    .filter((line) => !line.startsWith(`| ${hardware} |`));
+  const head = ['hardware', 'program', 'maximum per second', 'p50 at 100/s, ms', 'p99 at 100/s, ms'];
+  return [markdownTable([...head, 'CPU per delivery, µs'], rows), ...others].join('\n');
+}
+
+function optionalText(value: number | undefined): string {
+  return value === undefined || Number.isNaN(value) ? '' : figureText(value);
+}
+
+/** Targets that only the output of the run shows, because the page has their figures in the tables of the scenarios. */
+const OMITTED_TARGETS = /, MB$|^with a million deferred/;
+
+/**
+ * Omits {@link OMITTED_TARGETS}, and targets that no run has measured.
+ *
+ * @param before the previous table: figures that this run did not measure stay
+ */
 function targetsTable(report: Report, before: string): string {
-  const rows = targetsOf(report).map((target) => {
+  const rows = targetsOf(report).flatMap((target) => {
     const { figure, pass } = target;
     const row = before.split('\n').find((line) => line.startsWith(`| ${figure} | `));
     const measured = target.measured ?? Number(row?.split(' | ')[3] ?? Number.NaN);
-    const shown = Number.isNaN(measured) ? 'not run' : figureText(measured);
-    return [figure, String(pass), stretchText(target), shown, verdict({ ...target, measured })];
+    if (Number.isNaN(measured) || OMITTED_TARGETS.test(figure)) return [];
+    const cells = [figure, String(pass), stretchText(target), figureText(measured)];
+    return [[...cells, verdict({ ...target, measured })]];
   });
-  return markdownTable(['figure', 'pass', 'stretch', 'measured', ''], rows);
+  return markdownTable(['figure', 'pass', 'stretch', 'measured', 'result'], rows);
 }
 
-/** Omits rows that have no figure for this part, apart from the rate of their load. */
+/** Omits {@link OMITTED_ROWS}, and rows that have no figure for this part apart from the rate of their load. */
 function scenarioTable(part: string, { rows }: ScenarioResult): string {
   const columns = COLUMNS[part] ?? [...new Set(rows.flatMap(({ figures }) => Object.keys(figures)))];
   const cell = ({ figures }: Row, column: string) => optionalText(figures[column]);
-  const hasFigure = (row: Row) => columns.some((column) => column !== 'ratePerSecond' && cell(row, column));
+  const isShown = (row: Row) =>
+    OMITTED_ROWS[part]?.test(row.case) !== true &&
+    columns.some((column) => column !== 'ratePerSecond' && cell(row, column));
   return markdownTable(
     ['', ...columns.map((column) => TITLES[column] ?? column)],
-    rows.filter(hasFigure).map((row) => [row.case, ...columns.map((column) => cell(row, column))]),
+    rows.filter(isShown).map((row) => [row.case, ...columns.map((column) => cell(row, column))]),
   );
 }
 
 export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
-  return [line(head), line(head.map(() => '---')), ...rows.map(line)].join('\n');
+  return [line(head), `|${head.map(() => '---|').join('')}`, ...rows.map(line)].join('\n');
 }

@@ -18,7 +18,7 @@ const pagesOf = (count: number, webhooks: number) => [
   { name: 'log, in the middle', path: 'deliveries', query: `limit=20&offset=${Math.floor(count / 2)}` },
   { name: 'log, the oldest', path: 'deliveries', query: `limit=20&offset=${count - 20}` },
   { name: 'log, failed only', path: 'deliveries', query: 'limit=20&status=failed' },
-  { name: 'log, of one event', path: 'deliveries', query: 'limit=20&event_type=job.run.completed' },
+  { name: 'log, of one event type', path: 'deliveries', query: 'limit=20&event_type=job.run.completed' },
   { name: 'last 24 hours', path: 'statistics', query: 'hours=24' },
   { name: 'webhooks, newest', path: null, query: 'limit=25' },
   { name: 'webhooks, the oldest', path: null, query: `limit=25&offset=${webhooks - 25}` },

@@ -34,7 +34,7 @@ export async function profile(bench: Bench): Promise<ScenarioResult> {
     return {
       name: 'profile',
       rows: summary.parts
-        .filter(({ share }) => share > 0.01)
+        .filter(({ share }) => share > 0.02)
         .map(({ name, share }) => ({ ...row, case: name, figures: { percent: share * 100 }, runs: [] })),
       notes: summary.hottest.map(({ name, share }) => `${(share * 100).toFixed(1)} %  ${name}`),
     };
