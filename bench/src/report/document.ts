@@ -223,7 +223,7 @@ function optionalText(value: number | undefined): string {
 }
 
 /** Targets that only the output of the run shows, because the page has their figures in the tables of the scenarios. */
-const OMITTED_TARGETS = /, MB$|^with a million deferred/;
+const OMITTED_TARGETS = /, (MB|ms|bytes)$|^Redis bytes|^with a million deferred/;
 
 /**
  * Omits {@link OMITTED_TARGETS}, and targets that no run has measured.
