@@ -64,23 +64,12 @@ export function costTable(plans: readonly Plan[], prices: Prices, times: Service
   );
 }
 
-/** Returns a table of all values with their sources. */
-function timesTable(measured: Measured): string {
-  const rows = Object.entries(measured).flatMap(([part, values]) =>
-    Object.entries(values).map(([name, { value, source, from }]) => [
-      `${part}: ${name}`,
-      value.toLocaleString('en'),
-      LETTERS[source],
-      from,
-    ]),
-  );
-  return markdownTable(['Value', '', '', 'From'], rows);
-}
-
+/** The figures that must be within 20 % of the benchmark's. */
 export function comparisonTable(compared: readonly Comparison[]): string {
+  const checked = compared.filter(({ isHeld }) => isHeld);
   return markdownTable(
     ['', 'figure', 'bench', 'simulated', 'ratio'],
-    compared.map((one) => [
+    checked.map((one) => [
       one.case,
       one.figure,
       figureText(one.measured),
