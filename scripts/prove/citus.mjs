@@ -31,9 +31,9 @@ const NOT_OF_CITUS = {
   'services/dispatcher/test/shards': 'asserts a rate that depends on the log; the story measures it',
 };
 const NOT_OF_CITUS_TESTS = {
-  'a row that waits for the default partition while its day is made is rejected for some seconds only':
+  'a row that waits for the default partition while its day is created is rejected for a few seconds only':
     'it waits on the coordinator, and is inserted into the partition of its day',
-  'an account whose parked deliveries cannot be changed stops no other':
+  'an account whose deferred deliveries cannot be changed stops no other account':
     'needs a trigger on a distributed table',
   'is completed although its first page fills every lane of its account':
     'needs a trigger on a distributed table',
