@@ -81,9 +81,15 @@ describeConsole('the page of a delivery', (story) => {
     const { path, webhookId } = await delivered(visit, { status: 'pending', attempt_count: 1 });
     await as('ada');
     await page.goto(at(path));
-    await page.getByText('1 attempt failed so far.').waitFor();
-    await page.getByText(/Attempt 2 in \d+ min \d+ s/).waitFor();
+    await page
+      .getByText(/1 attempt failed so far\. Waiting for .* the pause that its endpoint requested\./)
+      .waitFor();
     const { delivery } = await currentDelivery(visit, webhookId);
+    await world.database.pool.query(
+      `UPDATE deliveries SET parked_at = NULL, next_attempt_at = now() + interval '10 minutes' WHERE id = $1`,
+      [delivery.id],
+    );
+    await page.getByText(/Attempt 2 in \d+ min \d+ s/).waitFor();
     await world.database.pool.query(
       `UPDATE deliveries SET status = 'cancelled', reason = 'The subscription is inactive.', completed_at = now(),
          next_attempt_at = NULL WHERE id = $1`,

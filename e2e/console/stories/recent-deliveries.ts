@@ -161,14 +161,14 @@ describeConsole(
       const counted = page.waitForResponse(
         (response) => new URL(response.url()).searchParams.get('limit') === '1',
       );
-      await page.getByLabel('Time').selectOption({ label: 'Last hour' });
+      await page.getByLabel('Time', { exact: true }).selectOption({ label: 'Last hour' });
       await page.getByText('No delivery matches.').waitFor();
       await counted;
       await world.run();
       await page.getByText(/new deliver(y does|ies do) not match the filters\./).waitFor();
       await page.reload();
       expect(await page.getByLabel('Run id').inputValue()).toBe(run_id);
-      expect(await page.getByLabel('Time').inputValue()).toBe('hour');
+      expect(await page.getByLabel('Time', { exact: true }).inputValue()).toBe('hour');
 
       await page.getByLabel('Run id').fill('x');
       await page.getByText('Digits only').waitFor();
@@ -188,7 +188,7 @@ describeConsole(
           .replace(' ', 'T')
           .slice(0, 16);
       await page.goto(at(webhookPathOf(world, longLog)));
-      await page.getByLabel('Time').selectOption({ label: 'Custom range' });
+      await page.getByLabel('Time', { exact: true }).selectOption({ label: 'Custom range' });
       await page.getByLabel('From (your time)').fill(local(minuteMs));
       await page.getByLabel('To (empty: now)').fill(local(minuteMs + 60_000));
       await onThePage(async () => {

@@ -73,7 +73,7 @@ test('a delivery shows its state and the reason', () => {
   expect(sentence('cancelled', 0, 'The subscription is inactive.')).toContain('inactive');
   expect(sentence('pending', 0)).toBe('Not sent yet.');
   expect(sentence('pending', 2, null, null)).toBe(
-    '2 attempts failed so far. Waiting for earlier deliveries of this webhook.',
+    '2 attempts failed so far. Waiting for earlier deliveries of this webhook, or for the pause that its endpoint requested.',
   );
   expect(deliveryWords({ status: 'pending', attempt_count: 0 })).toBe('Pending');
   expect(deliveryWords({ status: 'pending', attempt_count: 2 })).toBe('Retrying');

@@ -73,8 +73,10 @@ export function stateSentence({
       return `Cancelled before it could be delivered. ${reason ?? ''}`.trim();
     case 'pending': {
       const soFar = attempt_count === 0 ? 'Not sent yet.' : `${attemptsWords(attempt_count)} failed so far.`;
-      // See docs/contract.md#lanes.
-      return next_attempt_at === null ? `${soFar} Waiting for earlier deliveries of this webhook.` : soFar;
+      // See docs/contract.md#lanes and #retry-after.
+      return next_attempt_at === null
+        ? `${soFar} Waiting for earlier deliveries of this webhook, or for the pause that its endpoint requested.`
+        : soFar;
     }
   }
 }
