@@ -93,8 +93,11 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
     async (server_round_robin) => {
       const url = await through({ ...untracked, server_round_robin });
       const { pool, close } = openPrismaDatabase({ url, connectionsMax: 3 });
-      // Opens several idle connections of the server for the pooler to choose from.
-      await Promise.all([1, 2, 3].map(() => pool.query('SELECT pg_sleep(0.05)')));
+      // Opens several idle connections of the server for the pooler to choose from: an open transaction occupies one.
+      const clients = await Promise.all([1, 2, 3].map(() => pool.connect()));
+      await Promise.all(clients.map((client) => client.query('BEGIN')));
+      await Promise.all(clients.map((client) => client.query('COMMIT')));
+      for (const client of clients) client.release();
       await close();
       await expect(requirePreparedStatements({ url })).rejects.toMatchObject({
         code: expect.stringMatching(/^(42P05|26000)$/),
