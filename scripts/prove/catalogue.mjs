@@ -3,7 +3,7 @@ export const GROUPS = {
   record: ['prisma', 'packages/database/src'],
   statements: [
     'services/dispatcher/src/record',
-    'services/dispatcher/src/upkeep',
+    'services/dispatcher/src/maintenance',
     'services/dispatcher/src/telemetry/backlog.ts',
     'services/management/src/http/idempotency.ts',
     'services/migrate/src',

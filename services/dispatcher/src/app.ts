@@ -42,25 +42,25 @@ import type { Registry } from 'prom-client';
 import { openDatabaseClock } from './database-clock.ts';
 import { type Dispatcher, openDispatcher } from './dispatcher.ts';
 import { processEvents } from './event-job.ts';
-import { type Fitness, openFitness, warnOfLocks } from './fitness.ts';
+import { type CompatibilityCheck, openCompatibilityCheck, warnAboutLockCapacity } from './compatibility.ts';
 import { Quarantine, withDeliveryQuarantine, withEventQuarantine } from './record/quarantine.ts';
 import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
-import { followShards, spreadAsSet } from './shards.ts';
+import { followShards, applyShardCount } from './shards.ts';
 import { createBacklogMeasure } from './telemetry/backlog.ts';
 import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/metrics.ts';
 import { watchWrites } from './telemetry/record-writes.ts';
 import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
-import { createStrangersMeasure } from './telemetry/strangers.ts';
+import { createForeignPublishersMeasure } from './telemetry/foreign-publishers.ts';
 import { watchWorkers } from './telemetry/worker-liveness.ts';
-import { FullQueue } from './upkeep/full-queue.ts';
-import { startMail } from './upkeep/notices.ts';
-import { upkeepTasks } from './upkeep/tasks.ts';
+import { FullQueue } from './maintenance/full-queue.ts';
+import { startMail } from './maintenance/notices.ts';
+import { maintenanceTasks } from './maintenance/tasks.ts';
 import { startDeliveryWorkers, startEventWorkers } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
-const STRANGERS_EVERY_MS = 15_000;
+const FOREIGN_PUBLISHERS_EVERY_MS = 15_000;
 
 /** An unavailable collector must not delay a stop. */
 const TRACES_FLUSH_MS = 3_000;
@@ -88,7 +88,7 @@ export async function startDispatcher(
   });
   const port = await openProbes(process);
   const database = openDispatchDatabase(process);
-  const fitness = await openFit(process, database);
+  const compatibility = await awaitCompatibility(process, database);
   const clock = await openDatabaseClock(process, database);
   const quarantine = new Quarantine({ ...process, pool: database.pool });
   const queues = await openQueues(process, clock, quarantine);
@@ -100,10 +100,10 @@ export async function startDispatcher(
     deliveryQueue: queues.deliveries,
     quarantine,
   });
-  const upkeep = openUpkeep(process, database, queues, dispatcher);
+  const maintenance = openMaintenance(process, database, queues, dispatcher);
   await startMail(process, database.pool, quarantine);
   openBacklog(process, database, queues);
-  openWorkers(process, queues, dispatcher, upkeep, fitness);
+  openWorkers(process, queues, dispatcher, maintenance, compatibility);
   isStarted = true;
   return { port };
 }
@@ -183,23 +183,23 @@ function openDispatchDatabase(process: Process): Database {
 }
 
 /** Waits until schema and keys are compatible, because jobs that a dispatcher takes before would only fail. */
-async function openFit(process: Process, { pool }: Database): Promise<Fitness> {
+async function awaitCompatibility(process: Process, { pool }: Database): Promise<CompatibilityCheck> {
   const { settings, logger, metrics } = process;
-  let told = '';
+  let reportedUnknown = '';
   const check = async () => {
     await requireSchema(pool);
     const unknown = (await requireKeys(pool, settings.encryptionKeys)).unknown.join(', ');
-    if (unknown !== told && unknown !== '')
+    if (unknown !== reportedUnknown && unknown !== '')
       logger.warn({ unknown }, 'secrets are under keys that are not known');
-    told = unknown;
+    reportedUnknown = unknown;
   };
   await retryWhileUnavailable(process, () => requirePreparedStatements({ url: settings.databaseUrl }));
-  const fitness = openFitness({ ...process, check, idle: metrics.idle });
-  await retryWhileUnavailable(process, () => fitness.untilFit());
+  const compatibility = openCompatibilityCheck({ ...process, check, idle: metrics.idle });
+  await retryWhileUnavailable(process, () => compatibility.waitUntilCompatible());
   // Runs at start too, because the next days need their partitions even if later steps wait.
   await retryWhileUnavailable(process, () => ensureDayPartitions(pool));
-  await warnOfLocks(process, pool);
-  return fitness;
+  await warnAboutLockCapacity(process, pool);
+  return compatibility;
 }
 
 interface Queues {
@@ -223,11 +223,11 @@ async function openQueues(process: Process, clock: Clock, quarantine: Quarantine
   await retryWhileUnavailable(process, () => deliveries.counts());
   const shards = openShardDesk(backend, onError);
   lifecycle.onClose('shards', () => shards.close());
-  await retryWhileUnavailable(process, () => spreadAsSet(process, shards));
+  await retryWhileUnavailable(process, () => applyShardCount(process, shards));
   return { backend, events, deliveries, shards };
 }
 
-function openUpkeep(
+function openMaintenance(
   { settings, lifecycle, stopping, metrics, logger }: Process,
   { pool }: Database,
   { backend, events, deliveries, shards }: Queues,
@@ -236,8 +236,8 @@ function openUpkeep(
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
   const { logRetentionDays, runRetentionDays, deactivateAfterFailures, deactivateAfterDays } = settings;
   const retention = { logRetentionDays, runRetentionDays };
-  const areAdminsTold = settings.smtpUrl !== undefined;
-  const work = {
+  const shouldNotifyAdmins = settings.smtpUrl !== undefined;
+  const dependencies = {
     pool,
     events,
     deliveries,
@@ -248,18 +248,18 @@ function openUpkeep(
     graceMs,
     eventGraceMs: UNDER_WAY_MS,
     ...retention,
-    areAdminsTold,
+    shouldNotifyAdmins,
     deactivateAfterFailures,
     deactivateAfterDays,
     stopping,
     metrics,
     logger,
   };
-  const upkeep = startUpkeep(backend, upkeepTasks(work), (error) =>
+  const maintenance = startUpkeep(backend, maintenanceTasks(dependencies), (error) =>
     logger.warn({ err: error }, 'upkeep has trouble'),
   );
-  lifecycle.onClose('upkeep', () => upkeep.close());
-  return upkeep;
+  lifecycle.onClose('maintenance', () => maintenance.close());
+  return maintenance;
 }
 
 function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Database, queues: Queues): void {
@@ -267,15 +267,15 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
   const { events, deliveries, backend } = queues;
   const nowMs = () => backend.clock.nowMs();
   const measure = createBacklogMeasure({ pool, events, deliveries, dependencies, registry, nowMs });
-  const measuring = startPeriodic(BACKLOG_EVERY_MS, measure, (error) =>
+  const measuringBacklog = startPeriodic(BACKLOG_EVERY_MS, measure, (error) =>
     logger.warn({ err: error }, 'the backlog could not be measured'),
   );
-  lifecycle.onClose('backlog', () => void measuring.stop());
-  const lookAround = createStrangersMeasure({ events, registry, logger });
-  const looking = startPeriodic(STRANGERS_EVERY_MS, lookAround, (error) =>
+  lifecycle.onClose('backlog', () => void measuringBacklog.stop());
+  const measureForeignPublishers = createForeignPublishersMeasure({ events, registry, logger });
+  const measuringForeignPublishers = startPeriodic(FOREIGN_PUBLISHERS_EVERY_MS, measureForeignPublishers, (error) =>
     logger.warn({ err: error }, 'other publishers could not be looked for'),
   );
-  lifecycle.onClose('strangers', () => void looking.stop());
+  lifecycle.onClose('foreign publishers', () => void measuringForeignPublishers.stop());
 }
 
 /**
@@ -287,21 +287,21 @@ function openWorkers(
   process: Process,
   queues: Queues,
   dispatcher: Dispatcher,
-  upkeep: Upkeep,
-  fitness: Fitness,
+  maintenance: Upkeep,
+  compatibility: CompatibilityCheck,
 ): void {
   const { settings, lifecycle, stop, drain, telemetry } = process;
   const { deliveryConcurrency: concurrency, logRetentionDays: retentionDays } = settings;
-  const full = new FullQueue({
+  const fullQueue = new FullQueue({
     ...process,
     ...queues,
     // Other dispatchers may read the same job from the full queue. Like those of an interrupted job, its deliveries are
     // committed before they are attempted, so that only one dispatcher attempts them.
     work: async (job) =>
       (await processEvents(dispatcher, { ...job, attemptsStarted: 2 }, retentionDays)).kind === 'done',
-    onRelieved: (kind, count) => process.metrics.relieved[kind].inc(count),
+    onDrained: (kind, count) => process.metrics.drainedWhenFull[kind].inc(count),
   });
-  const onFull = () => full.relieve();
+  const onFull = () => fullQueue.drainWhenFull();
   const options = {
     backend: queues.backend,
     concurrency,
@@ -315,15 +315,15 @@ function openWorkers(
   const close = async () => {
     stop.abort();
     const timer = setTimeout(() => drain.abort(), settings.deliveryTimeoutMs + RECORD_MARGIN_MS);
-    await Promise.all([events.workers.close(), deliveries.workers.close(), full.close()]);
+    await Promise.all([events.workers.close(), deliveries.workers.close(), fullQueue.close()]);
     clearTimeout(timer);
   };
   lifecycle.onClose('workers', close, { timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS });
   followShards(process, queues.shards, [events.workers, deliveries.workers]);
   const watched = [
-    { ...events, firstsInLine: queues.events.firstsInLine },
-    { ...deliveries, firstsInLine: queues.deliveries.firstsInLine },
+    { ...events, nextJobs: queues.events.firstsInLine },
+    { ...deliveries, nextJobs: queues.deliveries.firstsInLine },
   ];
-  watchWorkers(process, watched, upkeep.worker, concurrency);
-  fitness.watch([events.workers, deliveries.workers]);
+  watchWorkers(process, watched, maintenance.worker, concurrency);
+  compatibility.watch([events.workers, deliveries.workers]);
 }

@@ -11,7 +11,7 @@ import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import type { Lane, LaneOutcome } from './policy/origins.ts';
-import { type Outcome, outcomeOf, reportOf, retryAfterMs } from './policy/outcome.ts';
+import { type Outcome, decideOutcome, toAttemptReport, retryAfterMs } from './policy/outcome.ts';
 import type { Slot } from './policy/subscription-limiter.ts';
 import type { AttemptRecord } from './record/attempts.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
@@ -19,16 +19,16 @@ import type { Target } from './target.ts';
 import type { DispatcherMetrics } from './telemetry/metrics.ts';
 
 /** Fields of a delivery that an attempt needs. */
-export type Attemptable = Pick<
+export type AttemptableDelivery = Pick<
   Delivery,
   'id' | 'day' | 'trigger' | 'cycle' | 'attemptCount' | 'webhookName' | 'subscriptionId' | 'event'
 >;
 
-export function keyOf({ id, event }: Attemptable): DeliveryKey {
+export function keyOf({ id, event }: AttemptableDelivery): DeliveryKey {
   return { deliveryId: id, accountId: event.accountId };
 }
 
-export function laneOf({ clock }: Dispatcher, { subscriptionId, event }: Attemptable, target: Target): Lane {
+export function laneOf({ clock }: Dispatcher, { subscriptionId, event }: AttemptableDelivery, target: Target): Lane {
   const blockedMs = Math.max(0, target.blockedUntilMs - clock.nowMs());
   return { subscriptionId, accountId: event.accountId, origin: target.endpoint, blockedMs };
 }
@@ -50,7 +50,7 @@ export interface AttemptResult {
 export async function attempt(
   dispatcher: Dispatcher,
   slot: Slot,
-  delivery: Attemptable,
+  delivery: AttemptableDelivery,
   target: Target,
 ): Promise<AttemptResult> {
   const { spans, limits, requests } = dispatcher;
@@ -59,7 +59,7 @@ export async function attempt(
     const result = await spans.attempt(delivery, target, (traceHeaders) =>
       send(dispatcher, delivery, target, traceHeaders),
     );
-    outcome = laneOutcomeOf(result);
+    outcome = toLaneOutcome(result);
     await changeBlock(dispatcher, slot.lane, result);
     return result;
   } finally {
@@ -74,10 +74,10 @@ async function changeBlock(
   { subscriptionId, blockedMs }: Lane,
   { outcome, retryAfterMs: forMs }: AttemptResult,
 ): Promise<void> {
-  const changedMs = outcome.kind === 'delivered' ? 0 : forMs;
-  if (changedMs === null || (changedMs === 0 && blockedMs === 0)) return;
-  limits.setBlocked(subscriptionId, changedMs);
-  await record.changeBlock({ subscriptionId, forMs: changedMs }).catch((err: unknown) => {
+  const newBlockMs = outcome.kind === 'delivered' ? 0 : forMs;
+  if (newBlockMs === null || (newBlockMs === 0 && blockedMs === 0)) return;
+  limits.setBlocked(subscriptionId, newBlockMs);
+  await record.changeBlock({ subscriptionId, forMs: newBlockMs }).catch((err: unknown) => {
     // The result of the attempt matters more. The next response that asks for a pause is recorded again.
     logger.warn({ err, subscriptionId }, 'Retry-After of an endpoint was not recorded');
   });
@@ -86,7 +86,7 @@ async function changeBlock(
 const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);
 
 /** Returns the result for the limiter. A costly endpoint counts as failed, which limits its slots, even if it succeeds. */
-function laneOutcomeOf({ outcome, record, costly }: AttemptResult): LaneOutcome {
+function toLaneOutcome({ outcome, record, costly }: AttemptResult): LaneOutcome {
   if (costly) return 'failed';
   if (outcome.kind === 'delivered') return 'succeeded';
   return NOT_CONNECTED.has(record.error?.code ?? '') ? 'not_connected' : 'failed';
@@ -94,7 +94,7 @@ function laneOutcomeOf({ outcome, record, costly }: AttemptResult): LaneOutcome 
 
 async function send(
   { egress, secrets, retryPolicy, metrics, clock }: Dispatcher,
-  delivery: Attemptable,
+  delivery: AttemptableDelivery,
   target: Target,
   traceHeaders: Record<string, string>,
 ): Promise<AttemptResult> {
@@ -118,10 +118,10 @@ async function send(
   metrics.inFlight.attempts += 1;
   const result = await egress.post({ url: target.clientUrl, headers, body });
   metrics.inFlight.attempts -= 1;
-  const report = reportOf(result);
+  const report = toAttemptReport(result);
   const number = delivery.attemptCount + 1;
   const progress = { cycle: delivery.cycle, attemptCount: number };
-  const outcome = outcomeOf(report, progress, retryPolicy, Math.random());
+  const outcome = decideOutcome(report, progress, retryPolicy, Math.random());
   const { response } = result;
   return {
     outcome,
@@ -152,7 +152,7 @@ async function send(
 /** Records an attempt that has no queue job, and queues the next attempt if one follows. */
 export async function logAndSchedule(
   dispatcher: Dispatcher,
-  delivery: Attemptable,
+  delivery: AttemptableDelivery,
   { record, outcome }: AttemptResult,
 ): Promise<void> {
   const { queue, retryPolicy } = dispatcher;
@@ -175,68 +175,68 @@ export async function logAndSchedule(
  */
 export async function logAttempt(
   dispatcher: Dispatcher,
-  delivery: Attemptable,
-  attempted: AttemptRecord,
+  delivery: AttemptableDelivery,
+  attemptRecord: AttemptRecord,
 ): Promise<boolean> {
   try {
-    await dispatcher.record.commits.recordAttempt(attempted);
+    await dispatcher.record.commits.recordAttempt(attemptRecord);
   } catch (error) {
     if (!isPermanentRejection(error)) throw error;
     await dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
     return false;
   }
-  tellAttempt(dispatcher, delivery, attempted);
+  reportAttempt(dispatcher, delivery, attemptRecord);
   return true;
 }
 
 /** Reports a committed attempt in the subscription's status, in metrics, and in one log line. */
-export function tellAttempt(
+export function reportAttempt(
   { record, metrics, logger }: Dispatcher,
-  delivery: Attemptable,
-  attempted: AttemptRecord,
+  delivery: AttemptableDelivery,
+  attemptRecord: AttemptRecord,
 ): void {
-  const { startedAt, httpStatusCode } = attempted;
-  const hasSucceeded = attempted.status === 'delivered';
+  const { startedAt, httpStatusCode } = attemptRecord;
+  const hasSucceeded = attemptRecord.status === 'delivered';
   record.noteStatus({
     subscriptionId: delivery.subscriptionId,
     dispatchedAt: startedAt,
     httpStatusCode,
-    errorCode: attempted.error?.code ?? null,
+    errorCode: attemptRecord.error?.code ?? null,
     succeededAt: hasSucceeded ? startedAt : null,
     failures: hasSucceeded ? 0 : 1,
     failedSince: hasSucceeded ? null : startedAt,
   });
-  measure(metrics, delivery, attempted);
+  measureAttempt(metrics, delivery, attemptRecord);
   logger.info(
     {
-      deliveryId: attempted.deliveryId,
+      deliveryId: attemptRecord.deliveryId,
       eventId: delivery.event.eventId,
       eventType: delivery.event.eventType,
       subscriptionId: delivery.subscriptionId,
       accountId: delivery.event.accountId,
-      attempt: attempted.number,
-      trigger: attempted.trigger,
-      status: attempted.status,
-      httpStatusCode: attempted.httpStatusCode,
-      errorCode: attempted.error?.code,
-      errorDetail: attempted.error?.detail,
-      durationMs: attempted.durationMs,
-      nextDelayMs: attempted.nextDelayMs ?? undefined,
+      attempt: attemptRecord.number,
+      trigger: attemptRecord.trigger,
+      status: attemptRecord.status,
+      httpStatusCode: attemptRecord.httpStatusCode,
+      errorCode: attemptRecord.error?.code,
+      errorDetail: attemptRecord.error?.detail,
+      durationMs: attemptRecord.durationMs,
+      nextDelayMs: attemptRecord.nextDelayMs ?? undefined,
     },
     'attempt',
   );
 }
 
-function measure(metrics: DispatcherMetrics, delivery: Attemptable, record: AttemptRecord): void {
-  const { status, error, nextDelayMs } = record;
+function measureAttempt(metrics: DispatcherMetrics, delivery: AttemptableDelivery, attemptRecord: AttemptRecord): void {
+  const { status, error, nextDelayMs } = attemptRecord;
   if (status === 'pending') metrics.attempts.retry.inc();
   else {
     metrics.attempts[status].inc();
     metrics.completed[status].inc();
   }
-  metrics.attemptDuration.observe(record.durationMs / 1000);
-  if (record.number === 1) {
-    const waitedMs = record.startedAt.getTime() - Date.parse(delivery.event.timestamp);
+  metrics.attemptDuration.observe(attemptRecord.durationMs / 1000);
+  if (attemptRecord.number === 1) {
+    const waitedMs = attemptRecord.startedAt.getTime() - Date.parse(delivery.event.timestamp);
     // The publisher's clock may be ahead.
     metrics.eventToFirstAttempt.observe(Math.max(0, waitedMs) / 1000);
   }

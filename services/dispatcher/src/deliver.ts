@@ -11,7 +11,7 @@ export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number 
 /** Processes a queued delivery: a retry, or a redelivery. A delivery whose data is rejected is set aside. */
 export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
   return dispatcher.spans.deliver(job, () =>
-    takeNextStep(dispatcher, job).catch(async (error: unknown) => {
+    runNextStep(dispatcher, job).catch(async (error: unknown) => {
       const { deliveryId, accountId } = job;
       if (accountId === undefined || !isPermanentRejection(error)) throw error;
       await dispatcher.quarantine.setAsideDelivery({ deliveryId, accountId }, error);
@@ -20,9 +20,9 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
   );
 }
 
-async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
+async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
   const { record, limits, metrics, logger, clock } = dispatcher;
-  const { deliveryId, accountId = await record.accountOf(job) } = job;
+  const { deliveryId, accountId = await record.loadAccountId(job) } = job;
   const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
   const step = nextStep(delivery, job.cycle, clock.nowMs());
   // The row was lost, as after the promotion of a lagging replica; an event that is still queued is fanned out again.
@@ -37,14 +37,14 @@ async function takeNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<D
   const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
   const slot = limits.acquireQueued(laneOf(dispatcher, delivery, step.target), isRedelivery);
   if (!slot) {
-    await record.park(keyOf(delivery));
+    await record.defer(keyOf(delivery));
     wakeLane(dispatcher, delivery);
-    metrics.retriesParked.inc();
+    metrics.retriesDeferred.inc();
     return { kind: 'done' };
   }
-  const attempted = await attempt(dispatcher, slot, delivery, step.target);
-  const isRecorded = await logAttempt(dispatcher, delivery, attempted.record);
-  const { outcome } = attempted;
+  const result = await attempt(dispatcher, slot, delivery, step.target);
+  const isRecorded = await logAttempt(dispatcher, delivery, result.record);
+  const { outcome } = result;
   return isRecorded && outcome.kind === 'retry'
     ? { kind: 'again', delayMs: outcome.delayMs }
     : { kind: 'done' };

@@ -33,7 +33,7 @@ export interface Dispatcher {
   /** Aborted when the workers close. */
   stopping: AbortSignal;
   /** Events that this process works on, by their job ids; each promise settles when the work ends. */
-  underWay: Map<string, Promise<unknown>>;
+  fanOutsInFlight: Map<string, Promise<unknown>>;
   events: EventsInFlight;
   requests: RequestsInFlight;
   metrics: DispatcherMetrics;
@@ -103,7 +103,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
     attemptMs: settings.deliveryTimeoutMs,
     clock,
     stopping,
-    underWay: new Map(),
+    fanOutsInFlight: new Map(),
     events: new EventsInFlight(settings.deliveryConcurrency),
     requests,
     metrics,

@@ -11,7 +11,7 @@ const BATCH_SLOTS = 2;
 const SPACING_MS = 5;
 
 export interface DeliveryEnqueuerOptions {
-  deliveryQueue: Pick<DeliveryQueue, 'add' | 'putBack' | 'holds' | 'wakeLanes'>;
+  deliveryQueue: Pick<DeliveryQueue, 'add' | 'requeue' | 'findQueued' | 'wakeLanes'>;
   /** Ends the waits for an unavailable queue. */
   stopping: AbortSignal;
   metrics: Pick<DispatcherMetrics, 'batchSize'>;
@@ -28,7 +28,7 @@ export class DeliveryEnqueuer {
   readonly #options: DeliveryEnqueuerOptions;
   readonly #batcher: MicroBatcher<QueuedDelivery, void>;
   /** Lanes to wake, by subscription. */
-  readonly #sleeping = new Map<string, WokenLane>();
+  readonly #pendingLanes = new Map<string, WokenLane>();
   #waking: Promise<void> | null = null;
 
   constructor(options: DeliveryEnqueuerOptions) {
@@ -37,8 +37,8 @@ export class DeliveryEnqueuer {
     this.#spans = spans;
     this.#batcher = new MicroBatcher<QueuedDelivery, void>({
       run: async (deliveries) => {
-        await spans.detached(() =>
-          retryWhileUnavailable(options, () => unlessFull(() => options.deliveryQueue.add(deliveries))),
+        await spans.runDetached(() =>
+          retryWhileUnavailable(options, () => ignoreQueueFull(() => options.deliveryQueue.add(deliveries))),
         );
         return deliveries.map(() => undefined);
       },
@@ -52,18 +52,18 @@ export class DeliveryEnqueuer {
 
   /** Resolves once the queue has the delivery. A batch has deliveries of many traces, so each carries its trace context. */
   enqueue(delivery: Omit<QueuedDelivery, 'traceContext'>): Promise<void> {
-    return this.#batcher.add({ traceContext: this.#spans.carried(), ...delivery });
+    return this.#batcher.add({ traceContext: this.#spans.serializeContext(), ...delivery });
   }
 
   /** Adds deliveries that are not queued in any shard; a job may be in the former shard of its account. */
   async enqueueMissing(deliveries: readonly Omit<QueuedDelivery, 'traceContext'>[]): Promise<void> {
     const { deliveryQueue } = this.#options;
-    const held = await retryWhileUnavailable(this.#options, () => deliveryQueue.holds(deliveries));
-    const traceContext = this.#spans.carried();
+    const queued = await retryWhileUnavailable(this.#options, () => deliveryQueue.holds(deliveries));
+    const traceContext = this.#spans.serializeContext();
     const missing = deliveries
-      .filter((delivery) => !held.has(deliveryJobId(delivery)))
+      .filter((delivery) => !queued.has(deliveryJobId(delivery)))
       .map((delivery) => ({ traceContext, ...delivery }));
-    await retryWhileUnavailable(this.#options, () => unlessFull(() => deliveryQueue.putBack(missing)));
+    await retryWhileUnavailable(this.#options, () => ignoreQueueFull(() => deliveryQueue.putBack(missing)));
   }
 
   /**
@@ -71,7 +71,7 @@ export class DeliveryEnqueuer {
    * maintenance wakes lanes that were not woken.
    */
   wakeLane(lane: WokenLane): void {
-    this.#sleeping.set(lane.subscriptionId, lane);
+    this.#pendingLanes.set(lane.subscriptionId, lane);
     this.#waking ??= this.#wake().finally(() => {
       this.#waking = null;
     });
@@ -80,10 +80,10 @@ export class DeliveryEnqueuer {
   async #wake(): Promise<void> {
     const { deliveryQueue, logger, stopping } = this.#options;
     try {
-      while (this.#sleeping.size > 0 && !stopping.aborted) {
-        const lanes = [...this.#sleeping.values()];
-        this.#sleeping.clear();
-        await this.#spans.detached(() =>
+      while (this.#pendingLanes.size > 0 && !stopping.aborted) {
+        const lanes = [...this.#pendingLanes.values()];
+        this.#pendingLanes.clear();
+        await this.#spans.runDetached(() =>
           retryWhileUnavailable(this.#options, () => deliveryQueue.wakeLanes(lanes)),
         );
         await wait(WAKE_EVERY_MS);
@@ -95,7 +95,7 @@ export class DeliveryEnqueuer {
 }
 
 /** A full queue gets no retries: they are on record, and the reconciler queues those that are due once the queue has capacity. */
-async function unlessFull(add: () => Promise<void>): Promise<void> {
+async function ignoreQueueFull(add: () => Promise<void>): Promise<void> {
   try {
     await add();
   } catch (error) {

@@ -18,7 +18,7 @@ import type { MessageRejection } from './record/quarantine.ts';
  * deliveries is isolated earlier: the second try commits the event, and the third resumes its deliveries in separate
  * jobs.
  */
-const UNSETTLED_TRIES = 2;
+const QUARANTINE_AFTER_TRIES = 2;
 
 /** Fields that are read of an event's job. */
 type EventJob = Pick<Job<unknown>, 'id' | 'data' | 'timestamp'> & {
@@ -66,8 +66,8 @@ async function processEvent(
   // The rest of a burst has the lower priority here, as in the queue.
   const releaseSlot = await dispatcher.events.acquire((opts?.priority ?? 0) > 0);
   try {
-    const ownId = () => eventIdForJob(id ?? '', timestamp);
-    const defaults = { eventId: ownId, timestampMs: timestamp, nowMs: clock.nowMs(), retentionDays };
+    const createEventId = () => eventIdForJob(id ?? '', timestamp);
+    const defaults = { eventId: createEventId, timestampMs: timestamp, nowMs: clock.nowMs(), retentionDays };
     const { event, problems } = parseEvent(message, defaults);
     if (problems) {
       const problem = problems.map(({ message }) => message).join('; ');
@@ -76,7 +76,7 @@ async function processEvent(
     const isInterrupted = attemptsStarted > 1;
     const result = await dispatch(dispatcher, event, isInterrupted, releaseSlot).catch(
       async (error: unknown) => {
-        if (attemptsStarted <= UNSETTLED_TRIES || !isPermanentRejection(error)) throw error;
+        if (attemptsStarted <= QUARANTINE_AFTER_TRIES || !isPermanentRejection(error)) throw error;
         await dispatcher.quarantine.setAsideEvent(event, error);
         return null;
       },

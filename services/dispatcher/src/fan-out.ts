@@ -1,19 +1,19 @@
 import { attemptsLeft, eventJobId, type JobRunEvent } from '@runhook/contract';
 import type { Dispatcher } from './dispatcher.ts';
 import {
-  begin,
+  beginFirstAttempt,
   type FirstAttempt,
   type FirstAttemptCommit,
   FRESH_MS,
-  firstOf,
+  createFirstAttempt,
   newDelivery,
 } from './first-attempt.ts';
-import { type KnownSubscription, matching } from './policy/next-step.ts';
+import { type CachedSubscription, matchSubscriptions } from './policy/next-step.ts';
 import type { CommitOutcome, CommitResult } from './record/commit-events.ts';
 import type { EventState } from './record/event-states.ts';
 
 /** An event with more deliveries is committed in pages, so that its statement does not delay those of other events. */
-const AT_ONCE_MAX = 50;
+const SINGLE_COMMIT_DELIVERIES_MAX = 50;
 
 /**
  * An event whose first attempts take longer than this is committed with the results that it has, so that the log is
@@ -47,24 +47,24 @@ export function fanOut(
   onCommitted: () => void,
 ): Promise<FanOutResult> {
   return dispatcher.spans.fanOut(event, () =>
-    oneAtATime(dispatcher, eventJobId(event), () =>
+    serializeByKey(dispatcher, eventJobId(event), () =>
       planAndCommit(dispatcher, event, interrupted, onCommitted),
     ),
   );
 }
 
 /** Serializes the jobs of one event in this process: a second job starts after the first and finds its result on record. */
-function oneAtATime<T>(dispatcher: Dispatcher, key: string, work: () => Promise<T>): Promise<T> {
-  const { underWay } = dispatcher;
-  const other = underWay.get(key);
-  if (other) {
-    const again = () => oneAtATime(dispatcher, key, work);
-    return other.then(again, again);
+function serializeByKey<T>(dispatcher: Dispatcher, key: string, work: () => Promise<T>): Promise<T> {
+  const { fanOutsInFlight } = dispatcher;
+  const running = fanOutsInFlight.get(key);
+  if (running) {
+    const retry = () => serializeByKey(dispatcher, key, work);
+    return running.then(retry, retry);
   }
   const result = work();
-  underWay.set(key, result);
-  const forget = () => void underWay.delete(key);
-  result.then(forget, forget);
+  fanOutsInFlight.set(key, result);
+  const remove = () => void fanOutsInFlight.delete(key);
+  result.then(remove, remove);
   return result;
 }
 
@@ -83,22 +83,22 @@ async function planAndCommit(
   let result: CommitResult;
   try {
     do {
-      const account = await accounts.of(event.accountId);
+      const account = await accounts.get(event.accountId);
       if (!account) return { kind: 'unknown_account' };
-      const matched = matching(account, event);
+      const matched = matchSubscriptions(account, event);
       // Deliveries of one event may exceed the account's limit: pages already committed must not cancel the remaining ones.
-      const subscriptions: KnownSubscription[] =
+      const subscriptions: CachedSubscription[] =
         pending.length > 0 ? matched.map((one) => ({ ...one, isFull: false })) : matched;
       deliveries = subscriptions.length;
-      const mustResume = interrupted || record.commits.mustCommitFirst || deliveries > AT_ONCE_MAX;
+      const mustResume = interrupted || record.commits.mustCommitFirst || deliveries > SINGLE_COMMIT_DELIVERIES_MAX;
       const commit = mustResume ? commitThenAttempt : attemptThenCommit;
       const { version } = account;
       result = await commit(dispatcher, { event, version, subscriptions }, pending);
-      if (result === 'outdated') accounts.forget(account);
+      if (result === 'outdated') accounts.invalidate(account);
     } while (result === 'outdated');
     onCommitted();
   } finally {
-    await allEnded(pending);
+    await awaitAll(pending);
   }
   if (result === 'conflict') return { kind: 'conflict' };
   if (result === 'claimed') {
@@ -116,27 +116,27 @@ async function planAndCommit(
  * Waits for all promises even if one rejects: the job is then retried and queues pending deliveries, and an attempt
  * still in flight would be made twice. Throws the first error.
  */
-function allEnded(works: readonly Promise<void>[]): Promise<void> | undefined {
-  return works.length > 1 ? allOf(works) : works[0];
+function awaitAll(pending: readonly Promise<void>[]): Promise<void> | undefined {
+  return pending.length > 1 ? settleAll(pending) : pending[0];
 }
 
-async function allOf(works: readonly Promise<void>[]): Promise<void> {
-  const results = await Promise.allSettled(works);
+async function settleAll(pending: readonly Promise<void>[]): Promise<void> {
+  const results = await Promise.allSettled(pending);
   for (const result of results) if (result.status === 'rejected') throw result.reason;
 }
 
 /** An event with its matching subscriptions, as of a version of the account. */
-interface Planning {
+interface FanOutPlan {
   event: JobRunEvent;
   version: string;
-  subscriptions: readonly KnownSubscription[];
+  subscriptions: readonly CachedSubscription[];
 }
 
 /** Recorded state of an event before any of its requests is sent. */
 type Start = { event: JobRunEvent; isRecorded: boolean; result?: never } | { result: CommitResult };
 
 /** Returns the event with the timestamp on record, which every attempt sends. */
-function startOf(event: JobRunEvent, { status, timestamp }: EventState): Start {
+function resolveStart(event: JobRunEvent, { status, timestamp }: EventState): Start {
   if (status === 'new') return { event, isRecorded: false };
   if (status !== 'undispatched') return { result: status === 'dispatched' ? 'known' : status };
   const isSame = timestamp === null || timestamp === event.timestamp;
@@ -150,55 +150,55 @@ function startOf(event: JobRunEvent, { status, timestamp }: EventState): Start {
  */
 async function attemptThenCommit(
   dispatcher: Dispatcher,
-  { event, version, subscriptions }: Planning,
+  { event, version, subscriptions }: FanOutPlan,
   pending: Promise<void>[],
 ): Promise<CommitResult> {
   const { record, requests, events } = dispatcher;
   // A plan that waits for permits becomes outdated, so it is made when the event has them.
-  let unused = subscriptions.length;
-  await requests.acquire(unused);
+  let unusedPermits = subscriptions.length;
+  await requests.acquire(unusedPermits);
   try {
     const plannedAtMs = performance.now();
-    const start = startOf(event, await record.stateOf({ event, version }));
+    const start = resolveStart(event, await record.loadEventState({ event, version }));
     if (start.result !== undefined) return start.result;
-    const firsts = subscriptions.map((subscription) => firstOf(dispatcher, start.event, subscription));
-    unused = 0;
+    const firstAttempts = subscriptions.map((subscription) => createFirstAttempt(dispatcher, start.event, subscription));
+    unusedPermits = 0;
     const isUrgent = () => events.waiting > 0;
-    const commit = new CommitOfFirsts(firsts, isUrgent, async () =>
+    const commit = new TimedFirstAttemptCommit(firstAttempts, isUrgent, async () =>
       record.commits.commitAttempted({
         event: start.event,
         // Requests that were sent are recorded whatever version their account has.
-        version: firsts.length === 0 ? version : null,
-        deliveries: firsts.map(newDelivery),
+        version: firstAttempts.length === 0 ? version : null,
+        deliveries: firstAttempts.map(newDelivery),
         plannedAtMs,
         isRecorded: start.isRecorded,
       }),
     );
-    for (const first of firsts) track(pending, begin(dispatcher, first, { plannedAtMs, commit }));
+    for (const firstAttempt of firstAttempts) track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, commit }));
     return (await commit.outcome).result;
   } finally {
-    requests.release(unused);
+    requests.release(unusedPermits);
   }
 }
 
 /** Commits an event once, when all its first attempts have ended or some time after the start. */
-class CommitOfFirsts implements FirstAttemptCommit {
+class TimedFirstAttemptCommit implements FirstAttemptCommit {
   readonly outcome: Promise<CommitOutcome>;
-  readonly #firsts: readonly FirstAttempt[];
+  readonly #firstAttempts: readonly FirstAttempt[];
   readonly #commit: () => Promise<CommitOutcome>;
   readonly #timer: NodeJS.Timeout | undefined;
   #resolve: (outcome: Promise<CommitOutcome>) => void = () => {};
-  #left: number;
+  #remaining: number;
   #hasBegun = false;
 
   /** @param commit must not throw synchronously; it may reject */
   constructor(
-    firsts: readonly FirstAttempt[],
+    firstAttempts: readonly FirstAttempt[],
     isUrgent: () => boolean,
     commit: () => Promise<CommitOutcome>,
   ) {
-    this.#firsts = firsts;
-    this.#left = firsts.length;
+    this.#firstAttempts = firstAttempts;
+    this.#remaining = firstAttempts.length;
     this.#commit = commit;
     this.outcome = new Promise((resolve) => {
       this.#resolve = resolve;
@@ -212,18 +212,18 @@ class CommitOfFirsts implements FirstAttemptCommit {
       dueMs = nowMs;
       if (nowMs - startMs >= COMMIT_AFTER_MS || (isUrgent() && !isLoopBusy)) this.#begin();
     }, URGENT_COMMIT_AFTER_MS);
-    if (firsts.length === 0) this.#begin();
+    if (firstAttempts.length === 0) this.#begin();
   }
 
   attemptEnded(): void {
-    this.#left -= 1;
-    if (this.#left === 0 && !this.#hasBegun) this.#begin();
+    this.#remaining -= 1;
+    if (this.#remaining === 0 && !this.#hasBegun) this.#begin();
   }
 
   #begin(): void {
     this.#hasBegun = true;
     clearInterval(this.#timer);
-    for (const first of this.#firsts) first.committed = first.attempted;
+    for (const firstAttempt of this.#firstAttempts) firstAttempt.committedResult = firstAttempt.result;
     this.#resolve(this.#commit());
   }
 }
@@ -234,11 +234,11 @@ class CommitOfFirsts implements FirstAttemptCommit {
  */
 async function commitThenAttempt(
   dispatcher: Dispatcher,
-  { event, version, subscriptions }: Planning,
+  { event, version, subscriptions }: FanOutPlan,
   pending: Promise<void>[],
 ): Promise<CommitResult> {
   const { record, requests } = dispatcher;
-  const start = startOf(event, await record.stateOf({ event, version }));
+  const start = resolveStart(event, await record.loadEventState({ event, version }));
   if (start.result !== undefined) return start.result;
   let { isRecorded } = start;
   let committed = 0;
@@ -249,20 +249,20 @@ async function commitThenAttempt(
       plannedAtMs = performance.now();
       page = subscriptions
         .slice(committed, committed + size)
-        .map((subscription) => firstOf(dispatcher, start.event, subscription));
+        .map((subscription) => createFirstAttempt(dispatcher, start.event, subscription));
       const isPartial = committed + page.length < subscriptions.length;
       return { event: start.event, version, deliveries: page.map(newDelivery), isRecorded, isPartial };
     };
     const { result, added } =
-      subscriptions.length > AT_ONCE_MAX
+      subscriptions.length > SINGLE_COMMIT_DELIVERIES_MAX
         ? await record.commits.commitPage(plan)
-        : await record.commits.commitEvent(plan(AT_ONCE_MAX));
+        : await record.commits.commitEvent(plan(SINGLE_COMMIT_DELIVERIES_MAX));
     if (result !== 'claimed') return result;
     isRecorded = true;
     committed += page.length;
-    const toBegin = page.filter(({ delivery }) => added.has(delivery.id));
-    await requests.acquire(toBegin.length);
-    for (const first of toBegin) track(pending, begin(dispatcher, first, { plannedAtMs }));
+    const addedAttempts = page.filter(({ delivery }) => added.has(delivery.id));
+    await requests.acquire(addedAttempts.length);
+    for (const firstAttempt of addedAttempts) track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs }));
   } while (committed < subscriptions.length);
   return 'claimed';
 }
@@ -279,11 +279,11 @@ async function resume(
   event: JobRunEvent,
 ): Promise<number> {
   const { accountId } = event;
-  const pending = await record.pendingDeliveriesOf(event, FRESH_MS + attemptMs);
+  const pending = await record.loadPendingDeliveries(event, FRESH_MS + attemptMs);
   await queue.enqueueMissing(
     pending.map(({ id, cycle, attemptCount, delayMs }) => {
-      const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
-      return { deliveryId: id, cycle, accountId, delayMs, attemptsLeft: left };
+      const remainingAttempts = attemptsLeft(retryPolicy, { cycle, attemptCount });
+      return { deliveryId: id, cycle, accountId, delayMs, attemptsLeft: remainingAttempts };
     }),
   );
   return pending.length;

@@ -1,16 +1,16 @@
 import { deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contract';
 import {
-  type Attemptable,
+  type AttemptableDelivery,
   type AttemptResult,
   attempt,
   keyOf,
   laneOf,
   logAndSchedule,
-  tellAttempt,
+  reportAttempt,
 } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
-import { fullLaneReason, type KnownSubscription } from './policy/next-step.ts';
+import { fullLaneReason, type CachedSubscription } from './policy/next-step.ts';
 import type { Lane } from './policy/origins.ts';
 import type { Slot } from './policy/subscription-limiter.ts';
 import type { CommitOutcome, NewDelivery } from './record/commit-events.ts';
@@ -24,25 +24,25 @@ export const FRESH_MS = 500;
 
 /** State of a first attempt: planned, in flight, or finished with its result. */
 export interface FirstAttempt {
-  delivery: Attemptable;
+  delivery: AttemptableDelivery;
   target: Target;
   /** Its lane had no slot when it was planned: it is committed as deferred or, with a `fullReason`, as cancelled. */
-  isShut: boolean;
+  isLaneSaturated: boolean;
   /** Reason for cancelling it if it finds no slot; null to defer it. */
   fullReason: string | null;
   /** Result; null when it found no slot, undefined until it has ended. */
-  attempted: AttemptResult | null | undefined;
+  result: AttemptResult | null | undefined;
   /** The value of `attempted` that was committed with its event. */
-  committed: AttemptResult | null | undefined;
+  committedResult: AttemptResult | null | undefined;
 }
 
-export function firstOf(
+export function createFirstAttempt(
   dispatcher: Dispatcher,
   event: JobRunEvent,
-  { id, name, isFull, target }: KnownSubscription,
+  { id, name, isFull, target }: CachedSubscription,
 ): FirstAttempt {
   const { limits, pendingMax } = dispatcher;
-  const delivery: Attemptable = {
+  const delivery: AttemptableDelivery = {
     id: deliveryIdFor(event.eventId, id),
     day: idDay('event', event.eventId),
     trigger: 'automatic',
@@ -54,18 +54,18 @@ export function firstOf(
   };
   const fullReason = isFull ? fullLaneReason(pendingMax) : null;
   const lane = laneOf(dispatcher, delivery, target);
-  const isShut = limits.isShut(lane) && limits.expectedWaitMs(lane, 0) > FRESH_MS;
-  const yet = { attempted: undefined, committed: undefined };
-  return { target, delivery, isShut, fullReason, ...yet };
+  const isLaneSaturated = limits.isSaturated(lane) && limits.expectedWaitMs(lane, 0) > FRESH_MS;
+  const initialState = { result: undefined, committedResult: undefined };
+  return { target, delivery, isLaneSaturated, fullReason, ...initialState };
 }
 
 /** Returns the current state as a row: delivered, without a slot, or pending, whether it was attempted or not. */
-export function newDelivery({ delivery, isShut, fullReason, attempted }: FirstAttempt): NewDelivery {
+export function newDelivery({ delivery, isLaneSaturated, fullReason, result }: FirstAttempt): NewDelivery {
   const { id, subscriptionId, webhookName } = delivery;
-  const isParked = isShut || attempted === null;
-  const cancelReason = isParked && fullReason !== null ? fullReason : undefined;
-  const delivered = attempted?.record.status === 'delivered' ? attempted.record : undefined;
-  return { id, subscriptionId, webhookName, isParked, cancelReason, delivered };
+  const isDeferred = isLaneSaturated || result === null;
+  const cancelReason = isDeferred && fullReason !== null ? fullReason : undefined;
+  const delivered = result?.record.status === 'delivered' ? result.record : undefined;
+  return { id, subscriptionId, webhookName, isDeferred, cancelReason, delivered };
 }
 
 /** The commit of an event together with its first attempts. */
@@ -75,37 +75,37 @@ export interface FirstAttemptCommit {
   attemptEnded(): void;
 }
 
-interface Beginning {
+interface BeginOptions {
   plannedAtMs: number;
   /** Omitted when the delivery is already on record. */
   commit?: FirstAttemptCommit;
 }
 
 /** Makes the attempt and records it once its event is committed. Releases its permit (`RequestsInFlight.acquire`). */
-export function begin(
+export function beginFirstAttempt(
   dispatcher: Dispatcher,
-  first: FirstAttempt,
-  { plannedAtMs, commit }: Beginning,
+  firstAttempt: FirstAttempt,
+  { plannedAtMs, commit }: BeginOptions,
 ): Promise<void> {
-  return dispatcher.spans.deliverFirst(first.delivery, async () => {
+  return dispatcher.spans.deliverFirst(firstAttempt.delivery, async () => {
     try {
-      first.attempted = await attemptFirst(dispatcher, first, plannedAtMs + FRESH_MS, commit === undefined);
+      firstAttempt.result = await sendFirstAttempt(dispatcher, firstAttempt, plannedAtMs + FRESH_MS, commit === undefined);
     } finally {
       dispatcher.requests.release();
       commit?.attemptEnded();
     }
-    await settle(dispatcher, first, await commit?.outcome);
+    await recordUncommittedResult(dispatcher, firstAttempt, await commit?.outcome);
   });
 }
 
 /** Returns null when the delivery is deferred. */
-async function attemptFirst(
+async function sendFirstAttempt(
   dispatcher: Dispatcher,
-  { delivery, target, isShut }: FirstAttempt,
+  { delivery, target, isLaneSaturated }: FirstAttempt,
   untilMs: number,
   isOnRecord: boolean,
 ): Promise<AttemptResult | null> {
-  if (isShut) return null;
+  if (isLaneSaturated) return null;
   const { requests, metrics } = dispatcher;
   requests.enter(delivery.subscriptionId);
   try {
@@ -129,10 +129,10 @@ async function acquireSlot(
   for (;;) {
     const leftMs = untilMs - performance.now();
     if (leftMs <= 0 || (!isOnRecord && record.commits.mustCommitFirst)) return null;
-    const expectedMs = limits.expectedWaitMs(lane, requests.waitingFor(subscriptionId));
-    const slot = limits.acquireInPlace(lane);
-    if (slot || expectedMs > leftMs || !requests.mayWait(subscriptionId)) return slot;
-    await requests.slotReleased(subscriptionId, leftMs);
+    const expectedMs = limits.expectedWaitMs(lane, requests.waiterCount(subscriptionId));
+    const slot = limits.acquireFirst(lane);
+    if (slot || expectedMs > leftMs || !requests.canWait(subscriptionId)) return slot;
+    await requests.waitForRelease(subscriptionId, leftMs);
   }
 }
 
@@ -140,32 +140,32 @@ async function acquireSlot(
  * Records the result of a first attempt that the commit of the event did not include.
  * @param outcome undefined when the delivery was on record before its attempt
  */
-async function settle(
+async function recordUncommittedResult(
   dispatcher: Dispatcher,
-  first: FirstAttempt,
+  firstAttempt: FirstAttempt,
   outcome: CommitOutcome | undefined,
 ): Promise<void> {
   const { record } = dispatcher;
-  const { delivery, attempted, committed, isShut, fullReason } = first;
+  const { delivery, result, committedResult, isLaneSaturated, fullReason } = firstAttempt;
   // Another body is on record under this id, so a request with this body is not an attempt of the recorded event.
   if (outcome?.result === 'conflict') return;
-  const isOurs = outcome === undefined || outcome.added.has(delivery.id);
-  if (attempted) {
-    if (isOurs && committed?.record.status === 'delivered')
-      return tellAttempt(dispatcher, delivery, attempted.record);
+  const wasAdded = outcome === undefined || outcome.added.has(delivery.id);
+  if (result) {
+    if (wasAdded && committedResult?.record.status === 'delivered')
+      return reportAttempt(dispatcher, delivery, result.record);
     // The row was inserted without this attempt, by this process or by another. Only attempts that the row lacks are added.
-    return await logAndSchedule(dispatcher, delivery, attempted);
+    return await logAndSchedule(dispatcher, delivery, result);
   }
-  if (!isOurs) return;
-  if (!isShut && committed === undefined) {
-    if (fullReason === null) await record.park(keyOf(delivery));
+  if (!wasAdded) return;
+  if (!isLaneSaturated && committedResult === undefined) {
+    if (fullReason === null) await record.defer(keyOf(delivery));
     else await record.cancelDelivery({ ...keyOf(delivery), reason: fullReason });
   }
-  countWithoutSlot(dispatcher, first);
+  countDeferredOrCancelled(dispatcher, firstAttempt);
 }
 
 /** Counts a delivery without a slot once its row is updated, and wakes the lane of a deferred one. */
-function countWithoutSlot(dispatcher: Dispatcher, { delivery, fullReason }: FirstAttempt): void {
+function countDeferredOrCancelled(dispatcher: Dispatcher, { delivery, fullReason }: FirstAttempt): void {
   const { metrics } = dispatcher;
   if (fullReason === null) {
     metrics.deliveries.parked.inc();

@@ -1,18 +1,18 @@
 import type { LaneJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { endedWithin } from '@runhook/runtime';
-import { type Attemptable, attempt, keyOf, laneOf, logAndSchedule } from './attempt.ts';
+import { type AttemptableDelivery, attempt, keyOf, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
-import type { Lane } from './record/parked.ts';
+import type { Lane } from './record/deferred.ts';
 
 /** Result of a lane's job: nothing is deferred any more, or the job must run again. */
 export type LaneResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
 
 /** Time after which the job of a lane ends, so that others can run, and is queued again. */
-const TURN_MS = 10_000;
+const PASS_MS = 10_000;
 /** Interval at which an empty lane is checked for newly deferred deliveries until all attempts have ended. */
-const LOOK_EVERY_MS = 100;
+const POLL_EVERY_MS = 100;
 /** Number of deliveries that are cancelled at once while nothing may be sent for a subscription any more. */
 const CANCEL_PAGE = 500;
 
@@ -22,49 +22,49 @@ const CANCEL_PAGE = 500;
  */
 export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<LaneResult> {
   const { limits, stopping, record } = dispatcher;
-  const { subscriptionId, accountId = await record.accountOf(job) } = job;
+  const { subscriptionId, accountId = await record.loadAccountId(job) } = job;
   if (accountId === null) return { kind: 'done' };
-  const turn = new LaneTurn(dispatcher, { subscriptionId, accountId });
-  let againMs: number | null = null;
+  const pass = new LanePass(dispatcher, { subscriptionId, accountId });
+  let nextDelayMs: number | null = null;
   limits.beginDraining(subscriptionId);
   try {
     const block = await record.claimProbe(subscriptionId);
     limits.setBlocked(subscriptionId, block?.blockedMs ?? 0);
-    if (block?.isProbe && !(await turn.probe())) return { kind: 'done' };
+    if (block?.isProbe && !(await pass.probe())) return { kind: 'done' };
     if (block !== null) {
-      againMs = limits.waitMs(subscriptionId);
-      return { kind: 'again', delayMs: againMs };
+      nextDelayMs = limits.waitMs(subscriptionId);
+      return { kind: 'again', delayMs: nextDelayMs };
     }
-    const untilMs = performance.now() + TURN_MS;
+    const untilMs = performance.now() + PASS_MS;
     let isEmpty = false;
     while (!isEmpty && !stopping.aborted && performance.now() < untilMs) {
-      const room = turn.room();
-      if (room > 0) {
-        const taken = await turn.take(room);
-        isEmpty = taken === 0 && turn.isIdle();
-        if (taken < room) await turn.allEnded(LOOK_EVERY_MS);
-      } else if (turn.isIdle()) break;
-      else await turn.anyEnded();
-      turn.throwFault();
+      const capacity = pass.capacity();
+      if (capacity > 0) {
+        const claimedCount = await pass.claim(capacity);
+        isEmpty = claimedCount === 0 && pass.isIdle();
+        if (claimedCount < capacity) await pass.waitForAll(POLL_EVERY_MS);
+      } else if (pass.isIdle()) break;
+      else await pass.waitForAny();
+      pass.throwFault();
     }
-    await turn.allEnded();
-    turn.throwFault();
+    await pass.waitForAll();
+    pass.throwFault();
     if (isEmpty) return { kind: 'done' };
-    againMs = limits.waitMs(subscriptionId);
-    return { kind: 'again', delayMs: againMs };
+    nextDelayMs = limits.waitMs(subscriptionId);
+    return { kind: 'again', delayMs: nextDelayMs };
   } finally {
-    await turn.allEnded();
-    limits.endDraining(subscriptionId, againMs);
+    await pass.waitForAll();
+    limits.endDraining(subscriptionId, nextDelayMs);
   }
 }
 
 /** Ensures that a lane has its job after a delivery was deferred. */
-export function wakeLane({ limits, queue }: Dispatcher, { subscriptionId, event }: Attemptable): void {
-  const delayMs = limits.untilTurnMs(subscriptionId);
+export function wakeLane({ limits, queue }: Dispatcher, { subscriptionId, event }: AttemptableDelivery): void {
+  const delayMs = limits.laneJobDelayMs(subscriptionId);
   if (delayMs !== null) queue.wakeLane({ subscriptionId, accountId: event.accountId, delayMs });
 }
 
-class LaneTurn {
+class LanePass {
   readonly #dispatcher: Dispatcher;
   readonly #lane: Lane;
   readonly #inFlight = new Set<Promise<void>>();
@@ -79,11 +79,11 @@ class LaneTurn {
   }
 
   /** Returns how many deliveries to take now; 0 until enough slots are free to be worth a statement. */
-  room(): number {
+  capacity(): number {
     if (this.#isUndeliverable) return CANCEL_PAGE;
     if (this.#isOriginFull) return 0;
-    const room = this.#dispatcher.limits.room(this.#lane.subscriptionId);
-    return room >= this.#inFlight.size / 4 ? room : 0;
+    const capacity = this.#dispatcher.limits.freeSlots(this.#lane.subscriptionId);
+    return capacity >= this.#inFlight.size / 4 ? capacity : 0;
   }
 
   isIdle(): boolean {
@@ -95,19 +95,19 @@ class LaneTurn {
    * asked for a pause. Returns false if there is none.
    */
   async probe(): Promise<boolean> {
-    const taken = await this.take(1, Math.max(1, this.#dispatcher.retryPolicy.retriesMax));
-    await this.allEnded();
+    const claimedCount = await this.claim(1, Math.max(1, this.#dispatcher.retryPolicy.retriesMax));
+    await this.waitForAll();
     this.throwFault();
-    return taken > 0;
+    return claimedCount > 0;
   }
 
   /** Starts the attempts of the deliveries that it takes, and returns their number. */
-  async take(limit: number, attemptsBelow?: number): Promise<number> {
+  async claim(limit: number, attemptsBelow?: number): Promise<number> {
     const { record, attemptMs } = this.#dispatcher;
-    const taken = await record.takeParked({ ...this.#lane, limit, attemptMs, attemptsBelow });
-    this.#isUndeliverable = taken.length > 0;
-    for (const delivery of taken) {
-      const work = this.#deliver(delivery, attemptsBelow !== undefined)
+    const claimed = await record.claimDeferred({ ...this.#lane, limit, attemptMs, attemptsBelow });
+    this.#isUndeliverable = claimed.length > 0;
+    for (const delivery of claimed) {
+      const delivering = this.#deliver(delivery, attemptsBelow !== undefined)
         .catch((error: unknown) => {
           if (isPermanentRejection(error))
             return this.#dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
@@ -116,21 +116,21 @@ class LaneTurn {
         .catch((error: unknown) => {
           this.#fault ??= { error };
         })
-        .finally(() => this.#inFlight.delete(work));
-      this.#inFlight.add(work);
+        .finally(() => this.#inFlight.delete(delivering));
+      this.#inFlight.add(delivering);
     }
-    return taken.length;
+    return claimed.length;
   }
 
-  async anyEnded(): Promise<void> {
+  async waitForAny(): Promise<void> {
     await Promise.race(this.#inFlight);
   }
 
-  /** @param atMostMs waits no longer than this */
-  async allEnded(atMostMs?: number): Promise<void> {
+  /** @param timeoutMs waits no longer than this */
+  async waitForAll(timeoutMs?: number): Promise<void> {
     const ended = Promise.all(this.#inFlight);
-    if (atMostMs === undefined) await ended;
-    else if (!this.isIdle()) await endedWithin(atMostMs, ended);
+    if (timeoutMs === undefined) await ended;
+    else if (!this.isIdle()) await endedWithin(timeoutMs, ended);
   }
 
   throwFault(): void {
@@ -150,15 +150,15 @@ class LaneTurn {
     const slot = limits.acquireQueued(laneOf(this.#dispatcher, delivery, target), isProbe);
     if (!slot) {
       this.#isOriginFull = true;
-      return await record.park(keyOf(delivery));
+      return await record.defer(keyOf(delivery));
     }
-    const attempted = await attempt(this.#dispatcher, slot, delivery, target).catch(
+    const result = await attempt(this.#dispatcher, slot, delivery, target).catch(
       async (error: unknown) => {
         // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
-        if (!isPermanentRejection(error)) await record.park(keyOf(delivery));
+        if (!isPermanentRejection(error)) await record.defer(keyOf(delivery));
         throw error;
       },
     );
-    await logAndSchedule(this.#dispatcher, delivery, attempted);
+    await logAndSchedule(this.#dispatcher, delivery, result);
   }
 }

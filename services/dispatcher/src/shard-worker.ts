@@ -38,28 +38,28 @@ export interface StartedWorkers {
 /** Time after which the job of a worker that died is taken by another one. Longer than the default deadline of an attempt. */
 const LOCK_DURATION_MS = 15_000;
 /** Interval of checks for jobs by a worker without notifications; longer for further shards, to reduce idle cost. */
-const LOOK_EVERY_SECONDS = 5;
-const LOOK_BESIDE_EVERY_SECONDS = 13;
+const POLL_EVERY_SECONDS = 5;
+const EXTRA_SHARD_POLL_EVERY_SECONDS = 13;
 const STALLED_INTERVAL_MS = 7_500;
 /** A job may lose its worker any number of times; the progress is in PostgreSQL. */
 const STALLED_COUNT_MAX = 1_000_000;
 /** Passes the wait before a delivery's next attempt to the worker's backoff strategy. */
-export class NextAttempt extends Error {
+export class RetryLater extends Error {
   readonly delayMs: number;
   /** Whether the queue's count of attempts is exhausted. It is wrong after a crash; the row's count is right. */
-  readonly queueGivesUp: boolean;
+  readonly isQueueExhausted: boolean;
 
-  constructor(delayMs: number, queueGivesUp: boolean) {
+  constructor(delayMs: number, isQueueExhausted: boolean) {
     super(`next attempt in ${delayMs} ms`);
     // The queue would store the stack with the job.
     this.stack = '';
     this.delayMs = delayMs;
-    this.queueGivesUp = queueGivesUp;
+    this.isQueueExhausted = isQueueExhausted;
   }
 }
 
 /** The job of a lane must run again; the queue must not count this as an attempt. */
-export class LaneAgain extends Error {
+export class RescheduleLane extends Error {
   readonly delayMs: number;
 
   constructor(delayMs: number) {
@@ -69,7 +69,7 @@ export class LaneAgain extends Error {
 }
 
 /** Processing of one queue. */
-interface Work<Data> {
+interface QueueWork<Data> {
   /** Processes a job. The result is passed to `onCompleted`. */
   process: (job: Job<Data>, shard: number) => Promise<unknown>;
   onCompleted?: (job: Job<Data>, result: unknown) => void;
@@ -82,62 +82,62 @@ interface Work<Data> {
 /** Starts one worker for each shard, with one limit for all. */
 export function startWorkers<Data>(
   dispatcher: Dispatcher,
-  name: WorkedQueue,
+  name: QueueName,
   options: WorkerOptions,
-  { process, onCompleted, backlog, ...tuned }: Work<Data>,
+  { process, onCompleted, backlog, ...workerTuning }: QueueWork<Data>,
 ): StartedWorkers {
   const { backend, concurrency, served, telemetry } = options;
   const jobsInFlight = new Map<number, JobsInFlight>();
-  const told = new WeakSet<Error>();
+  const loggedErrors = new WeakSet<Error>();
   const workers = new ShardWorkers({
     name,
     concurrency,
     backlog,
     served,
-    create(shard, gate) {
-      const jobs = jobsInFlight.get(shard) ?? { now: 0, begun: 0 };
+    create(shard, sharedConcurrency) {
+      const jobs = jobsInFlight.get(shard) ?? { current: 0, started: 0 };
       jobsInFlight.set(shard, jobs);
-      const guardedProcess = guarded<Data>(dispatcher, name, jobs, (job) => process(job, shard));
+      const guardedProcess = guardProcessor<Data>(dispatcher, name, jobs, (job) => process(job, shard));
       const tuning = {
-        ...tuned,
+        ...workerTuning,
         ...(telemetry && { telemetry }),
-        drainDelay: shard === 0 ? LOOK_EVERY_SECONDS : LOOK_BESIDE_EVERY_SECONDS,
+        drainDelay: shard === 0 ? POLL_EVERY_SECONDS : EXTRA_SHARD_POLL_EVERY_SECONDS,
         lockDuration: LOCK_DURATION_MS,
         stalledInterval: STALLED_INTERVAL_MS,
         maxStalledCount: STALLED_COUNT_MAX,
         removeOnComplete: { count: 0 },
       };
-      const worker = backend.createWorker(name, guardedProcess, tuning, shard, gate);
+      const worker = backend.createWorker(name, guardedProcess, tuning, shard, sharedConcurrency);
       if (onCompleted) worker.on('completed', onCompleted);
-      return observed(dispatcher, name, worker, options, told);
+      return observeWorker(dispatcher, name, worker, options, loggedErrors);
     },
     onError: (err) => dispatcher.logger.warn({ queue: name, err }, 'worker error'),
   });
   return { workers, jobsInFlight };
 }
 
-type WorkedQueue = typeof JOB_RUN_EVENTS | typeof WEBHOOK_DELIVERIES;
+type QueueName = typeof JOB_RUN_EVENTS | typeof WEBHOOK_DELIVERIES;
 type WorkerSettings = NonNullable<Parameters<QueueBackend['createWorker']>[2]['settings']>;
 
 /**
  * Wraps a processor so that an internal error loses no event: the job is delayed and retried, whatever its number of
  * attempts, for as long as the error lasts. Errors that control the queue are passed on.
  */
-function guarded<Data>(
+function guardProcessor<Data>(
   { metrics, logger }: Dispatcher,
   queue: keyof DispatcherMetrics['jobFaults'],
   jobsInFlight: JobsInFlight,
   process: (job: Job<Data>) => Promise<unknown>,
 ) {
   return async (job: Job<Data>, token?: string): Promise<unknown> => {
-    jobsInFlight.now += 1;
-    jobsInFlight.begun += 1;
+    jobsInFlight.current += 1;
+    jobsInFlight.started += 1;
     try {
       return await process(job);
     } catch (error) {
       if (error instanceof UnrecoverableError) throw error;
-      if (error instanceof NextAttempt && !error.queueGivesUp) throw error;
-      const isFault = !isWait(error);
+      if (error instanceof RetryLater && !error.isQueueExhausted) throw error;
+      const isFault = !isReschedule(error);
       if (isFault) {
         metrics.jobFaults[queue].inc();
         logger.error({ jobId: job.id, err: error }, 'job failed, and comes again');
@@ -146,27 +146,27 @@ function guarded<Data>(
       await job.moveToDelayed(Date.now() + delayMs, token);
       throw new DelayedError();
     } finally {
-      jobsInFlight.now -= 1;
+      jobsInFlight.current -= 1;
     }
   };
 }
 
 /** Whether an error only makes the job run again. */
-function isWait(error: unknown): error is { delayMs: number } {
-  return error instanceof NextAttempt || error instanceof LaneAgain || error instanceof StoppingError;
+function isReschedule(error: unknown): error is { delayMs: number } {
+  return error instanceof RetryLater || error instanceof RescheduleLane || error instanceof StoppingError;
 }
 
-/** @param told errors that another worker has logged: the workers share a connection */
-function observed<Data>(
+/** @param loggedErrors errors that another worker has logged: the workers share a connection */
+function observeWorker<Data>(
   { logger, metrics }: Dispatcher,
   queue: keyof DispatcherMetrics['stalledJobs'],
   worker: Worker<Data>,
   { backend, onFull }: WorkerOptions,
-  told: WeakSet<Error>,
+  loggedErrors: WeakSet<Error>,
 ): Worker {
   worker.on('error', (error) => {
-    if (!told.has(error)) logger.warn({ queue, err: error }, 'worker error');
-    told.add(error);
+    if (!loggedErrors.has(error)) logger.warn({ queue, err: error }, 'worker error');
+    loggedErrors.add(error);
     if (backend.isFull(error)) onFull();
   });
   worker.on('stalled', (jobId) => {

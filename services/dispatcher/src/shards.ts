@@ -13,20 +13,20 @@ interface ShardsProcess {
  * Gives the queue the configured number of shards, and returns the resulting map. Without a setting the map is
  * unchanged. Runs at start only: of dispatchers with different settings, the one that started last decides.
  */
-export async function spreadAsSet(
+export async function applyShardCount(
   { settings, logger }: Pick<ShardsProcess, 'settings' | 'logger'>,
   shards: ShardDesk,
 ): Promise<ShardMap> {
-  const before = await shards.look();
-  if (settings.queueShards === undefined) return before;
+  const current = await shards.look();
+  if (settings.queueShards === undefined) return current;
   const map = await shards.spread(settings.queueShards);
-  if (map.version !== before.version) logger.info(told(map), 'the queue has another number of shards');
+  if (map.version !== current.version) logger.info(shardLogFields(map), 'the queue has another number of shards');
   return map;
 }
 
-const told = (map: ShardMap) => ({ shards: mappedShards(map), draining: map.draining });
+const shardLogFields = (map: ShardMap) => ({ shards: mappedShards(map), draining: map.draining });
 
-const LOOK_EVERY_MS = 1_000;
+const POLL_EVERY_MS = 1_000;
 
 /** Opens and closes workers as the shard map changes. */
 export function followShards(
@@ -37,21 +37,21 @@ export function followShards(
   const { lifecycle, logger } = process;
   let served: string | null = null;
 
-  const look = async () => {
+  const poll = async () => {
     const found = await shards.look();
     // The Redis was emptied, and the map with it.
-    const map = found.version === 0 ? await spreadAsSet(process, shards) : found;
-    for (const each of workers) each.follow(map);
-    const now = [...new Set(workers.flatMap((each) => [...each.workers.keys()]))];
-    if (now.join() === served) return;
-    served = now.join();
+    const map = found.version === 0 ? await applyShardCount(process, shards) : found;
+    for (const shardWorkers of workers) shardWorkers.follow(map);
+    const servedNow = [...new Set(workers.flatMap((shardWorkers) => [...shardWorkers.workers.keys()]))];
+    if (servedNow.join() === served) return;
+    served = servedNow.join();
     logger[served === '' ? 'warn' : 'info'](
-      { ...told(map), served: now },
+      { ...shardLogFields(map), served: servedNow },
       'works on these shards of the queue',
     );
   };
-  const looking = startPeriodic(LOOK_EVERY_MS, look, (err) =>
+  const polling = startPeriodic(POLL_EVERY_MS, poll, (err) =>
     logger.debug({ err }, 'the shards could not be looked at'),
   );
-  lifecycle.onClose('shards watch', () => void looking.stop());
+  lifecycle.onClose('shards watch', () => void polling.stop());
 }

@@ -43,7 +43,7 @@ export interface TargetRow {
 }
 
 /** Returns null when the subscription's row no longer exists. */
-export function targetOf(row: TargetRow): Target | null {
+export function toTarget(row: TargetRow): Target | null {
   const { client_url: clientUrl, signature_header: signatureHeader, active, deleted, plan, deployment } = row;
   if (clientUrl === null) return null;
   return {

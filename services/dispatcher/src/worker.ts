@@ -17,8 +17,8 @@ import { processEvents } from './event-job.ts';
 import { drainLane } from './lane.ts';
 import { StoppingError } from './record/retry-while-unavailable.ts';
 import {
-  LaneAgain,
-  NextAttempt,
+  RescheduleLane,
+  RetryLater,
   type StartedWorkers,
   startWorkers,
   type WorkerOptions,
@@ -28,8 +28,8 @@ import {
 
 const DAY_SECONDS = 86_400;
 /** Number of malformed messages that are retained, newest first, and of characters of each, for inspection. */
-const KEPT_MESSAGES_MAX = 1_000;
-const KEPT_CHARACTERS_MAX = 16 * 1_024;
+const STORED_MESSAGES_MAX = 1_000;
+const STORED_CHARACTERS_MAX = 16 * 1_024;
 
 /** @param events queue for the malformed events of a shared job */
 export function startEventWorkers(
@@ -39,7 +39,7 @@ export function startEventWorkers(
 ): StartedWorkers {
   return startWorkers<unknown>(dispatcher, JOB_RUN_EVENTS, options, {
     backlog: dispatcher.events,
-    removeOnFail: { age: options.retentionDays * DAY_SECONDS, count: KEPT_MESSAGES_MAX },
+    removeOnFail: { age: options.retentionDays * DAY_SECONDS, count: STORED_MESSAGES_MAX },
     async process(job) {
       const result = await processEvents(dispatcher, job, options.retentionDays);
       if (result.kind === 'some_malformed') await events.addEach(result.events);
@@ -48,14 +48,14 @@ export function startEventWorkers(
         job.data = undefined;
         return;
       }
-      await shorten(dispatcher, job);
-      throw unrecoverable(dispatcher, job, result.problem);
+      await truncateMessage(dispatcher, job);
+      throw reportMalformed(dispatcher, job, result.problem);
     },
   });
 }
 
 /** Moves a malformed message to the failed set, where operators can inspect it, and continues with the next job. */
-function unrecoverable(
+function reportMalformed(
   { metrics, logger }: Dispatcher,
   job: Job<unknown>,
   problem: string,
@@ -67,12 +67,12 @@ function unrecoverable(
 }
 
 /** Shortens a long message to its beginning, as text, because publishers may send messages of any size. */
-async function shorten({ logger }: Dispatcher, job: Job<unknown>): Promise<void> {
+async function truncateMessage({ logger }: Dispatcher, job: Job<unknown>): Promise<void> {
   try {
     // A message can be nested more deeply than the stack allows.
     const text = JSON.stringify(job.data) ?? '';
-    if (!isLongerThan(text, KEPT_CHARACTERS_MAX)) return;
-    const beginning = wellFormedText(beginningOf(text, KEPT_CHARACTERS_MAX));
+    if (!isLongerThan(text, STORED_CHARACTERS_MAX)) return;
+    const beginning = wellFormedText(beginningOf(text, STORED_CHARACTERS_MAX));
     await job.updateData({ characters: codePointLength(text), beginning });
   } catch (err) {
     logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a long malformed event was kept whole');
@@ -85,11 +85,11 @@ export function startDeliveryWorkers(dispatcher: Dispatcher, options: WorkerOpti
     removeOnFail: { count: 0 },
     settings: {
       backoffStrategy: (_made: number, _type: string | undefined, error: Error | undefined) =>
-        error instanceof NextAttempt ? error.delayMs : 0,
+        error instanceof RetryLater ? error.delayMs : 0,
     },
-    process: (job, shard) => processDelivery(dispatcher, job, isElsewhere(options, job, shard)),
+    process: (job, shard) => processDelivery(dispatcher, job, hasMovedShard(options, job, shard)),
     onCompleted(job, result) {
-      if (isLaneJob(job) && result !== MOVED) void wakeAgain(dispatcher, job.data);
+      if (isLaneJob(job) && result !== MOVED) void rewakeLane(dispatcher, job.data);
     },
   });
 }
@@ -101,7 +101,7 @@ const MOVED = 'moved';
  * Whether the job's account has moved to another shard. Its next run is queued there: a shard without accounts is then
  * empty after the longest wait, and a search finds the job in its shard.
  */
-function isElsewhere(
+function hasMovedShard(
   { backend }: WorkerOptions,
   { data }: Job<DeliveryJob | LaneJob>,
   shard: number,
@@ -130,7 +130,7 @@ async function processNextStep(
   const result = await deliver(dispatcher, job.data);
   if (result.kind === 'done') return undefined;
   const attemptsLeft = (job.opts.attempts ?? 1) - job.attemptsMade - 1;
-  if (!isMoved || accountId === undefined) throw new NextAttempt(result.delayMs, attemptsLeft <= 0);
+  if (!isMoved || accountId === undefined) throw new RetryLater(result.delayMs, attemptsLeft <= 0);
   const { delayMs } = result;
   await dispatcher.queue.enqueue({
     deliveryId,
@@ -154,7 +154,7 @@ async function processLane(
   const { subscriptionId, accountId } = lane;
   const result = await drainLane(dispatcher, lane);
   if (result.kind === 'done') return undefined;
-  if (!isMoved || accountId === undefined) throw new LaneAgain(result.delayMs);
+  if (!isMoved || accountId === undefined) throw new RescheduleLane(result.delayMs);
   dispatcher.queue.wakeLane({ subscriptionId, accountId, delayMs: result.delayMs });
   return MOVED;
 }
@@ -163,13 +163,13 @@ async function processLane(
  * Wakes a lane whose job has ended. A delivery that was deferred while the job was ending found the job in the queue
  * and added no other. It was committed before that check, so a check after the job has ended finds it.
  */
-async function wakeAgain({ record, queue, logger }: Dispatcher, job: LaneJob): Promise<void> {
+async function rewakeLane({ record, queue, logger }: Dispatcher, job: LaneJob): Promise<void> {
   const { subscriptionId } = job;
   try {
-    const { accountId = await record.accountOf(job) } = job;
+    const { accountId = await record.loadAccountId(job) } = job;
     if (accountId === null) return;
     const lane = { subscriptionId, accountId };
-    if (await record.hasParked(lane)) queue.wakeLane(lane);
+    if (await record.hasDeferred(lane)) queue.wakeLane(lane);
   } catch (err) {
     if (!(err instanceof StoppingError)) logger.warn({ err, subscriptionId }, 'a lane was left to upkeep');
   }

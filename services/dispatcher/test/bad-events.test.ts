@@ -137,11 +137,11 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     });
     for (const { failedReason, data } of failed) {
       expect(failedReason).toBe('timestamp must be an RFC 3339 UTC time');
-      const kept = data as { characters: number; beginning: string };
-      expect(kept.characters).toBeGreaterThan(500_000);
-      expect([...kept.beginning]).toHaveLength(16_384);
-      expect(wellFormedText(kept.beginning)).toBe(kept.beginning);
-      expect(kept.beginning).toContain(job.name);
+      const stored = data as { characters: number; beginning: string };
+      expect(stored.characters).toBeGreaterThan(500_000);
+      expect([...stored.beginning]).toHaveLength(16_384);
+      expect(wellFormedText(stored.beginning)).toBe(stored.beginning);
+      expect(stored.beginning).toContain(job.name);
     }
     await queue.close();
   });

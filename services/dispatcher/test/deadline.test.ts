@@ -16,12 +16,12 @@ test('a response after the deadline, a slow body, and silence after the headers 
     const clientUrl = `${harness.receiver.url}/${name}`;
     await seedSubscription(harness.database, { accountId: harness.account.id, clientUrl, name });
   }
-  let answerLate = () => {};
-  const late = new Promise<{ status: number }>((resolve) => {
-    answerLate = () => resolve({ status: 200 });
+  let respondLate = () => {};
+  const lateResponse = new Promise<{ status: number }>((resolve) => {
+    respondLate = () => resolve({ status: 200 });
   });
   harness.receiver.respondWith(({ path }) => {
-    if (path === '/late') return late;
+    if (path === '/late') return lateResponse;
     if (path === '/drip') return { status: 200, drip: { bytes: 1, intervalMs: 1_000 } };
     return { status: 200, headers: { 'content-length': '10' }, drip: { bytes: 1, intervalMs: 60_000 } };
   });
@@ -36,7 +36,7 @@ test('a response after the deadline, a slow body, and silence after the headers 
     },
     { timeoutMs: 90_000 },
   );
-  answerLate();
+  respondLate();
   for (const { id, webhook_name } of deliveries) {
     const [attempt] = await attemptsOf(harness.database, id);
     expect(attempt).toMatchObject({

@@ -26,7 +26,7 @@ const DELIVERY = {
 const SLOT = { lane: { subscriptionId: 'wsu_1', blockedMs: 0 } } as Parameters<typeof attempt>[1];
 
 /** Returns a webhook within a rotation, whose requests have two signatures, and with a custom header. */
-const targetOf = (number: number) =>
+const createTarget = (number: number) =>
   ({
     ...{ clientUrl: 'http://127.0.0.1/', endpoint: 'http://127.0.0.1', signatureHeader: null },
     secret: rotatingSecret(`current ${number}`, `next ${number}`, String((Date.now() + 3_600_000) * 1_000)),
@@ -63,9 +63,9 @@ test('the secrets of a webhook are decrypted for each attempt, and nothing retai
   } as unknown as Dispatcher;
   const numbers = Array.from({ length: ATTEMPTS }, (_, number) => number);
   // The first attempt loads code that later ones share.
-  const results = [await attempt(dispatcher, SLOT, DELIVERY, targetOf(0))];
+  const results = [await attempt(dispatcher, SLOT, DELIVERY, createTarget(0))];
   const before = usedBytes();
-  for (const number of numbers) results.push(await attempt(dispatcher, SLOT, DELIVERY, targetOf(number)));
+  for (const number of numbers) results.push(await attempt(dispatcher, SLOT, DELIVERY, createTarget(number)));
   // Several collections are needed: V8 may release the memory of buffers after the collection that finds them.
   await eventually(() => expect(usedBytes() - before).toBeLessThan(SECRET_BYTES));
   expect(results).toHaveLength(1 + ATTEMPTS);

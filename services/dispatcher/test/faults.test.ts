@@ -21,7 +21,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   const pathsOf = () => harness.receiver.requests.map(({ path }) => path).sort();
 
   /** Waits until jobs of the queue have failed at least this number of times. */
-  async function untilFaults(port: number, queue: string, atLeast: number): Promise<void> {
+  async function waitForFaults(port: number, queue: string, atLeast: number): Promise<void> {
     const line = new RegExp(`^runhook_job_faults_total\\{[^}]*queue="${queue}"[^}]*\\} (\\d+)$`, 'm');
     await eventually(async () => {
       const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
@@ -35,9 +35,9 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     await harness.database.pool.query('ALTER TABLE deliveries RENAME TO deliveries_elsewhere');
     // The first event is attempted and its result retained; the second one is not attempted before its commit.
     await harness.publisher.publish(event(1));
-    await untilFaults(port, 'webhook-deliveries', 1);
+    await waitForFaults(port, 'webhook-deliveries', 1);
     await harness.publisher.publish(event(2));
-    await untilFaults(port, 'job-run-events', 1);
+    await waitForFaults(port, 'job-run-events', 1);
     expect(harness.receiver.requests).toHaveLength(1);
     await harness.database.pool.query('ALTER TABLE deliveries_elsewhere RENAME TO deliveries');
     await harness.receiver.waitFor(2);
@@ -53,10 +53,10 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     const { port } = await harness.startDispatcher();
     await harness.database.pool.query('ALTER TABLE deliveries RENAME COLUMN total_ms TO mislaid');
     await harness.publisher.publish(event(1));
-    await untilFaults(port, 'webhook-deliveries', 2);
+    await waitForFaults(port, 'webhook-deliveries', 2);
     // An event that arrives while commits are rejected is committed before it is sent.
     await harness.publisher.publish(event(2));
-    await untilFaults(port, 'job-run-events', 1);
+    await waitForFaults(port, 'job-run-events', 1);
     expect(harness.receiver.requests).toHaveLength(1);
     await harness.database.pool.query('ALTER TABLE deliveries RENAME COLUMN mislaid TO total_ms');
     await eventually(async () => {
@@ -71,7 +71,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     await harness.startDispatcher();
     const lock = await harness.database.pool.connect();
     await lock.query('BEGIN; LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE');
-    const commitsThatWait = async (ageMs: number) => {
+    const countWaitingCommits = async (ageMs: number) => {
       const { rows } = await harness.database.pool.query<{ count: number }>(
         `SELECT count(*)::int FROM pg_stat_activity
          WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%age_ms%'
@@ -83,9 +83,9 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     try {
       await harness.publisher.publish(event(1));
       await harness.receiver.waitFor(1);
-      await eventually(async () => expect(await commitsThatWait(1_000)).toBe(1));
+      await eventually(async () => expect(await countWaitingCommits(1_000)).toBe(1));
       await harness.publisher.publish(event(2));
-      await eventually(async () => expect(await commitsThatWait(0)).toBe(2));
+      await eventually(async () => expect(await countWaitingCommits(0)).toBe(2));
       expect(harness.receiver.requests).toHaveLength(1);
     } finally {
       await lock.query('COMMIT');
@@ -108,7 +108,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
       expect(await deliveriesOf(harness.database)).toMatchObject([{ attempt_count: 1 }]);
     });
     await harness.database.pool.query('ALTER TABLE attempts RENAME COLUMN error_code TO mislaid');
-    await untilFaults(port, 'webhook-deliveries', 2);
+    await waitForFaults(port, 'webhook-deliveries', 2);
     expect(harness.receiver.requests).toHaveLength(2);
     await harness.database.pool.query('ALTER TABLE attempts RENAME COLUMN mislaid TO error_code');
     await eventually(async () => {
@@ -132,7 +132,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
       });
       const { port, stop } = await harness.startDispatcher();
       await harness.publisher.publish(event());
-      await untilFaults(port, 'webhook-deliveries', 1);
+      await waitForFaults(port, 'webhook-deliveries', 1);
       const stopped = stop();
       await rename('mislaid', column);
       await stopped;
@@ -149,20 +149,20 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
 
   test('the job of a delivery that the record has lost ends, and an event that is published again is fanned out again', async () => {
     await subscribe('/one');
-    let answer = () => {};
-    const answered = new Promise<{ status: number }>((resolve) => {
-      answer = () => resolve({ status: 500 });
+    let respond = () => {};
+    const responded = new Promise<{ status: number }>((resolve) => {
+      respond = () => resolve({ status: 500 });
     });
     // The second attempt is in flight when the rows are deleted.
-    const answers = [{ status: 500 }, answered, { status: 200 }];
-    harness.receiver.respondWith((_, index) => answers[index] ?? { status: 200 });
+    const responses = [{ status: 500 }, responded, { status: 200 }];
+    harness.receiver.respondWith((_, index) => responses[index] ?? { status: 200 });
     await harness.startDispatcher();
     const published = event();
     await harness.publisher.publish(published);
     const [first] = await harness.receiver.waitFor(2);
     for (const table of ['attempts', 'deliveries', 'undispatched_events', 'events'])
       await harness.database.pool.query(`DELETE FROM ${table}`);
-    answer();
+    respond();
     const queue = openDeliveryQueue(createQueueBackend(harness.queueUrl), () => undefined);
     await eventually(async () =>
       expect(await queue.counts()).toMatchObject({ waiting: 0, active: 0, delayed: 0 }),
@@ -213,16 +213,16 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     const { hmacSecretCiphertext } = await prisma.subscription.findUniqueOrThrow({ where: { id } });
     await prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext: 'gone:AAAA' } });
     // The healthy delivery is still in flight when the other one has failed.
-    let answer = () => {};
-    const answered = new Promise<{ status: number }>((resolve) => {
-      answer = () => resolve({ status: 200 });
+    let respond = () => {};
+    const responded = new Promise<{ status: number }>((resolve) => {
+      respond = () => resolve({ status: 200 });
     });
-    harness.receiver.respondWith(({ path }) => (path === '/healthy' ? answered : { status: 200 }));
+    harness.receiver.respondWith(({ path }) => (path === '/healthy' ? responded : { status: 200 }));
     const { port } = await harness.startDispatcher();
     await harness.publisher.publish(event());
     await harness.receiver.waitFor(1);
-    answer();
-    await untilFaults(port, 'webhook-deliveries', 1);
+    respond();
+    await waitForFaults(port, 'webhook-deliveries', 1);
     expect(pathsOf()).toEqual(['/healthy']);
 
     await prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext } });

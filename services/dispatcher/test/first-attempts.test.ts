@@ -91,8 +91,8 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     });
     release();
     await eventually(async () => expect((await states())['/held']).toEqual(['delivered', 1]));
-    const held = harness.receiver.requests.filter(({ path }) => path === '/held');
-    expect(held).toHaveLength(1);
+    const requestsToSlow = harness.receiver.requests.filter(({ path }) => path === '/held');
+    expect(requestsToSlow).toHaveLength(1);
   });
 
   test('occupy no slot for events in flight once their event is committed', async () => {

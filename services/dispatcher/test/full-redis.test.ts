@@ -79,12 +79,12 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
   }
 
   /** The timeout is long, so that a slow machine does not look like an endpoint that hangs. */
-  const UNHURRIED = { deliveryTimeoutMs: IN_VAIN_MS };
+  const LONG_TIMEOUT = { deliveryTimeoutMs: IN_VAIN_MS };
 
   test('is drained completely without more memory, with one request for each event', async () => {
     await publish(COUNT);
     await fill();
-    await harness.startDispatcher({ queueUrl, ...UNHURRIED });
+    await harness.startDispatcher({ queueUrl, ...LONG_TIMEOUT });
     await allDeliveredOnce(COUNT);
     await eventually(async () => {
       expect(await redis.llen('{runhook}:job-run-events:wait')).toBe(0);
@@ -96,7 +96,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
   test('is drained by two concurrent dispatchers, with one request for each event', async () => {
     await publish(COUNT);
     await fill();
-    const start = () => harness.startDispatcher({ queueUrl, ...UNHURRIED });
+    const start = () => harness.startDispatcher({ queueUrl, ...LONG_TIMEOUT });
     await Promise.all([start(), start()]);
     await allDeliveredOnce(COUNT);
   });
@@ -109,7 +109,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     );
     await publish(COUNT);
     await fill();
-    await harness.startDispatcher({ queueUrl, ...UNHURRIED });
+    await harness.startDispatcher({ queueUrl, ...LONG_TIMEOUT });
     await allDeliveredOnce(COUNT);
   });
 

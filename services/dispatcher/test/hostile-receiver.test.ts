@@ -11,16 +11,16 @@ beforeEach(async () => {
 afterEach(() => harness.close());
 
 test('an endless body, a gzip bomb, NUL bytes and invalid UTF-8 are delivered, and the log stores 16 KiB', async () => {
-  const answers = {
+  const responses = {
     endless: { drip: { bytes: 65_536, intervalMs: 1 } },
     bomb: { headers: { 'content-encoding': 'gzip' }, body: gzipSync(Buffer.alloc(20_000_000)) },
     bytes: { body: Buffer.from([0x00, 0xff, 0xc3, 0x28, 0x61]) },
   };
-  for (const name of Object.keys(answers)) {
+  for (const name of Object.keys(responses)) {
     const clientUrl = `${harness.receiver.url}/${name}`;
     await seedSubscription(harness.database, { accountId: harness.account.id, clientUrl, name });
   }
-  harness.receiver.respondWith(({ path }) => answers[path.slice(1) as keyof typeof answers]);
+  harness.receiver.respondWith(({ path }) => responses[path.slice(1) as keyof typeof responses]);
   await harness.startDispatcher({ deliveryMaxRetries: 0, deliveryTimeoutMs: 600_000 });
   await harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
 
@@ -91,17 +91,17 @@ test('an endpoint with costly responses gets one request at a time, and all its 
     harness.publisher.publishMany(
       Array.from({ length: count }, (_, run) => exampleEvent('job.run.started', job, run + 1)),
     );
-  const everythingIsDelivered = (count: number) =>
+  const expectAllDelivered = (count: number) =>
     eventually(async () => {
       const rows = await deliveriesOf(harness.database);
       expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(count);
     });
   // Three costly responses in a row limit the endpoint.
   await publish(3);
-  await everythingIsDelivered(3);
+  await expectAllDelivered(3);
   inFlightMax = 0;
   await publish(10);
-  await everythingIsDelivered(13);
+  await expectAllDelivered(13);
   expect(inFlightMax).toBe(1);
   expect(harness.receiver.requests).toHaveLength(13);
 }, 90_000);

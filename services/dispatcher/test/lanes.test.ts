@@ -3,8 +3,8 @@ import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedAccount, seedSubscription } from '@runhook/testing';
-import { takeParked } from '../src/record/parked.ts';
-import { lookAfterLanes } from '../src/upkeep/lanes.ts';
+import { claimDeferred } from '../src/record/deferred.ts';
+import { reconcileLanes } from '../src/maintenance/lanes.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
@@ -33,18 +33,18 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     return queue;
   };
 
-  const look = (onExpired?: (count: number) => void) =>
-    lookAfterLanes({
+  const runLanesPass = (onExpired?: (count: number) => void) =>
+    reconcileLanes({
       pool: harness.database.pool,
       deliveries: openQueue(),
       quarantine: harness.quarantine,
       ...(onExpired && { onExpired }),
     });
 
-  async function countParked(): Promise<number> {
-    const sql = 'SELECT count(*)::int AS parked FROM deliveries WHERE parked_at IS NOT NULL';
-    const { rows } = await harness.database.pool.query<{ parked: number }>(sql);
-    return rows[0]?.parked ?? 0;
+  async function countDeferred(): Promise<number> {
+    const sql = 'SELECT count(*)::int AS deferred FROM deliveries WHERE parked_at IS NOT NULL';
+    const { rows } = await harness.database.pool.query<{ deferred: number }>(sql);
+    return rows[0]?.deferred ?? 0;
   }
 
   async function everyDelivery(count: number, status: string): Promise<void> {
@@ -55,7 +55,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   }
 
   /** Inserts deliveries as fan-out leaves them when their lane has no slot, without a job in the queue. */
-  async function parked(
+  async function insertDeferred(
     subscription: { id: string; name: string },
     count: number,
     account = harness.account,
@@ -68,7 +68,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
           id: deliveryIdFor(event.eventId, subscription.id),
           subscriptionId: subscription.id,
           webhookName: subscription.name,
-          isParked: true,
+          isDeferred: true,
         },
       ],
     }));
@@ -95,7 +95,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await harness.publisher.publishMany(events(COUNT));
     await eventually(async () => {
       // A lane without responses may have 16 attempts in flight, first attempts or those of its job.
-      expect(await countParked()).toBe(COUNT - 16);
+      expect(await countDeferred()).toBe(COUNT - 16);
     });
     const counts = await queue.counts();
     expect(Object.values(counts).reduce((all, count) => all + count, 0)).toBeLessThanOrEqual(1);
@@ -104,7 +104,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await harness.receiver.waitFor(({ path }, _index, all) => {
       return path === '/free' && all.filter((request) => request.path === '/free').length === COUNT;
     });
-    expect(await countParked()).toBeGreaterThanOrEqual(COUNT - 16);
+    expect(await countDeferred()).toBeGreaterThanOrEqual(COUNT - 16);
 
     release();
     await everyDelivery(2 * COUNT, 'delivered');
@@ -128,7 +128,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
   test('a deferred delivery is cancelled with a reason when its subscription is deactivated', async () => {
     const subscription = await subscribe('/off');
-    await parked(subscription, 30);
+    await insertDeferred(subscription, 30);
     await harness.database.prisma.subscription.update({
       where: { id: subscription.id },
       data: { active: false },
@@ -143,7 +143,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
   test('a lane whose job does not name the account, as in the previous release, is processed', async () => {
     const subscription = await subscribe('/before');
-    await parked(subscription, 20);
+    await insertDeferred(subscription, 20);
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
     await queue.add('lane', { subscriptionId: subscription.id });
     await harness.startDispatcher();
@@ -154,10 +154,10 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
   test('a lane whose job the queue has lost gets another one', async () => {
     const subscription = await subscribe('/lost');
-    await parked(subscription, 20);
+    await insertDeferred(subscription, 20);
     await harness.startDispatcher();
-    const turn = await look();
-    expect(turn).toEqual({ waiting: 1, expired: 0 });
+    const result = await runLanesPass();
+    expect(result).toEqual({ waiting: 1, expired: 0 });
     await everyDelivery(20, 'delivered');
     expect(harness.receiver.requests).toHaveLength(20);
   });
@@ -179,10 +179,10 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
                     probe_at - now() BETWEEN '30 s' AND '60 s' AS "isAMinute" FROM subscriptions`),
     ).toEqual({ isAnHour: true, isAMinute: true });
     // Its retry is deferred as well.
-    await eventually(async () => expect(await countParked()).toBe(1));
+    await eventually(async () => expect(await countDeferred()).toBe(1));
     await harness.startDispatcher();
     await harness.publisher.publishMany(events(20).slice(1));
-    await eventually(async () => expect(await countParked()).toBe(20));
+    await eventually(async () => expect(await countDeferred()).toBe(20));
     expect(harness.receiver.requests).toHaveLength(1);
 
     await harness.database.pool.query('UPDATE subscriptions SET probe_at = now()');
@@ -195,7 +195,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     });
     await isBlocked();
     expect(harness.receiver.requests).toHaveLength(2);
-    await eventually(async () => expect(await countParked()).toBe(20));
+    await eventually(async () => expect(await countDeferred()).toBe(20));
     await harness.database.pool.query('UPDATE subscriptions SET probe_at = now()');
     await everyDelivery(20, 'delivered');
     expect(harness.receiver.requests).toHaveLength(2 + 20);
@@ -204,7 +204,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
   test('a manual redelivery does not wait for the end of a block, but a recovery does', async () => {
     const { id } = await subscribe('/pause');
-    await parked({ id, name: 'x' }, 2);
+    await insertDeferred({ id, name: 'x' }, 2);
     const { pool } = harness.database;
     await pool.query(
       `UPDATE subscriptions SET blocked_until = now() + interval '1 hour', probe_at = now() + interval '1 hour'`,
@@ -219,7 +219,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     const accountId = harness.account.id;
     const one = { cycle: 0, accountId, delayMs: 0, attemptsLeft: 6 };
     await openQueue().add([{ ...one, deliveryId: recovered }]);
-    await eventually(async () => expect(await countParked()).toBe(1));
+    await eventually(async () => expect(await countDeferred()).toBe(1));
     expect(harness.receiver.requests).toHaveLength(0);
     harness.receiver.respondWith(204);
     await openQueue().add([{ ...one, deliveryId: redelivered }]);
@@ -229,14 +229,14 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
   test('a new client_url ends a block', async () => {
     const { id } = await subscribe('/pause');
-    await parked({ id, name: 'x' }, 1);
+    await insertDeferred({ id, name: 'x' }, 1);
     await harness.database.pool.query(
       `UPDATE subscriptions SET blocked_until = now() + interval '1 hour', probe_at = now() + interval '1 hour'`,
     );
     await harness.startDispatcher();
     await openQueue().wakeLanes([{ subscriptionId: id, accountId: harness.account.id }]);
     await harness.publisher.publishMany(events(1));
-    await eventually(async () => expect(await countParked()).toBe(2));
+    await eventually(async () => expect(await countDeferred()).toBe(2));
     expect(harness.receiver.requests).toHaveLength(0);
     await harness.database.prisma.subscription.update({
       where: { id },
@@ -247,19 +247,19 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
   test('a probe never uses the last attempt of a delivery', async () => {
     const subscription = await subscribe('/pause');
-    await parked(subscription, 2);
+    await insertDeferred(subscription, 2);
     const { pool } = harness.database;
     const [last] = (await deliveriesOf(harness.database)).map(({ id }) => id);
     await pool.query('UPDATE deliveries SET attempt_count = 5 WHERE id = $1', [last]);
     const lane = { subscriptionId: subscription.id, accountId: harness.account.id };
-    const taken = await takeParked(pool, { ...lane, limit: 10, attemptMs: 10_000, attemptsBelow: 5 });
-    expect(taken).toHaveLength(1);
-    expect(taken[0]?.id).not.toBe(last);
+    const claimed = await claimDeferred(pool, { ...lane, limit: 10, attemptMs: 10_000, attemptsBelow: 5 });
+    expect(claimed).toHaveLength(1);
+    expect(claimed[0]?.id).not.toBe(last);
   });
 
   test('the oldest deferred deliveries are taken first, each by one dispatcher', async () => {
     const subscription = await subscribe('/order');
-    await parked(subscription, 40);
+    await insertDeferred(subscription, 40);
     const { pool } = harness.database;
     const { rows } = await pool.query<{ id: string }>(
       `WITH aged AS (SELECT id, row_number() OVER (ORDER BY md5(id)) AS age FROM deliveries), changed AS (
@@ -267,35 +267,35 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
        SELECT id FROM aged ORDER BY age DESC`,
       [Date.now() / 1_000],
     );
-    const inOrder = rows.map(({ id }) => id);
-    const take = async () => {
-      const taken = await takeParked(pool, {
+    const orderedIds = rows.map(({ id }) => id);
+    const claim = async () => {
+      const claimed = await claimDeferred(pool, {
         subscriptionId: subscription.id,
         accountId: harness.account.id,
         limit: 10,
         attemptMs: 10_000,
       });
-      return taken.map(({ id }) => id);
+      return claimed.map(({ id }) => id);
     };
-    expect(await take()).toEqual(inOrder.slice(0, 10));
-    const [some, others] = await Promise.all([take(), take()]);
+    expect(await claim()).toEqual(orderedIds.slice(0, 10));
+    const [some, others] = await Promise.all([claim(), claim()]);
     expect([...some, ...others].sort()).toEqual([...new Set([...some, ...others])].sort());
-    await take();
-    await take();
-    expect(await take()).toEqual([]);
-    expect(await countParked()).toBe(0);
+    await claim();
+    await claim();
+    expect(await claim()).toEqual([]);
+    expect(await countDeferred()).toBe(0);
   });
 
   test('every lane with deferred deliveries is found, however many other lanes have', async () => {
     const lanes = await Promise.all(Array.from({ length: 7 }, (_, index) => subscribe(`/${index}`)));
-    for (const lane of lanes) await parked(lane, 3);
-    const turn = await look();
-    expect(turn.waiting).toBe(7);
+    for (const lane of lanes) await insertDeferred(lane, 3);
+    const result = await runLanesPass();
+    expect(result.waiting).toBe(7);
   });
 
   test('a delivery that could not be attempted for a day is failed with a reason', async () => {
     const subscription = await subscribe('/day');
-    await parked(subscription, 5);
+    await insertDeferred(subscription, 5);
     await harness.database.pool.query(
       `UPDATE deliveries SET parked_at = now() - interval '24 hours 1 minute'
        WHERE id IN (SELECT id FROM deliveries ORDER BY id LIMIT 3)`,
@@ -306,10 +306,10 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       ]);
     // Blocked time does not count: the day starts again after a block.
     await setBlocked(23);
-    expect(await look()).toEqual({ waiting: 1, expired: 0 });
+    expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0 });
     await setBlocked(25);
-    const turn = await look();
-    expect(turn).toEqual({ waiting: 1, expired: 3 });
+    const result = await runLanesPass();
+    expect(result).toEqual({ waiting: 1, expired: 3 });
     const rows = await deliveriesOf(harness.database);
     expect(rows.map(({ status }) => status).sort()).toEqual([
       'failed',
@@ -326,8 +326,8 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   test('deliveries that cannot expire are set aside, and stop neither their account nor another', async () => {
     const { pool } = harness.database;
     const another = await seedAccount(harness.database);
-    await parked(await subscribe('/bad'), 5);
-    await parked(await subscribe('/other', another.id), 3, another);
+    await insertDeferred(await subscribe('/bad'), 5);
+    await insertDeferred(await subscribe('/other', another.id), 3, another);
     const { rows } = await pool.query<{ id: string }>('SELECT id FROM deliveries WHERE account_id = $1', [
       harness.account.id,
     ]);
@@ -336,7 +336,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await pool.query(
       `ALTER TABLE deliveries ADD CONSTRAINT reject CHECK (NOT (id = '${bad}' AND status = 'failed')) NOT VALID`,
     );
-    expect(await look()).toMatchObject({ expired: 7 });
+    expect(await runLanesPass()).toMatchObject({ expired: 7 });
     const setAside = await listQuarantined(pool, { limit: 10 });
     expect(setAside).toMatchObject([
       {
@@ -346,14 +346,14 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
         reason: expect.stringMatching(/^23514: /),
       },
     ]);
-    expect(await look()).toMatchObject({ expired: 0 });
+    expect(await runLanesPass()).toMatchObject({ expired: 0 });
   });
 
   test('an account whose deferred deliveries cannot be changed stops no other account', async () => {
     const { pool } = harness.database;
     const another = await seedAccount(harness.database);
-    await parked(await subscribe('/bad'), 3);
-    await parked(await subscribe('/other', another.id), 3, another);
+    await insertDeferred(await subscribe('/bad'), 3);
+    await insertDeferred(await subscribe('/other', another.id), 3, another);
     const setHours = (accountId: number, hours: number) =>
       pool.query(`UPDATE deliveries SET parked_at = now() - $1 * interval '1 hour' WHERE account_id = $2`, [
         hours,
@@ -367,17 +367,17 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
        WHEN (NEW.account_id = ${harness.account.id}) EXECUTE FUNCTION fail()`,
     );
     const expired: number[] = [];
-    await expect(look((count) => expired.push(count))).rejects.toThrow('Failed: expired.');
+    await expect(runLanesPass((count) => expired.push(count))).rejects.toThrow('Failed: expired.');
     expect(expired).toEqual([3]);
   });
 
   test('several dispatchers attempt each deferred delivery once', async () => {
     const lanes = await Promise.all(['/a', '/b', '/c'].map((path) => subscribe(path)));
-    for (const lane of lanes) await parked(lane, 100);
+    for (const lane of lanes) await insertDeferred(lane, 100);
     await Promise.all([harness.startDispatcher(), harness.startDispatcher()]);
     const queue = openQueue();
-    const woken = lanes.map(({ id }) => ({ subscriptionId: id, accountId: harness.account.id }));
-    await Promise.all([1, 2, 3].map(() => queue.wakeLanes(woken)));
+    const lanesToWake = lanes.map(({ id }) => ({ subscriptionId: id, accountId: harness.account.id }));
+    await Promise.all([1, 2, 3].map(() => queue.wakeLanes(lanesToWake)));
     await everyDelivery(300, 'delivered');
     expect(harness.receiver.requests).toHaveLength(300);
   });
@@ -386,9 +386,9 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     const subscription = await subscribe('/secret');
     await subscribe('/readable');
     const { pool } = harness.database;
-    await parked(subscription, 10);
+    await insertDeferred(subscription, 10);
     const { id } = subscription;
-    const kept = await pool.query(
+    const previousSecret = await pool.query(
       'SELECT hmac_secret_ciphertext AS secret FROM subscriptions WHERE id = $1',
       [id],
     );
@@ -400,9 +400,9 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await queue.wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
     await eventually(async () => {
       expect((await queue.counts()).delayed).toBe(1);
-      expect(await countParked()).toBe(10);
+      expect(await countDeferred()).toBe(10);
     });
-    await setSecret(kept.rows[0].secret);
+    await setSecret(previousSecret.rows[0].secret);
     await everyDelivery(10, 'delivered');
     expect(harness.receiver.requests).toHaveLength(10);
   });

@@ -7,7 +7,7 @@ const REPEATED = [
   'dispatch',
   'faults',
   'first-attempts',
-  'fitness',
+  'compatibility',
   'lanes',
   'mail',
   'outages',
@@ -18,9 +18,9 @@ const REPEATED = [
   'resume',
   'telemetry/worker-health',
   'two-accounts',
-  'upkeep/lost-queue',
-  'upkeep/reconcile',
-  'upkeep/recover',
+  'maintenance/lost-queue',
+  'maintenance/reconcile',
+  'maintenance/recover',
   'wrong-clock',
 ];
 

@@ -48,7 +48,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
   }
 
   /** One process may take minutes for these deliveries on a busy machine. */
-  async function everyDeliveryIsDone(): Promise<void> {
+  async function expectAllDone(): Promise<void> {
     await eventually(
       async () => {
         const sql = "SELECT count(*)::int AS count FROM deliveries WHERE status = 'delivered'";
@@ -65,7 +65,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
       id: deliveryIdFor(published.eventId, id),
       subscriptionId: id,
       webhookName: name,
-      isParked: false,
+      isDeferred: false,
     })),
   });
 
@@ -79,7 +79,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     await harness.startDispatcher();
     const published = event();
     await harness.publisher.publishMany([published, published]);
-    await everyDeliveryIsDone();
+    await expectAllDone();
     await harness.publisher.publish(published);
     await eventually(async () => {
       expect(await countFannedOut(harness.database)).toBe(1);
@@ -90,11 +90,11 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
   test('is completed although its first page fills every lane of its account', async () => {
     await subscribe();
     // Without a response each lane gets a few slots only; full lanes would cancel the other deliveries.
-    let answer = () => {};
-    const answered = new Promise<{ status: number }>((resolve) => {
-      answer = () => resolve({ status: 200 });
+    let respond = () => {};
+    const responded = new Promise<{ status: number }>((resolve) => {
+      respond = () => resolve({ status: 200 });
     });
-    harness.receiver.respondWith(() => answered);
+    harness.receiver.respondWith(() => responded);
     await harness.database.pool.query(`
       CREATE FUNCTION fill_lanes() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN
@@ -111,7 +111,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     const deliveries = await deliveriesOf(harness.database);
     expect(deliveries).toHaveLength(COUNT);
     expect(deliveries.filter(({ status }) => status !== 'pending')).toEqual([]);
-    answer();
+    respond();
   });
 
   test('continues where a crash between two pages interrupted it', async () => {
@@ -127,7 +127,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     );
     await harness.startDispatcher();
     await harness.publisher.publish(published);
-    await everyDeliveryIsDone();
+    await expectAllDone();
     expect(harness.receiver.requests).toHaveLength(COUNT - (attemptedCount ?? 0));
   });
 

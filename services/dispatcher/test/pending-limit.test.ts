@@ -8,7 +8,7 @@ import {
   seedSubscription,
   type TestAccount,
 } from '@runhook/testing';
-import { limitPending } from '../src/upkeep/pending-limit.ts';
+import { limitPending } from '../src/maintenance/pending-limit.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
@@ -66,7 +66,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     return Object.fromEntries(rows.map(({ state, count }) => [state, count]));
   }
 
-  async function become(subscriptionId: string, expected: Record<string, number>): Promise<void> {
+  async function expectStates(subscriptionId: string, expected: Record<string, number>): Promise<void> {
     await eventually(async () => expect(await counts(subscriptionId)).toEqual(expected));
   }
 
@@ -106,12 +106,12 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     const { id: subscriptionId, name: webhookName } = subscription;
     const rows = events(count, account).map((event) => {
       const id = deliveryIdFor(event.eventId, subscriptionId);
-      return { event, version: null, deliveries: [{ id, subscriptionId, webhookName, isParked: true }] };
+      return { event, version: null, deliveries: [{ id, subscriptionId, webhookName, isDeferred: true }] };
     });
     await commitResults(harness.database.pool, rows);
   }
 
-  async function letGo(subscriptionId: string, count: number): Promise<void> {
+  async function deliverDeferred(subscriptionId: string, count: number): Promise<void> {
     await query(
       `UPDATE deliveries SET parked_at = NULL, status = 'delivered'
        WHERE id IN (SELECT id FROM deliveries WHERE subscription_id = $1 AND parked_at IS NOT NULL LIMIT $2)`,
@@ -128,7 +128,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
 
     // The healthy lane has succeeded by now, and has no deferred deliveries that maintenance would count.
     await publish(1);
-    await become(healthy.id, { delivered: 1 });
+    await expectStates(healthy.id, { delivered: 1 });
     await publish(LIMIT - 1);
     await wait(dead.id, LIMIT);
     // Deliveries beyond the limit share a commit, because the dispatcher's own maintenance may run at any time.
@@ -142,7 +142,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     await publish(30);
     await publish(3, other);
     await wait(dead.id, UNPROVEN + LIMIT + 1, 30);
-    await become(healthy.id, { delivered: UNPROVEN + LIMIT + 1 + 30 });
+    await expectStates(healthy.id, { delivered: UNPROVEN + LIMIT + 1 + 30 });
     await wait(others.id, UNPROVEN + 8);
     const rows = (await deliveriesOf(harness.database)).filter(({ status }) => status === 'cancelled');
     for (const row of rows) {
@@ -160,11 +160,11 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     });
 
     release();
-    await become(dead.id, { delivered: UNPROVEN + LIMIT + 1, cancelled: 30 });
+    await expectStates(dead.id, { delivered: UNPROVEN + LIMIT + 1, cancelled: 30 });
     await limit();
     expect(await fullLanes()).toEqual([]);
     await publish(10);
-    await become(dead.id, { delivered: UNPROVEN + LIMIT + 11, cancelled: 30 });
+    await expectStates(dead.id, { delivered: UNPROVEN + LIMIT + 11, cancelled: 30 });
 
     // Cancelled deliveries can be recovered like any other.
     await query(
@@ -172,17 +172,17 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
        VALUES ($1, $2, 'running', now() - interval '1 hour', now() + interval '1 hour', 'cancelled', 30)`,
       [createId('recovery'), dead.id],
     );
-    await become(dead.id, { delivered: UNPROVEN + LIMIT + 41 });
+    await expectStates(dead.id, { delivered: UNPROVEN + LIMIT + 41 });
   });
 
   test('is limited by every dispatcher from its next event on', async () => {
     const dead = await subscribe('/held');
     const dispatchers = [await start(), await start()];
     await publish(100);
-    const inFlight = () => harness.receiver.requests.length;
+    const countInFlight = () => harness.receiver.requests.length;
     await eventually(async () => {
       const { parked = 0 } = await counts(dead.id);
-      expect(parked + inFlight()).toBe(100);
+      expect(parked + countInFlight()).toBe(100);
     });
     await limit();
     const { parked: before = 0 } = await counts(dead.id);
@@ -192,7 +192,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
       // A dispatcher with free slots may have taken some of them since; none may have been added.
       expect(parked).toBeLessThanOrEqual(before);
       expect(pending + cancelled).toBe(200 - parked);
-      expect(inFlight()).toBe(pending);
+      expect(countInFlight()).toBe(pending);
       // Both dispatchers have slots.
       expect(pending).toBeLessThanOrEqual(2 * UNPROVEN);
       const counted = dispatchers.map(({ port }) =>
@@ -237,31 +237,31 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
   test('has those lanes full that have their share of the limit, down to nine tenths of it', async () => {
     const [one, two, three] = [await subscribe('/1'), await subscribe('/2'), await subscribe('/3')];
     const other = await subscribe('/4', (await seedAccount(harness.database)).id);
-    const turn = () => limit();
+    const result = () => limit();
     await parked(one, LIMIT);
-    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
+    expect(await result()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
     await parked(two, 5);
-    expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
+    expect(await result()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id]);
-    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
+    expect(await result()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
     // Each of two lanes has a share of half the limit.
     await parked(two, 15);
-    expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
+    expect(await result()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id, two.id].sort());
     // Nothing is counted beyond twice the limit.
     await parked(one, LIMIT);
-    expect(await turn()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
+    expect(await result()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id, two.id, three.id].sort());
-    await letGo(one.id, LIMIT);
-    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
-    await letGo(two.id, 20);
-    await letGo(one.id, 4);
-    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
+    await deliverDeferred(one.id, LIMIT);
+    expect(await result()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
+    await deliverDeferred(two.id, 20);
+    await deliverDeferred(one.id, 4);
+    expect(await result()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
     expect(await fullLanes()).toEqual([one.id]);
-    await letGo(one.id, 1);
-    expect(await turn()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
-    await letGo(one.id, LIMIT);
-    expect(await turn()).toEqual({ accounts: 0, filled: 0, reopened: 0 });
+    await deliverDeferred(one.id, 1);
+    expect(await result()).toEqual({ accounts: 1, filled: 0, reopened: 1 });
+    await deliverDeferred(one.id, LIMIT);
+    expect(await result()).toEqual({ accounts: 0, filled: 0, reopened: 0 });
     expect(await fullLanes()).not.toContain(other.id);
   });
 

@@ -11,7 +11,7 @@ import {
 } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { withDeliveryQuarantine, withEventQuarantine } from '../src/record/quarantine.ts';
-import { reconcile } from '../src/upkeep/reconcile.ts';
+import { reconcile } from '../src/maintenance/reconcile.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf, insertUndispatched } from './log-rows.ts';
 import { testQuarantine } from './silent-quarantine.ts';
@@ -19,7 +19,7 @@ import { testQuarantine } from './silent-quarantine.ts';
 const BAD_RUN = 666;
 
 /** Returns the number of commits that a dispatcher has tried, from its metrics. */
-const commitsIn = (metrics: string): number =>
+const countCommits = (metrics: string): number =>
   [
     ...metrics.matchAll(/^runhook_batch_size_count\{[^}]*batch="(?:attempted|record)"[^}]*\} (\d+)$/gm),
   ].reduce((sum, [, count]) => sum + Number(count), 0);
@@ -42,7 +42,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
       accountId: harness.account.id,
       clientUrl: `${harness.receiver.url}${path}`,
     });
-  const quarantined = () => listQuarantined(harness.database.pool, { limit: 100 });
+  const listItems = () => listQuarantined(harness.database.pool, { limit: 100 });
   const runsOf = () =>
     harness.receiver.requests.map(
       ({ body }) => (JSON.parse(String(body)) as { data: { runId: string } }).data.runId,
@@ -61,7 +61,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     const rejection = { kind: 'out_of_range', reason: 'of another time' } as const;
     for (const message of [first, second, first])
       await quarantine.setAsideMessage(rejection, message, 1_800_000_000_000);
-    const ids = (await quarantined()).map(({ message }) => (message as JobRunEvent).eventId);
+    const ids = (await listItems()).map(({ message }) => (message as JobRunEvent).eventId);
     expect(new Set([...ids, first.eventId]).size).toBe(3);
     expect(ids).toHaveLength(2);
   });
@@ -74,8 +74,8 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
     closers.push(() => events.close());
     await events.add(runs.map(event));
-    await eventually(async () => expect(await quarantined()).toHaveLength(1), { timeoutMs: 30_000 });
-    expect(await quarantined()).toMatchObject([
+    await eventually(async () => expect(await listItems()).toHaveLength(1), { timeoutMs: 30_000 });
+    expect(await listItems()).toMatchObject([
       {
         accountId: harness.account.id,
         kind: 'event',
@@ -102,9 +102,9 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     await rejectRows('deliveries', `subscription_id = '${id}' AND attempt_count > 0`);
     await harness.startDispatcher();
     await harness.publisher.publish(event(1));
-    await eventually(async () => expect(await quarantined()).toMatchObject([{ kind: 'delivery' }]));
+    await eventually(async () => expect(await listItems()).toMatchObject([{ kind: 'delivery' }]));
     await harness.publisher.publish(event(2));
-    await eventually(async () => expect(await quarantined()).toHaveLength(2));
+    await eventually(async () => expect(await listItems()).toHaveLength(2));
     await eventually(async () => {
       const statuses = (await deliveriesOf(harness.database)).map(({ status }) => status);
       expect(statuses.sort()).toEqual(['delivered', 'delivered', 'pending', 'pending']);
@@ -121,7 +121,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     const { id, name } = await subscribe('/one');
     const unreadable = event(1);
     const deliveryId = deliveryIdFor(unreadable.eventId, id);
-    const delivery = { id: deliveryId, subscriptionId: id, webhookName: name, isParked: false };
+    const delivery = { id: deliveryId, subscriptionId: id, webhookName: name, isDeferred: false };
     const { pool } = harness.database;
     await commitResults(pool, [{ event: unreadable, version: null, deliveries: [delivery] }]);
     await pool.query(`UPDATE events SET data = '["1"]'`);
@@ -131,7 +131,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     await deliveries.add([{ ...job, delayMs: 0, attemptsLeft: 5 }]);
     await harness.startDispatcher();
     await eventually(async () =>
-      expect(await quarantined()).toMatchObject([{ kind: 'delivery', key: deliveryId }]),
+      expect(await listItems()).toMatchObject([{ kind: 'delivery', key: deliveryId }]),
     );
     expect(harness.receiver.requests).toEqual([]);
   });
@@ -154,13 +154,13 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
       // One commit may succeed. The number of rejected ones exceeds the tries after which an item is set aside.
       await eventually(async () => {
         const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-        expect(commitsIn(metrics)).toBeGreaterThan(4);
+        expect(countCommits(metrics)).toBeGreaterThan(4);
       });
       await harness.database.pool.query(`ALTER TABLE ${table} DROP CONSTRAINT ${constraint}`);
       await eventually(async () =>
         expect(await deliveriesOf(harness.database)).toMatchObject([{ status: recorded, attempt_count: 1 }]),
       );
-      expect(await quarantined()).toEqual([]);
+      expect(await listItems()).toEqual([]);
       expect(harness.receiver.requests).toHaveLength(1);
     },
   );
@@ -187,7 +187,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
         eventGraceMs: 0,
       });
     expect(await run()).toEqual({ event: 20, delivery: 0 });
-    expect(await quarantined()).toMatchObject([{ kind: 'event', key: bad.eventId }]);
+    expect(await listItems()).toMatchObject([{ kind: 'event', key: bad.eventId }]);
     expect(await events.counts()).toMatchObject({ waiting: 19 });
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
@@ -228,7 +228,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     expect(await events.counts()).toMatchObject({ waiting: 3 });
     await deliveries.putBack([poisoned, delivery(4)]);
     expect(await deliveries.counts()).toMatchObject({ waiting: 3 });
-    expect(await quarantined()).toMatchObject([
+    expect(await listItems()).toMatchObject([
       { kind: 'delivery', key: 'wdl_2', reason: 'cannot be encoded' },
       { kind: 'event', key: bad.eventId, reason: 'cannot be encoded' },
     ]);
@@ -237,12 +237,12 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
   test('a lane that the queue rejects when it is queued again is set aside', async () => {
     const lane = { subscriptionId: 'wsu_1', accountId: 1 };
     const rejected = { jobId: laneJobId(lane), error: new TypeError('cannot be encoded') };
-    const rejecting: Pick<DeliveryQueue, 'putBackLanes'> = {
+    const rejecting: Pick<DeliveryQueue, 'requeueLanes'> = {
       putBackLanes: async () => {
         throw new JobsRejectedError([rejected]);
       },
     };
     await withDeliveryQuarantine(rejecting as DeliveryQueue, harness.quarantine).putBackLanes([lane]);
-    expect(await quarantined()).toMatchObject([{ kind: 'lane', key: 'wsu_1', reason: 'cannot be encoded' }]);
+    expect(await listItems()).toMatchObject([{ kind: 'lane', key: 'wsu_1', reason: 'cannot be encoded' }]);
   });
 });

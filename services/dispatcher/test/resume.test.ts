@@ -3,7 +3,7 @@ import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { recordAttempts } from '../src/record/attempts.ts';
-import { pendingDeliveriesOf } from '../src/record/deliveries.ts';
+import { loadPendingDeliveries } from '../src/record/deliveries.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
@@ -26,7 +26,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
       {
         event,
         version: null,
-        deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name, isParked: false }],
+        deliveries: [{ id: deliveryId, subscriptionId: id, webhookName: name, isDeferred: false }],
       },
     ];
     return { event, deliveryId, rows };
@@ -72,7 +72,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
         nextDelayMs: 2_500,
       },
     ]);
-    const [pending] = await pendingDeliveriesOf(harness.database.pool, event, 60_000);
+    const [pending] = await loadPendingDeliveries(harness.database.pool, event, 60_000);
     expect(pending).toMatchObject({ id: deliveryId, cycle: 0, attemptCount: 1 });
     expect(pending?.delayMs).toBeLessThanOrEqual(2_500);
     const { rows: due } = await harness.database.pool.query<{ ms: number }>(
@@ -97,11 +97,11 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     const { rows, event } = await committedEvent();
     const { pool } = harness.database;
     await commitResults(pool, rows);
-    const [begun] = await pendingDeliveriesOf(pool, event, 60_000);
+    const [begun] = await loadPendingDeliveries(pool, event, 60_000);
     expect(begun?.delayMs).toBeGreaterThan(30_000);
     expect(begun?.delayMs).toBeLessThanOrEqual(60_000);
     await pool.query('UPDATE deliveries SET created_at = $1', [new Date(Date.now() - 61_000)]);
-    expect(await pendingDeliveriesOf(pool, event, 60_000)).toMatchObject([{ delayMs: 0 }]);
+    expect(await loadPendingDeliveries(pool, event, 60_000)).toMatchObject([{ delayMs: 0 }]);
   });
 
   test('a queued delivery that was delivered meanwhile is not sent again', async () => {

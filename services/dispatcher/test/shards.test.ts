@@ -39,7 +39,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
   const closers: (() => Promise<unknown>)[] = [];
   let harness: Harness;
   let redis: Redis;
-  let desk: ShardDesk;
+  let shardAdmin: ShardDesk;
   let accounts: TestAccount[];
 
   beforeEach(async () => {
@@ -47,8 +47,8 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     closers.push(() => harness.close());
     redis = (await openRedis(harness.queueUrl, silent)) as Redis;
     closers.push(async () => redis.disconnect());
-    desk = openShardDesk(createQueueBackend(harness.queueUrl), silent, 0);
-    closers.push(() => desk.close());
+    shardAdmin = openShardDesk(createQueueBackend(harness.queueUrl), silent, 0);
+    closers.push(() => shardAdmin.close());
     accounts = [];
     const shards = new Set<number>();
     // Each of eight shards has at least one account.
@@ -68,9 +68,9 @@ describeOnRedis('dispatchers on a queue with shards', () => {
 
   const eventOf = (account: TestAccount | undefined) =>
     exampleEvent('job.run.started', account?.jobs[0] as TestAccount['jobs'][number]);
-  const allOnce = () => accounts.map(eventOf);
+  const expectAllOnce = () => accounts.map(eventOf);
   /** Makes the first request of each tenth event fail. Returns the number of accepted requests of each event. */
-  function takeMost(): Map<string, number> {
+  function acceptMost(): Map<string, number> {
     const counts = new Map<string, number>();
     const failed = new Set<string>();
     let seen = 0;
@@ -89,7 +89,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
   }
 
   test('change from one shard to eight and back under load without losing or repeating an event', async () => {
-    const counts = takeMost();
+    const counts = acceptMost();
     const published = new Set<string>();
     let isFlowing = true;
     // Limits the number of undelivered events, which would grow on a busy machine.
@@ -97,47 +97,47 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     const flow = (async () => {
       for (; isFlowing; await wait(50)) {
         if (published.size - counts.size > undeliveredMax) continue;
-        for (const id of await harness.publisher.publishMany(allOnce())) published.add(id);
+        for (const id of await harness.publisher.publishMany(expectAllOnce())) published.add(id);
       }
     })();
-    const someMore = async () => {
+    const publishMore = async () => {
       const before = published.size;
       await eventually(() => expect(published.size).toBeGreaterThan(before + 5 * accounts.length));
     };
-    const jobsEver = (shard: number) => redis.get(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:id`).then(Number);
+    const countJobsEver = (shard: number) => redis.get(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:id`).then(Number);
 
     // On a busy machine a response may be slow, and the retry after a timeout would count as a repetition.
-    const patient = { deliveryTimeoutMs: 60_000 };
-    await harness.startDispatcher(patient);
-    await someMore();
+    const longTimeout = { deliveryTimeoutMs: 60_000 };
+    await harness.startDispatcher(longTimeout);
+    await publishMore();
     // Each dispatcher starts as in a rolling update. The first one has no setting and follows the map.
-    const eight = await harness.startDispatcher({ ...patient, queueShards: 8 });
+    const eight = await harness.startDispatcher({ ...longTimeout, queueShards: 8 });
     await eventually(async () => {
-      for (let shard = 0; shard < 8; shard += 1) expect(await jobsEver(shard)).toBeGreaterThan(3);
+      for (let shard = 0; shard < 8; shard += 1) expect(await countJobsEver(shard)).toBeGreaterThan(3);
     });
-    await someMore();
-    await harness.startDispatcher({ ...patient, queueShards: 1 });
+    await publishMore();
+    await harness.startDispatcher({ ...longTimeout, queueShards: 1 });
     await eight.stop();
-    await someMore();
+    await publishMore();
     isFlowing = false;
     await flow;
 
     await eventually(() => expect(counts.size).toBe(published.size));
     await eventually(async () => {
-      await desk.tend();
-      expect(await desk.look()).toMatchObject({ draining: [] });
+      await shardAdmin.tend();
+      expect(await shardAdmin.look()).toMatchObject({ draining: [] });
     });
-    expect(mappedShards(await desk.look())).toEqual([0]);
+    expect(mappedShards(await shardAdmin.look())).toEqual([0]);
     const repeated = [...counts].filter(([, count]) => count !== 1);
     expect(repeated).toEqual([]);
     expect([...published].filter((id) => !counts.has(id))).toEqual([]);
   });
 
   test('serve only their own shards, and the backlog shows the events of the others', async () => {
-    const map = await desk.spread(8);
+    const map = await shardAdmin.spread(8);
     const isServed = ({ id }: TestAccount) => shardOf(map, id) < 4;
     const { port } = await harness.startDispatcher({ dispatcherShards: [0, 1, 2, 3] });
-    await harness.publisher.publishMany(allOnce());
+    await harness.publisher.publishMany(expectAllOnce());
     const served = accounts.filter(isServed).map(({ id }) => `/${id}`);
     const paths = () => harness.receiver.requests.map(({ path }) => path).sort();
     await harness.receiver.waitFor(served.length);
@@ -161,10 +161,10 @@ describeOnRedis('dispatchers on a queue with shards', () => {
   test('distribute the accounts again after the Redis was emptied', async () => {
     await harness.startDispatcher({ queueShards: 4 });
     await redis.flushdb();
-    await eventually(async () => expect(mappedShards(await desk.look())).toEqual([0, 1, 2, 3]));
+    await eventually(async () => expect(mappedShards(await shardAdmin.look())).toEqual([0, 1, 2, 3]));
     await eventually(async () => {
       const before = harness.receiver.requests.length;
-      await harness.publisher.publishMany(allOnce());
+      await harness.publisher.publishMany(expectAllOnce());
       await harness.receiver.waitFor(before + accounts.length);
     });
   });
@@ -172,11 +172,11 @@ describeOnRedis('dispatchers on a queue with shards', () => {
   test('process jobs that a publisher adds by the previous map', async () => {
     const late = createEventPublisher({ queueUrl: harness.queueUrl });
     closers.push(() => late.close());
-    await desk.spread(8);
-    await late.publishMany(allOnce());
-    await desk.spread(1);
+    await shardAdmin.spread(8);
+    await late.publishMany(expectAllOnce());
+    await shardAdmin.spread(1);
     // The publisher does not check the map within this second.
-    await late.publishMany(allOnce());
+    await late.publishMany(expectAllOnce());
     await harness.startDispatcher();
     await harness.receiver.waitFor(2 * accounts.length);
   });

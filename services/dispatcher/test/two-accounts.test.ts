@@ -10,7 +10,7 @@ import {
   seedSubscription,
   type TestAccount,
 } from '@runhook/testing';
-import { eventStates } from '../src/record/event-states.ts';
+import { loadEventStates } from '../src/record/event-states.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
@@ -31,7 +31,7 @@ describe.each(oneQueueBackend())('events of two accounts with the same id, on $n
   });
   afterEach(() => harness.close());
 
-  const deliveredOnceEach = async () => {
+  const expectDeliveredOnceEach = async () => {
     await eventually(async () => {
       expect(await countFannedOut(harness.database)).toBe(2);
       const rows = await deliveriesOf(harness.database);
@@ -40,7 +40,7 @@ describe.each(oneQueueBackend())('events of two accounts with the same id, on $n
     expect(harness.receiver.requests.map(({ path }) => path).sort()).toEqual(['/one', '/other']);
   };
 
-  const queueIsEmpty = async () => {
+  const expectEmptyQueue = async () => {
     const queue = createQueueBackend(harness.queueUrl).createQueue(JOB_RUN_EVENTS);
     try {
       await eventually(async () =>
@@ -60,16 +60,16 @@ describe.each(oneQueueBackend())('events of two accounts with the same id, on $n
     const [one, others] = events;
     for (const event of [one, others, one, others]) await harness.publisher.publish(event);
     await harness.startDispatcher();
-    await deliveredOnceEach();
+    await expectDeliveredOnceEach();
     for (const event of [one, others]) await harness.publisher.publish(event);
-    await queueIsEmpty();
-    await deliveredOnceEach();
+    await expectEmptyQueue();
+    await expectDeliveredOnceEach();
   });
 
   test('are two events even in one call', async () => {
     await harness.publisher.publishMany([...events, ...events]);
     await harness.startDispatcher();
-    await deliveredOnceEach();
+    await expectDeliveredOnceEach();
   });
 });
 
@@ -89,15 +89,15 @@ test('an event id that two accounts use is read and claimed for each of them by 
     const id = deliveryIdFor(one.eventId, subscriptionId);
     const rows = [
       { event: { ...one, accountId }, version: null, deliveries: [] },
-      { event: one, version: null, deliveries: [{ id, subscriptionId, webhookName, isParked: true }] },
+      { event: one, version: null, deliveries: [{ id, subscriptionId, webhookName, isDeferred: true }] },
     ];
     expect(await commitResults(pool, rows.slice(1))).toEqual(['claimed']);
     const { rows: accounts } = await pool.query('SELECT id, version FROM accounts ORDER BY id');
-    const looked = rows.map(({ event }) => ({
+    const states = rows.map(({ event }) => ({
       event,
       version: accounts.find((account) => Number(account.id) === event.accountId)?.version,
     }));
-    expect((await eventStates(pool, looked)).map(({ status }) => status)).toEqual(['new', 'dispatched']);
+    expect((await loadEventStates(pool, states)).map(({ status }) => status)).toEqual(['new', 'dispatched']);
     expect(await commitResults(pool, rows)).toEqual(['claimed', 'known']);
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
     const { rows: runs } = await pool.query('SELECT account_id FROM runs ORDER BY account_id');

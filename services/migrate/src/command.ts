@@ -10,24 +10,24 @@ const USAGE = `Without a command: applies what is missing.
 /** Runs a command for a migration that did not end. Returns the exit code; `status` returns 1 if an action is needed. */
 export async function runCommand(
   { databaseUrl }: Pick<MigrateSettings, 'databaseUrl'>,
-  words: readonly string[],
+  args: readonly string[],
   write: (text: string) => void,
 ): Promise<number> {
-  const [command, became, name] = words;
-  if (command === 'status' && words.length === 1) return await tellStatus(databaseUrl, write);
-  if (command === 'resolve' && name !== undefined && (became === '--applied' || became === '--rolled-back')) {
-    await resolveMigration(databaseUrl, name, became === '--applied' ? 'applied' : 'rolled back');
-    return await tellStatus(databaseUrl, write);
+  const [command, flag, name] = args;
+  if (command === 'status' && args.length === 1) return await printStatus(databaseUrl, write);
+  if (command === 'resolve' && name !== undefined && (flag === '--applied' || flag === '--rolled-back')) {
+    await resolveMigration(databaseUrl, name, flag === '--applied' ? 'applied' : 'rolled back');
+    return await printStatus(databaseUrl, write);
   }
   write(USAGE);
   return 2;
 }
 
-async function tellStatus(databaseUrl: string, write: (text: string) => void): Promise<number> {
+async function printStatus(databaseUrl: string, write: (text: string) => void): Promise<number> {
   const states = await migrationStates(databaseUrl);
-  for (const { name, state, at, words } of states) {
+  for (const { name, state, at, words: errorText } of states) {
     write(`${name}  ${state}${at === null ? '' : `  ${at.toISOString()}`}\n`);
-    if (words) write(`    ${words.replaceAll('\n', '\n    ')}\n`);
+    if (errorText) write(`    ${errorText.replaceAll('\n', '\n    ')}\n`);
   }
   return states.every(({ state }) => state !== 'missing' && state !== 'unresolved') ? 0 : 1;
 }

@@ -12,19 +12,19 @@ const READ_ONLY_MODE = 0o444;
  * Existing files are left unchanged, because the data cannot be read without them. Returns the names of the created
  * files.
  */
-export function makeLocalSecrets(folder: string): string[] {
-  const made: string[] = [];
-  const password = keep('database/password', () => randomBytes(PASSWORD_BYTES).toString('base64url'));
-  keep('database/url', () => `postgres://runhook:${password}@postgres:5432/runhook`);
-  keep('service/encryption-keys', () => `local:${randomBytes(KEY_BYTES).toString('base64')}`);
-  return made;
+export function createLocalSecrets(folder: string): string[] {
+  const created: string[] = [];
+  const password = ensureFile('database/password', () => randomBytes(PASSWORD_BYTES).toString('base64url'));
+  ensureFile('database/url', () => `postgres://runhook:${password}@postgres:5432/runhook`);
+  ensureFile('service/encryption-keys', () => `local:${randomBytes(KEY_BYTES).toString('base64')}`);
+  return created;
 
-  function keep(name: string, make: () => string): string {
+  function ensureFile(name: string, make: () => string): string {
     const path = join(folder, name);
     mkdirSync(join(path, '..'), { recursive: true });
     try {
       writeFileSync(path, make(), { flag: 'wx', mode: READ_ONLY_MODE });
-      made.push(name);
+      created.push(name);
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
@@ -33,6 +33,6 @@ export function makeLocalSecrets(folder: string): string[] {
 }
 
 if (import.meta.filename === process.argv[1]) {
-  const made = makeLocalSecrets(process.argv[2] ?? '/run/secrets');
-  process.stdout.write(made.length > 0 ? `made ${made.join(', ')}\n` : 'the secrets are there\n');
+  const created = createLocalSecrets(process.argv[2] ?? '/run/secrets');
+  process.stdout.write(created.length > 0 ? `made ${created.join(', ')}\n` : 'the secrets are there\n');
 }

@@ -8,17 +8,17 @@ import { migrateAll, readSettings } from './migrate-all.ts';
 process.once('SIGTERM', () => process.exit(143)).once('SIGINT', () => process.exit(130));
 
 /** Errors whose message is complete, so that it is printed as it is. */
-const TOLD_IN_FULL = new Set(['migration_failed', 'migration_unresolved']);
+const SELF_EXPLANATORY = new Set(['migration_failed', 'migration_unresolved']);
 
 try {
   const settings = readSettings();
-  const words = process.argv.slice(2);
-  if (words.length > 0) process.exit(await runCommand(settings, words, (line) => process.stdout.write(line)));
+  const args = process.argv.slice(2);
+  if (args.length > 0) process.exit(await runCommand(settings, args, (line) => process.stdout.write(line)));
   await migrateAll(settings, createLogger({ service: 'migrate', level: settings.logLevel }));
   process.exit(0);
 } catch (error) {
   const { code = '', message } = error as Error & { code?: string };
-  const sentence = TOLD_IN_FULL.has(code) ? message : startFailure(error, connectionSentence);
+  const sentence = SELF_EXPLANATORY.has(code) ? message : startFailure(error, connectionSentence);
   process.stderr.write(`${sentence}\n`);
   process.exit(1);
 }

@@ -9,9 +9,9 @@ beforeEach(async () => {
 });
 afterEach(() => testDatabase.drop());
 
-async function run(...words: string[]): Promise<{ exitCode: number; lines: string[] }> {
+async function run(...args: string[]): Promise<{ exitCode: number; lines: string[] }> {
   let text = '';
-  const exitCode = await runCommand({ databaseUrl: testDatabase.url }, words, (part) => {
+  const exitCode = await runCommand({ databaseUrl: testDatabase.url }, args, (part) => {
     text += part;
   });
   return { exitCode, lines: text.split('\n').filter((line) => line !== '') };

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { parseEncryptionKeys } from '@runhook/database';
-import { makeLocalSecrets } from '../src/local-secrets.ts';
+import { createLocalSecrets } from '../src/local-secrets.ts';
 
 let folder: string;
 beforeEach(async () => {
@@ -14,7 +14,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const read = (name: string) => readFile(join(folder, name), 'utf8');
 
 test('the first start creates a password, the URL with it and a key, which other users can read and not write', async () => {
-  expect(makeLocalSecrets(folder)).toEqual(['database/password', 'database/url', 'service/encryption-keys']);
+  expect(createLocalSecrets(folder)).toEqual(['database/password', 'database/url', 'service/encryption-keys']);
   const password = await read('database/password');
   expect(password).toMatch(/^[\w-]{32}$/);
   expect(await read('database/url')).toBe(`postgres://runhook:${password}@postgres:5432/runhook`);
@@ -23,8 +23,8 @@ test('the first start creates a password, the URL with it and a key, which other
 });
 
 test('a later start changes nothing', async () => {
-  makeLocalSecrets(folder);
+  createLocalSecrets(folder);
   const before = await Promise.all([read('database/url'), read('service/encryption-keys')]);
-  expect(makeLocalSecrets(folder)).toEqual([]);
+  expect(createLocalSecrets(folder)).toEqual([]);
   expect(await Promise.all([read('database/url'), read('service/encryption-keys')])).toEqual(before);
 });

@@ -16,10 +16,10 @@ export interface AccountSubscriptions {
   version: string;
   plan: Plan;
   deployment: Deployment;
-  subscriptions: KnownSubscription[];
+  subscriptions: CachedSubscription[];
 }
 
-export interface KnownSubscription {
+export interface CachedSubscription {
   id: string;
   /** `<id> <version>`; changes whenever a field of this interface changes. */
   versionedId: string;
@@ -32,7 +32,7 @@ export interface KnownSubscription {
 }
 
 /** Returns the subscriptions that match an event of the account; none when the account has no webhooks. */
-export function matching(account: AccountSubscriptions, event: JobRunEvent): KnownSubscription[] {
+export function matchSubscriptions(account: AccountSubscriptions, event: JobRunEvent): CachedSubscription[] {
   if (webhooksUnavailableReason(account) !== null) return [];
   const { eventType, data } = event;
   return account.subscriptions.filter(({ eventTypes, jobIds }) =>
@@ -56,7 +56,7 @@ export interface Delivery {
   attemptCount: number;
   nextAttemptAtMs: number | null;
   /** Whether it waits for a slot in its lane, whose job will attempt it. */
-  isParked: boolean;
+  isDeferred: boolean;
   /** The subscription's name at fan-out: part of the body, which never changes. */
   webhookName: string;
   subscriptionId: string;
@@ -93,7 +93,7 @@ const DELETED = 'The subscription was deleted.';
 
 /** Decides by the current subscription (docs/contract.md#while-retries-wait). */
 export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: number): NextStep {
-  if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle || delivery.isParked)
+  if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle || delivery.isDeferred)
     return { kind: 'skip' };
   const { target } = delivery;
   const reason = undeliverableReason(target);

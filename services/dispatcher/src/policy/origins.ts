@@ -18,22 +18,22 @@ const PROVEN_OPTIONS = { maxSize: 20_000, sizeCalculation: () => 1 };
 const UNREACHABLE_AFTER = 3;
 
 /** Interval between the jobs of lanes of an unreachable server: a thousand run within half a minute. */
-const TURN_GAP_MS = 30;
-const TURNS_WITHIN_MS = 30_000;
+const START_GAP_MS = 30;
+const STARTS_WITHIN_MS = 30_000;
 
 /** A server whose latest connections failed. */
-interface Unconnected {
+interface ConnectionFailures {
   /** Consecutive failures. */
   failures: number;
   nextProbeAtMs: number;
   /** Time at which the most recently scheduled job of a lane runs. */
-  lastTurnAtMs: number;
+  lastStartAtMs: number;
 }
 
 /** States of the servers, derived from the attempts of all lanes. */
 export class Origins {
   readonly #proven = new LRUCache<string, true>(PROVEN_OPTIONS);
-  readonly #unconnected = new LRUCache<string, Unconnected>(PROVEN_OPTIONS);
+  readonly #connectionFailures = new LRUCache<string, ConnectionFailures>(PROVEN_OPTIONS);
 
   /** Whether the latest attempt at the server succeeded. */
   isProven(origin: string | null): boolean {
@@ -42,30 +42,30 @@ export class Origins {
 
   /** Whether the latest attempts could not connect. Any response, whatever its status, ends this. */
   isUnreachable(origin: string | null): boolean {
-    return (this.#of(origin)?.failures ?? 0) >= UNREACHABLE_AFTER;
+    return (this.#getFailures(origin)?.failures ?? 0) >= UNREACHABLE_AFTER;
   }
 
   /** Whether a lane of the server may be probed. An unreachable server gets one probe at a time, for all its lanes. */
-  mayProbe(origin: string | null, nowMs: number): boolean {
-    return !this.isUnreachable(origin) || (this.#of(origin)?.nextProbeAtMs ?? 0) <= nowMs;
+  canProbe(origin: string | null, nowMs: number): boolean {
+    return !this.isUnreachable(origin) || (this.#getFailures(origin)?.nextProbeAtMs ?? 0) <= nowMs;
   }
 
-  probeNotBefore(origin: string | null, atMs: number): void {
-    const unconnected = this.#of(origin);
-    if (unconnected) unconnected.nextProbeAtMs = atMs;
+  delayProbe(origin: string | null, atMs: number): void {
+    const connectionFailures = this.#getFailures(origin);
+    if (connectionFailures) connectionFailures.nextProbeAtMs = atMs;
   }
 
   /** Returns the time for the job of another lane of an unreachable server: after the others, and after the next probe. */
-  nextTurnMs(origin: string | null, nowMs: number): number {
-    const unconnected = this.#of(origin);
-    if (!unconnected || !this.isUnreachable(origin)) return nowMs;
-    const lastMs = Math.max(unconnected.lastTurnAtMs + TURN_GAP_MS, unconnected.nextProbeAtMs);
-    unconnected.lastTurnAtMs = Math.min(lastMs, nowMs + TURNS_WITHIN_MS);
-    return unconnected.lastTurnAtMs;
+  nextStartAtMs(origin: string | null, nowMs: number): number {
+    const connectionFailures = this.#getFailures(origin);
+    if (!connectionFailures || !this.isUnreachable(origin)) return nowMs;
+    const earliestMs = Math.max(connectionFailures.lastStartAtMs + START_GAP_MS, connectionFailures.nextProbeAtMs);
+    connectionFailures.lastStartAtMs = Math.min(earliestMs, nowMs + STARTS_WITHIN_MS);
+    return connectionFailures.lastStartAtMs;
   }
 
-  #of(origin: string | null): Unconnected | undefined {
-    return origin === null ? undefined : this.#unconnected.get(origin);
+  #getFailures(origin: string | null): ConnectionFailures | undefined {
+    return origin === null ? undefined : this.#connectionFailures.get(origin);
   }
 
   /** @param nextProbeAtMs time at which the server may be probed again if the attempt failed */
@@ -73,8 +73,8 @@ export class Origins {
     if (outcome === 'succeeded') this.#proven.set(origin, true);
     else this.#proven.delete(origin);
     if (outcome === 'not_connected') {
-      const { failures, lastTurnAtMs } = this.#unconnected.get(origin) ?? { failures: 0, lastTurnAtMs: 0 };
-      this.#unconnected.set(origin, { failures: failures + 1, nextProbeAtMs, lastTurnAtMs });
-    } else this.#unconnected.delete(origin);
+      const { failures, lastStartAtMs } = this.#connectionFailures.get(origin) ?? { failures: 0, lastStartAtMs: 0 };
+      this.#connectionFailures.set(origin, { failures: failures + 1, nextProbeAtMs, lastStartAtMs });
+    } else this.#connectionFailures.delete(origin);
   }
 }

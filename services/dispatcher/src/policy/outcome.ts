@@ -18,7 +18,7 @@ export interface AttemptReport {
  * Returns the report of a request. A 2xx without an error is a success: its body ended, was read up to the cap, or was
  * cut off, before the deadline. A redirect is a failure.
  */
-export function reportOf({ response, error }: Pick<EgressResult, 'response' | 'error'>): AttemptReport {
+export function toAttemptReport({ response, error }: Pick<EgressResult, 'response' | 'error'>): AttemptReport {
   if (error) return { httpStatusCode: error.code === 'timeout' ? 504 : 502, error };
   const httpStatusCode = response?.statusCode ?? 502;
   if (httpStatusCode >= 200 && httpStatusCode < 300) return { httpStatusCode, error: null };
@@ -30,7 +30,7 @@ export function reportOf({ response, error }: Pick<EgressResult, 'response' | 'e
  * @param progress progress of the delivery, this attempt included
  * @param random number from 0 to 1, for the jitter
  */
-export function outcomeOf(
+export function decideOutcome(
   report: AttemptReport,
   progress: CycleProgress,
   policy: RetryPolicy,
@@ -39,11 +39,11 @@ export function outcomeOf(
   if (report.error === null) return { kind: 'delivered' };
   const delayMs = retryDelayMs(policy, progress, random);
   if (delayMs !== null) return { kind: 'retry', delayMs };
-  const made = attemptsMade(progress);
-  const count = made === 1 ? 'The only attempt' : `All ${made} attempts`;
+  const attemptCount = attemptsMade(progress);
+  const count = attemptCount === 1 ? 'The only attempt' : `All ${attemptCount} attempts`;
   // Attempt numbers continue over redeliveries, but the count is that of the cycle.
-  const ofWhat = progress.cycle === 0 ? '' : ' of the redelivery';
-  return { kind: 'failed', reason: `${count}${ofWhat} failed. Last: ${report.error.message}` };
+  const scope = progress.cycle === 0 ? '' : ' of the redelivery';
+  return { kind: 'failed', reason: `${count}${scope} failed. Last: ${report.error.message}` };
 }
 
 /** Policy of the waits between the attempts of a delivery (docs/contract.md#retries). */

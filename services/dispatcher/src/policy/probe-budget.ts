@@ -1,13 +1,13 @@
 const GAP_MS = 10;
 /** Jobs of lanes do not run exactly when they are due, so unused probes of this time may be made later at once. */
-const SAVED_MS = 100;
+const UNUSED_FOR_MS = 100;
 const WAIT_MAX_MS = 30_000;
 
 /** Assigns consecutive times with a gap, at most half a minute ahead. */
-export class Turns {
+export class StartSchedule {
   #nextAtMs = 0;
 
-  after(nowMs: number, gapMs: number): number {
+  next(nowMs: number, gapMs: number): number {
     const atMs = Math.max(nowMs, this.#nextAtMs) + gapMs;
     this.#nextAtMs = Math.min(atMs, nowMs + WAIT_MAX_MS);
     return atMs;
@@ -16,19 +16,19 @@ export class Turns {
 
 /** Bounds the cost of all failing lanes: they share 100 probes a second, and their jobs run one after another. */
 export class ProbeBudget {
-  readonly #turns = new Turns();
+  readonly #starts = new StartSchedule();
   #nextProbeAtMs = 0;
 
   isFree(nowMs: number): boolean {
-    return this.#nextProbeAtMs < nowMs + SAVED_MS;
+    return this.#nextProbeAtMs < nowMs + UNUSED_FOR_MS;
   }
 
-  take(nowMs: number): void {
+  acquire(nowMs: number): void {
     this.#nextProbeAtMs = Math.max(nowMs, this.#nextProbeAtMs) + GAP_MS;
   }
 
   /** Returns the time for the job of another failing lane. Of a thousand simultaneous jobs, only ten would get a probe. */
-  nextTurnMs(nowMs: number): number {
-    return this.#turns.after(nowMs, GAP_MS);
+  nextStartAtMs(nowMs: number): number {
+    return this.#starts.next(nowMs, GAP_MS);
   }
 }

@@ -1,6 +1,6 @@
 import { Semaphore } from '@runhook/runtime';
 import { eventsMax } from './events-in-flight.ts';
-import { Turns } from './probe-budget.ts';
+import { StartSchedule } from './probe-budget.ts';
 
 /*
  * Requests in flight of this process, one of the four admission controls on the path of an event
@@ -24,11 +24,11 @@ const PERMITS_PER_JOB = 4;
 const WAITING_SHARE = 1 / 4;
 
 /** Slots at start, and after a period without attempts of lanes that share these slots. */
-const SLOW_START_AT_FIRST = 32;
-const SLOW_START_OPENS_EVERY_MS = 50;
-const SLOW_START_REST_MS = 1_000;
+const SLOW_START_INITIAL = 32;
+const SLOW_START_STEP_MS = 50;
+const SLOW_START_RESET_MS = 1_000;
 /** At most a quarter of the event jobs and half of the queued ones; the rest is for lanes that respond. */
-const SLOW_START_IN_PLACE_SHARE = 4;
+const SLOW_START_FIRST_ATTEMPTS_SHARE = 4;
 const SLOW_START_QUEUED_SHARE = 2;
 const SERVER_MAX = 4_096;
 
@@ -47,17 +47,17 @@ interface ServerUse {
 export class RequestsInFlight {
   readonly servers = new ServerCapacity();
   /** Slow-start slots for first attempts, and for attempts of queue jobs. */
-  readonly doubtful: { inPlace: SlowStartSlots; queued: SlowStartSlots };
+  readonly slowStart: { firstAttempts: SlowStartSlots; queued: SlowStartSlots };
   readonly #permits: Semaphore;
   readonly #waitingMax: number;
   readonly #shares = new Map<string, Share>();
 
   /** @param concurrency jobs that each worker may have in flight */
   constructor(concurrency: number, nowMs = () => performance.now()) {
-    const doubtful = (share: number) => new SlowStartSlots(Math.ceil(concurrency / share), nowMs);
-    this.doubtful = {
-      inPlace: doubtful(SLOW_START_IN_PLACE_SHARE),
-      queued: doubtful(SLOW_START_QUEUED_SHARE),
+    const slowStart = (share: number) => new SlowStartSlots(Math.ceil(concurrency / share), nowMs);
+    this.slowStart = {
+      firstAttempts: slowStart(SLOW_START_FIRST_ATTEMPTS_SHARE),
+      queued: slowStart(SLOW_START_QUEUED_SHARE),
     };
     this.#waitingMax = eventsMax(concurrency) * WAITING_SHARE;
     this.#permits = new Semaphore(concurrency * PERMITS_PER_JOB);
@@ -86,17 +86,17 @@ export class RequestsInFlight {
     if (share.count === 0) this.#shares.delete(subscriptionId);
   }
 
-  waitingFor(subscriptionId: string): number {
+  waiterCount(subscriptionId: string): number {
     return this.#shares.get(subscriptionId)?.waiters.size ?? 0;
   }
 
   /** Whether a first attempt of the subscription that has no slot may wait for one. */
-  mayWait(subscriptionId: string): boolean {
+  canWait(subscriptionId: string): boolean {
     return (this.#shares.get(subscriptionId)?.count ?? 0) <= this.#waitingMax;
   }
 
   /** Resolves once a slot of the subscription is released, in order of arrival, or after a time. Must follow `enter`. */
-  slotReleased(subscriptionId: string, withinMs: number): Promise<void> {
+  waitForRelease(subscriptionId: string, timeoutMs: number): Promise<void> {
     return new Promise((resolve) => {
       const waiters = this.#shares.get(subscriptionId)?.waiters;
       const wake = () => {
@@ -104,7 +104,7 @@ export class RequestsInFlight {
         waiters?.delete(wake);
         resolve();
       };
-      const timer = setTimeout(wake, withinMs);
+      const timer = setTimeout(wake, timeoutMs);
       waiters?.add(wake);
     });
   }
@@ -139,8 +139,8 @@ class ServerCapacity {
     const server = this.#inFlight.get(origin);
     if (!server) return;
     server.all -= 1;
-    const left = (server.byAccount.get(accountId) ?? 0) - 1;
-    if (left > 0) server.byAccount.set(accountId, left);
+    const remaining = (server.byAccount.get(accountId) ?? 0) - 1;
+    if (remaining > 0) server.byAccount.set(accountId, remaining);
     else server.byAccount.delete(accountId);
     if (server.all === 0) this.#inFlight.delete(origin);
   }
@@ -155,11 +155,11 @@ export class SlowStartSlots {
   readonly #nowMs: () => number;
   #taken = 0;
   /** Sum of the start times of the taken slots. */
-  #startsMs = 0;
+  #startTimesSumMs = 0;
   /** Limit without the slots that were added over time since `#sinceMs`. */
-  #open = SLOW_START_AT_FIRST;
+  #baseLimit = SLOW_START_INITIAL;
   #sinceMs = 0;
-  readonly #turns = new Turns();
+  readonly #starts = new StartSchedule();
   #lastEndMs = Number.NEGATIVE_INFINITY;
 
   constructor(max: number, nowMs: () => number) {
@@ -167,48 +167,48 @@ export class SlowStartSlots {
     this.#nowMs = nowMs;
   }
 
-  free(): number {
+  freeSlots(): number {
     return Math.max(0, this.#limit() - this.#taken);
   }
 
   /** @param startMs current time; must be passed to `giveBack` */
-  take(startMs: number): void {
-    if (this.#isRested(startMs)) {
-      this.#open = SLOW_START_AT_FIRST;
+  acquire(startMs: number): void {
+    if (this.#isIdle(startMs)) {
+      this.#baseLimit = SLOW_START_INITIAL;
       this.#sinceMs = startMs;
     }
     this.#taken += 1;
-    this.#startsMs += startMs;
+    this.#startTimesSumMs += startMs;
   }
 
-  giveBack(startMs: number, succeeded: boolean): void {
+  release(startMs: number, succeeded: boolean): void {
     this.#taken -= 1;
-    this.#startsMs -= startMs;
+    this.#startTimesSumMs -= startMs;
     this.#lastEndMs = this.#nowMs();
-    if (succeeded) this.#open += 1;
+    if (succeeded) this.#baseLimit += 1;
   }
 
   /**
    * Returns the time at which another lane may find a slot: now, or one after another at the rate at which slots are
    * released. A request without a response takes at least as long as it has been in flight.
-   * @param heldMs usual duration of an attempt
+   * @param typicalMs usual duration of an attempt
    */
-  nextTurnMs(heldMs: number): number {
+  nextStartAtMs(typicalMs: number): number {
     const now = this.#nowMs();
-    if (this.free() > 0) return now;
+    if (this.freeSlots() > 0) return now;
     const limit = this.#limit();
-    const meanMs = now - this.#startsMs / this.#taken;
-    const paceMs = Math.max(heldMs, meanMs) / limit;
-    return this.#turns.after(now, limit < this.#max ? Math.min(paceMs, SLOW_START_OPENS_EVERY_MS) : paceMs);
+    const meanMs = now - this.#startTimesSumMs / this.#taken;
+    const gapMs = Math.max(typicalMs, meanMs) / limit;
+    return this.#starts.next(now, limit < this.#max ? Math.min(gapMs, SLOW_START_STEP_MS) : gapMs);
   }
 
   #limit(): number {
     const now = this.#nowMs();
-    if (this.#isRested(now)) return Math.min(this.#max, SLOW_START_AT_FIRST);
-    return Math.min(this.#max, this.#open + Math.floor((now - this.#sinceMs) / SLOW_START_OPENS_EVERY_MS));
+    if (this.#isIdle(now)) return Math.min(this.#max, SLOW_START_INITIAL);
+    return Math.min(this.#max, this.#baseLimit + Math.floor((now - this.#sinceMs) / SLOW_START_STEP_MS));
   }
 
-  #isRested(now: number): boolean {
-    return this.#taken === 0 && now - this.#lastEndMs > SLOW_START_REST_MS;
+  #isIdle(now: number): boolean {
+    return this.#taken === 0 && now - this.#lastEndMs > SLOW_START_RESET_MS;
   }
 }

@@ -27,33 +27,33 @@ type LaneClass = 'blocked' | 'failing' | 'silent' | 'unproven' | 'open';
 /** Attempts that share a limit: first attempts, or attempts of queue jobs. */
 interface Pool {
   readonly laneMax: number;
-  readonly doubtful: SlowStartSlots;
+  readonly slowStart: SlowStartSlots;
 }
 
 class LaneState {
   inFlight = 0;
   /** First attempts among those in flight. */
-  inPlace = 0;
+  firstAttemptsInFlight = 0;
   readonly recent = new RecentResults();
   /** Null until the first attempt is planned. */
   origin: string | null = null;
   blockedUntilMs = 0;
   /** Time of the latest response, or of the first request in flight if that is later. */
-  heardAtMs: number;
+  lastResponseAtMs: number;
   /** Duration of attempts that succeed, as a moving average. */
-  typicalMs = 0;
+  meanSuccessMs = 0;
   /** Duration of all attempts, as a moving average with an estimated initial value. */
-  heldMs = 200;
+  meanDurationMs = 200;
   nextProbeAtMs = 0;
   /** Number of consecutive failed probes. */
   probesFailed = 0;
   /** Whether its job is active in this process. */
   isDraining = false;
   /** Time of the next run of its job, which is delayed in the queue until then. */
-  turnAtMs = 0;
+  jobStartsAtMs = 0;
 
   constructor(nowMs: number) {
-    this.heardAtMs = nowMs;
+    this.lastResponseAtMs = nowMs;
   }
 }
 
@@ -69,13 +69,13 @@ export interface Slot {
 
 export interface SubscriptionLimiterOptions {
   /** Limits attempts over all subscriptions. */
-  requests: Pick<RequestsInFlight, 'doubtful' | 'servers'>;
+  requests: Pick<RequestsInFlight, 'slowStart' | 'servers'>;
   /** Wait before the first retry: a failing lane is probed at least as often. */
   retryBaseDelayMs?: number;
   nowMs?: () => number;
 }
 
-const IN_PLACE_MAX = 128;
+const FIRST_ATTEMPTS_MAX = 128;
 /** Limit while the lane has its job, which uses the remaining slots. */
 const WITH_JOB_MAX = 96;
 const QUEUED_MAX = 64;
@@ -88,9 +88,9 @@ const WAIT_MIN_MS = 100;
 const WAIT_MAX_MS = 30_000;
 const STATES_MAX = 50_000;
 const SILENCE_MS = 500;
-const SILENCE_TYPICAL_TIMES = 3;
-const TYPICAL_WEIGHT = 0.1;
-const HELD_WEIGHT = 0.5;
+const SILENCE_MEAN_FACTOR = 3;
+const SUCCESS_WEIGHT = 0.1;
+const DURATION_WEIGHT = 0.5;
 
 /** Limits the attempts of each lane (subscription) in flight in this process (docs/adr/0063-limiter-of-a-subscription.md). */
 export class SubscriptionLimiter {
@@ -100,39 +100,39 @@ export class SubscriptionLimiter {
   readonly #origins = new Origins();
   readonly #servers: RequestsInFlight['servers'];
   readonly #probes = new ProbeBudget();
-  readonly #inPlace: Pool;
+  readonly #firstAttempts: Pool;
   readonly #queued: Pool;
   readonly #probeGapMaxMs: number;
   /** The latest response of any endpoint. Silence is relative to it, because this process itself may have been suspended. */
-  #anyHeardAtMs: number;
+  #latestResponseAtMs: number;
 
   constructor({ requests, retryBaseDelayMs, nowMs = () => performance.now() }: SubscriptionLimiterOptions) {
     this.#nowMs = nowMs;
-    this.#anyHeardAtMs = nowMs();
+    this.#latestResponseAtMs = nowMs();
     const gapMaxMs = Math.max(PROBE_GAP_MS, retryBaseDelayMs ?? PROBE_GAP_MAX_MS);
     this.#probeGapMaxMs = Math.min(gapMaxMs, PROBE_GAP_MAX_MS);
     this.#servers = requests.servers;
-    this.#inPlace = { laneMax: IN_PLACE_MAX, doubtful: requests.doubtful.inPlace };
-    this.#queued = { laneMax: QUEUED_MAX, doubtful: requests.doubtful.queued };
+    this.#firstAttempts = { laneMax: FIRST_ATTEMPTS_MAX, slowStart: requests.slowStart.firstAttempts };
+    this.#queued = { laneMax: QUEUED_MAX, slowStart: requests.slowStart.queued };
   }
 
   /** Whether a first attempt would find no slot now, so that its delivery can be committed as deferred. */
-  isShut(lane: Lane): boolean {
+  isSaturated(lane: Lane): boolean {
     this.setBlocked(lane.subscriptionId, lane.blockedMs);
-    return this.#roomInPlace(this.#stateOf(lane)) === 0 || !this.#servers.isFree(lane);
+    return this.#countFreeFirstAttemptSlots(this.#stateForLane(lane)) === 0 || !this.#servers.isFree(lane);
   }
 
   /** Takes a slot for a first attempt after `isShut`. Returns null if it must wait or be deferred. */
-  acquireInPlace(lane: Lane): Slot | null {
-    const state = this.#stateOf(lane);
-    return this.#begin(this.#inPlace, state, lane, this.#roomInPlace(state));
+  acquireFirst(lane: Lane): Slot | null {
+    const state = this.#stateForLane(lane);
+    return this.#begin(this.#firstAttempts, state, lane, this.#countFreeFirstAttemptSlots(state));
   }
 
   /** Estimates how long a first attempt waits for a slot behind others; infinite unless its lane is open and has succeeded. */
-  expectedWaitMs(lane: Lane, ahead: number): number {
-    const state = this.#stateOf(lane);
+  expectedWaitMs(lane: Lane, waitersAhead: number): number {
+    const state = this.#stateForLane(lane);
     if (!this.#isReliable(state)) return Number.POSITIVE_INFINITY;
-    return (state.heldMs * (ahead + 1)) / limitOf('open', IN_PLACE_MAX, state);
+    return (state.meanDurationMs * (waitersAhead + 1)) / laneLimit('open', FIRST_ATTEMPTS_MAX, state);
   }
 
   /**
@@ -141,23 +141,23 @@ export class SubscriptionLimiter {
    */
   acquireQueued(lane: Lane, ignoresBlock = false): Slot | null {
     this.setBlocked(lane.subscriptionId, lane.blockedMs);
-    const state = this.#stateOf(lane);
-    const isExempt = ignoresBlock && this.#classOf(state) === 'blocked';
-    const room = isExempt ? UNPROVEN_MAX - state.inFlight : this.#room(this.#queued, state);
-    return this.#begin(this.#queued, state, lane, room);
+    const state = this.#stateForLane(lane);
+    const isExempt = ignoresBlock && this.#classify(state) === 'blocked';
+    const freeSlots = isExempt ? UNPROVEN_MAX - state.inFlight : this.#countFreeSlots(this.#queued, state);
+    return this.#begin(this.#queued, state, lane, freeSlots);
   }
 
   release({ pool, state, lane, kind, startMs }: Slot, outcome: LaneOutcome): void {
     const now = this.#nowMs();
     const succeeded = outcome === 'succeeded';
-    if (kind !== 'open') pool.doubtful.giveBack(startMs, succeeded);
-    const tookMs = now - startMs;
+    if (kind !== 'open') pool.slowStart.release(startMs, succeeded);
+    const durationMs = now - startMs;
     state.inFlight -= 1;
-    if (pool === this.#inPlace) state.inPlace -= 1;
-    state.heardAtMs = this.#anyHeardAtMs = now;
+    if (pool === this.#firstAttempts) state.firstAttemptsInFlight -= 1;
+    state.lastResponseAtMs = this.#latestResponseAtMs = now;
     state.recent.add(succeeded);
-    state.heldMs += (tookMs - state.heldMs) * HELD_WEIGHT;
-    if (succeeded) state.typicalMs += (tookMs - state.typicalMs) * (state.typicalMs > 0 ? TYPICAL_WEIGHT : 1);
+    state.meanDurationMs += (durationMs - state.meanDurationMs) * DURATION_WEIGHT;
+    if (succeeded) state.meanSuccessMs += (durationMs - state.meanSuccessMs) * (state.meanSuccessMs > 0 ? SUCCESS_WEIGHT : 1);
     // Attempts that were in flight together when the endpoint began to fail do not count as probes.
     if (succeeded) state.probesFailed = 0;
     else if (kind === 'failing') state.probesFailed += 1;
@@ -168,59 +168,59 @@ export class SubscriptionLimiter {
 
   /** Sets the remaining time for which the record blocks the lane; 0 if it does not. */
   setBlocked(subscriptionId: string, blockedMs: number): void {
-    this.#of(subscriptionId).blockedUntilMs = this.#nowMs() + blockedMs;
+    this.#getState(subscriptionId).blockedUntilMs = this.#nowMs() + blockedMs;
   }
 
   /** Must be called when a lane's job starts. First attempts then get fewer slots; none if the lane has not succeeded. */
   beginDraining(subscriptionId: string): void {
-    this.#of(subscriptionId).isDraining = true;
+    this.#getState(subscriptionId).isDraining = true;
   }
 
-  /** @param againMs milliseconds until the lane's job runs again; null if this process knows of no further run */
-  endDraining(subscriptionId: string, againMs: number | null): void {
-    const state = this.#of(subscriptionId);
+  /** @param nextDelayMs milliseconds until the lane's job runs again; null if this process knows of no further run */
+  endDraining(subscriptionId: string, nextDelayMs: number | null): void {
+    const state = this.#getState(subscriptionId);
     state.isDraining = false;
-    state.turnAtMs = againMs === null ? 0 : this.#nowMs() + againMs;
+    state.jobStartsAtMs = nextDelayMs === null ? 0 : this.#nowMs() + nextDelayMs;
   }
 
   /** Returns the delay of the job of a lane with deferred deliveries; null if this process knows that there is a job. */
-  untilTurnMs(subscriptionId: string): number | null {
-    const state = this.#of(subscriptionId);
+  laneJobDelayMs(subscriptionId: string): number | null {
+    const state = this.#getState(subscriptionId);
     if (this.#hasJob(state)) return null;
-    if (this.#classOf(state) === 'open' || this.#room(this.#queued, state) > 0) return 0;
+    if (this.#classify(state) === 'open' || this.#countFreeSlots(this.#queued, state) > 0) return 0;
     const delayMs = this.waitMs(subscriptionId);
-    state.turnAtMs = this.#nowMs() + delayMs;
+    state.jobStartsAtMs = this.#nowMs() + delayMs;
     return delayMs;
   }
 
   /** Returns the number of attempts that the lane's job may start now. */
-  room(subscriptionId: string): number {
-    return this.#room(this.#queued, this.#of(subscriptionId));
+  freeSlots(subscriptionId: string): number {
+    return this.#countFreeSlots(this.#queued, this.#getState(subscriptionId));
   }
 
   /** Returns how long a lane without a free slot waits: until one may be free, and at most half a minute. */
   waitMs(subscriptionId: string): number {
-    const state = this.#of(subscriptionId);
+    const state = this.#getState(subscriptionId);
     const now = this.#nowMs();
-    const kind = this.#classOf(state);
-    let atMs = now + (state.inFlight === 0 ? 0 : state.heldMs);
+    const kind = this.#classify(state);
+    let atMs = now + (state.inFlight === 0 ? 0 : state.meanDurationMs);
     if (kind === 'failing' || kind === 'blocked') {
       const checkAtMs = Math.min(state.blockedUntilMs, now + this.#probeGapMaxMs);
-      const turnAtMs = Math.max(this.#probes.nextTurnMs(now), this.#origins.nextTurnMs(state.origin, now));
-      atMs = Math.max(atMs, turnAtMs, kind === 'blocked' ? checkAtMs : state.nextProbeAtMs);
+      const startAtMs = Math.max(this.#probes.nextStartAtMs(now), this.#origins.nextStartAtMs(state.origin, now));
+      atMs = Math.max(atMs, startAtMs, kind === 'blocked' ? checkAtMs : state.nextProbeAtMs);
     }
     if (kind !== 'open' && kind !== 'blocked')
-      atMs = Math.max(atMs, this.#queued.doubtful.nextTurnMs(state.heldMs));
+      atMs = Math.max(atMs, this.#queued.slowStart.nextStartAtMs(state.meanDurationMs));
     return Math.ceil(Math.min(Math.max(atMs - now, WAIT_MIN_MS), WAIT_MAX_MS));
   }
 
-  #stateOf({ subscriptionId, origin }: Lane): LaneState {
-    const state = this.#of(subscriptionId);
+  #stateForLane({ subscriptionId, origin }: Lane): LaneState {
+    const state = this.#getState(subscriptionId);
     state.origin = origin;
     return state;
   }
 
-  #of(subscriptionId: string): LaneState {
+  #getState(subscriptionId: string): LaneState {
     const state = this.#states.get(subscriptionId) ?? new LaneState(this.#nowMs());
     // A Map keeps the order of insertion, so the most recently used state is last.
     if (!this.#states.delete(subscriptionId) && this.#states.size >= STATES_MAX) this.#evict();
@@ -233,7 +233,7 @@ export class SubscriptionLimiter {
       if (inFlight === 0 && !isDraining && this.#states.delete(subscriptionId)) return;
   }
 
-  #classOf(state: LaneState): LaneClass {
+  #classify(state: LaneState): LaneClass {
     if (state.blockedUntilMs > this.#nowMs()) return 'blocked';
     const { count, hasSuccess } = state.recent;
     if (count >= FAILING_AFTER && !hasSuccess) return 'failing';
@@ -242,58 +242,58 @@ export class SubscriptionLimiter {
     return hasSuccess || this.#origins.isProven(state.origin) ? 'open' : 'unproven';
   }
 
-  #isSilent({ inFlight, heardAtMs, typicalMs }: LaneState): boolean {
-    const silenceMs = Math.max(SILENCE_MS, SILENCE_TYPICAL_TIMES * typicalMs);
-    return inFlight > 0 && this.#anyHeardAtMs - heardAtMs > silenceMs;
+  #isSilent({ inFlight, lastResponseAtMs, meanSuccessMs }: LaneState): boolean {
+    const silenceMs = Math.max(SILENCE_MS, SILENCE_MEAN_FACTOR * meanSuccessMs);
+    return inFlight > 0 && this.#latestResponseAtMs - lastResponseAtMs > silenceMs;
   }
 
-  #hasJob({ isDraining, turnAtMs }: LaneState): boolean {
-    return isDraining || turnAtMs > this.#nowMs();
+  #hasJob({ isDraining, jobStartsAtMs }: LaneState): boolean {
+    return isDraining || jobStartsAtMs > this.#nowMs();
   }
 
   #isReliable(state: LaneState): boolean {
-    return state.recent.hasSuccess && this.#classOf(state) === 'open';
+    return state.recent.hasSuccess && this.#classify(state) === 'open';
   }
 
-  #begin(pool: Pool, state: LaneState, lane: Lane, room: number): Slot | null {
-    if (room <= 0 || !this.#servers.isFree(lane)) return null;
-    const kind = this.#classOf(state);
+  #begin(pool: Pool, state: LaneState, lane: Lane, freeSlots: number): Slot | null {
+    if (freeSlots <= 0 || !this.#servers.isFree(lane)) return null;
+    const kind = this.#classify(state);
     const startMs = this.#nowMs();
-    if (kind !== 'open') pool.doubtful.take(startMs);
+    if (kind !== 'open') pool.slowStart.acquire(startMs);
     if (kind === 'failing') {
-      this.#probes.take(startMs);
+      this.#probes.acquire(startMs);
       // The result of the probe determines the time of the next one.
-      this.#origins.probeNotBefore(state.origin, startMs + this.#probeGapMaxMs);
+      this.#origins.delayProbe(state.origin, startMs + this.#probeGapMaxMs);
     }
     this.#servers.enter(lane);
-    if (state.inFlight === 0) state.heardAtMs = startMs;
+    if (state.inFlight === 0) state.lastResponseAtMs = startMs;
     state.inFlight += 1;
-    if (pool === this.#inPlace) state.inPlace += 1;
+    if (pool === this.#firstAttempts) state.firstAttemptsInFlight += 1;
     return { pool, state, lane, kind, startMs };
   }
 
-  #roomInPlace(state: LaneState): number {
-    if (!this.#hasJob(state)) return this.#room(this.#inPlace, state);
-    return this.#isReliable(state) ? this.#room(this.#inPlace, state, WITH_JOB_MAX) : 0;
+  #countFreeFirstAttemptSlots(state: LaneState): number {
+    if (!this.#hasJob(state)) return this.#countFreeSlots(this.#firstAttempts, state);
+    return this.#isReliable(state) ? this.#countFreeSlots(this.#firstAttempts, state, WITH_JOB_MAX) : 0;
   }
 
-  #room(pool: Pool, state: LaneState, laneMax = pool.laneMax): number {
-    const kind = this.#classOf(state);
-    const inFlightOfPool = pool === this.#inPlace ? state.inPlace : state.inFlight - state.inPlace;
-    const freeOfPool = limitOf(kind, laneMax, state) - inFlightOfPool;
-    const free = Math.max(0, Math.min(freeOfPool, limitOf(kind, IN_PLACE_MAX, state) - state.inFlight));
+  #countFreeSlots(pool: Pool, state: LaneState, laneMax = pool.laneMax): number {
+    const kind = this.#classify(state);
+    const poolInFlight = pool === this.#firstAttempts ? state.firstAttemptsInFlight : state.inFlight - state.firstAttemptsInFlight;
+    const poolFree = laneLimit(kind, laneMax, state) - poolInFlight;
+    const free = Math.max(0, Math.min(poolFree, laneLimit(kind, FIRST_ATTEMPTS_MAX, state) - state.inFlight));
     if (kind === 'open' || free === 0) return free;
-    if (kind === 'failing' && !this.#mayProbe(state)) return 0;
-    return Math.min(free, pool.doubtful.free());
+    if (kind === 'failing' && !this.#canProbe(state)) return 0;
+    return Math.min(free, pool.slowStart.freeSlots());
   }
 
-  #mayProbe({ nextProbeAtMs, origin }: LaneState): boolean {
+  #canProbe({ nextProbeAtMs, origin }: LaneState): boolean {
     const now = this.#nowMs();
-    return nextProbeAtMs <= now && this.#probes.isFree(now) && this.#origins.mayProbe(origin, now);
+    return nextProbeAtMs <= now && this.#probes.isFree(now) && this.#origins.canProbe(origin, now);
   }
 }
 
-function limitOf(kind: LaneClass, laneMax: number, { recent }: LaneState): number {
+function laneLimit(kind: LaneClass, laneMax: number, { recent }: LaneState): number {
   if (kind === 'blocked') return 0;
   if (kind === 'failing') return 1;
   const max = recent.hasSuccess ? Math.ceil(laneMax * recent.successRate) : UNPROVEN_MAX;

@@ -2,8 +2,8 @@ import type { EventType } from '@runhook/contract';
 import { type Queryable, runStatement } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { JobIds } from '../policy/job-ids.ts';
-import type { AccountSubscriptions, KnownSubscription } from '../policy/next-step.ts';
-import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
+import type { AccountSubscriptions, CachedSubscription } from '../policy/next-step.ts';
+import { TARGET_COLUMNS, type TargetRow, toTarget } from '../target.ts';
 
 /** An account with the versions of its active subscriptions, which identify the cached subscriptions that are current. */
 export interface AccountVersions extends Omit<AccountSubscriptions, 'subscriptions'> {
@@ -63,17 +63,17 @@ const SELECT_SUBSCRIPTIONS = `
 export async function loadSubscriptions(
   database: Queryable,
   ids: readonly string[],
-): Promise<(KnownSubscription | null)[]> {
+): Promise<(CachedSubscription | null)[]> {
   const rows = await runStatement<SubscriptionRow>(
     database,
     SELECT_SUBSCRIPTIONS,
     [ids],
     'load-subscriptions',
   );
-  const subscriptions = new Map<string, KnownSubscription>();
+  const subscriptions = new Map<string, CachedSubscription>();
   for (const row of rows) {
     const { id, versioned_id: versionedId, name, event_types: eventTypes, full: isFull } = row;
-    const target = targetOf(row);
+    const target = toTarget(row);
     if (target === null) continue;
     const jobIds = new JobIds(row.job_ids);
     subscriptions.set(id, { id, versionedId, name, eventTypes, jobIds, isFull, target });
@@ -85,7 +85,7 @@ export async function loadSubscriptions(
 const OBJECT_BYTES = 400;
 
 /** Returns an upper estimate of the memory of a cached account: two bytes for each character. */
-export function bytesOf({ subscriptions }: Pick<AccountSubscriptions, 'subscriptions'>): number {
+export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'subscriptions'>): number {
   let bytes = OBJECT_BYTES;
   for (const { id, versionedId, name, jobIds, target } of subscriptions) {
     const { clientUrl, endpoint, secret, signatureHeader, headersCiphertext } = target;
@@ -110,8 +110,8 @@ export interface SubscriptionCacheOptions {
   /** Returns null when there is no such account. */
   loadVersions: (accountId: number) => Promise<AccountVersions | null>;
   /** Returns null when the subscription is no longer active. */
-  loadSubscription: (id: string) => Promise<KnownSubscription | null>;
-  /** Maximum memory of all cached accounts, by {@link bytesOf}; the least recently used account is evicted first. */
+  loadSubscription: (id: string) => Promise<CachedSubscription | null>;
+  /** Maximum memory of all cached accounts, by {@link estimateBytes}; the least recently used account is evicted first. */
   bytesMax: number;
 }
 
@@ -135,19 +135,19 @@ export class SubscriptionCache {
     this.#options = options;
     this.#entries = new LRUCache({
       maxSize: options.bytesMax,
-      sizeCalculation: ({ account }) => bytesOf(account),
+      sizeCalculation: ({ account }) => estimateBytes(account),
     });
   }
 
   /** Returns the account directly if it is cached, otherwise a promise. A missing account is null and is not cached. */
-  of(accountId: number): AccountSubscriptions | Promise<AccountSubscriptions | null> {
+  get(accountId: number): AccountSubscriptions | Promise<AccountSubscriptions | null> {
     const entry = this.#entries.get(accountId);
     if (entry && !entry.isOutdated) return entry.account;
     return this.#loading.get(accountId) ?? this.#loadOnce(accountId, entry?.account);
   }
 
   /** Discards the cached account only if it has this version: it may have been reloaded meanwhile. */
-  forget({ accountId, version }: Pick<AccountSubscriptions, 'accountId' | 'version'>): void {
+  invalidate({ accountId, version }: Pick<AccountSubscriptions, 'accountId' | 'version'>): void {
     const entry = this.#entries.peek(accountId);
     if (entry?.account.version === version) entry.isOutdated = true;
   }
@@ -166,8 +166,8 @@ export class SubscriptionCache {
       return null;
     }
     const { subscriptionVersions, ...account } = versions;
-    const cached = reusable(account, outdated);
-    const subscriptions: KnownSubscription[] = [];
+    const cached = reusableSubscriptions(account, outdated);
+    const subscriptions: CachedSubscription[] = [];
     const changed: string[] = [];
     for (const versionedId of subscriptionVersions) {
       const unchanged = cached.get(versionedId);
@@ -183,10 +183,10 @@ export class SubscriptionCache {
 }
 
 /** Returns the cached subscriptions that may be reused. Their targets contain the plan and deployment of the account. */
-function reusable(
+function reusableSubscriptions(
   { plan, deployment }: Pick<AccountSubscriptions, 'plan' | 'deployment'>,
   outdated?: AccountSubscriptions,
-): Map<string, KnownSubscription> {
+): Map<string, CachedSubscription> {
   if (outdated?.plan !== plan || outdated.deployment !== deployment) return new Map();
   return new Map(outdated.subscriptions.map((subscription) => [subscription.versionedId, subscription]));
 }

@@ -93,7 +93,7 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
 }
 
 /** Columns of a delivery's only attempt if it succeeded, which are stored in the delivery's row; otherwise empty. */
-export const GIVEN_DELIVERED = {
+export const DELIVERED_COLUMNS = {
   attempt_count: ['int', ({ delivered }) => (delivered ? 1 : 0)],
   http_status_code: ['int', ({ delivered }) => delivered?.httpStatusCode ?? 0],
   duration_ms: ['int', ({ delivered }) => delivered?.durationMs],
@@ -130,14 +130,14 @@ export interface SubscriptionStatus {
 }
 
 /** @param earlier status that was recorded before `later`, whose success ends the earlier failures */
-export function statusTogether(earlier: SubscriptionStatus, later: SubscriptionStatus): SubscriptionStatus {
+export function mergeStatuses(earlier: SubscriptionStatus, later: SubscriptionStatus): SubscriptionStatus {
   const latest = earlier.dispatchedAt > later.dispatchedAt ? earlier : later;
-  const goesOn = later.succeededAt === null;
+  const isStillFailing = later.succeededAt === null;
   return {
     ...latest,
     succeededAt: later.succeededAt ?? earlier.succeededAt,
-    failures: later.failures + (goesOn ? earlier.failures : 0),
-    failedSince: (goesOn ? earlier.failedSince : null) ?? later.failedSince,
+    failures: later.failures + (isStillFailing ? earlier.failures : 0),
+    failedSince: (isStillFailing ? earlier.failedSince : null) ?? later.failedSince,
   };
 }
 

@@ -1,7 +1,7 @@
 import { isItemFault, type RecordWrites } from '@runhook/database';
 import { type Logger, MicroBatcher } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
-import { retryWhileUnavailable, type Waiting } from './retry-while-unavailable.ts';
+import { retryWhileUnavailable, type RetryOptions } from './retry-while-unavailable.ts';
 
 const BATCH_SIZE_MAX = 200;
 /**
@@ -27,7 +27,7 @@ const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
   commit: 'events',
   attempted: 'events',
   record: 'attempts',
-  park: 'parked deliveries',
+  park: 'deferred deliveries',
   cancel: 'cancelled deliveries',
   block: 'blocks',
 };
@@ -42,8 +42,8 @@ export interface BatchOptions {
 }
 
 export interface BatchTuning {
-  outlasts?: Waiting['outlasts'];
-  gather?: { ms: number; enough: number };
+  isRetryable?: RetryOptions['isRetryable'];
+  gather?: { ms: number; startSize: number };
 }
 
 /** Creates a batcher whose statements are retried while the database is unavailable. */
@@ -51,12 +51,12 @@ export function createBatcher<Item, Result>(
   { writes, stopping, metrics, logger }: BatchOptions,
   name: keyof typeof SPACING_MS,
   run: (items: Item[]) => Promise<Result[]>,
-  { outlasts = () => false, gather }: BatchTuning = {},
+  { isRetryable = () => false, gather }: BatchTuning = {},
 ): MicroBatcher<Item, Result> {
   const kind = WRITE_KINDS[name];
-  const tracked = (items: Item[]) => (kind === undefined ? run(items) : writes.track(kind, () => run(items)));
+  const runTracked = (items: Item[]) => (kind === undefined ? run(items) : writes.track(kind, () => run(items)));
   return new MicroBatcher({
-    run: (items) => retryWhileUnavailable({ stopping, logger, outlasts }, () => tracked(items)),
+    run: (items) => retryWhileUnavailable({ stopping, logger, isRetryable }, () => runTracked(items)),
     sizeMax: BATCH_SIZE_MAX,
     slots: BATCH_SLOTS,
     spacingMs: SPACING_MS[name],

@@ -27,12 +27,12 @@ const STALLED_AFTER_MS = 1_000;
  * Results are gathered before a commit: no request waits for them, and with one commit for each, a quiet service would
  * spend more on commits than on deliveries. A busy service fills the batch at once.
  */
-const RESULTS = { ms: 40, enough: 20 };
+const RESULT_GATHERING = { ms: 40, startSize: 20 };
 /** Deliveries of a page: few while other events are committed, whose statements it must not delay. */
-const PAGE_SIZE = { concurrent: 50, alone: 500 };
+const PAGE_SIZE = { concurrent: 50, idle: 500 };
 /** Time without another event after which pages are large. */
-const ALONE_AFTER_MS = 1_000;
-const PAGE_PAUSE_TIMES = 2;
+const IDLE_AFTER_MS = 1_000;
+const PAGE_PAUSE_FACTOR = 2;
 /** Limits the pause after a page that waited for an unavailable database. */
 const PAGE_PAUSE_MAX_MS = 100;
 
@@ -45,54 +45,54 @@ export interface CommitBatcherOptions extends BatchOptions {
 
 export class CommitBatcher {
   readonly #options: CommitBatcherOptions;
-  readonly #planned: MicroBatcher<EventCommit, CommitOutcome>;
-  readonly #attempted: MicroBatcher<EventCommit, CommitOutcome>;
+  readonly #plannedCommits: MicroBatcher<EventCommit, CommitOutcome>;
+  readonly #attemptedCommits: MicroBatcher<EventCommit, CommitOutcome>;
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
   /** Results that wait for their commit, oldest first. */
-  readonly #results = new Set<{ sinceMs: number }>();
+  readonly #pendingResults = new Set<{ sinceMs: number }>();
   #isRejecting = false;
-  readonly #pageTurn = new Semaphore(1);
+  readonly #pageLock = new Semaphore(1);
   #lastEventMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: CommitBatcherOptions) {
     const { pool, drainEnd } = options;
     this.#options = options;
-    this.#planned = createBatcher(options, 'commit', (commits: EventCommit[]) => commitEach(pool, commits));
-    const ofResults = { ...options, stopping: drainEnd };
+    this.#plannedCommits = createBatcher(options, 'commit', (commits: EventCommit[]) => commitEach(pool, commits));
+    const resultOptions = { ...options, stopping: drainEnd };
     const commitResults = async (commits: EventCommit[]) => {
       const outcomes = await commitEach(pool, commits);
       this.#isRejecting = false;
       return outcomes;
     };
-    const outlasts = (error: unknown) => this.#isRejection(error);
-    this.#attempted = createBatcher(ofResults, 'attempted', commitResults, {
-      outlasts: (error) => {
-        this.#isRejecting = outlasts(error);
+    const isRetryable = (error: unknown) => this.#isRejection(error);
+    this.#attemptedCommits = createBatcher(resultOptions, 'attempted', commitResults, {
+      isRetryable: (error) => {
+        this.#isRejecting = isRetryable(error);
         return this.#isRejecting;
       },
-      gather: RESULTS,
+      gather: RESULT_GATHERING,
     });
     const record = withoutResults<AttemptRecord>((attempts) => recordAttempts(pool, attempts));
-    this.#attempts = createBatcher(ofResults, 'record', record, { outlasts, gather: RESULTS });
+    this.#attempts = createBatcher(resultOptions, 'record', record, { isRetryable, gather: RESULT_GATHERING });
   }
 
   /** Whether an event must be committed before its first attempts begin. */
   get mustCommitFirst(): boolean {
     if (this.#isRejecting) return true;
-    const [oldest] = this.#results;
+    const [oldest] = this.#pendingResults;
     return oldest !== undefined && performance.now() - oldest.sinceMs >= STALLED_AFTER_MS;
   }
 
   /** Commits an event with its deliveries, before their first attempts. */
   commitEvent(commit: EventCommit): Promise<CommitOutcome> {
     this.#lastEventMs = performance.now();
-    return this.#planned.add(commit);
+    return this.#plannedCommits.add(commit);
   }
 
   /** Commits an event whose first attempts have begun or ended; retried while the database rejects it. */
   commitAttempted(commit: EventCommit): Promise<CommitOutcome> {
     this.#lastEventMs = performance.now();
-    return this.#commitResult(() => this.#attempted.add(commit));
+    return this.#commitResult(() => this.#attemptedCommits.add(commit));
   }
 
   /** Resolves once the attempt is committed. */
@@ -107,35 +107,35 @@ export class CommitBatcher {
    * @param plan makes a page of the passed size immediately before its commit, so that the plan is current
    */
   async commitPage(plan: (size: number) => EventCommit): Promise<CommitOutcome> {
-    await this.#pageTurn.acquire();
+    await this.#pageLock.acquire();
     const startMs = performance.now();
     try {
-      const commit = plan(this.#arePagesAlone() ? PAGE_SIZE.alone : PAGE_SIZE.concurrent);
+      const commit = plan(this.#isIdle() ? PAGE_SIZE.idle : PAGE_SIZE.concurrent);
       const { pool, writes } = this.#options;
       const [outcome] = await retryWhileUnavailable(this.#options, () =>
         writes.track('events', () => commitEvents(pool, [commit])),
       );
       return outcome as CommitOutcome;
     } finally {
-      const pauseMs = Math.min(PAGE_PAUSE_TIMES * (performance.now() - startMs), PAGE_PAUSE_MAX_MS);
-      if (this.#arePagesAlone()) this.#pageTurn.release();
-      else setTimeout(() => this.#pageTurn.release(), pauseMs);
+      const pauseMs = Math.min(PAGE_PAUSE_FACTOR * (performance.now() - startMs), PAGE_PAUSE_MAX_MS);
+      if (this.#isIdle()) this.#pageLock.release();
+      else setTimeout(() => this.#pageLock.release(), pauseMs);
     }
   }
 
-  #arePagesAlone(): boolean {
-    return performance.now() - this.#lastEventMs > ALONE_AFTER_MS;
+  #isIdle(): boolean {
+    return performance.now() - this.#lastEventMs > IDLE_AFTER_MS;
   }
 
   /** Commits a result. Retries also while the default partition of the day is converted. */
   async #commitResult<Result>(commit: () => Promise<Result>): Promise<Result> {
     const { drainEnd: stopping, logger } = this.#options;
     const result = { sinceMs: performance.now() };
-    this.#results.add(result);
+    this.#pendingResults.add(result);
     try {
-      return await retryWhileUnavailable({ stopping, logger, outlasts: isConversionRejection }, commit);
+      return await retryWhileUnavailable({ stopping, logger, isRetryable: isConversionRejection }, commit);
     } finally {
-      this.#results.delete(result);
+      this.#pendingResults.delete(result);
     }
   }
 

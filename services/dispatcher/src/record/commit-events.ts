@@ -10,15 +10,15 @@ import {
   runStatement,
   valuesOfRuns,
 } from '@runhook/database';
-import { type AttemptRecord, GIVEN_DELIVERED } from './attempts.ts';
-import { eventStates, sameUndispatched } from './event-states.ts';
+import { type AttemptRecord, DELIVERED_COLUMNS } from './attempts.ts';
+import { loadEventStates, matchesUndispatched } from './event-states.ts';
 
 export interface NewDelivery {
   id: string;
   subscriptionId: string;
   webhookName: string;
   /** Whether the lane has no slot for the delivery now. */
-  isParked: boolean;
+  isDeferred: boolean;
   /** Reason for which the delivery is cancelled at once and never attempted. */
   cancelReason?: string | undefined;
   /** First attempt that was already made and succeeded: the row is complete. */
@@ -53,7 +53,7 @@ export interface CommitOutcome {
   added: ReadonlySet<string>;
 }
 
-const DELIVERED_COLUMNS = Object.keys(GIVEN_DELIVERED).join(', ');
+const DELIVERED_COLUMN_NAMES = Object.keys(DELIVERED_COLUMNS).join(', ');
 const DELIVERY_COLUMNS: Given<NewDelivery & { event: JobRunEvent; eventNumber: number }> = {
   event_n: ['bigint', ({ eventNumber }) => eventNumber],
   id: ['text', ({ id }) => id],
@@ -61,27 +61,27 @@ const DELIVERY_COLUMNS: Given<NewDelivery & { event: JobRunEvent; eventNumber: n
   job_id: ['bigint', ({ event }) => event.data.jobId],
   run_id: ['bigint', ({ event }) => event.data.runId],
   webhook_name: ['text', ({ webhookName }) => webhookName],
-  is_parked: ['boolean', ({ isParked }) => isParked],
+  is_deferred: ['boolean', ({ isDeferred }) => isDeferred],
   cancel_reason: ['text', ({ cancelReason }) => cancelReason],
-  ...GIVEN_DELIVERED,
+  ...DELIVERED_COLUMNS,
 };
 
 /**
  * Returns SQL for a part of a statement: inserts the deliveries of the events of `claimed`, except those of a page that
  * was committed before an interruption.
- * @param first number of the first parameter of {@link deliveryValues}
+ * @param firstParameter number of the first parameter of {@link deliveryValues}
  */
-const insertDeliveries = (first: number) => `
+const insertDeliveries = (firstParameter: number) => `
   INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                          status, reason, completed_at, next_attempt_at, parked_at, created_at, ${DELIVERED_COLUMNS})
+                          status, reason, completed_at, next_attempt_at, parked_at, created_at, ${DELIVERED_COLUMN_NAMES})
   SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name,
          CASE WHEN d.attempt_count > 0 THEN 'delivered' WHEN d.cancel_reason IS NULL THEN 'pending' ELSE 'cancelled' END,
          d.cancel_reason,
          CASE WHEN d.attempt_count > 0 OR d.cancel_reason IS NOT NULL THEN now() END,
-         CASE WHEN d.attempt_count = 0 AND NOT d.is_parked AND d.cancel_reason IS NULL THEN now() END,
-         CASE WHEN d.is_parked AND d.cancel_reason IS NULL THEN now() END,
-         c.created_at, ${DELIVERED_COLUMNS}
-  FROM ${givenRows(DELIVERY_COLUMNS, first, 'd')}
+         CASE WHEN d.attempt_count = 0 AND NOT d.is_deferred AND d.cancel_reason IS NULL THEN now() END,
+         CASE WHEN d.is_deferred AND d.cancel_reason IS NULL THEN now() END,
+         c.created_at, ${DELIVERED_COLUMN_NAMES}
+  FROM ${givenRows(DELIVERY_COLUMNS, firstParameter, 'd')}
   JOIN claimed c ON c.n = d.event_n
   ON CONFLICT (day, id, account_id) DO NOTHING
   RETURNING id`;
@@ -132,11 +132,11 @@ const COMMITTED = `
 const CLAIM = `
   WITH ${currentEvents(CLAIM_COLUMNS)}, taken AS (
     DELETE FROM undispatched_events u USING current c
-    WHERE ${sameUndispatched('c.day', 'c.id', 'c.account_id')} AND NOT c.is_partial
+    WHERE ${matchesUndispatched('c.day', 'c.id', 'c.account_id')} AND NOT c.is_partial
     RETURNING c.n
   ), begun AS (
     SELECT c.n FROM current c
-    JOIN undispatched_events u ON ${sameUndispatched('c.day', 'c.id', 'c.account_id')} WHERE c.is_partial
+    JOIN undispatched_events u ON ${matchesUndispatched('c.day', 'c.id', 'c.account_id')} WHERE c.is_partial
   ), claimed AS MATERIALIZED (
     SELECT c.* FROM current c WHERE c.n IN (SELECT n FROM taken UNION ALL SELECT n FROM begun)
   ), added AS (
@@ -198,32 +198,32 @@ export async function commitEvents(pool: Pool, unsorted: readonly EventCommit[])
   const commits = [...unsorted].sort((a, b) => (eventJobId(a.event) < eventJobId(b.event) ? -1 : 1));
   const results = new Map<EventCommit, CommitResult>();
   const added = new Set<string>();
-  const run = async (statement: typeof claim, some: readonly EventCommit[]) => {
-    if (some.length === 0) return;
-    for (const { n, result, id } of await statement(pool, some)) {
+  const run = async (statement: typeof claim, chosen: readonly EventCommit[]) => {
+    if (chosen.length === 0) return;
+    for (const { n, result, id } of await statement(pool, chosen)) {
       if (result === 'added') added.add(id as string);
-      else results.set(some[n - 1] as EventCommit, result);
+      else results.set(chosen[n - 1] as EventCommit, result);
     }
   };
-  const unsettled = (commit: EventCommit) => !results.has(commit);
+  const isUnsettled = (commit: EventCommit) => !results.has(commit);
   await run(
     claim,
     commits.filter(({ isRecorded }) => isRecorded),
   );
   const inserted = commits.filter(({ isRecorded }) => !isRecorded);
   await run(insert, inserted);
-  await run(claim, await recordedMeanwhile(pool, inserted.filter(unsettled), results));
+  await run(claim, await findConcurrentlyRecorded(pool, inserted.filter(isUnsettled), results));
   return unsorted.map((commit) => ({ result: results.get(commit) ?? 'known', added }));
 }
 
 /** Returns the events that another process has put on record with the same data and that are undispatched. */
-async function recordedMeanwhile(
+async function findConcurrentlyRecorded(
   pool: Pool,
   commits: readonly EventCommit[],
   results: Map<EventCommit, CommitResult>,
 ): Promise<EventCommit[]> {
   if (commits.length === 0) return [];
-  const states = await eventStates(
+  const states = await loadEventStates(
     pool,
     commits.map(({ event }) => ({ event, version: null })),
   );
@@ -236,17 +236,17 @@ async function recordedMeanwhile(
 
 /** Commits like {@link commitEvents}, but an event may repeat within the call: the second one is `known`. */
 export async function commitEach(pool: Pool, commits: readonly EventCommit[]): Promise<CommitOutcome[]> {
-  const firsts = new Map<string, EventCommit>();
+  const firstCommits = new Map<string, EventCommit>();
   for (const commit of commits) {
     const key = eventJobId(commit.event);
-    if (!firsts.has(key)) firsts.set(key, commit);
+    if (!firstCommits.has(key)) firstCommits.set(key, commit);
   }
-  const distinct = [...firsts.values()];
+  const distinct = [...firstCommits.values()];
   const outcomes = await commitEvents(pool, distinct);
-  const outcomeOf = new Map(distinct.map((commit, index) => [commit, outcomes[index] as CommitOutcome]));
+  const outcomeByCommit = new Map(distinct.map((commit, index) => [commit, outcomes[index] as CommitOutcome]));
   return commits.map((commit) => {
-    const outcome = outcomeOf.get(firsts.get(eventJobId(commit.event)) as EventCommit) as CommitOutcome;
-    const isRepeat = !outcomeOf.has(commit);
+    const outcome = outcomeByCommit.get(firstCommits.get(eventJobId(commit.event)) as EventCommit) as CommitOutcome;
+    const isRepeat = !outcomeByCommit.has(commit);
     return isRepeat && outcome.result === 'claimed' ? { result: 'known', added: new Set() } : outcome;
   });
 }

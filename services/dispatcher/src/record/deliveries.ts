@@ -1,7 +1,7 @@
 import { type DeliveryJob, type EventKey, idDay, type JobRunEvent, type LaneJob } from '@runhook/contract';
 import { distinctDays, inDays, type Pool, runStatement, type StoredEventData } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
-import { TARGET_COLUMNS, type TargetRow, targetOf } from '../target.ts';
+import { TARGET_COLUMNS, type TargetRow, toTarget } from '../target.ts';
 
 /** A row with {@link DELIVERY_COLUMNS}. */
 export interface DeliveryRow extends TargetRow {
@@ -13,7 +13,7 @@ export interface DeliveryRow extends TargetRow {
   cycle: number;
   attempt_count: number;
   next_attempt_at_ms: string | null;
-  parked: boolean;
+  deferred: boolean;
   webhook_name: string;
   subscription_id: string;
   event_id: string;
@@ -26,7 +26,7 @@ export interface DeliveryRow extends TargetRow {
 /** Columns of deliveries `d`, their events and their subscriptions; see {@link toDelivery}. */
 export const DELIVERY_COLUMNS = `
   d.id, d.day::text AS day, d.status, d.trigger, d.recovery_id IS NOT NULL AS recovered, d.cycle, d.attempt_count,
-  (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms, d.parked_at IS NOT NULL AS parked,
+  (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms, d.parked_at IS NOT NULL AS deferred,
   d.webhook_name, d.subscription_id, e.id AS event_id, e.account_id, e.event_type, e."timestamp", e.data,
   ${TARGET_COLUMNS}`;
 
@@ -46,13 +46,13 @@ export type DeliveryKey = Required<Pick<DeliveryJob, 'deliveryId' | 'accountId'>
 
 /** Loads all by one query, in input order; null for a delivery that retention has deleted. */
 export async function loadDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<(Delivery | null)[]> {
-  const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, valuesOfKeys(keys), 'load-deliveries');
+  const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, keyParameters(keys), 'load-deliveries');
   const deliveriesById = new Map(rows.map((row) => [row.id, toDelivery(row)]));
   return keys.map(({ deliveryId }) => deliveriesById.get(deliveryId) ?? null);
 }
 
 /** Returns the first four parameters of a statement over deliveries: their keys, and the days for {@link inDays}. */
-export function valuesOfKeys(
+export function keyParameters(
   keys: readonly DeliveryKey[],
 ): [days: string[], ids: string[], accountIds: number[], distinctDays: string[]] {
   const days = keys.map(({ deliveryId }) => idDay('delivery', deliveryId));
@@ -64,7 +64,7 @@ const ACCOUNT_OF_DELIVERY = 'SELECT account_id AS "accountId" FROM deliveries WH
 const ACCOUNT_OF_LANE = 'SELECT account_id AS "accountId" FROM subscriptions WHERE id = $1';
 
 /** Returns the account of a job that does not name it; null when its row is gone. Searches all accounts. */
-export async function accountOf(pool: Pool, job: DeliveryJob | LaneJob): Promise<number | null> {
+export async function loadAccountId(pool: Pool, job: DeliveryJob | LaneJob): Promise<number | null> {
   const [text, values, name] =
     'deliveryId' in job
       ? [ACCOUNT_OF_DELIVERY, [idDay('delivery', job.deliveryId), job.deliveryId], 'account-of-delivery']
@@ -83,7 +83,7 @@ export function toDelivery(row: DeliveryRow): Delivery {
     cycle: row.cycle,
     attemptCount: row.attempt_count,
     nextAttemptAtMs: row.next_attempt_at_ms === null ? null : Number(row.next_attempt_at_ms),
-    isParked: row.parked,
+    isDeferred: row.deferred,
     webhookName: row.webhook_name,
     subscriptionId: row.subscription_id,
     event: {
@@ -93,7 +93,7 @@ export function toDelivery(row: DeliveryRow): Delivery {
       timestamp: row.timestamp,
       data: row.data,
     } as JobRunEvent,
-    target: targetOf(row),
+    target: toTarget(row),
   };
 }
 
@@ -119,7 +119,7 @@ const PENDING_OF_EVENT = `
  * Returns the deliveries that an interrupted job of an event left pending. Deferred ones are left to their lane.
  * @param attemptMs time after its commit for which a first attempt may be in flight
  */
-export async function pendingDeliveriesOf(
+export async function loadPendingDeliveries(
   pool: Pool,
   { eventId, accountId }: EventKey,
   attemptMs: number,
@@ -153,7 +153,7 @@ export async function cancelDeliveries(pool: Pool, cancellations: readonly Cance
   await runStatement(
     pool,
     CANCEL_DELIVERIES,
-    [...valuesOfKeys(cancellations), cancellations.map(({ reason }) => reason)],
+    [...keyParameters(cancellations), cancellations.map(({ reason }) => reason)],
     'cancel-deliveries',
   );
 }

@@ -1,7 +1,7 @@
 import type { DeliveryJob, EventKey, JobRunEvent, LaneJob } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import { type MicroBatcher, Semaphore } from '@runhook/runtime';
-import type { Delivery, KnownSubscription } from '../policy/next-step.ts';
+import type { Delivery, CachedSubscription } from '../policy/next-step.ts';
 import {
   type AccountVersions,
   loadAccountVersions,
@@ -13,16 +13,16 @@ import { createBatcher, withoutResults } from './batches.ts';
 import { type Block, type BlockChange, changeBlocks, claimProbe } from './blocks.ts';
 import { CommitBatcher, type CommitBatcherOptions } from './commit-batcher.ts';
 import {
-  accountOf,
+  loadAccountId,
   type Cancellation,
   cancelDeliveries,
   type DeliveryKey,
   loadDeliveries,
   type PendingDelivery,
-  pendingDeliveriesOf,
+  loadPendingDeliveries,
 } from './deliveries.ts';
-import { type EventState, eventStates, loadEvents, type PlannedEvent } from './event-states.ts';
-import { hasParked, type Lane, parkDeliveries, type TakeOptions, takeParked } from './parked.ts';
+import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from './event-states.ts';
+import { hasDeferred, type Lane, deferDeliveries, type ClaimOptions, claimDeferred } from './deferred.ts';
 import type { Quarantine } from './quarantine.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';
@@ -31,7 +31,7 @@ import { StatusCoalescer } from './status-coalescer.ts';
 const CACHED_BYTES_MAX = 96 * 1_024 * 1_024;
 const STATUS_PERIOD_MS = 2_000;
 /** Limits concurrent statements of one item each: a thousand lanes that poll must leave connections to the batches. */
-const SINGLE_MAX = 3;
+const SINGLE_STATEMENTS_MAX = 3;
 
 export interface DispatchRecordOptions extends CommitBatcherOptions {
   quarantine: Pick<Quarantine, 'setAsideStatus'>;
@@ -47,11 +47,11 @@ export class DispatchRecord {
   readonly commits: CommitBatcher;
   readonly #options: DispatchRecordOptions;
   readonly #accountLoads: MicroBatcher<number, AccountVersions | null>;
-  readonly #subscriptionLoads: MicroBatcher<string, KnownSubscription | null>;
+  readonly #subscriptionLoads: MicroBatcher<string, CachedSubscription | null>;
   readonly #states: MicroBatcher<PlannedEvent, EventState>;
-  readonly #single = new Semaphore(SINGLE_MAX);
+  readonly #singleStatements = new Semaphore(SINGLE_STATEMENTS_MAX);
   readonly #loads: MicroBatcher<DeliveryKey, Delivery | null>;
-  readonly #parkings: MicroBatcher<DeliveryKey, void>;
+  readonly #deferrals: MicroBatcher<DeliveryKey, void>;
   readonly #cancellations: MicroBatcher<Cancellation, void>;
   readonly #blocks: MicroBatcher<BlockChange, void>;
   readonly #statuses: StatusCoalescer;
@@ -62,10 +62,10 @@ export class DispatchRecord {
     this.commits = new CommitBatcher(options);
     this.#accountLoads = createBatcher(options, 'match', (ids) => loadAccountVersions(pool, ids));
     this.#subscriptionLoads = createBatcher(options, 'match', (ids) => loadSubscriptions(pool, ids));
-    this.#states = createBatcher(options, 'look', (events) => eventStates(pool, events));
+    this.#states = createBatcher(options, 'look', (events) => loadEventStates(pool, events));
     this.#loads = createBatcher(options, 'load', (keys) => loadDeliveries(pool, keys));
-    const park = withoutResults<DeliveryKey>((keys) => parkDeliveries(pool, keys));
-    this.#parkings = createBatcher(options, 'park', park);
+    const defer = withoutResults<DeliveryKey>((keys) => deferDeliveries(pool, keys));
+    this.#deferrals = createBatcher(options, 'park', defer);
     const cancel = withoutResults<Cancellation>((cancellations) => cancelDeliveries(pool, cancellations));
     this.#cancellations = createBatcher(options, 'cancel', cancel);
     const block = withoutResults<BlockChange>((changes) => changeBlocks(pool, changes));
@@ -84,19 +84,19 @@ export class DispatchRecord {
   }
 
   /** Reads whether the event is on record and dispatched, and whether its account has the version of the plan. */
-  stateOf(event: PlannedEvent): Promise<EventState> {
+  loadEventState(event: PlannedEvent): Promise<EventState> {
     return this.#states.add(event);
   }
 
   /** Returns the event on record; null if there is none. */
   async loadEvent(key: EventKey): Promise<JobRunEvent | null> {
-    const [event] = await this.#singly((pool) => loadEvents(pool, [key]));
+    const [event] = await this.#runSingle((pool) => loadEvents(pool, [key]));
     return event ?? null;
   }
 
   /** Returns the deliveries that an interrupted job of the event left pending. */
-  pendingDeliveriesOf(event: EventKey, attemptMs: number): Promise<PendingDelivery[]> {
-    return this.#singly((pool) => pendingDeliveriesOf(pool, event, attemptMs));
+  loadPendingDeliveries(event: EventKey, attemptMs: number): Promise<PendingDelivery[]> {
+    return this.#runSingle((pool) => loadPendingDeliveries(pool, event, attemptMs));
   }
 
   /** Returns null when retention has deleted the delivery. */
@@ -105,22 +105,22 @@ export class DispatchRecord {
   }
 
   /** Defers a delivery to its lane. Resolves once its row is updated. */
-  park(key: DeliveryKey): Promise<void> {
-    return this.#parkings.add(key);
+  defer(key: DeliveryKey): Promise<void> {
+    return this.#deferrals.add(key);
   }
 
   /** Takes the oldest deferred deliveries of a lane. No other caller gets the same ones. */
-  takeParked(options: TakeOptions): Promise<Delivery[]> {
-    return this.#singly((pool) => takeParked(pool, options));
+  claimDeferred(options: ClaimOptions): Promise<Delivery[]> {
+    return this.#runSingle((pool) => claimDeferred(pool, options));
   }
 
-  hasParked(lane: Lane): Promise<boolean> {
-    return this.#singly((pool) => hasParked(pool, lane));
+  hasDeferred(lane: Lane): Promise<boolean> {
+    return this.#runSingle((pool) => hasDeferred(pool, lane));
   }
 
   /** Returns the account of a job of a previous release, which does not name it; null when its row no longer exists. */
-  accountOf(job: DeliveryJob | LaneJob): Promise<number | null> {
-    return this.#singly((pool) => accountOf(pool, job));
+  loadAccountId(job: DeliveryJob | LaneJob): Promise<number | null> {
+    return this.#runSingle((pool) => loadAccountId(pool, job));
   }
 
   cancelDelivery(cancellation: Cancellation): Promise<void> {
@@ -133,7 +133,7 @@ export class DispatchRecord {
   }
 
   claimProbe(subscriptionId: string): Promise<Block | null> {
-    return this.#singly((pool) => claimProbe(pool, subscriptionId));
+    return this.#runSingle((pool) => claimProbe(pool, subscriptionId));
   }
 
   /** Writes the status of a subscription at most once in two seconds. */
@@ -145,12 +145,12 @@ export class DispatchRecord {
     return this.#statuses.close();
   }
 
-  async #singly<Result>(run: (pool: Pool) => Promise<Result>): Promise<Result> {
-    await this.#single.acquire();
+  async #runSingle<Result>(run: (pool: Pool) => Promise<Result>): Promise<Result> {
+    await this.#singleStatements.acquire();
     try {
       return await retryWhileUnavailable(this.#options, () => run(this.#options.pool));
     } finally {
-      this.#single.release();
+      this.#singleStatements.release();
     }
   }
 }

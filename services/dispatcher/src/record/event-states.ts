@@ -43,7 +43,7 @@ const PLANNED_COLUMNS: Given<PlannedEvent> = {
 };
 
 /** Returns SQL that finds the row of an event in `undispatched_events u` by its key. */
-export const sameUndispatched = (day: string, eventId: string, accountId: string) =>
+export const matchesUndispatched = (day: string, eventId: string, accountId: string) =>
   `u.day = ${day} AND u.event_id = ${eventId} AND u.account_id = ${accountId}`;
 
 const DAYS = `$${1 + givenSize(PLANNED_COLUMNS)}`;
@@ -58,11 +58,11 @@ const STATES = `
   LEFT JOIN accounts a ON a.id = i.account_id
   LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
     AND ${inDays(DAYS, 'e')}
-  LEFT JOIN undispatched_events u ON ${sameUndispatched('i.day', 'i.id', 'i.account_id')}
+  LEFT JOIN undispatched_events u ON ${matchesUndispatched('i.day', 'i.id', 'i.account_id')}
   WHERE ${inDays(DAYS, 'i')}`;
 
 /** Returns the state of each event, in input order, by one statement. */
-export async function eventStates(pool: Pool, events: readonly PlannedEvent[]): Promise<EventState[]> {
+export async function loadEventStates(pool: Pool, events: readonly PlannedEvent[]): Promise<EventState[]> {
   const values = givenValues(PLANNED_COLUMNS, events);
   const rows = await runStatement<{ n: number; status: EventStatus; timestamp: string | null }>(
     pool,

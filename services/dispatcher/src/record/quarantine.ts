@@ -97,9 +97,9 @@ export function withEventQuarantine(events: EventQueue, quarantine: Quarantine):
   return {
     ...events,
     add: (added, traceContexts) =>
-      settingAside(added, eventJobId, setAside, () => events.add(added, traceContexts)),
-    addEach: (added) => settingAside(added, eventJobId, setAside, () => events.addEach(added)),
-    putBack: (lost) => settingAside(lost, eventJobId, setAside, () => events.putBack(lost)),
+      addOrSetAside(added, eventJobId, setAside, () => events.add(added, traceContexts)),
+    addEach: (added) => addOrSetAside(added, eventJobId, setAside, () => events.addEach(added)),
+    putBack: (missing) => addOrSetAside(missing, eventJobId, setAside, () => events.putBack(missing)),
   };
 }
 
@@ -110,15 +110,15 @@ export function withDeliveryQuarantine(deliveries: DeliveryQueue, quarantine: Qu
     quarantine.setAside([{ kind: 'lane', accountId, key, reason: rejectionReason(error) }]);
   return {
     ...deliveries,
-    add: (added) => settingAside(added, deliveryJobId, setAside, () => deliveries.add(added)),
-    putBack: (lost) => settingAside(lost, deliveryJobId, setAside, () => deliveries.putBack(lost)),
-    wakeLanes: (lanes) => settingAside(lanes, laneJobId, setAsideLane, () => deliveries.wakeLanes(lanes)),
+    add: (added) => addOrSetAside(added, deliveryJobId, setAside, () => deliveries.add(added)),
+    putBack: (missing) => addOrSetAside(missing, deliveryJobId, setAside, () => deliveries.putBack(missing)),
+    wakeLanes: (lanes) => addOrSetAside(lanes, laneJobId, setAsideLane, () => deliveries.wakeLanes(lanes)),
     putBackLanes: (lanes) =>
-      settingAside(lanes, laneJobId, setAsideLane, () => deliveries.putBackLanes(lanes)),
+      addOrSetAside(lanes, laneJobId, setAsideLane, () => deliveries.putBackLanes(lanes)),
   };
 }
 
-async function settingAside<Item>(
+async function addOrSetAside<Item>(
   items: readonly Item[],
   jobIdOf: (item: Item) => string,
   setAside: (item: Item, error: unknown) => Promise<void>,

@@ -1,6 +1,6 @@
 import { isItemFault } from '@runhook/database';
 import { callHalving } from '@runhook/runtime';
-import { type SubscriptionStatus, statusTogether } from './attempts.ts';
+import { type SubscriptionStatus, mergeStatuses } from './attempts.ts';
 
 export interface StatusCoalescerOptions {
   write: (statuses: SubscriptionStatus[]) => Promise<void>;
@@ -11,7 +11,7 @@ export interface StatusCoalescerOptions {
 }
 
 /** Time for which statuses are gathered before a write. */
-const GATHERED_MS = 20;
+const GATHER_MS = 20;
 
 /**
  * Writes the status and health of each subscription at most once in a period, however many deliveries it had; after a
@@ -21,7 +21,7 @@ export class StatusCoalescer {
   readonly #options: StatusCoalescerOptions;
   #timer: NodeJS.Timeout | null = null;
   #flushedAtMs = Number.NEGATIVE_INFINITY;
-  #latest = new Map<string, SubscriptionStatus>();
+  #pendingStatuses = new Map<string, SubscriptionStatus>();
   #writing = Promise.resolve();
   #isClosed = false;
 
@@ -30,8 +30,8 @@ export class StatusCoalescer {
   }
 
   note(status: SubscriptionStatus): void {
-    const known = this.#latest.get(status.subscriptionId);
-    this.#latest.set(status.subscriptionId, known ? statusTogether(known, status) : status);
+    const pending = this.#pendingStatuses.get(status.subscriptionId);
+    this.#pendingStatuses.set(status.subscriptionId, pending ? mergeStatuses(pending, status) : status);
     this.#flushSoon();
   }
 
@@ -52,15 +52,15 @@ export class StatusCoalescer {
         this.#flushedAtMs = performance.now();
         this.#writing = this.#writing.then(() => this.#flush());
       },
-      Math.max(GATHERED_MS, dueMs),
+      Math.max(GATHER_MS, dueMs),
     );
     this.#timer.unref();
   }
 
   async #flush(): Promise<void> {
-    if (this.#latest.size === 0) return;
-    const unwritten = this.#latest;
-    this.#latest = new Map();
+    if (this.#pendingStatuses.size === 0) return;
+    const unwritten = this.#pendingStatuses;
+    this.#pendingStatuses = new Map();
     const write = async (part: readonly SubscriptionStatus[]) => {
       await this.#options.write([...part]);
       for (const { subscriptionId } of part) unwritten.delete(subscriptionId);
@@ -73,8 +73,8 @@ export class StatusCoalescer {
     } catch (error) {
       // Retained for the next period, merged with newer statuses.
       for (const status of unwritten.values()) {
-        const newer = this.#latest.get(status.subscriptionId);
-        this.#latest.set(status.subscriptionId, newer ? statusTogether(status, newer) : status);
+        const newer = this.#pendingStatuses.get(status.subscriptionId);
+        this.#pendingStatuses.set(status.subscriptionId, newer ? mergeStatuses(status, newer) : status);
       }
       this.#flushSoon();
       this.#options.onError(error);

@@ -3,7 +3,7 @@ import { defaultPartitionBytes, type Pool, runStatement } from '@runhook/databas
 import type { DeliveryQueue, EventQueue } from '@runhook/queue';
 import type { DependencyMetrics } from '@runhook/runtime';
 import { Gauge, type Registry } from 'prom-client';
-import { waitingLanes } from '../record/parked.ts';
+import { lanesWithDeferred } from '../record/deferred.ts';
 
 const STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
 
@@ -15,7 +15,7 @@ const OLDEST_DUE = `
     (SELECT extract(epoch FROM now() - created_at)::float8 FROM undispatched_events
      ORDER BY event_id LIMIT 1) AS "eventSeconds",
     (SELECT extract(epoch FROM now() - parked_at)::float8 FROM deliveries
-     WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT 1) AS "parkedSeconds",
+     WHERE parked_at IS NOT NULL ORDER BY parked_at LIMIT 1) AS "deferredSeconds",
     (SELECT count(DISTINCT account_id)::int FROM subscriptions WHERE lane_full_since IS NOT NULL) AS "accountsOver"`;
 
 const LANES_COUNTED_MAX = 1_000;
@@ -24,13 +24,13 @@ interface OldestRow {
   [column: string]: unknown;
   deliverySeconds: number | null;
   eventSeconds: number | null;
-  parkedSeconds: number | null;
+  deferredSeconds: number | null;
   accountsOver: number;
 }
 
 export interface BacklogDependencies {
   pool: Pool;
-  events: Pick<EventQueue, 'counts' | 'firstInLine'>;
+  events: Pick<EventQueue, 'counts' | 'nextJob'>;
   deliveries: Pick<DeliveryQueue, 'counts'>;
   dependencies: DependencyMetrics;
   registry: Registry;
@@ -62,7 +62,7 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
     help: `Subscriptions with parked deliveries, counted up to ${LANES_COUNTED_MAX}.`,
     registers: [registry],
   });
-  const parked = new Gauge({
+  const deferredAge = new Gauge({
     name: 'runhook_parked_oldest_age_seconds',
     help: 'How long the oldest parked delivery is parked; 0 when none is.',
     registers: [registry],
@@ -104,9 +104,9 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
   async function measureRecord(): Promise<{ deliverySeconds: number; eventSeconds: number } | null> {
     try {
       const [row] = await runStatement<OldestRow>(pool, OLDEST_DUE, [], 'oldest-due');
-      parked.set(Math.max(0, row?.parkedSeconds ?? 0));
+      deferredAge.set(Math.max(0, row?.deferredSeconds ?? 0));
       accountsOver.set(row?.accountsOver ?? 0);
-      lanes.set((await waitingLanes(pool, '', LANES_COUNTED_MAX)).length);
+      lanes.set((await lanesWithDeferred(pool, '', LANES_COUNTED_MAX)).length);
       for (const [table, bytes] of Object.entries(await defaultPartitionBytes(pool)))
         defaultBytes.set({ table }, bytes);
       dependencies.note('database', true);
@@ -118,10 +118,10 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
   }
 
   return async () => {
-    const [inLineSeconds, record] = await Promise.all([measureQueue(), measureRecord()]);
+    const [queueSeconds, record] = await Promise.all([measureQueue(), measureRecord()]);
     oldest.reset();
     if (record) oldest.set({ queue: WEBHOOK_DELIVERIES }, Math.max(0, record.deliverySeconds));
-    const eventAges = [inLineSeconds, record?.eventSeconds].filter((age) => typeof age === 'number');
+    const eventAges = [queueSeconds, record?.eventSeconds].filter((age) => typeof age === 'number');
     if (eventAges.length > 0) oldest.set({ queue: JOB_RUN_EVENTS }, Math.max(0, ...eventAges));
   };
 }

@@ -54,7 +54,7 @@ export function createDispatcherMetrics(registry: Registry) {
   return {
     ...flowMetrics(registers),
     ...attemptMetrics(registers),
-    ...upkeepMetrics(registers),
+    ...maintenanceMetrics(registers),
     blockedAddresses: registerBlockedAddresses(registry),
     inFlight,
   };
@@ -95,7 +95,7 @@ function flowMetrics(registers: Registry[]) {
         registers,
       }),
     ),
-    retriesParked: new Counter({
+    retriesDeferred: new Counter({
       name: 'runhook_retries_parked_total',
       help: 'Retries and redeliveries that were parked because their lane had no slot.',
       registers,
@@ -157,7 +157,7 @@ function attemptMetrics(registers: Registry[]) {
   };
 }
 
-function upkeepMetrics(registers: Registry[]) {
+function maintenanceMetrics(registers: Registry[]) {
   return {
     reconciled: children(
       ['delivery', 'event'] as const,
@@ -174,7 +174,7 @@ function upkeepMetrics(registers: Registry[]) {
       help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
       registers,
     }),
-    relieved: children(
+    drainedWhenFull: children(
       ['event', 'retry'] as const,
       (kind) => ({ kind }),
       new Counter({
@@ -184,7 +184,7 @@ function upkeepMetrics(registers: Registry[]) {
         registers,
       }),
     ),
-    parkedExpired: new Counter({
+    deferredExpired: new Counter({
       name: 'runhook_parked_expired_total',
       help: 'Deliveries given up because their lane did not let them be attempted for a day.',
       registers,
@@ -266,10 +266,10 @@ function children<Value extends string, Label extends string>(
   labelsOf: (value: Value) => Record<Label, Value>,
   counter: Counter<Label>,
 ): Record<Value, Counter.Internal> {
-  const kept = values.map((value) => {
+  const counters = values.map((value) => {
     const child = counter.labels(labelsOf(value));
     child.inc(0);
     return [value, child] as const;
   });
-  return Object.fromEntries(kept) as Record<Value, Counter.Internal>;
+  return Object.fromEntries(counters) as Record<Value, Counter.Internal>;
 }

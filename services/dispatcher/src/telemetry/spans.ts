@@ -1,6 +1,6 @@
 import type { DeliveryJob, JobRunEvent } from '@runhook/contract';
 import type { Traces } from '@runhook/runtime';
-import type { Attemptable, AttemptResult } from '../attempt.ts';
+import type { AttemptableDelivery, AttemptResult } from '../attempt.ts';
 import type { DeliverResult } from '../deliver.ts';
 import type { FanOutResult } from '../fan-out.ts';
 import { nextTrigger } from '../policy/next-step.ts';
@@ -13,19 +13,19 @@ import type { Target } from '../target.ts';
 export interface Spans {
   fanOut(event: JobRunEvent, work: () => Promise<FanOutResult>): Promise<FanOutResult>;
   /** Runs the first step of a delivery, within the fan-out of its event. */
-  deliverFirst(delivery: Attemptable, work: () => Promise<void>): Promise<void>;
+  deliverFirst(delivery: AttemptableDelivery, work: () => Promise<void>): Promise<void>;
   /** Runs a later step of a delivery, which has a separate queue job. */
   deliver(job: DeliveryJob, work: () => Promise<DeliverResult>): Promise<DeliverResult>;
   /** @param work called with the additional headers for the endpoint: none, unless propagation to endpoints is on */
   attempt(
-    delivery: Attemptable,
+    delivery: AttemptableDelivery,
     target: Target,
     work: (headers: Record<string, string>) => Promise<AttemptResult>,
   ): Promise<AttemptResult>;
   /** Returns the trace context of the delivery, for the queue job of its next attempt. */
-  carried(): string | null;
+  serializeContext(): string | null;
   /** Runs work that many deliveries share, outside of their traces. */
-  detached<T>(work: () => T): T;
+  runDetached<T>(work: () => T): T;
 }
 
 /** Used while no traces are exported. */
@@ -34,8 +34,8 @@ export const noSpans: Spans = {
   deliverFirst: (_delivery, work) => work(),
   deliver: (_job, work) => work(),
   attempt: (_delivery, _target, work) => work({}),
-  carried: () => null,
-  detached: (work) => work(),
+  serializeContext: () => null,
+  runDetached: (work) => work(),
 };
 
 export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: boolean }): Spans {
@@ -62,18 +62,18 @@ export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: bool
         'attempt',
         { kind: 'client', attributes: { ...attemptAttributes(delivery), ...endpointAttributes(target) } },
         async (span) => {
-          const attempted = await work(toEndpoints ? traces.headers() : {});
-          const { record } = attempted;
+          const result = await work(toEndpoints ? traces.headers() : {});
+          const { record } = result;
           // The dispatcher's 502 and 504 are not responses of the endpoint.
-          const isAnswer = record.error === null || record.error.code === 'unsuccessful_status';
-          if (isAnswer) span.set({ 'http.response.status_code': record.httpStatusCode });
-          span.set({ 'runhook.outcome': attempted.outcome.kind });
+          const isResponse = record.error === null || record.error.code === 'unsuccessful_status';
+          if (isResponse) span.set({ 'http.response.status_code': record.httpStatusCode });
+          span.set({ 'runhook.outcome': result.outcome.kind });
           if (record.error) span.fail(record.error.code);
-          return attempted;
+          return result;
         },
       ),
-    carried: () => traces.carried(),
-    detached: (work) => traces.detached(work),
+    serializeContext: () => traces.carried(),
+    runDetached: (work) => traces.detached(work),
   };
 }
 
@@ -85,7 +85,7 @@ function eventAttributes({ eventId, eventType, accountId }: JobRunEvent) {
   };
 }
 
-function attemptAttributes(delivery: Attemptable) {
+function attemptAttributes(delivery: AttemptableDelivery) {
   const { id, subscriptionId, attemptCount } = delivery;
   return {
     'http.request.method': 'POST',

@@ -5,9 +5,9 @@ import type { StartedWorkers } from '../shard-worker.ts';
 
 /** Jobs of a worker, counted by its processor. */
 export interface JobsInFlight {
-  now: number;
+  current: number;
   /** Total number of started jobs. */
-  begun: number;
+  started: number;
 }
 
 /** The worker does not work: its loop has ended, or it takes no job although one waits. */
@@ -23,7 +23,7 @@ class WorkerStoppedError extends Error {
 /** Checks for the health endpoints whether a worker is alive. */
 export interface WorkerWatch {
   /** Polls the queue if the worker appears idle; throws when the queue does not respond. */
-  look(): Promise<void>;
+  poll(): Promise<void>;
   /** @throws WorkerStoppedError */
   check(): void;
 }
@@ -40,7 +40,7 @@ export interface WorkerWatchOptions {
   jobsInFlight: JobsInFlight;
   /** Maximum number of jobs that the worker has in flight. */
   concurrency: number;
-  firstInLine: () => Promise<Pick<JobInLine, 'id' | 'isPaused'> | null>;
+  nextJob: () => Promise<Pick<JobInLine, 'id' | 'isPaused'> | null>;
   /** Time for which the same job may be next while the worker has a free slot and starts no job; default 6,000. */
   stuckAfterMs?: number;
   nowMs?: () => number;
@@ -56,33 +56,33 @@ export function createWorkerWatch({
   worker,
   jobsInFlight,
   concurrency,
-  firstInLine,
+  nextJob,
   stuckAfterMs = 6_000,
   nowMs = () => performance.now(),
 }: WorkerWatchOptions): WorkerWatch {
-  let begunAtLook = -1;
+  let startedAtPoll = -1;
   let waiting: { jobId: string; sinceMs: number } | null = null;
 
   return {
-    async look() {
-      const isIdle = jobsInFlight.now < concurrency && jobsInFlight.begun === begunAtLook;
-      begunAtLook = jobsInFlight.begun;
+    async poll() {
+      const isIdle = jobsInFlight.current < concurrency && jobsInFlight.started === startedAtPoll;
+      startedAtPoll = jobsInFlight.started;
       if (!isIdle || worker.isPaused?.()) {
         waiting = null;
         return;
       }
-      const first = await firstInLine().catch((error: unknown) => {
+      const next = await nextJob().catch((error: unknown) => {
         waiting = null;
         throw error;
       });
-      if (first === null || first.isPaused || jobsInFlight.begun !== begunAtLook) waiting = null;
-      else if (waiting?.jobId !== first.id) waiting = { jobId: first.id, sinceMs: nowMs() };
+      if (next === null || next.isPaused || jobsInFlight.started !== startedAtPoll) waiting = null;
+      else if (waiting?.jobId !== next.id) waiting = { jobId: next.id, sinceMs: nowMs() };
     },
     check() {
       const { name } = worker;
       if (worker.isPaused?.()) return;
       if (!worker.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${name} is not running`);
-      if (waiting === null || jobsInFlight.begun !== begunAtLook) return;
+      if (waiting === null || jobsInFlight.started !== startedAtPoll) return;
       if (nowMs() - waiting.sinceMs >= stuckAfterMs)
         throw new WorkerStoppedError('WORKER_STUCK', `${name} does not take ${waiting.jobId}, which waits`);
     },
@@ -90,33 +90,33 @@ export function createWorkerWatch({
 }
 
 /** With `stuckAfterMs`, a worker that takes no jobs is detected within ten seconds. */
-const LOOK_EVERY_MS = 2_000;
+const POLL_EVERY_MS = 2_000;
 
 export interface WatchedWorkers extends StartedWorkers {
-  firstsInLine: EventQueue['firstsInLine'];
+  nextJobs: EventQueue['firstsInLine'];
 }
 
 /** Registers health checks and metrics of the workers. A dispatcher that does not work must be neither live nor ready. */
 export function watchWorkers(
   { health, lifecycle, logger, registry }: WatchWorkersProcess,
   watched: readonly WatchedWorkers[],
-  upkeep: { readonly name: string; isRunning(): boolean },
+  maintenance: { readonly name: string; isRunning(): boolean },
   concurrency: number,
 ): void {
   const watches = watched.map((one) => watchShards(one, concurrency));
-  const looks = startPeriodic(
-    LOOK_EVERY_MS,
-    async () => void (await Promise.all(watches.map((watch) => watch.look()))),
+  const polling = startPeriodic(
+    POLL_EVERY_MS,
+    async () => void (await Promise.all(watches.map((watch) => watch.poll()))),
     (error) => logger.debug({ err: error }, 'the queue could not be looked at'),
   );
   // Not awaited: a check that hangs must not delay the end of the intake.
-  lifecycle.onClose('worker watch', () => void looks.stop());
+  lifecycle.onClose('worker watch', () => void polling.stop());
 
   function check(): void {
     // During a stop a failing check would make the orchestrator kill the process before its jobs have ended.
     if (lifecycle.stopping) return;
     for (const watch of watches) watch.check();
-    if (!upkeep.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${upkeep.name} is not running`);
+    if (!maintenance.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${maintenance.name} is not running`);
   }
   health.register('workers', 'live', check);
   health.register('workers', 'ready', check);
@@ -132,56 +132,56 @@ interface WatchWorkersProcess {
 
 /** Watches the worker of each shard, as workers are opened and closed; all shards are polled together. */
 function watchShards(
-  { workers, jobsInFlight, firstsInLine }: WatchedWorkers,
+  { workers, jobsInFlight, nextJobs }: WatchedWorkers,
   concurrency: number,
 ): WorkerWatch {
   const watches = new Map<WatchedLoop, WorkerWatch>();
 
-  function current(): WorkerWatch[] {
-    const { workers: now } = workers;
-    const present = new Set<WatchedLoop>(now.values());
+  function currentWatches(): WorkerWatch[] {
+    const { workers: running } = workers;
+    const present = new Set<WatchedLoop>(running.values());
     for (const worker of watches.keys()) if (!present.has(worker)) watches.delete(worker);
-    return Array.from(now, ([shard, worker]) => {
-      const watch = watches.get(worker) ?? watchOf(worker, shard);
+    return Array.from(running, ([shard, worker]) => {
+      const watch = watches.get(worker) ?? createShardWatch(worker, shard);
       watches.set(worker, watch);
       return watch;
     });
   }
 
-  let firsts: ReturnType<typeof firstsInLine> | null = null;
+  let nextJobByShard: ReturnType<typeof nextJobs> | null = null;
 
-  function watchOf(worker: WatchedLoop, shard: number): WorkerWatch {
+  function createShardWatch(worker: WatchedLoop, shard: number): WorkerWatch {
     // The workers of all shards share the slots.
     const jobs = {
-      get now() {
-        return inHand(jobsInFlight);
+      get current() {
+        return countInFlight(jobsInFlight);
       },
-      get begun() {
-        return jobsInFlight.get(shard)?.begun ?? 0;
+      get started() {
+        return jobsInFlight.get(shard)?.started ?? 0;
       },
     };
-    const firstInLine = async () => {
-      firsts ??= firstsInLine();
-      return (await firsts).get(shard) ?? null;
+    const nextJob = async () => {
+      nextJobByShard ??= nextJobs();
+      return (await nextJobByShard).get(shard) ?? null;
     };
-    return createWorkerWatch({ worker, jobsInFlight: jobs, concurrency, firstInLine });
+    return createWorkerWatch({ worker, jobsInFlight: jobs, concurrency, nextJob });
   }
 
   return {
-    async look() {
-      firsts = null;
-      await Promise.all(current().map((watch) => watch.look()));
+    async poll() {
+      nextJobByShard = null;
+      await Promise.all(currentWatches().map((watch) => watch.poll()));
     },
     check() {
-      for (const watch of current()) watch.check();
+      for (const watch of currentWatches()) watch.check();
     },
   };
 }
 
-function inHand(jobsInFlight: StartedWorkers['jobsInFlight']): number {
-  let now = 0;
-  for (const jobs of jobsInFlight.values()) now += jobs.now;
-  return now;
+function countInFlight(jobsInFlight: StartedWorkers['jobsInFlight']): number {
+  let total = 0;
+  for (const jobs of jobsInFlight.values()) total += jobs.current;
+  return total;
 }
 
 function registerWorkerMetrics(
@@ -207,7 +207,7 @@ function registerWorkerMetrics(
     registers,
     collect() {
       for (const { workers, jobsInFlight } of watched)
-        this.set({ queue: workers.name }, inHand(jobsInFlight));
+        this.set({ queue: workers.name }, countInFlight(jobsInFlight));
     },
   });
   new Gauge({

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { EventsInFlight } from '../../src/policy/events-in-flight.ts';
 
-const microtasks = () => new Promise((resolve) => setImmediate(resolve));
+const settleMicrotasks = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Adds events. Returns the release functions of those that have a slot. */
 function add(events: EventsInFlight, count: number, isLowPriority = false): (() => void)[] {
@@ -14,10 +14,10 @@ function add(events: EventsInFlight, count: number, isLowPriority = false): (() 
 test('at most 128 events are in flight, and each release admits one further event', async () => {
   const events = new EventsInFlight(384);
   const releases = add(events, 200);
-  await microtasks();
+  await settleMicrotasks();
   expect(releases).toHaveLength(128);
   for (let call = 0; call < 2; call += 1) releases[0]?.();
-  await microtasks();
+  await settleMicrotasks();
   expect(releases).toHaveLength(129);
   expect(events.waiting).toBe(71);
 });
@@ -25,13 +25,13 @@ test('at most 128 events are in flight, and each release admits one further even
 test('the rest of a burst leaves a quarter of the slots to events of a higher priority', async () => {
   const events = new EventsInFlight(384);
   const burst = add(events, 200, true);
-  await microtasks();
+  await settleMicrotasks();
   expect(burst).toHaveLength(96);
   const others = add(events, 40);
-  await microtasks();
+  await settleMicrotasks();
   expect(others).toHaveLength(32);
   burst[0]?.();
-  await microtasks();
+  await settleMicrotasks();
   expect([burst.length, others.length]).toEqual([96, 33]);
 });
 
@@ -40,7 +40,7 @@ test('reports capacity once fewer than 64 events wait', async () => {
   let reports = 0;
   events.onCapacity = () => void reports++;
   const releases = add(events, 3 + 64);
-  await microtasks();
+  await settleMicrotasks();
   expect(events.isSaturated).toBe(true);
   for (const release of releases.splice(0)) release();
   expect(events.isSaturated).toBe(false);

@@ -1,20 +1,20 @@
 import { describe, expect, test } from '@jest/globals';
-import { outcomeOf, reportOf } from '../../src/policy/outcome.ts';
+import { decideOutcome, toAttemptReport } from '../../src/policy/outcome.ts';
 
-const answered = (statusCode: number) => ({
+const withStatus = (statusCode: number) => ({
   response: { statusCode, headers: {}, body: Buffer.alloc(0), truncated: false },
   error: null,
 });
 
 describe('the report of an attempt', () => {
   test.each([200, 201, 204, 299])('is a success for the status %i', (statusCode) => {
-    expect(reportOf(answered(statusCode))).toEqual({ httpStatusCode: statusCode, error: null });
+    expect(toAttemptReport(withStatus(statusCode))).toEqual({ httpStatusCode: statusCode, error: null });
   });
 
   test.each([301, 304, 400, 404, 410, 429, 500, 503])(
     'is a failure, recorded with its status %i',
     (statusCode) => {
-      expect(reportOf(answered(statusCode))).toEqual({
+      expect(toAttemptReport(withStatus(statusCode))).toEqual({
         httpStatusCode: statusCode,
         error: { code: 'unsuccessful_status', message: `The endpoint answered ${statusCode}.` },
       });
@@ -29,12 +29,12 @@ describe('the report of an attempt', () => {
     ['tls_untrusted', 502],
   ] as const)('has for the error %s the status %i', (code, httpStatusCode) => {
     const error = { code, message: 'x' };
-    expect(reportOf({ response: null, error })).toEqual({ httpStatusCode, error });
+    expect(toAttemptReport({ response: null, error })).toEqual({ httpStatusCode, error });
   });
 
   test('has the status 504 for a 200 whose body exceeds the deadline', () => {
     const error = { code: 'timeout', message: 'Timed out after 10 s.' } as const;
-    expect(reportOf({ ...answered(200), error })).toEqual({ httpStatusCode: 504, error });
+    expect(toAttemptReport({ ...withStatus(200), error })).toEqual({ httpStatusCode: 504, error });
   });
 });
 
@@ -42,15 +42,15 @@ describe('the outcome of an attempt', () => {
   const policy = { retriesMax: 5, baseDelayMs: 30_000 };
   /** Progress of a redelivery after six earlier attempts. */
   const after = (attempts: number) => ({ cycle: 6, attemptCount: 6 + attempts });
-  const failure = reportOf(answered(500));
+  const failure = toAttemptReport(withStatus(500));
 
   test('is delivered after a success', () => {
-    expect(outcomeOf(reportOf(answered(200)), after(6), policy, 0.5)).toEqual({ kind: 'delivered' });
+    expect(decideOutcome(toAttemptReport(withStatus(200)), after(6), policy, 0.5)).toEqual({ kind: 'delivered' });
   });
 
   test('is a retry after any failure while the cycle has attempts left', () => {
     for (const statusCode of [404, 410, 500]) {
-      expect(outcomeOf(reportOf(answered(statusCode)), after(5), policy, 0.5)).toEqual({
+      expect(decideOutcome(toAttemptReport(withStatus(statusCode)), after(5), policy, 0.5)).toEqual({
         kind: 'retry',
         delayMs: 480_000,
       });
@@ -60,11 +60,11 @@ describe('the outcome of an attempt', () => {
   test('is failed with a reason after the sixth failure', () => {
     const reason = 'All 6 attempts failed. Last: The endpoint answered 500.';
     const progress = { cycle: 0, attemptCount: 6 };
-    expect(outcomeOf(failure, progress, policy, 0.5)).toEqual({ kind: 'failed', reason });
+    expect(decideOutcome(failure, progress, policy, 0.5)).toEqual({ kind: 'failed', reason });
   });
 
   test('counts only the attempts of the redelivery in the reason', () => {
     const reason = 'All 6 attempts of the redelivery failed. Last: The endpoint answered 500.';
-    expect(outcomeOf(failure, after(6), policy, 0.5)).toEqual({ kind: 'failed', reason });
+    expect(decideOutcome(failure, after(6), policy, 0.5)).toEqual({ kind: 'failed', reason });
   });
 });

@@ -21,27 +21,27 @@ test('events wait for permits for all their first attempts', async () => {
 test('a first attempt may wait while its subscription has a quarter of the events in flight', () => {
   const requests = new RequestsInFlight(384);
   for (let attempt = 0; attempt < 32; attempt += 1) requests.enter('a');
-  expect(requests.mayWait('a')).toBe(true);
+  expect(requests.canWait('a')).toBe(true);
   requests.enter('a');
-  expect([requests.mayWait('a'), requests.mayWait('b')]).toEqual([false, true]);
+  expect([requests.canWait('a'), requests.canWait('b')]).toEqual([false, true]);
   requests.leave('a');
-  expect(requests.mayWait('a')).toBe(true);
+  expect(requests.canWait('a')).toBe(true);
 });
 
 test('each released slot wakes one waiting first attempt, in order, and the others wait until their timeout', async () => {
   const requests = new RequestsInFlight(384);
   requests.enter('a');
-  const woken: number[] = [];
+  const wokenOrder: number[] = [];
   for (const [index, withinMs] of [3_600_000, 3_600_000, 5].entries())
-    void requests.slotReleased('a', withinMs).then(() => woken.push(index));
+    void requests.waitForRelease('a', withinMs).then(() => wokenOrder.push(index));
   requests.noteRelease('a');
   await macrotask();
-  expect(woken[0]).toBe(0);
-  while (woken.length < 2) await macrotask();
-  expect(woken).toEqual([0, 2]);
+  expect(wokenOrder[0]).toBe(0);
+  while (wokenOrder.length < 2) await macrotask();
+  expect(wokenOrder).toEqual([0, 2]);
   requests.noteRelease('a');
   requests.noteRelease('b');
   await macrotask();
-  expect(woken).toEqual([0, 2, 1]);
-  expect(requests.waitingFor('a')).toBe(0);
+  expect(wokenOrder).toEqual([0, 2, 1]);
+  expect(requests.waiterCount('a')).toBe(0);
 });

@@ -17,7 +17,7 @@ const lane = (subscriptionId: string, accountId = 1, origin = 'https://a.example
 
 function acquireAll(limits: SubscriptionLimiter, at: Lane): Slot[] {
   const slots: Slot[] = [];
-  for (let slot = limits.acquireInPlace(at); slot; slot = limits.acquireInPlace(at)) slots.push(slot);
+  for (let slot = limits.acquireFirst(at); slot; slot = limits.acquireFirst(at)) slots.push(slot);
   return slots;
 }
 function acquireAllQueued(limits: SubscriptionLimiter, at: Lane): Slot[] {
@@ -44,7 +44,7 @@ test('a lane that responds has a separate limit of 128 attempts', () => {
   open(limits, lane('a'));
   const slots = acquireAll(limits, lane('a'));
   expect(slots).toHaveLength(128);
-  expect(limits.acquireInPlace(lane('b'))).not.toBeNull();
+  expect(limits.acquireFirst(lane('b'))).not.toBeNull();
   limits.release(slots[0] as Slot, 'succeeded');
   expect(acquireAll(limits, lane('a'))).toHaveLength(1);
 });
@@ -61,10 +61,10 @@ test('a lane without success in its last 20 attempts gets one probe at a time, a
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   for (let failure = 0; failure < 19; failure += 1) attempt(limits, lane('a'), false);
-  expect(limits.isShut(lane('a'))).toBe(false);
+  expect(limits.isSaturated(lane('a'))).toBe(false);
   attempt(limits, lane('a'), false);
-  expect(limits.isShut(lane('a'))).toBe(true);
-  expect(limits.acquireInPlace(lane('a'))).toBeNull();
+  expect(limits.isSaturated(lane('a'))).toBe(true);
+  expect(limits.acquireFirst(lane('a'))).toBeNull();
   expect(limits.waitMs('a')).toBe(100);
   clock.nowMs += 100;
   const [probe, ...more] = acquireAllQueued(limits, lane('a'));
@@ -97,9 +97,9 @@ test('an endpoint that fails half of its requests at random gets nearly all firs
     return random % 2 === 0;
   };
   const waits: number[] = [];
-  const parked: number[] = [];
+  const deferredAtMs: number[] = [];
   const ends: { atMs: number; slot: Slot }[] = [];
-  let turnAtMs: number | null = null;
+  let jobStartsAtMs: number | null = null;
   const begin = (slot: Slot, sinceMs: number) => {
     waits.push(clock.nowMs - sinceMs);
     ends.push({ slot, atMs: clock.nowMs + 20 });
@@ -107,27 +107,27 @@ test('an endpoint that fails half of its requests at random gets nearly all firs
   for (; clock.nowMs < 60_000; clock.nowMs += 10) {
     while (ends[0] && ends[0].atMs <= clock.nowMs)
       limits.release((ends.shift() as (typeof ends)[0]).slot, succeeds() ? 'succeeded' : 'failed');
-    if (turnAtMs !== null && turnAtMs <= clock.nowMs) {
+    if (jobStartsAtMs !== null && jobStartsAtMs <= clock.nowMs) {
       limits.beginDraining('a');
-      for (let room = limits.room('a'); room > 0 && parked.length > 0; room -= 1) {
+      for (let freeSlots = limits.freeSlots('a'); freeSlots > 0 && deferredAtMs.length > 0; freeSlots -= 1) {
         const slot = limits.acquireQueued(at);
-        if (slot) begin(slot, parked.shift() as number);
+        if (slot) begin(slot, deferredAtMs.shift() as number);
       }
-      const againMs: number | null = parked.length === 0 ? null : limits.waitMs('a');
-      limits.endDraining('a', againMs);
-      turnAtMs = againMs === null ? null : clock.nowMs + againMs;
+      const nextDelayMs: number | null = deferredAtMs.length === 0 ? null : limits.waitMs('a');
+      limits.endDraining('a', nextDelayMs);
+      jobStartsAtMs = nextDelayMs === null ? null : clock.nowMs + nextDelayMs;
     }
     if (clock.nowMs % 50 > 0) continue;
-    const slot = limits.acquireInPlace(at);
+    const slot = limits.acquireFirst(at);
     if (slot) begin(slot, clock.nowMs);
     else {
-      parked.push(clock.nowMs);
-      const delayMs = limits.untilTurnMs('a');
-      if (delayMs !== null) turnAtMs = clock.nowMs + delayMs;
+      deferredAtMs.push(clock.nowMs);
+      const delayMs = limits.laneJobDelayMs('a');
+      if (delayMs !== null) jobStartsAtMs = clock.nowMs + delayMs;
     }
   }
-  expect(waits.length + parked.length).toBe(1_200);
-  expect(parked.length).toBeLessThan(10);
+  expect(waits.length + deferredAtMs.length).toBe(1_200);
+  expect(deferredAtMs.length).toBeLessThan(10);
   waits.sort((a, b) => a - b);
   expect(waits[Math.floor(waits.length * 0.95)]).toBeLessThan(2_000);
 });
@@ -136,25 +136,25 @@ test('a blocked lane gets no slot until the block ends, except for a redelivery 
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   const blocked = { ...lane('a'), blockedMs: 3_600_000 };
-  expect([limits.isShut(blocked), limits.acquireInPlace(blocked), limits.acquireQueued(blocked)]).toEqual([
+  expect([limits.isSaturated(blocked), limits.acquireFirst(blocked), limits.acquireQueued(blocked)]).toEqual([
     true,
     null,
     null,
   ]);
   const slot = limits.acquireQueued(blocked, true) as Slot;
   limits.release(slot, 'failed');
-  expect([limits.room('a'), limits.waitMs('a')]).toEqual([0, 5_000]);
+  expect([limits.freeSlots('a'), limits.waitMs('a')]).toEqual([0, 5_000]);
   clock.nowMs += 3_599_000;
   expect(limits.waitMs('a')).toBe(1_000);
   clock.nowMs += 1_000;
-  expect(limits.room('a')).toBe(61);
+  expect(limits.freeSlots('a')).toBe(61);
   limits.setBlocked('a', 1_000);
-  expect(limits.room('a')).toBe(0);
+  expect(limits.freeSlots('a')).toBe(0);
   // A first attempt that was planned before the block does not end it.
   expect(limits.expectedWaitMs(lane('a'), 0)).toBe(Number.POSITIVE_INFINITY);
-  expect(limits.acquireInPlace(lane('a'))).toBeNull();
+  expect(limits.acquireFirst(lane('a'))).toBeNull();
   limits.setBlocked('a', 0);
-  expect(limits.isShut(lane('a'))).toBe(false);
+  expect(limits.isSaturated(lane('a'))).toBe(false);
 });
 
 test('the wait between probes grows with each failed probe, up to five seconds', () => {
@@ -209,24 +209,24 @@ test('a lane whose job is delayed is not woken, and first attempts leave slots t
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   limits.beginDraining('a');
-  expect(limits.untilTurnMs('a')).toBeNull();
+  expect(limits.laneJobDelayMs('a')).toBeNull();
   limits.endDraining('a', 500);
-  expect([limits.untilTurnMs('a'), limits.isShut(lane('a'))]).toEqual([null, false]);
+  expect([limits.laneJobDelayMs('a'), limits.isSaturated(lane('a'))]).toEqual([null, false]);
   expect(acquireAll(limits, lane('a'))).toHaveLength(96);
   expect(limits.acquireQueued(lane('a'))).not.toBeNull();
   clock.nowMs += 500;
-  expect(limits.untilTurnMs('a')).toBe(0);
+  expect(limits.laneJobDelayMs('a')).toBe(0);
   expect(acquireAll(limits, lane('a'))).toHaveLength(128 - 97);
 });
 
 test('a failing lane is woken once, at the time of its next probe', () => {
   const { clock, limits } = setUp();
   failUntilItFails(limits, lane('a'));
-  const delayMs = limits.untilTurnMs('a') ?? 0;
+  const delayMs = limits.laneJobDelayMs('a') ?? 0;
   expect(delayMs).toBeGreaterThan(0);
-  expect(limits.untilTurnMs('a')).toBeNull();
+  expect(limits.laneJobDelayMs('a')).toBeNull();
   clock.nowMs += delayMs;
-  expect([limits.untilTurnMs('a'), limits.room('a')]).toEqual([0, 1]);
+  expect([limits.laneJobDelayMs('a'), limits.freeSlots('a')]).toEqual([0, 1]);
 });
 
 test('a server that accepts no connection is probed by one lane after another until it accepts one', () => {
@@ -240,12 +240,12 @@ test('a server that accepts no connection is probed by one lane after another un
   expect(
     acquireAll(limits, lane('new', 2)).map((slot) => limits.release(slot, 'not_connected')),
   ).toHaveLength(1);
-  expect(limits.isShut(lane('new', 2))).toBe(true);
+  expect(limits.isSaturated(lane('new', 2))).toBe(true);
   expect(acquireAll(limits, lane('elsewhere', 2, 'https://b.example'))).toHaveLength(16);
-  expect(limits.room('a')).toBe(0);
+  expect(limits.freeSlots('a')).toBe(0);
   clock.nowMs += 200;
   limits.release(limits.acquireQueued(lane('a')) as Slot, 'failed');
-  expect(limits.room('new')).toBe(16);
+  expect(limits.freeSlots('new')).toBe(16);
 });
 
 test('one of a thousand lanes on a server that accepts no connection is probed, and the others return within half a minute', () => {
@@ -254,7 +254,7 @@ test('one of a thousand lanes on a server that accepts no connection is probed, 
   clock.nowMs = 60_000;
   const inFlight = lanes.slice(0, 20).map((one) => limits.acquireQueued(one) as Slot);
   for (const slot of inFlight) limits.release(slot, 'not_connected');
-  for (const one of lanes) limits.isShut(one);
+  for (const one of lanes) limits.isSaturated(one);
   clock.nowMs += 100;
   expect(lanes.flatMap((one) => limits.acquireQueued(one) ?? [])).toHaveLength(1);
   const waits = lanes.map(({ subscriptionId }) => limits.waitMs(subscriptionId));
@@ -268,13 +268,13 @@ test('first attempts leave slots to the active job of a responding lane, and get
   for (const subscriptionId of ['a', 'new']) limits.beginDraining(subscriptionId);
   expect(acquireAll(limits, lane('a'))).toHaveLength(96);
   expect(acquireAllQueued(limits, lane('a'))).toHaveLength(32);
-  expect(limits.isShut(lane('new', 1, 'https://new.example'))).toBe(true);
+  expect(limits.isSaturated(lane('new', 1, 'https://new.example'))).toBe(true);
 });
 
 test('the expected wait for a slot grows with the waiting attempts of a responding lane, and is infinite for other lanes', () => {
   const { clock, limits } = setUp();
   expect(limits.expectedWaitMs(lane('new'), 0)).toBe(Number.POSITIVE_INFINITY);
-  const slot = limits.acquireInPlace(lane('a'));
+  const slot = limits.acquireFirst(lane('a'));
   clock.nowMs += 128;
   limits.release(slot as Slot, 'succeeded');
   const [first, third] = [0, 2].map((ahead) => limits.expectedWaitMs(lane('a'), ahead));
@@ -287,31 +287,31 @@ test('the expected wait for a slot grows with the waiting attempts of a respondi
 test('a lane that stops responding while others respond loses its slots before its requests time out', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
-  const held = Array.from({ length: 20 }, () => limits.acquireInPlace(lane('a')));
+  const slotsInFlight = Array.from({ length: 20 }, () => limits.acquireFirst(lane('a')));
   clock.nowMs = 600;
   attempt(limits, lane('b'), true);
-  expect(limits.acquireInPlace(lane('a'))).toBeNull();
-  limits.release(held[0] as Slot, 'succeeded');
-  expect(limits.acquireInPlace(lane('a'))).not.toBeNull();
+  expect(limits.acquireFirst(lane('a'))).toBeNull();
+  limits.release(slotsInFlight[0] as Slot, 'succeeded');
+  expect(limits.acquireFirst(lane('a'))).not.toBeNull();
 });
 
 test('no lane loses slots while no endpoint responds, because then this process or the network hangs', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
-  limits.acquireInPlace(lane('a'));
+  limits.acquireFirst(lane('a'));
   clock.nowMs = 5_000;
   expect(acquireAll(limits, lane('a'))).toHaveLength(127);
 });
 
 test('a distant endpoint is not silent during its usual response time', () => {
   const { clock, limits } = setUp();
-  const first = limits.acquireInPlace(lane('far'));
+  const first = limits.acquireFirst(lane('far'));
   clock.nowMs = 1_000;
   limits.release(first as Slot, 'succeeded');
-  limits.acquireInPlace(lane('far'));
+  limits.acquireFirst(lane('far'));
   clock.nowMs = 2_900;
   attempt(limits, lane('near'), true);
-  expect(limits.acquireInPlace(lane('far'))).not.toBeNull();
+  expect(limits.acquireFirst(lane('far'))).not.toBeNull();
 });
 
 test('a thousand lanes that never respond occupy at most a quarter of the slots for first attempts, and half of the queued ones', () => {
@@ -321,17 +321,17 @@ test('a thousand lanes that never respond occupy at most a quarter of the slots 
   const lanes = Array.from({ length: 1_000 }, (_, index) =>
     lane(`dead-${index}`, index, `https://${index}.example`),
   );
-  const held = { inPlace: 0, queued: 0 };
-  const heldAfter = (ms: number) => {
+  const slotsInFlight = { inPlace: 0, queued: 0 };
+  const countInFlightAfter = (ms: number) => {
     clock.nowMs = 10_000 + ms;
-    held.inPlace += lanes.flatMap((one) => acquireAll(limits, one)).length;
-    held.queued += lanes.flatMap((one) => acquireAllQueued(limits, one)).length;
-    return { ...held };
+    slotsInFlight.inPlace += lanes.flatMap((one) => acquireAll(limits, one)).length;
+    slotsInFlight.queued += lanes.flatMap((one) => acquireAllQueued(limits, one)).length;
+    return { ...slotsInFlight };
   };
   // The slots are not given at once, because each costs a connection.
-  expect(heldAfter(0)).toEqual({ inPlace: 32, queued: 32 });
-  expect(heldAfter(500)).toEqual({ inPlace: 42, queued: 42 });
-  expect(heldAfter(5_000)).toEqual({ inPlace: 64, queued: 128 });
+  expect(countInFlightAfter(0)).toEqual({ inPlace: 32, queued: 32 });
+  expect(countInFlightAfter(500)).toEqual({ inPlace: 42, queued: 42 });
+  expect(countInFlightAfter(5_000)).toEqual({ inPlace: 64, queued: 128 });
   expect(acquireAll(limits, healthy)).toHaveLength(128);
 });
 
@@ -353,9 +353,9 @@ test('each new lane that responds admits one more new lane, until there has been
 test('lanes without a slot among those that do not respond wait one after another, at most half a minute', () => {
   const { clock, limits } = setUp(8);
   const lanes = Array.from({ length: 100 }, (_, index) => lane(`dead-${index}`));
-  const held = lanes.slice(0, 4).flatMap((one) => limits.acquireQueued(one) ?? []);
+  const slotsInFlight = lanes.slice(0, 4).flatMap((one) => limits.acquireQueued(one) ?? []);
   clock.nowMs = 10_000;
-  for (const slot of held) limits.release(slot, 'failed');
+  for (const slot of slotsInFlight) limits.release(slot, 'failed');
   for (const one of lanes.slice(0, 4)) limits.acquireQueued(one);
   const waits = lanes.slice(4).map(({ subscriptionId }) => limits.waitMs(subscriptionId));
   expect(waits[3] as number).toBeGreaterThan(waits[2] as number);
@@ -375,24 +375,24 @@ test('one account gets at most half of the capacity of a server, so that a secon
   const { clock, limits } = setUp(10_000);
   limits.acquireQueued(lane('first', 2, 'https://first.example'));
   clock.nowMs = 3_600_000;
-  const held = Array.from({ length: 200 }, (_, index) => acquireAllQueued(limits, lane(`a-${index}`))).flat();
-  expect(held).toHaveLength(2_048);
-  expect(limits.acquireInPlace(lane('a-new'))).toBeNull();
+  const slotsInFlight = Array.from({ length: 200 }, (_, index) => acquireAllQueued(limits, lane(`a-${index}`))).flat();
+  expect(slotsInFlight).toHaveLength(2_048);
+  expect(limits.acquireFirst(lane('a-new'))).toBeNull();
   expect(acquireAll(limits, lane('b', 2))).toHaveLength(16);
-  expect(limits.acquireInPlace(lane('a-new', 1, 'https://other.example'))).not.toBeNull();
+  expect(limits.acquireFirst(lane('a-new', 1, 'https://other.example'))).not.toBeNull();
 });
 
 test('a new lane on a responding server needs no slow start', () => {
   const { limits } = setUp(8);
   attempt(limits, lane('known'), true);
   const lanes = Array.from({ length: 100 }, (_, index) => lane(`new-${index}`));
-  expect(lanes.flatMap((one) => limits.acquireInPlace(one) ?? [])).toHaveLength(100);
+  expect(lanes.flatMap((one) => limits.acquireFirst(one) ?? [])).toHaveLength(100);
   const elsewhere = lanes.map((one) => ({
     ...one,
     subscriptionId: `${one.subscriptionId}-b`,
     origin: 'https://b.example',
   }));
-  expect(elsewhere.flatMap((one) => limits.acquireInPlace(one) ?? [])).toHaveLength(2);
+  expect(elsewhere.flatMap((one) => limits.acquireFirst(one) ?? [])).toHaveLength(2);
 });
 
 test('a lane keeps all its slots while another lane on the same server hangs', () => {
@@ -401,7 +401,7 @@ test('a lane keeps all its slots while another lane on the same server hangs', (
   acquireAll(limits, lane('hangs', 1));
   clock.nowMs = 5_000;
   attempt(limits, lane('well', 2), true);
-  expect(limits.isShut(lane('hangs', 1))).toBe(true);
+  expect(limits.isSaturated(lane('hangs', 1))).toBe(true);
   expect(acquireAll(limits, lane('well', 2))).toHaveLength(128);
 });
 
@@ -409,13 +409,13 @@ test('the state of a lane with attempts in flight is retained, however many othe
   const { limits } = setUp(1_000);
   expect(acquireAll(limits, lane('busy'))).toHaveLength(16);
   for (let other = 0; other < 50_001; other += 1) attempt(limits, lane(`other-${other}`), true);
-  expect(limits.acquireInPlace(lane('busy'))).toBeNull();
+  expect(limits.acquireFirst(lane('busy'))).toBeNull();
 });
 
 test('the state of the least recently used lane is evicted when there are too many', () => {
   const { limits } = setUp();
   failUntilItFails(limits, lane('failing'));
-  expect(limits.acquireInPlace(lane('failing'))).toBeNull();
+  expect(limits.acquireFirst(lane('failing'))).toBeNull();
   for (let other = 0; other < 50_001; other += 1) attempt(limits, lane(`other-${other}`), true);
-  expect(limits.acquireInPlace(lane('failing'))).not.toBeNull();
+  expect(limits.acquireFirst(lane('failing'))).not.toBeNull();
 });

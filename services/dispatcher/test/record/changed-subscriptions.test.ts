@@ -5,7 +5,7 @@ import { HEADER_LIMITS, SUBSCRIPTION_LIMITS } from '@runhook/contract';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription, type TestDatabase } from '@runhook/testing';
 import { JobIds } from '../../src/policy/job-ids.ts';
-import type { AccountSubscriptions, KnownSubscription } from '../../src/policy/next-step.ts';
+import type { AccountSubscriptions, CachedSubscription } from '../../src/policy/next-step.ts';
 import { loadAccountVersions, loadSubscriptions, SubscriptionCache } from '../../src/record/accounts.ts';
 
 const SUBSCRIPTIONS = 200;
@@ -58,9 +58,9 @@ describe('a cached account whose subscriptions name a thousand jobs each', () =>
 
   /** Returns the account that the next plan uses after a commit has found another version of it. */
   async function current(): Promise<AccountSubscriptions> {
-    const cached = await cache.of(accountId);
-    if (cached) cache.forget(cached);
-    return (await cache.of(accountId)) as AccountSubscriptions;
+    const cached = await cache.get(accountId);
+    if (cached) cache.invalidate(cached);
+    return (await cache.get(accountId)) as AccountSubscriptions;
   }
   const find = ({ subscriptions }: AccountSubscriptions, n: number) =>
     subscriptions.find(({ id }) => id === idOf(n));
@@ -146,7 +146,7 @@ test('subscriptions as large as the contract allows take no more memory than the
   const textOf = (length: number) => Buffer.alloc(length, 'x').toString('latin1');
   const { headersMax, nameCharactersMax, valueCharactersMax } = HEADER_LIMITS;
   const headerBytes = headersMax * (nameCharactersMax + valueCharactersMax);
-  const largest = (id: string): KnownSubscription => ({
+  const largest = (id: string): CachedSubscription => ({
     id,
     versionedId: `${id} 1`,
     name: 'ж'.repeat(SUBSCRIPTION_LIMITS.nameCharactersMax),
@@ -192,10 +192,10 @@ test('subscriptions as large as the contract allows take no more memory than the
     return leastBytes;
   };
   const beforeBytes = await usedBytes();
-  for (let accountId = 1; accountId <= 30; accountId += 1) await cache.of(accountId);
-  const takenBytes = (await usedBytes()) - beforeBytes;
-  expect(takenBytes).toBeGreaterThan(4 * MB);
-  expect(takenBytes).toBeLessThan(24 * MB);
+  for (let accountId = 1; accountId <= 30; accountId += 1) await cache.get(accountId);
+  const cachedBytes = (await usedBytes()) - beforeBytes;
+  expect(cachedBytes).toBeGreaterThan(4 * MB);
+  expect(cachedBytes).toBeLessThan(24 * MB);
   // Read after the measurement, so that the cache is alive in it.
-  expect(await cache.of(30)).not.toBeNull();
+  expect(await cache.get(30)).not.toBeNull();
 });

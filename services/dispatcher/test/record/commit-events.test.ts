@@ -12,7 +12,7 @@ import {
 } from '@runhook/testing';
 import type { AttemptRecord } from '../../src/record/attempts.ts';
 import type { CommitResult, EventCommit, NewDelivery } from '../../src/record/commit-events.ts';
-import { eventStates } from '../../src/record/event-states.ts';
+import { loadEventStates } from '../../src/record/event-states.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
 
 let testDatabase: TestDatabase;
@@ -66,7 +66,7 @@ function commitOf(event: JobRunEvent, isRecorded: boolean): EventCommit {
       nextDelayMs: null,
     };
     return {
-      ...{ id, subscriptionId, webhookName: name, isParked: name === 'parked' || name === 'cancelled' },
+      ...{ id, subscriptionId, webhookName: name, isDeferred: name === 'parked' || name === 'cancelled' },
       cancelReason: name === 'cancelled' ? 'its lane is full' : undefined,
       delivered: name === 'delivered' ? delivered : undefined,
     };
@@ -160,7 +160,7 @@ test('an event whose id is on record with other data is a conflict, and the reco
   const [undispatched, dispatched] = [await newUndispatched(), await newUndispatched()];
   await commit(commitOf(dispatched, true));
   const others = [undispatched, dispatched].map((event) => withOtherData(event));
-  const states = await eventStates(
+  const states = await loadEventStates(
     database.pool,
     others.map((event) => ({ event, version: null })),
   );

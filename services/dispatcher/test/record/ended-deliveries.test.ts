@@ -10,7 +10,7 @@ import {
   type TestDatabase,
 } from '@runhook/testing';
 import { cancelDeliveries, type DeliveryKey } from '../../src/record/deliveries.ts';
-import { parkDeliveries } from '../../src/record/parked.ts';
+import { deferDeliveries } from '../../src/record/deferred.ts';
 import { commitResults } from '../log-rows.ts';
 
 let testDatabase: TestDatabase;
@@ -28,12 +28,12 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-async function deliveryWith(status: string): Promise<DeliveryKey> {
+async function insertDelivery(status: string): Promise<DeliveryKey> {
   const event = exampleEvent('job.run.started', account.jobs[0] as never);
   const deliveryId = deliveryIdFor(event.eventId, subscription.id);
   const delivery = { id: deliveryId, subscriptionId: subscription.id, webhookName: subscription.name };
   await commitResults(database.pool, [
-    { event, version: null, deliveries: [{ ...delivery, isParked: false }] },
+    { event, version: null, deliveries: [{ ...delivery, isDeferred: false }] },
   ]);
   await database.pool.query(
     `UPDATE deliveries SET status = $2, reason = 'the first', completed_at = created_at, next_attempt_at = NULL
@@ -43,26 +43,26 @@ async function deliveryWith(status: string): Promise<DeliveryKey> {
   return { deliveryId, accountId: account.id };
 }
 
-const rowOf = async ({ deliveryId }: DeliveryKey) =>
+const readRow = async ({ deliveryId }: DeliveryKey) =>
   (await database.pool.query('SELECT * FROM deliveries WHERE id = $1', [deliveryId])).rows[0];
 
 describe.each(['delivered', 'failed', 'cancelled'])('a delivery that is %s', (status) => {
   test.each([
     ['cancelled', (key: DeliveryKey) => cancelDeliveries(database.pool, [{ ...key, reason: 'another' }])],
-    ['parked', (key: DeliveryKey) => parkDeliveries(database.pool, [key])],
+    ['parked', (key: DeliveryKey) => deferDeliveries(database.pool, [key])],
   ])('is not %s', async (_change, change) => {
-    const key = await deliveryWith(status);
-    const before = await rowOf(key);
+    const key = await insertDelivery(status);
+    const before = await readRow(key);
     expect(before).toMatchObject({ status, reason: 'the first' });
     await change(key);
-    expect(await rowOf(key)).toEqual(before);
+    expect(await readRow(key)).toEqual(before);
   });
 });
 
 test('a pending delivery can be deferred, and cancelled with its reason', async () => {
-  const key = await deliveryWith('pending');
-  await parkDeliveries(database.pool, [key]);
-  expect(await rowOf(key)).toMatchObject({ status: 'pending', parked_at: expect.any(Date) });
+  const key = await insertDelivery('pending');
+  await deferDeliveries(database.pool, [key]);
+  expect(await readRow(key)).toMatchObject({ status: 'pending', parked_at: expect.any(Date) });
   await cancelDeliveries(database.pool, [{ ...key, reason: 'another' }]);
-  expect(await rowOf(key)).toMatchObject({ status: 'cancelled', reason: 'another', parked_at: null });
+  expect(await readRow(key)).toMatchObject({ status: 'cancelled', reason: 'another', parked_at: null });
 });

@@ -13,16 +13,16 @@ import {
 import { recordAttempts } from '../../src/record/attempts.ts';
 import { commitEvents } from '../../src/record/commit-events.ts';
 import {
-  accountOf,
+  loadAccountId,
   cancelDeliveries,
   type DeliveryKey,
   loadDeliveries,
-  pendingDeliveriesOf,
+  loadPendingDeliveries,
 } from '../../src/record/deliveries.ts';
-import { eventStates } from '../../src/record/event-states.ts';
-import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
-import { limitPending } from '../../src/upkeep/pending-limit.ts';
-import { reconcile } from '../../src/upkeep/reconcile.ts';
+import { loadEventStates } from '../../src/record/event-states.ts';
+import { hasDeferred, deferDeliveries, claimDeferred } from '../../src/record/deferred.ts';
+import { limitPending } from '../../src/maintenance/pending-limit.ts';
+import { reconcile } from '../../src/maintenance/reconcile.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
 /*
@@ -39,23 +39,23 @@ const BATCH = 20;
 /** Maximum rows to read per key and table. A partition of a few pages, with fewer rows, is read as fast as an index. */
 const ROWS_MAX = 64;
 /** Deferred deliveries of a lane, and overdue deliveries; all others are delivered. */
-const PARKED = 10;
+const DEFERRED = 10;
 
 /** Statements that name their days. */
-const OF_NAMED_DAYS = [
+const SOME_DAYS = [
   'account-of-delivery',
   'cancel-deliveries',
   'event-states',
   'load-deliveries',
   'load-events',
-  'park-deliveries',
+  'defer-deliveries',
   'pending-of-event',
   'record-attempts',
 ];
 /** Statements over all days of an account, or of all accounts. */
-const OF_ALL_DAYS = ['count-parked', 'has-parked', 'overdue-deliveries', 'take-parked'];
+const ALL_DAYS = ['claim-deferred', 'count-deferred', 'has-deferred', 'overdue-deliveries'];
 /** Statements for an event that is delivered at the first attempt: they open only the days of the rows that they insert. */
-const OF_NO_DAY = ['claim-events', 'insert-events'];
+const NO_DAY = ['claim-events', 'insert-events'];
 
 interface Log {
   keys: DeliveryKey[];
@@ -80,9 +80,9 @@ const attemptOf = (key: DeliveryKey) => ({
 });
 
 const queue = {
-  putBack: async () => {},
-  holds: async () => new Set<string>(),
-  lanesAtWork: async () => new Set<string>(),
+  requeue: async () => {},
+  findQueued: async () => new Set<string>(),
+  findActiveLanes: async () => new Set<string>(),
 };
 
 /** Executes each statement once, with all keys. */
@@ -92,16 +92,16 @@ async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
   if (key === undefined || eventId === undefined) throw new Error('a log without deliveries');
   const lane = { subscriptionId: SUBSCRIPTION_ID, accountId: ACCOUNT_ID };
   await loadDeliveries(pool, keys);
-  await accountOf(pool, { deliveryId: key.deliveryId, cycle: 0 });
-  await pendingDeliveriesOf(pool, { eventId, accountId: ACCOUNT_ID }, 0);
-  await hasParked(pool, lane);
-  await takeParked(pool, { ...lane, limit: 1, attemptMs: 0 });
+  await loadAccountId(pool, { deliveryId: key.deliveryId, cycle: 0 });
+  await loadPendingDeliveries(pool, { eventId, accountId: ACCOUNT_ID }, 0);
+  await hasDeferred(pool, lane);
+  await claimDeferred(pool, { ...lane, limit: 1, attemptMs: 0 });
   await limitPending({ pool, pendingMax: 100 });
   const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
   const grace = { graceMs: 0, eventGraceMs: 0 };
   const quarantine = testQuarantine(pool);
   await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, quarantine, ...grace });
-  await parkDeliveries(pool, keys);
+  await deferDeliveries(pool, keys);
   await recordAttempts(pool, keys.map(attemptOf));
   await cancelDeliveries(
     pool,
@@ -110,12 +110,12 @@ async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
   // The account does not exist, so nothing is committed.
   const event = exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: 9 });
   const delivery = { id: deliveryIdFor(event.eventId, 'wsu_x'), subscriptionId: 'wsu_x', webhookName: 'x' };
-  const deliveries = [{ ...delivery, isParked: false }];
+  const deliveries = [{ ...delivery, isDeferred: false }];
   const commit = { event, version: '1', deliveries };
   await commitEvents(pool, [{ ...commit, isRecorded: true }]);
   await commitEvents(pool, [commit]);
   const planned = eventIds.slice(0, BATCH).map((id) => ({ event: { ...event, eventId: id }, version: null }));
-  await eventStates(
+  await loadEventStates(
     pool,
     planned.map((one) => ({ ...one, event: { ...one.event, accountId: ACCOUNT_ID } })),
   );
@@ -127,8 +127,8 @@ async function fill(pool: Pool, count: number, timeMs: number): Promise<Log> {
   const ids = eventIds.map((id) => deliveryIdFor(id, SUBSCRIPTION_ID));
   const day = idDay('event', eventIds[0] ?? '');
   await pool.query(INSERT_EVENTS, [day, eventIds, ACCOUNT_ID]);
-  await pool.query(INSERT_DELIVERIES, [day, ids, eventIds, ACCOUNT_ID, SUBSCRIPTION_ID, PARKED]);
-  await pool.query(INSERT_UNDISPATCHED, [day, eventIds.slice(0, PARKED), ACCOUNT_ID]);
+  await pool.query(INSERT_DELIVERIES, [day, ids, eventIds, ACCOUNT_ID, SUBSCRIPTION_ID, DEFERRED]);
+  await pool.query(INSERT_UNDISPATCHED, [day, eventIds.slice(0, DEFERRED), ACCOUNT_ID]);
   const some = ids.slice(0, BATCH).map((deliveryId) => ({ deliveryId, accountId: ACCOUNT_ID }));
   return { keys: some, eventIds };
 }
@@ -195,18 +195,18 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
           if (isAnalysed) await pool.query('ANALYZE events, deliveries, attempts');
           const plans = await connection.explain(() => executeAll(connection.pool, log));
           const names = plans.map(({ name }) => name);
-          expect(names).toEqual(expect.arrayContaining([...OF_NAMED_DAYS, ...OF_ALL_DAYS, ...OF_NO_DAY]));
+          expect(names).toEqual(expect.arrayContaining([...SOME_DAYS, ...ALL_DAYS, ...NO_DAY]));
           for (const { name, plan, isCustom } of plans) {
             const of = { name, isAnalysed };
             const rows = rowsRead(plan, /^(events|deliveries|attempts)_/);
             expect({ ...of, jit: plan.JIT }).toEqual({ ...of, jit: undefined });
-            if (OF_NO_DAY.includes(name)) expect({ ...of, days: daysOf(plan) }).toEqual({ ...of, days: [] });
-            if (!OF_NAMED_DAYS.includes(name) && !OF_ALL_DAYS.includes(name)) continue;
+            if (NO_DAY.includes(name)) expect({ ...of, days: daysOf(plan) }).toEqual({ ...of, days: [] });
+            if (!SOME_DAYS.includes(name) && !ALL_DAYS.includes(name)) continue;
             // The statement reads two tables, and finds the updated row once more.
             const most = ROWS_MAX * BATCH * 3;
             if (!(rows <= most))
               throw new Error(`${JSON.stringify(of)}: ${rows} rows of ${JSON.stringify(plan)}`);
-            if (!OF_NAMED_DAYS.includes(name)) continue;
+            if (!SOME_DAYS.includes(name)) continue;
             const today = compact(new Date().toISOString().slice(0, 10));
             expect({ ...of, isCustom, days: daysOf(plan) }).toEqual({ ...of, isCustom: true, days: [today] });
           }

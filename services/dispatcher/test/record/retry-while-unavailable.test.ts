@@ -3,17 +3,17 @@ import { DatabaseUnreachableError } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
 import { retryWhileUnavailable, StoppingError } from '../../src/record/retry-while-unavailable.ts';
 
-const queueAway = () => new QueueUnavailableError('away');
-const databaseAway = () => new DatabaseUnreachableError('away');
+const queueUnavailable = () => new QueueUnavailableError('away');
+const databaseUnavailable = () => new DatabaseUnreachableError('away');
 
 test.each([
-  ['queue', queueAway],
-  ['database', databaseAway],
+  ['queue', queueUnavailable],
+  ['database', databaseUnavailable],
 ])('waits while the %s is unavailable, logs it once, and then continues', async (_name, error) => {
-  const waits: unknown[] = [];
-  const waiting = {
+  const waitsMs: unknown[] = [];
+  const options = {
     stopping: new AbortController().signal,
-    logger: { warn: (details: unknown) => waits.push(details) },
+    logger: { warn: (details: unknown) => waitsMs.push(details) },
   };
   let tries = 0;
   const work = async () => {
@@ -21,13 +21,13 @@ test.each([
     if (tries < 3) throw error();
     return 'done';
   };
-  expect(await retryWhileUnavailable(waiting, work)).toBe('done');
+  expect(await retryWhileUnavailable(options, work)).toBe('done');
   expect(tries).toBe(3);
-  expect(waits).toHaveLength(1);
+  expect(waitsMs).toHaveLength(1);
 });
 
 test('throws every other error at once', async () => {
-  const waiting = {
+  const options = {
     stopping: new AbortController().signal,
     logger: {
       warn: () => {
@@ -35,14 +35,14 @@ test('throws every other error at once', async () => {
       },
     },
   };
-  const failing = retryWhileUnavailable(waiting, () => Promise.reject(new RangeError('x')));
+  const failing = retryWhileUnavailable(options, () => Promise.reject(new RangeError('x')));
   await expect(failing).rejects.toThrow(RangeError);
 });
 
 test('a stop ends the wait, and other work still runs', async () => {
   const stop = new AbortController();
-  const waiting = { stopping: stop.signal, logger: { warn: () => stop.abort() } };
-  const failing = retryWhileUnavailable(waiting, () => Promise.reject(queueAway()));
+  const options = { stopping: stop.signal, logger: { warn: () => stop.abort() } };
+  const failing = retryWhileUnavailable(options, () => Promise.reject(queueUnavailable()));
   await expect(failing).rejects.toThrow(StoppingError);
-  expect(await retryWhileUnavailable(waiting, async () => 'done')).toBe('done');
+  expect(await retryWhileUnavailable(options, async () => 'done')).toBe('done');
 });

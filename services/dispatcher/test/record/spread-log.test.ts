@@ -18,17 +18,17 @@ import {
 import { recordAttempts } from '../../src/record/attempts.ts';
 import type { EventCommit } from '../../src/record/commit-events.ts';
 import {
-  accountOf,
+  loadAccountId,
   cancelDeliveries,
   loadDeliveries,
-  pendingDeliveriesOf,
+  loadPendingDeliveries,
 } from '../../src/record/deliveries.ts';
-import { eventStates } from '../../src/record/event-states.ts';
-import { hasParked, parkDeliveries, takeParked } from '../../src/record/parked.ts';
-import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
-import { limitPending } from '../../src/upkeep/pending-limit.ts';
-import { reconcile } from '../../src/upkeep/reconcile.ts';
-import { recover } from '../../src/upkeep/recover.ts';
+import { loadEventStates } from '../../src/record/event-states.ts';
+import { hasDeferred, deferDeliveries, claimDeferred } from '../../src/record/deferred.ts';
+import { reconcileLanes } from '../../src/maintenance/lanes.ts';
+import { limitPending } from '../../src/maintenance/pending-limit.ts';
+import { reconcile } from '../../src/maintenance/reconcile.ts';
+import { recover } from '../../src/maintenance/recover.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
@@ -41,44 +41,44 @@ import { testQuarantine } from '../silent-quarantine.ts';
  * Statements on the path of a delivery, with the number of accounts whose partitions each opens. Statements with
  * `anyDay` search the account's days until they have enough rows; the others name their day.
  */
-const HOT: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }> = {
+const HOT_STATEMENTS: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDay?: true }> = {
   'event-states': { events: 2 },
   'claim-events': {},
   'insert-events': {},
   'load-deliveries': { events: 2, deliveries: 2 },
   'pending-of-event': { deliveries: 1 },
-  'park-deliveries': { deliveries: 2 },
+  'defer-deliveries': { deliveries: 2 },
   'record-attempts': { deliveries: 2 },
   'cancel-deliveries': { deliveries: 2 },
   'load-events': { events: 2 },
-  'has-parked': { deliveries: 1, anyDay: true },
-  'take-parked': { events: 1, deliveries: 1, anyDay: true },
-  'count-parked': { deliveries: 1, anyDay: true },
+  'has-deferred': { deliveries: 1, anyDay: true },
+  'claim-deferred': { events: 1, deliveries: 1, anyDay: true },
+  'count-deferred': { deliveries: 1, anyDay: true },
   'begin-recovery-page': { deliveries: 1, anyDay: true },
 };
 
 /** Statements over all accounts that search due or old rows a few times a minute, or serve a job of the previous release. */
-const OF_ALL_ACCOUNTS = [
+const ALL_ACCOUNTS = [
   'account-of-delivery',
-  'accounts-that-wait',
-  'accounts-with-old',
-  'expire-parked',
-  'old-of-account',
+  'accounts-with-deferred',
+  'accounts-with-expired',
+  'expire-deferred',
+  'expired-of-account',
   'oldest-due',
   'overdue-deliveries',
-  'waiting-lanes',
+  'lanes-with-deferred',
 ];
 
 /** Statements in the same files that read other tables. */
-const NOT_OF_THE_LOG = [
+const OUTSIDE_THE_LOG = [
   'clear-pending-limit-cursor',
   'read-pending-limit-cursor',
   'store-pending-limit-cursor',
   'account-of-lane',
   'cancel-recovery',
-  'forgotten-events',
-  'judge-lanes',
-  'note-recovery',
+  'undispatched-events',
+  'update-full-lanes',
+  'store-recovery-progress',
   'running-recoveries',
   'update-subscription-statuses',
 ];
@@ -129,10 +129,10 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-const rowsOf = ({ subscriptionId, newEvent }: Lane, isParked = false): EventCommit => {
+const rowsOf = ({ subscriptionId, newEvent }: Lane, isDeferred = false): EventCommit => {
   const event = newEvent();
   const id = deliveryIdFor(event.eventId, subscriptionId);
-  return { event, version: null, deliveries: [{ id, subscriptionId, webhookName: 'x', isParked }] };
+  return { event, version: null, deliveries: [{ id, subscriptionId, webhookName: 'x', isDeferred }] };
 };
 const keyOf = ({ event, deliveries }: EventCommit) => ({
   deliveryId: deliveries[0]?.id ?? '',
@@ -140,10 +140,10 @@ const keyOf = ({ event, deliveries }: EventCommit) => ({
 });
 
 /** Creates one event for each account, committed as the dispatcher does. */
-async function committed({ isParked = false, isRecorded = false } = {}): Promise<[EventCommit, EventCommit]> {
+async function commit({ isDeferred = false, isRecorded = false } = {}): Promise<[EventCommit, EventCommit]> {
   const rows: [EventCommit, EventCommit] = [
-    { ...rowsOf(one, isParked), isRecorded },
-    { ...rowsOf(other, isParked), isRecorded },
+    { ...rowsOf(one, isDeferred), isRecorded },
+    { ...rowsOf(other, isDeferred), isRecorded },
   ];
   if (isRecorded) for (const { event } of rows) await insertUndispatched(database, event);
   await commitResults(pool, rows);
@@ -174,10 +174,10 @@ const attemptOf = (row: EventCommit) => ({
 
 const queue = {
   add: async () => {},
-  putBack: async () => {},
-  putBackLanes: async () => {},
-  holds: async () => new Set<string>(),
-  lanesAtWork: async () => new Set<string>(),
+  requeue: async () => {},
+  requeueLanes: async () => {},
+  findQueued: async () => new Set<string>(),
+  findActiveLanes: async () => new Set<string>(),
   wakeLanes: async () => {},
 };
 const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
@@ -187,17 +187,17 @@ async function runHotStatements(): Promise<void> {
     { event: one.newEvent(), version: await versionOf(one) },
     { event: other.newEvent(), version: await versionOf(other) },
   ];
-  await eventStates(pool, planned);
+  await loadEventStates(pool, planned);
   await commitResults(pool, [{ ...rowsOf(one), version: await versionOf(one), isPartial: true }]);
-  const [first, second] = await committed();
+  const [first, second] = await commit();
   await loadDeliveries(pool, [keyOf(first), keyOf(second)]);
-  await accountOf(pool, { ...keyOf(first), cycle: 0 });
-  await pendingDeliveriesOf(pool, first.event, 60_000);
-  await parkDeliveries(pool, [keyOf(first), keyOf(second)]);
-  await hasParked(pool, one);
-  await takeParked(pool, { ...one, limit: 10, attemptMs: 60_000 });
+  await loadAccountId(pool, { ...keyOf(first), cycle: 0 });
+  await loadPendingDeliveries(pool, first.event, 60_000);
+  await deferDeliveries(pool, [keyOf(first), keyOf(second)]);
+  await hasDeferred(pool, one);
+  await claimDeferred(pool, { ...one, limit: 10, attemptMs: 60_000 });
   await recordAttempts(pool, [attemptOf(first), attemptOf(second)]);
-  const [third, fourth] = await committed({ isRecorded: true });
+  const [third, fourth] = await commit({ isRecorded: true });
   const reason = 'x';
   await cancelDeliveries(
     pool,
@@ -207,13 +207,13 @@ async function runHotStatements(): Promise<void> {
   const grace = { graceMs: 0, eventGraceMs: 0 };
   const quarantine = testQuarantine(pool);
   await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, quarantine, ...grace });
-  await committed({ isParked: true });
+  await commit({ isDeferred: true });
   // The lane is full, so that no other account has to be checked.
   await limitPending({ pool, pendingMax: 100 });
   await database.pool.query(
     `UPDATE deliveries SET parked_at = now() - interval '25 hours' WHERE parked_at IS NOT NULL`,
   );
-  await lookAfterLanes({ pool, deliveries: queue, quarantine });
+  await reconcileLanes({ pool, deliveries: queue, quarantine });
   await database.pool.query(
     `INSERT INTO recoveries (id, subscription_id, status, since, until, delivery_status, total_count)
      VALUES ($1, $2, 'running', now() - interval '3 hours', now(), 'failed', 1)`,
@@ -225,7 +225,7 @@ async function runHotStatements(): Promise<void> {
 describe('on a log that is partitioned by account', () => {
   beforeAll(runHotStatements);
 
-  test.each(Object.entries(HOT))(
+  test.each(Object.entries(HOT_STATEMENTS))(
     '%s opens the partition of each account that it names, and no other',
     (name, parts) => {
       const runs = opened.filter(({ statement }) => statement === name);
@@ -254,7 +254,7 @@ describe('on a log that is partitioned by account', () => {
   });
 
   test('every statement of the dispatcher on the log names its accounts, or is listed as one over all accounts', () => {
-    const listed = new Set([...Object.keys(HOT), ...OF_ALL_ACCOUNTS]);
+    const listed = new Set([...Object.keys(HOT_STATEMENTS), ...ALL_ACCOUNTS]);
     const source = new URL('../../src/', import.meta.url);
     const run = new Set(opened.map(({ statement }) => statement));
     expect([...run].filter((name) => !listed.has(name))).toEqual([]);
@@ -265,6 +265,6 @@ describe('on a log that is partitioned by account', () => {
       for (const [, name = ''] of text.matchAll(/(?:[\])\w],|\? )\s+'([a-z]+(?:-[a-z]+)+)',?\s*[)\]]/g))
         named.add(name);
     }
-    expect([...named].sort()).toEqual([...listed, ...NOT_OF_THE_LOG].sort());
+    expect([...named].sort()).toEqual([...listed, ...OUTSIDE_THE_LOG].sort());
   });
 });

@@ -10,8 +10,8 @@ import {
   testSecrets,
 } from '@runhook/testing';
 import { JobIds } from '../../src/policy/job-ids.ts';
-import type { KnownSubscription } from '../../src/policy/next-step.ts';
-import { bytesOf, SubscriptionCache } from '../../src/record/accounts.ts';
+import type { CachedSubscription } from '../../src/policy/next-step.ts';
+import { estimateBytes, SubscriptionCache } from '../../src/record/accounts.ts';
 import type { Target } from '../../src/target.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
@@ -68,12 +68,12 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
     });
     await next('/third');
     await harness.receiver.waitFor(({ headers }) => headers['x-gate'] === 'open');
-    const thirds = 3;
+    const requestsToNext = 3;
     await subscribe('/another');
     await next('/another');
     const arrived = (path: string) => pathsOf().filter((one) => one === path).length;
     // Waits until no earlier request is in flight.
-    await harness.receiver.waitFor(() => arrived('/third') === thirds + 1);
+    await harness.receiver.waitFor(() => arrived('/third') === requestsToNext + 1);
     await update({ deletedAt: new Date() });
     await harness.publisher.publish(event());
     await harness.receiver.waitFor(() => arrived('/another') === 2);
@@ -81,7 +81,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
       const rows = await deliveriesOf(harness.database);
       expect(rows.filter(({ status }) => status === 'pending')).toEqual([]);
     });
-    expect(arrived('/third')).toBe(thirds + 1);
+    expect(arrived('/third')).toBe(requestsToNext + 1);
   });
 
   test('a cached change that a failover has lost is not used after another change', async () => {
@@ -160,7 +160,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
 
 describe('the cache of subscriptions', () => {
   const OF_ACCOUNT = 3;
-  const subscription = (id: string): KnownSubscription => ({
+  const subscription = (id: string): CachedSubscription => ({
     id,
     versionedId: `${id} 1`,
     name: 'x',
@@ -185,41 +185,41 @@ describe('the cache of subscriptions', () => {
     };
     const loadSubscription = async (id: string) => subscription(id);
     const subscriptions = Array.from({ length: OF_ACCOUNT }, (_, n) => subscription(`wsu_1_${n}`));
-    const bytesMax = accountsMax * bytesOf({ subscriptions });
+    const bytesMax = accountsMax * estimateBytes({ subscriptions });
     return { loaded, cache: new SubscriptionCache({ loadVersions, loadSubscription, bytesMax }) };
   }
 
   test('shares one load among concurrent events, and loads nothing for later ones', async () => {
     const { loaded, cache } = setUp();
-    await Promise.all([cache.of(1), cache.of(1), cache.of(2)]);
-    await cache.of(1);
+    await Promise.all([cache.get(1), cache.get(1), cache.get(2)]);
+    await cache.get(1);
     expect(loaded).toEqual([1, 2]);
   });
 
   test('is bounded, and evicts the least recently used account', async () => {
     const { loaded, cache } = setUp(3);
-    for (const id of [1, 2, 3, 1, 4]) await cache.of(id);
-    await cache.of(1);
+    for (const id of [1, 2, 3, 1, 4]) await cache.get(id);
+    await cache.get(1);
     expect(loaded).toEqual([1, 2, 3, 4]);
-    await cache.of(2);
+    await cache.get(2);
     expect(loaded).toEqual([1, 2, 3, 4, 2]);
   });
 
   test('loads an account again that did not exist', async () => {
     const { loaded, cache } = setUp();
-    expect(await cache.of(404)).toBeNull();
-    expect(await cache.of(404)).toBeNull();
+    expect(await cache.get(404)).toBeNull();
+    expect(await cache.get(404)).toBeNull();
     expect(loaded).toEqual([404, 404]);
   });
 
   test('does not discard a newly loaded account for a late caller with a previous version', async () => {
     const { loaded, cache } = setUp();
-    await cache.of(1);
-    cache.forget(versionsOf(1, '0'));
-    await cache.of(1);
+    await cache.get(1);
+    cache.invalidate(versionsOf(1, '0'));
+    await cache.get(1);
     expect(loaded).toEqual([1]);
-    cache.forget(versionsOf(1));
-    await cache.of(1);
+    cache.invalidate(versionsOf(1));
+    await cache.get(1);
     expect(loaded).toEqual([1, 1]);
   });
 });

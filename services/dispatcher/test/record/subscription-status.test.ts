@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import {
   type SubscriptionStatus,
-  statusTogether,
+  mergeStatuses,
   updateSubscriptionStatuses,
 } from '../../src/record/attempts.ts';
 import { StatusCoalescer } from '../../src/record/status-coalescer.ts';
@@ -80,30 +80,30 @@ const RUNS: [string, SubscriptionStatus[], Omit<SubscriptionStatus, 'subscriptio
 test.each(RUNS)('%s are merged into the same status, however they are divided', (_, attempts, expected) => {
   for (let split = 1; split < attempts.length; split++) {
     const halves = [attempts.slice(0, split), attempts.slice(split)].map((half) =>
-      half.reduce(statusTogether),
+      half.reduce(mergeStatuses),
     );
-    expect(halves.reduce(statusTogether)).toEqual({ subscriptionId: 'wsu_1', ...expected });
+    expect(halves.reduce(mergeStatuses)).toEqual({ subscriptionId: 'wsu_1', ...expected });
   }
 });
 
 test('a status that could not be written is written with later ones', async () => {
   const written: SubscriptionStatus[][] = [];
-  let isAway = true;
+  let isUnavailable = true;
   const statuses = new StatusCoalescer({
     periodMs: 1,
     onRejected: async () => undefined,
     onError: () => {
-      isAway = false;
+      isUnavailable = false;
       statuses.note(attempt(2, 500));
     },
     async write(some) {
-      if (isAway) throw new Error('away');
+      if (isUnavailable) throw new Error('away');
       written.push(some);
     },
   });
   statuses.note(attempt(1, 500));
   await eventually(() =>
-    expect(written.flat().reduce(statusTogether)).toMatchObject({ failures: 2, failedSince: at(1) }),
+    expect(written.flat().reduce(mergeStatuses)).toMatchObject({ failures: 2, failedSince: at(1) }),
   );
   await statuses.close();
   expect(written.flat()).toHaveLength(1);
@@ -137,16 +137,16 @@ test('a status is written at once after a quiet period, and later ones together 
       write: async (some) => void written.push(some),
     });
   const written: SubscriptionStatus[][] = [];
-  const ofAnother: SubscriptionStatus[][] = [];
+  const otherStatus: SubscriptionStatus[][] = [];
   const statuses = coalescer(written);
   statuses.note(attempt(1, 500));
   await eventually(() => expect(written).toHaveLength(1));
   statuses.note(attempt(2, 500));
   statuses.note(attempt(3, 500, 'wsu_2'));
   // Noted later by an idle coalescer: once it is written, every status that was due at once has been written.
-  const another = coalescer(ofAnother);
+  const another = coalescer(otherStatus);
   another.note(attempt(3, 200));
-  await eventually(() => expect(ofAnother).toHaveLength(1));
+  await eventually(() => expect(otherStatus).toHaveLength(1));
   expect(written).toHaveLength(1);
   statuses.note(attempt(4, 200));
   await Promise.all([statuses.close(), another.close()]);
@@ -174,7 +174,7 @@ describe('in the database', () => {
     for (let split = 0; split < attempts.length; split++) {
       const { id } = await subscribe();
       const [first = [], second = []] = [attempts.slice(0, split), attempts.slice(split)];
-      const writes = [...first, ...(split === 0 ? [] : [second.reduce(statusTogether)])];
+      const writes = [...first, ...(split === 0 ? [] : [second.reduce(mergeStatuses)])];
       for (const status of split === 0 ? second : writes)
         await updateSubscriptionStatuses(harness.database.pool, [{ ...status, subscriptionId: id }]);
       expect(await rowOf(id)).toMatchObject({

@@ -11,12 +11,12 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
   let events: EventQueue;
   let measure: () => Promise<void>;
   let registry: ReturnType<typeof createMetricsRegistry>;
-  let cutQueue: () => Promise<void>;
+  let openWithQueueProxy: () => Promise<void>;
 
   beforeEach(async () => {
     harness = await openHarness(backend);
     const proxy = await startTcpProxy(harness.queueUrl);
-    cutQueue = () => proxy.cut();
+    openWithQueueProxy = () => proxy.cut();
     const queue = createQueueBackend(proxy.url);
     events = openEventQueue(queue, () => undefined);
     const deliveries = openDeliveryQueue(queue, () => undefined);
@@ -116,7 +116,7 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
   test('has no series for a queue that does not respond, instead of its last values', async () => {
     await harness.publisher.publish(event());
     await measure();
-    await cutQueue();
+    await openWithQueueProxy();
     await measure();
     expect(await jobs()).toEqual({});
     expect(await samples('runhook_dependency_up')).toEqual({ queue: 0, database: 1 });

@@ -35,7 +35,7 @@ import { type Harness, openHarness } from '../harness.ts';
 
 const CONCURRENCY = 4;
 /** Timeout for a state to be reported; worker-watch.test.ts tests the exact delays. */
-const UNTIL_SEEN = { timeoutMs: 60_000, intervalMs: 100 };
+const DETECTION_TIMEOUT = { timeoutMs: 60_000, intervalMs: 100 };
 
 describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => {
   const closers: (() => Promise<unknown>)[] = [];
@@ -48,10 +48,10 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
   beforeEach(async () => {
     harness = await openHarness(backend);
     closers.push(() => harness.close());
-    const unhindered = createQueueBackend(harness.queueUrl);
-    queue = openEventQueue(unhindered, () => undefined);
+    const directUrl = createQueueBackend(harness.queueUrl);
+    queue = openEventQueue(directUrl, () => undefined);
     closers.push(() => queue.close());
-    const deliveryQueue: DeliveryQueue = openDeliveryQueue(unhindered, () => undefined);
+    const deliveryQueue: DeliveryQueue = openDeliveryQueue(directUrl, () => undefined);
     closers.push(() => deliveryQueue.close());
     // Only the connection of the worker under test goes through the proxy.
     proxy = await startTcpProxy(harness.queueUrl);
@@ -82,9 +82,9 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     });
     started.workers.follow(ONE_SHARD);
     worker = started.workers.workers.get(0) as Worker;
-    const foundNothing = once(worker, 'drained');
+    const emptyPolls = once(worker, 'drained');
     const health = createHealth({ lifecycle, logger });
-    const watched = [{ ...started, firstsInLine: queue.firstsInLine }];
+    const watched = [{ ...started, nextJobs: queue.firstsInLine }];
     watchWorkers({ health, lifecycle, logger, registry }, watched, worker, CONCURRENCY);
     const probes = await startProbeServer({
       port: 0,
@@ -97,7 +97,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     // Closed before the worker, which would wait for a response over a stalled connection.
     closers.push(() => proxy.close());
     origin = `http://127.0.0.1:${probes.port}`;
-    await foundNothing;
+    await emptyPolls;
   });
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -105,10 +105,10 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
 
   const publish = () =>
     harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
-  const fannedOut = (count: number) =>
+  const expectFannedOut = (count: number) =>
     eventually(async () => {
       expect(await countFannedOut(harness.database)).toBe(count);
-    }, UNTIL_SEEN);
+    }, DETECTION_TIMEOUT);
   const probe = async (path: string) => {
     const response = await fetch(`${origin}${path}`);
     return { status: response.status, report: (await response.json()) as object };
@@ -127,7 +127,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
 
   test('is live while it works and while it is idle', async () => {
     await publish();
-    await fannedOut(1);
+    await expectFannedOut(1);
     await isGreen();
     expect(await queue.firstInLine()).toBeNull();
   });
@@ -140,9 +140,9 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
 
   test('is neither live nor ready while it is paused, until it is resumed', async () => {
     await worker.pause();
-    await eventually(() => isRed('WORKER_STOPPED'), UNTIL_SEEN);
+    await eventually(() => isRed('WORKER_STOPPED'), DETECTION_TIMEOUT);
     worker.resume();
-    await eventually(isGreen, UNTIL_SEEN);
+    await eventually(isGreen, DETECTION_TIMEOUT);
   });
 
   test('is live while an operator has paused its queue, and jobs wait', async () => {
@@ -154,7 +154,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
       isPaused: true,
     });
     await paused.resume();
-    await fannedOut(1);
+    await expectFannedOut(1);
     await isGreen();
   });
 
@@ -164,11 +164,11 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     await idle;
     proxy.stall();
     await publish();
-    await eventually(() => isRed('WORKER_STUCK'), UNTIL_SEEN);
+    await eventually(() => isRed('WORKER_STUCK'), DETECTION_TIMEOUT);
     expect(worker.isRunning()).toBe(true);
     await proxy.cut();
     await proxy.restore();
-    await eventually(isGreen, UNTIL_SEEN);
-    await fannedOut(2);
+    await eventually(isGreen, DETECTION_TIMEOUT);
+    await expectFannedOut(2);
   });
 });

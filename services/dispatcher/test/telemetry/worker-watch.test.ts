@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { createWorkerWatch, type JobsInFlight } from '../../src/telemetry/worker-liveness.ts';
 
-function setUp(firsts: (string | null | Error)[], isPaused = false) {
-  const jobsInFlight: JobsInFlight = { now: 0, begun: 0 };
+function setUp(nextJobIds: (string | null | Error)[], isPaused = false) {
+  const jobsInFlight: JobsInFlight = { current: 0, started: 0 };
   let now = 0;
   let isRunning = true;
   const watch = createWorkerWatch({
@@ -11,10 +11,10 @@ function setUp(firsts: (string | null | Error)[], isPaused = false) {
     concurrency: 2,
     stuckAfterMs: 6_000,
     nowMs: () => now,
-    firstInLine: async () => {
-      const first = firsts.shift();
-      if (first instanceof Error) throw first;
-      return first == null ? null : { id: first, isPaused };
+    nextJob: async () => {
+      const jobId = nextJobIds.shift();
+      if (jobId instanceof Error) throw jobId;
+      return jobId == null ? null : { id: jobId, isPaused };
     },
   });
   return {
@@ -31,20 +31,20 @@ function setUp(firsts: (string | null | Error)[], isPaused = false) {
 
 test('a worker is stuck when the same job stays the next one while it has a free slot', async () => {
   const { watch, after } = setUp(['a', 'a', 'a', 'a']);
-  await watch.look();
+  await watch.poll();
   for (const _ of [1, 2, 3]) {
-    await watch.look();
+    await watch.poll();
     watch.check();
     after(2_000);
   }
-  await watch.look();
+  await watch.poll();
   expect(() => watch.check()).toThrow(expect.objectContaining({ code: 'WORKER_STUCK' }));
 });
 
 test('a worker is not stuck when other workers take the jobs', async () => {
   const { watch, after } = setUp(['a', 'b', 'c', 'd', 'e', 'f']);
-  for (let look = 0; look < 6; look += 1) {
-    await watch.look();
+  for (let poll = 0; poll < 6; poll += 1) {
+    await watch.poll();
     watch.check();
     after(5_000);
   }
@@ -52,16 +52,16 @@ test('a worker is not stuck when other workers take the jobs', async () => {
 
 test('a worker is not stuck when its slots are occupied or it takes other jobs meanwhile', async () => {
   const { watch, jobsInFlight, after } = setUp(Array(20).fill('a'));
-  jobsInFlight.now = 2;
-  for (let look = 0; look < 5; look += 1) {
-    await watch.look();
+  jobsInFlight.current = 2;
+  for (let poll = 0; poll < 5; poll += 1) {
+    await watch.poll();
     after(10_000);
     watch.check();
   }
-  jobsInFlight.now = 0;
-  for (let look = 0; look < 5; look += 1) {
-    jobsInFlight.begun += 1;
-    await watch.look();
+  jobsInFlight.current = 0;
+  for (let poll = 0; poll < 5; poll += 1) {
+    jobsInFlight.started += 1;
+    await watch.poll();
     after(10_000);
     watch.check();
   }
@@ -69,21 +69,21 @@ test('a worker is not stuck when its slots are occupied or it takes other jobs m
 
 test('a worker is not stuck while the queue does not respond', async () => {
   const { watch, after } = setUp(['a', new Error('gone'), 'a', 'a']);
-  await watch.look();
-  await watch.look();
+  await watch.poll();
+  await watch.poll();
   after(4_000);
-  await expect(watch.look()).rejects.toThrow('gone');
+  await expect(watch.poll()).rejects.toThrow('gone');
   after(4_000);
   watch.check();
-  await watch.look();
+  await watch.poll();
   after(4_000);
   watch.check();
 });
 
 test('a worker is not stuck while its queue is paused', async () => {
   const { watch, after } = setUp(Array(5).fill('a'), true);
-  for (let look = 0; look < 5; look += 1) {
-    await watch.look();
+  for (let poll = 0; poll < 5; poll += 1) {
+    await watch.poll();
     watch.check();
     after(10_000);
   }
@@ -91,10 +91,10 @@ test('a worker is not stuck while its queue is paused', async () => {
 
 test('a worker is not stuck when it takes the job between two polls', async () => {
   const { watch, jobsInFlight, after } = setUp(['a', 'a']);
-  await watch.look();
-  await watch.look();
+  await watch.poll();
+  await watch.poll();
   after(10_000);
-  jobsInFlight.begun += 1;
+  jobsInFlight.started += 1;
   watch.check();
 });
 

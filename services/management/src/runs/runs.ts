@@ -48,7 +48,7 @@ export interface RunsDependencies {
  * Group commit of reports: a commit starts at least 8 ms after the previous one unless 8 reports wait for it. After a longer
  * pause a report is committed at once. The reports of a commit share a statement and a job of the queue.
  */
-export const COMMIT_SPACING = { spacingMs: 8, enough: 8 };
+export const COMMIT_SPACING = { spacingMs: 8, startSize: 8 };
 const BATCH_SIZE_MAX = 200;
 /** The next batch is planned while one is committed, and a third need not wait for that. */
 const BATCH_SLOTS = 3;

@@ -12,7 +12,7 @@ import { callHalving } from '@runhook/runtime';
 import type { DeliveryKey } from './deliveries.ts';
 import type { Quarantine } from './quarantine.ts';
 
-export interface ParkedExpiry {
+export interface DeferredExpiry {
   pool: Pool;
   quarantine: Pick<Quarantine, 'setAside'>;
   /** Maximum time for which a delivery may be deferred, in seconds. */
@@ -27,7 +27,7 @@ export interface ParkedExpiry {
  * aside, and an account that cannot be read or changed stops no other.
  * @returns the number of deliveries, and the errors of accounts that the next pass must retry
  */
-export async function expireParked(expiry: ParkedExpiry): Promise<{ expired: number; errors: unknown[] }> {
+export async function expireDeferred(expiry: DeferredExpiry): Promise<{ expired: number; errors: unknown[] }> {
   const finished: number[] = [];
   const errors: unknown[] = [];
   let expired = 0;
@@ -54,11 +54,11 @@ const ACCOUNTS = `
         ORDER BY parked_at LIMIT $3) AS old`;
 
 async function accountsWithExpired(
-  { pool, maxSeconds, limit }: ParkedExpiry,
+  { pool, maxSeconds, limit }: DeferredExpiry,
   finished: readonly number[],
 ): Promise<number[]> {
   const values = [maxSeconds, finished, limit];
-  const rows = await runStatement<{ accountId: string }>(pool, ACCOUNTS, values, 'accounts-with-old');
+  const rows = await runStatement<{ accountId: string }>(pool, ACCOUNTS, values, 'accounts-with-expired');
   return rows.map(({ accountId }) => Number(accountId));
 }
 
@@ -86,27 +86,27 @@ const EXPIRE = `
 
 /** Returns the number of failed deliveries: 0 when the remaining ones of the account are set aside or locked. */
 async function expirePage(
-  { pool, quarantine, maxSeconds, limit, reason }: ParkedExpiry,
+  { pool, quarantine, maxSeconds, limit, reason }: DeferredExpiry,
   accountId: number,
 ): Promise<number> {
   const values = [accountId, maxSeconds, limit];
-  const rows = await runStatement<{ deliveryId: string }>(pool, OF_ACCOUNT, values, 'old-of-account');
+  const rows = await runStatement<{ deliveryId: string }>(pool, OF_ACCOUNT, values, 'expired-of-account');
   const keys = rows.map(({ deliveryId }): DeliveryKey => ({ deliveryId, accountId }));
-  const nameOf = ({ deliveryId: key }: DeliveryKey) => ({ accountId, key });
-  const deliverable = await withoutQuarantined(pool, 'delivery', keys, nameOf);
+  const quarantineKeyOf = ({ deliveryId: key }: DeliveryKey) => ({ accountId, key });
+  const deliverable = await withoutQuarantined(pool, 'delivery', keys, quarantineKeyOf);
   let count = 0;
-  const expire = async (some: readonly DeliveryKey[]) => {
-    const ids = some.map(({ deliveryId }) => deliveryId);
+  const expire = async (chosen: readonly DeliveryKey[]) => {
+    const ids = chosen.map(({ deliveryId }) => deliveryId);
     const days = distinctDays(ids.map((id) => idDay('delivery', id)));
     const values = [accountId, ids, days, maxSeconds, reason];
-    const [row] = await runStatement<{ expired: number }>(pool, EXPIRE, values, 'expire-parked');
+    const [row] = await runStatement<{ expired: number }>(pool, EXPIRE, values, 'expire-deferred');
     count += row?.expired ?? 0;
   };
   const rejected = await callHalving(deliverable, expire, isItemFault);
   await quarantine.setAside(
     rejected.map(({ item, error }) => ({
       kind: 'delivery',
-      ...nameOf(item),
+      ...quarantineKeyOf(item),
       reason: rejectionReason(error),
     })),
   );

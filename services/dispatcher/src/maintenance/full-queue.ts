@@ -4,16 +4,16 @@ import type { Logger } from '@runhook/runtime';
 
 export interface FullQueueDependencies {
   events: Pick<EventQueue, 'peek' | 'discard'>;
-  deliveries: Pick<DeliveryQueue, 'shed'>;
+  deliveries: Pick<DeliveryQueue, 'evictDelayed'>;
   /** Processes the job of an event. Returns false if it has a malformed message. */
   work: (job: PeekedJob<unknown>) => Promise<boolean>;
   /** Stops the work between two pages. */
   stopping: AbortSignal;
   logger: Pick<Logger, 'warn'>;
-  onRelieved: (kind: 'event' | 'retry', count: number) => void;
+  onDrained: (kind: 'event' | 'retry', count: number) => void;
 }
 
-const SHED_PAGE = 500;
+const EVICTED_PAGE = 500;
 const EVENT_PAGE = 50;
 
 /**
@@ -26,34 +26,34 @@ export class FullQueue {
   readonly #dependencies: FullQueueDependencies;
   /** Malformed messages. They remain for the workers to fail, and must not block the jobs behind them. */
   readonly #malformed = new Set<string>();
-  #relieving: Promise<void> | null = null;
+  #draining: Promise<void> | null = null;
 
   constructor(dependencies: FullQueueDependencies) {
     this.#dependencies = dependencies;
   }
 
   /** Called with each error of a full queue. Concurrent calls share one run. */
-  relieve(): void {
+  drainWhenFull(): void {
     const { logger, stopping } = this.#dependencies;
     if (stopping.aborted) return;
-    this.#relieving ??= this.#relieve()
+    this.#draining ??= this.#drainPage()
       .catch((err: unknown) => logger.warn({ err }, 'the full queue could not be relieved'))
       .finally(() => {
-        this.#relieving = null;
+        this.#draining = null;
       });
   }
 
   /** Waits for the current page to end. */
   async close(): Promise<void> {
-    await this.#relieving;
+    await this.#draining;
   }
 
-  async #relieve(): Promise<void> {
-    const { events, deliveries, work, logger, onRelieved } = this.#dependencies;
-    const shed = await deliveries.shed(SHED_PAGE);
-    onRelieved('retry', shed);
+  async #drainPage(): Promise<void> {
+    const { events, deliveries, work, logger, onDrained } = this.#dependencies;
+    const evicted = await deliveries.shed(EVICTED_PAGE);
+    onDrained('retry', evicted);
     const waiting = await events.peek(EVENT_PAGE + this.#malformed.size);
-    const jobs = ofSoManyEvents(
+    const jobs = takeEvents(
       waiting.filter(({ id }) => !this.#malformed.has(id)),
       EVENT_PAGE,
     );
@@ -66,21 +66,21 @@ export class FullQueue {
       else this.#malformed.add(job.id);
     }
     await events.discard(ended);
-    const relieved = ended.reduce((sum, job) => sum + eventsOf(job), 0);
-    onRelieved('event', relieved);
-    logger.warn({ shed, events: relieved }, 'the queue is full: worked off without it');
+    const drained = ended.reduce((sum, job) => sum + countEvents(job), 0);
+    onDrained('event', drained);
+    logger.warn({ shed: evicted, events: drained }, 'the queue is full: worked off without it');
   }
 }
 
-const eventsOf = ({ data }: PeekedJob<unknown>) => batchedEvents(data)?.length ?? 1;
+const countEvents = ({ data }: PeekedJob<unknown>) => batchedEvents(data)?.length ?? 1;
 
 /** Returns jobs with at most `count` events together, since deliveries without a slot wait until the queue has memory. */
-function ofSoManyEvents(jobs: readonly PeekedJob<unknown>[], count: number): PeekedJob<unknown>[] {
+function takeEvents(jobs: readonly PeekedJob<unknown>[], count: number): PeekedJob<unknown>[] {
   let events = 0;
   return jobs.filter((job) => {
-    const together = events + eventsOf(job);
-    if (events > 0 && together > count) return false;
-    events = together;
+    const total = events + countEvents(job);
+    if (events > 0 && total > count) return false;
+    events = total;
     return true;
   });
 }

@@ -13,7 +13,7 @@ import { undeliverableReason } from '../policy/next-step.ts';
 import type { RetryPolicy } from '../policy/outcome.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 
-export interface RecoveryTurn {
+export interface RecoveryPassResult {
   /** Number of deliveries that were queued again. */
   deliveries: number;
   /** Number of recoveries that ended because their subscription or its account no longer delivers. */
@@ -31,55 +31,55 @@ export interface RecoverDependencies {
 const RECOVERY_PAGE_SIZE = 100;
 /** Limits the duration of a pass to about its period; the youngest recoveries wait until others have ended. */
 const RECOVERIES_MAX = 100;
-const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS mine`;
+const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS "isAcquired"`;
 
 /**
  * Processes the next page of each running recovery. The pages are committed before their jobs are added, so that no job
  * reads the previous state of its delivery; a crash in between leaves pending deliveries without a job, which the
  * reconciler queues again. Returns null when another dispatcher runs a pass.
  */
-export async function recover(dependencies: RecoverDependencies): Promise<RecoveryTurn | null> {
+export async function recover(dependencies: RecoverDependencies): Promise<RecoveryPassResult | null> {
   const { pool, deliveries, retryPolicy, quarantine } = dependencies;
-  const turn = await beginRecoveryTurn(pool);
-  if (!turn) return null;
-  await quarantine.setAside(turn.rejected);
+  const pass = await beginRecoveryPass(pool);
+  if (!pass) return null;
+  await quarantine.setAside(pass.rejected);
   await deliveries.add(
-    turn.begun.map(({ id, accountId, cycle }) => {
-      const left = attemptsLeft(retryPolicy, { cycle, attemptCount: cycle });
-      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
+    pass.deliveries.map(({ id, accountId, cycle }) => {
+      const remainingAttempts = attemptsLeft(retryPolicy, { cycle, attemptCount: cycle });
+      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: remainingAttempts };
     }),
   );
-  return { deliveries: turn.begun.length, cancelled: turn.cancelled + turn.rejected.length };
+  return { deliveries: pass.deliveries.length, cancelled: pass.cancelled + pass.rejected.length };
 }
 
-/** The changes that {@link beginRecoveryTurn} committed. */
-interface BegunTurn {
-  begun: BegunDelivery[];
+/** The changes that {@link beginRecoveryPass} committed. */
+interface CommittedPass {
+  deliveries: StartedDelivery[];
   cancelled: number;
   /** Recoveries that PostgreSQL rejects for their data: cancelled, with its message as the reason. */
   rejected: QuarantinedItem[];
 }
 
 /** Runs the part of {@link recover} that PostgreSQL commits. */
-export async function beginRecoveryTurn(pool: Pool): Promise<BegunTurn | null> {
+export async function beginRecoveryPass(pool: Pool): Promise<CommittedPass | null> {
   return await inTransaction(pool, async (transaction) => {
-    const [lock] = await runStatement<{ mine: boolean }>(transaction, LOCK, []);
-    if (!lock?.mine) return null;
-    const begun: BegunDelivery[] = [];
+    const [lock] = await runStatement<{ isAcquired: boolean }>(transaction, LOCK, []);
+    if (!lock?.isAcquired) return null;
+    const deliveries: StartedDelivery[] = [];
     const rejected: QuarantinedItem[] = [];
     let cancelled = 0;
     for (const recovery of await runningRecoveries(transaction, RECOVERIES_MAX)) {
       const reason = undeliverableReason(recovery);
       if (reason === null) {
         const page = await beginOrReject(transaction, recovery);
-        if (Array.isArray(page)) begun.push(...page);
+        if (Array.isArray(page)) deliveries.push(...page);
         else rejected.push(page);
       } else {
         await cancelRecovery(transaction, recovery.id, reason);
         cancelled++;
       }
     }
-    return { begun, cancelled, rejected };
+    return { deliveries, cancelled, rejected };
   });
 }
 
@@ -87,7 +87,7 @@ export async function beginRecoveryTurn(pool: Pool): Promise<BegunTurn | null> {
 async function beginOrReject(
   transaction: Queryable,
   recovery: RunningRecovery,
-): Promise<BegunDelivery[] | QuarantinedItem> {
+): Promise<StartedDelivery[] | QuarantinedItem> {
   await runStatement(transaction, 'SAVEPOINT recovery', []);
   try {
     return await beginRecoveryPage(transaction, recovery, RECOVERY_PAGE_SIZE);
@@ -143,7 +143,7 @@ async function runningRecoveries(database: Queryable, limit: number): Promise<Ru
 }
 
 /** A delivery whose manual cycle a recovery has started, for the queue. */
-export interface BegunDelivery {
+export interface StartedDelivery {
   id: string;
   /** Digits. */
   accountId: string;
@@ -189,7 +189,7 @@ interface PageRow {
   [column: string]: unknown;
 }
 
-const NOTE = `
+const STORE_PROGRESS = `
   UPDATE recoveries
   SET recovered_count = recovered_count + $2, after_day = coalesce($3::date, after_day),
     after_created_at = coalesce($4::timestamptz, after_created_at), after_id = coalesce($5, after_id),
@@ -204,7 +204,7 @@ async function beginRecoveryPage(
   transaction: Queryable,
   recovery: RunningRecovery,
   pageSize: number,
-): Promise<BegunDelivery[]> {
+): Promise<StartedDelivery[]> {
   const { accountId, subscriptionId, status, since, until, createdAt } = recovery;
   const { id: recoveryId, afterDay, afterCreatedAt, afterId } = recovery;
   const page = await runStatement<PageRow>(
@@ -216,18 +216,18 @@ async function beginRecoveryPage(
     ],
     'begin-recovery-page',
   );
-  const begun = page.flatMap(({ id, accountId, cycle }) =>
+  const deliveries = page.flatMap(({ id, accountId, cycle }) =>
     accountId === null || cycle === null ? [] : [{ id, accountId, cycle }],
   );
   const last = page.at(-1);
   const end = [last?.day ?? null, last?.createdAt ?? null, last?.id ?? null];
   await runStatement(
     transaction,
-    NOTE,
-    [recoveryId, begun.length, ...end, page.length < pageSize],
-    'note-recovery',
+    STORE_PROGRESS,
+    [recoveryId, deliveries.length, ...end, page.length < pageSize],
+    'store-recovery-progress',
   );
-  return begun;
+  return deliveries;
 }
 
 const CANCEL = `

@@ -8,7 +8,7 @@ import {
   seedSubscription,
   type TestDatabase,
 } from '@runhook/testing';
-import { purge } from '../../src/upkeep/purge.ts';
+import { purge } from '../../src/maintenance/purge.ts';
 
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
@@ -23,7 +23,7 @@ afterEach(async () => {
   await testDatabase.drop();
 });
 
-const NOTHING = {
+const NOTHING_PURGED = {
   idempotencyKeys: 0,
   recoveries: 0,
   notices: 0,
@@ -51,8 +51,8 @@ test('all runs are deleted once their retention is over, and not before', async 
   await reportRuns(365, 3);
   await reportRuns(366, 7);
   await reportRuns(800, 4);
-  expect(await run({ batchSize: 5 })).toEqual({ ...NOTHING, runs: 11 });
-  expect(await run()).toEqual(NOTHING);
+  expect(await run({ batchSize: 5 })).toEqual({ ...NOTHING_PURGED, runs: 11 });
+  expect(await run()).toEqual(NOTHING_PURGED);
   expect(await database.prisma.run.count()).toBe(3);
 });
 
@@ -73,7 +73,7 @@ test('expired idempotency keys are deleted in statements of at most 1,000 rows',
      CREATE TRIGGER limit_rows AFTER DELETE ON idempotency_keys REFERENCING OLD TABLE AS deleted
      FOR EACH STATEMENT EXECUTE FUNCTION limit_rows()`,
   );
-  expect(await run()).toEqual({ ...NOTHING, idempotencyKeys: 2_500 });
+  expect(await run()).toEqual({ ...NOTHING_PURGED, idempotencyKeys: 2_500 });
   expect(await database.prisma.idempotencyKey.count()).toBe(1);
 });
 
@@ -132,7 +132,7 @@ test('a deleted subscription and its recoveries are deleted with the log, once i
     return id;
   };
   const alive = await subscribe(null);
-  const justDeleted = await subscribe(29);
+  const recentlyDeleted = await subscribe(29);
   const withDelivery = await subscribe(31);
   const old = await subscribe(31);
   await database.pool.query(
@@ -147,11 +147,11 @@ test('a deleted subscription and its recoveries are deleted with the log, once i
   );
   const left = async () =>
     (await database.pool.query('SELECT id FROM subscriptions')).rows.map(({ id }) => id).sort();
-  expect(await run()).toEqual({ ...NOTHING, subscriptions: 1 });
-  expect(await left()).toEqual([alive, justDeleted, withDelivery].sort());
+  expect(await run()).toEqual({ ...NOTHING_PURGED, subscriptions: 1 });
+  expect(await left()).toEqual([alive, recentlyDeleted, withDelivery].sort());
   await database.pool.query('DELETE FROM deliveries');
-  expect(await run()).toEqual({ ...NOTHING, subscriptions: 1 });
-  expect(await left()).toEqual([alive, justDeleted].sort());
+  expect(await run()).toEqual({ ...NOTHING_PURGED, subscriptions: 1 });
+  expect(await left()).toEqual([alive, recentlyDeleted].sort());
 });
 
 test('entries of the audit log are deleted after a year, before which the database rejects their deletion', async () => {
@@ -161,6 +161,6 @@ test('entries of the audit log are deleted after a year, before which the databa
      FROM unnest('{364,366,800}'::int[]) days`,
     [accountId],
   );
-  expect(await run({ batchSize: 1 })).toEqual({ ...NOTHING, auditEntries: 2 });
+  expect(await run({ batchSize: 1 })).toEqual({ ...NOTHING_PURGED, auditEntries: 2 });
   expect(await database.prisma.auditEntry.findMany()).toMatchObject([{ targetId: '364' }]);
 });

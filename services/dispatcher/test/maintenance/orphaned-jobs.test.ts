@@ -8,8 +8,8 @@ import {
   openEventQueue,
 } from '@runhook/queue';
 import { connectRedis, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { lookAfterLanes } from '../../src/upkeep/lanes.ts';
-import { reconcile } from '../../src/upkeep/reconcile.ts';
+import { reconcileLanes } from '../../src/maintenance/lanes.ts';
+import { reconcile } from '../../src/maintenance/reconcile.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
 
@@ -54,7 +54,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     const newEvent = (runId: number) =>
       exampleEvent('job.run.started', harness.account.jobs[0] as never, 8_000 + runId);
 
-    async function pendingDelivery(isParked: boolean) {
+    async function pendingDelivery(isDeferred: boolean) {
       const { id, name } = await seedSubscription(harness.database, {
         accountId: harness.account.id,
         clientUrl: harness.receiver.url,
@@ -64,7 +64,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
         id: deliveryIdFor(event.eventId, id),
         subscriptionId: id,
         webhookName: name,
-        isParked,
+        isDeferred,
       };
       await commitResults(harness.database.pool, [{ event, version: null, deliveries: [delivery] }]);
       return delivery;
@@ -100,10 +100,10 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
       await deliveries.wakeLanes([{ ...lane, delayMs: 3_600_000 }]);
       const { quarantine, database } = harness;
       const dependencies = { pool: database.pool, deliveries, quarantine };
-      expect(await lookAfterLanes(dependencies)).toEqual({ waiting: 1, expired: 0 });
+      expect(await reconcileLanes(dependencies)).toEqual({ waiting: 1, expired: 0 });
       expect(await deliveries.counts()).toMatchObject({ waiting: 0, delayed: 1 });
       await drop(WEBHOOK_DELIVERIES, 'delayed');
-      expect(await lookAfterLanes(dependencies)).toEqual({ waiting: 1, expired: 0 });
+      expect(await reconcileLanes(dependencies)).toEqual({ waiting: 1, expired: 0 });
       expect(await deliveries.counts()).toMatchObject({ waiting: 1, delayed: 0 });
     });
   },

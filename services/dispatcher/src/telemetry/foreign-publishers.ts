@@ -2,8 +2,8 @@ import type { EventQueue } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import { Gauge, type Registry } from 'prom-client';
 
-export interface StrangersOptions {
-  events: Pick<EventQueue, 'keepSettings' | 'strangers'>;
+export interface ForeignPublishersOptions {
+  events: Pick<EventQueue, 'restoreSettings' | 'findForeignPublishers'>;
   registry: Registry;
   logger: Pick<Logger, 'warn'>;
 }
@@ -12,7 +12,7 @@ export interface StrangersOptions {
  * Measures publishers that are not configured for this queue: Redis accepts their events, but no worker takes them.
  * Sets gauges and logs each new finding. Also rewrites BullMQ's settings, for publishers that may only add.
  */
-export function createStrangersMeasure({ events, registry, logger }: StrangersOptions): () => Promise<void> {
+export function createForeignPublishersMeasure({ events, registry, logger }: ForeignPublishersOptions): () => Promise<void> {
   const jobs = new Gauge({
     name: 'runhook_foreign_queue_jobs',
     help: 'Jobs of job-run-events that wait below another prefix, where nobody takes them.',
@@ -23,18 +23,18 @@ export function createStrangersMeasure({ events, registry, logger }: StrangersOp
     help: 'Whether job-run-events was last opened by a BullMQ of another major version.',
     registers: [registry],
   });
-  let told = '';
+  let reported = '';
 
   return async () => {
     try {
       await events.keepSettings();
-      const strangers = await events.strangers();
-      jobs.set(strangers.elsewhere.reduce((sum, one) => sum + one.jobs, 0));
-      version.set(strangers.version === null ? 0 : 1);
-      const found = JSON.stringify([strangers.elsewhere.map(({ prefix }) => prefix), strangers.version]);
-      if (found !== told && found !== NOBODY)
-        logger.warn(strangers, 'publishers use another prefix or another major version of BullMQ');
-      told = found;
+      const foreign = await events.strangers();
+      jobs.set(foreign.elsewhere.reduce((sum, one) => sum + one.jobs, 0));
+      version.set(foreign.version === null ? 0 : 1);
+      const found = JSON.stringify([foreign.elsewhere.map(({ prefix }) => prefix), foreign.version]);
+      if (found !== reported && found !== NO_PUBLISHERS)
+        logger.warn(foreign, 'publishers use another prefix or another major version of BullMQ');
+      reported = found;
     } catch (error) {
       jobs.remove();
       version.remove();
@@ -43,4 +43,4 @@ export function createStrangersMeasure({ events, registry, logger }: StrangersOp
   };
 }
 
-const NOBODY = JSON.stringify([[], null]);
+const NO_PUBLISHERS = JSON.stringify([[], null]);

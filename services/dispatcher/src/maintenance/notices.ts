@@ -89,7 +89,7 @@ export async function sendNotices(
     const [notice] = await runStatement<Notice>(database, CLAIM, [], 'claim-notice');
     if (!notice) return sent;
     try {
-      await mailer.send(mailOf(notice));
+      await mailer.send(composeMail(notice));
     } catch (error) {
       if (!isMailRejected(error)) throw error;
       await quarantine.setAside([rejectedNotice(notice, error)]);
@@ -109,8 +109,8 @@ function isMailRejected(error: unknown): boolean {
     command?: string;
     responseCode?: number;
   };
-  const isOfMail = code === 'EENVELOPE' || code === 'EMESSAGE';
-  return isOfMail && command !== 'MAIL FROM' && responseCode >= 500;
+  const concernsMail = code === 'EENVELOPE' || code === 'EMESSAGE';
+  return concernsMail && command !== 'MAIL FROM' && responseCode >= 500;
 }
 
 function rejectedNotice({ id, account_id: accountId }: Notice, error: unknown): QuarantinedItem {
@@ -118,36 +118,36 @@ function rejectedNotice({ id, account_id: accountId }: Notice, error: unknown): 
 }
 
 /** Mentions only the server of the endpoint, because its path is often a secret. */
-function mailOf(notice: Notice): Mail {
+function composeMail(notice: Notice): Mail {
   const { kind, email: to, moment, failures, webhook_id: id, client_url: clientUrl } = notice;
-  const webhook = oneLine(notice.webhook);
+  const webhook = toSingleLine(notice.webhook);
   const endpoint = URL.canParse(clientUrl) ? new URL(clientUrl).origin : 'its endpoint';
   const failed = `${failures} ${failures === 1 ? 'attempt' : 'attempts in a row'} failed since ${moment}.`;
-  const about = `Webhook: ${webhook} (${id})\nEndpoint: ${endpoint}\nAccount: ${oneLine(notice.account)}\n`;
+  const details = `Webhook: ${webhook} (${id})\nEndpoint: ${endpoint}\nAccount: ${toSingleLine(notice.account)}\n`;
   switch (kind) {
     case 'failing':
       return {
         to,
         subject: `Webhook "${webhook}" is failing`,
-        text: `${about}\n${failed} What failed can be sent again once the endpoint answers.\n`,
+        text: `${details}\n${failed} What failed can be sent again once the endpoint answers.\n`,
       };
     case 'recovered':
       return {
         to,
         subject: `Webhook "${webhook}" works again`,
-        text: `${about}\nAn attempt at ${moment} succeeded. What failed before can be sent again.\n`,
+        text: `${details}\nAn attempt at ${moment} succeeded. What failed before can be sent again.\n`,
       };
     case 'deactivated':
       return {
         to,
         subject: `Webhook "${webhook}" was switched off`,
-        text: `${about}\n${failed} It is sent nothing until somebody switches it on again.\n`,
+        text: `${details}\n${failed} It is sent nothing until somebody switches it on again.\n`,
       };
   }
 }
 
 /** Sanitizes a name for a mail header, because its owner may have used any characters. */
-function oneLine(text: string): string {
+function toSingleLine(text: string): string {
   return text.replace(/[\s\p{Cc}]+/gu, ' ').trim();
 }
 

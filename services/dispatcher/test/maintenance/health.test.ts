@@ -5,9 +5,9 @@ import { addMembership, listQuarantined, type PermissionSet } from '@runhook/dat
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription } from '@runhook/testing';
 import { SMTPServer } from 'smtp-server';
-import { lookAfterHealth } from '../../src/upkeep/health.ts';
-import { type Mailer, openMailer, sendNotices } from '../../src/upkeep/notices.ts';
-import { purge } from '../../src/upkeep/purge.ts';
+import { refreshHealth } from '../../src/maintenance/health.ts';
+import { type Mailer, openMailer, sendNotices } from '../../src/maintenance/notices.ts';
+import { purge } from '../../src/maintenance/purge.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
 interface Received {
@@ -17,12 +17,12 @@ interface Received {
 }
 
 /** Decodes the subject, which is in the quoted form of RFC 2047. */
-function subjectOf(mail: Received | undefined): string {
+function summarize(mail: Received | undefined): string {
   const [, lines = ''] = /^Subject: (.*(?:\r\n .*)*)/m.exec(mail?.text ?? '') ?? [];
-  const words = [...lines.matchAll(/=\?UTF-8\?Q\?(.*?)\?=/g)].map(([, word = '']) =>
+  const line = [...lines.matchAll(/=\?UTF-8\?Q\?(.*?)\?=/g)].map(([, word = '']) =>
     word.replaceAll('_', ' '),
   );
-  return words
+  return line
     .join('')
     .replace(/=([0-9A-F]{2})/g, (_, code) => String.fromCharCode(Number.parseInt(code, 16)));
 }
@@ -73,10 +73,10 @@ const succeed = () =>
     'UPDATE subscriptions SET failing_since = NULL, consecutive_failures = 0, last_success_at = now() WHERE id = $1',
     [subscriptionId],
   );
-const look = (options: Partial<Parameters<typeof lookAfterHealth>[1]> = {}) =>
-  lookAfterHealth(database.pool, { areAdminsTold: true, quarantine, ...options });
+const runHealthPass = (options: Partial<Parameters<typeof refreshHealth>[1]> = {}) =>
+  refreshHealth(database.pool, { shouldNotifyAdmins: true, quarantine, ...options });
 const subscription = () => database.prisma.subscription.findUniqueOrThrow({ where: { id: subscriptionId } });
-const NOTHING = { deactivated: 0, failing: 0, recovered: 0 };
+const NO_CHANGES = { deactivated: 0, failing: 0, recovered: 0 };
 
 /** Starts a real mail server with authentication. */
 async function startMailServer({
@@ -123,31 +123,31 @@ describe('an endpoint that has failed for an hour', () => {
   test('is notified to each admin of its account once by e-mail, and so is its recovery', async () => {
     const { mailer, received } = await startMailServer();
     await fail(59);
-    expect(await look()).toEqual(NOTHING);
+    expect(await runHealthPass()).toEqual(NO_CHANGES);
     await fail(61);
-    expect(await look()).toEqual({ ...NOTHING, failing: 1 });
-    expect(await look()).toEqual(NOTHING);
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
+    expect(await runHealthPass()).toEqual(NO_CHANGES);
     expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
     expect(await sendNotices(database.pool, mailer, quarantine)).toBe(0);
     expect(received.map(({ to }) => to).sort()).toEqual([['ada@example.com'], ['bob@example.com']]);
     expect(received[0]).toMatchObject({ from: 'runhook@example.com' });
-    expect(subjectOf(received[0])).toBe('Webhook "Pager Bcc: x@evil.example" is failing');
+    expect(summarize(received[0])).toBe('Webhook "Pager Bcc: x@evil.example" is failing');
     expect(received[0]?.text).toContain('7 attempts in a row failed since 2');
     expect(received[0]?.text).toContain('https://receiver.example.com');
     expect(received[0]?.text).not.toContain('secret/path');
     expect(received[0]?.text).not.toMatch(/^Bcc:/m);
 
     await succeed();
-    expect(await look()).toEqual({ ...NOTHING, recovered: 1 });
-    expect(await look()).toEqual(NOTHING);
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, recovered: 1 });
+    expect(await runHealthPass()).toEqual(NO_CHANGES);
     expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
-    for (const mail of received.slice(2)) expect(subjectOf(mail)).toMatch(/works again$/);
+    for (const mail of received.slice(2)) expect(summarize(mail)).toMatch(/works again$/);
   });
 
   test('is notified to the other admins when the mail server rejects the address of one', async () => {
     const { mailer, received } = await startMailServer({ rejected: 'ada@example.com' });
     await fail(61);
-    expect(await look()).toEqual({ ...NOTHING, failing: 1 });
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
     await sendNotices(database.pool, mailer, quarantine);
     expect(received.map(({ to }) => to)).toEqual([['bob@example.com']]);
     expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([
@@ -158,8 +158,8 @@ describe('an endpoint that has failed for an hour', () => {
   test('is notified once when several dispatchers check and send concurrently', async () => {
     const { mailer, received } = await startMailServer();
     await fail(90);
-    const turns = await Promise.all(Array.from({ length: 8 }, () => look()));
-    expect(turns.reduce((sum, { failing }) => sum + failing, 0)).toBe(1);
+    const results = await Promise.all(Array.from({ length: 8 }, () => runHealthPass()));
+    expect(results.reduce((sum, { failing }) => sum + failing, 0)).toBe(1);
     const sent = await Promise.all(
       Array.from({ length: 4 }, () => sendNotices(database.pool, mailer, quarantine)),
     );
@@ -169,50 +169,50 @@ describe('an endpoint that has failed for an hour', () => {
 
   test('is notified as recovered and as failing if it did both between two checks', async () => {
     await fail(90);
-    await look();
+    await runHealthPass();
     await database.pool.query("UPDATE subscriptions SET failure_told_at = now() - interval '80 minutes'");
     await fail(70, 2);
-    expect(await look()).toEqual({ ...NOTHING, recovered: 1 });
-    expect(await look()).toEqual({ ...NOTHING, failing: 1 });
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, recovered: 1 });
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
   });
 
   test('is notified after an outage of the mail server, once the claim of the failed notice has ended', async () => {
     const { mailer, stop } = await startMailServer();
     await stop();
     await fail(90);
-    await look();
+    await runHealthPass();
     await expect(sendNotices(database.pool, mailer, quarantine)).rejects.toThrow();
-    const back = await startMailServer();
+    const recovered = await startMailServer();
     // The untried notice is free; the tried one is still claimed.
-    expect(await sendNotices(database.pool, back.mailer, quarantine)).toBe(1);
+    expect(await sendNotices(database.pool, recovered.mailer, quarantine)).toBe(1);
     await database.pool.query('UPDATE notices SET claimed_until = now() WHERE sent_at IS NULL');
-    expect(await sendNotices(database.pool, back.mailer, quarantine)).toBe(1);
-    expect(back.received).toHaveLength(2);
+    expect(await sendNotices(database.pool, recovered.mailer, quarantine)).toBe(1);
+    expect(recovered.received).toHaveLength(2);
   });
 
   test('is not notified while it is inactive or deleted or without a mail server, and a new endpoint starts without failures', async () => {
     await fail(90);
-    expect(await look({ areAdminsTold: false })).toEqual(NOTHING);
+    expect(await runHealthPass({ shouldNotifyAdmins: false })).toEqual(NO_CHANGES);
     await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: false } });
-    expect(await look()).toEqual(NOTHING);
+    expect(await runHealthPass()).toEqual(NO_CHANGES);
     await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: true } });
     expect(await subscription()).toMatchObject({ failingSince: null, consecutiveFailures: 0 });
     await fail(90);
-    await look();
+    await runHealthPass();
     const moved = { clientUrl: 'https://other.example.com' };
     await database.prisma.subscription.update({ where: { id: subscriptionId }, data: moved });
-    expect(await look()).toEqual(NOTHING);
+    expect(await runHealthPass()).toEqual(NO_CHANGES);
     await fail(90);
     await database.prisma.subscription.update({
       where: { id: subscriptionId },
       data: { deletedAt: new Date() },
     });
-    expect(await look()).toEqual(NOTHING);
+    expect(await runHealthPass()).toEqual(NO_CHANGES);
   });
 
   test('has its notices deleted after the retention, sent or not', async () => {
     await fail(90);
-    await look();
+    await runHealthPass();
     await database.pool.query(
       "UPDATE notices SET created_at = now() - interval '31 days' WHERE email LIKE 'ada%'",
     );
@@ -243,8 +243,8 @@ describe('an endpoint that has failed for an hour', () => {
 
 describe('a webhook whose change PostgreSQL rejects', () => {
   test.each([
-    ['a notice that it fails', { areAdminsTold: true }, 'failing'],
-    ['its deactivation', { areAdminsTold: false, deactivateAfterFailures: 1 }, 'deactivated'],
+    ['a notice that it fails', { shouldNotifyAdmins: true }, 'failing'],
+    ['its deactivation', { shouldNotifyAdmins: false, deactivateAfterFailures: 1 }, 'deactivated'],
   ] as const)('is set aside, and %s of another account is recorded', async (_, options, kind) => {
     const clientUrl = 'https://receiver.example.com';
     const others = [];
@@ -259,11 +259,11 @@ describe('a webhook whose change PostgreSQL rejects', () => {
       `ALTER TABLE subscriptions ADD CONSTRAINT reject
          CHECK (NOT (id = '${bad}' AND (failure_told_at IS NOT NULL OR NOT active))) NOT VALID`,
     );
-    expect(await look(options)).toEqual({ ...NOTHING, [kind]: 4 });
+    expect(await runHealthPass(options)).toEqual({ ...NO_CHANGES, [kind]: 4 });
     expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([
       { kind: 'status', key: bad, accountId, reason: expect.stringMatching(/^23514: /) },
     ]);
-    expect(await look(options)).toEqual(NOTHING);
+    expect(await runHealthPass(options)).toEqual(NO_CHANGES);
   });
 });
 
@@ -293,8 +293,8 @@ describe('automatic deactivation', () => {
     ['triggered by both limits', { deactivateAfterFailures: 10, deactivateAfterDays: 3 }, 10, 3 * DAY, true],
   ])('is %s', async (_, options, failures, minutes, isDeactivated) => {
     await fail(minutes, failures);
-    expect(await look({ areAdminsTold: false, ...options })).toEqual({
-      ...NOTHING,
+    expect(await runHealthPass({ shouldNotifyAdmins: false, ...options })).toEqual({
+      ...NO_CHANGES,
       deactivated: Number(isDeactivated),
     });
     const { active, deactivateReason } = await subscription();
@@ -308,7 +308,7 @@ describe('automatic deactivation', () => {
   test('counts days from attempt to attempt', async () => {
     await fail(9 * DAY);
     await database.pool.query("UPDATE subscriptions SET dispatched_at = failing_since + interval '1 hour'");
-    expect(await look({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });
+    expect(await runHealthPass({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });
   });
 
   test('counts days from the end of a block by Retry-After', async () => {
@@ -316,22 +316,22 @@ describe('automatic deactivation', () => {
     const setBlocked = (days: number) =>
       database.pool.query("UPDATE subscriptions SET blocked_until = now() - $1 * interval '1 day'", [days]);
     await setBlocked(2);
-    expect(await look({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });
+    expect(await runHealthPass({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });
     await setBlocked(4);
-    expect(await look({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 1 });
+    expect(await runHealthPass({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 1 });
   });
 
   test('notifies the admins, does not change `updated_at`, and ends when a user activates the subscription', async () => {
     const { mailer, received } = await startMailServer();
     await fail(90, 10);
     const { updatedAtMicros } = await subscription();
-    expect(await look({ deactivateAfterFailures: 10 })).toEqual({ ...NOTHING, deactivated: 1 });
+    expect(await runHealthPass({ deactivateAfterFailures: 10 })).toEqual({ ...NO_CHANGES, deactivated: 1 });
     expect((await subscription()).updatedAtMicros).toBe(updatedAtMicros);
     expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
-    expect(subjectOf(received[0])).toMatch(/was switched off$/);
+    expect(summarize(received[0])).toMatch(/was switched off$/);
     await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: true } });
-    const back = { active: true, deactivateReason: null, failingSince: null, consecutiveFailures: 0 };
-    expect(await subscription()).toMatchObject(back);
-    expect(await look({ deactivateAfterFailures: 10 })).toEqual(NOTHING);
+    const recovered = { active: true, deactivateReason: null, failingSince: null, consecutiveFailures: 0 };
+    expect(await subscription()).toMatchObject(recovered);
+    expect(await runHealthPass({ deactivateAfterFailures: 10 })).toEqual(NO_CHANGES);
   });
 });

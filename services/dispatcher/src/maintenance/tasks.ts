@@ -9,8 +9,8 @@ import type { ShardDesk, UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type AuditDependencies, auditTask } from './audit.ts';
-import { type HealthOptions, lookAfterHealth } from './health.ts';
-import { type LanesDependencies, lookAfterLanes } from './lanes.ts';
+import { type HealthOptions, refreshHealth } from './health.ts';
+import { type LanesDependencies, reconcileLanes } from './lanes.ts';
 import { limitPending, type PendingLimitOptions } from './pending-limit.ts';
 import { eraseOldSecrets, type PurgeOptions, purge } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
@@ -28,16 +28,16 @@ const ROTATIONS_EVERY_MS = 60_000;
 const PURGE_EVERY_MS = 3_600_000;
 const SHARDS_EVERY_MS = 10_000;
 
-type UpkeepDependencies = ReconcileDependencies &
+type MaintenanceDependencies = ReconcileDependencies &
   AuditDependencies &
   LanesDependencies &
   RecoverDependencies &
   PendingLimitOptions &
   PurgeOptions &
-  HealthOptions & { shards: Pick<ShardDesk, 'tend'>; metrics: DispatcherMetrics; logger: Logger };
+  HealthOptions & { shards: Pick<ShardDesk, 'reconcile'>; metrics: DispatcherMetrics; logger: Logger };
 
 /** Returns the scheduled tasks, each of which one dispatcher at a time runs. */
-export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
+export function maintenanceTasks(dependencies: MaintenanceDependencies): UpkeepTask[] {
   const { pool, logRetentionDays: retentionDays, stopping, metrics, logger } = dependencies;
   const reportDays = (action: 'made' | 'dropped', { changed, waiting }: DayPartitionsRound) => {
     metrics.dayPartitionsDeferred.inc(waiting.length);
@@ -51,8 +51,8 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       async run() {
         const found = await reconcile({
           ...dependencies,
-          onPutBack(half, count) {
-            metrics.reconciled[half].inc(count);
+          onRequeued(kind, count) {
+            metrics.reconciled[kind].inc(count);
             metrics.reconcilerLastRun.setToCurrentTime();
           },
         });
@@ -65,10 +65,10 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'lanes',
       everyMs: LANES_EVERY_MS,
       async run() {
-        await lookAfterLanes({
+        await reconcileLanes({
           ...dependencies,
           onExpired(count) {
-            metrics.parkedExpired.inc(count);
+            metrics.deferredExpired.inc(count);
             metrics.completed.failed.inc(count);
             logger.warn({ expired: count }, 'deliveries that were parked for a day expired');
           },
@@ -79,9 +79,9 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'pending-limit',
       everyMs: PENDING_LIMIT_EVERY_MS,
       async run() {
-        const turn = await limitPending(dependencies);
-        if (turn.filled + turn.reopened > 0)
-          logger.warn(turn, 'lanes of accounts with too much waiting changed');
+        const result = await limitPending(dependencies);
+        if (result.filled + result.reopened > 0)
+          logger.warn(result, 'lanes of accounts with too much waiting changed');
       },
     },
     auditTask(dependencies),
@@ -89,10 +89,10 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'recover',
       everyMs: RECOVER_EVERY_MS,
       async run() {
-        const turn = await recover(dependencies);
-        if (!turn || turn.deliveries + turn.cancelled === 0) return;
-        metrics.recovered.inc(turn.deliveries);
-        logger.info(turn, 'recoveries went on');
+        const result = await recover(dependencies);
+        if (!result || result.deliveries + result.cancelled === 0) return;
+        metrics.recovered.inc(result.deliveries);
+        logger.info(result, 'recoveries went on');
       },
     },
     {
@@ -110,9 +110,9 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'health',
       everyMs: HEALTH_EVERY_MS,
       async run() {
-        const turn = await lookAfterHealth(pool, dependencies);
-        if (turn.deactivated + turn.failing + turn.recovered > 0)
-          logger.info(turn, 'subscriptions are failing, or not any more');
+        const result = await refreshHealth(pool, dependencies);
+        if (result.deactivated + result.failing + result.recovered > 0)
+          logger.info(result, 'subscriptions are failing, or not any more');
       },
     },
     {
@@ -127,9 +127,9 @@ export function upkeepTasks(dependencies: UpkeepDependencies): UpkeepTask[] {
       name: 'shards',
       everyMs: SHARDS_EVERY_MS,
       async run() {
-        const tended = await dependencies.shards.tend();
-        if (tended.dropped.length > 0) logger.info(tended, 'shards of the queue are emptied');
-        if (tended.found.length > 0) logger.warn(tended, 'shards that nobody served had jobs');
+        const reconciled = await dependencies.shards.tend();
+        if (reconciled.dropped.length > 0) logger.info(reconciled, 'shards of the queue are emptied');
+        if (reconciled.found.length > 0) logger.warn(reconciled, 'shards that nobody served had jobs');
       },
     },
     {

@@ -8,7 +8,7 @@ import {
   openEventQueue,
 } from '@runhook/queue';
 import { connectRedis, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { audit } from '../../src/upkeep/audit.ts';
+import { audit } from '../../src/maintenance/audit.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
 
@@ -40,7 +40,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
       random: () => 0,
       confirmAfterMs: 0,
     });
-  const made = (count: number): JobRunEvent[] =>
+  const publishEvents = (count: number): JobRunEvent[] =>
     Array.from({ length: count }, (_, run) =>
       exampleEvent('job.run.started', harness.account.jobs[0] as never, run),
     );
@@ -50,56 +50,56 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     await query(`UPDATE undispatched_events SET created_at = now() - interval '1 minute'`);
   }
   /** Removes one event from a shared job, as a defect of the queue or of Runhook would. */
-  async function loseFromSharedJob(lost: JobRunEvent): Promise<void> {
+  async function removeFromSharedJob(lost: JobRunEvent): Promise<void> {
     const queue = createQueueBackend(harness.queueUrl).createQueue<{ events: JobRunEvent[] }>(JOB_RUN_EVENTS);
     for (const job of await queue.getJobs(['waiting']))
       await job.updateData({ events: job.data.events.filter(({ eventId }) => eventId !== lost.eventId) });
     await queue.close();
   }
-  async function pending(count: number, nextAttempt: string, isParked = false): Promise<string[]> {
+  async function pending(count: number, nextAttempt: string, isDeferred = false): Promise<string[]> {
     const { id, name } = await seedSubscription(harness.database, {
       accountId: harness.account.id,
       clientUrl: harness.receiver.url,
     });
-    const rows = made(count).map((event) => ({
+    const rows = publishEvents(count).map((event) => ({
       event,
       version: null,
-      deliveries: [{ id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isParked }],
+      deliveries: [{ id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isDeferred }],
     }));
     await commitResults(harness.database.pool, rows);
-    if (!isParked)
+    if (!isDeferred)
       await query(`UPDATE deliveries SET attempt_count = 2, next_attempt_at = now() + $1::interval`, [
         nextAttempt,
       ]);
     return rows.map(({ deliveries: [delivery] }) => delivery?.id ?? '');
   }
-  const NOTHING = { checked: 0, unowned: 0 };
+  const NO_RESULT = { checked: 0, unowned: 0 };
 
   test('finds no missing job for events that share jobs, and reports the number of checked events', async () => {
-    const some = made(60);
+    const some = publishEvents(60);
     await undispatched(some);
     await events.add(some);
-    expect(await run()).toEqual({ event: { checked: 60, unowned: 0 }, delivery: NOTHING });
+    expect(await run()).toEqual({ event: { checked: 60, unowned: 0 }, delivery: NO_RESULT });
   });
 
   test('finds an event that is missing from its shared job, and queues it again', async () => {
-    const some = made(20);
+    const some = publishEvents(20);
     const lost = some[9] as JobRunEvent;
     await undispatched(some);
     await events.add(some);
-    await loseFromSharedJob(lost);
+    await removeFromSharedJob(lost);
     // Judged only by the time of the jobs, the event would count as queued.
-    const sought = { eventId: lost.eventId, accountId: lost.accountId, sinceMs: Date.now() };
-    expect(await events.holds([sought])).toEqual(new Set([eventJobId(lost)]));
+    const queuedLookups = { eventId: lost.eventId, accountId: lost.accountId, sinceMs: Date.now() };
+    expect(await events.holds([queuedLookups])).toEqual(new Set([eventJobId(lost)]));
     expect((await run()).event).toEqual({ checked: 20, unowned: 1 });
     expect((await run()).event).toEqual({ checked: 20, unowned: 0 });
     expect(await events.counts()).toMatchObject({ waiting: 2 });
   });
 
   test('finds a retry that is not due yet and has no job, and queues it for its due time', async () => {
-    const [held = '', lost = ''] = await pending(2, '1 hour');
+    const [queued = '', lost = ''] = await pending(2, '1 hour');
     const job = { cycle: 0, accountId: harness.account.id, delayMs: 3_600_000, attemptsLeft: 4 };
-    await deliveries.add([{ ...job, deliveryId: held }]);
+    await deliveries.add([{ ...job, deliveryId: queued }]);
     expect((await run()).delivery).toEqual({ checked: 2, unowned: 1 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 0, delayed: 2 });
     expect(await deliveries.holds([{ deliveryId: lost, cycle: 0, accountId: harness.account.id }])).toEqual(
@@ -116,17 +116,17 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
   });
 
   test('does not touch items that an operator has to release', async () => {
-    const [event] = made(1) as [JobRunEvent];
+    const [event] = publishEvents(1) as [JobRunEvent];
     await undispatched([event]);
     await harness.quarantine.setAsideEvent(event, new Error('rejected'));
-    expect(await run()).toEqual({ event: NOTHING, delivery: NOTHING });
+    expect(await run()).toEqual({ event: NO_RESULT, delivery: NO_RESULT });
   });
 
   test('reads a part of a long queue, and checks only events of the time of that part', async () => {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
     // One job a second: events within ten seconds of either end of the part are not judged.
     const startMs = Date.now() - 3_600_000;
-    const some = made(1_500);
+    const some = publishEvents(1_500);
     await queue.addBulk(
       some.map((event, index) => ({
         name: event.eventType,
@@ -146,7 +146,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
 
   test('reads a queue in which a message is null and the key of a waiting job is missing', async () => {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object | null>(JOB_RUN_EVENTS);
-    const some = made(300);
+    const some = publishEvents(300);
     await queue.addBulk([
       ...some.map((event) => ({ name: event.eventType, data: event, opts: { jobId: eventJobId(event) } })),
       { name: 'x', data: null, opts: {} },

@@ -3,9 +3,9 @@ import { createId, deliveryIdFor, deliveryJobId } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import { createQueueBackend, type DeliveryQueue, openDeliveryQueue, openEventQueue } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
-import { purge } from '../../src/upkeep/purge.ts';
-import { reconcile } from '../../src/upkeep/reconcile.ts';
-import { beginRecoveryTurn, recover } from '../../src/upkeep/recover.ts';
+import { purge } from '../../src/maintenance/purge.ts';
+import { reconcile } from '../../src/maintenance/reconcile.ts';
+import { beginRecoveryPass, recover } from '../../src/maintenance/recover.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { attemptsOf, commitResults, deliveriesOf } from '../log-rows.ts';
 
@@ -34,13 +34,13 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   });
 
   const query = (sql: string, values: unknown[] = []) => harness.database.pool.query(sql, values);
-  const turn = () =>
+  const runPass = () =>
     recover({ pool: harness.database.pool, deliveries, retryPolicy, quarantine: harness.quarantine });
   const newSubscription = () =>
     seedSubscription(harness.database, { accountId: harness.account.id, clientUrl: harness.receiver.url });
 
   /** Inserts deliveries that ended an hour ago. */
-  async function ended(count: number, fields: { status?: string; attempts?: number } = {}) {
+  async function insertEnded(count: number, fields: { status?: string; attempts?: number } = {}) {
     const { status = 'failed', attempts = 6 } = fields;
     const { id, name } = subscription;
     const rows = Array.from({ length: count }, (_, index) => {
@@ -49,7 +49,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
         id: deliveryIdFor(event.eventId, id),
         subscriptionId: id,
         webhookName: name,
-        isParked: false,
+        isDeferred: false,
       };
       return { event, version: null, deliveries: [delivery] };
     });
@@ -79,9 +79,9 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   }
 
   test('redelivers 250 failed deliveries in three passes, and all of them arrive', async () => {
-    await ended(250);
+    await insertEnded(250);
     const id = await begin(250);
-    for (const deliveries of [100, 100, 50]) expect(await turn()).toEqual({ deliveries, cancelled: 0 });
+    for (const deliveries of [100, 100, 50]) expect(await runPass()).toEqual({ deliveries, cancelled: 0 });
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 250 });
     await harness.startDispatcher();
     await harness.receiver.waitFor(250, { timeoutMs: 60_000 });
@@ -95,15 +95,15 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   });
 
   test('is cancelled with the reason and set aside when PostgreSQL rejects it, and another one continues', async () => {
-    await ended(1);
+    await insertEnded(1);
     const bad = await begin(1);
     await query(
       `ALTER TABLE deliveries ADD CONSTRAINT reject CHECK (subscription_id <> '${subscription.id}') NOT VALID`,
     );
     subscription = await newSubscription();
-    await ended(2);
+    await insertEnded(2);
     const good = await begin(2);
-    expect(await turn()).toEqual({ deliveries: 2, cancelled: 1 });
+    expect(await runPass()).toEqual({ deliveries: 2, cancelled: 1 });
     expect(await recoveryOf(good)).toMatchObject({ status: 'done', recovered_count: 2 });
     const reason = expect.stringMatching(/^23514: .*reject/);
     expect(await recoveryOf(bad)).toMatchObject({ status: 'cancelled', reason });
@@ -112,7 +112,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   });
 
   test('continues automatically in the dispatcher', async () => {
-    await ended(150);
+    await insertEnded(150);
     const id = await begin(150);
     await harness.startDispatcher();
     await eventually(
@@ -123,9 +123,9 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   });
 
   test('starts a manual cycle for each delivery, with continued attempt numbers and all retries', async () => {
-    const [deliveryId = ''] = await ended(1);
+    const [deliveryId = ''] = await insertEnded(1);
     await begin(1);
-    expect(await turn()).toEqual({ deliveries: 1, cancelled: 0 });
+    expect(await runPass()).toEqual({ deliveries: 1, cancelled: 0 });
     const [row] = await deliveriesOf(harness.database);
     expect(row).toMatchObject({
       status: 'pending',
@@ -149,11 +149,11 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   });
 
   test('is completed by the reconciler after a crash between the record and the queue', async () => {
-    await ended(120);
+    await insertEnded(120);
     const id = await begin(120);
-    expect((await beginRecoveryTurn(harness.database.pool))?.begun).toHaveLength(100);
+    expect((await beginRecoveryPass(harness.database.pool))?.deliveries).toHaveLength(100);
     expect(await deliveries.counts()).toMatchObject({ waiting: 0 });
-    expect(await turn()).toEqual({ deliveries: 20, cancelled: 0 });
+    expect(await runPass()).toEqual({ deliveries: 20, cancelled: 0 });
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
     const { pool } = harness.database;
     const found = await reconcile({
@@ -178,34 +178,34 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   });
 
   test('ignores deliveries that fail while it runs, including those that it has redelivered', async () => {
-    const first = await ended(150);
+    const first = await insertEnded(150);
     const id = await begin(150);
-    await turn();
+    await runPass();
     await query(
       `UPDATE deliveries SET status = 'failed', attempt_count = 12, completed_at = now() WHERE status = 'pending'`,
     );
-    const late = await ended(5);
-    await query(`UPDATE deliveries SET completed_at = now() WHERE id = ANY ($1)`, [late]);
-    expect(await turn()).toEqual({ deliveries: 50, cancelled: 0 });
-    expect(await turn()).toEqual({ deliveries: 0, cancelled: 0 });
+    const lateDeliveries = await insertEnded(5);
+    await query(`UPDATE deliveries SET completed_at = now() WHERE id = ANY ($1)`, [lateDeliveries]);
+    expect(await runPass()).toEqual({ deliveries: 50, cancelled: 0 });
+    expect(await runPass()).toEqual({ deliveries: 0, cancelled: 0 });
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 150 });
     const rows = await deliveriesOf(harness.database);
     expect(rows.filter(({ id, status }) => first.includes(id) && status === 'failed')).toHaveLength(100);
-    expect(rows.filter(({ id, status }) => late.includes(id) && status === 'failed')).toHaveLength(5);
+    expect(rows.filter(({ id, status }) => lateDeliveries.includes(id) && status === 'failed')).toHaveLength(5);
   });
 
   test('redelivers only deliveries with its status and time range, of its own subscription', async () => {
-    const own = await ended(3, { status: 'cancelled', attempts: 0 });
-    await ended(2, { status: 'failed' });
-    await ended(2, { status: 'delivered' });
-    const before = await ended(2, { status: 'cancelled' });
+    const own = await insertEnded(3, { status: 'cancelled', attempts: 0 });
+    await insertEnded(2, { status: 'failed' });
+    await insertEnded(2, { status: 'delivered' });
+    const before = await insertEnded(2, { status: 'cancelled' });
     await query(`UPDATE deliveries SET created_at = now() - interval '4 hours' WHERE id = ANY ($1)`, [
       before,
     ]);
     const id = await begin(3, 'cancelled');
     subscription = await newSubscription();
-    await ended(2, { status: 'cancelled' });
-    expect(await turn()).toEqual({ deliveries: 3, cancelled: 0 });
+    await insertEnded(2, { status: 'cancelled' });
+    expect(await runPass()).toEqual({ deliveries: 3, cancelled: 0 });
     const pending = (await deliveriesOf(harness.database)).filter(({ status }) => status === 'pending');
     expect(pending.map((row) => row.id).sort()).toEqual(own.sort());
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 3 });
@@ -215,12 +215,12 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     ['active = false', 'The subscription is inactive.'],
     ['deleted_at = now()', 'The subscription was deleted.'],
   ])('ends when its subscription no longer delivers after the change %s', async (change, reason) => {
-    await ended(150);
+    await insertEnded(150);
     const id = await begin(150);
-    await turn();
+    await runPass();
     await query(`UPDATE subscriptions SET ${change}`);
-    expect(await turn()).toEqual({ deliveries: 0, cancelled: 1 });
-    expect(await turn()).toEqual({ deliveries: 0, cancelled: 0 });
+    expect(await runPass()).toEqual({ deliveries: 0, cancelled: 1 });
+    expect(await runPass()).toEqual({ deliveries: 0, cancelled: 0 });
     const end = { status: 'cancelled', reason, recovered_count: 100, completed_at: expect.any(Date) };
     expect(await recoveryOf(id)).toMatchObject(end);
   });
@@ -229,13 +229,13 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     const ids: string[] = [];
     for (let index = 0; index < 2; index++) {
       subscription = await newSubscription();
-      await ended(110);
+      await insertEnded(110);
       ids.push(await begin(110));
     }
-    const turns = await Promise.all([turn(), turn()]);
-    const most = Math.max(...turns.map((result) => result?.deliveries ?? 0));
+    const results = await Promise.all([runPass(), runPass()]);
+    const most = Math.max(...results.map((result) => result?.deliveries ?? 0));
     expect(most).toBe(200);
-    await turn();
+    await runPass();
     for (const id of ids)
       expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 110 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 220 });

@@ -1,17 +1,17 @@
 import { type Pool, runEach } from '@runhook/database';
 import type { DeliveryQueue, WokenLane } from '@runhook/queue';
-import { waitingLanes } from '../record/parked.ts';
-import { expireParked } from '../record/parked-expiry.ts';
+import { lanesWithDeferred } from '../record/deferred.ts';
+import { expireDeferred } from '../record/deferred-expiry.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 
 const PAGE_SIZE = 500;
 const EXPIRED_PAGE_SIZE = 1_000;
 /** Time in seconds after which deliveries of a lane without progress expire (docs/contract.md#lanes). */
-const PARKED_MAX_SECONDS = 86_400;
+const DEFERRED_MAX_SECONDS = 86_400;
 const EXPIRED =
   'It could not be attempted for 24 hours: its subscription had too much waiting, or kept failing.';
 
-export interface LanesTurn {
+export interface LanesPassResult {
   /** Number of subscriptions with deferred deliveries; each of them has its job now. */
   waiting: number;
   expired: number;
@@ -19,19 +19,19 @@ export interface LanesTurn {
 
 export interface LanesDependencies {
   pool: Pool;
-  deliveries: Pick<DeliveryQueue, 'putBackLanes'>;
+  deliveries: Pick<DeliveryQueue, 'requeueLanes'>;
   quarantine: Pick<Quarantine, 'setAside'>;
   /** Called with the number of deliveries that expired, even if waking the lanes fails later. */
   onExpired?: (count: number) => void;
 }
 
 /** Creates the missing job of each lane with deferred deliveries, and expires deliveries that are deferred for too long. */
-export async function lookAfterLanes(dependencies: LanesDependencies): Promise<LanesTurn> {
+export async function reconcileLanes(dependencies: LanesDependencies): Promise<LanesPassResult> {
   const { pool, deliveries, quarantine, onExpired } = dependencies;
-  const expiry = { maxSeconds: PARKED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };
-  return await runEach<LanesTurn>({
+  const expiry = { maxSeconds: DEFERRED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };
+  return await runEach<LanesPassResult>({
     expired: async () => {
-      const { expired, errors } = await expireParked({ pool, quarantine, ...expiry });
+      const { expired, errors } = await expireDeferred({ pool, quarantine, ...expiry });
       if (expired > 0) onExpired?.(expired);
       if (errors.length > 0)
         throw new AggregateError(errors, `Parked deliveries of ${errors.length} accounts did not expire.`);
@@ -44,7 +44,7 @@ export async function lookAfterLanes(dependencies: LanesDependencies): Promise<L
 async function wakeAllLanes(pool: Pool, deliveries: LanesDependencies['deliveries']): Promise<number> {
   let waiting = 0;
   for (let after: string | undefined = ''; after !== undefined; ) {
-    const lanes: WokenLane[] = await waitingLanes(pool, after, PAGE_SIZE);
+    const lanes: WokenLane[] = await lanesWithDeferred(pool, after, PAGE_SIZE);
     await deliveries.putBackLanes(lanes);
     waiting += lanes.length;
     after = lanes.length < PAGE_SIZE ? undefined : lanes.at(-1)?.subscriptionId;

@@ -14,15 +14,15 @@ import { loadEvents } from '../record/event-states.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 
 /** Number of items that the reconciler queued again, by kind. */
-export type Reconciliation = Record<Half, number>;
+export type Reconciliation = Record<ItemKind, number>;
 
 /** Undispatched events, and overdue deliveries. */
-type Half = 'event' | 'delivery';
+type ItemKind = 'event' | 'delivery';
 
 export interface ReconcileDependencies {
   pool: Pool;
-  events: Pick<EventQueue, 'putBack' | 'holds'>;
-  deliveries: Pick<DeliveryQueue, 'putBack' | 'holds' | 'lanesAtWork'>;
+  events: Pick<EventQueue, 'requeue' | 'findQueued'>;
+  deliveries: Pick<DeliveryQueue, 'requeue' | 'findQueued' | 'findActiveLanes'>;
   quarantine: Pick<Quarantine, 'setAside'>;
   retryPolicy: RetryPolicy;
   /** Time for which a delivery may be overdue before its queue job is searched; longer than an attempt's deadline. */
@@ -30,13 +30,13 @@ export interface ReconcileDependencies {
   /** Time that an event may take to reach the queue, before it is searched there. */
   eventGraceMs: number;
   /** Number of items that a pass checks without finding a lost one before it ends; 20,000 when omitted. */
-  checkedInVainMax?: number;
+  checkedWithoutLossMax?: number;
   /** Number of items that one call to the queue checks; 10,000 when omitted. */
   pageSize?: number;
   /** Ends a pass after the current page. */
   stopping?: AbortSignal;
   /** Called for each page with lost items, once they are queued again, because a pass may take long. */
-  onPutBack?: (half: Half, count: number) => void;
+  onRequeued?: (kind: ItemKind, count: number) => void;
 }
 
 /**
@@ -48,7 +48,7 @@ const PAGE_SIZE = 10_000;
  * A pass without lost items ends after this number, and the next one continues there: searching costs 2,000 lookups a
  * second, whatever the backlog. A pass that finds lost items continues until all are queued again.
  */
-const CHECKED_IN_VAIN_MAX = 20_000;
+const CHECKED_WITHOUT_LOSS_MAX = 20_000;
 
 /**
  * PostgreSQL is the record: items that are pending there and no longer in the queue (a flushed or lost Redis, an
@@ -57,81 +57,81 @@ const CHECKED_IN_VAIN_MAX = 20_000;
  * errors of the halves when both have ended.
  */
 export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation> {
-  const halves = [
-    walk(dependencies, 'event', putBackEvents),
-    walk(dependencies, 'delivery', putBackDeliveries),
+  const scans = [
+    scanOverdue(dependencies, 'event', requeueEventsPage),
+    scanOverdue(dependencies, 'delivery', requeueDeliveriesPage),
   ];
-  const [events, deliveries] = await Promise.allSettled(halves);
-  const faults = [events, deliveries].flatMap((half) => (half?.status === 'rejected' ? [half.reason] : []));
+  const [events, deliveries] = await Promise.allSettled(scans);
+  const faults = [events, deliveries].flatMap((scan) => (scan?.status === 'rejected' ? [scan.reason] : []));
   if (faults.length > 1) throw new AggregateError(faults, 'Both halves of the reconciler failed.');
   if (faults.length > 0) throw faults[0];
-  return { event: found(events), delivery: found(deliveries) };
+  return { event: countOf(events), delivery: countOf(deliveries) };
 }
 
-const found = (half?: PromiseSettledResult<number>) => (half?.status === 'fulfilled' ? half.value : 0);
+const countOf = (scan?: PromiseSettledResult<number>) => (scan?.status === 'fulfilled' ? scan.value : 0);
 
 /** Checks a page of overdue items after a position, and queues the lost ones again. */
-type PutBackPage = (dependencies: ReconcileDependencies, database: Queryable, after: Place) => Promise<Page>;
+type RequeuePage = (dependencies: ReconcileDependencies, database: Queryable, after: Cursor) => Promise<Page>;
 
 /**
  * Position in the order of due times: microseconds since the epoch as digits, and the id for equal times. Events are in
  * the order of their ids, which begin with a time; the id is followed by the account, because accounts may use the same
  * one.
  */
-interface Place {
+interface Cursor {
   micros: string;
   id: string;
 }
 
 interface Page {
-  putBack: number;
+  requeued: number;
   /** Position of the last item that was checked; null when none follows. */
-  last: Place | null;
+  last: Cursor | null;
 }
 
-async function walk(
+async function scanOverdue(
   dependencies: ReconcileDependencies,
-  half: Half,
-  putBackPage: PutBackPage,
+  kind: ItemKind,
+  requeuePage: RequeuePage,
 ): Promise<number> {
   const {
     pool,
     stopping,
-    onPutBack,
-    checkedInVainMax = CHECKED_IN_VAIN_MAX,
+    onRequeued,
+    checkedWithoutLossMax = CHECKED_WITHOUT_LOSS_MAX,
     pageSize = PAGE_SIZE,
   } = dependencies;
-  let stored = await storedPlace(pool, half);
-  let putBack = 0;
-  let inVain = 0;
-  while (inVain < checkedInVainMax && !stopping?.aborted) {
-    const page = await putBackPage(dependencies, pool, stored ?? BEGINNING);
-    if (page.putBack > 0) onPutBack?.(half, page.putBack);
-    putBack += page.putBack;
-    inVain = page.putBack > 0 ? 0 : inVain + pageSize;
-    const isStored = await storePlace(pool, half, stored, page.last);
+  let stored = await readCursor(pool, kind);
+  let requeued = 0;
+  let checkedWithoutLoss = 0;
+  while (checkedWithoutLoss < checkedWithoutLossMax && !stopping?.aborted) {
+    const page = await requeuePage(dependencies, pool, stored ?? BEGINNING);
+    if (page.requeued > 0) onRequeued?.(kind, page.requeued);
+    requeued += page.requeued;
+    checkedWithoutLoss = page.requeued > 0 ? 0 : checkedWithoutLoss + pageSize;
+    const isStored = await storeCursor(pool, kind, stored, page.last);
     if (!isStored || page.last === null) break;
     stored = page.last;
   }
-  return putBack;
+  return requeued;
 }
 
-const PLACE = `
+const READ_CURSOR = `
   SELECT (extract(epoch FROM after_moment) * 1000000)::bigint AS micros, after_id AS id
   FROM reconciler_places WHERE half = $1`;
-const BEGINNING: Place = { micros: '0', id: '' };
-const MOMENT = (micros: string) => `timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond'`;
-const KEEP = `
-  INSERT INTO reconciler_places AS place (half, after_moment, after_id) VALUES ($1, ${MOMENT('$4')}, $5)
+const BEGINNING: Cursor = { micros: '0', id: '' };
+const timestampSql = (micros: string) => `timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond'`;
+const STORE_CURSOR = `
+  INSERT INTO reconciler_places AS place (half, after_moment, after_id) VALUES ($1, ${timestampSql('$4')}, $5)
   ON CONFLICT (half) DO UPDATE SET after_moment = EXCLUDED.after_moment, after_id = EXCLUDED.after_id
-  WHERE place.after_moment = ${MOMENT('$2')} AND place.after_id = $3
+  WHERE place.after_moment = ${timestampSql('$2')} AND place.after_id = $3
   RETURNING half`;
-const FORGET = `
-  DELETE FROM reconciler_places WHERE half = $1 AND after_moment = ${MOMENT('$2')} AND after_id = $3 RETURNING half`;
+const CLEAR_CURSOR = `
+  DELETE FROM reconciler_places WHERE half = $1 AND after_moment = ${timestampSql('$2')} AND after_id = $3 RETURNING half`;
 
-async function storedPlace(pool: Pool, half: Half): Promise<Place | null> {
-  const [place] = await runStatement<Place & Columns>(pool, PLACE, [half]);
-  return place ?? null;
+async function readCursor(pool: Pool, kind: ItemKind): Promise<Cursor | null> {
+  const [cursor] = await runStatement<Cursor & Columns>(pool, READ_CURSOR, [kind]);
+  return cursor ?? null;
 }
 
 /**
@@ -139,19 +139,19 @@ async function storedPlace(pool: Pool, half: Half): Promise<Place | null> {
  * position since it was read: that dispatcher continues. No lock is held during the call to the queue; two dispatchers
  * at one page do no harm, because a job that exists is not added twice.
  */
-async function storePlace(
+async function storeCursor(
   pool: Pool,
-  half: Half,
-  stored: Place | null,
-  last: Place | null,
+  kind: ItemKind,
+  stored: Cursor | null,
+  last: Cursor | null,
 ): Promise<boolean> {
   if (last === null && stored === null) return true;
   const from = stored ?? BEGINNING;
-  const values = [half, from.micros, from.id];
+  const values = [kind, from.micros, from.id];
   const changed =
     last === null
-      ? await runStatement(pool, FORGET, values)
-      : await runStatement(pool, KEEP, [...values, last.micros, last.id]);
+      ? await runStatement(pool, CLEAR_CURSOR, values)
+      : await runStatement(pool, STORE_CURSOR, [...values, last.micros, last.id]);
   return changed.length > 0;
 }
 
@@ -159,26 +159,26 @@ interface Columns {
   [column: string]: unknown;
 }
 
-const lastOf = <Row extends Place>(page: readonly Row[], pageSize: number): Row | null =>
+const lastCursor = <Row extends Cursor>(page: readonly Row[], pageSize: number): Row | null =>
   page.length < pageSize ? null : (page.at(-1) ?? null);
 
-async function putBackEvents(
+async function requeueEventsPage(
   dependencies: ReconcileDependencies,
   database: Queryable,
-  after: Place,
+  after: Cursor,
 ): Promise<Page> {
   const { events, eventGraceMs, pageSize = PAGE_SIZE } = dependencies;
   const [eventId = '', accountId = '0'] = after.id.split(' ');
   const values = [eventGraceMs, eventId, accountId, pageSize];
-  const found = await runStatement<ForgottenEvent>(database, FORGOTTEN, values, 'forgotten-events');
+  const found = await runStatement<UndispatchedEvent>(database, UNDISPATCHED, values, 'undispatched-events');
   const page = await withoutQuarantined(database, 'event', found, quarantineKeyOf);
-  const held = await events.holds(
+  const queued = await events.holds(
     page.map((event) => ({ ...keyOf(event), sinceMs: Number(event.since) / 1_000 })),
   );
-  const lost = page.filter((event) => !held.has(eventJobId(keyOf(event))));
-  await putBackOnRecord(dependencies, lost);
-  const last = lastOf(found, pageSize);
-  return { putBack: lost.length, last: last && { micros: last.micros, id: `${last.id} ${last.accountId}` } };
+  const lost = page.filter((event) => !queued.has(eventJobId(keyOf(event))));
+  await requeueRecordedEvents(dependencies, lost);
+  const last = lastCursor(found, pageSize);
+  return { requeued: lost.length, last: last && { micros: last.micros, id: `${last.id} ${last.accountId}` } };
 }
 
 const quarantineKeyOf = ({ id, accountId }: { id: string; accountId: string }) => ({
@@ -186,20 +186,20 @@ const quarantineKeyOf = ({ id, accountId }: { id: string; accountId: string }) =
   key: id,
 });
 
-const keyOf = ({ id, accountId }: EventOnRecord): EventKey => ({
+const keyOf = ({ id, accountId }: RecordedEvent): EventKey => ({
   eventId: id,
   accountId: Number(accountId),
 });
 
 /** Key of a row of `events`. */
-export interface EventOnRecord {
+export interface RecordedEvent {
   day: string;
   id: string;
   /** Digits. */
   accountId: string;
 }
 
-interface ForgottenEvent extends Place, Columns, EventOnRecord {
+interface UndispatchedEvent extends Cursor, Columns, RecordedEvent {
   id: string;
   /** Time of the commit, in microseconds since the epoch as digits. */
   since: string;
@@ -209,7 +209,7 @@ interface ForgottenEvent extends Place, Columns, EventOnRecord {
  * Events that management committed and no dispatcher has dispatched: the process was killed, or its queue was
  * unavailable for long. A time in the future comes from a clock that was ahead and has been corrected.
  */
-const FORGOTTEN = `
+const UNDISPATCHED = `
   SELECT day::text AS day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,
          (extract(epoch FROM created_at) * 1000000)::bigint AS since
   FROM undispatched_events
@@ -222,13 +222,13 @@ const FORGOTTEN = `
 const EVENTS_LOADED = 25;
 
 /** Adds events that are on record to the queue, each in a separate job. An event that cannot be read is set aside. */
-export async function putBackOnRecord(
+export async function requeueRecordedEvents(
   { pool, events, quarantine }: Pick<ReconcileDependencies, 'pool' | 'events' | 'quarantine'>,
-  lost: readonly EventOnRecord[],
+  lost: readonly RecordedEvent[],
 ): Promise<void> {
   for (let start = 0; start < lost.length; start += EVENTS_LOADED) {
     const loaded: JobRunEvent[] = [];
-    const load = async (part: readonly EventOnRecord[]) =>
+    const load = async (part: readonly RecordedEvent[]) =>
       void loaded.push(...(await loadEvents(pool, part.map(keyOf))));
     const unreadable = await callHalving(lost.slice(start, start + EVENTS_LOADED), load, isItemFault);
     await events.putBack(loaded);
@@ -242,27 +242,27 @@ export async function putBackOnRecord(
   }
 }
 
-async function putBackDeliveries(
+async function requeueDeliveriesPage(
   dependencies: ReconcileDependencies,
   database: Queryable,
-  after: Place,
+  after: Cursor,
 ): Promise<Page> {
   const { deliveries, retryPolicy, graceMs, pageSize = PAGE_SIZE } = dependencies;
   const values = [graceMs, after.micros, after.id, pageSize];
   const found = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
   const page = await withoutQuarantined(database, 'delivery', found, quarantineKeyOf);
-  const lost = await lostOnes(dependencies, page);
+  const lost = await findLost(dependencies, page);
   await deliveries.putBack(
     lost.map(({ id, accountId, cycle, attemptCount }) => {
-      const left = attemptsLeft(retryPolicy, { cycle, attemptCount });
-      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: left };
+      const remainingAttempts = attemptsLeft(retryPolicy, { cycle, attemptCount });
+      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: remainingAttempts };
     }),
   );
-  return { putBack: lost.length, last: lastOf(found, pageSize) };
+  return { requeued: lost.length, last: lastCursor(found, pageSize) };
 }
 
 /** Columns of a pending, overdue delivery. */
-interface OverdueDelivery extends Place, Columns {
+interface OverdueDelivery extends Cursor, Columns {
   /** Digits. */
   accountId: string;
   subscriptionId: string;
@@ -270,7 +270,7 @@ interface OverdueDelivery extends Place, Columns {
   cycle: number;
   attemptCount: number;
   /** Whether it is overdue for such a short time that the job of its lane may still be working on it. */
-  mayBeHeld: boolean;
+  mayBeClaimed: boolean;
 }
 
 /**
@@ -278,11 +278,11 @@ interface OverdueDelivery extends Place, Columns {
  * After this time it counts as lost even if the lane has an active job, because a previous worker of the lane may have
  * taken it.
  */
-const HELD_BY_LANE_MINUTES = 1;
+const CLAIMED_BY_LANE_MINUTES = 1;
 
 const OVERDUE = `
   SELECT id, account_id AS "accountId", subscription_id AS "subscriptionId", event_id AS "eventId", cycle, attempt_count AS "attemptCount",
-         next_attempt_at > now() - interval '${HELD_BY_LANE_MINUTES} minutes' AS "mayBeHeld",
+         next_attempt_at > now() - interval '${CLAIMED_BY_LANE_MINUTES} minutes' AS "mayBeClaimed",
          (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS micros
   FROM deliveries
   WHERE status = 'pending' AND next_attempt_at < now() - $1::int * interval '1 millisecond'
@@ -296,9 +296,9 @@ const eventOf = ({ eventId, accountId }: OverdueDelivery): EventKey => ({
 });
 
 /** A first attempt is made by the event's job, so a delivery without attempts is lost only if that job does not exist. */
-async function lostOnes({ events, deliveries }: ReconcileDependencies, page: readonly OverdueDelivery[]) {
+async function findLost({ events, deliveries }: ReconcileDependencies, page: readonly OverdueDelivery[]) {
   const withoutAttempts = page.filter(({ attemptCount }) => attemptCount === 0);
-  const [heldDeliveries, heldEvents] = await Promise.all([
+  const [queuedDeliveries, queuedEvents] = await Promise.all([
     deliveries.holds(
       page.map(({ id, accountId, cycle }) => ({ deliveryId: id, cycle, accountId: Number(accountId) })),
     ),
@@ -306,10 +306,10 @@ async function lostOnes({ events, deliveries }: ReconcileDependencies, page: rea
   ]);
   const jobless = page.filter(
     (one) =>
-      !heldDeliveries.has(deliveryJobId({ deliveryId: one.id, cycle: one.cycle })) &&
-      (one.attemptCount > 0 || !heldEvents.has(eventJobId(eventOf(one)))),
+      !queuedDeliveries.has(deliveryJobId({ deliveryId: one.id, cycle: one.cycle })) &&
+      (one.attemptCount > 0 || !queuedEvents.has(eventJobId(eventOf(one)))),
   );
-  if (!jobless.some(({ mayBeHeld }) => mayBeHeld)) return jobless;
-  const lanes = await deliveries.lanesAtWork();
-  return jobless.filter(({ subscriptionId, mayBeHeld }) => !(mayBeHeld && lanes.has(subscriptionId)));
+  if (!jobless.some(({ mayBeClaimed }) => mayBeClaimed)) return jobless;
+  const activeLanes = await deliveries.lanesAtWork();
+  return jobless.filter(({ subscriptionId, mayBeClaimed }) => !(mayBeClaimed && activeLanes.has(subscriptionId)));
 }

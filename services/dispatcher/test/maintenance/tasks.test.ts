@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { openDatabase } from '@runhook/database';
 import { createTestDatabase } from '@runhook/testing';
-import { upkeepTasks } from '../../src/upkeep/tasks.ts';
+import { maintenanceTasks } from '../../src/maintenance/tasks.ts';
 
 test('the partitions task drops old days even if it cannot create new ones, and fails afterwards', async () => {
   const testDatabase = await createTestDatabase({ hasDays: false });
@@ -16,7 +16,7 @@ test('the partitions task drops old days even if it cannot create new ones, and 
       metrics: { dayPartitionsDeferred: { inc: () => undefined } },
       logger: { info: () => undefined, warn: () => undefined },
     };
-    const tasks = upkeepTasks(dependencies as never);
+    const tasks = maintenanceTasks(dependencies as never);
     const run = tasks.find(({ name }) => name === 'partitions')?.run();
     await expect(run).rejects.toMatchObject({ message: 'Failed: make.' });
     const days = `SELECT count(*)::int FROM pg_inherits WHERE inhparent = 'events'::regclass`;

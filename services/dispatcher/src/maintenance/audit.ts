@@ -3,9 +3,9 @@ import { attemptsLeft, deliveryJobId, eventJobId, laneJobId } from '@runhook/con
 import { type Pool, runStatement, withoutQuarantined } from '@runhook/database';
 import { type DeliveryQueue, type EventQueue, UNDER_WAY_MS, type UpkeepTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
-import { waitingLanes } from '../record/parked.ts';
+import { lanesWithDeferred } from '../record/deferred.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
-import { type EventOnRecord, putBackOnRecord, type ReconcileDependencies } from './reconcile.ts';
+import { type RecordedEvent, requeueRecordedEvents, type ReconcileDependencies } from './reconcile.ts';
 
 /*
  * The reconciler searches for overdue items without a job. The audit does not rely on that: it checks a sample of all
@@ -13,7 +13,7 @@ import { type EventOnRecord, putBackOnRecord, type ReconcileDependencies } from 
  * the item, or a lane with a queued or active job.
  */
 
-const EVERY_MS = 60_000;
+const AUDIT_EVERY_MS = 60_000;
 /** Number of items of a kind that one audit checks. */
 const SAMPLE_MAX = 1_000;
 /** Number of jobs of each list of events that one audit reads. */
@@ -31,8 +31,11 @@ export interface AuditDependencies
     ReconcileDependencies,
     'pool' | 'quarantine' | 'retryPolicy' | 'graceMs' | 'eventGraceMs' | 'stopping'
   > {
-  events: Pick<EventQueue, 'putBack' | 'holds' | 'sample'>;
-  deliveries: Pick<DeliveryQueue, 'putBack' | 'holds' | 'holdsLanes' | 'lanesAtWork' | 'putBackLanes'>;
+  events: Pick<EventQueue, 'requeue' | 'findQueued' | 'sample'>;
+  deliveries: Pick<
+    DeliveryQueue,
+    'requeue' | 'findQueued' | 'findQueuedLanes' | 'findActiveLanes' | 'requeueLanes'
+  >;
   /** Random number from 0 to 1; `Math.random` when omitted. */
   random?: () => number;
   confirmAfterMs?: number;
@@ -47,7 +50,7 @@ export function auditTask(
   const { metrics, logger } = dependencies;
   return {
     name: 'audit',
-    everyMs: EVERY_MS,
+    everyMs: AUDIT_EVERY_MS,
     async run() {
       const found = await audit(dependencies);
       for (const kind of ['delivery', 'event'] as const) {
@@ -77,7 +80,7 @@ export async function audit(dependencies: AuditDependencies): Promise<AuditResul
 
 // --- Events
 
-interface UndispatchedEvent extends EventOnRecord {
+interface UndispatchedEvent extends RecordedEvent {
   [column: string]: unknown;
   /** Milliseconds since the epoch. */
   since_ms: number;
@@ -94,9 +97,9 @@ const STILL_UNDISPATCHED = `
   SELECT i.n::int AS n FROM unnest($1::date[], $2::text[], $3::bigint[]) WITH ORDINALITY AS i (day, id, account_id, n)
   JOIN undispatched_events o ON o.day = i.day AND o.event_id = i.id AND o.account_id = i.account_id`;
 
-const keyOf = ({ id, accountId }: EventOnRecord) => ({ eventId: id, accountId: Number(accountId) });
-const quarantineKeyOf = ({ id, accountId }: EventOnRecord) => ({ accountId: Number(accountId), key: id });
-const idOf = (event: EventOnRecord) => eventJobId(keyOf(event));
+const keyOf = ({ id, accountId }: RecordedEvent) => ({ eventId: id, accountId: Number(accountId) });
+const quarantineKeyOf = ({ id, accountId }: RecordedEvent) => ({ accountId: Number(accountId), key: id });
+const idOf = (event: RecordedEvent) => eventJobId(keyOf(event));
 
 /**
  * Reads a part of the queue, and checks that it contains each undispatched event that was committed in the time of that
@@ -116,33 +119,33 @@ async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: 
     SAMPLE_MAX,
   ]);
   const checked = await withoutQuarantined(pool, 'event', found, quarantineKeyOf);
-  const suspects = await withoutOwnJob(
+  const suspects = await withoutSeparateJob(
     dependencies,
     checked.filter((event) => !part.ids.has(idOf(event))),
   );
   if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
   if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
-  const again = await events.sample({ fraction, jobsMax: JOBS_MAX });
-  const open = await stillUndispatched(pool, suspects);
-  const unowned = await withoutOwnJob(
+  const secondSample = await events.sample({ fraction, jobsMax: JOBS_MAX });
+  const undispatched = await stillUndispatched(pool, suspects);
+  const unowned = await withoutSeparateJob(
     dependencies,
-    open.filter((event) => !again.ids.has(idOf(event))),
+    undispatched.filter((event) => !secondSample.ids.has(idOf(event))),
   );
-  await putBackOnRecord(dependencies, unowned);
+  await requeueRecordedEvents(dependencies, unowned);
   return { checked: checked.length, unowned: unowned.length };
 }
 
 /** Returns the events without a separate job. Each is passed to `holds` as old, so that it infers no shared job. */
-async function withoutOwnJob<Event extends EventOnRecord>(
+async function withoutSeparateJob<Event extends RecordedEvent>(
   { events }: AuditDependencies,
   suspects: readonly Event[],
 ): Promise<Event[]> {
   if (suspects.length === 0) return [];
-  const held = await events.holds(suspects.map((event) => ({ ...keyOf(event), sinceMs: 0 })));
-  return suspects.filter((event) => !held.has(idOf(event)));
+  const queued = await events.holds(suspects.map((event) => ({ ...keyOf(event), sinceMs: 0 })));
+  return suspects.filter((event) => !queued.has(idOf(event)));
 }
 
-async function stillUndispatched<Event extends EventOnRecord>(
+async function stillUndispatched<Event extends RecordedEvent>(
   pool: Pool,
   suspects: readonly Event[],
 ): Promise<Event[]> {
@@ -151,8 +154,8 @@ async function stillUndispatched<Event extends EventOnRecord>(
     suspects.map(({ id }) => id),
     suspects.map(({ accountId }) => accountId),
   ]);
-  const open = new Set(rows.map(({ n }) => n - 1));
-  return suspects.filter((_, index) => open.has(index));
+  const undispatched = new Set(rows.map(({ n }) => n - 1));
+  return suspects.filter((_, index) => undispatched.has(index));
 }
 
 // --- Deliveries
@@ -204,14 +207,14 @@ async function auditDeliveries(
   const suspects = await withoutOwner(dependencies, checked);
   if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
   if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
-  const still = await runStatement<WaitingDelivery>(pool, STILL_PENDING, [
+  const stillPending = await runStatement<WaitingDelivery>(pool, STILL_PENDING, [
     suspects.map(({ day }) => day),
     suspects.map(({ id }) => id),
     suspects.map(({ accountId }) => accountId),
     suspects.map(({ cycle }) => cycle),
     suspects.map(({ attemptCount }) => attemptCount),
   ]);
-  const unowned = await withoutOwner(dependencies, still);
+  const unowned = await withoutOwner(dependencies, stillPending);
   await deliveries.putBack(
     unowned.map(({ id, accountId, cycle, attemptCount, dueInMs }) => ({
       deliveryId: id,
@@ -230,19 +233,19 @@ async function withoutOwner(
   page: readonly WaitingDelivery[],
 ): Promise<WaitingDelivery[]> {
   if (page.length === 0) return [];
-  const ofEvents = page.filter(({ attemptCount }) => attemptCount <= 1);
-  const [held, heldEvents, lanes] = await Promise.all([
+  const possiblyInEventJob = page.filter(({ attemptCount }) => attemptCount <= 1);
+  const [queued, queuedEvents, activeLanes] = await Promise.all([
     deliveries.holds(
       page.map(({ id, accountId, cycle }) => ({ deliveryId: id, cycle, accountId: Number(accountId) })),
     ),
-    events.holds(ofEvents.map((one) => ({ ...eventOf(one), sinceMs: one.dueAtMs }))),
+    events.holds(possiblyInEventJob.map((one) => ({ ...eventOf(one), sinceMs: one.dueAtMs }))),
     deliveries.lanesAtWork(),
   ]);
   return page.filter(
     (one) =>
-      !held.has(deliveryJobId({ deliveryId: one.id, cycle: one.cycle })) &&
-      !(one.attemptCount <= 1 && heldEvents.has(eventJobId(eventOf(one)))) &&
-      !lanes.has(one.subscriptionId),
+      !queued.has(deliveryJobId({ deliveryId: one.id, cycle: one.cycle })) &&
+      !(one.attemptCount <= 1 && queuedEvents.has(eventJobId(eventOf(one)))) &&
+      !activeLanes.has(one.subscriptionId),
   );
 }
 
@@ -254,16 +257,16 @@ const eventOf = ({ eventId, accountId }: WaitingDelivery) => ({ eventId, account
 async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
   const { pool, deliveries, random = Math.random } = dependencies;
   const after = random() < 0.5 ? '' : `wsu_${Math.floor(random() * 36 ** 8).toString(36)}`;
-  const checked = await waitingLanes(pool, after, SAMPLE_MAX);
+  const checked = await lanesWithDeferred(pool, after, SAMPLE_MAX);
   const withoutJob = async (lanes: typeof checked) => {
-    const held = lanes.length === 0 ? new Set() : await deliveries.holdsLanes(lanes);
-    return lanes.filter((lane) => !held.has(laneJobId(lane)));
+    const queued = lanes.length === 0 ? new Set() : await deliveries.holdsLanes(lanes);
+    return lanes.filter((lane) => !queued.has(laneJobId(lane)));
   };
   const suspects = await withoutJob(checked);
   if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
   if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
-  const parked = await waitingLanes(pool, after, SAMPLE_MAX);
-  const names = new Set(parked.map(({ subscriptionId }) => subscriptionId));
+  const current = await lanesWithDeferred(pool, after, SAMPLE_MAX);
+  const names = new Set(current.map(({ subscriptionId }) => subscriptionId));
   const unowned = await withoutJob(suspects.filter(({ subscriptionId }) => names.has(subscriptionId)));
   await deliveries.putBackLanes(unowned);
   return { checked: checked.length, unowned: unowned.length };

@@ -10,7 +10,7 @@ export interface PendingLimitOptions {
   costMax?: number;
 }
 
-export interface PendingLimitTurn {
+export interface PendingLimitPassResult {
   accounts: number;
   /** Number of lanes that became full. */
   filled: number;
@@ -39,41 +39,41 @@ const BEGINNING = '0';
  * @throws AggregateError when accounts could not be checked, once the pass has ended; the next pass continues after
  * them
  */
-export async function limitPending(options: PendingLimitOptions): Promise<PendingLimitTurn> {
+export async function limitPending(options: PendingLimitOptions): Promise<PendingLimitPassResult> {
   const { pool, pendingMax, stopping, costMax = COST_MAX } = options;
-  const turn: PendingLimitTurn = { accounts: 0, filled: 0, reopened: 0 };
+  const result: PendingLimitPassResult = { accounts: 0, filled: 0, reopened: 0 };
   const errors: unknown[] = [];
   let after = await readCursor(pool);
   let cost = 0;
   while (true) {
-    const page = await accountsThatWait(pool, after, PAGE_SIZE);
+    const page = await accountsWithDeferred(pool, after, PAGE_SIZE);
     for (const accountId of page) {
       after = accountId;
       cost += ACCOUNT_COST;
       try {
-        const { parked, filled, reopened } = await judgeLanes(pool, accountId, pendingMax);
-        turn.accounts += 1;
-        turn.filled += filled;
-        turn.reopened += reopened;
-        cost += parked;
+        const { deferred, filled, reopened } = await updateFullLanes(pool, accountId, pendingMax);
+        result.accounts += 1;
+        result.filled += filled;
+        result.reopened += reopened;
+        cost += deferred;
       } catch (error) {
         errors.push(error);
       }
       if (cost >= costMax || errors.length >= ERRORS_MAX || stopping?.aborted) {
         await runStatement(pool, STORE_CURSOR, [after], 'store-pending-limit-cursor');
-        return checked(turn, errors);
+        return throwIfFailed(result, errors);
       }
     }
     if (page.length < PAGE_SIZE) break;
   }
   await runStatement(pool, CLEAR_CURSOR, [], 'clear-pending-limit-cursor');
-  return checked(turn, errors);
+  return throwIfFailed(result, errors);
 }
 
-function checked(turn: PendingLimitTurn, errors: readonly unknown[]): PendingLimitTurn {
+function throwIfFailed(result: PendingLimitPassResult, errors: readonly unknown[]): PendingLimitPassResult {
   if (errors.length > 0)
     throw new AggregateError(errors, `The lanes of ${errors.length} accounts could not be checked.`);
-  return turn;
+  return result;
 }
 
 const READ_CURSOR = `SELECT after_id AS after FROM reconciler_places WHERE half = 'pending_limit'`;
@@ -89,7 +89,7 @@ async function readCursor(pool: Pool): Promise<string> {
 }
 
 // Skips from one account to the next by the index, however many deliveries each has deferred.
-const THAT_WAIT = `
+const ACCOUNTS_WITH_DEFERRED = `
   WITH waiting AS (
     SELECT id FROM accounts_with_parked($1::bigint, $2) AS account (id)
   ), full_ones AS (
@@ -100,14 +100,14 @@ const THAT_WAIT = `
   SELECT id FROM (SELECT id FROM waiting UNION SELECT id FROM full_ones) AS accounts ORDER BY id LIMIT $2`;
 
 /** Returns accounts with deferred deliveries or full lanes in the order of their ids, after the id `after`. */
-async function accountsThatWait(pool: Pool, after: string, limit: number): Promise<string[]> {
-  const rows = await runStatement<{ id: string }>(pool, THAT_WAIT, [after, limit], 'accounts-that-wait');
+async function accountsWithDeferred(pool: Pool, after: string, limit: number): Promise<string[]> {
+  const rows = await runStatement<{ id: string }>(pool, ACCOUNTS_WITH_DEFERRED, [after, limit], 'accounts-with-deferred');
   return rows.map(({ id }) => id);
 }
 
 // Counts up to twice the limit only: an account beyond that, as after the limit was lowered, has all of its lanes full.
-const COUNT_PARKED = `
-  SELECT subscription_id AS "subscriptionId", count(*)::int AS parked
+const COUNT_DEFERRED = `
+  SELECT subscription_id AS "subscriptionId", count(*)::int AS deferred
   FROM (SELECT subscription_id FROM deliveries
         WHERE account_id = $1 AND parked_at IS NOT NULL LIMIT 2 * $2::bigint + 1) AS counted
   GROUP BY subscription_id`;
@@ -115,7 +115,7 @@ const COUNT_PARKED = `
 // A full lane stays full down to nine tenths, so that its state does not change with each delivery. Rows are locked in
 // the order that other statements use, too. This is a separate statement from the count, because in a log that is
 // distributed over servers, deliveries are on other servers than subscriptions.
-const JUDGE = `
+const UPDATE_FULL_LANES = `
   WITH lane AS MATERIALIZED (
     SELECT * FROM unnest($3::text[], $4::int[]) AS lane (subscription_id, parked)
   ), account AS MATERIALIZED (
@@ -140,32 +140,32 @@ const JUDGE = `
     FROM locked l WHERE s.id = l.id
     RETURNING l.is_full
   )
-  SELECT (SELECT parked::int FROM account) AS parked,
+  SELECT (SELECT parked::int FROM account) AS deferred,
     count(*) FILTER (WHERE is_full)::int AS filled, count(*) FILTER (WHERE NOT is_full)::int AS reopened
   FROM changed`;
 
-interface Judgement {
+interface FullLanesChange {
   [column: string]: unknown;
   /** Number of counted deliveries. */
-  parked: number;
+  deferred: number;
   filled: number;
   reopened: number;
 }
 
 /** Determines for each lane of an account whether it is full. */
-async function judgeLanes(pool: Pool, accountId: string, pendingMax: number): Promise<Judgement> {
-  const lanes = await runStatement<{ subscriptionId: string; parked: number }>(
+async function updateFullLanes(pool: Pool, accountId: string, pendingMax: number): Promise<FullLanesChange> {
+  const lanes = await runStatement<{ subscriptionId: string; deferred: number }>(
     pool,
-    COUNT_PARKED,
+    COUNT_DEFERRED,
     [accountId, pendingMax],
-    'count-parked',
+    'count-deferred',
   );
-  const counted = [lanes.map(({ subscriptionId }) => subscriptionId), lanes.map(({ parked }) => parked)];
-  const [row] = await runStatement<Judgement>(
+  const counted = [lanes.map(({ subscriptionId }) => subscriptionId), lanes.map(({ deferred }) => deferred)];
+  const [row] = await runStatement<FullLanesChange>(
     pool,
-    JUDGE,
+    UPDATE_FULL_LANES,
     [accountId, pendingMax, ...counted],
-    'judge-lanes',
+    'update-full-lanes',
   );
-  return row ?? { parked: 0, filled: 0, reopened: 0 };
+  return row ?? { deferred: 0, filled: 0, reopened: 0 };
 }

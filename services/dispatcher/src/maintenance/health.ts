@@ -5,7 +5,7 @@ import { changeSubscriptions, type SubscriptionChange } from './change-subscript
 export interface HealthOptions {
   quarantine: Pick<Quarantine, 'setAsideStatus'>;
   /** Whether admins of the account are notified. */
-  areAdminsTold: boolean;
+  shouldNotifyAdmins: boolean;
   /** Consecutive failures that deactivate a subscription; with `deactivateAfterDays`, both limits must be reached. */
   deactivateAfterFailures?: number | undefined;
   /** Days of failures after which a subscription is deactivated, the latest attempt included. */
@@ -13,7 +13,7 @@ export interface HealthOptions {
 }
 
 /** Number of subscriptions by the change of their state. */
-export interface HealthTurn {
+export interface HealthPassResult {
   deactivated: number;
   failing: number;
   recovered: number;
@@ -23,15 +23,15 @@ export interface HealthTurn {
  * Checks the subscriptions that began or ceased to fail. Each admin is notified by a row of `notices`, which is written
  * in the statement that marks the subscription, so that concurrent checks write only one.
  */
-export async function lookAfterHealth(database: Queryable, options: HealthOptions): Promise<HealthTurn> {
-  const { areAdminsTold, quarantine, deactivateAfterFailures = null, deactivateAfterDays = null } = options;
+export async function refreshHealth(database: Queryable, options: HealthOptions): Promise<HealthPassResult> {
+  const { shouldNotifyAdmins, quarantine, deactivateAfterFailures = null, deactivateAfterDays = null } = options;
   const change = (changed: SubscriptionChange) => changeSubscriptions(database, quarantine, changed);
   const isDeactivating = deactivateAfterFailures !== null || deactivateAfterDays !== null;
-  const deactivate = deactivation([deactivateAfterFailures, deactivateAfterDays], areAdminsTold);
-  return await runEach<HealthTurn>({
+  const deactivate = deactivation([deactivateAfterFailures, deactivateAfterDays], shouldNotifyAdmins);
+  return await runEach<HealthPassResult>({
     deactivated: async () => (isDeactivating ? await change(deactivate) : 0),
-    failing: async () => (areAdminsTold ? await change(TELL_FAILING) : 0),
-    recovered: async () => (areAdminsTold ? await change(TELL_RECOVERED) : 0),
+    failing: async () => (shouldNotifyAdmins ? await change(NOTIFY_FAILING) : 0),
+    recovered: async () => (shouldNotifyAdmins ? await change(NOTIFY_RECOVERED) : 0),
   });
 }
 
@@ -43,8 +43,8 @@ const ADMINS = `
 const LIVE = 's.active AND s.deleted_at IS NULL';
 
 // One hour: a failure of a nightly job is notified before the next night.
-const TELL_FAILING: SubscriptionChange = {
-  name: 'tell-failing',
+const NOTIFY_FAILING: SubscriptionChange = {
+  name: 'notify-failing',
   condition: `${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_told_at IS NULL`,
   values: [],
   statement: (ids) => `
@@ -59,8 +59,8 @@ const TELL_FAILING: SubscriptionChange = {
 };
 
 // A subscription that has succeeded and fails again is notified as both, one after the other.
-const TELL_RECOVERED: SubscriptionChange = {
-  name: 'tell-recovered',
+const NOTIFY_RECOVERED: SubscriptionChange = {
+  name: 'notify-recovered',
   condition: `${LIVE} AND s.failure_told_at IS NOT NULL
     AND (s.failing_since IS NULL OR s.failing_since > s.failure_told_at)`,
   values: [],
@@ -79,8 +79,8 @@ const TELL_RECOVERED: SubscriptionChange = {
  * Days count from attempt to attempt: one failure without later attempts is not a week of failures. They start again
  * after a block by Retry-After.
  */
-const deactivation = (limits: (number | null)[], areAdminsTold: boolean): SubscriptionChange => ({
-  name: areAdminsTold ? 'deactivate-failing-and-tell' : 'deactivate-failing',
+const deactivation = (limits: (number | null)[], shouldNotifyAdmins: boolean): SubscriptionChange => ({
+  name: shouldNotifyAdmins ? 'deactivate-failing-and-notify' : 'deactivate-failing',
   condition: `${LIVE} AND s.failing_since IS NOT NULL
     AND s.consecutive_failures >= coalesce($2::int, 1)
     AND ($3::int IS NULL OR s.dispatched_at >= greatest(s.failing_since, s.blocked_until) + $3 * interval '1 day')`,
@@ -96,7 +96,7 @@ const deactivation = (limits: (number | null)[], areAdminsTold: boolean): Subscr
       INSERT INTO notices (kind, subscription_id, email, moment, failures)
       SELECT 'deactivated', changed.id, u.email, changed.failing_since, changed.consecutive_failures
       FROM changed ${ADMINS}
-      WHERE ${areAdminsTold}
+      WHERE ${shouldNotifyAdmins}
     )
     SELECT id FROM changed`,
 });

@@ -8,7 +8,7 @@ import {
   openEventQueue,
 } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
-import { type ReconcileDependencies, reconcile } from '../../src/upkeep/reconcile.ts';
+import { type ReconcileDependencies, reconcile } from '../../src/maintenance/reconcile.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { commitResults, deliveriesOf, insertUndispatched } from '../log-rows.ts';
 
@@ -54,7 +54,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
   }
 
   /** Inserts deliveries whose queue jobs were never added, or are lost. */
-  async function lostDeliveries(count: number, isParked = false) {
+  async function insertLostDeliveries(count: number, isDeferred = false) {
     const { id, name } = await seedSubscription(harness.database, {
       accountId: harness.account.id,
       clientUrl: harness.receiver.url,
@@ -65,7 +65,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
         event,
         version: null,
         deliveries: [
-          { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isParked },
+          { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isDeferred },
         ],
       };
     });
@@ -74,7 +74,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
   }
 
   test('queues pending deliveries again that are not in the queue, and no others', async () => {
-    const rows = await lostDeliveries(700);
+    const rows = await insertLostDeliveries(700);
     const held = rows[0]?.deliveries[0]?.id ?? '';
     await deliveries.add([
       { deliveryId: held, cycle: 0, accountId: harness.account.id, delayMs: 3_600_000, attemptsLeft: 6 },
@@ -85,14 +85,14 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
   });
 
   test('leaves a first attempt to the job of its event while the queue has that job', async () => {
-    const [row] = await lostDeliveries(1);
+    const [row] = await insertLostDeliveries(1);
     if (row) await events.add([row.event]);
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
   test('queues all lost items again in one pass', async () => {
     await overdue(2_500);
-    expect(await run({ checkedInVainMax: 1_000 })).toEqual({ event: 0, delivery: 2_500 });
+    expect(await run({ checkedWithoutLossMax: 1_000 })).toEqual({ event: 0, delivery: 2_500 });
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
@@ -117,7 +117,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
 
   test('finds a lost item beyond the limit of a pass in the next pass of another dispatcher', async () => {
     const ids = await overdue(2_500);
-    const turn = () => run({ checkedInVainMax: 2_000 });
+    const result = () => run({ checkedWithoutLossMax: 2_000 });
     const lost = ids.at(-1);
     await deliveries.add(
       ids
@@ -130,8 +130,8 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
           attemptsLeft: 5,
         })),
     );
-    expect(await turn()).toEqual({ event: 0, delivery: 0 });
-    expect(await turn()).toEqual({ event: 0, delivery: 1 });
+    expect(await result()).toEqual({ event: 0, delivery: 0 });
+    expect(await result()).toEqual({ event: 0, delivery: 1 });
     // The pass reached the end, so the next one starts at the beginning.
     expect((await harness.database.pool.query('SELECT FROM reconciler_places')).rowCount).toBe(0);
   });
@@ -151,35 +151,35 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
   test('continues with one half while the other fails, and reports the error', async () => {
     await overdue(10);
     await harness.database.pool.query(`ALTER TABLE undispatched_events RENAME COLUMN created_at TO mislaid`);
-    const putBack: unknown[] = [];
-    const onPutBack = (...found: unknown[]) => void putBack.push(found);
-    await expect(run({ onPutBack })).rejects.toMatchObject({ code: '42703' });
-    expect(putBack).toEqual([['delivery', 10]]);
+    const requeued: unknown[] = [];
+    const onRequeued = (...found: unknown[]) => void requeued.push(found);
+    await expect(run({ onRequeued })).rejects.toMatchObject({ code: '42703' });
+    expect(requeued).toEqual([['delivery', 10]]);
   });
 
   test('ends after the current page when its dispatcher stops, and another dispatcher continues there', async () => {
     await overdue(2_500);
     const stop = new AbortController();
-    expect(await run({ stopping: stop.signal, onPutBack: () => stop.abort() })).toEqual({
+    expect(await run({ stopping: stop.signal, onRequeued: () => stop.abort() })).toEqual({
       event: 0,
       delivery: 1_000,
     });
-    let looked = 0;
-    const holds: typeof deliveries.holds = (page) => {
-      looked += page.length;
+    let checkedPages = 0;
+    const findQueued: typeof deliveries.holds = (page) => {
+      checkedPages += page.length;
       return deliveries.holds(page);
     };
-    expect(await run({ deliveries: { ...deliveries, holds } })).toEqual({ event: 0, delivery: 1_500 });
-    expect(looked).toBe(1_500);
+    expect(await run({ deliveries: { ...deliveries, holds: findQueued } })).toEqual({ event: 0, delivery: 1_500 });
+    expect(checkedPages).toBe(1_500);
   });
 
   test('leaves recently overdue deliveries to the active job of their lane, but not older ones', async () => {
-    const [row] = await lostDeliveries(1, true);
-    let answer = () => {};
-    const answered = new Promise<{ status: number }>((resolve) => {
-      answer = () => resolve({ status: 200 });
+    const [row] = await insertLostDeliveries(1, true);
+    let respond = () => {};
+    const responded = new Promise<{ status: number }>((resolve) => {
+      respond = () => resolve({ status: 200 });
     });
-    harness.receiver.respondWith(() => answered);
+    harness.receiver.respondWith(() => responded);
     await harness.startDispatcher();
     await deliveries.wakeLanes([
       { subscriptionId: row?.deliveries[0]?.subscriptionId ?? '', accountId: harness.account.id },
@@ -194,14 +194,14 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
       await run();
       expect(harness.receiver.requests).toHaveLength(2);
     });
-    answer();
+    respond();
     await eventually(async () =>
       expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered' }]),
     );
   });
 
   test('ignores a retry until it is overdue', async () => {
-    await lostDeliveries(1);
+    await insertLostDeliveries(1);
     await harness.database.pool.query(
       `UPDATE deliveries SET attempt_count = 1, next_attempt_at = now() + interval '1 hour'`,
     );
@@ -209,7 +209,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
   });
 
   test('queues a delivery again with its remaining attempts', async () => {
-    await lostDeliveries(1);
+    await insertLostDeliveries(1);
     await harness.database.pool.query('UPDATE deliveries SET attempt_count = 4');
     harness.receiver.respondWith(500);
     // Run before the dispatcher starts, whose own reconciler might queue them first.
@@ -249,7 +249,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
   });
 
   test('adds each job once when several dispatchers process the same page', async () => {
-    await lostDeliveries(50);
+    await insertLostDeliveries(50);
     await Promise.all([run(), run(), run(), run()]);
     expect(await deliveries.counts()).toMatchObject({ waiting: 50, delayed: 0 });
     expect(await run()).toEqual({ event: 0, delivery: 0 });
@@ -258,14 +258,14 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
   test('ends its pass when another dispatcher has moved the position that it read', async () => {
     await overdue(2_500);
     const stop = new AbortController();
-    const otherPass = () => run({ stopping: stop.signal, onPutBack: () => stop.abort() });
+    const otherPass = () => run({ stopping: stop.signal, onRequeued: () => stop.abort() });
     let pages = 0;
-    const holds: typeof deliveries.holds = async (page) => {
+    const findQueued: typeof deliveries.holds = async (page) => {
       pages += 1;
       if (pages === 1) expect(await otherPass()).toEqual({ event: 0, delivery: 1_000 });
       return await deliveries.holds(page);
     };
-    expect(await run({ deliveries: { ...deliveries, holds } })).toEqual({ event: 0, delivery: 0 });
+    expect(await run({ deliveries: { ...deliveries, holds: findQueued } })).toEqual({ event: 0, delivery: 0 });
     expect(pages).toBe(1);
     expect(await run()).toEqual({ event: 0, delivery: 1_500 });
   });
@@ -274,7 +274,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await overdue(1);
     const { pool } = harness.database;
     const open: number[] = [];
-    const holds: typeof deliveries.holds = async (page) => {
+    const findQueued: typeof deliveries.holds = async (page) => {
       const { rows } = await pool.query<{ count: number }>(
         `SELECT count(*)::int AS count FROM pg_stat_activity
          WHERE datname = current_database() AND state LIKE 'idle in transaction%'`,
@@ -282,7 +282,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
       open.push(rows[0]?.count ?? -1);
       return await deliveries.holds(page);
     };
-    await run({ deliveries: { ...deliveries, holds } });
+    await run({ deliveries: { ...deliveries, holds: findQueued } });
     expect(open).toEqual([0]);
   });
 

@@ -56,7 +56,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     const { checks } = (await response.json()) as { checks: { [name: string]: { error?: string } } };
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     const idle = /^runhook_dispatcher_idle\{[^}]*\} (\d)$/m.exec(metrics)?.[1];
-    return { status: response.status, misfit: checks.fitness?.error, live: live.status, idle };
+    return { status: response.status, incompatibility: checks.fitness?.error, live: live.status, idle };
   }
 
   test('takes no job and reports it when it starts before the migration, and starts automatically once it is applied', async () => {
@@ -72,7 +72,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
       isWorking = true;
     });
     await eventually(async () =>
-      expect(await readiness(port)).toEqual({ status: 503, misfit: 'SCHEMA_BEHIND', live: 200, idle: '1' }),
+      expect(await readiness(port)).toEqual({ status: 503, incompatibility: 'SCHEMA_BEHIND', live: 200, idle: '1' }),
     );
     expect(isWorking).toBe(false);
     expect(await deliveriesOf(harness.database)).toEqual([]);
@@ -80,7 +80,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     await starting;
     await harness.receiver.waitFor(1);
     await eventually(async () =>
-      expect(await readiness(port)).toEqual({ status: 200, misfit: undefined, live: 200, idle: '0' }),
+      expect(await readiness(port)).toEqual({ status: 200, incompatibility: undefined, live: 200, idle: '0' }),
     );
   });
 
@@ -91,7 +91,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     await harness.receiver.waitFor(1);
     await rotate();
     await eventually(async () =>
-      expect(await readiness(port)).toEqual({ status: 503, misfit: 'KEYS_UNKNOWN', live: 200, idle: '1' }),
+      expect(await readiness(port)).toEqual({ status: 503, incompatibility: 'KEYS_UNKNOWN', live: 200, idle: '1' }),
     );
     await publish(2);
     await harness.startDispatcher({ encryptionKeys: [NEW_KEY] });

@@ -8,7 +8,7 @@ import { deliveriesOf } from '../log-rows.ts';
 /** Slots of an endpoint before its first response: after three failures the others would be probes every few seconds. */
 const COUNT = 16;
 /** Longer than the grace period of the reconciler. */
-const UNTIL_SEEN = { timeoutMs: 240_000 };
+const DETECTION_TIMEOUT = { timeoutMs: 240_000 };
 
 describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $name', (backend) => {
   let harness: Harness;
@@ -18,7 +18,7 @@ describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $n
   afterEach(() => harness.close());
 
   /** Empties the queue like an operator's FLUSHDB, including the maintenance schedule. */
-  async function loseTheQueue(): Promise<void> {
+  async function emptyQueue(): Promise<void> {
     for (const name of [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES, UPKEEP]) {
       const queue = createQueueBackend(harness.queueUrl).createQueue<object>(name);
       await queue.obliterate({ force: true });
@@ -41,14 +41,14 @@ describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $n
     await eventually(async () => {
       const rows = await deliveriesOf(harness.database);
       expect(rows.filter(({ attempt_count }) => attempt_count > 0)).toHaveLength(COUNT);
-    }, UNTIL_SEEN);
-    await loseTheQueue();
+    }, DETECTION_TIMEOUT);
+    await emptyQueue();
     harness.receiver.respondWith(200);
     await harness.database.pool.query(`UPDATE deliveries SET next_attempt_at = now() - interval '1 minute'`);
     await eventually(async () => {
       const rows = await deliveriesOf(harness.database);
       expect(rows.filter(({ status }) => status === 'delivered')).toHaveLength(COUNT);
       expect(rows.every(({ attempt_count }) => attempt_count === 2)).toBe(true);
-    }, UNTIL_SEEN);
+    }, DETECTION_TIMEOUT);
   });
 });

@@ -8,7 +8,7 @@ import {
   type DeliveryRow,
   STILL_PENDING,
   toDelivery,
-  valuesOfKeys,
+  keyParameters,
 } from './deliveries.ts';
 
 /*
@@ -17,7 +17,7 @@ import {
  */
 
 // Materialized, so that no planner moves now() into the coalesce, in which Citus accepts only values of the row.
-const PARK = `
+const DEFER = `
   WITH i AS MATERIALIZED (
     SELECT day, id, account_id, now() AS at
     FROM unnest($1::date[], $2::text[], $3::bigint[]) AS u (day, id, account_id)
@@ -29,15 +29,15 @@ const PARK = `
   WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}
     AND ${inDays('$4', 'd')}`;
 
-export async function parkDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<void> {
-  await runStatement(pool, PARK, valuesOfKeys(keys), 'park-deliveries');
+export async function deferDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<void> {
+  await runStatement(pool, DEFER, keyParameters(keys), 'defer-deliveries');
 }
 
 // The partitions are in the order of their days, so the first pages of the index suffice. A locked row is still
 // deferred; the UPDATE finds it by its key only, because a further condition could use another index, which is searched
 // in every partition. Taken deliveries become due again when their attempt should have ended, so that the reconciler
 // finds lost ones.
-const TAKE = `
+const CLAIM = `
   WITH next AS MATERIALIZED (
     SELECT day, id, account_id FROM deliveries
     WHERE account_id = $4 AND subscription_id = $1 AND parked_at IS NOT NULL
@@ -59,7 +59,7 @@ const TAKE = `
 /** Key of a subscription's lane. The account determines its part of the log. */
 export type Lane = Required<LaneJob>;
 
-export interface TakeOptions extends Lane {
+export interface ClaimOptions extends Lane {
   limit: number;
   /** Maximum duration of an attempt. */
   attemptMs: number;
@@ -68,36 +68,36 @@ export interface TakeOptions extends Lane {
 }
 
 /** Takes the oldest deferred deliveries of a lane, which are then no longer deferred. No other caller gets the same ones. */
-export async function takeParked(pool: Pool, options: TakeOptions): Promise<Delivery[]> {
+export async function claimDeferred(pool: Pool, options: ClaimOptions): Promise<Delivery[]> {
   const { subscriptionId, accountId, limit, attemptMs, attemptsBelow = null } = options;
   const values = [subscriptionId, limit, attemptMs, accountId, attemptsBelow];
-  const rows = await runStatement<DeliveryRow>(pool, TAKE, values, 'take-parked');
+  const rows = await runStatement<DeliveryRow>(pool, CLAIM, values, 'claim-deferred');
   return rows.map(toDelivery);
 }
 
-const HAS_PARKED = `
+const HAS_DEFERRED = `
   SELECT EXISTS (
-    SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND parked_at IS NOT NULL) AS "hasParked"`;
+    SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND parked_at IS NOT NULL) AS "hasDeferred"`;
 
-export async function hasParked(pool: Pool, { subscriptionId, accountId }: Lane): Promise<boolean> {
+export async function hasDeferred(pool: Pool, { subscriptionId, accountId }: Lane): Promise<boolean> {
   const values = [subscriptionId, accountId];
-  const [row] = await runStatement<{ hasParked: boolean }>(pool, HAS_PARKED, values, 'has-parked');
-  return row?.hasParked ?? false;
+  const [row] = await runStatement<{ hasDeferred: boolean }>(pool, HAS_DEFERRED, values, 'has-deferred');
+  return row?.hasDeferred ?? false;
 }
 
 // Skips from one lane to the next by the index, however many deliveries each has deferred.
-const WAITING = `
+const LANES_WITH_DEFERRED = `
   SELECT s.id, s.account_id AS "accountId"
   FROM lanes_with_parked($1, $2) AS waiting (id) JOIN subscriptions s USING (id)
   ORDER BY s.id`;
 
 /** Returns subscriptions with deferred deliveries in the order of their ids, after the id `after`. */
-export async function waitingLanes(pool: Pool, after: string, limit: number): Promise<Lane[]> {
+export async function lanesWithDeferred(pool: Pool, after: string, limit: number): Promise<Lane[]> {
   const rows = await runStatement<{ id: string; accountId: string }>(
     pool,
-    WAITING,
+    LANES_WITH_DEFERRED,
     [after, limit],
-    'waiting-lanes',
+    'lanes-with-deferred',
   );
   return rows.map(({ id, accountId }) => ({ subscriptionId: id, accountId: Number(accountId) }));
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { KeysUnknownError, lockRoom, type Pool, SchemaBehindError } from '@runhook/database';
 import { type Health, type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
 import type { Gauge } from 'prom-client';
-import { retryWhileUnavailable, StoppingError, type Waiting } from './record/retry-while-unavailable.ts';
+import { retryWhileUnavailable, StoppingError, type RetryOptions } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
 
 /**
@@ -10,9 +10,9 @@ import type { DispatcherSettings } from './settings.ts';
  * migration or has outlived a rotation of the keys. Its jobs would fail and wait, while other dispatchers could process
  * them. It starts automatically once they are compatible.
  */
-export interface Fitness {
+export interface CompatibilityCheck {
   /** Resolves once schema and keys are compatible; throws the error of `check` if it cannot decide. */
-  untilFit(): Promise<void>;
+  waitUntilCompatible(): Promise<void>;
   /** Checks periodically from now on, and pauses the workers while schema or keys are incompatible. */
   watch(workers: readonly PausableWorker[]): void;
 }
@@ -23,7 +23,7 @@ export interface PausableWorker {
   resume(): Promise<void> | void;
 }
 
-export interface FitnessOptions {
+export interface CompatibilityCheckOptions {
   /** Throws an incompatibility; any other error leaves the state unchanged. */
   check: () => Promise<void>;
   health: Health;
@@ -35,52 +35,52 @@ export interface FitnessOptions {
   everyMs?: number;
 }
 
-const EVERY_MS = 2_000;
+const CHECK_EVERY_MS = 2_000;
 
-export function openFitness(options: FitnessOptions): Fitness {
-  const { check, health, lifecycle, logger, stopping, idle, everyMs = EVERY_MS } = options;
-  let misfit: Error | null = null;
+export function openCompatibilityCheck(options: CompatibilityCheckOptions): CompatibilityCheck {
+  const { check, health, lifecycle, logger, stopping, idle, everyMs = CHECK_EVERY_MS } = options;
+  let incompatibility: Error | null = null;
 
-  async function look(): Promise<void> {
-    const found = await misfitOf(check);
-    if (found !== null && misfit?.message !== found.message)
+  async function runCheck(): Promise<void> {
+    const found = await findIncompatibility(check);
+    if (found !== null && incompatibility?.message !== found.message)
       logger.warn({ err: found }, 'takes no jobs until schema and keys fit');
-    if (found === null && misfit !== null) logger.info('schema and keys fit: takes jobs');
-    misfit = found;
-    idle.set(misfit === null ? 0 : 1);
+    if (found === null && incompatibility !== null) logger.info('schema and keys fit: takes jobs');
+    incompatibility = found;
+    idle.set(incompatibility === null ? 0 : 1);
   }
 
   health.register('fitness', 'ready', () => {
-    if (misfit !== null) throw misfit;
+    if (incompatibility !== null) throw incompatibility;
   });
 
   return {
-    async untilFit() {
-      for (await look(); misfit !== null; await look()) {
+    async waitUntilCompatible() {
+      for (await runCheck(); incompatibility !== null; await runCheck()) {
         await sleep(everyMs, undefined, { signal: stopping }).catch((cause: unknown) => {
           throw new StoppingError('The dispatcher is stopping.', { cause });
         });
       }
     },
     watch(workers) {
-      const lookAndTell = async () => {
-        await look();
+      const checkAndPause = async () => {
+        await runCheck();
         if (lifecycle.stopping) return;
         for (const worker of workers) {
-          if (misfit !== null && !worker.isPaused()) await worker.pause(true);
-          if (misfit === null && worker.isPaused()) await worker.resume();
+          if (incompatibility !== null && !worker.isPaused()) await worker.pause(true);
+          if (incompatibility === null && worker.isPaused()) await worker.resume();
         }
       };
-      const looks = startPeriodic(everyMs, lookAndTell, (err) =>
+      const checking = startPeriodic(everyMs, checkAndPause, (err) =>
         logger.debug({ err }, 'cannot tell what fits'),
       );
-      lifecycle.onClose('fitness', () => void looks.stop());
+      lifecycle.onClose('compatibility', () => void checking.stop());
     },
   };
 }
 
 /** Returns an incompatibility; throws other errors, such as an unavailable database. */
-async function misfitOf(check: () => Promise<void>): Promise<Error | null> {
+async function findIncompatibility(check: () => Promise<void>): Promise<Error | null> {
   try {
     await check();
     return null;
@@ -90,18 +90,18 @@ async function misfitOf(check: () => Promise<void>): Promise<Error | null> {
   }
 }
 
-interface LocksProcess extends Waiting {
+interface LockCapacityProcess extends RetryOptions {
   settings: Pick<DispatcherSettings, 'logRetentionDays'>;
 }
 
 /** Warns before statements over all days of a long log fail occasionally because many run concurrently. */
-export async function warnOfLocks(process: LocksProcess, pool: Pool): Promise<void> {
+export async function warnAboutLockCapacity(process: LockCapacityProcess, pool: Pool): Promise<void> {
   const { logRetentionDays } = process.settings;
-  const room = await retryWhileUnavailable(process, () => lockRoom(pool, logRetentionDays));
-  if (room.setting >= room.settingNeeded) return;
+  const capacity = await retryWhileUnavailable(process, () => lockRoom(pool, logRetentionDays));
+  if (capacity.setting >= capacity.settingNeeded) return;
   process.logger.warn(
-    { ...room, logRetentionDays },
-    `PostgreSQL has room for the locks of ${room.atOnce} statements over all days of the log at once: set its ` +
-      `max_locks_per_transaction to ${room.settingNeeded} or more, or LOG_RETENTION_DAYS lower`,
+    { ...capacity, logRetentionDays },
+    `PostgreSQL has room for the locks of ${capacity.atOnce} statements over all days of the log at once: set its ` +
+      `max_locks_per_transaction to ${capacity.settingNeeded} or more, or LOG_RETENTION_DAYS lower`,
   );
 }

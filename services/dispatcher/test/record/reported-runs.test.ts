@@ -56,13 +56,13 @@ test('events that are published directly onto the queue record their run, step b
 test('the run is the same whether its events come in one batch or several, in any order', async () => {
   const events = [event('job.run.started'), event('job.run.completed')] as const;
   await commit(...events);
-  const inOrder = await runs();
+  const ordered = await runs();
   await harness.database.prisma.run.deleteMany();
   await harness.database.prisma.event.deleteMany();
   await commit(events[1]);
   await commit(events[0]);
-  expect(await runs()).toEqual(inOrder);
-  expect(inOrder).toMatchObject([{ status: 'Success' }]);
+  expect(await runs()).toEqual(ordered);
+  expect(ordered).toMatchObject([{ status: 'Success' }]);
 });
 
 test('a run of another job under the same id is not overwritten', async () => {

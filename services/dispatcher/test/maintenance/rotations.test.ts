@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { listQuarantined } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription } from '@runhook/testing';
-import { eraseOldSecrets } from '../../src/upkeep/purge.ts';
+import { eraseOldSecrets } from '../../src/maintenance/purge.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
 let database: PrismaDatabase;
@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 afterEach(() => close());
 
-async function rotating(accountId: number, ends: string): Promise<string> {
+async function insertRotating(accountId: number, ends: string): Promise<string> {
   const { id } = await seedSubscription(database, { accountId, clientUrl: 'https://receiver.example.com' });
   await database.pool.query(
     `UPDATE subscriptions SET hmac_secret_ciphertext = 'test.old', next_hmac_secret_ciphertext = 'test.new',
@@ -32,8 +32,8 @@ async function rotating(accountId: number, ends: string): Promise<string> {
 test('all old secrets are erased once their rotation has ended, and not before', async () => {
   const { id: accountId } = await seedAccount(database);
   const ended = [];
-  for (let count = 0; count < 5; count++) ended.push(await rotating(accountId, '-1 second'));
-  const underWay = await rotating(accountId, '1 minute');
+  for (let count = 0; count < 5; count++) ended.push(await insertRotating(accountId, '-1 second'));
+  const ongoing = await insertRotating(accountId, '1 minute');
   expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool), 2)).toBe(5);
   const { rows } = await database.pool.query(
     `SELECT id, hmac_secret_ciphertext AS current, next_hmac_secret_ciphertext AS next, rotation_ends_at IS NULL AS done
@@ -41,7 +41,7 @@ test('all old secrets are erased once their rotation has ended, and not before',
   );
   expect(rows).toEqual([
     ...ended.sort().map((id) => ({ id, current: 'test.new', next: null, done: true })),
-    { id: underWay, current: 'test.old', next: 'test.new', done: false },
+    { id: ongoing, current: 'test.old', next: 'test.new', done: false },
   ]);
   expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool))).toBe(0);
 });
@@ -49,7 +49,7 @@ test('all old secrets are erased once their rotation has ended, and not before',
 test('a subscription whose rotation cannot end is set aside, and the secrets of the others are erased', async () => {
   const ids = [];
   for (let count = 0; count < 3; count++)
-    ids.push(await rotating((await seedAccount(database)).id, '-1 second'));
+    ids.push(await insertRotating((await seedAccount(database)).id, '-1 second'));
   await database.pool.query(
     `ALTER TABLE subscriptions ADD CONSTRAINT reject CHECK (id <> '${ids[1]}' OR rotation_ends_at IS NOT NULL) NOT VALID`,
   );
