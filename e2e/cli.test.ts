@@ -15,19 +15,19 @@ import {
   createTestDatabase,
   createTestQueueUrl,
   eventually,
-  IN_VAIN_MS,
   queueBackends,
   type Receiver,
   seedAccount,
   startReceiver,
   testEncryptionKeysText,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
-import { type Ran, run, start } from '../packages/cli/test/command-line.ts';
+import { type CommandResult, run, start } from '../packages/cli/test/command-line.ts';
 import { startService } from './services.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
 let endpoint: Receiver;
-let mine: Receiver;
+let subscription: Receiver;
 let client: Client;
 let jobId: number;
 let env: Record<string, string>;
@@ -44,7 +44,7 @@ interface Finding {
 beforeAll(async () => {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
-  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   closers.push(() => database.close());
   pool = database.pool;
   folder = mkdtempSync(join(tmpdir(), 'runhook-cli-'));
@@ -58,10 +58,10 @@ beforeAll(async () => {
     permissionSets,
   });
   endpoint = await startReceiver();
-  mine = await startReceiver();
+  subscription = await startReceiver();
   closers.push(
     () => endpoint.close(),
-    () => mine.close(),
+    () => subscription.close(),
   );
   const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
   const environment = {
@@ -83,7 +83,7 @@ afterAll(async () => {
 const runhook = (...args: string[]) => run(args, { env });
 /** Returns the JSON output of a command that exits with the code. */
 async function json(code: number, ...args: string[]) {
-  const ran: Ran = await runhook(...args, '--json');
+  const ran: CommandResult = await runhook(...args, '--json');
   expect(ran).toMatchObject({ code, stderr: '' });
   return JSON.parse(ran.stdout);
 }
@@ -115,16 +115,16 @@ test('listen forwards each delivery once to localhost, and replays the deliverie
   // A delivery is recorded shortly after it was sent, and `listen` would otherwise treat it as new.
   await deliveredOf('1');
 
-  const listening = start(['listen', '--webhook', 'Pager', '--forward', `${mine.url}/own`], { env });
-  const secret = /signed with +(\S+)/.exec(await listening.said(/signed with/))?.[1] ?? '';
+  const listening = start(['listen', '--webhook', 'Pager', '--forward', `${subscription.url}/own`], { env });
+  const secret = /signed with +(\S+)/.exec(await listening.waitForOutput(/signed with/))?.[1] ?? '';
   await report(2);
-  const [forwarded] = await mine.waitFor(1, { timeoutMs: 9000 });
+  const [forwarded] = await subscription.waitFor(1, { timeoutMs: 9000 });
   const [, sent] = await endpoint.waitFor(2);
   expect(forwarded?.path).toBe('/own');
   expect(forwarded?.body.equals(sent?.body ?? Buffer.of())).toBe(true);
   expect(verify(forwarded?.body ?? '', secret, forwarded?.headers.authorization)).toBe(true);
   expect(verify(sent?.body ?? '', secret, sent?.headers.authorization)).toBe(false);
-  await listening.said(/job\.run\.started +run 2 +wdl_\w+ +200 in \d+ ms/);
+  await listening.waitForOutput(/job\.run\.started +run 2 +wdl_\w+ +200 in \d+ ms/);
 
   // A redelivery is another attempt of the same delivery: it is sent to the endpoint, and not forwarded again.
   const [delivery] = await deliveredOf('2');
@@ -132,20 +132,20 @@ test('listen forwards each delivery once to localhost, and replays the deliverie
     id: delivery.id,
   });
   await endpoint.waitFor(3);
-  mine.respondWith({ status: 503, body: 'not now' });
+  subscription.respondWith({ status: 503, body: 'not now' });
   await report(3);
-  await mine.waitFor(2);
-  await listening.said(/run 3 .* 503 in \d+ ms: not now/);
+  await subscription.waitFor(2);
+  await listening.waitForOutput(/run 3 .* 503 in \d+ ms: not now/);
   expect(await listening.stop()).toMatchObject({ code: 0, stderr: '' });
-  expect(mine.requests.map(({ body }) => JSON.parse(body.toString()).data.runId)).toEqual(['2', '3']);
+  expect(subscription.requests.map(({ body }) => JSON.parse(body.toString()).data.runId)).toEqual(['2', '3']);
 
-  const again = ['listen', '--forward', mine.url, '--replay', 'run'];
-  expect(await runhook(...again, '1')).toMatchObject({
+  const listenArguments = ['listen', '--forward', subscription.url, '--replay', 'run'];
+  expect(await runhook(...listenArguments, '1')).toMatchObject({
     code: 1,
     stdout: expect.stringMatching(/run 1 .* 503/),
   });
-  mine.respondWith(200);
-  const replayed = await runhook(...again, '1', '--secret', secret, '--json');
+  subscription.respondWith(200);
+  const replayed = await runhook(...listenArguments, '1', '--secret', secret, '--json');
   expect(
     replayed.stdout
       .trim()
@@ -155,8 +155,8 @@ test('listen forwards each delivery once to localhost, and replays the deliverie
     { kind: 'begin', secret },
     { kind: 'delivery', run_id: '1', status: 200 },
   ]);
-  expect(mine.requests.at(-1)?.body.equals(endpoint.requests[0]?.body ?? Buffer.of())).toBe(true);
-  expect(await runhook(...again, '99')).toMatchObject({
+  expect(subscription.requests.at(-1)?.body.equals(endpoint.requests[0]?.body ?? Buffer.of())).toBe(true);
+  expect(await runhook(...listenArguments, '99')).toMatchObject({
     code: 1,
     stderr: 'error: There is no delivery of run 99.\n',
   });
@@ -182,8 +182,11 @@ test('commands show and change webhooks, deliveries and runs', async () => {
   expect(await json(0, 'runs', 'list', '--status', 'Errored')).toMatchObject([{ id: 3, status: 'Errored' }]);
   expect((await runhook('runs', 'get', '3')).stdout).toMatch(/^status_message: +Model orders failed$/m);
   await eventually(async () => {
-    const told = { event_type: 'job.run.errored', state: 'told', delivery_count: 1 };
-    expect(await json(0, 'runs', 'events', '3')).toMatchObject([{ event_type: 'job.run.started' }, told]);
+    const expectedEvent = { event_type: 'job.run.errored', state: 'told', delivery_count: 1 };
+    expect(await json(0, 'runs', 'events', '3')).toMatchObject([
+      { event_type: 'job.run.started' },
+      expectedEvent,
+    ]);
   });
   const [failing] = await json(0, 'deliveries', 'list', '--run', '3', '--event', 'job.run.errored');
   const one = await eventually(async () => {
@@ -220,7 +223,7 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
     EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
     QUEUE_URL: redis?.url ?? String(env.QUEUE_URL),
   };
-  const examine = async (changed: Record<string, string> = {}, ...args: string[]) => {
+  const runDoctor = async (changed: Record<string, string> = {}, ...args: string[]) => {
     const ran = await run(['doctor', '--json', '--endpoint', endpoint.url, ...args], {
       env: { ...whole, ...changed },
     });
@@ -230,14 +233,14 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
     for (const { todo } of failed) expect(todo).toMatch(/\S/);
     return { findings, failed: failed.map(({ check, says }) => `${check}: ${says}`) };
   };
-  const elsewhere = (change: (url: URL) => void) => {
+  const withOtherHost = (change: (url: URL) => void) => {
     const url = new URL(String(env.DATABASE_URL));
     change(url);
     return url.href;
   };
 
   await json(0, 'webhooks', 'create', '--name', 'Kept', '--endpoint', endpoint.url);
-  const { findings, failed } = await examine();
+  const { findings, failed } = await runDoctor();
   expect(failed).toEqual([]);
   expect(findings.map(({ check }) => check)).toEqual([
     'settings',
@@ -261,29 +264,33 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
   ]);
 
   // 1 and 2: an unreadable setting does not prevent other checks.
-  expect((await examine({ EGRESS_PORTS: 'https' })).failed).toEqual(['settings: EGRESS_PORTS is not valid']);
-  const away = {
-    DATABASE_URL: elsewhere((url) => Object.assign(url, { port: '1', password: 'not-to-be-told' })),
+  expect((await runDoctor({ EGRESS_PORTS: 'https' })).failed).toEqual([
+    'settings: EGRESS_PORTS is not valid',
+  ]);
+  const unreachable = {
+    DATABASE_URL: withOtherHost((url) => Object.assign(url, { port: '1', password: 'not-to-be-told' })),
   };
-  const unreached = await examine(away);
-  expect(unreached.failed).toEqual(['database: cannot be reached (ECONNREFUSED)']);
-  expect(JSON.stringify(unreached)).not.toContain('not-to-be-told');
+  const unreachableFindings = await runDoctor(unreachable);
+  expect(unreachableFindings.failed).toEqual(['database: cannot be reached (ECONNREFUSED)']);
+  expect(JSON.stringify(unreachableFindings)).not.toContain('not-to-be-told');
   // 3: the name of the database.
-  const misnamed = { DATABASE_URL: elsewhere((url) => Object.assign(url, { pathname: '/nobodys' })) };
-  expect((await examine(misnamed)).failed).toEqual([
+  const wrongDatabase = {
+    DATABASE_URL: withOtherHost((url) => Object.assign(url, { pathname: '/nobodys' })),
+  };
+  expect((await runDoctor(wrongDatabase)).failed).toEqual([
     'database: has no database with the name in DATABASE_URL',
   ]);
-  const { failed: ofReplica } = await examine({ DATABASE_REPLICA_URL: String(env.DATABASE_URL) });
+  const { failed: ofReplica } = await runDoctor({ DATABASE_REPLICA_URL: String(env.DATABASE_URL) });
   expect(ofReplica).toEqual(['replica: is not a replica']);
   // 4: the queue.
-  expect((await examine({ QUEUE_URL: 'redis://127.0.0.1:1' })).failed).toEqual([
+  expect((await runDoctor({ QUEUE_URL: 'redis://127.0.0.1:1' })).failed).toEqual([
     'queue: cannot be reached (ECONNREFUSED)',
   ]);
   // 5: Redis evicts jobs.
   if (redis !== null) {
     const client = await openRedis(redis.url, () => undefined);
     await client?.config('SET', 'maxmemory-policy', 'allkeys-lru');
-    expect((await examine()).failed).toEqual([
+    expect((await runDoctor()).failed).toEqual([
       expect.stringMatching(/^eviction: maxmemory-policy is allkeys-lru/),
     ]);
     await client?.config('SET', 'maxmemory-policy', 'noeviction');
@@ -292,31 +299,31 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
   // 6 and 7: another key, and another key with the same name.
   const other = randomBytes(32).toString('base64');
   const [name] = testEncryptionKeysText.split(':');
-  expect((await examine({ ENCRYPTION_KEYS: `other:${other}` })).failed).toEqual([
+  expect((await runDoctor({ ENCRYPTION_KEYS: `other:${other}` })).failed).toEqual([
     expect.stringMatching(/^keys: Secrets are under/),
   ]);
-  expect((await examine({ ENCRYPTION_KEYS: `${name}:${other}` })).failed).toEqual([
+  expect((await runDoctor({ ENCRYPTION_KEYS: `${name}:${other}` })).failed).toEqual([
     expect.stringMatching(/^keys: .* does not decrypt/),
   ]);
   // 8: an endpoint that must not be called, or is unreachable.
-  expect((await examine({ EGRESS_ALLOW_CIDRS: '' })).failed).toEqual([
+  expect((await runDoctor({ EGRESS_ALLOW_CIDRS: '' })).failed).toEqual([
     expect.stringMatching(/^egress: the endpoint must not point to the address 127/),
   ]);
-  expect((await examine({}, '--endpoint', 'http://127.0.0.1:1')).failed).toEqual([
+  expect((await runDoctor({}, '--endpoint', 'http://127.0.0.1:1')).failed).toEqual([
     'egress: 127.0.0.1:1 is allowed but cannot be reached (ECONNREFUSED)',
   ]);
   // 9: the service and the token.
-  expect((await examine({ RUNHOOK_URL: endpoint.url })).failed).toEqual([
+  expect((await runDoctor({ RUNHOOK_URL: endpoint.url })).failed).toEqual([
     'service: the response (418) is not from Runhook',
     expect.stringMatching(/^token: cannot be checked/),
   ]);
-  expect((await examine({ RUNHOOK_TOKEN: 'rhs_wrong' })).failed).toEqual([
+  expect((await runDoctor({ RUNHOOK_TOKEN: 'rhs_wrong' })).failed).toEqual([
     'token: is rejected: invalid, revoked or expired',
   ]);
   // 10: a wrong clock. Runs the built program, as users do.
-  const ahead = ['--import', fileURLToPath(new URL('chaos/clock-ahead.mjs', import.meta.url))];
+  const clockPreload = ['--import', fileURLToPath(new URL('chaos/clock-ahead.mjs', import.meta.url))];
   const main = fileURLToPath(new URL('../packages/cli/dist/main.js', import.meta.url));
-  const ran = spawnSync(process.execPath, [...ahead, main, 'doctor'], {
+  const ran = spawnSync(process.execPath, [...clockPreload, main, 'doctor'], {
     env: { ...whole, CLOCK_AHEAD_MS: '3600000' },
     encoding: 'utf8',
   });
@@ -328,13 +335,13 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
   // The last ones affect the services, too: partitions and migrations.
   const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 10);
   await pool.query(`SELECT drop_day_partition('events', $1::date)`, [tomorrow]);
-  expect((await examine()).failed).toEqual([
+  expect((await runDoctor()).failed).toEqual([
     `partitions: are missing: events_${tomorrow.replaceAll('-', '')}`,
   ]);
   await pool.query(
     'DELETE FROM _prisma_migrations WHERE migration_name = (SELECT max(migration_name) FROM _prisma_migrations)',
   );
-  expect((await examine()).failed).toEqual([
+  expect((await runDoctor()).failed).toEqual([
     expect.stringMatching(/^schema: is older than this release: The migration \w+ is not applied/),
     expect.stringMatching(/^service: is not ready: database \(SCHEMA_BEHIND\)/),
   ]);

@@ -32,7 +32,7 @@ const backends = queueBackends();
 
 describe.each(backends)('on $name', (backend) => {
   /** Runs the script with the runner, calls `act` in the meantime, and returns the exit code and the queued events. */
-  async function run(script: string, act?: (runner: ChildProcess) => Promise<void>) {
+  async function run(script: string, duringRun?: (runner: ChildProcess) => Promise<void>) {
     database = await createTestDatabase();
     const queueUrl = await createTestQueueUrl(backend, database.url);
     const args = [PROGRAM, join(folder, 'job.json'), '--run-id', '77', '--reason', 'A test'];
@@ -41,9 +41,9 @@ describe.each(backends)('on $name', (backend) => {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const exit = once(runner, 'exit') as Promise<[number | null]>;
-    await act?.(runner);
+    await duringRun?.(runner);
     const [exitCode] = await exit;
-    return { exitCode, events: await takeAll(queueUrl) };
+    return { exitCode, events: await readAllEvents(queueUrl) };
   }
 
   test('a command that succeeds publishes started, then completed', async () => {
@@ -99,7 +99,7 @@ describe.each(backends)('on $name', (backend) => {
 });
 
 /** Resolves with all events of the queue, in order. */
-async function takeAll(queueUrl: string): Promise<PublishedEvent[]> {
+async function readAllEvents(queueUrl: string): Promise<PublishedEvent[]> {
   const backend = createQueueBackend(queueUrl);
   const queue = openEventQueue(backend, () => undefined);
   const { waiting = 0 } = await queue.counts();

@@ -7,15 +7,15 @@ import { verify } from '@runhook/contract';
 import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import {
-  countFannedOut,
+  countDispatchedEvents,
   createTestDatabase,
   createTestQueueUrl,
   eventually,
-  IN_VAIN_MS,
   queueBackends,
   seedAccount,
   startReceiver,
   testEncryptionKeysText,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { type ServiceInProcess, startServiceInProcess } from './services-in-process.ts';
 
@@ -39,13 +39,13 @@ async function startServices(environment: Record<string, string>) {
   closers.push(() => Promise.all(running.map((service) => service.stop())));
   return {
     managementUrl: () => (running[0] as ServiceInProcess).url,
-    /** @param meanwhile runs while a service with the former keys and one with the new keys work concurrently */
-    async restartAll(newKeys: string, meanwhile: () => Promise<void>): Promise<void> {
+    /** @param duringRestart runs while a service with the former keys and one with the new keys work concurrently */
+    async restartAll(newKeys: string, duringRestart: () => Promise<void>): Promise<void> {
       keys = newKeys;
       for (const [index, name] of SERVICES.entries()) {
         const before = running[index] as ServiceInProcess;
         running[index] = await start(name);
-        await meanwhile();
+        await duringRestart();
         await before.stop();
       }
     },
@@ -60,7 +60,7 @@ test('ENCRYPTION_KEYS are rotated under load, and no event or call fails', async
     queueBackends().at(-1) ?? { name: 'PostgreSQL' },
     testDatabase.url,
   );
-  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   closers.push(() => database.close());
   const account = await seedAccount(database);
   const token = { accountId: account.id, name: 'e2e', permissionSets: ['account_admin' as const] };
@@ -81,7 +81,7 @@ test('ENCRYPTION_KEYS are rotated under load, and no event or call fails', async
   }
 
   /** Creates secrets, and publishes deliveries that are signed with all existing ones. */
-  async function work(): Promise<void> {
+  async function produceLoad(): Promise<void> {
     for (let count = 0; count < WEBHOOKS; count += 1) {
       const path = `/${secrets.size}`;
       const { hmac_secret: secret } = await post(`/v3/accounts/${account.id}/webhooks/subscriptions`, {
@@ -101,18 +101,18 @@ test('ENCRYPTION_KEYS are rotated under load, and no event or call fails', async
   }
 
   const [k1, k2] = [testEncryptionKeysText, `k2:${randomBytes(32).toString('base64')}`];
-  await work();
-  await services.restartAll(`${k1},${k2}`, work);
-  await services.restartAll(`${k2},${k1}`, work);
+  await produceLoad();
+  await services.restartAll(`${k1},${k2}`, produceLoad);
+  await services.restartAll(`${k2},${k1}`, produceLoad);
   const reencrypting = promisify(execFile)(process.execPath, [ADMIN, 'secrets', 'reencrypt'], {
     env: { ...environment, ENCRYPTION_KEYS: `${k2},${k1}` },
   });
-  await work();
+  await produceLoad();
   await reencrypting;
-  await services.restartAll(k2, work);
+  await services.restartAll(k2, produceLoad);
 
   await eventually(async () => {
-    expect(await countFannedOut(database)).toBe(runs);
+    expect(await countDispatchedEvents(database)).toBe(runs);
     expect(await database.prisma.delivery.count({ where: { status: 'pending' } })).toBe(0);
   });
   const deliveries = await database.prisma.delivery.groupBy({ by: ['status', 'attemptCount'], _count: true });

@@ -2,11 +2,11 @@ import { test } from '@jest/globals';
 import { queueBackends, useOtherQueue } from '@runhook/testing';
 
 /** Repeats stories that `npm test` runs on one queue. Their subject does not depend on the queue. */
-const REPEATED = ['observability/health', 'observability/stops', 'observability/traces', 'redelivery'];
+const REPEATED_TESTS = ['observability/health', 'observability/stops', 'observability/traces', 'redelivery'];
 
 if (queueBackends().length === 1) {
   test.skip('the services on another queue', () => undefined);
 } else {
   useOtherQueue();
-  for (const name of REPEATED) await import(`./${name}.test.ts`);
+  for (const name of REPEATED_TESTS) await import(`./${name}.test.ts`);
 }

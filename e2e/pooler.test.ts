@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createServiceToken, requirePreparedStatements } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { startCommand } from '@runhook/embedded';
+import { readStartCommand } from '@runhook/embedded';
 import {
   createTestDatabase,
   createTestQueueUrl,
@@ -41,23 +41,23 @@ afterAll(async () => {
 });
 
 /** Runs a program of this checkout. Resolves with its exit code, standard output and standard error. */
-async function run(file: string, args: string[], url: string) {
+async function runProgram(file: string, args: string[], url: string) {
   const environment = { DATABASE_URL: url, QUEUE_URL: queueUrl, PORT: '0', OPERATIONS_PORT: '0' };
   const child = spawn(process.execPath, [join(CHECKOUT, file), ...args], {
     env: { ...environment, ENCRYPTION_KEYS: testEncryptionKeysText, HOST: '127.0.0.1' },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  const said = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
     child[name].setEncoding('utf8').on('data', (text: string) => {
-      said[name] += text;
+      output[name] += text;
     });
   const [code] = await once(child, 'close');
-  return { code, ...said };
+  return { code, ...output };
 }
 
 const poolers = findPoolers();
-const tracking = poolers.filter(({ tracksStatements }) => tracksStatements);
+const trackingPoolers = poolers.filter(({ tracksStatements }) => tracksStatements);
 
 /** Jest rejects an empty table. `npm test` prints at its end why a pooler is missing. */
 function describePoolers(
@@ -74,24 +74,24 @@ test('prepared statements work without a pooler', async () => {
 });
 
 describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
-  async function through(settings: Record<string, string>): Promise<string> {
+  async function connectThrough(settings: Record<string, string>): Promise<string> {
     const { url, close } = await startPooler(pooler, testDatabase.url, settings);
     closers.push(close);
     return url;
   }
-  const untracked = {
+  const sessionPooler = {
     pool_mode: 'transaction',
     ...(pooler.tracksStatements && { max_prepared_statements: '0' }),
   };
 
   test('prepared statements work in session mode', async () => {
-    await requirePreparedStatements({ url: await through({ pool_mode: 'session' }) });
+    await requirePreparedStatements({ url: await connectThrough({ pool_mode: 'session' }) });
   });
 
   test.each(['0', '1'])(
     'prepared statements fail in transaction mode without tracking, with server_round_robin = %s',
     async (server_round_robin) => {
-      const url = await through({ ...untracked, server_round_robin });
+      const url = await connectThrough({ ...sessionPooler, server_round_robin });
       const { pool, close } = openPrismaDatabase({ url, connectionsMax: 3 });
       // Opens several idle connections of the server for the pooler to choose from: an open transaction occupies one.
       const clients = await Promise.all([1, 2, 3].map(() => pool.connect()));
@@ -106,9 +106,9 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
   );
 
   test('the services do not start in transaction mode without tracking, and print the required settings', async () => {
-    const url = await through(untracked);
+    const url = await connectThrough(sessionPooler);
     for (const name of ['management', 'dispatcher'] as const) {
-      const { code, stderr } = await run(startCommand(name).program, [], url);
+      const { code, stderr } = await runProgram(readStartCommand(name).program, [], url);
       expect([name, code, stderr]).toEqual([
         name,
         1,
@@ -117,7 +117,7 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
         ),
       ]);
     }
-    const { code, stdout } = await run('services/management/dist/admin.js', ['doctor'], url);
+    const { code, stdout } = await runProgram('services/management/dist/admin.js', ['doctor'], url);
     expect([code, stdout]).toEqual([
       1,
       expect.stringMatching(
@@ -127,7 +127,7 @@ describePoolers(poolers, 'behind PgBouncer $version', (pooler) => {
   });
 });
 
-describePoolers(tracking, 'behind PgBouncer $version with max_prepared_statements = 200', (pooler) => {
+describePoolers(trackingPoolers, 'behind PgBouncer $version with max_prepared_statements = 200', (pooler) => {
   test('the services deliver the events of many runs that are reported concurrently', async () => {
     const settings = { pool_mode: 'transaction', max_prepared_statements: '200', default_pool_size: '5' };
     const { url, close } = await startPooler(pooler, testDatabase.url, settings);

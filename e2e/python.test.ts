@@ -10,7 +10,7 @@ import { afterAll, expect, test } from '@jest/globals';
 import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { findRedisServer } from '@runhook/embedded';
-import { createTestDatabase, IN_VAIN_MS, seedAccount } from '@runhook/testing';
+import { createTestDatabase, seedAccount, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { startServer } from '../packages/queue/test/backends/redis-servers.ts';
 import { startService } from './services.ts';
 
@@ -40,12 +40,13 @@ interface Cache {
 }
 
 /** Returns the cache, which it fills first if needed, or the reason why there is none. */
-async function cacheOrReason(): Promise<Cache | { reason: string }> {
-  const told = await run('python3', ['-c', 'import sys; print(*sys.version_info[:2], sep=".")']).catch(
-    () => null,
-  );
-  if (told === null) return { reason: 'python3 is not on the path' };
-  const version = told.stdout.trim();
+async function prepareCache(): Promise<Cache | { reason: string }> {
+  const versionOutput = await run('python3', [
+    '-c',
+    'import sys; print(*sys.version_info[:2], sep=".")',
+  ]).catch(() => null);
+  if (versionOutput === null) return { reason: 'python3 is not on the path' };
+  const version = versionOutput.stdout.trim();
   if (Number(version.split('.')[1]) < 9) return { reason: `Python ${version} is older than 3.9` };
   const [hasPip, hasVenv] = await Promise.all(
     ['pip', 'venv'].map((name) => run('python3', ['-m', name, '--help']).catch(() => null)),
@@ -53,18 +54,18 @@ async function cacheOrReason(): Promise<Cache | { reason: string }> {
   if (!hasPip || !hasVenv) return { reason: `Python ${version} is here without pip or venv` };
   const project = await readFile(join(SOURCE, 'pyproject.toml'), 'utf8');
   const [publish = ''] = /(?<=^publish = \[").+(?="\])/m.exec(project) ?? [];
-  const fetched = cached([version, publish, ...OTHERS]);
-  const builder = cached([version, publish, ...OTHERS, 'builder']);
-  const dependencies = cached([version, project, ...OTHERS]);
+  const fetched = cachePath([version, publish, ...OTHERS]);
+  const builder = cachePath([version, publish, ...OTHERS, 'builder']);
+  const dependencies = cachePath([version, project, ...OTHERS]);
   try {
-    await once(fetched, (folder) => pip('download', '--quiet', '--dest', folder, publish, ...OTHERS));
+    await fillOnce(fetched, (folder) => pip('download', '--quiet', '--dest', folder, publish, ...OTHERS));
   } catch (error) {
     if (!UNREACHABLE.test(String((error as { stderr?: unknown }).stderr))) throw error;
     return { reason: 'PyPI cannot be reached' };
   }
   const offline = ['--quiet', '--no-index', '--find-links', fetched];
-  await once(builder, (folder) => pip('install', ...offline, '--target', folder, BUILDER));
-  await once(dependencies, async (folder) => {
+  await fillOnce(builder, (folder) => pip('install', ...offline, '--target', folder, BUILDER));
+  await fillOnce(dependencies, async (folder) => {
     const wheel = await buildWheel(builder, folder);
     await pip('install', ...offline, '--target', folder, `${wheel}[${EXTRAS}]`, 'pytest');
     for (const name of await readdir(folder))
@@ -73,13 +74,13 @@ async function cacheOrReason(): Promise<Cache | { reason: string }> {
   return { builder, dependencies };
 }
 
-function cached(parts: string[]): string {
+function cachePath(parts: string[]): string {
   const key = createHash('sha256').update(parts.join()).digest('hex').slice(0, 16);
   return inCheckout(`node_modules/.cache/python-packages/${key}`);
 }
 
 /** Fills a folder that does not exist. A failure leaves no folder. */
-async function once(folder: string, fill: (folder: string) => Promise<unknown>): Promise<void> {
+async function fillOnce(folder: string, fill: (folder: string) => Promise<unknown>): Promise<void> {
   if (existsSync(folder)) return;
   const filling = `${folder}.${process.pid}`;
   await mkdir(filling, { recursive: true });
@@ -100,11 +101,11 @@ async function buildWheel(builder: string, folder: string): Promise<string> {
   return join(folder, wheel);
 }
 
-const found = findRedisServer() === null ? { reason: 'there is no Redis' } : await cacheOrReason();
+const found = findRedisServer() === null ? { reason: 'there is no Redis' } : await prepareCache();
 if ('reason' in found) process.stderr.write(`the package for Python is not tested: ${found.reason}\n`);
 
 /** Returns the Python of an environment that has only the wheel and its dependencies. */
-async function installed({ builder, dependencies }: Cache, folder: string): Promise<string> {
+async function installInEnvironment({ builder, dependencies }: Cache, folder: string): Promise<string> {
   const environment = join(folder, 'environment');
   const [wheel] = await Promise.all([
     buildWheel(builder, folder),
@@ -118,7 +119,7 @@ async function installed({ builder, dependencies }: Cache, folder: string): Prom
 }
 
 /** Starts services with a separate account and queue. Resolves with the JSON that packages/python/tests/test_services.py reads. */
-async function services(folder: string): Promise<string> {
+async function startServices(folder: string): Promise<string> {
   const redis = await startServer({
     folder,
     name: 'queue',
@@ -127,12 +128,12 @@ async function services(folder: string): Promise<string> {
   closers.push(() => redis.kill());
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
-  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   closers.push(() => database.close());
   const account = await seedAccount(database);
   const permissionSets = ['account_admin' as const];
-  const who = { accountId: account.id, name: 'python', permissionSets };
-  const { token } = await createServiceToken(database.prisma, who);
+  const owner = { accountId: account.id, name: 'python', permissionSets };
+  const { token } = await createServiceToken(database.prisma, owner);
   const queueUrl = `redis://127.0.0.1:${redis.port}`;
   const environment = { DATABASE_URL: testDatabase.url, QUEUE_URL: queueUrl };
   const running = await Promise.all([
@@ -151,7 +152,10 @@ async function services(folder: string): Promise<string> {
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'runhook-python-'));
     closers.push(() => rm(folder, { recursive: true, force: true }));
-    const [program, told] = await Promise.all([installed(found as Cache, folder), services(folder)]);
+    const [program, versionOutput] = await Promise.all([
+      installInEnvironment(found as Cache, folder),
+      startServices(folder),
+    ]);
     const project = join(folder, 'project');
     await cp(join(SOURCE, 'tests'), project, { recursive: true });
     const { PYTHONPATH: _, ...env } = process.env;
@@ -161,7 +165,7 @@ async function services(folder: string): Promise<string> {
         ...env,
         PYTHONDONTWRITEBYTECODE: '1',
         RUNHOOK_GOLDEN: inCheckout('packages/contract/golden'),
-        RUNHOOK_SERVICES: told,
+        RUNHOOK_SERVICES: versionOutput,
       },
     }).catch((error) => {
       throw new Error(`${error.stdout}${error.stderr}`);

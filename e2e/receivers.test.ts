@@ -7,7 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { FILL_IN } from '../packages/console/src/webhook-help/fill-in.ts';
+import { RECEIVER_TEMPLATES } from '../packages/console/src/webhook-help/receiver-templates.ts';
 
 const RECEIVERS = fileURLToPath(new URL('../examples/receivers', import.meta.url));
 const SECRET = 'whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw==';
@@ -20,7 +20,7 @@ const python = spawnSync('python3', ['--version']).status === 0;
 if (!python) process.stderr.write('the Python receiver is not tested: python3 is not on the path\n');
 
 interface Example {
-  name: keyof typeof FILL_IN;
+  name: keyof typeof RECEIVER_TEMPLATES;
   program: string;
   /** Path below examples/receivers. */
   file: string;
@@ -98,7 +98,7 @@ describe.each(receivers)('the $name receiver', (example) => {
 
 test('the help page of the console has every language of the example receivers', () => {
   const folders = readdirSync(RECEIVERS, { withFileTypes: true }).filter((entry) => entry.isDirectory());
-  expect(Object.keys(FILL_IN).sort()).toEqual(folders.map(({ name }) => name).sort());
+  expect(Object.keys(RECEIVER_TEMPLATES).sort()).toEqual(folders.map(({ name }) => name).sort());
 });
 
 // Fills in the receiver as the console's help page does. The path contains characters that have a meaning in Express routes.
@@ -113,7 +113,10 @@ test.each(receivers)(
     const path = "/a+b/(c):d*/it's/%C3%A9";
     const webhook = { clientUrl: `https://a.example${path}?key=1`, signatureHeader: 'X-Signature' };
     const file = join(folder, basename(example.file));
-    writeFileSync(file, FILL_IN[example.name](readFileSync(join(RECEIVERS, example.file), 'utf8'), webhook));
+    writeFileSync(
+      file,
+      RECEIVER_TEMPLATES[example.name](readFileSync(join(RECEIVERS, example.file), 'utf8'), webhook),
+    );
     const running = await run(example, file);
     try {
       const { origin } = new URL(running.url);

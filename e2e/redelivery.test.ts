@@ -7,7 +7,6 @@ import {
   createTestQueueUrl,
   eventually,
   exampleEvent,
-  IN_VAIN_MS,
   oneQueueBackend,
   type QueueBackend,
   seedAccount,
@@ -15,6 +14,7 @@ import {
   startReceiver,
   startTcpProxy,
   type TcpProxy,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { startServiceInProcess } from './services-in-process.ts';
 
@@ -43,7 +43,7 @@ async function open(backend: QueueBackend): Promise<Story> {
   closers.push(() => testDatabase.drop());
   const queueDatabase = await createTestDatabase();
   closers.push(() => queueDatabase.drop());
-  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   closers.push(() => database.close());
   const { id: accountId, jobs } = await seedAccount(database);
   const receiver = await startReceiver({ respond: 500 });
@@ -76,7 +76,7 @@ async function open(backend: QueueBackend): Promise<Story> {
   return { queueProxy, call };
 }
 
-async function redeliverWithoutAnswers({ queueProxy, call }: Story): Promise<void> {
+async function redeliverWithoutResponses({ queueProxy, call }: Story): Promise<void> {
   const hasFailedAfter = (attempts: number) =>
     eventually(async () => {
       const { data } = await call('GET', 'deliveries');
@@ -88,7 +88,7 @@ async function redeliverWithoutAnswers({ queueProxy, call }: Story): Promise<voi
   expect((await redeliver()).status).toBe(202);
   await hasFailedAfter(2 * ATTEMPTS_MAX);
   // The queue accepts the job, but its response is lost.
-  queueProxy.loseAnswersTo('');
+  queueProxy.dropResponsesTo('');
   expect((await redeliver()).status).toBe(202);
   await hasFailedAfter(3 * ATTEMPTS_MAX);
   await queueProxy.cut();
@@ -99,5 +99,5 @@ async function redeliverWithoutAnswers({ queueProxy, call }: Story): Promise<voi
 // The subject is the queue's response and not its kind; other-queue.long.test.ts repeats this on the other queue.
 test.each(oneQueueBackend())(
   'a redelivery is accepted and makes one cycle of attempts, whether or not the queue on $name responds',
-  async (backend) => redeliverWithoutAnswers(await open(backend)),
+  async (backend) => redeliverWithoutResponses(await open(backend)),
 );

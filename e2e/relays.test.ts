@@ -145,8 +145,14 @@ describe('the relay', () => {
     [{ TARGET: 'pagerduty' }, 'ROUTING_KEY is not set'],
     [{ TARGET: 'slack', HMAC_SECRET: '' }, 'HMAC_SECRET is not set'],
   ])('does not start with %j', (env, problem) => {
-    const given = { ...process.env, NODE_OPTIONS: '', HMAC_SECRET: SECRET, TARGET_URL: target.url, ...env };
-    const { status, stderr } = spawnSync(process.execPath, [RELAY], { env: given, encoding: 'utf8' });
+    const environment = {
+      ...process.env,
+      NODE_OPTIONS: '',
+      HMAC_SECRET: SECRET,
+      TARGET_URL: target.url,
+      ...env,
+    };
+    const { status, stderr } = spawnSync(process.execPath, [RELAY], { env: environment, encoding: 'utf8' });
     expect([status, stderr.includes(problem)]).toEqual([1, true]);
   });
 });

@@ -13,13 +13,13 @@ import {
   createTestQueueUrl,
   eventually,
   exampleEvent,
-  IN_VAIN_MS,
   queueBackends,
   seedAccount,
   seedSubscription,
   startReceiver,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
-import { serverAccount } from '../packages/embedded/src/server-process.ts';
+import { selectServerAccount } from '../packages/embedded/src/server-process.ts';
 import { startService } from './services.ts';
 
 /** Debian's programs, a server with the client of its version. The embedded server has no pg_dump. */
@@ -46,13 +46,13 @@ const runOf = ({ body }: { body: Buffer }) => JSON.parse(body.toString()).data.r
 async function startServer() {
   const folder = mkdtempSync(join(tmpdir(), 'runhook-restore-'));
   closers.push(() => rmSync(folder, { recursive: true, force: true }));
-  const account = serverAccount(folder);
+  const account = selectServerAccount(folder);
   if (account !== null) chownSync(folder, account.uid, account.gid);
   const run = (program: string, ...args: string[]) => {
-    const as = account === null ? {} : { uid: account.uid, gid: account.gid };
+    const identity = account === null ? {} : { uid: account.uid, gid: account.gid };
     // The server that pg_ctl starts inherits its streams.
     const { status } = spawnSync(join(programs as string, program), args, {
-      ...as,
+      ...identity,
       cwd: folder,
       stdio: 'ignore',
     });
@@ -73,7 +73,7 @@ testWithPrograms(
     const { folder, run, urlOf } = await startServer();
     run('createdb', '--maintenance-db', urlOf('postgres'), 'before');
     await migrate(urlOf('before'));
-    const before = openPrismaDatabase({ url: urlOf('before'), connectTimeoutMs: IN_VAIN_MS });
+    const before = openPrismaDatabase({ url: urlOf('before'), connectTimeoutMs: WAIT_TIMEOUT_MS });
     closers.push(() => before.close());
     const { id: accountId, jobs } = await seedAccount(before);
     const receiver = await startReceiver({
@@ -88,7 +88,7 @@ testWithPrograms(
         .then((rows) => rows.map(({ status }) => status));
 
     /** Starts a dispatcher on a database with an empty queue. */
-    const goOnWith = async (name: string, own: Record<string, string> = {}) => {
+    const continueWith = async (name: string, own: Record<string, string> = {}) => {
       const queue = await createTestDatabase();
       closers.push(() => queue.drop());
       const queueUrl = await createTestQueueUrl(queueBackends().at(-1) as never, queue.url);
@@ -109,7 +109,7 @@ testWithPrograms(
     };
 
     // The retry of the failed delivery is due after the backup.
-    const first = await goOnWith('before', { RETRY_BASE_DELAY_MS: '3600000' });
+    const first = await continueWith('before', { RETRY_BASE_DELAY_MS: '3600000' });
     await first.publish(1);
     await first.publish(2);
     await eventually(async () => expect((await statuses(before)).sort()).toEqual(['delivered', 'pending']));
@@ -128,13 +128,13 @@ testWithPrograms(
     );
     expect(await migrate(urlOf('after'))).toEqual([]);
     receiver.respondWith(204);
-    const after = openPrismaDatabase({ url: urlOf('after'), connectTimeoutMs: IN_VAIN_MS });
+    const after = openPrismaDatabase({ url: urlOf('after'), connectTimeoutMs: WAIT_TIMEOUT_MS });
     closers.push(() => after.close());
     // Simulates a restore of several hours: the reconciler enqueues overdue deliveries again.
     await after.pool.query(
       `UPDATE deliveries SET next_attempt_at = now() - interval '1 hour' WHERE status = 'pending'`,
     );
-    const second = await goOnWith('after');
+    const second = await continueWith('after');
     await second.publish(3);
     await eventually(async () =>
       expect(await statuses(after)).toEqual(['delivered', 'delivered', 'delivered']),

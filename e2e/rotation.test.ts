@@ -4,18 +4,18 @@ import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createEventPublisher } from '@runhook/publisher';
 import {
-  countFannedOut,
+  countDispatchedEvents,
   createTestDatabase,
   createTestQueueUrl,
   eventually,
   exampleEvent,
-  IN_VAIN_MS,
   queueBackends,
   type ReceivedRequest,
   seedAccount,
   seedSubscription,
   startReceiver,
   type TestSubscription,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { Webhook } from 'standardwebhooks';
 import { startServiceInProcess } from './services-in-process.ts';
@@ -28,7 +28,7 @@ const CHUNK = Math.ceil(DELIVERIES / RECEIVERS / 8);
 const OVERLAP_LEFT_MS = 1_000;
 
 /** Has the secrets of a receiver, and the time until which it accepts only a signature of the old one in `Authorization`. */
-interface Held {
+interface SecretState {
   old: string;
   next: string | null;
   switchesAtMs: number;
@@ -49,7 +49,7 @@ function isVerified(secret: string, { headers, body }: ReceivedRequest): boolean
 }
 
 /** Maps each kind of receiver to its check of a delivery. */
-const KINDS: Record<string, (held: Held, request: ReceivedRequest) => boolean> = {
+const KINDS: Record<string, (secrets: SecretState, request: ReceivedRequest) => boolean> = {
   '/authorization': ({ old, next, switchesAtMs }, { headers, body, receivedAt }) =>
     verify(body, old, headers.authorization) ||
     (next !== null && receivedAt >= switchesAtMs && verify(body, next, headers.authorization)),
@@ -64,10 +64,10 @@ interface World {
   publish(count: number): Promise<void>;
   rotate(id: string, rest: string): Promise<string>;
   /** Descriptions of requests that a receiver rejected. */
-  refused: string[];
+  rejected: string[];
   arrivedCount(): number;
   publishedCount(): number;
-  held: Map<string, Held>;
+  secrets: Map<string, SecretState>;
   subscriptions: Map<string, TestSubscription>;
 }
 
@@ -76,16 +76,16 @@ async function openWorld(): Promise<World> {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
   const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
-  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   closers.push(() => database.close());
   const account = await seedAccount(database);
-  const refused: string[] = [];
-  const held = new Map<string, Held>();
+  const rejected: string[] = [];
+  const secrets = new Map<string, SecretState>();
   const receiver = await startReceiver({
     respond(request) {
       const { path, headers } = request;
-      if (KINDS[path]?.(held.get(path) as Held, request)) return { status: 204 };
-      refused.push(
+      if (KINDS[path]?.(secrets.get(path) as SecretState, request)) return { status: 204 };
+      rejected.push(
         `${path} at ${request.receivedAt}: ${headers.authorization}, ${headers['webhook-signature']}`,
       );
       return { status: 401 };
@@ -97,7 +97,7 @@ async function openWorld(): Promise<World> {
     const clientUrl = receiver.url + path;
     const subscription = await seedSubscription(database, { accountId: account.id, clientUrl });
     subscriptions.set(path, subscription);
-    held.set(path, { old: subscription.hmacSecret, next: null, switchesAtMs: Number.POSITIVE_INFINITY });
+    secrets.set(path, { old: subscription.hmacSecret, next: null, switchesAtMs: Number.POSITIVE_INFINITY });
   }
   const token = { accountId: account.id, name: 'e2e', permissionSets: ['account_admin' as const] };
   const authorization = `Token ${(await createServiceToken(database.prisma, token)).token}`;
@@ -114,8 +114,8 @@ async function openWorld(): Promise<World> {
   let published = 0;
   return {
     database,
-    refused,
-    held,
+    rejected,
+    secrets,
     subscriptions,
     arrivedCount: () => receiver.requests.length,
     publishedCount: () => published,
@@ -135,7 +135,7 @@ async function openWorld(): Promise<World> {
 
 /** Rotates the secret of each subscription once under continuous load. `end` resolves with the time at which the new secrets apply. */
 async function rotateUnderLoad(world: World, end: () => Promise<number>): Promise<number> {
-  const { held, subscriptions, database } = world;
+  const { secrets, subscriptions, database } = world;
   const arrivedBefore = world.arrivedCount();
   let published = 0;
   const publish = async () => {
@@ -144,10 +144,10 @@ async function rotateUnderLoad(world: World, end: () => Promise<number>): Promis
   };
   await publish();
   for (const [path, { id }] of subscriptions) {
-    const before = held.get(path) as Held;
+    const before = secrets.get(path) as SecretState;
     const old = before.next ?? before.old;
     const next = await world.rotate(id, 'rotate-secret');
-    held.set(path, { old, next, switchesAtMs: Number.POSITIVE_INFINITY });
+    secrets.set(path, { old, next, switchesAtMs: Number.POSITIVE_INFINITY });
   }
   // An overlap must be longer than the delay of deliveries that were signed with one secret only.
   const signedBefore = published * RECEIVERS;
@@ -159,7 +159,7 @@ async function rotateUnderLoad(world: World, end: () => Promise<number>): Promis
   while (Date.now() < switchesAtMs);
   await publish();
   await eventually(async () => {
-    expect(await countFannedOut(database)).toBe(world.publishedCount());
+    expect(await countDispatchedEvents(database)).toBe(world.publishedCount());
     expect(await database.prisma.delivery.count({ where: { status: 'pending' } })).toBe(0);
   });
   return published;
@@ -167,30 +167,30 @@ async function rotateUnderLoad(world: World, end: () => Promise<number>): Promis
 
 test(`receivers reject none of ${DELIVERIES} or more deliveries during rotations under load`, async () => {
   const world = await openWorld();
-  const { held, subscriptions, database } = world;
-  const switchAt = (switchesAtMs: number) => {
-    for (const [path, before] of held) held.set(path, { ...before, switchesAtMs });
+  const { secrets, subscriptions, database } = world;
+  const waitForSwitch = (switchesAtMs: number) => {
+    for (const [path, before] of secrets) secrets.set(path, { ...before, switchesAtMs });
     return switchesAtMs;
   };
-  const byTime = await rotateUnderLoad(world, async () => {
+  const rotatedByTime = await rotateUnderLoad(world, async () => {
     // The API sets hours; the end of the overlap is the same after a second.
     const { rows } = await database.pool.query(
       `WITH ending AS (SELECT now() + $1::int * interval '1 millisecond' AS at)
        UPDATE subscriptions SET rotation_ends_at = ending.at FROM ending RETURNING rotation_ends_at_micros / 1000.0 AS ms`,
       [OVERLAP_LEFT_MS],
     );
-    return switchAt(Number(rows[0].ms));
+    return waitForSwitch(Number(rows[0].ms));
   });
-  const byHand = await rotateUnderLoad(world, async () => {
+  const rotatedByUser = await rotateUnderLoad(world, async () => {
     // The calls take effect before their response.
-    const switchesAtMs = switchAt(Date.now());
+    const switchesAtMs = waitForSwitch(Date.now());
     for (const { id } of subscriptions.values()) await world.rotate(id, 'finish-rotation');
     return switchesAtMs;
   });
   const deliveries = await database.prisma.delivery.groupBy({ by: ['status'], _count: true });
   const { rows: attempts } = await database.pool.query('SELECT count(*)::int AS count FROM logged_attempts');
-  const deliveredCount = (byTime + byHand) * RECEIVERS;
-  expect(world.refused).toEqual([]);
+  const deliveredCount = (rotatedByTime + rotatedByUser) * RECEIVERS;
+  expect(world.rejected).toEqual([]);
   expect(deliveries).toEqual([{ status: 'delivered', _count: deliveredCount }]);
   expect(attempts).toEqual([{ count: deliveredCount }]);
   expect(deliveredCount).toBeGreaterThanOrEqual(DELIVERIES);

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 /** Matches variables of a developer's shell and of jest. */
-const NOT_PASSED_ON =
+const REMOVED_VARIABLES =
   /^(DATABASE_URL|QUEUE_URL|ENCRYPTION_KEYS|PORT|OPERATIONS_PORT|RUNHOOK_HOME|NODE_OPTIONS|npm_.*)$/;
 
 export interface DevJson {
@@ -37,10 +37,10 @@ export interface RunningStart {
 }
 
 export function runStart(home: string, args: string[] = []): RunningStart {
-  const passedOn = Object.entries(process.env).filter(([name]) => !NOT_PASSED_ON.test(name));
+  const inheritedEnvironment = Object.entries(process.env).filter(([name]) => !REMOVED_VARIABLES.test(name));
   const child = spawn(process.execPath, ['scripts/start.mjs', ...args], {
     cwd: CHECKOUT,
-    env: { ...Object.fromEntries(passedOn), RUNHOOK_HOME: home },
+    env: { ...Object.fromEntries(inheritedEnvironment), RUNHOOK_HOME: home },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const startedAt = performance.now();
@@ -87,8 +87,8 @@ export function processesOf(home: string): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .flatMap((pid) => {
-      const read = (file: string) => attempt(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
-      const all = [read('cmdline'), read('environ'), attempt(() => readlinkSync(`/proc/${pid}/cwd`))];
+      const read = (file: string) => readIfPresent(() => readFileSync(`/proc/${pid}/${file}`, 'utf8'));
+      const all = [read('cmdline'), read('environ'), readIfPresent(() => readlinkSync(`/proc/${pid}/cwd`))];
       return all.some((text) => text.includes(home))
         ? [`${pid} ${read('cmdline').replaceAll('\0', ' ')}`]
         : [];
@@ -96,7 +96,7 @@ export function processesOf(home: string): string[] {
 }
 
 /** Returns an empty text if the process has ended in the meantime. */
-function attempt(read: () => string): string {
+function readIfPresent(read: () => string): string {
   try {
     return read();
   } catch {

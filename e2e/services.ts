@@ -4,7 +4,7 @@ import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { startCommand } from '@runhook/embedded';
+import { readStartCommand } from '@runhook/embedded';
 import { testEncryptionKeysText } from '@runhook/testing';
 
 type ServiceName = 'management' | 'dispatcher';
@@ -28,7 +28,7 @@ export interface ServiceOptions {
   /** Folder in which another release was built. */
   checkout?: string | undefined;
   /** Program and arguments that execute the service, such as `ip netns exec <name>`. */
-  within?: readonly string[] | undefined;
+  commandPrefix?: readonly string[] | undefined;
 }
 
 /** Settings of services in tests, on free ports; those of a test take precedence. */
@@ -47,10 +47,10 @@ export const TEST_SETTINGS = {
 export async function startService(
   name: ServiceName,
   environment: Record<string, string>,
-  { checkout = CHECKOUT, within = [] }: ServiceOptions = {},
+  { checkout = CHECKOUT, commandPrefix = [] }: ServiceOptions = {},
 ): Promise<RunningService> {
-  const main = join(checkout, startCommand(name, checkout).program);
-  const [program = '', ...args] = [...within, process.execPath, main];
+  const main = join(checkout, readStartCommand(name, checkout).program);
+  const [program = '', ...args] = [...commandPrefix, process.execPath, main];
   const child = spawn(program, args, {
     env: { ...TEST_SETTINGS, ...environment },
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -86,8 +86,8 @@ function readyPorts(child: ChildProcess, exited: Promise<unknown>): Promise<Port
     lines.on('line', (line) => {
       if (folder) appendFileSync(join(folder, `${child.pid}.log`), `${line}\n`);
       if (!line.startsWith('{')) return;
-      const { msg, port, ...said } = JSON.parse(line) as Partial<Ports> & { msg?: string };
-      if (port !== undefined && msg !== undefined && READY_MESSAGES.has(msg)) resolve({ ...said, port });
+      const { msg, port, ...message } = JSON.parse(line) as Partial<Ports> & { msg?: string };
+      if (port !== undefined && msg !== undefined && READY_MESSAGES.has(msg)) resolve({ ...message, port });
     });
     void exited.then(() => reject(new Error('the service ended before it was ready')));
   });

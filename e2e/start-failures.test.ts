@@ -4,34 +4,34 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { startCommand } from '@runhook/embedded';
+import { readStartCommand } from '@runhook/embedded';
 import { createTestDatabase, type TestDatabase, testEncryptionKeysText } from '@runhook/testing';
 
 const checkout = fileURLToPath(new URL('..', import.meta.url));
 let database: TestDatabase;
-let taken: ReturnType<typeof createServer>;
+let holder: ReturnType<typeof createServer>;
 let takenPort: number;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  ({ port: takenPort } = taken.address() as { port: number });
+  holder = createServer().listen(0, '127.0.0.1');
+  await once(holder, 'listening');
+  ({ port: takenPort } = holder.address() as { port: number });
 });
 
 afterAll(async () => {
-  taken.close();
+  holder.close();
   await database.drop();
 });
 
-const changed = (part: 'username' | 'pathname' | 'port', value: string) => {
+const changeUrl = (part: 'username' | 'pathname' | 'port', value: string) => {
   const url = new URL(database.url);
   url[part] = value;
   return { DATABASE_URL: url.href };
 };
 
 async function start(name: 'management' | 'dispatcher' | 'migrate', environment: Record<string, string>) {
-  const main = name === 'migrate' ? 'services/migrate/dist/main.js' : startCommand(name).program;
+  const main = name === 'migrate' ? 'services/migrate/dist/main.js' : readStartCommand(name).program;
   const child = spawn(process.execPath, [join(checkout, main)], {
     env: {
       ENCRYPTION_KEYS: testEncryptionKeysText,
@@ -55,19 +55,19 @@ async function start(name: 'management' | 'dispatcher' | 'migrate', environment:
 
 test('a service that cannot start prints the reason in one line, and exits with 1', async () => {
   const port = `Cannot listen on 127.0.0.1:${takenPort}: another process listens there already.\n`;
-  const refused = /^The database refuses the user or the password of DATABASE_URL: .*nobody.*\.\n$/;
-  const missing = /^The server of DATABASE_URL has no database of that name: .*\.\n$/;
-  const away = 'The database of DATABASE_URL cannot be reached (ECONNREFUSED).\n';
-  const nobody = changed('username', 'nobody');
-  const nowhere = changed('pathname', '/nowhere');
-  const closed = changed('port', '1');
-  for (const [name, environment, said] of [
+  const refusedUrl = /^The database refuses the user or the password of DATABASE_URL: .*nobody.*\.\n$/;
+  const missingDatabaseUrl = /^The server of DATABASE_URL has no database of that name: .*\.\n$/;
+  const unreachableUrl = 'The database of DATABASE_URL cannot be reached (ECONNREFUSED).\n';
+  const unknownUserUrl = changeUrl('username', 'nobody');
+  const unknownHostUrl = changeUrl('pathname', '/nowhere');
+  const closedPortUrl = changeUrl('port', '1');
+  for (const [name, environment, output] of [
     ['management', { OPERATIONS_PORT: String(takenPort) }, port],
     ['dispatcher', { PORT: String(takenPort) }, port],
-    ['management', nobody, expect.stringMatching(refused)],
-    ['dispatcher', nobody, expect.stringMatching(refused)],
-    ['migrate', nowhere, expect.stringMatching(missing)],
-    ['migrate', closed, away],
+    ['management', unknownUserUrl, expect.stringMatching(refusedUrl)],
+    ['dispatcher', unknownUserUrl, expect.stringMatching(refusedUrl)],
+    ['migrate', unknownHostUrl, expect.stringMatching(missingDatabaseUrl)],
+    ['migrate', closedPortUrl, unreachableUrl],
   ] as const)
-    expect([name, ...(await start(name, environment))]).toEqual([name, 1, said]);
+    expect([name, ...(await start(name, environment))]).toEqual([name, 1, output]);
 });

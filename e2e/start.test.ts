@@ -9,7 +9,7 @@ import { eventually } from '@runhook/testing';
 import { type DevJson, processesOf, type RunningStart, runStart } from './running-start.ts';
 
 /** Ends a test that hangs, because it starts all services on a machine that may be busy. */
-const WHOLE_START_MS = 600_000;
+const START_TIMEOUT_MS = 600_000;
 
 // All tests use one home folder, with a space in its path. Its mode is 711, because PostgreSQL runs as another account than root.
 let folder: string;
@@ -47,8 +47,8 @@ test(
         expect.stringMatching(new RegExp(`${type} +http\\S+ +attempt 1 +\\d{3} \\w+ +signature verified`)),
       );
     }
-    const refused = lines.filter((line) => /job\.run\.completed.*Nightly build/.test(line));
-    expect(refused.map((line) => /attempt \d {2}\d{3}/.exec(line)?.[0])).toEqual([
+    const rejected = lines.filter((line) => /job\.run\.completed.*Nightly build/.test(line));
+    expect(rejected.map((line) => /attempt \d {2}\d{3}/.exec(line)?.[0])).toEqual([
       'attempt 1  503',
       'attempt 2  503',
       'attempt 3  204',
@@ -64,7 +64,7 @@ test(
       /^credentials\.json jobs logs postgres (redis )?secrets\.json$/,
     );
   },
-  WHOLE_START_MS,
+  START_TIMEOUT_MS,
 );
 
 test(
@@ -89,7 +89,7 @@ test(
       subscription: before.subscription,
     });
   },
-  WHOLE_START_MS,
+  START_TIMEOUT_MS,
 );
 
 test('only its owner can read dev.json, and all of its values work', async () => {
@@ -134,8 +134,8 @@ test('only its owner can read dev.json, and all of its values work', async () =>
   const { account, user } = dev;
   const subscription = `${dev.baseUrl}/api/v3/accounts/${account.id}/webhooks/subscription/${dev.subscription.id}`;
   for (const token of [user.apiKey, dev.serviceToken, dev.runnerToken]) {
-    const answer = await fetch(subscription, { headers: { authorization: `Token ${token}` } });
-    expect(await answer.json()).toMatchObject({ data: { client_url: dev.receiverUrl, active: true } });
+    const response = await fetch(subscription, { headers: { authorization: `Token ${token}` } });
+    expect(await response.json()).toMatchObject({ data: { client_url: dev.receiverUrl, active: true } });
   }
 });
 
@@ -168,7 +168,7 @@ test(
     expect(running.output()).toContain(`ending its management (pid ${processes.management})`);
     expect(running.dev().account).toEqual(account);
   },
-  WHOLE_START_MS,
+  START_TIMEOUT_MS,
 );
 
 test(
@@ -181,7 +181,7 @@ test(
     expect(readdirSync(home)).not.toContain('dev.json');
     expect(readdirSync(home)).not.toContain('running.json');
   },
-  WHOLE_START_MS,
+  START_TIMEOUT_MS,
 );
 
 /** Returns null if another process listens on the port, which has the same effect. */

@@ -5,7 +5,7 @@ import { bootstrap } from './build/bootstrap.mjs';
 import { isHelp, usage } from './shared/arguments.mjs';
 import { root } from './shared/workspace.mjs';
 
-const SILENT_MS = 1_500;
+const STEP_NOTICE_MS = 1_500;
 const PROGRAM = fileURLToPath(new URL('../services/management/dist/admin.js', import.meta.url));
 const USAGE = usage({
   call: 'npm run admin -- <command>',
@@ -17,7 +17,7 @@ const USAGE = usage({
 
 /** Prints a step that takes long to standard error, because standard output is for results only. */
 async function step(name, work) {
-  const timer = setTimeout(() => process.stderr.write(`${name} …\n`), SILENT_MS);
+  const timer = setTimeout(() => process.stderr.write(`${name} …\n`), STEP_NOTICE_MS);
   try {
     return await work();
   } finally {

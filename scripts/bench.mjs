@@ -1,5 +1,5 @@
 // npm run bench: measures the real services on this machine, or simulates them.
-import { imagesNode, oldestNode, onBenchNode } from './bench/bench-node.mjs';
+import { fetchOldestNode, imageNodeVersion, runOnBenchNode } from './bench/bench-node.mjs';
 import { runMeasurement } from './bench/run-measurement.mjs';
 import { runPart, usage } from './shared/arguments.mjs';
 import { findSystemPostgres } from './test/run/system-postgres.mjs';
@@ -19,19 +19,19 @@ simulate      simulates instead of measuring: npm run bench -- simulate --help
 --seconds     length of one measurement; 8 when omitted, at least a minute for \`parked\`
 --stored      deliveries that \`list\` stores, 10,000,000 when omitted, or \`parked\`, 1,000,000; a minute for each million
 --queue       queue of \`floods\` and \`parked\`, redis or postgres; redis when omitted
---node        Node of the benchmark and the services (20, 22, 24, 26); that of the images when omitted, ${imagesNode}
+--node        Node of the benchmark and the services (20, 22, 24, 26); that of the images when omitted, ${imageNodeVersion}
 --write-docs  writes docs/performance.md from this run`,
 });
 
 if (process.argv[2] === 'simulate') await runPart(USAGE, { simulate: () => import('./bench/simulate.mjs') });
-else await onBenchNode(measure);
+else await runOnBenchNode(measure);
 
 async function measure() {
   await runMeasurement(USAGE, async (args, signal) => {
     // Bootstrap builds this module, so the import must follow it.
     const { bench, parseOptions } = await import('../bench/dist/main.js');
     return await bench(parseOptions(args), signal, {
-      fetchOldestNode: () => oldestNode(signal),
+      fetchOldestNode: () => fetchOldestNode(signal),
       debianPostgres: findSystemPostgres({ major: '15' }),
     });
   });

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from './build/bootstrap.mjs';
 import { recordTests } from './prove/proofs.mjs';
-import { readArguments, readNumber, refuseArguments, requireChoice, usage } from './shared/arguments.mjs';
+import { readArguments, readNumber, rejectArguments, requireChoice, usage } from './shared/arguments.mjs';
 import { runJest } from './test/run/run-jest.mjs';
-import { buildOlder, lastTag, whyNotBeside } from './upgrade/older-release.mjs';
+import { buildRelease, findIncompatibility, lastTag } from './upgrade/older-release.mjs';
 
 const TOPOLOGIES = ['sentinel', 'cluster', 'partition', 'postgres', 'shards', 'all'];
 const USAGE = usage({
@@ -30,24 +30,24 @@ const { values } = readArguments(USAGE, {
     seed: { type: 'string' },
     seeds: { type: 'string', default: '1' },
     only: { type: 'string' },
-    older: { type: 'string' },
+    olderCheckout: { type: 'string' },
     topology: { type: 'string' },
     'default-mb': { type: 'string' },
   },
 });
-const first = readNumber('--seed', values.seed ?? `${Date.now() % 1_000_000}`, { min: 0, isWhole: true });
+const firstSeed = readNumber('--seed', values.seed ?? `${Date.now() % 1_000_000}`, { min: 0, isWhole: true });
 const seeds = readNumber('--seeds', values.seeds, { isWhole: true });
 const defaultMb = readNumber('--default-mb', values['default-mb'] ?? '1024', { isWhole: true });
-const isFailover = values.topology !== undefined;
-if (isFailover) requireChoice('--topology', values.topology, TOPOLOGIES);
-const release = isFailover ? null : (values.older ?? lastTag());
-const reason = release === null ? null : whyNotBeside(release);
-if (reason !== null && values.older !== undefined) refuseArguments(reason);
+const isTopologyRun = values.topology !== undefined;
+if (isTopologyRun) requireChoice('--topology', values.topology, TOPOLOGIES);
+const release = isTopologyRun ? null : (values.older ?? lastTag());
+const reason = release === null ? null : findIncompatibility(release);
+if (reason !== null && values.older !== undefined) rejectArguments(reason);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
 function proofs() {
-  if (!isFailover) return ['chaos'];
+  if (!isTopologyRun) return ['chaos'];
   const names = values.topology === 'all' ? TOPOLOGIES.filter((name) => name !== 'all') : [values.topology];
   return names.map((name) => `chaos ${name}`);
 }
@@ -57,7 +57,7 @@ function proofs() {
  * reach that network, and the kernel removes it with the last process of the run, however that ends. `reason` is set where the
  * machine does not permit it.
  */
-function ownNetwork() {
+function createNetwork() {
   const script = 'mount -t tmpfs tmpfs /run && mkdir /run/netns && ip link set lo up && exec "$@"';
   const within = ['unshare', '--net', '--mount', '--', 'sh', '-c', script, 'sh'];
   const [program, ...args] = [...within, 'ip', 'netns', 'add', 'probe'];
@@ -72,15 +72,16 @@ function ownNetwork() {
 await bootstrap({ signal: stopping.signal });
 const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
 try {
-  const network = isFailover ? ownNetwork() : { within: [], reason: null };
+  const network = isTopologyRun ? createNetwork() : { within: [], reason: null };
   if (reason !== null) process.stderr.write(`no other release runs next to this one: ${reason}\n`);
-  const beside = reason === null ? release : null;
-  const older = beside === null ? null : await buildOlder(beside, folder, stopping.signal);
+  const compatibleRelease = reason === null ? release : null;
+  const olderCheckout =
+    compatibleRelease === null ? null : await buildRelease(compatibleRelease, folder, stopping.signal);
   const failed = [];
   const figures = [];
-  for (let seed = first; seed < first + seeds && !stopping.signal.aborted; seed += 1) {
+  for (let seed = firstSeed; seed < firstSeed + seeds && !stopping.signal.aborted; seed += 1) {
     const results = await runJest({
-      args: isFailover
+      args: isTopologyRun
         ? ['--testMatch', '**/e2e/chaos/failover.story.ts', '--runInBand']
         : [
             '--testMatch',
@@ -94,9 +95,9 @@ try {
         CHAOS: 'long',
         CHAOS_SEED: String(seed),
         CHAOS_DEFAULT_MB: String(defaultMb),
-        ...(isFailover ? { CHAOS_TOPOLOGY: values.topology, CHAOS_NO_NETWORK: network.reason ?? '' } : {}),
+        ...(isTopologyRun ? { CHAOS_TOPOLOGY: values.topology, CHAOS_NO_NETWORK: network.reason ?? '' } : {}),
         ...(values.only === undefined ? {} : { CHAOS_ONLY: values.only }),
-        ...(older === null ? {} : { CHAOS_OLDER: older }),
+        ...(olderCheckout === null ? {} : { CHAOS_OLDER: olderCheckout }),
       },
       folder,
       signal: stopping.signal,
@@ -106,7 +107,9 @@ try {
     if (!results.isSuccess) failed.push(seed);
   }
   if (seeds > 1) {
-    process.stderr.write(`seeds ${first} to ${first + seeds - 1}, failed: ${failed.join(', ') || 'none'}\n`);
+    process.stderr.write(
+      `seeds ${firstSeed} to ${firstSeed + seeds - 1}, failed: ${failed.join(', ') || 'none'}\n`,
+    );
   }
   const isSuccess = failed.length === 0 && !stopping.signal.aborted;
   process.exitCode = isSuccess ? 0 : 1;

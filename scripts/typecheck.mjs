@@ -1,6 +1,6 @@
 // npm run typecheck: checks the types of every source and test, as npm test does.
 import { prepareSources } from './build/bootstrap.mjs';
-import { compile, EVERYTHING } from './build/compile.mjs';
+import { ALL_PROJECTS, compile } from './build/compile.mjs';
 import { readArguments, usage } from './shared/arguments.mjs';
 import { step } from './shared/command.mjs';
 
@@ -14,7 +14,7 @@ const USAGE = usage({
 readArguments(USAGE, {});
 try {
   await prepareSources();
-  await step('checking types', () => compile([EVERYTHING]));
+  await step('checking types', () => compile([ALL_PROJECTS]));
 } catch (error) {
   process.stderr.write(`\n${error.message}\n`);
   process.exitCode = 1;

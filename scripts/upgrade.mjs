@@ -5,9 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from './build/bootstrap.mjs';
 import { recordTests } from './prove/proofs.mjs';
-import { readArguments, refuseArguments, usage } from './shared/arguments.mjs';
+import { readArguments, rejectArguments, usage } from './shared/arguments.mjs';
 import { runJest } from './test/run/run-jest.mjs';
-import { buildOlder, releaseBefore, releaseBeforeStop, whyNotBeside } from './upgrade/older-release.mjs';
+import {
+  buildRelease,
+  findIncompatibility,
+  releaseBefore,
+  releaseBeforeStop,
+} from './upgrade/older-release.mjs';
 
 const USAGE = usage({
   call: 'npm run upgrade [-- --from <tag or commit> --built <folder> --stop]',
@@ -27,10 +32,10 @@ const { values } = readArguments(USAGE, {
   },
 });
 const release = values.stop ? releaseBeforeStop(values.from) : releaseBefore(values.from);
-const reason = values.built === undefined && !values.stop ? whyNotBeside(release) : null;
+const reason = values.built === undefined && !values.stop ? findIncompatibility(release) : null;
 const proof = values.stop ? 'upgrade stop' : 'upgrade';
 const story = values.stop ? 'stop-upgrade' : 'upgrade';
-if (reason !== null) refuseArguments(reason);
+if (reason !== null) rejectArguments(reason);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
@@ -41,11 +46,11 @@ try {
   process.stdout.write(
     `from ${values.built ?? release} to this checkout${values.stop ? ', with a stop' : ', and back'}\n`,
   );
-  const older = values.built ?? (await buildOlder(release, folder, stopping.signal));
+  const olderCheckout = values.built ?? (await buildRelease(release, folder, stopping.signal));
   const results = await runJest({
     // `npm test` does not contain it, because it needs another release and minutes to build it.
     args: ['--testMatch', `**/e2e/chaos/${story}.story.ts`, '--runInBand'],
-    environment: { UPGRADE_FROM: older },
+    environment: { UPGRADE_FROM: olderCheckout },
     folder,
     signal: stopping.signal,
   });

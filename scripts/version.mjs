@@ -12,7 +12,7 @@ import { root, workspaceFolders } from './shared/workspace.mjs';
 const NUMBER = String.raw`\d+\.\d+\.\d+`;
 
 /** Lists the files with a copy, each with a pattern of the text that precedes it. */
-const PLACES = [
+const VERSION_FILES = [
   // Published packages get their version when they are packed.
   ...workspaceFolders()
     .map((folder) => join(folder, 'package.json'))
@@ -34,22 +34,22 @@ const read = (file) => readFileSync(join(root, file), 'utf8');
 const manifest = () => JSON.parse(read('package.json'));
 
 /** Returns each copy with its file. `version` is null if a file has none. */
-function copies() {
-  return PLACES.filter(([file]) => existsSync(join(root, file))).flatMap(([file, before]) => {
+function readCopies() {
+  return VERSION_FILES.filter(([file]) => existsSync(join(root, file))).flatMap(([file, before]) => {
     const found = [...read(file).matchAll(new RegExp(`(?<=${before})${NUMBER}`, 'gm'))];
     return found.length === 0 ? [{ file, version: null }] : found.map(([version]) => ({ file, version }));
   });
 }
 
-function setCopies(version) {
-  for (const [file, before] of PLACES.filter(([file]) => existsSync(join(root, file)))) {
+function writeCopies(version) {
+  for (const [file, before] of VERSION_FILES.filter(([file]) => existsSync(join(root, file)))) {
     const text = read(file).replace(new RegExp(`(?<=${before})${NUMBER}`, 'gm'), version);
     writeFileSync(join(root, file), text);
   }
 }
 
 /** Returns the section of the changelog on a release, without its heading; null if it is missing. */
-function notesOf(version) {
+function readNotes(version) {
   const [, section] = read('CHANGELOG.md').split(
     new RegExp(`^## ${version.replaceAll('.', '\\.')}\\b.*$`, 'm'),
   );
@@ -73,10 +73,10 @@ function requireCurrentProofs() {
 function makeRelease() {
   requireCurrentProofs();
   const { version } = manifest();
-  setCopies(version);
+  writeCopies(version);
   const day = new Date().toISOString().slice(0, 10);
   const text = read('CHANGELOG.md');
-  if (notesOf(version) === null)
+  if (readNotes(version) === null)
     writeFileSync(
       join(root, 'CHANGELOG.md'),
       text.replace(/^## Unreleased$/m, `## Unreleased\n\n## ${version} - ${day}`),
@@ -85,13 +85,13 @@ function makeRelease() {
   execFileSync('git', ['add', '--update'], { cwd: root });
 }
 
-function check(wanted) {
-  const wrong = [{ file: 'package.json', version: manifest().version }, ...copies()]
-    .filter(({ version }) => version !== wanted)
-    .map(({ file, version }) => `${file} has ${version ?? 'no version'}, not ${wanted}`);
-  if (notesOf(wanted) === null) wrong.push(`CHANGELOG.md has no section ${wanted}`);
-  for (const line of wrong) process.stderr.write(`${line}\n`);
-  process.exitCode = wrong.length === 0 ? 0 : 1;
+function check(expected) {
+  const mismatches = [{ file: 'package.json', version: manifest().version }, ...readCopies()]
+    .filter(({ version }) => version !== expected)
+    .map(({ file, version }) => `${file} has ${version ?? 'no version'}, not ${expected}`);
+  if (readNotes(expected) === null) mismatches.push(`CHANGELOG.md has no section ${expected}`);
+  for (const line of mismatches) process.stderr.write(`${line}\n`);
+  process.exitCode = mismatches.length === 0 ? 0 : 1;
 }
 
 const USAGE = usage({
@@ -106,5 +106,5 @@ const { values } = readArguments(USAGE, {
   options: { check: { type: 'string' }, notes: { type: 'string' } },
 });
 if (values.check !== undefined) check(values.check);
-else if (values.notes !== undefined) process.stdout.write(`${notesOf(values.notes) ?? ''}\n`);
+else if (values.notes !== undefined) process.stdout.write(`${readNotes(values.notes) ?? ''}\n`);
 else makeRelease();

@@ -73,9 +73,9 @@ export interface Bench {
   alternatives: Alternatives;
   progress(text: string): void;
   /** Adds a measured case to the report, even if the run is stopped within its scenario. */
-  finished(row: Row): void;
+  addRow(row: Row): void;
   /** Marks the whole run as void. */
-  voids(reason: string): void;
+  markVoid(reason: string): void;
 }
 
 /** The figures of one measurement, with the ledger that verifies them. */
@@ -114,23 +114,23 @@ export async function measureCases(
     for (const [index, { balance }] of cases.entries()) {
       const { missing, repeated, unknown } = balance;
       if (isBalanced(balance)) continue;
-      bench.voids(
+      bench.markVoid(
         `${names[index]}, run ${run}: ${missing} missing, ${repeated} repeated, ${unknown} unknown`,
       );
     }
     measured.push(cases);
   }
   const rows = names.map((name, index) =>
-    rowOf(
+    createRow(
       name,
       measured.map((cases) => cases[index] as Measured),
     ),
   );
-  for (const row of rows) bench.finished(row);
+  for (const row of rows) bench.addRow(row);
   return rows;
 }
 
-export function rowOf(name: string, measured: readonly Measured[]): Row {
+export function createRow(name: string, measured: readonly Measured[]): Row {
   const runs = measured.map(({ figures }) => figures);
   const names = [...new Set(runs.flatMap((figures) => Object.keys(figures)))];
   const sum = (field: keyof LedgerSum) => measured.reduce((total, { balance }) => total + balance[field], 0);

@@ -2,7 +2,7 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHmacSecret } from '@runhook/contract';
-import { startCommand } from '@runhook/embedded';
+import { readStartCommand } from '@runhook/embedded';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import type { Alternatives, Bench, RawConditions, RawReference, Row, ScenarioResult } from './bench.ts';
 import { median } from './measure/timing.ts';
@@ -11,7 +11,7 @@ import { type Program, startProgram } from './programs/program.ts';
 import type { RawResult, RawRun } from './programs/raw.ts';
 import { machineFacts, type Report } from './report/targets.ts';
 import { scenarios } from './scenarios/index.ts';
-import { openWorld, Releases, startGuard, type World } from './world/world.ts';
+import { CleanupStack, openWorld, startGuard, type World } from './world/world.ts';
 
 const FULL = { runs: 3, seconds: 8, rawRuns: 3, rawSeconds: 5, tuneSeconds: 1 };
 const QUICK = { runs: 1, seconds: 0.6, rawRuns: 1, rawSeconds: 0.7, tuneSeconds: 0 };
@@ -29,7 +29,7 @@ export async function run(
   options: BenchOptions,
   progress: Progress,
   signal: AbortSignal,
-  chosen: typeof scenarios = scenarios,
+  scenarioTable: typeof scenarios = scenarios,
   alternatives: Alternatives = NO_ALTERNATIVES,
 ): Promise<Report> {
   const lengths = { ...(options.isQuick ? QUICK : FULL) };
@@ -37,29 +37,41 @@ export async function run(
   if (options.seconds !== null) lengths.seconds = options.seconds;
   const startedAt = new Date();
   const startMs = performance.now();
-  const releases = new Releases();
+  const cleanup = new CleanupStack();
   try {
-    const { folder, guard, receiver } = await openSurroundings(releases, signal);
+    const { folder, guard, receiver } = await openEnvironment(cleanup, signal);
     const meter = createRawMeter(receiver.port);
     const rawRuns: RawResult[] = [];
     const measureRaw = async (when: string) => {
       for (let index = 1; index <= lengths.rawRuns; index += 1) {
         signal.throwIfAborted();
-        progress.say('raw got', `${when}, run ${index} of ${lengths.rawRuns}`);
+        progress.update('raw got', `${when}, run ${index} of ${lengths.rawRuns}`);
         rawRuns.push(await meter.measure({ durationMs: lengths.rawSeconds * 1_000 }));
       }
     };
-    progress.say('raw got', 'looking for the best concurrency');
+    progress.update('raw got', 'looking for the best concurrency');
     if (lengths.tuneSeconds > 0) await meter.tune(lengths.tuneSeconds * 1_000);
     await measureRaw('before');
-    const raw = referenceOf(meter, rawRuns);
+    const raw = selectReference(meter, rawRuns);
 
     const open: Bench['openWorld'] = async (queue, worldOptions = {}) => {
       signal.throwIfAborted();
       return await openWorld({ queue, folder, guard, receiver, ...worldOptions });
     };
     const measuring = {
-      ...{ options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal, alternatives },
+      ...{
+        options,
+        scenarioTable,
+        lengths,
+        raw,
+        meter,
+        receiver,
+        open,
+        cleanup,
+        progress,
+        signal,
+        alternatives,
+      },
     };
     const { results, voided } = await runScenarios(measuring);
     if (!signal.aborted) await measureRaw('after');
@@ -80,8 +92,8 @@ export async function run(
       scenarios: results,
     };
   } finally {
-    progress.say('stopping', '');
-    await releases.run();
+    progress.update('stopping', '');
+    await cleanup.run();
     progress.end();
   }
 }
@@ -90,15 +102,15 @@ export async function run(
  * Opens the resources that all measurements share: a folder, the receiver, and a guard that ends remaining processes if
  * the benchmark is killed.
  */
-async function openSurroundings(releases: Releases, signal: AbortSignal) {
+async function openEnvironment(cleanup: CleanupStack, signal: AbortSignal) {
   const folder = mkdtempSync(join(tmpdir(), 'runhook-bench-'));
   // Other accounts must be able to pass, because PostgreSQL does not run as root.
   chmodSync(folder, 0o711);
   const guard = startGuard(folder);
-  releases.add(() => guard.dismiss());
-  releases.add(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
+  cleanup.add(() => guard.dismiss());
+  cleanup.add(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   const program = startProgram('receiver');
-  releases.add(() => program.stop());
+  cleanup.add(() => program.stop());
   guard.watch(program.pid);
   // Stopping the receiver makes the current measurement fail, after which everything is ended in order.
   signal.addEventListener('abort', () => void program.stop());
@@ -108,19 +120,30 @@ async function openSurroundings(releases: Releases, signal: AbortSignal) {
 
 async function runScenarios(measuring: {
   options: BenchOptions;
-  chosen: typeof scenarios;
+  scenarioTable: typeof scenarios;
   lengths: { runs: number; seconds: number };
   raw: RawReference;
   meter: RawMeter;
   receiver: Bench['receiver'];
   open: Bench['openWorld'];
-  releases: Releases;
+  cleanup: CleanupStack;
   progress: Progress;
   signal: AbortSignal;
   alternatives: Alternatives;
 }): Promise<{ results: ScenarioResult[]; voided: string[] }> {
-  const { options, chosen, lengths, raw, meter, receiver, open, releases, progress, signal, alternatives } =
-    measuring;
+  const {
+    options,
+    scenarioTable,
+    lengths,
+    raw,
+    meter,
+    receiver,
+    open,
+    cleanup,
+    progress,
+    signal,
+    alternatives,
+  } = measuring;
   const results: ScenarioResult[] = [];
   const voided: string[] = [];
   let shared: World | undefined;
@@ -137,7 +160,7 @@ async function runScenarios(measuring: {
     async sharedWorld() {
       if (shared === undefined) {
         shared = await open('redis', { management: true });
-        releases.add(() => shared?.close());
+        cleanup.add(() => shared?.close());
         await shared.setDispatchers(1);
       }
       return shared;
@@ -147,17 +170,17 @@ async function runScenarios(measuring: {
     alternatives,
     progress(text) {
       signal.throwIfAborted();
-      progress.say(current, text);
+      progress.update(current, text);
     },
-    finished: (row) => void rows.push(row),
-    voids: (reason) => voided.push(`${current}: ${reason}`),
+    addRow: (row) => void rows.push(row),
+    markVoid: (reason) => voided.push(`${current}: ${reason}`),
   };
   for (const name of options.scenarios) {
     current = name;
     rows = [];
     try {
       bench.progress('');
-      results.push(await chosen[name](bench));
+      results.push(await scenarioTable[name](bench));
     } catch (error) {
       if (signal.aborted) {
         results.push({ name, rows });
@@ -172,21 +195,21 @@ async function runScenarios(measuring: {
   return { results, voided };
 }
 
-function referenceOf(meter: RawMeter, runs: readonly RawResult[]) {
+function selectReference(meter: RawMeter, runs: readonly RawResult[]) {
   const sorted = [...runs].sort((a, b) => a.ratePerSecond - b.ratePerSecond);
   return meter.reference([sorted[sorted.length >> 1] as RawResult]);
 }
 
 /** Shows progress as a line that is rewritten on a terminal, or as one line per step elsewhere. */
 export interface Progress {
-  say(what: string, detail: string): void;
+  update(what: string, detail: string): void;
   end(): void;
 }
 
 export function createProgress(stream: NodeJS.WriteStream): Progress {
   const startMs = performance.now();
   return {
-    say(what, detail) {
+    update(what, detail) {
       const seconds = Math.round((performance.now() - startMs) / 1_000);
       const clock = `${String(Math.floor(seconds / 60)).padStart(2, '0')}:${String(seconds % 60).padStart(2, '0')}`;
       const line = `${clock}  ${what}${detail === '' ? '' : `: ${detail}`}`;
@@ -204,7 +227,7 @@ const ENDPOINTS = 20;
 const EVENTS = 1_000;
 
 /** The flags of the dispatcher's start command, so that raw got has the same heap. */
-const NODE_ARGUMENTS = startCommand('dispatcher').nodeArguments;
+const NODE_ARGUMENTS = readStartCommand('dispatcher').nodeArguments;
 
 /** Code that has not been compiled yet is slow, so raw got is warmed up as the services are, also in a quick run. */
 const WARM_UP_MS = 2_000;
@@ -241,13 +264,13 @@ function createRawMeter(receiverPort: number): RawMeter {
 
   return {
     async tune(runMs) {
-      let best = 0;
+      let bestRate = 0;
       let bestConcurrency = concurrency;
       for (const candidate of CONCURRENCIES) {
         concurrency = candidate;
         const { ratePerSecond } = await run(runMs, runMs);
-        if (ratePerSecond <= best) continue;
-        best = ratePerSecond;
+        if (ratePerSecond <= bestRate) continue;
+        bestRate = ratePerSecond;
         bestConcurrency = candidate;
       }
       concurrency = bestConcurrency;

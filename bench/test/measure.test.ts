@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { cpuBetween, machineMsOf, parseProcessStat, readCpu } from '../src/measure/cpu.ts';
-import { balance, isBalanced, sumOf } from '../src/measure/ledger.ts';
+import { balance, isBalanced, sumBalances } from '../src/measure/ledger.ts';
 import { dueCount, evenSchedule, median, percentile, spreadOf } from '../src/measure/timing.ts';
 import { parseDispatcherMetrics, parseRedisInfo } from '../src/measure/usage.ts';
 
@@ -67,7 +67,7 @@ test('the sum of ledgers does not balance if one of them does not', () => {
     timesMs: Array<number>(count).fill(3),
   });
   const expected = [{ eventId: 'a', path: '/1', intendedMs: 1 }];
-  const sum = sumOf([balance(expected, arrivals(1)), balance(expected, arrivals(2))]);
+  const sum = sumBalances([balance(expected, arrivals(1)), balance(expected, arrivals(2))]);
   expect(sum).toMatchObject({ published: 2, delivered: 2, repeated: 1, missing: 0 });
   expect([...sum.latenciesMs]).toEqual([2, 2]);
   expect(isBalanced(sum)).toBe(false);

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from '@jest/globals';
-import { rowOf, type ScenarioResult } from '../src/bench.ts';
+import { createRow, type ScenarioResult } from '../src/bench.ts';
 import { parseOptions, UsageError } from '../src/options.ts';
 import { fillDocument, plotsOf, readDocument } from '../src/report/document.ts';
 import { linePlot, niceMax } from '../src/report/plot.ts';
 import { textReport } from '../src/report/table.ts';
 import type { Report } from '../src/report/targets.ts';
-import { targetsOf, verdict } from '../src/report/targets.ts';
+import { formatVerdict, targetsOf } from '../src/report/targets.ts';
 import { summarise } from '../src/scenarios/profile.ts';
 
 const ledger = { published: 10, delivered: 10, explained: 0, repeated: 0, missing: 0 };
@@ -39,17 +39,17 @@ test('a row has the medians of its runs and the sum of their ledgers', () => {
     figures: { ratePerSecond: rate },
     balance: { ...ledger, unknown: 0, latenciesMs: new Float64Array() },
   }));
-  expect(rowOf('x', measured)).toMatchObject({
+  expect(createRow('x', measured)).toMatchObject({
     figures: { ratePerSecond: 2 },
     ledger: { published: 30, missing: 0 },
   });
 });
 
-const verdictsOf = (scenarios: ScenarioResult[]) =>
-  Object.fromEntries(targetsOf(report(scenarios)).map((target) => [target.figure, verdict(target)]));
+const computeVerdicts = (scenarios: ScenarioResult[]) =>
+  Object.fromEntries(targetsOf(report(scenarios)).map((target) => [target.figure, formatVerdict(target)]));
 
 test('each figure is compared with its target, in the right direction', () => {
-  const verdicts = verdictsOf([
+  const verdicts = computeVerdicts([
     scenario('max', {
       '1 dispatcher': { ratioToRaw: 1.2, cpuRatioToRaw: 0.95 },
       '2 dispatchers': { ratioToRaw: 0.99 },
@@ -78,7 +78,7 @@ test('each figure is compared with its target, in the right direction', () => {
 
 test('the conditions of a user are compared with their targets, and the Node versions by the row that lost most', () => {
   expect(
-    verdictsOf([
+    computeVerdicts([
       scenario('rest-backlog', {
         'one webhook, cold': { ratioToRaw: 0.8 },
         'one webhook, warm': { ratioToRaw: 0.1 },
@@ -103,7 +103,7 @@ test('the conditions of a user are compared with their targets, and the Node ver
 });
 
 test('a flood is compared with the latency without it, and growth with its beginning', () => {
-  const verdicts = verdictsOf([
+  const verdicts = computeVerdicts([
     scenario('floods', {
       '0 waiting': { redisCommandsPerSecond: 1_000 },
       '100,000 waiting': { redisCommandsPerSecond: 1_100, retryLateP95Ms: 2_500 },
@@ -130,7 +130,7 @@ test('a flood is compared with the latency without it, and growth with its begin
 });
 
 test('reports over REST are compared with bare Express, raw got and the minimal service, and by the cost of an event', () => {
-  const verdicts = verdictsOf([
+  const verdicts = computeVerdicts([
     scenario('rest', {
       'minimal service: two INSERTs, a Redis list, raw got, 100/s': { cpuMicros: 1_000 },
       'accepted, no dispatcher': { overExpress: 0.36 },
@@ -161,13 +161,13 @@ test('the report of a void run states the reasons at its end', () => {
   expect(textReport(report([], ['max: 1 missing']))).toMatch(/VOID.*\n {2}max: 1 missing$/);
 });
 
-const place = (name: string, text: string) => `<!-- figures: ${name} -->\n${text}\n<!-- end -->\n`;
+const findPlace = (name: string, text: string) => `<!-- figures: ${name} -->\n${text}\n<!-- end -->\n`;
 const max = scenario('max', { '1 dispatcher': { ratePerSecond: 3_456, ratioToRaw: 0.9 } });
 const far = scenario('far', { 'response after 5 ms': { p50Ms: 8 } });
 const row = '| rate with 1,000,000 events queued, over none | 0.9 | 1 | 0.95 | pass |';
 // Measured when the bar was another.
 const outdated = '| rate of two dispatchers, over raw got of one process | 1 | 1.15 | 1.2 | stretch |';
-const page = `before\n${['run', 'max', 'far'].map((name) => place(name, 'old')).join('between\n')}${place('targets', `${row}\n${outdated}`)}after\n`;
+const page = `before\n${['run', 'max', 'far'].map((name) => findPlace(name, 'old')).join('between\n')}${findPlace('targets', `${row}\n${outdated}`)}after\n`;
 
 test('the document gets the figures of a complete run in their places and is otherwise unchanged', () => {
   const filled = fillDocument(page, report([max, far]));
@@ -180,8 +180,8 @@ test('the document gets the figures of a complete run in their places and is oth
 
 test('a run of some scenarios leaves the other parts unchanged and states its date', () => {
   const filled = fillDocument(page, report([max]));
-  expect(filled).toContain(place('run', 'old'));
-  expect(filled).toContain(place('far', 'old'));
+  expect(filled).toContain(findPlace('run', 'old'));
+  expect(filled).toContain(findPlace('far', 'old'));
   expect(filled).toMatch(
     /\| 1 dispatcher \| 3456 \|.*\n\nMeasured on 2026-11-21 in a separate run\.\n\n<!-- end -->/,
   );
@@ -199,7 +199,7 @@ test('the summary has a row for each program on the hardware of the run, and kee
   const other = '| 8 cores of Other, 32 GB | **Runhook** | 9000 |  |  | 100 |';
   const before = ['| hardware | program |', '|---|---|', '| 2 cores of Test, 8 GB | outdated | 1 |', other];
   const filled = fillDocument(
-    place('summary', before.join('\n')),
+    findPlace('summary', before.join('\n')),
     report([
       max,
       scenario('rest', {
@@ -217,7 +217,7 @@ test('the summary has a row for each program on the hardware of the run, and kee
 });
 
 test('a scenario has several tables, each with the rows that have figures for it', () => {
-  const parts = ['rest', 'rest-memory', 'rest-counted'].map((name) => place(name, 'old')).join('');
+  const parts = ['rest', 'rest-memory', 'rest-counted'].map((name) => findPlace(name, 'old')).join('');
   const rest = scenario('rest', {
     idle: { managementMb: 84, dispatcherMb: 75 },
     'maximum rate': { ratePerSecond: 2_307, p50Ms: 19.3, managementMb: 118 },

@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
 import { Batcher } from '../src/simulate/batcher.ts';
 import { Random, Simulation } from '../src/simulate/engine.ts';
-import { Cores, LogDevice, Places, Servers, Thread } from '../src/simulate/stations.ts';
+import { Cores, LogDevice, Semaphore, Servers, Thread } from '../src/simulate/stations.ts';
 
 const SERVICE_MS = 1;
 
-interface Line {
+interface WaitingLine {
   cores: number;
   /** Utilization of the cores. */
   load: number;
@@ -17,27 +17,27 @@ interface Line {
  * Simulates Poisson arrivals at several equal cores; returns the mean wait of an arrival and the mean number of
  * waiters.
  */
-function waitIn({ cores, load, serviceMs, arrivals = 50_000 }: Line) {
+function measureWait({ cores, load, serviceMs, arrivals = 50_000 }: WaitingLine) {
   const simulation = new Simulation(7);
   const servers = new Servers(simulation, { cores: new Cores(cores) });
   const random = new Random(11);
   let waitedMs = 0;
-  let inLine = 0;
-  let inLineMs = 0;
+  let waiting = 0;
+  let waitingMs = 0;
   let lastMs = 0;
-  const note = (change: number) => {
-    inLineMs += inLine * (simulation.nowMs - lastMs);
+  const recordChange = (change: number) => {
+    waitingMs += waiting * (simulation.nowMs - lastMs);
     lastMs = simulation.nowMs;
-    inLine += change;
+    waiting += change;
   };
   let left = arrivals;
   const arrive = () => {
     const cameMs = simulation.nowMs;
     const ownMs = serviceMs(random);
-    note(1);
+    recordChange(1);
     servers.run(ownMs * 1_000, () => {
       waitedMs += simulation.nowMs - cameMs - ownMs;
-      note(-1);
+      recordChange(-1);
     });
     left -= 1;
     if (left > 0) simulation.after(random.exponential(SERVICE_MS / (load * cores)), arrive);
@@ -45,7 +45,7 @@ function waitIn({ cores, load, serviceMs, arrivals = 50_000 }: Line) {
   arrive();
   simulation.runUntil(1e9);
   const ratePerMs = arrivals / lastMs;
-  return { waitMs: waitedMs / arrivals, inSystem: inLineMs / lastMs, ratePerMs };
+  return { waitMs: waitedMs / arrivals, inSystem: waitingMs / lastMs, ratePerMs };
 }
 
 /** Returns the probability that all `cores` are busy (Erlang C). */
@@ -68,17 +68,17 @@ const within = (value: number, of: number) => Math.abs(value / of - 1);
 test.each([0.5, 0.8])(
   "the wait is that of M/M/1 and M/D/1, and Little's law holds, at a load of %d",
   (load) => {
-    const memoryless = waitIn({ cores: 1, load, serviceMs: exponential });
+    const memoryless = measureWait({ cores: 1, load, serviceMs: exponential });
     expect(within(memoryless.waitMs, (load / (1 - load)) * SERVICE_MS)).toBeLessThan(0.05);
-    const fixed = waitIn({ cores: 1, load, serviceMs: constant });
+    const fixed = measureWait({ cores: 1, load, serviceMs: constant });
     expect(within(fixed.waitMs, (load / (2 * (1 - load))) * SERVICE_MS)).toBeLessThan(0.05);
-    const inLittle = fixed.ratePerMs * (fixed.waitMs + SERVICE_MS);
-    expect(within(fixed.inSystem, inLittle)).toBeLessThan(0.001);
+    const expectedByLittle = fixed.ratePerMs * (fixed.waitMs + SERVICE_MS);
+    expect(within(fixed.inSystem, expectedByLittle)).toBeLessThan(0.001);
   },
 );
 
 test('the wait is that of M/M/c', () => {
-  const { waitMs } = waitIn({ cores: 4, load: 0.8, serviceMs: exponential });
+  const { waitMs } = measureWait({ cores: 4, load: 0.8, serviceMs: exponential });
   expect(within(waitMs, (erlangC(4, 0.8) * SERVICE_MS) / (4 * 0.2))).toBeLessThan(0.05);
 });
 
@@ -106,16 +106,16 @@ test('threads share cores in turn, and helpers use their share of them', () => {
 });
 
 test('slots are granted in order, and a caller may take more than are free', () => {
-  const places = new Places(3);
+  const semaphore = new Semaphore(3);
   const entered: string[] = [];
-  const take = (name: string, weight: number) => places.take(weight, () => entered.push(name));
+  const take = (name: string, weight: number) => semaphore.acquire(weight, () => entered.push(name));
   take('one', 2);
   take('large', 5);
   take('next', 1);
   expect(entered).toEqual(['one', 'large']);
-  places.leave(2);
+  semaphore.release(2);
   expect(entered).toHaveLength(2);
-  places.leave(5);
+  semaphore.release(5);
   expect(entered).toEqual(['one', 'large', 'next']);
 });
 
@@ -131,7 +131,7 @@ test('requests during a flush of the log share the next flush', () => {
 });
 
 /** Returns the start time and size of the batches of items that arrive at these times. */
-function batchesOf(comingMs: number[], spacingMs: number) {
+function collectBatches(arrivalMs: number[], spacingMs: number) {
   const simulation = new Simulation(1);
   const batches: [number, number][] = [];
   const batcher = new Batcher<number>(simulation, {
@@ -141,13 +141,13 @@ function batchesOf(comingMs: number[], spacingMs: number) {
       simulation.after(4, done);
     },
   });
-  for (const atMs of comingMs) simulation.after(atMs, () => batcher.add(atMs));
+  for (const atMs of arrivalMs) simulation.after(atMs, () => batcher.add(atMs));
   simulation.runUntil(100);
   return batches;
 }
 
 test('batches start immediately when idle, are spaced, and do not exceed the maximum size', () => {
-  const batches = batchesOf([5, 6, 7, 20, 21, 21, 21], 10);
+  const batches = collectBatches([5, 6, 7, 20, 21, 21, 21], 10);
   // The first item is a batch without others, two follow after the spacing, and a full batch starts as soon as the
   // previous one has ended.
   expect(batches).toEqual([

@@ -1,28 +1,28 @@
 import { expect, test } from '@jest/globals';
 import { kedaSettings } from '../src/simulate/scaler.ts';
 import { readMeasured, timesOf } from '../src/simulate/times.ts';
-import { directionsOf, runTrial, TRIALS, type Trial, WAVES } from '../src/simulate/trials.ts';
+import { countChanges, runTrial, TRIALS, type Trial, WAVES } from '../src/simulate/trials.ts';
 
 const times = timesOf(readMeasured());
 
-function tried(trial: Trial, { windowSeconds }: { windowSeconds?: number } = {}) {
+function runTrialWith(trial: Trial, { windowSeconds }: { windowSeconds?: number } = {}) {
   const settings = kedaSettings();
   if (windowSeconds !== undefined) {
     settings.behavior.scaleDown.stabilizationWindowSeconds = windowSeconds;
   }
   // Coarser than the picture, so that a trial of an hour takes seconds.
-  return runTrial({ times, trial: { ...trial, sample: 50 }, settings, scrapedEveryMs: 15_000 });
+  return runTrial({ times, trial: { ...trial, sample: 50 }, settings, scrapeIntervalMs: 15_000 });
 }
 
 test.each(TRIALS)('$name: pods rise once and fall once per cause, and all due work is done', (trial) => {
-  const moments = tried(trial);
-  expect(directionsOf(moments)).toEqual({ ups: 1, downs: 1 });
+  const moments = runTrialWith(trial);
+  expect(countChanges(moments)).toEqual({ ups: 1, downs: 1 });
   expect(moments.at(-1)?.pods).toBe(kedaSettings().min);
-  expect(moments.at(-1)?.parked).toBeLessThan(trial.ratePerSecond);
+  expect(moments.at(-1)?.deferred).toBeLessThan(trial.ratePerSecond);
   expect(moments.at(-1)?.oldestSeconds).toBeLessThan(1);
 });
 
 test('waves of work scale the pods up once, and would do so each time without the window', () => {
-  expect(directionsOf(tried(WAVES))).toEqual({ ups: 1, downs: 1 });
-  expect(directionsOf(tried(WAVES, { windowSeconds: 0 })).ups).toBeGreaterThan(2);
+  expect(countChanges(runTrialWith(WAVES))).toEqual({ ups: 1, downs: 1 });
+  expect(countChanges(runTrialWith(WAVES, { windowSeconds: 0 })).ups).toBeGreaterThan(2);
 });

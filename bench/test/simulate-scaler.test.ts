@@ -39,7 +39,7 @@ test('scales down by a quarter per minute once the window contains no higher req
 test('a picture has a title and a description, and is drawn for dark pages as well', () => {
   const [trial] = TRIALS as [Trial];
   const moments = [1, 2].map((minute) => ({
-    ...{ minute, pods: 2 * minute, oldestSeconds: 10 * minute, jobs: 0, parked: 0, cpuPercent: 1 },
+    ...{ minute, pods: 2 * minute, oldestSeconds: 10 * minute, jobs: 0, deferred: 0, cpuPercent: 1 },
   }));
   const svg = trialPicture(trial, moments, moments);
   expect(svg).toContain(`<title id="title">${trial.title}</title>`);

@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import { readDocument } from '../src/report/document.ts';
 import { readPrices } from '../src/simulate/cost.ts';
 import { fit, simulateCase } from '../src/simulate/fit.ts';
-import { fillMarks, scalingParts } from '../src/simulate/tables.ts';
+import { fillMarkers, scalingParts } from '../src/simulate/tables.ts';
 import { readMeasured, timesOf } from '../src/simulate/times.ts';
 
 const measured = readMeasured();
@@ -12,7 +12,7 @@ const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import
 
 test('docs/scaling.md is identical to the output for bench/simulate/measured.json and the prices', () => {
   const scaling = page('scaling.md');
-  expect(fillMarks(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
+  expect(fillMarkers(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
 });
 
 test('predicts the rate of two dispatchers on the machine of the benchmark from the costs of one', () => {

@@ -12,17 +12,17 @@ const MARGIN_MS = 600_000;
 const chosen = ATTACKS.filter(({ name }) => name.includes(only));
 const shareMs = minutes === null ? 0 : (minutes * MINUTE_MS) / chosen.length;
 
-function say(text: string): void {
+function log(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
 test.each(chosen)(
   'the attack "$name" finds no violation',
   async ({ name, run }) => {
-    say(`attack: ${name}, seed ${seed}`);
+    log(`attack: ${name}, seed ${seed}`);
     const endsAtMs = minutes === null ? null : Date.now() + shareMs;
-    const { table, problems } = await run({ seed, endsAtMs, isSmall: minutes === null, say });
-    if (minutes !== null || problems.length > 0) say(`\nattack: ${name}, seed ${seed}\n${table}`);
+    const { table, problems } = await run({ seed, endsAtMs, isSmall: minutes === null, log });
+    if (minutes !== null || problems.length > 0) log(`\nattack: ${name}, seed ${seed}\n${table}`);
     expect(problems).toEqual([]);
   },
   shareMs + MARGIN_MS,

@@ -5,7 +5,7 @@ export interface AttackOptions {
   endsAtMs: number | null;
   /** Sends fewer requests in a round, for `npm test`. */
   isSmall?: boolean;
-  say(text: string): void;
+  log(text: string): void;
 }
 
 export interface AttackReport {

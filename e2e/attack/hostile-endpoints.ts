@@ -34,26 +34,26 @@ interface Measured {
  */
 export const hostileEndpoints: Attack = {
   name: 'hostile endpoints',
-  async run({ endsAtMs, isSmall = false, say }) {
+  async run({ endsAtMs, isSmall = false, log }) {
     const count = isSmall ? ATTEMPTS_IN_A_SMALL_ROUND : ATTEMPTS_IN_A_ROUND;
     const { child, port, names } = await startHostileServer();
     try {
       const rounds = endsAtMs === null ? 1 : ROUNDS;
       const warm = await measure(port, 'plain', { rounds, count });
-      say(`normal responses cost ${warm.cpuMs.toFixed(2)} ms of CPU before the code is compiled`);
+      log(`normal responses cost ${warm.cpuMs.toFixed(2)} ms of CPU before the code is compiled`);
       const rows: Measured[] = [];
       for (const name of names) {
         const row = await measure(port, name, { rounds, count });
         rows.push(row);
-        if (endsAtMs !== null) say(`${name}: ${row.outcome}, ${row.cpuMs.toFixed(2)} ms of CPU`);
+        if (endsAtMs !== null) log(`${name}: ${row.outcome}, ${row.cpuMs.toFixed(2)} ms of CPU`);
       }
       // Measured again after the code was compiled by the JIT.
       const plainCpuMs = (await measure(port, 'plain', { rounds, count })).cpuMs;
       // npm test does not check the cost, because it runs on machines with other load.
-      const tooCostly = endsAtMs === null ? [] : costProblems(rows, plainCpuMs);
+      const costProblemsFound = endsAtMs === null ? [] : costProblems(rows, plainCpuMs);
       return {
-        table: tableOf(rows, { plainCpuMs, count }),
-        problems: [...judgementProblems(rows), ...tooCostly],
+        table: formatTable(rows, { plainCpuMs, count }),
+        problems: [...judgementProblems(rows), ...costProblemsFound],
       };
     } finally {
       child.disconnect();
@@ -81,7 +81,11 @@ async function measure(
     const isExpected = () => costly || !COSTLY.includes(name);
     for (let round = 0; round < rounds || (round < ROUNDS && !isExpected()); round += 1) {
       const before = { cpu: process.cpuUsage(), ms: performance.now(), bytes: process.memoryUsage().rss };
-      const results = await attempts(egress, `http://127.0.0.1:${port}/${encodeURIComponent(name)}`, count);
+      const results = await sendAttempts(
+        egress,
+        `http://127.0.0.1:${port}/${encodeURIComponent(name)}`,
+        count,
+      );
       const { user, system } = process.cpuUsage(before.cpu);
       cpuMs = Math.min(cpuMs, (user + system) / 1_000 / count);
       wallMs = Math.min(wallMs, performance.now() - before.ms);
@@ -95,7 +99,7 @@ async function measure(
   return { name, outcome: [...outcomes].join(', '), wallMs, cpuMs, memoryBytes, costly };
 }
 
-function attempts(egress: Egress, url: string, count: number): Promise<EgressResult[]> {
+function sendAttempts(egress: Egress, url: string, count: number): Promise<EgressResult[]> {
   const body = JSON.stringify({ eventId: 'wev_x', data: 'x'.repeat(1_000) });
   const headers = { 'content-type': 'application/json' };
   return Promise.all(Array.from({ length: count }, () => egress.post({ url, headers, body })));
@@ -135,7 +139,7 @@ function costProblems(rows: readonly Measured[], plainCpuMs: number): string[] {
   });
 }
 
-function tableOf(
+function formatTable(
   rows: readonly Measured[],
   { plainCpuMs, count }: { plainCpuMs: number; count: number },
 ): string {

@@ -3,7 +3,7 @@
 import { createServer } from 'node:net';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
-const WHOLE = `${OK}Content-Length: 2\r\n\r\nok`;
+const COMPLETE_RESPONSE = `${OK}Content-Length: 2\r\n\r\nok`;
 
 function writeForever(socket, piece) {
   const write = () => {
@@ -14,7 +14,7 @@ function writeForever(socket, piece) {
 }
 
 /** Writes each byte separately, as fast as the other side reads them. */
-function crumble(socket, text, then = () => {}) {
+function writeByteByByte(socket, text, then = () => {}) {
   const bytes = Buffer.from(text, 'latin1');
   let at = 0;
   const next = () => {
@@ -30,7 +30,7 @@ const chunked = `${OK}Transfer-Encoding: chunked\r\n\r\n`;
 
 const endpoints = {
   plain: (socket) => socket.end(`${OK}Connection: close\r\nContent-Length: 2\r\n\r\nok`),
-  'plain, keep-alive': (socket) => socket.write(WHOLE),
+  'plain, keep-alive': (socket) => socket.write(COMPLETE_RESPONSE),
   'plain 204': (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'),
   'plain 500': (socket) => socket.write('HTTP/1.1 500 Oh\r\nContent-Length: 2\r\n\r\nno'),
   'body of 64 KiB': (socket) => socket.write(`${OK}Content-Length: 65536\r\n\r\n${'x'.repeat(65_536)}`),
@@ -56,22 +56,25 @@ const endpoints = {
     writeForever(socket, 'X-Trailer: value\r\n'.repeat(100));
   },
   'interim responses, 16': (socket) =>
-    socket.write(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(16)}${WHOLE}`),
+    socket.write(`${'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(16)}${COMPLETE_RESPONSE}`),
   'interim responses, a flood': (socket) =>
     writeForever(socket, 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(2_000)),
   'interim responses with long headers': (socket) =>
     writeForever(socket, `HTTP/1.1 103 Early Hints\r\n${`Link: </${'a'.repeat(70)}>\r\n`.repeat(150)}\r\n`),
   'body in single bytes': (socket) => {
     socket.write(`${OK}Content-Length: 5000\r\n\r\n`);
-    crumble(socket, 'x'.repeat(5_000));
+    writeByteByByte(socket, 'x'.repeat(5_000));
   },
   'headers in single bytes': (socket) =>
-    crumble(socket, `${OK}X-Long: ${'h'.repeat(15_000)}\r\nContent-Length: 2\r\n\r\nok`),
+    writeByteByByte(socket, `${OK}X-Long: ${'h'.repeat(15_000)}\r\nContent-Length: 2\r\n\r\nok`),
   'interim responses in single bytes': (socket) =>
-    crumble(socket, `HTTP/1.1 103 Hint\r\nX: ${'h'.repeat(1_000)}\r\n\r\n`.repeat(15) + WHOLE),
+    writeByteByByte(
+      socket,
+      `HTTP/1.1 103 Hint\r\nX: ${'h'.repeat(1_000)}\r\n\r\n`.repeat(15) + COMPLETE_RESPONSE,
+    ),
   'chunk extension in single bytes': (socket) => {
     socket.write(chunked);
-    crumble(socket, `1;${'e'.repeat(10_000)}\r\nx\r\n0\r\n\r\n`);
+    writeByteByByte(socket, `1;${'e'.repeat(10_000)}\r\nx\r\n0\r\n\r\n`);
   },
   'many short headers': (socket) =>
     socket.write(
@@ -91,7 +94,7 @@ const endpoints = {
   'not HTTP': (socket) => socket.write('SSH-2.0-OpenSSH_9.9\r\n'),
   'random bytes': (socket) => socket.write(Buffer.from([0, 1, 2, 255, 254])),
   '204 with a body': (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n<p>Thanks!</p>'),
-  'responses without a request': (socket) => socket.write(WHOLE.repeat(2_000)),
+  'responses without a request': (socket) => socket.write(COMPLETE_RESPONSE.repeat(2_000)),
   'invalid gzip': (socket) =>
     socket.write(
       `${OK}Content-Encoding: gzip\r\nContent-Length: 10000\r\n\r\n${'\x1f'.repeat(10_000)}`,

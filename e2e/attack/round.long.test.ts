@@ -3,11 +3,11 @@ import { fuzz } from './fuzz/fuzz.ts';
 
 /** ATTACK_SEED repeats the requests of an earlier run. */
 const seed = Number(process.env.ATTACK_SEED ?? Date.now() % 1_000_000);
-const say = (text: string) => void process.stderr.write(`${text}\n`);
+const log = (text: string) => void process.stderr.write(`${text}\n`);
 
 // attack.test.ts sends a third of these requests.
 test('a whole round of good and bad requests has no bad response', async () => {
-  say(`attack: ${fuzz.name}, seed ${seed}`);
-  const { problems } = await fuzz.run({ seed, endsAtMs: null, say });
+  log(`attack: ${fuzz.name}, seed ${seed}`);
+  const { problems } = await fuzz.run({ seed, endsAtMs: null, log });
   expect(problems).toEqual([]);
 }, 600_000);

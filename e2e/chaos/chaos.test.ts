@@ -1,6 +1,6 @@
 import { test } from '@jest/globals';
-import { backends, expectNothingLost, FAULT_TIMEOUT_MS, say, seed, strikeAll } from './strike-all.ts';
-import { ledgerTable } from './table.ts';
+import { backends, expectNothingLost, FAULT_TIMEOUT_MS, print, runFaults, seed } from './run-faults.ts';
+import { formatLedgerTable } from './table.ts';
 
 /** One fault of each kind: a crash, a store, another account, and text that stores reject. */
 const FAULTS = [
@@ -14,8 +14,8 @@ const FAULTS = [
 test.each(backends.slice(-1))(
   'no event is lost by a fault of each kind, with the queue on %s',
   async (backend) => {
-    const rows = await strikeAll(backend, FAULTS);
-    say(`chaos, seed ${seed}\n${ledgerTable(rows)}`);
+    const rows = await runFaults(backend, FAULTS);
+    print(`chaos, seed ${seed}\n${formatLedgerTable(rows)}`);
     for (const row of rows) expectNothingLost(row);
   },
   FAULT_TIMEOUT_MS,

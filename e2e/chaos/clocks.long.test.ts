@@ -1,14 +1,14 @@
 import { expect, test } from '@jest/globals';
 import { queueBackends } from '@runhook/testing';
 import { reportFigure } from '../proof-figures.ts';
-import { COUNT, EARLY_MAX_MS, HOUR_MS, type Made, makeRetries } from './retries-by-clocks.ts';
+import { COUNT, EARLY_MAX_MS, HOUR_MS, measureRetries, type RetryTimes } from './retries-with-clock-skew.ts';
 import { isLong } from './world.ts';
 
 const LATE_MAX_MS = 2_000;
 
 /** Maps to the time by which the clock of each of two dispatchers is ahead of the server's. */
 const CLOCKS: Record<string, [number, number]> = {
-  right: [0, 0],
+  correct: [0, 0],
   'an hour ahead and an hour behind': [HOUR_MS, -HOUR_MS],
   ...(isLong && { 'an hour ahead': [HOUR_MS, HOUR_MS], 'an hour behind': [-HOUR_MS, -HOUR_MS] }),
 };
@@ -16,25 +16,25 @@ const CLOCKS: Record<string, [number, number]> = {
 test.each(queueBackends())(
   'dispatchers with wrong clocks make each retry on time, with less than twice the calls to the queue on $name',
   async ({ name }) => {
-    const made: Record<string, Made> = {};
+    const retryTimes: Record<string, RetryTimes> = {};
     for (const [clocks, aheadMs] of Object.entries(CLOCKS)) {
-      made[clocks] = await makeRetries(name, aheadMs);
-      process.stderr.write(`queue on ${name}, clocks ${clocks}: ${JSON.stringify(made[clocks])}\n`);
+      retryTimes[clocks] = await measureRetries(name, aheadMs);
+      process.stderr.write(`queue on ${name}, clocks ${clocks}: ${JSON.stringify(retryTimes[clocks])}\n`);
     }
-    const { right, ...wrong } = made as Record<string, Made> & { right: Made };
-    const latestMs = Math.max(...Object.values(wrong).map((each) => each.latestMs));
-    const calls = Math.max(...Object.values(wrong).map((each) => each.calls));
+    const { correct, ...skewed } = retryTimes as Record<string, RetryTimes> & { correct: RetryTimes };
+    const latestMs = Math.max(...Object.values(skewed).map((each) => each.latestMs));
+    const calls = Math.max(...Object.values(skewed).map((each) => each.calls));
     reportFigure(
       'chaos',
-      `wrong clocks, queue on ${name}: ${COUNT} retries at most ${latestMs} ms late (${right.latestMs} ms with right clocks), ` +
-        `${(calls / right.calls).toFixed(2)} times the calls`,
+      `wrong clocks, queue on ${name}: ${COUNT} retries at most ${latestMs} ms late (${correct.latestMs} ms with right clocks), ` +
+        `${(calls / correct.calls).toFixed(2)} times the calls`,
     );
-    for (const { attempts, earliestMs, latestMs, calls } of Object.values(wrong)) {
+    for (const { attempts, earliestMs, latestMs, calls } of Object.values(skewed)) {
       expect(attempts).toBe(COUNT);
       expect(earliestMs).toBeGreaterThan(-EARLY_MAX_MS);
-      expect(calls).toBeLessThan(2 * right.calls);
+      expect(calls).toBeLessThan(2 * correct.calls);
       // On a busy machine retries are late even with correct clocks.
-      expect(latestMs).toBeLessThan(Math.max(LATE_MAX_MS, 2 * right.latestMs));
+      expect(latestMs).toBeLessThan(Math.max(LATE_MAX_MS, 2 * correct.latestMs));
     }
   },
   900_000,

@@ -24,14 +24,14 @@ export interface Endpoint {
   /** A description of each body that was not I-JSON. */
   invalidBodies: string[];
   /** Resolves when no connection is open, so that all requests of killed processes have been read. */
-  everyoneGone(): Promise<void>;
+  waitUntilDisconnected(): Promise<void>;
   /** Delays responses of the hanging paths until `letGo` is called. */
-  hold(): void;
-  letGo(): void;
+  suspend(): void;
+  resume(): void;
   /** Closes every connection and rejects new ones. */
-  goAway(): Promise<void>;
+  shutDown(): Promise<void>;
   /** Listens on the same port. */
-  comeBack(): Promise<void>;
+  reopen(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -55,14 +55,14 @@ export const REFUSING = '/refusing';
 export const HANGING = '/hanging';
 
 const FLAKY_SHARE = 0.3;
-const ANSWER_AFTER_MS = { min: 20, max: 120 };
+const RESPONSE_DELAY_MS = { min: 20, max: 120 };
 
 /** @param host address to listen on; 127.0.0.1 when omitted */
 export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): Promise<Endpoint> {
   const arrivals: Arrival[] = [];
   const invalidBodies: string[] = [];
-  let held: Promise<void> | null = null;
-  let letGo: () => void = () => undefined;
+  let suspended: Promise<void> | null = null;
+  let resume: () => void = () => undefined;
   const statusFor = (path: string) => {
     if (path.startsWith(REFUSING)) return 500;
     return path.startsWith(FLAKY) && random.next() < FLAKY_SHARE ? 503 : 200;
@@ -74,13 +74,13 @@ export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): P
     const status = statusFor(path);
     const run = runKey(data.runId, eventType);
     arrivals.push({ eventId, run, subscriptionId: webhooksID, arrivedAtMs: receivedAt, status });
-    if (path.startsWith(HANGING)) await held;
-    await wait(random.between(ANSWER_AFTER_MS.min, ANSWER_AFTER_MS.max));
+    if (path.startsWith(HANGING)) await suspended;
+    await wait(random.between(RESPONSE_DELAY_MS.min, RESPONSE_DELAY_MS.max));
     return { status };
   };
   let receiver: Receiver | null = await startReceiver({ host, respond });
   const { url, port } = receiver;
-  const goAway = async () => {
+  const shutDown = async () => {
     await receiver?.close();
     receiver = null;
   };
@@ -89,20 +89,20 @@ export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): P
     refusedUrl: 'http://127.0.0.1:1/',
     arrivals,
     invalidBodies,
-    everyoneGone: async () => await receiver?.everyoneGone(),
-    hold: () => {
-      held = new Promise((resolve) => {
-        letGo = resolve;
+    waitUntilDisconnected: async () => await receiver?.waitUntilDisconnected(),
+    suspend: () => {
+      suspended = new Promise((resolve) => {
+        resume = resolve;
       });
     },
-    letGo: () => {
-      held = null;
-      letGo();
+    resume: () => {
+      suspended = null;
+      resume();
     },
-    goAway,
-    comeBack: async () => {
+    shutDown,
+    reopen: async () => {
       receiver ??= await startReceiver({ host, port, respond });
     },
-    close: goAway,
+    close: shutDown,
   };
 }

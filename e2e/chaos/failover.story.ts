@@ -1,30 +1,30 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { reportFigure } from '../proof-figures.ts';
 import { FAILOVERS } from './failovers.ts';
+import type { Row } from './run-fault.ts';
 import { createSeededRandom } from './seeded-random.ts';
-import type { Row } from './strike.ts';
-import { failoverTable, ledgerSummary } from './table.ts';
+import { formatFailoverTable, formatLedgerSummary } from './table.ts';
 
-/** Has the same meaning as in strike-all.ts. `npm run chaos -- --topology <name>` sets the topology. */
+/** Has the same meaning as in run-faults.ts. `npm run chaos -- --topology <name>` sets the topology. */
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 const only = process.env.CHAOS_ONLY ?? '';
 const topology = process.env.CHAOS_TOPOLOGY ?? 'all';
 const FAILOVER_TIMEOUT_MS = 900_000;
 
-function say(text: string): void {
+function print(text: string): void {
   process.stderr.write(`${text}\n`);
 }
 
 const rows: Row[] = [];
-const rowsByTopology = new Map<string, Row[]>();
-beforeAll(() => say(`failovers, seed ${seed}`));
+const totalsByTopology = new Map<string, Row[]>();
+beforeAll(() => print(`failovers, seed ${seed}`));
 afterAll(() => {
-  say(`\nseed ${seed}\n${failoverTable(rows)}`);
-  for (const [name, ofTopology] of rowsByTopology) {
-    const lost = ofTopology.reduce((total, row) => total + row.lost, 0);
+  print(`\nseed ${seed}\n${formatFailoverTable(rows)}`);
+  for (const [name, rowsOfTopology] of totalsByTopology) {
+    const lost = rowsOfTopology.reduce((total, row) => total + row.lost, 0);
     reportFigure(
       `chaos ${name}`,
-      `seed ${seed}: ${ledgerSummary(ofTopology)}, ${lost} lost in the documented cases`,
+      `seed ${seed}: ${formatLedgerSummary(rowsOfTopology)}, ${lost} lost in the documented cases`,
     );
   }
 });
@@ -36,18 +36,18 @@ const chosen = FAILOVERS.filter(
 test.each(chosen)(
   'no event is lost except in the documented cases: $name',
   async (failover) => {
-    const reason = failover.leftOut();
+    const reason = failover.skipReason();
     if (reason !== null) {
       reportFigure(`chaos ${failover.topology}`, `left out: ${failover.name} (${reason})`);
-      return say(`left out: ${failover.name}: ${reason}`);
+      return print(`left out: ${failover.name}: ${reason}`);
     }
     const row = await failover.run(createSeededRandom(seed));
     rows.push(row);
-    rowsByTopology.set(failover.topology, [...(rowsByTopology.get(failover.topology) ?? []), row]);
-    say(
+    totalsByTopology.set(failover.topology, [...(totalsByTopology.get(failover.topology) ?? []), row]);
+    print(
       `${new Date().toISOString().slice(11, 19)} ${row.fault}: ${row.missing} missing, ${row.lost} lost as documented, ${row.repeated} repeated`,
     );
-    for (const problem of row.problems.slice(0, 10)) say(`         ${problem}`);
+    for (const problem of row.problems.slice(0, 10)) print(`         ${problem}`);
     expect(row.problems).toEqual([]);
     expect(row.missing).toBe(0);
     expect(row.delivered + row.failed + row.cancelled + row.unrecorded).toBe(row.expected);

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { findRedisServer } from '@runhook/embedded';
 import type { Fault } from './faults.ts';
+import { type Row, runFault } from './run-fault.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import type { BackendName, Stores } from './servers.ts';
-import { type Row, strike } from './strike.ts';
-import { openWorldOn, type WorldOptions } from './world.ts';
+import { openWorldWith, type WorldOptions } from './world.ts';
 
 /** Replaces a server by another one, in a separate world. */
 export interface Failover {
@@ -12,7 +12,7 @@ export interface Failover {
   topology: 'sentinel' | 'cluster' | 'partition' | 'postgres' | 'shards';
   name: string;
   /** Returns the reason why the machine does not support it, or null. */
-  leftOut(): string | null;
+  skipReason(): string | null;
   run(random: SeededRandom): Promise<Row>;
 }
 
@@ -20,30 +20,30 @@ export const needsRedis = () => (findRedisServer() === null ? 'no redis-server i
 export const needsRedisCli = () =>
   needsRedis() ?? (spawnSync('redis-cli', ['--version']).error ? 'no redis-cli is on the path' : null);
 
-export function failover<Of extends Stores>(
+export function createFailover<Of extends Stores>(
   topology: Failover['topology'],
   {
     start,
-    leftOut,
+    skipReason,
     backend = 'Redis',
-    worldOf = () => ({}),
+    worldOptions = () => ({}),
     ...fault
   }: Fault<Of> & {
     start: () => Promise<Of>;
-    leftOut: () => string | null;
+    skipReason: () => string | null;
     backend?: BackendName;
-    worldOf?: (servers: Of) => WorldOptions;
+    worldOptions?: (servers: Of) => WorldOptions;
   },
 ): Failover {
   return {
     topology,
     name: fault.name,
-    leftOut,
+    skipReason,
     async run(random) {
       const servers = await start();
-      const world = await openWorldOn(servers, backend, random, worldOf(servers));
+      const world = await openWorldWith(servers, backend, random, worldOptions(servers));
       try {
-        return await strike(world, fault, random);
+        return await runFault(world, fault, random);
       } finally {
         await world.close();
       }

@@ -31,9 +31,9 @@ export interface Fault<Of extends Stores = Servers> {
   /** Events that count as lost instead of missing; none when omitted. */
   mayLose?: MayLose;
   /** Milliseconds between two runs of the load; the default of the load when omitted. */
-  runEveryMs?: number;
+  runIntervalMs?: number;
   /** The fault is in the network: the services connect to their stores through proxies. */
-  byProxy?: boolean;
+  usesProxies?: boolean;
   /** Seconds from the end of the fault until nothing is pending, on a machine without other load. */
   drainedWithinSeconds?: number;
   /**
@@ -44,14 +44,15 @@ export interface Fault<Of extends Stores = Servers> {
   /** Longest wait of an event for the healthy endpoint, on a machine without other load. */
   stallSecondsMax?: number;
   /** Returns the reason why the machine does not support it, or null. */
-  leftOut?(): string | null;
+  skipReason?(): string | null;
   /** Resolves when everything runs again, which is the end of the fault. */
   strike(world: World<Of>, random: SeededRandom, load: Load): Promise<void> | Promise<Aftermath>;
 }
 
-const away = (random: SeededRandom) => wait(random.between(300, 1_500));
-const everyDispatcher = (world: World) => world.dispatchers.map((_, index) => world.startDispatcher(index));
-const killsOf = (world: World) =>
+const waitDowntime = (random: SeededRandom) => wait(random.between(300, 1_500));
+const startAllDispatchers = (world: World) =>
+  world.dispatchers.map((_, index) => world.startDispatcher(index));
+const listKills = (world: World) =>
   [world.management, ...world.dispatchers].map((service) => () => service.kill());
 
 /** Lists faults that kill, stop or empty a process or store. */
@@ -61,7 +62,7 @@ const CRASHES: Fault[] = [
     name: 'kill -9 management',
     async strike(world, random) {
       await world.kill(() => world.management.kill());
-      await away(random);
+      await waitDowntime(random);
       await world.startManagement();
     },
   },
@@ -70,24 +71,24 @@ const CRASHES: Fault[] = [
     async strike(world, random) {
       const index = random.between(0, world.dispatchers.length - 1);
       await world.kill(async () => await world.dispatchers[index]?.kill());
-      await away(random);
+      await waitDowntime(random);
       await world.startDispatcher(index);
     },
   },
   {
     name: 'kill -9 every service',
     async strike(world, random) {
-      await world.kill(...killsOf(world));
-      await away(random);
-      await Promise.all([world.startManagement(), ...everyDispatcher(world)]);
+      await world.kill(...listKills(world));
+      await waitDowntime(random);
+      await Promise.all([world.startManagement(), ...startAllDispatchers(world)]);
     },
   },
   {
     name: 'SIGTERM, one after another',
     async strike(world) {
-      const former = world.management;
+      const previous = world.management;
       await world.startManagement();
-      const codes = [await former.stop()];
+      const codes = [await previous.stop()];
       for (const [index, dispatcher] of world.dispatchers.entries()) {
         codes.push(await dispatcher.stop());
         await world.startDispatcher(index);
@@ -100,7 +101,7 @@ const CRASHES: Fault[] = [
     only: 'Redis',
     async strike(world, random) {
       await world.kill(world.servers.killRedis);
-      await away(random);
+      await waitDowntime(random);
       await world.servers.restartRedis();
     },
   },
@@ -115,7 +116,7 @@ const CRASHES: Fault[] = [
     losesLocks: ({ backend }) => backend === 'PostgreSQL',
     async strike(world, random) {
       await world.kill(world.servers.killPostgres);
-      await away(random);
+      await waitDowntime(random);
       await world.servers.restartPostgres();
     },
   },
@@ -123,19 +124,19 @@ const CRASHES: Fault[] = [
     name: 'the receiver stopped',
     async strike(world, random) {
       // An interrupted attempt has arrived, but the log may contain the connection that was refused afterwards.
-      await world.kill(world.endpoint.goAway);
-      await away(random);
-      await world.endpoint.comeBack();
+      await world.kill(world.endpoint.shutDown);
+      await waitDowntime(random);
+      await world.endpoint.reopen();
     },
   },
   {
     name: 'all at once',
     async strike(world, random) {
       const { servers } = world;
-      await world.kill(...killsOf(world), servers.killPostgres, servers.killRedis);
-      await away(random);
+      await world.kill(...listKills(world), servers.killPostgres, servers.killRedis);
+      await waitDowntime(random);
       await Promise.all([servers.restartPostgres(), servers.restartRedis()]);
-      await Promise.all([world.startManagement(), ...everyDispatcher(world)]);
+      await Promise.all([world.startManagement(), ...startAllDispatchers(world)]);
     },
   },
 ];

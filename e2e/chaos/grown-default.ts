@@ -1,7 +1,7 @@
 import {
   defaultPartitionBytes,
   ensureDayPartitions,
-  missingDayPartitions,
+  findMissingDayPartitions,
   type Pool,
   type Transaction,
 } from '@runhook/database';
@@ -16,8 +16,8 @@ const SIZE_BYTES = Number(process.env.CHAOS_DEFAULT_MB ?? (isLong ? 1_024 : 4)) 
 const BYTES_MAX = Math.min(SIZE_BYTES / 4, 16 * 1024 * 1024);
 const BATCH_ROWS = 10_000;
 /** 300 events per second; in the short form the default. */
-const RUN_EVERY_MS = isLong ? 7 : undefined;
-const SAMPLE_EVERY_MS = 5;
+const RUN_INTERVAL_MS = isLong ? 7 : undefined;
+const SAMPLE_INTERVAL_MS = 5;
 /** Longest permitted wait of a read or write, on a machine without other load. */
 const LOCK_WAIT_MAX_MS = 200;
 const LOCK_KEY = `hashtext('runhook.ensure_day_partitions')`;
@@ -29,15 +29,15 @@ const LOCK_KEY = `hashtext('runhook.ensure_day_partitions')`;
 export const GROWN_DEFAULT: Fault = {
   name: 'a default partition is converted under load',
   drainedWithinSeconds: 240,
-  ...(RUN_EVERY_MS === undefined ? {} : { runEveryMs: RUN_EVERY_MS }),
+  ...(RUN_INTERVAL_MS === undefined ? {} : { runIntervalMs: RUN_INTERVAL_MS }),
   async strike({ backend, database: { pool } }) {
-    await withoutMakers(pool, async () => {
+    await withoutPartitionCreation(pool, async () => {
       await eventually(() => inSession(pool, (client) => client.query(MOVE_TO_DEFAULT)));
       await fillDefault(pool);
     });
     const sizeBefore = await defaultPartitionBytes(pool);
     const beganMs = performance.now();
-    const waitedMs = await longestLockWait(pool, () =>
+    const waitedMs = await measureLongestLockWait(pool, () =>
       eventually(async () => {
         const { waiting } = await ensureDayPartitions(pool, { defaultBytesMax: BYTES_MAX });
         if (waiting.length > 0) throw new Error(`${waiting.join(', ')} are waiting for a lock`);
@@ -51,15 +51,15 @@ export const GROWN_DEFAULT: Fault = {
     process.stderr.write(`${figure}\n`);
     reportFigure('chaos', figure);
     return async () => [
-      ...(await problemsOf(pool)),
+      ...(await findProblems(pool)),
       // The short form runs concurrently with other tests, so it asserts no duration.
       ...(isLong && waitedMs > LOCK_WAIT_MAX_MS ? [`a statement waited ${waitedMs} ms for a lock`] : []),
     ];
   },
 };
 
-async function problemsOf(pool: Pool): Promise<string[]> {
-  const missing = (await missingDayPartitions(pool)).map((name) => `${name} is missing`);
+async function findProblems(pool: Pool): Promise<string[]> {
+  const missing = (await findMissingDayPartitions(pool)).map((name) => `${name} is missing`);
   const { events } = await defaultPartitionBytes(pool);
   const { rows } = await pool.query<{ name: string }>(
     `SELECT DISTINCT tableoid::regclass::text AS name FROM events WHERE account_id = 0`,
@@ -73,7 +73,7 @@ async function problemsOf(pool: Pool): Promise<string[]> {
 }
 
 /** Prevents the dispatchers from creating partitions while `work` runs. */
-const withoutMakers = (pool: Pool, work: () => Promise<void>) =>
+const withoutPartitionCreation = (pool: Pool, work: () => Promise<void>) =>
   inSession(pool, async (client) => {
     await eventually(() => client.query(`SELECT pg_advisory_lock(${LOCK_KEY})`));
     await work();
@@ -136,7 +136,7 @@ const LONGEST_WAIT = `
   WHERE NOT granted AND locktype = 'relation' AND mode IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock')`;
 
 /** Returns the longest time that a read or write waited for a table while `work` ran, in milliseconds. */
-async function longestLockWait(pool: Pool, work: () => Promise<unknown>): Promise<number> {
+async function measureLongestLockWait(pool: Pool, work: () => Promise<unknown>): Promise<number> {
   let longest = 0;
   const sample = async () => {
     const { rows } = await pool.query<{ ms: number }>(LONGEST_WAIT);
@@ -145,7 +145,7 @@ async function longestLockWait(pool: Pool, work: () => Promise<unknown>): Promis
   let sampling = Promise.resolve();
   const timer = setInterval(() => {
     sampling = sampling.then(sample).catch(() => undefined);
-  }, SAMPLE_EVERY_MS);
+  }, SAMPLE_INTERVAL_MS);
   try {
     await work();
   } finally {

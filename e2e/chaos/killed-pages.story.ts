@@ -4,14 +4,14 @@ import { createEventPublisher } from '@runhook/publisher';
 import {
   eventually,
   exampleEvent,
-  IN_VAIN_MS,
   queueBackends,
   seedAccount,
   seedSubscription,
   startReceiver,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { startService } from '../services.ts';
-import { Releases } from './releases.ts';
+import { CleanupStack } from './cleanup-stack.ts';
 import { startServers } from './servers.ts';
 
 const WEBHOOKS = 1_000;
@@ -20,26 +20,26 @@ const REQUESTS_AT_KILL = 700;
 /** Attempts that finished at least this long before a kill are in the log (docs/reliability.md). */
 const RECORDED_WITHIN_MS = 500;
 
-const releases: Releases[] = [];
+const cleanups: CleanupStack[] = [];
 afterEach(async () => {
-  for (const each of releases.splice(0)) await each.run();
+  for (const repetition of cleanups.splice(0)) await repetition.run();
 });
 
 test.each(queueBackends())(
   'a dispatcher that is killed during the pages of an event repeats only requests of the last half second, with the queue on $name',
   async ({ name }) => {
-    const opened = new Releases();
-    releases.push(opened);
+    const cleanup = new CleanupStack();
+    cleanups.push(cleanup);
     const servers = await startServers(name);
-    opened.add(() => servers.close());
+    cleanup.add(() => servers.close());
     const receiver = await startReceiver();
-    opened.add(() => receiver.close());
+    cleanup.add(() => receiver.close());
     const database = openPrismaDatabase({
       url: servers.databaseUrl,
-      connectTimeoutMs: IN_VAIN_MS,
+      connectTimeoutMs: WAIT_TIMEOUT_MS,
       onConnectionError: () => undefined,
     });
-    opened.add(() => database.close());
+    cleanup.add(() => database.close());
     const account = await seedAccount(database);
     await seedSubscription(database, { accountId: account.id, clientUrl: receiver.url });
     await database.pool.query(
@@ -57,16 +57,16 @@ test.each(queueBackends())(
       DELIVERY_TIMEOUT_MS: '2000',
     };
     const first = await startService('dispatcher', environment);
-    opened.add(() => first.kill());
+    cleanup.add(() => first.kill());
     const publisher = createEventPublisher({ queueUrl: servers.queueUrl });
-    opened.add(() => publisher.close());
+    cleanup.add(() => publisher.close());
     await publisher.publish(exampleEvent('job.run.started', account.jobs[0] as never));
     await receiver.waitFor(REQUESTS_AT_KILL);
     await first.kill();
     const killedAtMs = Date.now();
     const sent = [...receiver.requests];
     const second = await startService('dispatcher', environment);
-    opened.add(() => second.stop());
+    cleanup.add(() => second.stop());
     await eventually(async () => {
       const { rows } = await database.pool.query(
         `SELECT count(*)::int AS count FROM deliveries WHERE status = 'delivered'`,
@@ -78,12 +78,14 @@ test.each(queueBackends())(
     for (const request of receiver.requests)
       counts.set(webhookOf(request), (counts.get(webhookOf(request)) ?? 0) + 1);
     const repeated = sent.filter((request) => (counts.get(webhookOf(request)) ?? 0) > 1);
-    const early = repeated.filter(({ receivedAt }) => receivedAt < killedAtMs - RECORDED_WITHIN_MS);
+    const receivedBeforeKill = repeated.filter(
+      ({ receivedAt }) => receivedAt < killedAtMs - RECORDED_WITHIN_MS,
+    );
     process.stderr.write(
-      `queue on ${name}: ${sent.length} sent before the kill, over ${killedAtMs - (sent[0]?.receivedAt ?? 0)} ms; ${repeated.length} repeated, ${early.length} of them sent earlier than ${RECORDED_WITHIN_MS} ms before\n`,
+      `queue on ${name}: ${sent.length} sent before the kill, over ${killedAtMs - (sent[0]?.receivedAt ?? 0)} ms; ${repeated.length} repeated, ${receivedBeforeKill.length} of them sent earlier than ${RECORDED_WITHIN_MS} ms before\n`,
     );
     expect(counts.size).toBe(WEBHOOKS);
-    expect(early).toHaveLength(0);
+    expect(receivedBeforeKill).toHaveLength(0);
   },
   300_000,
 );

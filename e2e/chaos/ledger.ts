@@ -1,7 +1,13 @@
 import { runKey } from './endpoint.ts';
 import type { Load } from './load.ts';
 import type { Stores } from './servers.ts';
-import { ATTEMPTS_MAX, loggedAttempts, pairKey, unloggedArrivals, type World as WorldOn } from './world.ts';
+import {
+  ATTEMPTS_MAX,
+  countLoggedAttempts,
+  countUnloggedArrivals,
+  pairKey,
+  type World as WorldOn,
+} from './world.ts';
 
 type World = WorldOn<Stores>;
 
@@ -10,7 +16,7 @@ export interface Ledger {
   /** Events whose publisher got a success response. */
   published: number;
   /** Events that were committed although their publisher's call failed. */
-  maybe: number;
+  uncertain: number;
   /** Events times matching subscriptions: delivered + failed + cancelled + unrecorded + missing. */
   expected: number;
   delivered: number;
@@ -35,7 +41,7 @@ export interface Ledger {
   /** Longest time from the acceptance of an event to its first arrival at the healthy endpoint, in seconds. */
   longestWaitSeconds: number;
   /** Seconds from the kill to the first arrival of an event that was accepted well after it; null if there was none. */
-  wentOnSeconds: number | null;
+  resumedSeconds: number | null;
   /** Sentences that describe problems; empty if there are none. */
   problems: string[];
 }
@@ -62,14 +68,14 @@ interface DeliveryRow {
   history: string | null;
 }
 
-export const EVENTS = `
+export const SELECT_EVENTS = `
   SELECT e.id, e.event_type, e.run_id::text AS run_id, d.planned_at > s.updated_at AS after_leaving,
          (extract(epoch FROM d.planned_at) * 1000)::float8 AS planned_at_ms
   FROM events e JOIN subscriptions s ON s.id = $2
     LEFT JOIN (SELECT event_id, min(created_at) AS planned_at FROM deliveries WHERE account_id = $1 GROUP BY 1) d
       ON d.event_id = e.id
   WHERE e.account_id = $1`;
-const DELIVERIES = `
+const SELECT_DELIVERIES = `
   SELECT event_id, subscription_id, status, reason, attempt_count,
          (SELECT count(*)::int FROM logged_attempts a
           WHERE a.day = d.day AND a.delivery_id = d.id AND a.error_code IN ('timeout', 'connection_reset')) AS too_late,
@@ -77,29 +83,29 @@ const DELIVERIES = `
           FROM logged_attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
   FROM deliveries d WHERE account_id = $1`;
 /** Events that are accepted later than this after a kill were not in flight. */
-const DEAD_MS = 500;
+const RESUMED_AFTER_MS = 500;
 /** Events that a fault may lose: none, those published directly onto the queue, or all. */
 export type MayLose = 'nothing' | 'direct' | 'either';
 
 /** Whether an accepted event may be lost. */
-export function mayBeGone(key: string, { direct }: Load, mayLose: MayLose): boolean {
+export function mayBeLost(key: string, { direct }: Load, mayLose: MayLose): boolean {
   return mayLose === 'either' || (mayLose === 'direct' && direct.has(key));
 }
 
 /**
  * Compares the received requests with the accepted events and with the database.
- * @param options `takenOver`: the number of requests of a delivery that a job may have repeated after it was taken over from an
+ * @param options `retriesPerDelivery`: the number of requests of a delivery that a job may have repeated after it was taken over from an
  * owner that was still running
  */
-export async function reckon(
+export async function createLedger(
   world: World,
   load: Load,
-  { takenOver = 0, mayLose = 'nothing' }: { takenOver?: number; mayLose?: MayLose } = {},
+  { retriesPerDelivery = 0, mayLose = 'nothing' }: { retriesPerDelivery?: number; mayLose?: MayLose } = {},
 ): Promise<Ledger> {
   const { pool } = world.database;
   const { leaving, refusing, healthy, flaky } = load.subscriptions;
-  const { rows: events } = await pool.query<EventRow>(EVENTS, [load.accountId, leaving]);
-  const { rows } = await pool.query<DeliveryRow>(DELIVERIES, [load.accountId]);
+  const { rows: events } = await pool.query<EventRow>(SELECT_EVENTS, [load.accountId, leaving]);
+  const { rows } = await pool.query<DeliveryRow>(SELECT_DELIVERIES, [load.accountId]);
   const deliveries = new Map(rows.map((row) => [pairKey(row.event_id, row.subscription_id), row]));
   const arrivals = groupArrivals(world);
   const problems: string[] = [];
@@ -109,46 +115,50 @@ export async function reckon(
   );
   let lostAndDelivered = 0;
 
-  function settle(eventId: string, subscriptionId: string): void {
+  function countDelivery(eventId: string, subscriptionId: string): void {
     const key = pairKey(eventId, subscriptionId);
     const delivery = deliveries.get(key);
     const statuses = arrivals.get(key)?.map(({ status }) => status) ?? [];
     const inFlight = world.inFlightAtKills.get(key) ?? 0;
-    const end = delivery ? endOf(delivery, { statuses, inFlight, leaving }) : { problem: 'has no delivery' };
-    if ('problem' in end) {
+    const outcome = delivery
+      ? findOutcome(delivery, { statuses, inFlight, leaving })
+      : { problem: 'has no delivery' };
+    if ('problem' in outcome) {
       count.missing += 1;
-      problems.push(`${key} ${end.problem}; ${traceOf(key)}`);
-    } else count[end.counts] += 1;
+      problems.push(`${key} ${outcome.problem}; ${formatTrace(key)}`);
+    } else count[outcome.counts] += 1;
   }
 
-  function traceOf(key: string): string {
-    const seen = arrivals.get(key)?.map(({ status, arrivedAtMs }) => `${timeOf(arrivedAtMs)} ${status}`);
-    return `logged: ${deliveries.get(key)?.history}; arrived: ${seen?.join(', ')}`;
+  function formatTrace(key: string): string {
+    const arrivalTexts = arrivals
+      .get(key)
+      ?.map(({ status, arrivedAtMs }) => `${formatTime(arrivedAtMs)} ${status}`);
+    return `logged: ${deliveries.get(key)?.history}; arrived: ${arrivalTexts?.join(', ')}`;
   }
 
   let expected = 0;
   for (const event of events) {
     const subscriptionIds = [healthy, flaky];
     if (event.event_type === 'job.run.completed') subscriptionIds.push(refusing);
-    const mayLackLeaving =
-      event.after_leaving || (mayLose === 'either' && isPlannedAfterLostLeave(event, world, load));
-    if (!mayLackLeaving || deliveries.has(pairKey(event.id, leaving))) subscriptionIds.push(leaving);
+    const mayLackDelivery =
+      event.after_leaving || (mayLose === 'either' && isPlannedAfterLostDeactivation(event, world, load));
+    if (!mayLackDelivery || deliveries.has(pairKey(event.id, leaving))) subscriptionIds.push(leaving);
     expected += subscriptionIds.length;
-    for (const subscriptionId of subscriptionIds) settle(event.id, subscriptionId);
+    for (const subscriptionId of subscriptionIds) countDelivery(event.id, subscriptionId);
   }
   if (rows.length > expected) problems.push(`${rows.length} deliveries where ${expected} were expected`);
 
   const idOfRun = new Map(events.map((event) => [runKey(event.run_id, event.event_type), event.id]));
-  const repeats = unloggedArrivals(world.endpoint, await loggedAttempts(world.database));
+  const repeats = countUnloggedArrivals(world.endpoint, await countLoggedAttempts(world.database));
   for (const [key, count] of repeats) {
-    const allowed = (world.inFlightAtKills.get(key) ?? 0) + takenOver;
-    if (count > allowed) problems.push(`${key} is repeated; ${traceOf(key)}`);
+    const allowed = (world.inFlightAtKills.get(key) ?? 0) + retriesPerDelivery;
+    if (count > allowed) problems.push(`${key} is repeated; ${formatTrace(key)}`);
   }
   let longestWaitMs = 0;
-  let wentOnAtMs = Number.POSITIVE_INFINITY;
+  let resumedAtMs = Number.POSITIVE_INFINITY;
   for (const [key, acceptedAtMs] of load.accepted) {
     const eventId = idOfRun.get(key);
-    if (eventId === undefined && mayBeGone(key, load, mayLose)) {
+    if (eventId === undefined && mayBeLost(key, load, mayLose)) {
       count.lost += 1;
       if (arrivedRuns.has(key)) lostAndDelivered += 1;
       continue;
@@ -162,19 +172,20 @@ export async function reckon(
     const first = arrivals.get(pairKey(eventId, healthy))?.[0];
     if (!first) continue;
     longestWaitMs = Math.max(longestWaitMs, first.arrivedAtMs - acceptedAtMs);
-    if (acceptedAtMs > world.killedAtMs + DEAD_MS) wentOnAtMs = Math.min(wentOnAtMs, first.arrivedAtMs);
+    if (acceptedAtMs > world.killedAtMs + RESUMED_AFTER_MS)
+      resumedAtMs = Math.min(resumedAtMs, first.arrivedAtMs);
   }
   return {
     published: load.accepted.size,
-    maybe: events.length - [...load.accepted.keys()].filter((key) => idOfRun.has(key)).length,
+    uncertain: events.length - [...load.accepted.keys()].filter((key) => idOfRun.has(key)).length,
     expected,
     ...count,
     lostAndDelivered,
     repeated: sum(repeats),
     inFlightAtKills: sum(world.inFlightAtKills),
     longestWaitSeconds: longestWaitMs / 1_000,
-    wentOnSeconds:
-      world.killedAtMs > 0 && Number.isFinite(wentOnAtMs) ? (wentOnAtMs - world.killedAtMs) / 1_000 : null,
+    resumedSeconds:
+      world.killedAtMs > 0 && Number.isFinite(resumedAtMs) ? (resumedAtMs - world.killedAtMs) / 1_000 : null,
     problems,
   };
 }
@@ -183,13 +194,13 @@ export async function reckon(
  * Returns whether the deliveries were planned on the lost primary after the leaving subscription was made inactive there. Requests
  * that were sent are recorded on the promoted replica, on which that subscription is active again.
  */
-function isPlannedAfterLostLeave(
+function isPlannedAfterLostDeactivation(
   { planned_at_ms: plannedAtMs }: EventRow,
   { recordReplacedAtMs }: World,
-  { lostLeaveAtMs }: Load,
+  { lostDeactivationMs }: Load,
 ): boolean {
-  if (plannedAtMs === null || lostLeaveAtMs === null) return false;
-  return lostLeaveAtMs < plannedAtMs && plannedAtMs < recordReplacedAtMs;
+  if (plannedAtMs === null || lostDeactivationMs === null) return false;
+  return lostDeactivationMs < plannedAtMs && plannedAtMs < recordReplacedAtMs;
 }
 
 function groupArrivals({ endpoint }: World) {
@@ -207,27 +218,27 @@ function sum(counts: ReadonlyMap<string, number>): number {
   return [...counts.values()].reduce((total, count) => total + count, 0);
 }
 
-function timeOf(epochMs: number): string {
+function formatTime(epochMs: number): string {
   return new Date(epochMs).toISOString().slice(11, -1);
 }
 
 /** Returns the category of a delivery, or the problem with its end state. */
-function endOf(
+function findOutcome(
   { status, reason, attempt_count, too_late, subscription_id }: DeliveryRow,
   { statuses, inFlight, leaving }: { statuses: number[]; inFlight: number; leaving: string },
 ): { counts: 'delivered' | 'failed' | 'cancelled' | 'unrecorded' } | { problem: string } {
   if (attempt_count > ATTEMPTS_MAX) return { problem: `was attempted ${attempt_count} times` };
-  const accepted = statuses.filter((answer) => answer === 200).length;
+  const hasSuccess = statuses.filter((status) => status === 200).length;
   switch (status) {
     case 'delivered':
-      return accepted > 0 ? { counts: status } : { problem: 'is recorded as delivered, but never arrived' };
+      return hasSuccess > 0 ? { counts: status } : { problem: 'is recorded as delivered, but never arrived' };
     case 'failed':
       if (attempt_count !== ATTEMPTS_MAX)
         return { problem: `is recorded as failed after ${attempt_count} attempts` };
       // A response after the deadline is recorded as a failure.
-      if (accepted <= too_late) return { counts: status };
+      if (hasSuccess <= too_late) return { counts: status };
       // Only a kill explains a response that was not recorded.
-      return accepted <= too_late + inFlight
+      return hasSuccess <= too_late + inFlight
         ? { counts: 'unrecorded' }
         : { problem: 'is recorded as failed, but the endpoint responded with 200' };
     case 'cancelled':

@@ -19,17 +19,17 @@ export interface Load {
   /** Events that were published directly onto the queue. */
   direct: Set<string>;
   /** Calls that failed. Their events may be delivered or not, because nothing was acknowledged. */
-  refusedCalls: number;
+  failedCalls: number;
   /**
    * Time of the first request that makes the leaving subscription inactive, if it had to be repeated because the record lacks it;
    * null otherwise. It may have been committed on a lost server, with or without a response.
    */
-  lostLeaveAtMs: number | null;
+  lostDeactivationMs: number | null;
   /**
    * Makes the leaving subscription inactive over REST, and retries until it is.
-   * @param again the change may already be recorded, and is then not repeated
+   * @param isRepeat the change may already be recorded, and is then not repeated
    */
-  leave(again?: boolean): Promise<void>;
+  deactivateLeaving(isRepeat?: boolean): Promise<void>;
   /** Publishes events of separate runs directly onto the queue at a URL, and resolves when they are accepted. */
   publishTo(queueUrl: string, count: number): Promise<void>;
   /** Resolves when every call has ended. */
@@ -44,17 +44,17 @@ export interface LoadOptions {
   /** Seeds and publishes with the code of another release; with that of this checkout when omitted. `stop` closes it. */
   client?: ReleaseClient;
   /** Milliseconds between two runs; 100 when omitted, about 25 events a second. */
-  runEveryMs?: number | undefined;
+  runIntervalMs?: number | undefined;
 }
 
 /** Starts one run, with two or three events, at this interval. */
-const RUN_EVERY_MS = 100;
+const RUN_INTERVAL_MS = 100;
 /** Timeout of a call, which may be made to a killed process. */
 const CALL_TIMEOUT_MS = 30_000;
 /** One of this many reported runs has artifacts; every second run may be published instead. */
-const ARTIFACTS_EVERY = 4;
+const ARTIFACTS_INTERVAL = 4;
 /** First run id of events that are published separately. */
-const BESIDE_FROM = 1_000_001;
+const FIRST_CONCURRENT_RUN = 1_000_001;
 
 /** Starts the load: about 25 events per second, half of them over REST. */
 export async function startLoad(
@@ -63,7 +63,7 @@ export async function startLoad(
     publishesDirectly,
     repeatsCalls,
     client = openReleaseClient(world),
-    runEveryMs = RUN_EVERY_MS,
+    runIntervalMs = RUN_INTERVAL_MS,
   }: LoadOptions,
 ): Promise<Load> {
   const account = await client.seedAccount();
@@ -73,19 +73,19 @@ export async function startLoad(
   const accepted = new Map<string, number>();
   const direct = new Set<string>();
   const calls = new Set<Promise<void>>();
-  let refusedCalls = 0;
-  let leftAtMs: number | null = null;
-  let lostLeaveAtMs: number | null = null;
+  let failedCalls = 0;
+  let deactivatedAtMs: number | null = null;
+  let lostDeactivationMs: number | null = null;
   let stopped = false;
 
   /** Resolves with the run id once the caller got the success response, or with null. */
-  async function taken(eventType: EventType, call: Promise<number>): Promise<number | null> {
+  async function recordAccepted(eventType: EventType, call: Promise<number>): Promise<number | null> {
     try {
       const runId = await call;
       accepted.set(runKey(runId, eventType), Date.now());
       return runId;
     } catch {
-      refusedCalls += 1;
+      failedCalls += 1;
       return null;
     }
   }
@@ -100,22 +100,22 @@ export async function startLoad(
   }
 
   async function reportRun(number: number): Promise<void> {
-    const numbered = repeatsCalls ? {} : { run_id: number };
-    const runId = await taken(
+    const runNumber = repeatsCalls ? {} : { run_id: number };
+    const runId = await recordAccepted(
       'job.run.started',
-      report('', { job_id: job.id, engine_version: '1.9.2', ...numbered }),
+      report('', { job_id: job.id, engine_version: '1.9.2', ...runNumber }),
     );
     if (runId === null) return;
     const finish = { status: 'errored', status_message: 'Model orders failed' };
-    if ((await taken('job.run.errored', report(`${runId}/finish/`, finish))) === null) return;
-    if (Math.floor(runId / 2) % ARTIFACTS_EVERY === 0)
-      await taken('job.run.completed', report(`${runId}/artifacts/`, {}));
+    if ((await recordAccepted('job.run.errored', report(`${runId}/finish/`, finish))) === null) return;
+    if (Math.floor(runId / 2) % ARTIFACTS_INTERVAL === 0)
+      await recordAccepted('job.run.completed', report(`${runId}/artifacts/`, {}));
   }
 
   async function publishRun(runId: number): Promise<void> {
     for (const eventType of ['job.run.started', 'job.run.errored'] as const) {
       direct.add(runKey(runId, eventType));
-      await taken(
+      await recordAccepted(
         eventType,
         client.publish(exampleEvent(eventType, job, runId)).then(() => runId),
       );
@@ -128,7 +128,7 @@ export async function startLoad(
       // Not awaited, so that the load does not slow down with the service.
       const call = (goesDirectly ? publishRun : reportRun)(runId).finally(() => calls.delete(call));
       calls.add(call);
-      await wait(runEveryMs);
+      await wait(runIntervalMs);
     }
   }
 
@@ -138,13 +138,13 @@ export async function startLoad(
     subscriptions,
     accepted,
     direct,
-    get refusedCalls() {
-      return refusedCalls;
+    get failedCalls() {
+      return failedCalls;
     },
-    get lostLeaveAtMs() {
-      return lostLeaveAtMs;
+    get lostDeactivationMs() {
+      return lostDeactivationMs;
     },
-    leave: async (again = false) => {
+    deactivateLeaving: async (isRepeat = false) => {
       const path = `/v3/accounts/${account.id}/webhooks/subscription/${subscriptions.leaving}`;
       const body = {
         name: 'leaving',
@@ -152,32 +152,32 @@ export async function startLoad(
         client_url: `${world.endpoint.url}${REFUSING}/leaving`,
         active: false,
       };
-      let wasSent = again;
+      let wasSent = isRepeat;
       await eventually(
         async () => {
           // A second change would set a later time, and events that were fanned out in between would count as missing.
           if (wasSent && !(await isActive(world, subscriptions.leaving))) return;
           wasSent = true;
-          lostLeaveAtMs = leftAtMs;
-          leftAtMs ??= Date.now();
+          lostDeactivationMs = deactivatedAtMs;
+          deactivatedAtMs ??= Date.now();
           await callManagement(world, token, { method: 'PUT', path, body });
         },
         { intervalMs: 200 },
       );
     },
-    publishTo: async (other, count) => {
-      const beside = createEventPublisher({ queueUrl: other });
+    publishTo: async (queueUrl, count) => {
+      const publisher = createEventPublisher({ queueUrl: queueUrl });
       try {
-        for (let runId = BESIDE_FROM; runId < BESIDE_FROM + count; runId += 1) {
+        for (let runId = FIRST_CONCURRENT_RUN; runId < FIRST_CONCURRENT_RUN + count; runId += 1) {
           const event = exampleEvent('job.run.started', job, runId);
           direct.add(runKey(runId, event.eventType));
-          await taken(
+          await recordAccepted(
             event.eventType,
-            beside.publish(event).then(() => runId),
+            publisher.publish(event).then(() => runId),
           );
         }
       } finally {
-        await beside.close();
+        await publisher.close();
       }
     },
     stop: async () => {
@@ -241,7 +241,7 @@ async function callManagement(
     body: JSON.stringify(body),
     signal: AbortSignal.timeout(CALL_TIMEOUT_MS),
   });
-  const answer = await response.text();
-  if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${answer}`);
-  return (JSON.parse(answer) as { data: { id: number } }).data.id;
+  const json = await response.text();
+  if (!response.ok) throw new Error(`${method} ${path} returned ${response.status}: ${json}`);
+  return (JSON.parse(json) as { data: { id: number } }).data.id;
 }

@@ -14,10 +14,10 @@ import type { Fault } from './faults.ts';
 import { isLong, type World } from './world.ts';
 
 const HANGING_EVENTS = isLong ? 2_000 : 500;
-const HANGS_FOR_MS = isLong ? 8_000 : 3_000;
+const HANG_MS = isLong ? 8_000 : 3_000;
 const SUBSCRIPTIONS = 1_000;
 const FLOOD_EVENTS = 20;
-const FLOOD_EVERY_MS = 250;
+const FLOOD_INTERVAL_MS = 250;
 
 /** Lists faults that another account of the same installation causes. `bench -- floods` measures how long other accounts wait. */
 export const NEIGHBOURS: Fault[] = [
@@ -30,10 +30,10 @@ export const NEIGHBOURS: Fault[] = [
         accountId: account.id,
         clientUrl: `${world.endpoint.url}${HANGING}`,
       });
-      world.endpoint.hold();
+      world.endpoint.suspend();
       await publish(world, account, HANGING_EVENTS);
-      await wait(HANGS_FOR_MS);
-      world.endpoint.letGo();
+      await wait(HANG_MS);
+      world.endpoint.resume();
       return async () => {
         const counts = await countByStatus(world, account.id);
         return JSON.stringify(counts) === JSON.stringify({ delivered: HANGING_EVENTS })
@@ -56,7 +56,7 @@ export const NEIGHBOURS: Fault[] = [
       );
       for (let count = 0; count < FLOOD_EVENTS; count += 1) {
         await publish(world, account, 1);
-        await wait(FLOOD_EVERY_MS);
+        await wait(FLOOD_INTERVAL_MS);
       }
       const expected = SUBSCRIPTIONS * FLOOD_EVENTS;
       await eventually(async () => {

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { startTcpProxy } from '@runhook/testing';
-import { type Place, type SentinelServers, startRecord, startSentinels } from './redis-sentinel.ts';
-import { Releases } from './releases.ts';
+import { CleanupStack } from './cleanup-stack.ts';
+import { type SentinelServers, type ServerLocation, startRecord, startSentinels } from './redis-sentinel.ts';
 import { makeFolder } from './servers.ts';
 import type { OtherDispatcher } from './world.ts';
 
@@ -14,9 +14,9 @@ import type { OtherDispatcher } from './world.ts';
  */
 const QUEUE_NET = '10.99.0';
 const RECORD_NET = '10.98.0';
-const BESIDE_NET = '10.97.0';
-const LINE = ['line-a', 'line-b'];
-const RECORD_LINE = 'record-leg';
+const PUBLISHER_NET = '10.97.0';
+const BRIDGE_LINK = ['line-a', 'line-b'];
+const RECORD_LINK = 'record-leg';
 
 export interface PartitionServers extends SentinelServers {
   /** Cuts the link between the sides. @param withRecord also cuts side A from the record and the endpoints */
@@ -25,9 +25,9 @@ export interface PartitionServers extends SentinelServers {
   /** Connects side A to the record again. */
   healRecord(): void;
   /** URL of the first master for publishers on its side. */
-  besideUrl: string;
+  oldMasterUrl: string;
   /** The dispatcher on side A. */
-  first: OtherDispatcher;
+  firstDispatcher: OtherDispatcher;
   /** Address that the endpoint must listen on, so that both sides can connect to it. */
   endpointHost: string;
   /** Additional environment of the services. */
@@ -35,43 +35,43 @@ export interface PartitionServers extends SentinelServers {
 }
 
 /** Returns the reason why namespaces are unavailable, or null. `npm run chaos -- --topology` runs in a separate network. */
-export function whyNoNetwork(): string | null {
+export function networkSkipReason(): string | null {
   const reason = process.env.CHAOS_NO_NETWORK ?? 'npm run chaos -- --topology partition makes the network';
   return reason === '' ? null : reason;
 }
 
 export async function startPartitionServers(): Promise<PartitionServers> {
-  const releases = new Releases();
+  const cleanup = new CleanupStack();
   try {
-    const folder = await makeFolder(releases);
-    layNetwork(releases);
-    const databaseUrl = await startRecord(folder, releases);
+    const folder = await makeFolder(cleanup);
+    createNetwork(cleanup);
+    const databaseUrl = await startRecord(folder, cleanup);
     const record = await startTcpProxy(databaseUrl, `${RECORD_NET}.1`);
-    releases.add(() => record.close());
-    const master = placeOf('master', 11);
-    const replica = placeOf('replica', 21);
+    cleanup.add(() => record.close());
+    const master = createPlace('master', 11);
+    const replica = createPlace('replica', 21);
     const servers = await startSentinels({
       folder,
       databaseUrl,
-      releases,
-      confOfServers: ['bind 0.0.0.0'],
-      places: { master, replica, sentinels: [master, replica, replica] },
+      cleanup,
+      serverConfig: ['bind 0.0.0.0'],
+      locations: { master, replica, sentinels: [master, replica, replica] },
     });
     return {
       ...servers,
-      besideUrl: `redis://${BESIDE_NET}.11:${servers.firstPort}`,
+      oldMasterUrl: `redis://${PUBLISHER_NET}.11:${servers.firstPort}`,
       cut(withRecord) {
-        ip('link', 'set', LINE[0] as string, 'down');
-        if (withRecord) ip('link', 'set', RECORD_LINE, 'down');
+        ip('link', 'set', BRIDGE_LINK[0] as string, 'down');
+        if (withRecord) ip('link', 'set', RECORD_LINK, 'down');
       },
       heal() {
-        ip('link', 'set', LINE[0] as string, 'up');
+        ip('link', 'set', BRIDGE_LINK[0] as string, 'up');
       },
       healRecord() {
-        ip('link', 'set', RECORD_LINE, 'up');
+        ip('link', 'set', RECORD_LINK, 'up');
       },
-      first: {
-        within: within('dispatcher'),
+      firstDispatcher: {
+        commandPrefix: namespaceCommand('dispatcher'),
         // A low concurrency limits the jobs that this dispatcher has taken; the other jobs of its side exist on its master only.
         environment: { DATABASE_URL: record.url, DELIVERY_CONCURRENCY: '50' },
       },
@@ -79,54 +79,60 @@ export async function startPartitionServers(): Promise<PartitionServers> {
       environment: { EGRESS_ALLOW_CIDRS: `127.0.0.0/8,${RECORD_NET}.0/24` },
     };
   } catch (error) {
-    await releases.run();
+    await cleanup.run();
     throw error;
   }
 }
 
-const within = (namespace: string) => ['ip', 'netns', 'exec', namespace];
-const placeOf = (namespace: string, host: number): Place => ({
+const namespaceCommand = (namespace: string) => ['ip', 'netns', 'exec', namespace];
+const createPlace = (namespace: string, host: number): ServerLocation => ({
   host: `${QUEUE_NET}.${host}`,
-  within: within(namespace),
+  within: namespaceCommand(namespace),
 });
 
-function layNetwork(releases: Releases): void {
+function createNetwork(cleanup: CleanupStack): void {
   for (const [bridge, address] of [
-    ['side-a', `${BESIDE_NET}.1`],
+    ['side-a', `${PUBLISHER_NET}.1`],
     ['side-b', `${QUEUE_NET}.1`],
     ['record', `${RECORD_NET}.1`],
   ] as const) {
     ip('link', 'add', bridge, 'type', 'bridge');
-    releases.add(async () => ip('link', 'delete', bridge));
+    cleanup.add(async () => ip('link', 'delete', bridge));
     ip('address', 'add', `${address}/24`, 'dev', bridge);
     ip('link', 'set', bridge, 'up');
   }
-  ip('link', 'add', LINE[0] as string, 'type', 'veth', 'peer', 'name', LINE[1] as string);
-  releases.add(async () => ip('link', 'delete', LINE[0] as string));
-  for (const [index, end] of LINE.entries()) {
+  ip('link', 'add', BRIDGE_LINK[0] as string, 'type', 'veth', 'peer', 'name', BRIDGE_LINK[1] as string);
+  cleanup.add(async () => ip('link', 'delete', BRIDGE_LINK[0] as string));
+  for (const [index, end] of BRIDGE_LINK.entries()) {
     ip('link', 'set', end, 'master', index === 0 ? 'side-a' : 'side-b');
     ip('link', 'set', end, 'up');
   }
   for (const namespace of ['master', 'dispatcher', 'replica']) {
     ip('netns', 'add', namespace);
     // Deleting the namespace also deletes its ends of the links.
-    releases.add(async () => ip('netns', 'delete', namespace));
+    cleanup.add(async () => ip('netns', 'delete', namespace));
     ip('-n', namespace, 'link', 'set', 'lo', 'up');
   }
-  plug('master', 'master-leg', 'side-a', [`${QUEUE_NET}.11`, `${BESIDE_NET}.11`]);
-  plug('dispatcher', 'dispatcher-leg', 'side-a', [`${QUEUE_NET}.12`]);
-  plug('dispatcher', RECORD_LINE, 'record', [`${RECORD_NET}.12`]);
-  plug('replica', 'replica-leg', 'side-b', [`${QUEUE_NET}.21`]);
+  connectNamespace('master', 'master-leg', 'side-a', [`${QUEUE_NET}.11`, `${PUBLISHER_NET}.11`]);
+  connectNamespace('dispatcher', 'dispatcher-leg', 'side-a', [`${QUEUE_NET}.12`]);
+  connectNamespace('dispatcher', RECORD_LINK, 'record', [`${RECORD_NET}.12`]);
+  connectNamespace('replica', 'replica-leg', 'side-b', [`${QUEUE_NET}.21`]);
 }
 
 /** Links a bridge to a namespace; `name` is the bridge's end of the link. */
-function plug(namespace: string, name: string, bridge: string, addresses: readonly string[]): void {
-  const inside = bridge === 'record' ? 'record' : 'queue';
-  ip('link', 'add', name, 'type', 'veth', 'peer', 'name', inside, 'netns', namespace);
+function connectNamespace(
+  namespace: string,
+  name: string,
+  bridge: string,
+  addresses: readonly string[],
+): void {
+  const interfaceName = bridge === 'record' ? 'record' : 'queue';
+  ip('link', 'add', name, 'type', 'veth', 'peer', 'name', interfaceName, 'netns', namespace);
   ip('link', 'set', name, 'master', bridge);
   ip('link', 'set', name, 'up');
-  for (const address of addresses) ip('-n', namespace, 'address', 'add', `${address}/24`, 'dev', inside);
-  ip('-n', namespace, 'link', 'set', inside, 'up');
+  for (const address of addresses)
+    ip('-n', namespace, 'address', 'add', `${address}/24`, 'dev', interfaceName);
+  ip('-n', namespace, 'link', 'set', interfaceName, 'up');
 }
 
 function ip(...args: string[]): void {

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { type Failover, failover, needsRedis } from './failover.ts';
+import { createFailover, type Failover, needsRedis } from './failover.ts';
 import type { Aftermath, Fault } from './faults.ts';
 import { PoisonedTenant } from './poisoned-tenant.ts';
 import { type SentinelServers, startSentinelServers } from './redis-sentinel.ts';
@@ -16,7 +16,7 @@ const HEALTHY_WITHIN_SECONDS = 10;
 const nothing = async () => {};
 
 /** Sends before, during and after the crash. The aftermath covers all of these events. */
-async function poisoned(
+async function sendPoison(
   world: World,
   kill: () => Promise<unknown> = nothing,
   recover: () => Promise<unknown> = nothing,
@@ -25,12 +25,12 @@ async function poisoned(
   const tenant = await PoisonedTenant.open(world);
   await tenant.send();
   await tenant.crash(kill, recover);
-  await tenant.reachable();
+  await tenant.waitUntilReachable();
   await tenant.send();
   return () => tenant.problems();
 }
 
-const away = (random: SeededRandom) => wait(random.between(300, 1_500));
+const waitDowntime = (random: SeededRandom) => wait(random.between(300, 1_500));
 
 /** Lists faults by another account of the same installation, which sends data that stores reject. */
 export const POISON: Fault[] = [
@@ -38,14 +38,14 @@ export const POISON: Fault[] = [
     name: 'another account sends text that stores reject',
     healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
     stallSecondsMax: HEALTHY_WITHIN_SECONDS,
-    strike: (world) => poisoned(world),
+    strike: (world) => sendPoison(world),
   },
   {
     name: 'another account sends text that stores reject, then PostgreSQL, Redis and a dispatcher are killed',
     losesLocks: ({ backend }) => backend === 'PostgreSQL',
     healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
     strike: (world, random) =>
-      poisoned(
+      sendPoison(
         world,
         // The victims are one function, because the other dispatcher keeps running and its connections stay open.
         () =>
@@ -57,7 +57,7 @@ export const POISON: Fault[] = [
             ]),
           ),
         async () => {
-          await away(random);
+          await waitDowntime(random);
           await Promise.all([world.servers.restartPostgres(), world.servers.restartRedis()]);
           await world.startDispatcher(0);
         },
@@ -67,14 +67,14 @@ export const POISON: Fault[] = [
 
 /** Replaces PostgreSQL by its replica while such data are sent. */
 const WITH_POSTGRES = (['PostgreSQL', 'Redis'] as const).map((backend) =>
-  failover<StandbyServers>('postgres', {
+  createFailover<StandbyServers>('postgres', {
     name: `PostgreSQL, synchronous, queue on ${backend}: the primary killed while text arrives that stores reject`,
     backend,
     healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
     start: () => startStandbyServers(backend, { isSynchronous: true }),
-    leftOut: () => (backend === 'Redis' ? needsRedis() : null),
+    skipReason: () => (backend === 'Redis' ? needsRedis() : null),
     strike: (world) =>
-      poisoned(
+      sendPoison(
         world,
         () => world.kill(world.servers.killPrimary),
         () => world.servers.promote(world),
@@ -83,17 +83,17 @@ const WITH_POSTGRES = (['PostgreSQL', 'Redis'] as const).map((backend) =>
 );
 
 /** Replaces Redis by its replica while such data are sent. */
-const WITH_REDIS = failover<SentinelServers>('sentinel', {
+const WITH_REDIS = createFailover<SentinelServers>('sentinel', {
   name: 'Sentinel: the master killed while text arrives that stores reject',
   healthyWithinSeconds: HEALTHY_WITHIN_SECONDS,
   start: startSentinelServers,
-  leftOut: needsRedis,
+  skipReason: needsRedis,
   strike: (world) =>
-    poisoned(
+    sendPoison(
       world,
       () => world.kill(world.servers.killMaster),
       async () => {
-        await world.servers.promoted();
+        await world.servers.waitUntilPromoted();
         await world.servers.restartMaster();
       },
     ),

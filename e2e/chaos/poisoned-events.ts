@@ -30,7 +30,7 @@ export class PoisonedEvents {
   }
 
   /** Returns the JSON of an event, which no library writes. */
-  odd({ code = '20', more = '' }: OddJson): string {
+  withOddJson({ code = '20', more = '' }: OddJson): string {
     const json = JSON.stringify(this.next().event);
     return `${json.replace(/"runStatusCode":\d+/, `"runStatusCode":${code}`).slice(0, -1)}${more}}`;
   }

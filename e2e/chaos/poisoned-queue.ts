@@ -32,7 +32,7 @@ export async function addJobs(world: World, events: PoisonedEvents): Promise<num
   return await withQueue(world, async (queue) => {
     let accepted = 0;
     for (const event of events.withTexts())
-      accepted += (await eventually(() => isAdded(queue.add(event.eventType, event)))) ? 1 : 0;
+      accepted += (await eventually(() => wasAdded(queue.add(event.eventType, event)))) ? 1 : 0;
     return accepted;
   });
 }
@@ -50,7 +50,7 @@ export async function addOddJobs(world: World, events: PoisonedEvents): Promise<
 async function addOddJob(world: World, queue: Queue, events: PoisonedEvents, odd: OddJson): Promise<boolean> {
   const jobId = `odd-${events.accountId}-${events.next().runId}`;
   const job = await queue.add('odd', {}, { jobId, delay: 3_600_000 });
-  if (!(await isAdded(writeData(world, queue, jobId, events.odd(odd))))) {
+  if (!(await wasAdded(writeData(world, queue, jobId, events.withOddJson(odd))))) {
     await job.remove();
     return false;
   }
@@ -78,7 +78,7 @@ async function writeData(world: World, queue: Queue, jobId: string, json: string
 }
 
 /** Returns false if PostgreSQL rejects the job for its data. Rejects if the queue is unreachable. */
-async function isAdded(call: Promise<unknown>): Promise<boolean> {
+async function wasAdded(call: Promise<unknown>): Promise<boolean> {
   try {
     await call;
     return true;

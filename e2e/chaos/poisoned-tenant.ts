@@ -47,7 +47,7 @@ export class PoisonedTenant {
   }
 
   /** Resolves when management can respond from its database. */
-  async reachable(): Promise<void> {
+  async waitUntilReachable(): Promise<void> {
     await eventually(async () => {
       const status = await this.#call('GET', 'v2', '/runs/');
       if (status !== 200) throw new Error(`GET runs/ returned ${status}`);
@@ -70,12 +70,12 @@ export class PoisonedTenant {
    */
   async crash(kill: () => Promise<unknown>, recover: () => Promise<unknown>): Promise<void> {
     const { endpoint } = this.#world;
-    endpoint.hold();
+    endpoint.suspend();
     try {
       this.#accepted += await publish(this.#world, this.#events);
       await kill();
     } finally {
-      endpoint.letGo();
+      endpoint.resume();
     }
     await recover();
   }
@@ -88,10 +88,10 @@ export class PoisonedTenant {
       [this.#account.id],
     );
     const found = JSON.stringify(Object.fromEntries(rows.map(({ status, count }) => [status, count])));
-    const wanted = JSON.stringify({ delivered: this.#accepted });
+    const expected = JSON.stringify({ delivered: this.#accepted });
     const runEvents = await this.#call('GET', 'v3', '/webhooks/run/1/events');
     return [
-      ...(found === wanted ? [] : [`deliveries of poisoned events are ${found} instead of ${wanted}`]),
+      ...(found === expected ? [] : [`deliveries of poisoned events are ${found} instead of ${expected}`]),
       ...(runEvents === 200 ? [] : [`reading the events of a run returned ${runEvents}`]),
       ...endpoint.invalidBodies,
     ];
@@ -172,21 +172,25 @@ export class PoisonedTenant {
     await this.#expect(202, '/events/', JSON.stringify({ events }));
     this.#accepted += events.length;
     for (const odd of ODD_JSON) {
-      await this.#expect(odd.isEvent ? 202 : 400, '/events/', `{"events":[${this.#events.odd(odd)}]}`);
+      await this.#expect(
+        odd.isEvent ? 202 : 400,
+        '/events/',
+        `{"events":[${this.#events.withOddJson(odd)}]}`,
+      );
       this.#accepted += odd.isEvent ? 1 : 0;
     }
   }
 
   async #expect(status: number, path: string, body: string, method: 'POST' | 'PUT' = 'POST'): Promise<void> {
     const idempotencyKey = randomUUID();
-    const answered = await eventually(async () => {
+    const accepted = await eventually(async () => {
       const version = path.startsWith('/webhooks/') ? 'v3' : 'v2';
       const headers = method === 'POST' ? { 'idempotency-key': idempotencyKey } : {};
-      const answered = await this.#call(method, version, path, body, headers);
-      if (answered === 503) throw new Error(`${method} ${path} returned 503`);
-      return answered;
+      const accepted = await this.#call(method, version, path, body, headers);
+      if (accepted === 503) throw new Error(`${method} ${path} returned 503`);
+      return accepted;
     });
-    if (answered !== status) throw new Error(`${method} ${path} returned ${answered}: ${body.slice(0, 200)}`);
+    if (accepted !== status) throw new Error(`${method} ${path} returned ${accepted}: ${body.slice(0, 200)}`);
   }
 
   async #call(method: string, version: string, path: string, body?: string, more = {}): Promise<number> {

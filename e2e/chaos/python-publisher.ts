@@ -31,7 +31,7 @@ async function runPython(args: readonly string[], input = ''): Promise<{ code: u
 const reported = new Set<string>();
 
 /** Returns the reason why this machine cannot publish from Python, or null. */
-async function whyNoPython({ backend }: World<Stores>): Promise<string | null> {
+async function pythonSkipReason({ backend }: World<Stores>): Promise<string | null> {
   if (backend !== 'Redis') return 'the package for Python publishes on Redis';
   const { code, stderr } = await runPython(['-c', 'import bullmq, runhook.queue']);
   return code === 0 ? null : `${stderr.trim().split('\n').at(-1) || `python3: ${code}`}`;
@@ -39,7 +39,7 @@ async function whyNoPython({ backend }: World<Stores>): Promise<string | null> {
 
 /** Publishes with the package for Python. Returns how many events were accepted: 0 if it was omitted. */
 export async function publishFromPython(world: World<Stores>, events: PoisonedEvents): Promise<number> {
-  const reason = await whyNoPython(world);
+  const reason = await pythonSkipReason(world);
   if (reason !== null) {
     if (!reported.has(reason)) process.stderr.write(`left out: texts from Python: ${reason}\n`);
     reported.add(reason);

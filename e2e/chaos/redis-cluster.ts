@@ -3,8 +3,8 @@ import { promisify } from 'node:util';
 import { shardPrefix } from '@runhook/contract';
 import { eventually } from '@runhook/testing';
 import { type RedisProcess, send } from '../../packages/queue/test/backends/redis-servers.ts';
-import { startOwn, startRecord } from './redis-sentinel.ts';
-import { Releases } from './releases.ts';
+import { CleanupStack } from './cleanup-stack.ts';
+import { startInOwnFolder, startRecord } from './redis-sentinel.ts';
 import { makeFolder, type Stores } from './servers.ts';
 
 const run = promisify(execFile);
@@ -12,14 +12,14 @@ const run = promisify(execFile);
 const NODES = 6;
 const NODE_TIMEOUT_MS = 2_000;
 const SLOTS = 16_384;
-const untilThen = { timeoutMs: 120_000, intervalMs: 50 };
+const POLL_OPTIONS = { timeoutMs: 120_000, intervalMs: 50 };
 
 /** Is a Redis Cluster of three masters with a replica each, and a PostgreSQL. */
 export interface ClusterServers extends Stores {
   /** Kills the master that has the keys of a shard with SIGKILL. */
   killMasterOf(prefix: string): Promise<void>;
   /** Resolves when another node has its slots. */
-  promoted(): Promise<void>;
+  waitUntilPromoted(): Promise<void>;
   /** Restarts the killed node on the same port. Resolves when it is a replica. */
   restartKilled(): Promise<void>;
   /** Moves the slot of the first shard's keys, and all lower slots of its node, to another master. Resolves with the number of slots. */
@@ -38,13 +38,13 @@ interface Node {
 }
 
 export async function startClusterServers(): Promise<ClusterServers> {
-  const releases = new Releases();
+  const cleanup = new CleanupStack();
   try {
-    const folder = await makeFolder(releases);
-    const databaseUrl = await startRecord(folder, releases);
+    const folder = await makeFolder(cleanup);
+    const databaseUrl = await startRecord(folder, cleanup);
     const processes = new Map<number, RedisProcess>();
     const start = async (index: number, wanted?: number) => {
-      const server = await startOwn({
+      const server = await startInOwnFolder({
         folder,
         name: `node-${index}`,
         ...(wanted && { port: wanted }),
@@ -61,16 +61,16 @@ export async function startClusterServers(): Promise<ClusterServers> {
       processes.set(server.port, server);
       return server.port;
     };
-    releases.add(() => Promise.all([...processes.values()].map((server) => server.kill())));
+    cleanup.add(() => Promise.all([...processes.values()].map((server) => server.kill())));
     const ports: number[] = [];
     for (let index = 0; index < NODES; index += 1) ports.push(await start(index));
     const addresses = ports.map((port) => `127.0.0.1:${port}`);
     await run('redis-cli', ['--cluster', 'create', ...addresses, '--cluster-replicas', '1', '--cluster-yes']);
 
-    const living = () => ports.filter((port) => processes.has(port));
+    const isAlive = () => ports.filter((port) => processes.has(port));
     /** Returns the nodes according to the running node with this index. */
     const nodes = async (index = 0) =>
-      parseNodes(String(await send(living()[index] as number, ['CLUSTER', 'NODES'])));
+      parseNodes(String(await send(isAlive()[index] as number, ['CLUSTER', 'NODES'])));
     await eventually(async () => {
       for (const port of ports) {
         const info = String(await send(port, ['CLUSTER', 'INFO']));
@@ -79,12 +79,12 @@ export async function startClusterServers(): Promise<ClusterServers> {
       for (const { port } of (await nodes()).filter(({ isMaster }) => isMaster))
         if (!/state=online/.test(String(await send(port, ['INFO', 'replication']))))
           throw new Error(`${port} has no replica`);
-    }, untilThen);
-    const slotOf = async (prefix: string) =>
-      Number(await send(living()[0] as number, ['CLUSTER', 'KEYSLOT', prefix]));
-    const ownerOf = (all: readonly Node[], slot: number) =>
+    }, POLL_OPTIONS);
+    const readSlot = async (prefix: string) =>
+      Number(await send(isAlive()[0] as number, ['CLUSTER', 'KEYSLOT', prefix]));
+    const findOwner = (all: readonly Node[], slot: number) =>
       all.find(
-        ({ isMaster, isGone, slots }) => isMaster && !isGone && slots.some((range) => has(range, slot)),
+        ({ isMaster, isGone, slots }) => isMaster && !isGone && slots.some((range) => ownsSlot(range, slot)),
       );
     let killed: number | null = null;
     let slotOfKilled = 0;
@@ -94,36 +94,36 @@ export async function startClusterServers(): Promise<ClusterServers> {
       databaseUrl,
       queueUrl: `redis+cluster://${addresses.join(',')}`,
       async killMasterOf(prefix) {
-        slotOfKilled = await slotOf(prefix);
-        const owner = ownerOf(await nodes(), slotOfKilled);
+        slotOfKilled = await readSlot(prefix);
+        const owner = findOwner(await nodes(), slotOfKilled);
         if (owner === undefined) throw new Error(`no node has the keys of ${prefix}`);
         killed = owner.port;
         await processes.get(killed)?.kill();
         processes.delete(killed);
       },
-      promoted: () =>
+      waitUntilPromoted: () =>
         eventually(async () => {
-          for (const index of living().keys()) {
-            const owner = ownerOf(await nodes(index), slotOfKilled);
+          for (const index of isAlive().keys()) {
+            const owner = findOwner(await nodes(index), slotOfKilled);
             if (owner === undefined || owner.port === killed) throw new Error('no other node has the slots');
           }
-        }, untilThen),
+        }, POLL_OPTIONS),
       async restartKilled() {
         if (killed === null) throw new Error('no master was killed');
         const port = await start(ports.indexOf(killed), killed);
         await eventually(async () => {
           if (!/role:slave/.test(String(await send(port, ['INFO', 'replication']))))
             throw new Error(`${port} is not a replica`);
-        }, untilThen);
+        }, POLL_OPTIONS);
       },
       async reshard() {
         const all = await nodes();
-        const slot = await slotOf(shardPrefix(0));
-        const from = ownerOf(all, slot);
+        const slot = await readSlot(shardPrefix(0));
+        const from = findOwner(all, slot);
         const to = all.find(({ id, isMaster, isGone }) => isMaster && !isGone && id !== from?.id);
         if (from === undefined || to === undefined) throw new Error('there are fewer than two masters');
         // redis-cli moves the slots of a node in ascending order.
-        const count = slotsUpTo(from, slot);
+        const count = countSlotsUpTo(from, slot);
         await run(
           'redis-cli',
           [
@@ -140,7 +140,7 @@ export async function startClusterServers(): Promise<ClusterServers> {
           ],
           { maxBuffer: SLOTS * 1_024 },
         );
-        const owner = ownerOf(await nodes(), slot);
+        const owner = findOwner(await nodes(), slot);
         if (owner?.id !== to.id) throw new Error('the keys of the queue have not moved');
         return count;
       },
@@ -153,17 +153,17 @@ export async function startClusterServers(): Promise<ClusterServers> {
           }),
         );
       },
-      close: () => releases.run(),
+      close: () => cleanup.run(),
     };
   } catch (error) {
-    await releases.run();
+    await cleanup.run();
     throw error;
   }
 }
 
-const has = ([from, to]: [number, number], slot: number) => from <= slot && slot <= to;
+const ownsSlot = ([from, to]: [number, number], slot: number) => from <= slot && slot <= to;
 
-function slotsUpTo({ slots }: Node, slot: number): number {
+function countSlotsUpTo({ slots }: Node, slot: number): number {
   return slots.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, slot) - from + 1), 0);
 }
 

@@ -9,7 +9,7 @@ import {
   send,
   startServer,
 } from '../../packages/queue/test/backends/redis-servers.ts';
-import { Releases } from './releases.ts';
+import { CleanupStack } from './cleanup-stack.ts';
 import { makeFolder, type Stores } from './servers.ts';
 
 /** Time after which sentinels treat a Redis as down, which is the minimum wait of its clients. */
@@ -19,50 +19,50 @@ const QUORUM = 2;
 const MASTER_NAME = 'main';
 
 /** Location of a server; this machine's loopback when omitted. */
-export type Place = Pick<ServerOptions, 'host' | 'within'>;
+export type ServerLocation = Pick<ServerOptions, 'host' | 'within'>;
 
 /** Is a Redis with a replica and three sentinels, and a PostgreSQL. */
 export interface SentinelServers extends Stores {
   /** Stops the replica; the master continues without it. */
   stopReplica(): Promise<void>;
   /** Returns by how many bytes the replica is behind. */
-  behindBytes(): Promise<number>;
+  lagBytes(): Promise<number>;
   killMaster(): Promise<void>;
   /** Resumes the replica. Resolves when a quorum of the sentinels reports it as the master. */
-  promoted(): Promise<void>;
+  waitUntilPromoted(): Promise<void>;
   /** Restarts it on the same port, with its data. */
   restartMaster(): Promise<void>;
   /** Port of the first master. */
   firstPort: number;
   /** Returns the current role of the first master: `master` or `slave`. */
-  roleOfFirst(): Promise<string>;
+  readRoleOfFirst(): Promise<string>;
 }
 
-export interface SentinelPlaces {
-  master: Place;
-  replica: Place;
-  sentinels: readonly Place[];
+export interface SentinelLocations {
+  master: ServerLocation;
+  replica: ServerLocation;
+  sentinels: readonly ServerLocation[];
 }
 
-const LOOPBACK: SentinelPlaces = { master: {}, replica: {}, sentinels: Array(SENTINELS).fill({}) };
+const LOOPBACK: SentinelLocations = { master: {}, replica: {}, sentinels: Array(SENTINELS).fill({}) };
 
-/** @param confOfServers additional lines of the configuration of Redis */
-export async function startSentinelServers(confOfServers: readonly string[] = []): Promise<SentinelServers> {
-  const releases = new Releases();
+/** @param serverConfig additional lines of the configuration of Redis */
+export async function startSentinelServers(serverConfig: readonly string[] = []): Promise<SentinelServers> {
+  const cleanup = new CleanupStack();
   try {
-    const folder = await makeFolder(releases);
-    const databaseUrl = await startRecord(folder, releases);
-    return await startSentinels({ folder, databaseUrl, releases, confOfServers, places: LOOPBACK });
+    const folder = await makeFolder(cleanup);
+    const databaseUrl = await startRecord(folder, cleanup);
+    return await startSentinels({ folder, databaseUrl, cleanup, serverConfig, locations: LOOPBACK });
   } catch (error) {
-    await releases.run();
+    await cleanup.run();
     throw error;
   }
 }
 
 /** Starts a PostgreSQL with the tables. Resolves with its URL. */
-export async function startRecord(folder: string, releases: Releases): Promise<string> {
+export async function startRecord(folder: string, cleanup: CleanupStack): Promise<string> {
   const postgres = await startPostgres({ dataDir: join(folder, 'postgres') });
-  releases.add(() => postgres.stop());
+  cleanup.add(() => postgres.stop());
   await migrate(postgres.url);
   return postgres.url;
 }
@@ -70,72 +70,78 @@ export async function startRecord(folder: string, releases: Releases): Promise<s
 export async function startSentinels({
   folder,
   databaseUrl,
-  releases,
-  confOfServers,
-  places,
+  cleanup,
+  serverConfig,
+  locations,
 }: {
   folder: string;
   databaseUrl: string;
-  releases: Releases;
-  confOfServers: readonly string[];
-  places: SentinelPlaces;
+  cleanup: CleanupStack;
+  serverConfig: readonly string[];
+  locations: SentinelLocations;
 }): Promise<SentinelServers> {
-  const hostOf = ({ host = '127.0.0.1' }: Place) => host;
-  const durable = [
+  const hostOf = ({ host = '127.0.0.1' }: ServerLocation) => host;
+  const durableConfig = [
     'save ""',
     'appendonly yes',
     'appendfsync everysec',
     'protected-mode no',
-    ...confOfServers,
+    ...serverConfig,
   ];
-  const start = (name: string, place: Place, conf: readonly string[], port?: number) =>
-    startOwn({ folder, name, ...place, conf: (own) => [`port ${own}`, ...conf], ...(port && { port }) });
+  const start = (name: string, location: ServerLocation, conf: readonly string[], port?: number) =>
+    startInOwnFolder({
+      folder,
+      name,
+      ...location,
+      conf: (ownFolder) => [`port ${ownFolder}`, ...conf],
+      ...(port && { port }),
+    });
 
-  let master = await start('master', places.master, durable);
-  releases.add(() => master.kill());
-  const first = { host: hostOf(places.master), port: master.port };
-  const replica = await start('replica', places.replica, [
-    ...durable,
+  let master = await start('master', locations.master, durableConfig);
+  cleanup.add(() => master.kill());
+  const first = { host: hostOf(locations.master), port: master.port };
+  const replica = await start('replica', locations.replica, [
+    ...durableConfig,
     `replicaof ${first.host} ${first.port}`,
   ]);
-  releases.add(() => replica.kill());
-  const second = { host: hostOf(places.replica), port: replica.port };
+  cleanup.add(() => replica.kill());
+  const second = { host: hostOf(locations.replica), port: replica.port };
   const sentinels: { host: string; port: number }[] = [];
-  for (const [index, place] of places.sentinels.entries()) {
+  for (const [index, location] of locations.sentinels.entries()) {
     const conf = [
       `sentinel monitor ${MASTER_NAME} ${first.host} ${first.port} ${QUORUM}`,
       `sentinel down-after-milliseconds ${MASTER_NAME} ${DOWN_AFTER_MS}`,
       `sentinel failover-timeout ${MASTER_NAME} ${5 * DOWN_AFTER_MS}`,
       'protected-mode no',
     ];
-    const sentinel = await startOwn({
+    const sentinel = await startInOwnFolder({
       folder,
       name: `sentinel-${index}`,
-      ...place,
+      ...location,
       conf: (port) => [`port ${port}`, ...conf],
       isSentinel: true,
     });
-    releases.add(() => sentinel.kill());
-    sentinels.push({ host: hostOf(place), port: sentinel.port });
+    cleanup.add(() => sentinel.kill());
+    sentinels.push({ host: hostOf(location), port: sentinel.port });
   }
 
-  const ask = async ({ host, port }: typeof first, ...command: string[]) =>
+  const sendCommand = async ({ host, port }: typeof first, ...command: string[]) =>
     await send(port, command, { host });
   await eventually(async () => {
     for (const sentinel of sentinels) {
-      const known = [
-        await ask(sentinel, 'SENTINEL', 'REPLICAS', MASTER_NAME),
-        await ask(sentinel, 'SENTINEL', 'SENTINELS', MASTER_NAME),
+      const counts = [
+        await sendCommand(sentinel, 'SENTINEL', 'REPLICAS', MASTER_NAME),
+        await sendCommand(sentinel, 'SENTINEL', 'SENTINELS', MASTER_NAME),
       ].map((list) => (list as unknown[]).length);
-      if (known[0] !== 1 || known[1] !== SENTINELS - 1)
-        throw new Error(`a sentinel reports ${known} replicas and sentinels`);
+      if (counts[0] !== 1 || counts[1] !== SENTINELS - 1)
+        throw new Error(`a sentinel reports ${counts} replicas and sentinels`);
     }
-    if (!/state=online/.test(String(await ask(first, 'INFO', 'replication'))))
+    if (!/state=online/.test(String(await sendCommand(first, 'INFO', 'replication'))))
       throw new Error('the master has no replica');
   });
 
-  const fieldOf = async (server: typeof first, section: string, name: string) =>
-    new RegExp(`^${name}:(\\S+)`, 'm').exec(String(await ask(server, 'INFO', section)))?.[1] ?? '';
+  const readInfoField = async (server: typeof first, section: string, name: string) =>
+    new RegExp(`^${name}:(\\S+)`, 'm').exec(String(await sendCommand(server, 'INFO', section)))?.[1] ?? '';
   let offsetAtStop = 0;
   return {
     folder,
@@ -144,44 +150,48 @@ export async function startSentinels({
     stopReplica: async () => {
       process.kill(replica.pid, 'SIGSTOP');
       // Without this, commands would be buffered in the socket, and the replica would read them when it resumes.
-      await ask(first, 'CLIENT', 'KILL', 'TYPE', 'replica');
-      offsetAtStop = Number(await fieldOf(first, 'replication', 'master_repl_offset'));
+      await sendCommand(first, 'CLIENT', 'KILL', 'TYPE', 'replica');
+      offsetAtStop = Number(await readInfoField(first, 'replication', 'master_repl_offset'));
     },
-    behindBytes: async () => Number(await fieldOf(first, 'replication', 'master_repl_offset')) - offsetAtStop,
+    lagBytes: async () =>
+      Number(await readInfoField(first, 'replication', 'master_repl_offset')) - offsetAtStop,
     firstPort: first.port,
     killMaster: () => master.kill(),
-    promoted: async () => {
+    waitUntilPromoted: async () => {
       process.kill(replica.pid, 'SIGCONT');
       await eventually(
         async () => {
-          let agreeing = 0;
+          let agreeingCount = 0;
           for (const sentinel of sentinels) {
-            const told = await ask(sentinel, 'SENTINEL', 'GET-MASTER-ADDR-BY-NAME', MASTER_NAME).catch(
-              () => [],
-            );
-            if (String(told) === `${second.host},${second.port}`) agreeing += 1;
+            const address = await sendCommand(
+              sentinel,
+              'SENTINEL',
+              'GET-MASTER-ADDR-BY-NAME',
+              MASTER_NAME,
+            ).catch(() => []);
+            if (String(address) === `${second.host},${second.port}`) agreeingCount += 1;
           }
-          if (agreeing < QUORUM) throw new Error(`${agreeing} sentinels name the new master`);
+          if (agreeingCount < QUORUM) throw new Error(`${agreeingCount} sentinels name the new master`);
         },
         { timeoutMs: 120_000, intervalMs: 50 },
       );
     },
     restartMaster: async () => {
-      master = await start('master', places.master, durable, first.port);
+      master = await start('master', locations.master, durableConfig, first.port);
     },
-    roleOfFirst: () => fieldOf(first, 'replication', 'role'),
-    close: () => releases.run(),
+    readRoleOfFirst: () => readInfoField(first, 'replication', 'role'),
+    close: () => cleanup.run(),
   };
 }
 
-/** Starts a server in a separate folder, where clean-up-after.mjs finds it. */
-export async function startOwn({ folder, ...options }: ServerOptions): Promise<RedisProcess> {
-  const own = join(folder, options.name);
-  await mkdir(own, { recursive: true });
+/** Starts a server in a separate folder, where cleanup-process.mjs finds it. */
+export async function startInOwnFolder({ folder, ...options }: ServerOptions): Promise<RedisProcess> {
+  const ownFolder = join(folder, options.name);
+  await mkdir(ownFolder, { recursive: true });
   const conf = (port: number) => [
-    `pidfile ${join(own, 'redis.pid')}`,
+    `pidfile ${join(ownFolder, 'redis.pid')}`,
     ...options.conf(port),
     ...(options.isSentinel ? [] : ['maxmemory-policy noeviction']),
   ];
-  return await startServer({ ...options, folder: own, conf });
+  return await startServer({ ...options, folder: ownFolder, conf });
 }

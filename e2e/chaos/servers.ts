@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { migrate } from '@runhook/database/migrate';
 import { startPostgres, startRedis } from '@runhook/embedded';
-import { Releases } from './releases.ts';
+import { CleanupStack } from './cleanup-stack.ts';
 
 export type BackendName = 'PostgreSQL' | 'Redis';
 
@@ -33,9 +33,9 @@ export interface Servers extends Stores {
 
 /** @param migrations folder of another release; that of this release when omitted */
 export async function startServers(backend: BackendName, migrations?: string): Promise<Servers> {
-  const releases = new Releases();
+  const cleanup = new CleanupStack();
   try {
-    const folder = await makeFolder(releases);
+    const folder = await makeFolder(cleanup);
     const openPostgres = (port?: number) =>
       startPostgres({ dataDir: join(folder, 'postgres'), ...(port === undefined ? {} : { port }) });
     const openRedis = (port?: number) =>
@@ -45,15 +45,16 @@ export async function startServers(backend: BackendName, migrations?: string): P
         ...(port === undefined ? {} : { port }),
       });
     let postgres = await openPostgres();
-    releases.add(() => postgres.stop());
+    cleanup.add(() => postgres.stop());
     await migrate(postgres.url, migrations === undefined ? {} : { directory: migrations });
     let redis = backend === 'Redis' ? await openRedis() : null;
-    releases.add(async () => await redis?.stop());
+    cleanup.add(async () => await redis?.stop());
 
     const { url: databaseUrl, port: postgresPort } = postgres;
     const redisPort = redis?.port;
-    const samePort = (wanted: number, got: number) => {
-      if (wanted !== got) throw new Error(`the server was restarted on port ${got} instead of ${wanted}`);
+    const requireSamePort = (expected: number, actual: number) => {
+      if (expected !== actual)
+        throw new Error(`the server was restarted on port ${actual} instead of ${expected}`);
     };
     return {
       databaseUrl,
@@ -61,49 +62,49 @@ export async function startServers(backend: BackendName, migrations?: string): P
       killPostgres: () => postgres.kill(),
       restartPostgres: async () => {
         postgres = await openPostgres(postgresPort);
-        samePort(postgresPort, postgres.port);
+        requireSamePort(postgresPort, postgres.port);
       },
       killRedis: async () => await redis?.kill(),
       restartRedis: async () => {
         if (redisPort === undefined) return;
         redis = await openRedis(redisPort);
-        samePort(redisPort, redis.port);
+        requireSamePort(redisPort, redis.port);
       },
-      redis: async (command) => await sayToRedis(redisPort, command),
+      redis: async (command) => await sendToRedis(redisPort, command),
       folder,
-      close: () => releases.run(),
+      close: () => cleanup.run(),
     };
   } catch (error) {
-    await releases.run();
+    await cleanup.run();
     throw error;
   }
 }
 
 /** Makes a folder for servers, which are ended and removed with it if this process is killed. */
-export async function makeFolder(releases: Releases): Promise<string> {
+export async function makeFolder(cleanup: CleanupStack): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'runhook-chaos-'));
-  releases.add(cleanUpAfter(folder));
+  cleanup.add(startCleanupProcess(folder));
   // Other accounts may traverse it, because PostgreSQL does not run as root.
   await chmod(folder, 0o711);
   return folder;
 }
 
 /** Sends an inline command, which needs no client. */
-async function sayToRedis(port: number | undefined, command: string): Promise<string> {
+async function sendToRedis(port: number | undefined, command: string): Promise<string> {
   if (port === undefined) throw new Error('the queue is not on Redis');
   const socket = connect({ host: '127.0.0.1', port });
   await once(socket, 'connect');
   socket.write(`${command}\r\n`);
-  const [answer] = (await once(socket, 'data')) as [Buffer];
+  const [response] = (await once(socket, 'data')) as [Buffer];
   socket.destroy();
-  const text = answer.toString();
+  const text = response.toString();
   if (text.startsWith('-')) throw new Error(`${command} returned ${text}`);
   return text;
 }
 
 /** Ends the servers after a kill of the run, because jest's processes do not handle signals. */
-function cleanUpAfter(folder: string): () => Promise<void> {
-  const script = fileURLToPath(new URL('./clean-up-after.mjs', import.meta.url));
+function startCleanupProcess(folder: string): () => Promise<void> {
+  const script = fileURLToPath(new URL('./cleanup-process.mjs', import.meta.url));
   const child = spawn(process.execPath, [script, folder], {
     // A separate group is not affected by a kill of the tests' group.
     detached: true,

@@ -1,10 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { mappedShards, type ShardMap, shardOf, shardPrefix } from '@runhook/contract';
 import { createEventPublisher } from '@runhook/publisher';
-import { createQueueBackend, openShardDesk } from '@runhook/queue';
+import { createQueueBackend, openShardAdmin } from '@runhook/queue';
 import { eventually, exampleEvent, seedAccount, seedSubscription } from '@runhook/testing';
 import { HEALTHY } from './endpoint.ts';
-import { type Failover, failover, needsRedisCli } from './failover.ts';
+import { createFailover, type Failover, needsRedisCli } from './failover.ts';
 import { type ClusterServers, startClusterServers } from './redis-cluster.ts';
 import type { World as WorldOn } from './world.ts';
 
@@ -13,50 +13,53 @@ type World = WorldOn<ClusterServers>;
 const SHARDS = 8;
 /** Is large enough that each shard has accounts, and each master has nearly a third of the load. */
 const ACCOUNTS = 300;
-const PUBLISHED_EVERY_MS = 100;
+const PUBLISH_INTERVAL_MS = 100;
 /** Number of concurrent events, for all accounts in turn. */
-const PUBLISHED_AT_ONCE = 30;
+const EVENTS_PER_PUBLISH = 30;
 const UNDER_LOAD_MS = 8_000;
 /** Permitted deviation of a master's share of the commands from the mean. */
-const SHARE_OFF_MAX = 0.15;
+const DEVIATION_MAX = 0.15;
 
 const sharded = (queueShards: number) => ({ environment: { QUEUE_SHARDS: String(queueShards) } });
-const common = {
+const commonOptions = {
   start: startClusterServers,
-  leftOut: needsRedisCli,
-  worldOf: () => sharded(SHARDS),
+  skipReason: needsRedisCli,
+  worldOptions: () => sharded(SHARDS),
 };
 
 export const SHARDED: Failover[] = [
-  failover<ClusterServers>('shards', {
-    ...common,
+  createFailover<ClusterServers>('shards', {
+    ...commonOptions,
     name: 'Cluster, 8 shards: 300 accounts',
     async strike(world, _random, load) {
-      await spreadOver(world, SHARDS);
+      await waitUntilSharded(world, SHARDS);
       // The load is stopped, because its single account is on one shard.
       await load.stop();
-      const crowd = await startCrowd(world);
+      const accountLoad = await startAccountLoad(world);
       await wait(UNDER_LOAD_MS / 4);
       const before = await world.servers.commandsOfMasters();
       await wait(UNDER_LOAD_MS);
       const after = await world.servers.commandsOfMasters();
       const commands = after.map((count, index) => count - (before[index] ?? 0));
-      await crowd.stop();
+      await accountLoad.stop();
       const mean = commands.reduce((sum, count) => sum + count, 0) / commands.length;
-      const off = Math.max(...commands.map((count) => Math.abs(count / mean - 1)));
-      const told = `commands of the masters: ${commands.join(', ')}; at most ${(off * 100).toFixed(1)} % from the mean`;
-      process.stderr.write(`         ${told}\n`);
-      return async () => [...(off > SHARE_OFF_MAX ? [told] : []), ...(await crowd.problems())];
+      const maxDeviation = Math.max(...commands.map((count) => Math.abs(count / mean - 1)));
+      const summary = `commands of the masters: ${commands.join(', ')}; at most ${(maxDeviation * 100).toFixed(1)} % from the mean`;
+      process.stderr.write(`         ${summary}\n`);
+      return async () => [
+        ...(maxDeviation > DEVIATION_MAX ? [summary] : []),
+        ...(await accountLoad.problems()),
+      ];
     },
   }),
-  masterKilled('the master of the account killed', shardOf),
-  masterKilled('the master of the map killed', () => 0),
-  failover<ClusterServers>('shards', {
-    ...common,
+  killMasterFailover('the master of the account killed', shardOf),
+  killMasterFailover('the master of the map killed', () => 0),
+  createFailover<ClusterServers>('shards', {
+    ...commonOptions,
     name: 'Cluster: from 1 shard to 8 and back',
-    worldOf: () => ({}),
+    worldOptions: () => ({}),
     async strike(world) {
-      const crowd = await startCrowd(world);
+      const accountLoad = await startAccountLoad(world);
       await wait(UNDER_LOAD_MS / 4);
       world.killedAtMs = Date.now();
       for (const count of [SHARDS, 1]) {
@@ -65,55 +68,58 @@ export const SHARDED: Failover[] = [
           await world.startDispatcher(index, sharded(count));
           await dispatcher.stop();
         }
-        await spreadOver(world, count);
+        await waitUntilSharded(world, count);
         await wait(UNDER_LOAD_MS);
       }
-      await crowd.stop();
-      return crowd.problems;
+      await accountLoad.stop();
+      return accountLoad.problems;
     },
   }),
 ];
 
-/** @param shardOfIt returns the shard whose master is killed, from the map and the account under load */
-function masterKilled(name: string, shardOfIt: (map: ShardMap, accountId: number) => number): Failover {
-  return failover<ClusterServers>('shards', {
-    ...common,
+/** @param selectShard returns the shard whose master is killed, from the map and the account under load */
+function killMasterFailover(
+  name: string,
+  selectShard: (map: ShardMap, accountId: number) => number,
+): Failover {
+  return createFailover<ClusterServers>('shards', {
+    ...commonOptions,
     name: `Cluster, 8 shards: ${name}`,
     async strike(world, _random, { accountId }) {
-      const map = await spreadOver(world, SHARDS);
-      const crowd = await startCrowd(world);
+      const map = await waitUntilSharded(world, SHARDS);
+      const accountLoad = await startAccountLoad(world);
       await wait(UNDER_LOAD_MS / 4);
-      await world.kill(() => world.servers.killMasterOf(shardPrefix(shardOfIt(map, accountId))));
-      await world.servers.promoted();
+      await world.kill(() => world.servers.killMasterOf(shardPrefix(selectShard(map, accountId))));
+      await world.servers.waitUntilPromoted();
       await world.servers.restartKilled();
-      await crowd.stop();
-      return crowd.problems;
+      await accountLoad.stop();
+      return accountLoad.problems;
     },
   });
 }
 
 /** Resolves with the map once the accounts are spread over this many shards. */
-async function spreadOver({ servers }: World, count: number): Promise<ShardMap> {
-  const desk = openShardDesk(createQueueBackend(servers.queueUrl), () => undefined);
+async function waitUntilSharded({ servers }: World, count: number): Promise<ShardMap> {
+  const shardAdmin = openShardAdmin(createQueueBackend(servers.queueUrl), () => undefined);
   try {
     return await eventually(async () => {
-      const map = await desk.look();
+      const map = await shardAdmin.refresh();
       if (mappedShards(map).length !== count) throw new Error(`the map has the shards ${mappedShards(map)}`);
       return map;
     });
   } finally {
-    await desk.close();
+    await shardAdmin.close();
   }
 }
 
-interface Crowd {
+interface AccountLoad {
   stop(): Promise<void>;
   /** Returns the differences from the published events, once nothing is pending. */
   problems(): Promise<string[]>;
 }
 
 /** Creates many accounts with a healthy webhook each, and publishes their events directly onto the queue. */
-async function startCrowd({ database, endpoint, servers, queues }: World): Promise<Crowd> {
+async function startAccountLoad({ database, endpoint, servers, queues }: World): Promise<AccountLoad> {
   const accounts: Awaited<ReturnType<typeof seedAccount>>[] = [];
   for (let index = 0; index < ACCOUNTS; index += 1) {
     const account = await seedAccount(database);
@@ -122,18 +128,18 @@ async function startCrowd({ database, endpoint, servers, queues }: World): Promi
   }
   const publisher = createEventPublisher({ queueUrl: servers.queueUrl });
   const accepted = new Set<string>();
-  let refused = 0;
+  let rejectedCount = 0;
   let isStopped = false;
   async function publish(): Promise<void> {
-    for (let next = 0; !isStopped; next += PUBLISHED_AT_ONCE) {
-      const published = Array.from({ length: PUBLISHED_AT_ONCE }, (_, offset) => {
+    for (let next = 0; !isStopped; next += EVENTS_PER_PUBLISH) {
+      const published = Array.from({ length: EVENTS_PER_PUBLISH }, (_, offset) => {
         const { jobs } = accounts[(next + offset) % ACCOUNTS] as (typeof accounts)[number];
         const event = exampleEvent('job.run.started', jobs[0] as (typeof jobs)[number], next + offset + 1);
         return publisher.publish(event).then((id) => accepted.add(id));
       });
-      const settled = await Promise.allSettled(published);
-      refused += settled.filter(({ status }) => status === 'rejected').length;
-      await wait(PUBLISHED_EVERY_MS);
+      const results = await Promise.allSettled(published);
+      rejectedCount += results.filter(({ status }) => status === 'rejected').length;
+      await wait(PUBLISH_INTERVAL_MS);
     }
   }
   const publishing = publish();
@@ -152,7 +158,7 @@ async function startCrowd({ database, endpoint, servers, queues }: World): Promi
       const missing = [...accepted].filter((id) => !delivered.has(id));
       const counts = await Promise.all(queues.map((queue) => queue.counts()));
       process.stderr.write(
-        `         ${ACCOUNTS} more accounts: ${accepted.size} events accepted, ${refused} calls rejected, ${missing.length} missing\n`,
+        `         ${ACCOUNTS} more accounts: ${accepted.size} events accepted, ${rejectedCount} calls rejected, ${missing.length} missing\n`,
       );
       return missing.length === 0
         ? []

@@ -5,8 +5,8 @@ import { openDatabase } from '@runhook/database';
 import { migrate } from '@runhook/database/migrate';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { startPostgres, startRedis } from '@runhook/embedded';
-import { eventually, IN_VAIN_MS, startTcpProxy } from '@runhook/testing';
-import { Releases } from './releases.ts';
+import { eventually, startTcpProxy, WAIT_TIMEOUT_MS } from '@runhook/testing';
+import { CleanupStack } from './cleanup-stack.ts';
 import { type BackendName, makeFolder, type Stores } from './servers.ts';
 import type { World } from './world.ts';
 
@@ -24,19 +24,19 @@ export async function startStandbyServers(
   backend: BackendName,
   { isSynchronous }: { isSynchronous: boolean },
 ): Promise<StandbyServers> {
-  const releases = new Releases();
+  const cleanup = new CleanupStack();
   try {
-    const folder = await makeFolder(releases);
+    const folder = await makeFolder(cleanup);
     const dataDir = join(folder, 'postgres');
     const fresh = await startPostgres({ dataDir });
     await migrate(fresh.url).finally(() => fresh.stop());
-    await copyStopped(dataDir, join(folder, 'standby'));
+    await copyDataFolder(dataDir, join(folder, 'standby'));
 
     const settings = { wal_keep_size: '256MB' };
     const primary = await startPostgres({ dataDir, settings, port: fresh.port });
-    releases.add(() => primary.stop());
+    cleanup.add(() => primary.stop());
     const replication = await startTcpProxy(primary.url);
-    releases.add(() => replication.close());
+    cleanup.add(() => replication.close());
     const { hostname, port, username, password } = new URL(replication.url);
     const standby = await startPostgres({
       dataDir: join(folder, 'standby'),
@@ -47,51 +47,51 @@ export async function startStandbyServers(
         wal_receiver_timeout: '5s',
       },
     });
-    releases.add(() => standby.stop());
+    cleanup.add(() => standby.stop());
     if (isSynchronous) {
-      await ask(primary.url, `ALTER SYSTEM SET synchronous_standby_names = '*'`);
-      await ask(primary.url, 'SELECT pg_reload_conf()');
+      await query(primary.url, `ALTER SYSTEM SET synchronous_standby_names = '*'`);
+      await query(primary.url, 'SELECT pg_reload_conf()');
     }
-    const wanted = isSynchronous ? 'sync' : 'async';
+    const expectedState = isSynchronous ? 'sync' : 'async';
     await eventually(async () => {
-      const rows = await ask(primary.url, 'SELECT state, sync_state FROM pg_stat_replication');
+      const rows = await query(primary.url, 'SELECT state, sync_state FROM pg_stat_replication');
       const [{ state, sync_state } = {}] = rows;
-      if (state !== 'streaming' || sync_state !== wanted)
+      if (state !== 'streaming' || sync_state !== expectedState)
         throw new Error(`the replica is ${JSON.stringify(rows)}`);
     });
 
-    const entrance = await startTcpProxy(primary.url);
-    releases.add(() => entrance.close());
+    const proxy = await startTcpProxy(primary.url);
+    cleanup.add(() => proxy.close());
     const redis =
       backend === 'Redis' ? await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true }) : null;
-    releases.add(async () => await redis?.stop());
+    cleanup.add(async () => await redis?.stop());
     return {
       folder,
-      databaseUrl: entrance.url,
-      queueUrl: redis?.url ?? entrance.url,
+      databaseUrl: proxy.url,
+      queueUrl: redis?.url ?? proxy.url,
       stopReplication: async () => replication.stall(),
       killPrimary: () => primary.kill(),
       async promote(world) {
-        await ask(standby.url, 'SELECT pg_promote(true, 60)');
+        await query(standby.url, 'SELECT pg_promote(true, 60)');
         const database = openPrismaDatabase({
           url: standby.url,
-          connectTimeoutMs: IN_VAIN_MS,
+          connectTimeoutMs: WAIT_TIMEOUT_MS,
           onConnectionError: () => undefined,
         });
         await world.noteInFlight(database).finally(() => database.close());
         world.recordReplacedAtMs = Date.now();
-        entrance.follow(standby.url);
+        proxy.redirectTo(standby.url);
       },
-      close: () => releases.run(),
+      close: () => cleanup.run(),
     };
   } catch (error) {
-    await releases.run();
+    await cleanup.run();
     throw error;
   }
 }
 
 /** Copies a stopped server, because npm's binaries lack `pg_basebackup`. */
-async function copyStopped(from: string, to: string): Promise<void> {
+async function copyDataFolder(from: string, to: string): Promise<void> {
   await mkdir(to, { mode: 0o711 });
   for (const name of ['data', 'password']) {
     // Preserves owner and mode of each file.
@@ -105,7 +105,7 @@ async function copyStopped(from: string, to: string): Promise<void> {
   await rename(signal, join(to, 'data', 'standby.signal'));
 }
 
-async function ask(url: string, sql: string): Promise<Record<string, unknown>[]> {
+async function query(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const database = openDatabase({ url });
   return await database.pool
     .query(sql)

@@ -3,20 +3,20 @@ import { expect, test } from '@jest/globals';
 import { createId, idDay } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
 import { reportFigure } from '../proof-figures.ts';
-import { drained, queuesEmpty } from './drained.ts';
 import { runKey } from './endpoint.ts';
-import { reckon } from './ledger.ts';
+import { createLedger } from './ledger.ts';
 import { type Load, startLoad } from './load.ts';
 import { migrateTo } from './migrate-to.ts';
 import { startReleaseClient } from './release-client.ts';
+import type { Row } from './run-fault.ts';
 import { createSeededRandom } from './seeded-random.ts';
 import type { BackendName } from './servers.ts';
-import type { Row } from './strike.ts';
-import { ledgerSummary, ledgerTable } from './table.ts';
+import { formatLedgerSummary, formatLedgerTable } from './table.ts';
+import { waitUntilDrained, waitUntilQueuesEmpty } from './wait-until-drained.ts';
 import { openWorld, type World } from './world.ts';
 
 /** Folder of the previous release, which `npm run upgrade -- --stop` has built. */
-const OLDER = process.env.UPGRADE_FROM ?? '';
+const OLDER_CHECKOUT = process.env.UPGRADE_FROM ?? '';
 /** Time under load in each state of the system. */
 const UNDER_LOAD_MS = 3_000;
 const DRAIN_TIMEOUT_MS = 240_000;
@@ -35,8 +35,8 @@ test('an upgrade with a stop loses no event, although the log has unreadable tex
     if (end.status === 'rejected') throw end.reason;
     return end.value;
   });
-  process.stderr.write(`${ledgerTable(rows)}\n`);
-  reportFigure('upgrade stop', ledgerSummary(rows));
+  process.stderr.write(`${formatLedgerTable(rows)}\n`);
+  reportFigure('upgrade stop', formatLedgerSummary(rows));
   for (const row of rows) {
     expect(row.problems).toEqual([]);
     expect(row).toMatchObject({ missing: 0 });
@@ -49,9 +49,9 @@ test('an upgrade with a stop loses no event, although the log has unreadable tex
  * to the queue all the time; calls over REST fail while management is stopped.
  */
 async function upgradeWithStop(backend: BackendName): Promise<Row> {
-  const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER });
-  const client = await startReleaseClient(OLDER, world);
-  const say = (text: string) => process.stderr.write(`queue on ${backend}: ${text}\n`);
+  const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER_CHECKOUT });
+  const client = await startReleaseClient(OLDER_CHECKOUT, world);
+  const print = (text: string) => process.stderr.write(`queue on ${backend}: ${text}\n`);
   try {
     const load = await startLoad(world, { publishesDirectly: true, repeatsCalls: false, client });
     const token = await client.createToken(load.accountId);
@@ -61,28 +61,28 @@ async function upgradeWithStop(backend: BackendName): Promise<Row> {
       // The dispatchers are stopped first, so that management commits events that no dispatcher has seen when PostgreSQL crashes.
       ['dispatchers stopped', () => stopDispatchers(world)],
       ['management stopped', async () => expect(await world.management.stop()).toBe(0)],
-      ['unreadable text stored', async () => (poisonedRuns = await poison(world, load))],
+      ['unreadable text stored', async () => (poisonedRuns = await insertPoisonedRuns(world, load))],
       ['PostgreSQL crashed', () => crashPostgres(world)],
       ['migrated', () => migrateTo(world)],
       ['this release started', () => startAll(world)],
-      ['a subscription made inactive', () => load.leave()],
+      ['a subscription made inactive', () => load.deactivateLeaving()],
     ];
     for (const [name, step] of steps) {
       await step();
       await wait(UNDER_LOAD_MS);
-      say(`${name}: ${load.accepted.size} events accepted, ${load.refusedCalls} calls rejected`);
+      print(`${name}: ${load.accepted.size} events accepted, ${load.failedCalls} calls rejected`);
     }
     await load.stop();
     const stoppedAt = performance.now();
-    await drained(world, load, DRAIN_TIMEOUT_MS);
+    await waitUntilDrained(world, load, DRAIN_TIMEOUT_MS);
     const drainedSeconds = (performance.now() - stoppedAt) / 1_000;
-    await queuesEmpty(world, DRAIN_TIMEOUT_MS);
-    const ledger = await reckon(world, load);
-    ledger.problems.push(...(await unreadableRuns(world, load, token, poisonedRuns)));
+    await waitUntilQueuesEmpty(world, DRAIN_TIMEOUT_MS);
+    const ledger = await createLedger(world, load);
+    ledger.problems.push(...(await findUnreadableRuns(world, load, token, poisonedRuns)));
     return {
       backend,
       fault: 'upgrade with a stop',
-      refusedCalls: load.refusedCalls,
+      failedCalls: load.failedCalls,
       drainedSeconds,
       ...ledger,
     };
@@ -123,7 +123,7 @@ const INSERT_UNDISPATCHED = `
  * Writes unreadable text into the rows of events, as the previous release stored it: into dispatched events, and into additional
  * undispatched ones. Returns the runs of both.
  */
-async function poison({ database }: World, { accountId, accepted }: Load): Promise<string[]> {
+async function insertPoisonedRuns({ database }: World, { accountId, accepted }: Load): Promise<string[]> {
   const { rows } = await database.pool.query<{ id: string; data: string }>(POISON_RECORDED, [
     accountId,
     POISON,
@@ -144,7 +144,7 @@ async function poison({ database }: World, { accountId, accepted }: Load): Promi
 }
 
 /** Returns a sentence with the response for each run whose events management cannot show. */
-async function unreadableRuns(
+async function findUnreadableRuns(
   { management }: World,
   { accountId }: Load,
   token: string,

@@ -7,8 +7,8 @@ import { eventually } from '@runhook/testing';
 import type { Fault } from './faults.ts';
 import { isLong, type World } from './world.ts';
 
-const REFUSED_FOR_MS = isLong ? 12_000 : 2_000;
-const READS_FOR_MS = 6_000;
+const READ_ONLY_MS = isLong ? 12_000 : 2_000;
+const LONG_READ_MS = 6_000;
 const DISK_BYTES = 32 * 1_024 * 1_024;
 
 /** Lists faults in which a store is reachable and fails to execute commands. */
@@ -19,7 +19,7 @@ export const STORE_FAULTS: Fault[] = [
     strike: ({ database }) =>
       inSession(database.pool, async (run) => {
         await run('BEGIN; LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE');
-        await wait(REFUSED_FOR_MS);
+        await wait(READ_ONLY_MS);
         await run('COMMIT');
       }),
   },
@@ -27,12 +27,12 @@ export const STORE_FAULTS: Fault[] = [
     name: 'columns are missing',
     drainedWithinSeconds: 120,
     async strike({ database }) {
-      await inShortLock(database.pool, [
+      await withShortLock(database.pool, [
         'ALTER TABLE events RENAME data TO no_data',
         'ALTER TABLE attempts RENAME error_code TO no_error_code',
       ]);
-      await wait(REFUSED_FOR_MS);
-      await inShortLock(database.pool, [
+      await wait(READ_ONLY_MS);
+      await withShortLock(database.pool, [
         'ALTER TABLE events RENAME no_data TO data',
         'ALTER TABLE attempts RENAME no_error_code TO error_code',
       ]);
@@ -46,7 +46,7 @@ export const STORE_FAULTS: Fault[] = [
         await run('SET default_transaction_read_only = off');
         await run('ALTER SYSTEM SET default_transaction_read_only = on');
         await run('SELECT pg_reload_conf()');
-        await wait(REFUSED_FOR_MS);
+        await wait(READ_ONLY_MS);
         await run('ALTER SYSTEM RESET default_transaction_read_only');
         await run('SELECT pg_reload_conf()');
       }),
@@ -54,11 +54,11 @@ export const STORE_FAULTS: Fault[] = [
   {
     name: 'the disk of the log is full',
     drainedWithinSeconds: 120,
-    leftOut: () => (process.getuid?.() === 0 ? null : 'only root can mount a small disk'),
+    skipReason: () => (process.getuid?.() === 0 ? null : 'only root can mount a small disk'),
     async strike(world) {
-      await onSmallDisk(world, async (filler) => {
-        await writeFile(filler, Buffer.alloc(DISK_BYTES)).catch(expectFull);
-        await wait(REFUSED_FOR_MS);
+      await withSmallDisk(world, async (filler) => {
+        await writeFile(filler, Buffer.alloc(DISK_BYTES)).catch(expectDiskFull);
+        await wait(READ_ONLY_MS);
         await rm(filler);
       });
     },
@@ -70,7 +70,7 @@ export const STORE_FAULTS: Fault[] = [
     async strike({ servers }) {
       const used = /used_memory:(\d+)/.exec(await servers.redis('INFO memory'))?.[1];
       await servers.redis(`CONFIG SET maxmemory ${used}`);
-      await wait(REFUSED_FOR_MS);
+      await wait(READ_ONLY_MS);
       await servers.redis('CONFIG SET maxmemory 0');
     },
   },
@@ -78,7 +78,7 @@ export const STORE_FAULTS: Fault[] = [
     name: 'a long read of the log blocks a new partition',
     stallSecondsMax: 3,
     async strike({ database: { pool } }) {
-      await inShortLock(pool, [
+      await withShortLock(pool, [
         `DO $$ BEGIN
            EXECUTE 'DROP TABLE IF EXISTS deliveries_' || to_char(now() AT TIME ZONE 'UTC' + interval '7 days', 'YYYYMMDD');
          END $$`,
@@ -87,7 +87,7 @@ export const STORE_FAULTS: Fault[] = [
         await run('BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM deliveries');
         const { waiting } = await ensureDayPartitions(pool);
         if (waiting.length === 0) throw new Error('the new partition did not wait for the reader');
-        await wait(READS_FOR_MS);
+        await wait(LONG_READ_MS);
         await run('COMMIT');
       });
       // Each call gives up on a lock that is not free immediately, and on a busy machine another session may lock the table, too.
@@ -113,7 +113,7 @@ async function inSession(pool: Pool, work: (run: (sql: string) => Promise<unknow
 }
 
 /** Runs statements in one transaction with a short lock timeout, and retries it, so that other sessions are not blocked for long. */
-async function inShortLock(pool: Pool, statements: readonly string[]): Promise<void> {
+async function withShortLock(pool: Pool, statements: readonly string[]): Promise<void> {
   const transaction = ['BEGIN', `SET LOCAL lock_timeout = '1s'`, ...statements, 'COMMIT'].join('; ');
   await eventually(() => inSession(pool, (run) => run(transaction)));
 }
@@ -127,7 +127,7 @@ const moveTo = (tablespace: string) =>
    COMMIT`;
 
 /** Runs `work` while the current partitions of the log are on a separate disk of some megabytes. */
-async function onSmallDisk(
+async function withSmallDisk(
   { database: { pool }, servers }: World,
   work: (filler: string) => Promise<void>,
 ): Promise<void> {
@@ -152,7 +152,7 @@ async function onSmallDisk(
   }
 }
 
-function expectFull(error: NodeJS.ErrnoException): void {
+function expectDiskFull(error: NodeJS.ErrnoException): void {
   if (error.code !== 'ENOSPC') throw error;
 }
 

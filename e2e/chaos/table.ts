@@ -1,4 +1,4 @@
-import type { Row } from './strike.ts';
+import type { Row } from './run-fault.ts';
 
 type Columns = readonly (readonly [title: string, read: (row: Row) => string | number])[];
 
@@ -6,7 +6,7 @@ const COLUMNS: Columns = [
   ['queue', ({ backend }) => backend],
   ['fault', ({ fault }) => fault],
   ['events published', ({ published }) => published],
-  ['calls rejected', ({ refusedCalls }) => refusedCalls],
+  ['calls rejected', ({ failedCalls }) => failedCalls],
   ['deliveries', ({ expected }) => expected],
   ['delivered', ({ delivered }) => delivered],
   ['failed in the log', ({ failed }) => failed],
@@ -26,7 +26,7 @@ const COLUMNS: Columns = [
 const FAILOVER_COLUMNS: Columns = [
   ['failover', ({ fault }) => fault],
   ['accepted', ({ published }) => published],
-  ['calls rejected', ({ refusedCalls }) => refusedCalls],
+  ['calls rejected', ({ failedCalls }) => failedCalls],
   ['deliveries', ({ expected }) => expected],
   ['delivered', ({ delivered }) => delivered],
   ['failed in the log', ({ failed }) => failed],
@@ -35,7 +35,10 @@ const FAILOVER_COLUMNS: Columns = [
   ['lost as documented, of these delivered', ({ lost, lostAndDelivered }) => `${lost}, ${lostAndDelivered}`],
   ['repeated', ({ repeated }) => repeated],
   ['repeats permitted', ({ inFlightAtKills }) => inFlightAtKills],
-  ['resumed after', ({ wentOnSeconds }) => (wentOnSeconds === null ? '' : `${wentOnSeconds.toFixed(1)} s`)],
+  [
+    'resumed after',
+    ({ resumedSeconds }) => (resumedSeconds === null ? '' : `${resumedSeconds.toFixed(1)} s`),
+  ],
   [
     'healthy within',
     ({ healthySeconds }) => (healthySeconds === undefined ? '' : `${healthySeconds.toFixed(1)} s`),
@@ -44,13 +47,13 @@ const FAILOVER_COLUMNS: Columns = [
 ];
 
 /** Formats the ledgers of faults as a table of Markdown. */
-export const ledgerTable = (rows: readonly Row[]) => tableOf(rows, COLUMNS);
+export const formatLedgerTable = (rows: readonly Row[]) => formatTable(rows, COLUMNS);
 
 /** Formats the ledgers of failovers, with lost events and the time until deliveries resumed. */
-export const failoverTable = (rows: readonly Row[]) => tableOf(rows, FAILOVER_COLUMNS);
+export const formatFailoverTable = (rows: readonly Row[]) => formatTable(rows, FAILOVER_COLUMNS);
 
 /** Sums and maxima of a ledger in one line, for docs/proofs.md. */
-export function ledgerSummary(rows: readonly Row[]): string {
+export function formatLedgerSummary(rows: readonly Row[]): string {
   const sum = (read: (row: Row) => number) => rows.reduce((total, row) => total + read(row), 0);
   const drained = Math.max(0, ...rows.map(({ drainedSeconds }) => drainedSeconds));
   return (
@@ -59,15 +62,15 @@ export function ledgerSummary(rows: readonly Row[]): string {
   );
 }
 
-function tableOf(rows: readonly Row[], columns: Columns): string {
+function formatTable(rows: readonly Row[], columns: Columns): string {
   const lines = [
     columns.map(([title]) => title),
     ...rows.map((row) => columns.map(([, read]) => String(read(row)))),
   ];
   const widths = columns.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)));
-  const written = lines.map(
+  const tableLines = lines.map(
     (cells) => `| ${cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join(' | ')} |`,
   );
-  written.splice(1, 0, `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`);
-  return `${written.join('\n')}\n`;
+  tableLines.splice(1, 0, `|${widths.map((width) => '-'.repeat(width + 2)).join('|')}|`);
+  return `${tableLines.join('\n')}\n`;
 }

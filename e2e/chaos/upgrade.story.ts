@@ -3,20 +3,20 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
 import { reportFigure } from '../proof-figures.ts';
-import { drained, queuesEmpty } from './drained.ts';
-import { reckon } from './ledger.ts';
+import { createLedger } from './ledger.ts';
 import { startLoad } from './load.ts';
 import { migrateTo } from './migrate-to.ts';
 import { startReleaseClient } from './release-client.ts';
+import type { Row } from './run-fault.ts';
 import { createSeededRandom } from './seeded-random.ts';
 import type { BackendName } from './servers.ts';
-import type { Row } from './strike.ts';
-import { ledgerSummary, ledgerTable } from './table.ts';
+import { formatLedgerSummary, formatLedgerTable } from './table.ts';
+import { waitUntilDrained, waitUntilQueuesEmpty } from './wait-until-drained.ts';
 import { openWorld, type World } from './world.ts';
 
 /** Folder of the previous release, which `npm run upgrade` has built. */
-const OLDER = process.env.UPGRADE_FROM ?? '';
-const NEWER = fileURLToPath(new URL('../..', import.meta.url));
+const OLDER_CHECKOUT = process.env.UPGRADE_FROM ?? '';
+const NEWER_CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 /** Time under load in each state of the system. */
 const UNDER_LOAD_MS = 3_000;
 const DRAIN_TIMEOUT_MS = 240_000;
@@ -30,41 +30,41 @@ test('an upgrade and its reversal lose and repeat no event', async () => {
     if (end.status === 'rejected') throw end.reason;
     return end.value;
   });
-  process.stderr.write(`${ledgerTable(rows)}\n`);
-  reportFigure('upgrade', ledgerSummary(rows));
+  process.stderr.write(`${formatLedgerTable(rows)}\n`);
+  reportFigure('upgrade', formatLedgerSummary(rows));
   for (const row of rows) {
     expect(row.problems).toEqual([]);
-    expect(row).toMatchObject({ missing: 0, repeated: 0, refusedCalls: 0 });
+    expect(row).toMatchObject({ missing: 0, repeated: 0, failedCalls: 0 });
     expect(row.published).toBeGreaterThan(50);
   }
 }, 900_000);
 
 /** Runs the previous release, the migration, this release process by process, and the previous release again, all under load. */
 async function upgrade(backend: BackendName): Promise<Row> {
-  const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER });
-  const client = await startReleaseClient(OLDER, world);
-  const say = (text: string) => process.stderr.write(`queue on ${backend}: ${text}\n`);
+  const world = await openWorld(backend, createSeededRandom(1), { checkout: OLDER_CHECKOUT });
+  const client = await startReleaseClient(OLDER_CHECKOUT, world);
+  const print = (text: string) => process.stderr.write(`queue on ${backend}: ${text}\n`);
   try {
     const load = await startLoad(world, { publishesDirectly: true, repeatsCalls: false, client });
     const steps: [name: string, step: () => Promise<unknown>][] = [
       ['the previous release', async () => undefined],
       ['migrated', () => migrateTo(world)],
-      ['rolled to this release', () => roll(world, NEWER)],
-      ['a subscription made inactive', () => load.leave()],
-      ['rolled back', () => roll(world, OLDER)],
+      ['rolled to this release', () => rollServices(world, NEWER_CHECKOUT)],
+      ['a subscription made inactive', () => load.deactivateLeaving()],
+      ['rolled back', () => rollServices(world, OLDER_CHECKOUT)],
     ];
     for (const [name, step] of steps) {
       await step();
       await wait(UNDER_LOAD_MS);
-      say(`${name}: ${load.accepted.size} events accepted, ${load.refusedCalls} calls rejected`);
+      print(`${name}: ${load.accepted.size} events accepted, ${load.failedCalls} calls rejected`);
     }
     await load.stop();
     const stoppedAt = performance.now();
-    await drained(world, load, DRAIN_TIMEOUT_MS);
+    await waitUntilDrained(world, load, DRAIN_TIMEOUT_MS);
     const drainedSeconds = (performance.now() - stoppedAt) / 1_000;
-    await queuesEmpty(world, DRAIN_TIMEOUT_MS);
-    const ledger = await reckon(world, load);
-    return { backend, fault: 'upgrade and back', refusedCalls: load.refusedCalls, drainedSeconds, ...ledger };
+    await waitUntilQueuesEmpty(world, DRAIN_TIMEOUT_MS);
+    const ledger = await createLedger(world, load);
+    return { backend, fault: 'upgrade and back', failedCalls: load.failedCalls, drainedSeconds, ...ledger };
   } finally {
     await client.close();
     await world.close();
@@ -75,7 +75,7 @@ async function upgrade(backend: BackendName): Promise<Row> {
  * Replaces each process as a rolling update does: starts a new one, and stops the old one when the new one is ready. It must exit
  * with 0 after finishing its work in flight.
  */
-async function roll(world: World, checkout: string): Promise<void> {
+async function rollServices(world: World, checkout: string): Promise<void> {
   const before = world.management;
   await world.startManagement(checkout);
   expect(await before.stop()).toBe(0);

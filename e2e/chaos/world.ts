@@ -8,10 +8,10 @@ import {
   openDeliveryQueue,
   openEventQueue,
 } from '@runhook/queue';
-import { eventually, IN_VAIN_MS, startTcpProxy, type TcpProxy } from '@runhook/testing';
+import { eventually, startTcpProxy, type TcpProxy, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { type RunningService, type ServiceOptions, startService } from '../services.ts';
+import { CleanupStack } from './cleanup-stack.ts';
 import { type Endpoint, startEndpoint } from './endpoint.ts';
-import { Releases } from './releases.ts';
 import type { SeededRandom } from './seeded-random.ts';
 import { type BackendName, type Servers, type Stores, startServers } from './servers.ts';
 
@@ -22,9 +22,9 @@ const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS: '2000'
 /** Default of `DELIVERY_MAX_RETRIES`, plus the first attempt. */
 export const ATTEMPTS_MAX = 6;
 /** Requests that were sent shortly before a kill may not have been read by the receiver. */
-const IN_THE_SOCKETS_MS = 50;
+const SOCKET_DRAIN_MS = 50;
 /** A timer that fires later than this shows that this process, which includes the receiver, is behind. */
-const LATE_MS = 15;
+const TIMER_DELAY_MAX_MS = 15;
 
 /** Has both services as processes, their servers and the endpoints: all parts in which faults are injected. */
 export interface World<Of extends Stores = Servers> {
@@ -68,7 +68,7 @@ export interface OtherDispatcher extends ServiceOptions {
 
 export interface WorldOptions {
   /** The services connect to their stores through proxies. */
-  byProxy?: boolean;
+  usesProxies?: boolean;
   /** Folder of another release, which all services use. */
   checkout?: string;
   /** Address that the endpoint listens on; 127.0.0.1 when omitted. */
@@ -76,65 +76,75 @@ export interface WorldOptions {
   /** Additional environment of every service. */
   environment?: Record<string, string>;
   /** Options of the first dispatcher only. */
-  first?: OtherDispatcher;
+  firstDispatcher?: OtherDispatcher;
 }
 
 export async function openWorld(
   backend: BackendName,
   random: SeededRandom,
-  options: Pick<WorldOptions, 'byProxy' | 'checkout'> = {},
+  options: Pick<WorldOptions, 'usesProxies' | 'checkout'> = {},
 ): Promise<World> {
   const { checkout } = options;
   const migrations = checkout === undefined ? undefined : join(checkout, 'prisma', 'migrations');
-  return await openWorldOn(await startServers(backend, migrations), backend, random, options);
+  return await openWorldWith(await startServers(backend, migrations), backend, random, options);
 }
 
 /** Opens a world on running servers, which it closes. */
-export async function openWorldOn<Of extends Stores>(
+export async function openWorldWith<Of extends Stores>(
   servers: Of,
   backend: BackendName,
   random: SeededRandom,
-  { byProxy = false, checkout, endpointHost, environment: ofEvery = {}, first = {} }: WorldOptions,
+  {
+    usesProxies = false,
+    checkout,
+    endpointHost,
+    environment: commonEnvironment = {},
+    firstDispatcher = {},
+  }: WorldOptions,
 ): Promise<World<Of>> {
-  const releases = new Releases();
-  releases.add(() => servers.close());
+  const cleanup = new CleanupStack();
+  cleanup.add(() => servers.close());
   try {
     const endpoint = await startEndpoint(random, endpointHost);
-    releases.add(() => endpoint.close());
+    cleanup.add(() => endpoint.close());
     const database = openPrismaDatabase({
       url: servers.databaseUrl,
-      connectTimeoutMs: IN_VAIN_MS,
+      connectTimeoutMs: WAIT_TIMEOUT_MS,
       onConnectionError: () => undefined,
     });
-    releases.add(() => database.close());
+    cleanup.add(() => database.close());
     const queueBackend = createQueueBackend(servers.queueUrl);
     const queues: World['queues'] = [
       openEventQueue(queueBackend, () => undefined),
       openDeliveryQueue(queueBackend, () => undefined),
     ];
-    releases.add(() => Promise.all(queues.map((queue) => queue.close())));
-    const proxies = byProxy ? await startProxies(servers) : null;
-    releases.add(() => Promise.all(Object.values(proxies ?? {}).map((proxy) => proxy.close())));
-    const ofManagement = {
+    cleanup.add(() => Promise.all(queues.map((queue) => queue.close())));
+    const proxies = usesProxies ? await startProxies(servers) : null;
+    cleanup.add(() => Promise.all(Object.values(proxies ?? {}).map((proxy) => proxy.close())));
+    const managementEnvironment = {
       DATABASE_URL: proxies?.managementDatabase.url ?? servers.databaseUrl,
       QUEUE_URL: servers.queueUrl,
       ...RETRY_SETTINGS,
-      ...ofEvery,
+      ...commonEnvironment,
     };
-    const ofDispatchers = {
+    const dispatcherEnvironment = {
       DATABASE_URL: proxies?.dispatcherDatabase.url ?? servers.databaseUrl,
       QUEUE_URL: proxies?.dispatcherQueue.url ?? servers.queueUrl,
       ...RETRY_SETTINGS,
-      ...ofEvery,
+      ...commonEnvironment,
     };
-    const ofFirst = { ...ofDispatchers, ...first.environment };
+    const firstEnvironment = { ...dispatcherEnvironment, ...firstDispatcher.environment };
     const [management, ...dispatchers] = await Promise.all([
-      startService('management', ofManagement, { checkout }),
-      startService('dispatcher', ofFirst, { checkout, within: first.within }),
-      startService('dispatcher', ofDispatchers, { checkout }),
+      startService('management', managementEnvironment, { checkout }),
+      startService('dispatcher', firstEnvironment, {
+        checkout,
+        commandPrefix: firstDispatcher.commandPrefix,
+      }),
+      startService('dispatcher', dispatcherEnvironment, { checkout }),
     ]);
-    const note = (logged: Map<string, number>) => {
-      for (const [key, count] of unloggedArrivals(endpoint, logged)) world.inFlightAtKills.set(key, count);
+    const noteUnlogged = (logged: Map<string, number>) => {
+      for (const [key, count] of countUnloggedArrivals(endpoint, logged))
+        world.inFlightAtKills.set(key, count);
     };
     const world: World<Of> = {
       backend,
@@ -148,30 +158,30 @@ export async function openWorldOn<Of extends Stores>(
       killedAtMs: 0,
       recordReplacedAtMs: 0,
       startManagement: async (other) => {
-        world.management = await startService('management', ofManagement, { checkout: other });
+        world.management = await startService('management', managementEnvironment, { checkout: other });
       },
       startDispatcher: async (index, { environment = {}, ...options } = {}) => {
-        const merged = { ...ofDispatchers, ...environment };
+        const merged = { ...dispatcherEnvironment, ...environment };
         world.dispatchers[index] = await startService('dispatcher', merged, options);
       },
       proxies,
       kill: async (...victims) => {
-        const logged = await loggedAttempts(database);
+        const logged = await countLoggedAttempts(database);
         world.killedAtMs = Date.now();
         await Promise.all(victims.map((kill) => kill()));
         // Sockets of killed processes are closed; sockets of running processes do not show whether all sent data have been read.
-        await (victims.length > world.dispatchers.length ? endpoint.everyoneGone() : socketsRead(endpoint));
-        note(logged);
+        await (victims.length > world.dispatchers.length
+          ? endpoint.waitUntilDisconnected()
+          : waitUntilSocketsRead(endpoint));
+        noteUnlogged(logged);
       },
-      noteInFlight: async (other) => note(await loggedAttempts(other)),
-      close: () => releases.run(),
+      noteInFlight: async (other) => noteUnlogged(await countLoggedAttempts(other)),
+      close: () => cleanup.run(),
     };
-    releases.add(() =>
-      Promise.all([world.management, ...world.dispatchers].map((service) => service.stop())),
-    );
+    cleanup.add(() => Promise.all([world.management, ...world.dispatchers].map((service) => service.stop())));
     return world;
   } catch (error) {
-    await releases.run();
+    await cleanup.run();
     throw error;
   }
 }
@@ -185,12 +195,12 @@ async function startProxies({ databaseUrl, queueUrl }: Stores): Promise<Proxies>
   return { managementDatabase, dispatcherDatabase, dispatcherQueue };
 }
 
-async function socketsRead({ url }: Endpoint): Promise<void> {
+async function waitUntilSocketsRead({ url }: Endpoint): Promise<void> {
   let isLate = true;
   while (isLate) {
     const beganMs = performance.now();
-    await new Promise((resolve) => setTimeout(resolve, IN_THE_SOCKETS_MS));
-    isLate = performance.now() - beganMs > IN_THE_SOCKETS_MS + LATE_MS;
+    await new Promise((resolve) => setTimeout(resolve, SOCKET_DRAIN_MS));
+    isLate = performance.now() - beganMs > SOCKET_DRAIN_MS + TIMER_DELAY_MAX_MS;
   }
   const port = Number(new URL(url).port);
   await eventually(async () => {
@@ -200,21 +210,21 @@ async function socketsRead({ url }: Endpoint): Promise<void> {
 }
 
 /** TCP states of the kernel: FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING. */
-const HALF_CLOSED = new Set(['04', '05', '08', '09', '0B']);
+const HALF_CLOSED_STATES = new Set(['04', '05', '08', '09', '0B']);
 
 /** Whether one side of a connection to the port has closed it and the other has not read everything; false without /proc. */
 async function isHalfClosed(port: number): Promise<boolean> {
-  const ending = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const addressSuffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const table = await readFile('/proc/net/tcp', 'utf8').catch(() => '');
   const [, ...rows] = table.split('\n');
   return rows.some((row) => {
     const [, local = '', remote = '', state = ''] = row.trim().split(/\s+/);
-    return HALF_CLOSED.has(state) && (local.endsWith(ending) || remote.endsWith(ending));
+    return HALF_CLOSED_STATES.has(state) && (local.endsWith(addressSuffix) || remote.endsWith(addressSuffix));
   });
 }
 
 /** Returns the number of attempts in the log that reached the endpoint, by event and subscription. */
-export async function loggedAttempts(database: PrismaDatabase): Promise<Map<string, number>> {
+export async function countLoggedAttempts(database: PrismaDatabase): Promise<Map<string, number>> {
   const { rows } = await eventually(
     () =>
       database.pool.query<{ event_id: string; subscription_id: string; reached: string }>(
@@ -229,14 +239,17 @@ export async function loggedAttempts(database: PrismaDatabase): Promise<Map<stri
 }
 
 /** Returns the number of received requests in excess of the attempts in the log, by event and subscription, where it is above 0. */
-export function unloggedArrivals({ arrivals }: Endpoint, logged: Map<string, number>): Map<string, number> {
+export function countUnloggedArrivals(
+  { arrivals }: Endpoint,
+  logged: Map<string, number>,
+): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { eventId, subscriptionId } of arrivals) {
     const key = pairKey(eventId, subscriptionId);
     counts.set(key, (counts.get(key) ?? 0) + 1);
   }
-  const beyond = [...counts].map(([key, count]) => [key, count - (logged.get(key) ?? 0)] as const);
-  return new Map(beyond.filter(([, count]) => count > 0));
+  const unlogged = [...counts].map(([key, count]) => [key, count - (logged.get(key) ?? 0)] as const);
+  return new Map(unlogged.filter(([, count]) => count > 0));
 }
 
 export function pairKey(eventId: string, subscriptionId: string): string {

@@ -20,7 +20,7 @@ import { reportFigure } from '../proof-figures.ts';
 import { type RunningService, startService } from '../services.ts';
 
 const run = promisify(execFile);
-const here = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const clientFile = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
 /** Set by `npm run prove -- clients`. The generators are downloaded from their registries, which takes a minute. */
 const isProof = process.env.PROVE_CLIENTS !== undefined;
@@ -52,7 +52,7 @@ let account: TestAccount;
 let token: string;
 
 /** Returns the arguments of a client's program: URL, key, account, job and an event id. */
-const told = () => [
+const verdicts = () => [
   management.url,
   token,
   String(account.id),
@@ -66,8 +66,8 @@ if (isProof) {
     testDatabase = await createTestDatabase();
     database = openPrismaDatabase({ url: testDatabase.url });
     account = await seedAccount(database);
-    const who = { accountId: account.id, name: 'client', permissionSets: ['account_admin' as const] };
-    token = (await createServiceToken(database.prisma, who)).token;
+    const owner = { accountId: account.id, name: 'client', permissionSets: ['account_admin' as const] };
+    token = (await createServiceToken(database.prisma, owner)).token;
     const [backend = { name: 'PostgreSQL' as const }] = queueBackends();
     management = await startService('management', {
       DATABASE_URL: testDatabase.url,
@@ -86,7 +86,7 @@ if (isProof) {
 }
 
 /** The expected output of every client. */
-const ANSWERED = {
+const EXPECTED_OUTPUT = {
   jobs: ['Nightly build'],
   webhook: 'Runs to the pager',
   verdicts: ['accepted'],
@@ -101,11 +101,11 @@ describe('a client that is generated from the served document with the defaults 
       await go('mod', 'init', 'example.com/client');
       const { stdout } = await go('run', OAPI_CODEGEN, '-package', 'main', 'openapi.json');
       await writeFile(join(folder, 'client.gen.go'), stdout);
-      await cp(here('go-client.go.txt'), join(folder, 'main.go'));
+      await cp(clientFile('go-client.go.txt'), join(folder, 'main.go'));
       await go('mod', 'tidy');
       await go('vet', './...');
-      const answered = await go('run', '.', ...told());
-      expect(JSON.parse(answered.stdout)).toEqual(ANSWERED);
+      const output = await go('run', '.', ...verdicts());
+      expect(JSON.parse(output.stdout)).toEqual(EXPECTED_OUTPUT);
     },
     TIME_MS,
   );
@@ -121,8 +121,8 @@ describe('a client that is generated from the served document with the defaults 
       await python('-m', 'openapi_python_client', 'generate', '--path', 'openapi.json');
       await python('-m', 'pip', 'install', '--quiet', './runhook-client');
       await python('-m', 'compileall', '-q', 'runhook-client');
-      const answered = await python(here('python-client.py'), ...told());
-      expect(JSON.parse(answered.stdout)).toEqual(ANSWERED);
+      const output = await python(clientFile('python-client.py'), ...verdicts());
+      expect(JSON.parse(output.stdout)).toEqual(EXPECTED_OUTPUT);
     },
     TIME_MS,
   );

@@ -1,8 +1,8 @@
 import { expect } from '@jest/globals';
 import { describeConsole } from './support/describe-console.ts';
-import { DOCS_STATES, type DocsLook, docsProblems } from './support/docs-page.ts';
+import { DOCS_STATES, type DocsVariant, docsProblems } from './support/docs-page.ts';
 
-const LOOKS: DocsLook[] = [
+const VARIANTS: DocsVariant[] = [
   { width: 390, colorScheme: 'light' },
   { width: 1440, colorScheme: 'dark' },
 ];
@@ -12,7 +12,8 @@ describeConsole('the page of the API reference', (story) => {
     'passes the axe checks in every state, light and dark, on a phone and on a desktop',
     async (visit) => {
       const found: string[] = [];
-      for (const state of Object.keys(DOCS_STATES)) found.push(...(await docsProblems(visit, state, LOOKS)));
+      for (const state of Object.keys(DOCS_STATES))
+        found.push(...(await docsProblems(visit, state, VARIANTS)));
       expect(found).toEqual([]);
     },
   );

@@ -14,13 +14,13 @@ describeConsole(
       'passes the axe checks, and nothing scrolls sideways, is covered or is cut off',
       async (visit) => {
         const found: string[] = [];
-        for (const walked of PAGES) {
-          await openPage(visit, walked);
-          found.push(...(await axeProblems(visit, walked.name, 'dark')));
-          found.push(...(await layoutProblems(visit, walked.name, WIDTHS)));
-          for (const [state, bring] of Object.entries(walked.states ?? {})) {
-            const name = `${walked.name}, ${state}`;
-            await bring(visit);
+        for (const checkedPages of PAGES) {
+          await openPage(visit, checkedPages);
+          found.push(...(await axeProblems(visit, checkedPages.name, 'dark')));
+          found.push(...(await layoutProblems(visit, checkedPages.name, WIDTHS)));
+          for (const [state, showState] of Object.entries(checkedPages.states ?? {})) {
+            const name = `${checkedPages.name}, ${state}`;
+            await showState(visit);
             found.push(...(await axeProblems(visit, name, 'light')));
             found.push(...(await axeProblems(visit, name, 'dark')));
             found.push(...(await overflowOnPhone(visit, name)));

@@ -9,7 +9,7 @@ import { type DevJson, type RunningStart, runStart } from '../running-start.ts';
 import { hasBrowser, launchBrowser, testInBrowser } from './support/browser.ts';
 import { withScreenshot } from './support/describe-console.ts';
 import { headingOf } from './support/page-parts.ts';
-import { ELEMENT_TIMEOUT_MS, onThePage, START_TIMEOUT_MS, STORY_TIMEOUT_MS } from './support/waiting.ts';
+import { ELEMENT_TIMEOUT_MS, expectOnPage, START_TIMEOUT_MS, STORY_TIMEOUT_MS } from './support/waiting.ts';
 import { watchContext } from './support/watch-page.ts';
 
 const NAME = 'Catalogue refresh';
@@ -55,7 +55,7 @@ testInBrowser(
     const problems = watchContext(context, [dev.baseUrl]);
     const page = await context.newPage();
     try {
-      await tell(page, dev);
+      await runStory(page, dev);
       expect(problems).toEqual([]);
     } catch (error) {
       throw await withScreenshot(error, page, 'the whole story', problems);
@@ -66,7 +66,7 @@ testInBrowser(
   STORY_TIMEOUT_MS,
 );
 
-async function tell(page: Page, dev: DevJson): Promise<void> {
+async function runStory(page: Page, dev: DevJson): Promise<void> {
   await signIn(page, dev);
   const secret = await createWebhook(page);
   await seeDeliveryArrive(page, dev, secret);
@@ -74,7 +74,7 @@ async function tell(page: Page, dev: DevJson): Promise<void> {
   await testEndpoint(page);
   await edit(page);
   await deactivate(page, dev);
-  await remove(page);
+  await deleteWebhook(page);
   await rotateKeyAndUseIt(page, dev);
 }
 
@@ -105,7 +105,7 @@ async function createWebhook(page: Page): Promise<string> {
   return secret;
 }
 
-const deliveriesOf = (page: Page) => page.getByRole('table', { name: 'Deliveries, newest first' });
+const deliveryRows = (page: Page) => page.getByRole('table', { name: 'Deliveries, newest first' });
 
 async function seeDeliveryArrive(page: Page, dev: DevJson, secret: string): Promise<void> {
   await page.getByText('No deliveries yet').waitFor();
@@ -114,13 +114,13 @@ async function seeDeliveryArrive(page: Page, dev: DevJson, secret: string): Prom
   const body = delivery?.body ?? Buffer.from('');
   expect(delivery?.headers.authorization).toBe(createHmac('sha256', secret).update(body).digest('hex'));
   // The row must change without a reload.
-  const row = deliveriesOf(page).getByRole('row').nth(1);
+  const row = deliveryRows(page).getByRole('row').nth(1);
   await row.getByText('Delivered', { exact: true }).waitFor();
   await row.getByText('200 OK').waitFor();
 }
 
 async function openAndRedeliver(page: Page): Promise<void> {
-  await deliveriesOf(page).getByRole('link').first().click();
+  await deliveryRows(page).getByRole('link').first().click();
   await headingOf(page, /^Run started, run \d+$/);
   await page.getByText('Delivered on the first attempt.').waitFor();
   await page.getByRole('button', { name: 'Redeliver' }).click();
@@ -153,25 +153,25 @@ async function deactivate(page: Page, dev: DevJson): Promise<void> {
   await page.getByRole('switch', { name: `${NEW_NAME} is active` }).press('Space');
   await page.getByText(`“${NEW_NAME}” was switched off: no events are sent.`).waitFor();
   const href = await page.getByRole('link', { name: NEW_NAME }).getAttribute('href');
-  const ours = href?.split('/').at(-1) ?? '';
-  const before = await deliveriesTo(ours, dev);
+  const webhookRow = href?.split('/').at(-1) ?? '';
+  const before = await deliveriesTo(webhookRow, dev);
   const run = await reportRun(dev);
   // One fan-out creates the deliveries of all webhooks: when the demonstration's webhook has its delivery, this webhook can
   // get none any more.
-  await onThePage(async () => {
+  await expectOnPage(async () => {
     const demo = await deliveriesTo(dev.subscription.id, dev);
     expect(demo).toContainEqual(expect.objectContaining({ run_id: run, status: 'delivered' }));
   });
-  expect(await deliveriesTo(ours, dev)).toEqual(before);
+  expect(await deliveriesTo(webhookRow, dev)).toEqual(before);
 }
 
-async function remove(page: Page): Promise<void> {
+async function deleteWebhook(page: Page): Promise<void> {
   await page.getByRole('button', { name: `More about ${NEW_NAME}` }).click();
   await page.getByRole('menuitem', { name: 'Delete' }).click();
   const dialog = page.getByRole('dialog', { name: `Delete “${NEW_NAME}”?` });
   await dialog.getByRole('button', { name: 'Delete the webhook' }).click();
   await page.getByText(`“${NEW_NAME}” was deleted.`).waitFor();
-  await onThePage(async () =>
+  await expectOnPage(async () =>
     expect(await page.getByRole('row').filter({ hasText: NEW_NAME }).count()).toBe(0),
   );
 }
@@ -194,13 +194,13 @@ async function rotateKeyAndUseIt(page: Page, { baseUrl, user, account }: DevJson
 
 /** Reports a run like a job runner. */
 async function reportRun({ baseUrl, account, jobs, runnerToken }: DevJson): Promise<string> {
-  const answer = await fetch(`${baseUrl}/api/v2/accounts/${account.id}/runs/`, {
+  const response = await fetch(`${baseUrl}/api/v2/accounts/${account.id}/runs/`, {
     method: 'POST',
     headers: { authorization: `Token ${runnerToken}`, 'content-type': 'application/json' },
     body: JSON.stringify({ job_id: jobs[0]?.id, engine_version: '1.9.2' }),
   });
-  expect(answer.status).toBe(201);
-  return String(((await answer.json()) as { data: { id: number } }).data.id);
+  expect(response.status).toBe(201);
+  return String(((await response.json()) as { data: { id: number } }).data.id);
 }
 
 interface Delivery {
@@ -211,8 +211,8 @@ interface Delivery {
 async function deliveriesTo(webhookId: string, dev: DevJson): Promise<Delivery[]> {
   const { baseUrl, account, serviceToken } = dev;
   const path = `webhooks/subscription/${webhookId}/deliveries?event_type=job.run.started&limit=100`;
-  const answer = await fetch(`${baseUrl}/api/v3/accounts/${account.id}/${path}`, {
+  const response = await fetch(`${baseUrl}/api/v3/accounts/${account.id}/${path}`, {
     headers: { authorization: `Token ${serviceToken}` },
   });
-  return ((await answer.json()) as { data: Delivery[] }).data;
+  return ((await response.json()) as { data: Delivery[] }).data;
 }

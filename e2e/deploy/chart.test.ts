@@ -9,7 +9,7 @@ import { readSettings as readManagement } from '../../services/management/src/se
 import { readSettings as readMigrate } from '../../services/migrate/src/migrate-all.ts';
 import { alertRules } from '../observability/monitoring-files.ts';
 import { checkout, findRenderer, type Manifest, overlays, podTemplateOf } from './manifests.ts';
-import { variablesOf } from './read-variables.ts';
+import { readVariables } from './read-variables.ts';
 import { manifestProblems } from './schema-problems.ts';
 
 const chart = join(checkout, 'k8s', 'chart');
@@ -20,7 +20,7 @@ const settingSchemas: Record<string, { minimum?: number; maximum?: number }> =
   schema.properties.settings.properties;
 
 /** Lists variables that are not in `settings`, and where they are set instead. */
-const ELSEWHERE = {
+const EXTERNAL_SETTINGS = {
   DATABASE_URL: 'secret',
   QUEUE_URL: 'secret',
   ENCRYPTION_KEYS: 'secret',
@@ -31,9 +31,9 @@ const ELSEWHERE = {
 };
 
 test('there is a value for each variable that a service reads, and no other', () => {
-  const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
+  const read = new Set(Object.values(readVariables).flatMap((names) => [...names]));
   const settings = Object.keys(values.settings);
-  expect([...settings, ...Object.keys(ELSEWHERE)].sort()).toEqual([...read].sort());
+  expect([...settings, ...Object.keys(EXTERNAL_SETTINGS)].sort()).toEqual([...read].sort());
   expect(Object.keys(settingSchemas).sort()).toEqual(settings.sort());
 });
 
@@ -58,7 +58,7 @@ test('the schema accepts exactly the range of numbers that the services accept',
   });
   const isTaken = (name: string, value: number) =>
     readers
-      .filter(([service]) => variablesOf[service]?.has(name))
+      .filter(([service]) => readVariables[service]?.has(name))
       .every(([, read]) => {
         try {
           read({ ...required, [name]: String(value) });
@@ -78,8 +78,8 @@ test('the schema accepts exactly the range of numbers that the services accept',
 });
 
 /** Path of helm: on the path, or in the cache of `npm run prove -- chart`. */
-const fetched = join(checkout, 'node_modules', '.cache', 'runhook', 'helm');
-const helm = [fetched, 'helm'].find(
+const fetchedFile = join(checkout, 'node_modules', '.cache', 'runhook', 'helm');
+const helm = [fetchedFile, 'helm'].find(
   (file) => (file === 'helm' || existsSync(file)) && spawnSync(file, ['version']).status === 0,
 );
 const renderer = findRenderer();
@@ -98,16 +98,16 @@ function renderChart(args: string[]): Manifest[] {
     .filter((manifest) => manifest !== null);
 }
 
-const HELMS_OWN = /^(helm\.sh\/|app\.kubernetes\.io\/(instance|managed-by|version)$|checksum\/settings$)/;
+const HELM_FIELDS = /^(helm\.sh\/|app\.kubernetes\.io\/(instance|managed-by|version)$|checksum\/settings$)/;
 
 /** Removes the parts that only one of the two renders: labels and annotations of Helm, and the hash in the name of a config map. */
 function comparable(manifests: Manifest[]): [string, Manifest][] {
   const bare = (record: Record<string, string> = {}) => {
-    const kept = Object.entries(record).filter(([name]) => !HELMS_OWN.test(name));
+    const kept = Object.entries(record).filter(([name]) => !HELM_FIELDS.test(name));
     return kept.length === 0 ? undefined : Object.fromEntries(kept);
   };
   // The chart adds the label of the application to objects that belong to no component.
-  const withoutOwn = ({ labels, annotations, ...rest }: Manifest['metadata'], isOfOne = true) =>
+  const withoutHelmFields = ({ labels, annotations, ...rest }: Manifest['metadata'], isOfOne = true) =>
     ({
       ...rest,
       labels: isOfOne ? bare(labels) : undefined,
@@ -119,9 +119,9 @@ function comparable(manifests: Manifest[]): [string, Manifest][] {
     .map((manifest) => {
       const text = JSON.stringify(manifest).replace(/"runhook-[0-9a-z]{10}"/g, '"runhook"');
       const copy = JSON.parse(text) as Manifest;
-      copy.metadata = withoutOwn(copy.metadata, !['NetworkPolicy', 'ConfigMap'].includes(copy.kind));
+      copy.metadata = withoutHelmFields(copy.metadata, !['NetworkPolicy', 'ConfigMap'].includes(copy.kind));
       const template = podTemplateOf(copy);
-      if (template) template.metadata = withoutOwn(template.metadata);
+      if (template) template.metadata = withoutHelmFields(template.metadata);
       return [`${copy.kind} ${copy.metadata.name}`, JSON.parse(JSON.stringify(copy))] as [string, Manifest];
     })
     .sort(([a], [b]) => a.localeCompare(b));

@@ -10,10 +10,10 @@ import {
   createTestDatabase,
   eventually,
   exampleEvent,
-  IN_VAIN_MS,
   seedAccount,
   seedSubscription,
   startReceiver,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { startCluster } from '../../packages/queue/test/backends/redis-servers.ts';
 import { startServiceInProcess } from '../services-in-process.ts';
@@ -45,7 +45,7 @@ describeWithRedis('on a Redis Cluster', () => {
     async () => {
       const testDatabase = await createTestDatabase();
       closers.push(() => testDatabase.drop());
-      const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+      const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
       closers.push(() => database.close());
       const account = await seedAccount(database);
       const receiver = await startReceiver();
@@ -82,10 +82,10 @@ describeWithRedis('on a Redis Cluster', () => {
       const statuses: number[] = [];
       for (let call = 0; call <= REQUESTS_PER_MINUTE; call += 1) {
         const { url } = services[call % 2] as (typeof services)[number];
-        const answer = await fetch(`${url}/api/v3/accounts/${account.id}/webhooks/subscriptions`, {
+        const response = await fetch(`${url}/api/v3/accounts/${account.id}/webhooks/subscriptions`, {
           headers: { authorization: `Token ${token}` },
         });
-        statuses.push(answer.status);
+        statuses.push(response.status);
       }
       expect(statuses).toEqual([200, 200, 200, 429]);
     },

@@ -102,10 +102,10 @@ test('images of this repository are built from a target of the Dockerfile, and o
 });
 
 test('no container writes outside its volumes, gains privileges or keeps an unneeded capability', () => {
-  const kept = Object.fromEntries(
+  const kubernetesCapabilities = Object.fromEntries(
     names.map((name) => [name, (services[name] as { cap_add?: string[] }).cap_add]),
   );
-  expect(kept).toEqual({
+  expect(kubernetesCapabilities).toEqual({
     ...Object.fromEntries(names.map((name) => [name, undefined])),
     postgres: ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'SETGID', 'SETUID'],
   });

@@ -15,10 +15,11 @@ const lines = (text: string) => text.split('\n').filter((line) => line !== '' &&
 const manifestOf = (folder: string) => JSON.parse(read(join(folder, 'package.json')));
 
 /** Paths that .dockerignore includes, with everything below them. */
-const sent = lines(read('.dockerignore'))
+const contextFiles = lines(read('.dockerignore'))
   .filter((line) => line.startsWith('!'))
   .map((line) => line.slice(1));
-const isSent = (path: string) => sent.some((allowed) => path === allowed || path.startsWith(`${allowed}/`));
+const isInContext = (path: string) =>
+  contextFiles.some((allowed) => path === allowed || path.startsWith(`${allowed}/`));
 
 test('every path that the build copies exists and is sent to the builder', () => {
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, paths = '']) =>
@@ -31,24 +32,24 @@ test('every path that the build copies exists and is sent to the builder', () =>
   expect(needed).toEqual(
     expect.arrayContaining(['pnpm-lock.yaml', 'scripts/build/prune-image.mjs', 'prisma/migrations']),
   );
-  for (const path of [...needed, ...sent])
+  for (const path of [...needed, ...contextFiles])
     expect([path, existsSync(join(checkout, path))]).toEqual([path, true]);
-  for (const path of needed) expect([path, isSent(path)]).toEqual([path, true]);
+  for (const path of needed) expect([path, isInContext(path)]).toEqual([path, true]);
 });
 
 test('the build context has the package.json of every package that it has files of, because pnpm requires it', () => {
   const [, importers = ''] = /^importers:\n(.*?)^packages:/ms.exec(read('pnpm-lock.yaml')) ?? [];
   const folders = [...importers.matchAll(/^ {2}(\S+):$/gm)].map(([, folder = '']) => folder);
   expect(folders).toEqual(expect.arrayContaining(SERVICES.map((name) => `services/${name}`)));
-  const partly = folders.filter(
-    (folder) => isSent(folder) || sent.some((path) => path.startsWith(`${folder}/`)),
+  const partialImports = folders.filter(
+    (folder) => isInContext(folder) || contextFiles.some((path) => path.startsWith(`${folder}/`)),
   );
-  expect(partly).toContain('scripts');
-  expect(partly.filter((folder) => !isSent(join(folder, 'package.json')))).toEqual([]);
+  expect(partialImports).toContain('scripts');
+  expect(partialImports.filter((folder) => !isInContext(join(folder, 'package.json')))).toEqual([]);
 });
 
 test('.dockerignore includes no path with a star, which some builders do not support', () => {
-  expect(sent.filter((path) => path.includes('*'))).toEqual([]);
+  expect(contextFiles.filter((path) => path.includes('*'))).toEqual([]);
 });
 
 test('every program that an image starts is made by the build of that image', () => {

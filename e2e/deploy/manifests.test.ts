@@ -151,9 +151,9 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
 
   test('the migration runs before the rest of the release, and depends on nothing else of it', () => {
     const job = named('Job', 'migrate') as Manifest;
-    const hookOf = ({ metadata }: Manifest) => metadata.annotations?.['argocd.argoproj.io/hook'];
-    expect(hookOf(job)).toBe(overlay === 'development' ? 'Sync' : 'PreSync');
-    expect(hookOf(named('ServiceAccount', job.spec.template.spec.serviceAccountName) as Manifest)).toBe(
+    const readHook = ({ metadata }: Manifest) => metadata.annotations?.['argocd.argoproj.io/hook'];
+    expect(readHook(job)).toBe(overlay === 'development' ? 'Sync' : 'PreSync');
+    expect(readHook(named('ServiceAccount', job.spec.template.spec.serviceAccountName) as Manifest)).toBe(
       'PreSync',
     );
     for (const container of containersOf(job.spec.template)) {
@@ -180,8 +180,8 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
       }
       const mounted = containersOf(template).flatMap(({ volumeMounts = [] }) => volumeMounts);
       const claims = template === null ? [] : ['data'];
-      const known = [...volumes.map(({ name }: { name: string }) => name), ...claims];
-      for (const { name } of mounted) expect(known).toContain(name);
+      const volumeNames = [...volumes.map(({ name }: { name: string }) => name), ...claims];
+      for (const { name } of mounted) expect(volumeNames).toContain(name);
     }
     expect(ofKind('Secret')).toEqual([]);
   });

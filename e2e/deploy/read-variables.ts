@@ -5,21 +5,21 @@ import { readSettings as readMigrate } from '../../services/migrate/src/migrate-
 const FILE_SUFFIX = '_FILE';
 
 /** Maps each service to its variables, which are recorded while it reads its environment. */
-export const variablesOf: Record<string, ReadonlySet<string>> = {
-  management: variablesAskedFor(readManagement),
-  dispatcher: variablesAskedFor(readDispatcher),
-  migrate: variablesAskedFor(readMigrate),
+export const readVariables: Record<string, ReadonlySet<string>> = {
+  management: recordVariables(readManagement),
+  dispatcher: recordVariables(readDispatcher),
+  migrate: recordVariables(readMigrate),
 };
 
-function variablesAskedFor(read: (source: NodeJS.ProcessEnv) => unknown): Set<string> {
-  const asked = new Set<string>();
+function recordVariables(read: (source: NodeJS.ProcessEnv) => unknown): Set<string> {
+  const requested = new Set<string>();
   const environment = new Proxy<NodeJS.ProcessEnv>(
     {},
     {
       get(_, name) {
         // A service reads each variable by its name, and as the path of a file.
         if (typeof name === 'string' && name.endsWith(FILE_SUFFIX))
-          asked.add(name.slice(0, -FILE_SUFFIX.length));
+          requested.add(name.slice(0, -FILE_SUFFIX.length));
         return undefined;
       },
     },
@@ -29,11 +29,11 @@ function variablesAskedFor(read: (source: NodeJS.ProcessEnv) => unknown): Set<st
   } catch {
     // The settings are incomplete, so reading them fails.
   }
-  return asked;
+  return requested;
 }
 
 /** Returns the variable that a name in a manifest sets: `DATABASE_URL_FILE` sets `DATABASE_URL`. */
-export function variableBehind(name: string, known: ReadonlySet<string>): string {
+export function findVariable(name: string, knownNames: ReadonlySet<string>): string {
   const stem = name.endsWith(FILE_SUFFIX) ? name.slice(0, -FILE_SUFFIX.length) : name;
-  return known.has(stem) ? stem : name;
+  return knownNames.has(stem) ? stem : name;
 }

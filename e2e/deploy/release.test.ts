@@ -45,9 +45,9 @@ test('workflows reference actions by commit with their release, and have read pe
     const text = read(workflow);
     expect(text).toMatch(/^permissions: \{ contents: read \}$/m);
     const used = [...text.matchAll(/uses: (.+)/g)].map(([, action = '']) => action);
-    const loose = used.filter((action) => !/^\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(action));
+    const unpinned = used.filter((action) => !/^\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(action));
     // PyPI's action asks to be referenced by its branch; the other one is a file of this repository.
-    expect(loose.filter((action) => !/^(\.\/|pypa\/\S+@release\/v1$)/.test(action))).toEqual([]);
+    expect(unpinned.filter((action) => !/^(\.\/|pypa\/\S+@release\/v1$)/.test(action))).toEqual([]);
   }
 });
 

@@ -17,7 +17,7 @@ const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false });
 ajv.addSchema({ $id: 'kubernetes', definitions: kubernetes.definitions });
 
 /** Returns a function that compiles on its first call, because a test file uses few of the schemas. */
-function onDemand(compile: () => ValidateFunction): () => ValidateFunction {
+function compileOnDemand(compile: () => ValidateFunction): () => ValidateFunction {
   let validate: ValidateFunction | undefined;
   return () => {
     validate ??= compile();
@@ -31,31 +31,31 @@ export function manifestProblems(manifest: Manifest): string[] {
   const definition = kubernetes.kinds[kind];
   if (definition === undefined) return [`${kind}: no schema here`];
   const validate = ajv.getSchema(`kubernetes#/definitions/${definition}`) as ValidateFunction;
-  return problemsOf(validate, manifest).map((problem) => `${kind} ${manifest.metadata?.name}${problem}`);
+  return listProblems(validate, manifest).map((problem) => `${kind} ${manifest.metadata?.name}${problem}`);
 }
 
-const validateCompose = onDemand(() => {
+const validateCompose = compileOnDemand(() => {
   const compose = new Ajv2020({ allErrors: true, strict: false });
   addFormats.default(compose as never);
   return compose.compile(readSchema('compose-spec.json'));
 });
 
 export function composeProblems(file: unknown): string[] {
-  return problemsOf(validateCompose(), file);
+  return listProblems(validateCompose(), file);
 }
 
-const validateWorkflow = onDemand(() => ajv.compile(readSchema('github-workflow.json')));
-const validateIssueForm = onDemand(() => ajv.compile(readSchema('github-issue-forms.json')));
+const validateWorkflow = compileOnDemand(() => ajv.compile(readSchema('github-workflow.json')));
+const validateIssueForm = compileOnDemand(() => ajv.compile(readSchema('github-issue-forms.json')));
 
 export function workflowProblems(file: unknown): string[] {
-  return problemsOf(validateWorkflow(), file);
+  return listProblems(validateWorkflow(), file);
 }
 
 export function issueFormProblems(file: unknown): string[] {
-  return problemsOf(validateIssueForm(), file);
+  return listProblems(validateIssueForm(), file);
 }
 
-function problemsOf(validate: ValidateFunction, value: unknown): string[] {
+function listProblems(validate: ValidateFunction, value: unknown): string[] {
   if (validate(value)) return [];
   return (validate.errors ?? []).map(
     ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,

@@ -3,38 +3,44 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { parse } from 'yaml';
 import { checkout, findRenderer, type Manifest } from './manifests.ts';
-import { variableBehind, variablesOf } from './read-variables.ts';
+import { findVariable, readVariables } from './read-variables.ts';
 
 /** Matches variables of node, of other images, and of the trace SDK, which reads its own. */
 const NOT_OURS = /^(NODE_\w+|POSTGRES_\w+|OTEL_\w+)$/;
 
 const documented = readFileSync(join(checkout, 'docs', 'deployment.md'), 'utf8');
 /** Variables that the manifests leave at their defaults, from the table in the documentation. */
-const leftOut = new Set(
+const undocumented = new Set(
   [...(documented.split('## Left to their defaults')[1] ?? '').matchAll(/^\| `([A-Z_]+)`/gm)].map(
     ([, name]) => name,
   ),
 );
 
 /** Fails if a variable that the service reads is missing, or one that it does not read is set. */
-function expectFit(service: string, given: readonly string[], shared: readonly string[] = []) {
-  const known = variablesOf[service] ?? new Set();
-  const set = new Set([...given, ...shared].map((name) => variableBehind(name, known)));
-  const missing = [...known].filter((name) => !set.has(name) && !leftOut.has(name));
-  const unread = given.filter((name) => !known.has(variableBehind(name, known)) && !NOT_OURS.test(name));
-  expect({ service, missing, unread }).toEqual({ service, missing: [], unread: [] });
+function expectCompleteVariables(
+  service: string,
+  present: readonly string[],
+  shared: readonly string[] = [],
+) {
+  const knownNames = readVariables[service] ?? new Set();
+  const set = new Set([...present, ...shared].map((name) => findVariable(name, knownNames)));
+  const missing = [...knownNames].filter((name) => !set.has(name) && !undocumented.has(name));
+  const unusedNames = present.filter(
+    (name) => !knownNames.has(findVariable(name, knownNames)) && !NOT_OURS.test(name),
+  );
+  expect({ service, missing, unusedNames }).toEqual({ service, missing: [], unusedNames: [] });
 }
 
 test('the variables of the services are recorded from their settings', () => {
-  for (const known of Object.values(variablesOf)) expect([...known]).toContain('DATABASE_URL');
-  expect([...(variablesOf.dispatcher ?? [])]).toContain('RETRY_BASE_DELAY_MS');
-  expect(variablesOf.migrate?.has('PORT')).toBe(false);
+  for (const knownNames of Object.values(readVariables)) expect([...knownNames]).toContain('DATABASE_URL');
+  expect([...(readVariables.dispatcher ?? [])]).toContain('RETRY_BASE_DELAY_MS');
+  expect(readVariables.migrate?.has('PORT')).toBe(false);
 });
 
 test('docker-compose.yml sets exactly the variables that each service reads', () => {
   const { services } = parse(readFileSync(join(checkout, 'docker-compose.yml'), 'utf8'), { merge: true });
-  for (const service of Object.keys(variablesOf))
-    expectFit(service, Object.keys(services[service].environment));
+  for (const service of Object.keys(readVariables))
+    expectCompleteVariables(service, Object.keys(services[service].environment));
 });
 
 const renderer = findRenderer();
@@ -45,29 +51,29 @@ testRendered('the manifests set exactly the variables that the services read', (
   const shared = manifests
     .filter(({ kind }) => kind === 'ConfigMap')
     .flatMap(({ data }) => Object.keys(data));
-  for (const service of Object.keys(variablesOf)) {
+  for (const service of Object.keys(readVariables)) {
     const workload = manifests.find(
       ({ kind, metadata }) => metadata.name === service && (kind === 'Deployment' || kind === 'Job'),
     ) as Manifest;
     const [container] = workload.spec.template.spec.containers;
-    expectFit(
+    expectCompleteVariables(
       service,
       container.env.map(({ name }: { name: string }) => name),
       shared,
     );
   }
-  const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
+  const read = new Set(Object.values(readVariables).flatMap((names) => [...names]));
   expect(shared.filter((name) => !read.has(name))).toEqual([]);
 });
 
 test('every variable that is left at its default is read by a service', () => {
-  const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
-  expect(leftOut.size).toBeGreaterThan(0);
-  expect([...leftOut].filter((name) => !read.has(name as string))).toEqual([]);
+  const read = new Set(Object.values(readVariables).flatMap((names) => [...names]));
+  expect(undocumented.size).toBeGreaterThan(0);
+  expect([...undocumented].filter((name) => !read.has(name as string))).toEqual([]);
 });
 
 test('every variable that a service reads is in docs/configuration.md', () => {
   const text = readFileSync(join(checkout, 'docs', 'configuration.md'), 'utf8');
-  const read = new Set(Object.values(variablesOf).flatMap((names) => [...names]));
+  const read = new Set(Object.values(readVariables).flatMap((names) => [...names]));
   expect([...read].filter((name) => !text.includes(`\`${name}\``))).toEqual([]);
 });

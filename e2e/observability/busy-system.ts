@@ -9,12 +9,12 @@ export interface BusySystem {
   management: RunningService;
   dispatcher: RunningService;
   /** Texts of the data that are processed; labels must not contain them. */
-  telling: string[];
+  unboundedLabelValues: string[];
   close(): Promise<void>;
 }
 
 /** Equals the scrape interval of Prometheus; a shorter one would cost CPU during all tests. */
-const ROUND_EVERY_MS = 1_000;
+const ROUND_INTERVAL_MS = 1_000;
 /** EGRESS_ALLOW_CIDRS of these services does not permit this address. */
 const FORBIDDEN_URL = 'http://10.1.2.3/inside';
 
@@ -53,13 +53,13 @@ export async function openBusySystem(backend: QueueBackend): Promise<BusySystem>
   }
   async function run(): Promise<void> {
     // On a busy machine a call may exceed its deadline. The next round follows anyway, as with a real job runner.
-    for (let runId = 1; !ended; runId += 1) await Promise.allSettled([round(runId), wait(ROUND_EVERY_MS)]);
+    for (let runId = 1; !ended; runId += 1) await Promise.allSettled([round(runId), wait(ROUND_INTERVAL_MS)]);
   }
   const running = run();
   return {
     management,
     dispatcher,
-    telling: [
+    unboundedLabelValues: [
       '127.0.0.',
       '10.1.2.3',
       'nothing/here',

@@ -9,14 +9,14 @@ import {
   seedSubscription,
   startReceiver,
 } from '@runhook/testing';
-import { Releases } from '../chaos/releases.ts';
+import { CleanupStack } from '../chaos/cleanup-stack.ts';
 import { type BackendName, type Servers, startServers } from '../chaos/servers.ts';
 import { type RunningService, startService } from '../services.ts';
 
 /** Ends a test that hangs, because servers are killed and restarted five times. */
-const WHOLE_STORY_MS = 600_000;
+const STORY_TIMEOUT_MS = 600_000;
 
-interface Watched {
+interface WatchedSystem {
   servers: Servers;
   database: PrismaDatabase;
   services: [RunningService, RunningService];
@@ -24,15 +24,15 @@ interface Watched {
   deliverOne(): Promise<void>;
 }
 
-const releases = new Releases();
+const cleanup = new CleanupStack();
 
-async function open(backend: BackendName): Promise<Watched> {
+async function open(backend: BackendName): Promise<WatchedSystem> {
   const servers = await startServers(backend);
-  releases.add(() => servers.close());
+  cleanup.add(() => servers.close());
   const receiver = await startReceiver();
-  releases.add(() => receiver.close());
+  cleanup.add(() => receiver.close());
   const database = openPrismaDatabase({ url: servers.databaseUrl, onConnectionError: () => undefined });
-  releases.add(() => database.close());
+  cleanup.add(() => database.close());
   const account = await seedAccount(database);
   await seedSubscription(database, { accountId: account.id, clientUrl: receiver.url });
   const environment = {
@@ -44,7 +44,7 @@ async function open(backend: BackendName): Promise<Watched> {
     startService('management', environment),
     startService('dispatcher', environment),
   ]);
-  releases.add(() => Promise.all(services.map((service) => service.stop())));
+  cleanup.add(() => Promise.all(services.map((service) => service.stop())));
   const job = account.jobs[0] as never;
   return {
     servers,
@@ -69,7 +69,7 @@ async function probe(service: RunningService, path: string) {
 }
 
 /** Without its queue a dispatcher is not ready. Management is ready and reports the queue, because it can still commit. */
-const withoutQueue = async ({ services: [management, dispatcher] }: Watched) => {
+const withoutQueue = async ({ services: [management, dispatcher] }: WatchedSystem) => {
   const checks = { queue: { ok: false }, database: { ok: true } };
   expect(await probe(management, '/readyz')).toMatchObject({ status: 200, checks });
   expect(await probe(dispatcher, '/readyz')).toMatchObject({ status: 503, checks });
@@ -77,7 +77,7 @@ const withoutQueue = async ({ services: [management, dispatcher] }: Watched) => 
     expect(await probe(service, '/healthz')).toMatchObject({ status: 200 });
 };
 
-const everyServiceIs = async ({ services }: Watched, status: number, checks: object = {}) => {
+const expectEveryService = async ({ services }: WatchedSystem, status: number, checks: object = {}) => {
   for (const service of services) {
     expect(await probe(service, '/readyz')).toMatchObject({ status, checks });
     // A restart would not fix an external fault.
@@ -85,55 +85,57 @@ const everyServiceIs = async ({ services }: Watched, status: number, checks: obj
   }
 };
 
-async function seesDeadServers(backend: BackendName, watched: Watched): Promise<void> {
+async function expectDeadServersReported(backend: BackendName, watched: WatchedSystem): Promise<void> {
   const { servers } = watched;
-  await eventually(() => everyServiceIs(watched, 200));
+  await eventually(() => expectEveryService(watched, 200));
   await watched.deliverOne();
 
   if (backend === 'Redis') {
     await servers.killRedis();
     await eventually(() => withoutQueue(watched));
     await servers.restartRedis();
-    await eventually(() => everyServiceIs(watched, 200, { queue: { ok: true } }));
+    await eventually(() => expectEveryService(watched, 200, { queue: { ok: true } }));
     await watched.deliverOne();
   }
   await servers.killPostgres();
-  await eventually(() => everyServiceIs(watched, 503, { database: { ok: false } }));
+  await eventually(() => expectEveryService(watched, 503, { database: { ok: false } }));
   await servers.restartPostgres();
-  await eventually(() => everyServiceIs(watched, 200, { database: { ok: true } }));
+  await eventually(() => expectEveryService(watched, 200, { database: { ok: true } }));
   await watched.deliverOne();
-  await eventually(() => everyServiceIs(watched, 200));
+  await eventually(() => expectEveryService(watched, 200));
 }
 
-async function seesMissingMigrations(watched: Watched): Promise<void> {
+async function expectMissingMigrationsReported(watched: WatchedSystem): Promise<void> {
   const { pool } = watched.database;
   const latest = `SELECT max(migration_name) AS name FROM _prisma_migrations`;
   const name = (await pool.query<{ name: string }>(latest)).rows[0]?.name as string;
   const rename = (from: string, to: string) =>
     pool.query('UPDATE _prisma_migrations SET migration_name = $2 WHERE migration_name = $1', [from, to]);
   await rename(name, `${name}_of_another_build`);
-  await eventually(() => everyServiceIs(watched, 503, { database: { ok: false, error: 'SCHEMA_BEHIND' } }));
+  await eventually(() =>
+    expectEveryService(watched, 503, { database: { ok: false, error: 'SCHEMA_BEHIND' } }),
+  );
   await rename(`${name}_of_another_build`, name);
-  await eventually(() => everyServiceIs(watched, 200));
+  await eventually(() => expectEveryService(watched, 200));
 }
 
 // The detection does not depend on the queue; other-queue.long.test.ts repeats this on the other one.
 describe.each(oneQueueBackend())('services with the queue on $name', ({ name }) => {
-  let watched: Watched;
+  let watched: WatchedSystem;
   beforeAll(async () => {
     watched = await open(name);
   });
-  afterAll(() => releases.run());
+  afterAll(() => cleanup.run());
 
   test(
     'report a dead server, and recover when it is back',
-    () => seesDeadServers(name, watched),
-    WHOLE_STORY_MS,
+    () => expectDeadServersReported(name, watched),
+    STORY_TIMEOUT_MS,
   );
 
   test(
     'with missing migrations are not ready, and report the reason',
-    () => seesMissingMigrations(watched),
-    WHOLE_STORY_MS,
+    () => expectMissingMigrationsReported(watched),
+    STORY_TIMEOUT_MS,
   );
 });

@@ -13,11 +13,11 @@ import {
   withoutVariables,
 } from './monitoring-files.ts';
 import { hasProgram, startPrometheus } from './prometheus.ts';
-import { askedBy } from './promql.ts';
+import { findReferences } from './promql.ts';
 
 const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
 /** Set by `npm run prove -- dashboard`: the value of each panel is printed. */
-const isTold = process.env.PROVE_DASHBOARD !== undefined;
+const isReported = process.env.PROVE_DASHBOARD !== undefined;
 
 /** Lists labels that Prometheus adds when it scrapes. */
 const TARGET_LABELS = ['instance', 'job'];
@@ -43,10 +43,10 @@ const LABELS: Record<string, RegExp> = {
 };
 const SERIES_OF_A_METRIC_MAX = 300;
 
-let busy: BusySystem;
+let busySystem: BusySystem;
 let exposed: { text: string; samples: Sample[] };
 beforeAll(async () => {
-  busy = await openBusySystem(backend);
+  busySystem = await openBusySystem(backend);
   // Waits until all parts have counted something: retries, a rejected attempt, a delivery that failed.
   exposed = await eventually(
     async () => {
@@ -72,10 +72,10 @@ beforeAll(async () => {
     { intervalMs: 250 },
   );
 });
-afterAll(() => busy?.close());
+afterAll(() => busySystem?.close());
 
 async function scrape(): Promise<string> {
-  const services = [busy.management, busy.dispatcher];
+  const services = [busySystem.management, busySystem.dispatcher];
   return (
     await Promise.all(
       services.map(async ({ operationsUrl }) => (await fetch(`${operationsUrl}/metrics`)).text()),
@@ -83,7 +83,7 @@ async function scrape(): Promise<string> {
   ).join('');
 }
 
-const ours = () => exposed.samples.filter(({ name }) => name.startsWith('runhook_'));
+const ownMetrics = () => exposed.samples.filter(({ name }) => name.startsWith('runhook_'));
 
 test('metrics have names and base units by the conventions of Prometheus', () => {
   for (const [name, type] of typesOf(exposed.text)) {
@@ -96,10 +96,14 @@ test('metrics have names and base units by the conventions of Prometheus', () =>
 });
 
 test('no label depends on accounts, subscriptions, endpoints, events or callers', () => {
-  expect(ours().length).toBeGreaterThan(100);
-  for (const { name, labels } of ours()) {
+  expect(ownMetrics().length).toBeGreaterThan(100);
+  for (const { name, labels } of ownMetrics()) {
     for (const [label, value] of Object.entries(labels)) {
-      expect({ name, label, known: Object.hasOwn(LABELS, label) }).toEqual({ name, label, known: true });
+      expect({ name, label, labelsSeen: Object.hasOwn(LABELS, label) }).toEqual({
+        name,
+        label,
+        labelsSeen: true,
+      });
       expect({ name, label, value }).toEqual({
         name,
         label,
@@ -112,15 +116,15 @@ test('no label depends on accounts, subscriptions, endpoints, events or callers'
   for (const [name, count] of series) {
     expect({ name, isBounded: count <= SERIES_OF_A_METRIC_MAX }).toEqual({ name, isBounded: true });
   }
-  for (const word of busy.telling) expect(exposed.text).not.toContain(word);
+  for (const word of busySystem.unboundedLabelValues) expect(exposed.text).not.toContain(word);
 });
 
 test('the dashboard and the alerts use only metrics and labels that the services expose', () => {
   const labelsByMetric = new Map<string, Set<string>>();
   for (const { name, labels } of exposed.samples) {
-    const known = labelsByMetric.get(name) ?? new Set(TARGET_LABELS);
-    for (const label of Object.keys(labels)) known.add(label);
-    labelsByMetric.set(name, known);
+    const labelsSeen = labelsByMetric.get(name) ?? new Set(TARGET_LABELS);
+    for (const label of Object.keys(labels)) labelsSeen.add(label);
+    labelsByMetric.set(name, labelsSeen);
   }
   const expressions = [
     ...dashboardPanels().flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr }))),
@@ -128,7 +132,7 @@ test('the dashboard and the alerts use only metrics and labels that the services
   ];
   expect(expressions.length).toBeGreaterThan(50);
   for (const { title, expr } of expressions) {
-    const { metrics, labels } = askedBy(withoutVariables(expr));
+    const { metrics, labels } = findReferences(withoutVariables(expr));
     expect({ title, count: metrics.length }).not.toEqual({ title, count: 0 });
     for (const metric of metrics) {
       expect({ title, metric, labels: [...(labelsByMetric.get(metric) ?? [])] }).toEqual({
@@ -167,19 +171,19 @@ describe('with the programs of Prometheus', () => {
       ['test', 'rules', monitoringFile('alerts.test.yaml'), monitoringFile('alerts.hours.test.yaml')],
     ]) {
       // Asynchronous, because it takes seconds and the load of this file runs in this process.
-      const ended = await promisify(execFile)('promtool', args).then(
+      const exitResult = await promisify(execFile)('promtool', args).then(
         () => 'well',
         ({ stdout, stderr }) => `${stdout}${stderr}`,
       );
-      expect({ args, ended }).toEqual({ args, ended: 'well' });
+      expect({ args, exitResult }).toEqual({ args, exitResult: 'well' });
     }
   });
 
   test('every panel of the dashboard shows data of the running services', async () => {
     if (!hasProgram('prometheus')) return skipped('prometheus');
     const prometheus = await startPrometheus({
-      management: new URL(busy.management.operationsUrl).host,
-      dispatcher: new URL(busy.dispatcher.operationsUrl).host,
+      management: new URL(busySystem.management.operationsUrl).host,
+      dispatcher: new URL(busySystem.dispatcher.operationsUrl).host,
     });
     try {
       for (const { title, targets = [] } of dashboardPanels()) {
@@ -193,7 +197,7 @@ describe('with the programs of Prometheus', () => {
             },
             { intervalMs: 500 },
           );
-          if (isTold) tell(title, expr, series.length, series[0]?.value);
+          if (isReported) printQuery(title, expr, series.length, series[0]?.value);
         }
       }
       const firing = await Promise.all(alertRules().map(({ expr }) => prometheus.query(expr)));
@@ -204,6 +208,6 @@ describe('with the programs of Prometheus', () => {
   });
 });
 
-function tell(title: string, expr: string, count: number, first: number | undefined): void {
+function printQuery(title: string, expr: string, count: number, first: number | undefined): void {
   process.stderr.write(`${title.padEnd(32)} ${String(count).padStart(3)} series  ${first}  ${expr}\n`);
 }

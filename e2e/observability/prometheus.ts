@@ -46,13 +46,13 @@ export async function startPrometheus(targets: Record<string, string>): Promise<
   const prometheus: Prometheus = {
     async query(expression) {
       const url = `http://${address}/api/v1/query?${new URLSearchParams({ query: expression })}`;
-      const answer = (await (await fetch(url)).json()) as {
+      const result = (await (await fetch(url)).json()) as {
         status: string;
         error?: string;
         data: { result: { metric: Record<string, string>; value: [number, string] }[] };
       };
-      if (answer.status !== 'success') throw new Error(`${answer.error}: ${expression}`);
-      return answer.data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
+      if (result.status !== 'success') throw new Error(`${result.error}: ${expression}`);
+      return result.data.result.map(({ metric, value }) => ({ metric, value: Number(value[1]) }));
     },
     async close() {
       if (child.exitCode === null && child.signalCode === null) child.kill('SIGTERM');

@@ -1,14 +1,14 @@
 import { parser } from '@prometheus-io/lezer-promql';
 
 /** Lists the metrics and labels that a PromQL expression uses. */
-export interface Asked {
+export interface QueryReferences {
   metrics: string[];
   /** Label names of matchers and groupings. */
   labels: string[];
 }
 
 /** @throws if the expression is not PromQL */
-export function askedBy(expression: string): Asked {
+export function findReferences(expression: string): QueryReferences {
   const metrics = new Set<string>();
   const labels = new Set<string>();
   parser.parse(expression).iterate({

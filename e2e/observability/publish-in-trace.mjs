@@ -6,7 +6,7 @@ import { openTraces } from '@runhook/runtime';
 const [event] = process.argv.slice(2);
 const traces = await openTraces('job-runner', console);
 const publisher = createEventPublisher({ queueUrl: process.env.QUEUE_URL, traces: true });
-await traces.within('job', {}, () => publisher.publish(JSON.parse(event)));
+await traces.withSpan('job', {}, () => publisher.publish(JSON.parse(event)));
 await publisher.close();
 await traces.close();
 process.exit(0);

@@ -13,17 +13,17 @@ import type { RunningService } from '../services.ts';
 import { openSystem, type System } from './system.ts';
 
 /** Interval between two calls of the load, in milliseconds. */
-const BURST_EVERY_MS = 25;
+const BURST_INTERVAL_MS = 25;
 const EVENTS_PER_BURST = 2;
 /** On a busy machine the load pauses, so that few deliveries are pending at the end. */
-const BEHIND_MAX = 200;
+const BACKLOG_MAX = 200;
 /** Number of requests between two steps of the restart, so that there is load before and after each. */
 const STEP_REQUESTS = 20;
-const ANSWER_AFTER_MS = 40;
+const RESPONSE_DELAY_MS = 40;
 /** Ends a test that hangs. */
-const WHOLE_STORY_MS = 600_000;
+const STORY_TIMEOUT_MS = 600_000;
 /** The locks of interrupted jobs must expire first. */
-const AFTER_LOCKS = { timeoutMs: WHOLE_STORY_MS / 2 };
+const LOCK_EXPIRY_OPTIONS = { timeoutMs: STORY_TIMEOUT_MS / 2 };
 
 interface Attempt {
   event_id: string;
@@ -72,15 +72,15 @@ describe(`a rolling restart, with the queue on ${underLoad.name}`, () => {
     let ended = false;
     const run = async () => {
       while (!ended) {
-        if (published.length - system.receiver.requests.length > BEHIND_MAX) {
-          await wait(BURST_EVERY_MS);
+        if (published.length - system.receiver.requests.length > BACKLOG_MAX) {
+          await wait(BURST_INTERVAL_MS);
           continue;
         }
         const burst = Array.from({ length: EVENTS_PER_BURST }, () => eventOf(system));
         // Events have ids, so a repeated call changes nothing.
         const [ids] = await Promise.all([
           eventually(() => publisher.publishMany(burst)),
-          wait(BURST_EVERY_MS),
+          wait(BURST_INTERVAL_MS),
         ]);
         published.push(...ids);
       }
@@ -100,7 +100,7 @@ describe(`a rolling restart, with the queue on ${underLoad.name}`, () => {
     'two dispatchers are replaced under load, and no request is lost, repeated or cut off',
     async () => {
       system.receiver.respondWith(async () => {
-        await wait(ANSWER_AFTER_MS);
+        await wait(RESPONSE_DELAY_MS);
         return { status: 200 };
       });
       const former = await Promise.all([system.start('dispatcher'), system.start('dispatcher')]);
@@ -134,7 +134,7 @@ describe(`a rolling restart, with the queue on ${underLoad.name}`, () => {
         `replaced on ${underLoad.name} under ${rate} events/s: ${published.length} events\n`,
       );
     },
-    WHOLE_STORY_MS,
+    STORY_TIMEOUT_MS,
   );
 });
 
@@ -185,7 +185,7 @@ describe(`a stop, with the queue on ${inFlight.name}`, () => {
     'a second signal ends a stop immediately, and only requests in flight are sent again',
     async () => {
       const done = arrivedAt(system);
-      system.receiver.respondWith({ never: true });
+      system.receiver.respondWith({ neverResponds: true });
       const cutOff = await publish(5);
       await system.receiver.waitFor(16);
       const first = dispatcher.stop();
@@ -196,11 +196,11 @@ describe(`a stop, with the queue on ${inFlight.name}`, () => {
       system.receiver.respondWith(200);
       // A dispatcher leaves first attempts to the process that began them for the duration of an attempt.
       await system.start('dispatcher', { DELIVERY_TIMEOUT_MS: '10000' });
-      await system.receiver.waitFor(21, AFTER_LOCKS);
-      await eventually(async () => expect(await pendingOf(system)).toBe(0), AFTER_LOCKS);
+      await system.receiver.waitFor(21, LOCK_EXPIRY_OPTIONS);
+      await eventually(async () => expect(await pendingOf(system)).toBe(0), LOCK_EXPIRY_OPTIONS);
       expect(arrivedAt(system).sort()).toEqual([...done, ...cutOff, ...cutOff].sort());
     },
-    WHOLE_STORY_MS,
+    STORY_TIMEOUT_MS,
   );
 });
 

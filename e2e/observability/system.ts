@@ -3,12 +3,12 @@ import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prism
 import {
   createTestDatabase,
   createTestQueueUrl,
-  IN_VAIN_MS,
   type QueueBackend,
   type Receiver,
   seedAccount,
   startReceiver,
   type TestAccount,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { type RunningService, startService } from '../services.ts';
 
@@ -34,7 +34,7 @@ export async function openSystem(backend: QueueBackend): Promise<System> {
   closers.push(() => testDatabase.drop());
   const database = openPrismaDatabase({
     url: testDatabase.url,
-    connectTimeoutMs: IN_VAIN_MS,
+    connectTimeoutMs: WAIT_TIMEOUT_MS,
     onConnectionError: () => undefined,
   });
   closers.push(() => database.close());

@@ -58,10 +58,10 @@ describe('traces', () => {
   const spansOf = (traceId: string) => collector.spans.filter((span) => span.traceId === traceId);
   /** Returns the names from a span up to the root of its trace. */
   const lineOf = (span: CollectedSpan): string[] => {
-    const above = collector.spans.find(
+    const hasParentIn = collector.spans.find(
       ({ traceId, spanId }) => traceId === span.traceId && spanId === span.parentSpanId,
     );
-    return above ? [span.name, ...lineOf(above)] : [span.name];
+    return hasParentIn ? [span.name, ...lineOf(hasParentIn)] : [span.name];
   };
   const attempts = () => collector.spans.filter(({ name }) => name === 'attempt');
 
@@ -73,9 +73,9 @@ describe('traces', () => {
       system.start('dispatcher', { ...traced, TRACE_PROPAGATE_TO_ENDPOINTS: 'true' }),
     ]);
     system.receiver.respondWith((_request, index) => ({ status: index === 0 ? 503 : 200 }));
-    const callersTrace = randomBytes(16).toString('hex');
-    const callersSpan = randomBytes(8).toString('hex');
-    await reportRun({ traceparent: `00-${callersTrace}-${callersSpan}-01` });
+    const callerTraceId = randomBytes(16).toString('hex');
+    const callerSpanId = randomBytes(8).toString('hex');
+    await reportRun({ traceparent: `00-${callerTraceId}-${callerSpanId}-01` });
     await system.receiver.waitFor(2);
 
     const [first, retry] = await eventually(() => {
@@ -91,11 +91,11 @@ describe('traces', () => {
     expect(lineOf(retry)).toEqual(['attempt', 'deliver', 'process webhook-deliveries', ...fanOut]);
 
     // All spans are in the caller's trace, and each has a parent in it.
-    const spans = spansOf(callersTrace);
+    const spans = spansOf(callerTraceId);
     const ids = new Set(spans.map(({ spanId }) => spanId));
     const roots = spans.filter(({ parentSpanId }) => !ids.has(parentSpanId));
-    expect(roots).toMatchObject([{ name: rest, parentSpanId: callersSpan, service: 'runhook-management' }]);
-    expect([first, retry].map(({ traceId }) => traceId)).toEqual([callersTrace, callersTrace]);
+    expect(roots).toMatchObject([{ name: rest, parentSpanId: callerSpanId, service: 'runhook-management' }]);
+    expect([first, retry].map(({ traceId }) => traceId)).toEqual([callerTraceId, callerTraceId]);
 
     expect(first).toMatchObject({
       service: 'runhook-dispatcher',
@@ -152,10 +152,10 @@ describe('traces', () => {
   test('a sampler that drops everything exports nothing', async () => {
     await open(ofReports);
     await subscribe();
-    const dropping = { ...traced, OTEL_TRACES_SAMPLER: 'always_off' };
+    const withSampling = { ...traced, OTEL_TRACES_SAMPLER: 'always_off' };
     const dispatcher = await Promise.all([
-      system.start('management', dropping),
-      system.start('dispatcher', dropping),
+      system.start('management', withSampling),
+      system.start('dispatcher', withSampling),
     ]).then(([started, other]) => {
       management = started;
       return other;

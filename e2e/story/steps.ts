@@ -4,7 +4,7 @@ import { createEventPublisher } from '@runhook/publisher';
 import { eventually, exampleEvent, type TestAccount } from '@runhook/testing';
 import { startService } from '../services.ts';
 import {
-  callsOf,
+  createCalls,
   type Delivery,
   type Releases,
   releaseAll,
@@ -21,17 +21,17 @@ import {
  */
 export function describeStory(story: StoryCase, extent: 'essentials' | 'whole'): void {
   describe(`the services as processes, ${story.name}`, () => {
-    const ofServices: Releases = [];
-    const ofTest: Releases = [];
+    const serviceReleases: Releases = [];
+    const testReleases: Releases = [];
     const world = {
-      afterTest: (release) => void ofTest.push(release),
-      ...callsOf(() => world),
+      afterTest: (release) => void testReleases.push(release),
+      ...createCalls(() => world),
     } as StoryWorld;
 
-    beforeAll(() => startServices(world, story, ofServices));
+    beforeAll(() => startServices(world, story, serviceReleases));
     beforeEach(() => seedTest(world));
-    afterEach(() => releaseAll(ofTest));
-    afterAll(() => releaseAll(ofServices));
+    afterEach(() => releaseAll(testReleases));
+    afterAll(() => releaseAll(serviceReleases));
 
     describeEssentials(world);
     if (extent === 'whole') describeFailures(world);
@@ -207,8 +207,8 @@ function describeFailures(world: StoryWorld): void {
     const accepted: number[] = [];
     const report = async (run_id: number) => {
       const body = { job_id: world.account.jobs[0]?.id, run_id, engine_version: '1.9.2' };
-      const answer = await world.call('POST', world.runs(), body).catch(() => null);
-      if (answer?.status.code === 201) accepted.push(run_id);
+      const response = await world.call('POST', world.runs(), body).catch(() => null);
+      if (response?.status.code === 201) accepted.push(run_id);
       if (accepted.length === 1) await world.management.kill();
     };
     await Promise.all(Array.from({ length: 20 }, (_, index) => report(6_000 + index)));
@@ -222,7 +222,7 @@ function describeFailures(world: StoryWorld): void {
 
   test('a dispatcher that is killed during its requests loses nothing', async () => {
     const { id } = await world.subscribe({ event_types: ['job.run.started'] });
-    world.receiver.respondWith({ never: true });
+    world.receiver.respondWith({ neverResponds: true });
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
     const publisher = createEventPublisher({ queueUrl: world.environment.QUEUE_URL });
     world.afterTest(() => publisher.close());

@@ -2,10 +2,9 @@ import { expect } from '@jest/globals';
 import { createServiceToken } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
-  createDividedDatabase,
+  createSubpartitionedDatabase,
   createTestDatabase,
   createTestQueueUrl,
-  IN_VAIN_MS,
   type QueueBackend,
   queueBackends,
   type Receiver,
@@ -13,11 +12,12 @@ import {
   startReceiver,
   type TestAccount,
   type TestDatabase,
+  WAIT_TIMEOUT_MS,
   workerUrls,
 } from '@runhook/testing';
 import { type RunningService, startService } from '../services.ts';
 
-interface Answer<Data> {
+interface ApiResponse<Data> {
   status: { code: number };
   data: Data;
 }
@@ -58,7 +58,7 @@ export const DIVIDED_CASES: StoryCase[] =
     : QUEUE_CASES.slice(-1).map(({ name, backend }) => ({
         name: `${name}, the log divided by account`,
         backend,
-        createDatabase: createDividedDatabase,
+        createDatabase: createSubpartitionedDatabase,
       }));
 
 /** Has the services, which the tests of a case share, and an account with a receiver for each test. */
@@ -71,7 +71,7 @@ export interface StoryWorld {
   receiver: Receiver;
   /** A service token of the account. */
   token: string;
-  call<Data>(method: string, path: string, body?: object): Promise<Answer<Data>>;
+  call<Data>(method: string, path: string, body?: object): Promise<ApiResponse<Data>>;
   webhooks(rest: string): string;
   runs(rest?: string): string;
   subscribe(fields?: object): Promise<Subscription>;
@@ -90,7 +90,7 @@ export async function releaseAll(releases: Releases): Promise<void> {
 export async function startServices(world: StoryWorld, story: StoryCase, releases: Releases): Promise<void> {
   const testDatabase = await story.createDatabase();
   releases.push(() => testDatabase.drop());
-  world.database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  world.database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   releases.push(() => world.database.close());
   world.environment = {
     DATABASE_URL: testDatabase.url,
@@ -115,15 +115,15 @@ export async function seedTest(world: StoryWorld): Promise<void> {
 }
 
 /** Returns functions that call the API for the account of the current test. */
-export function callsOf(current: () => StoryWorld) {
-  async function call<Data>(method: string, path: string, body?: object): Promise<Answer<Data>> {
+export function createCalls(current: () => StoryWorld) {
+  async function call<Data>(method: string, path: string, body?: object): Promise<ApiResponse<Data>> {
     const { management, token } = current();
     const response = await fetch(`${management.url}/api${path}`, {
       method,
       headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
-    return (await response.json()) as Answer<Data>;
+    return (await response.json()) as ApiResponse<Data>;
   }
   const webhooks = (rest: string) => `/v3/accounts/${current().account.id}/webhooks/${rest}`;
   return {

@@ -15,11 +15,11 @@ const SIGNATURE_HEADER = (process.env.SIGNATURE_HEADER ?? 'authorization').toLow
 const BODY_BYTES_MAX = 1_000_000;
 /** Runhook waits for ten seconds. */
 const TARGET_TIMEOUT_MS = 8_000;
-const EVENTS_REMEMBERED = 10_000;
+const EVENTS_CACHED_MAX = 10_000;
 
 /** The message for each target; null for an event that the target does not need. */
 const FORMATS = {
-  slack: (event) => ({ text: sentenceOf(event).replace(/[&<>]/g, (c) => SLACK_ESCAPES[c]) }),
+  slack: (event) => ({ text: formatSentence(event).replace(/[&<>]/g, (c) => SLACK_ESCAPES[c]) }),
   // A connector and a workflow of Power Automate accept the same card.
   teams: (event) => ({
     type: 'message',
@@ -31,14 +31,14 @@ const FORMATS = {
           $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
           type: 'AdaptiveCard',
           version: '1.4',
-          body: [{ type: 'TextBlock', text: sentenceOf(event), wrap: true }],
+          body: [{ type: 'TextBlock', text: formatSentence(event), wrap: true }],
         },
       },
     ],
   }),
   // Disables mentions, so that a job's name cannot notify anyone.
   discord: (event) => ({
-    content: firstCharacters(sentenceOf(event), 2_000),
+    content: firstCharacters(formatSentence(event), 2_000),
     allowed_mentions: { parse: [] },
   }),
   // A failed run opens the incident of its job, and the next successful run resolves it.
@@ -50,7 +50,7 @@ const FORMATS = {
         ...common,
         event_action: 'trigger',
         payload: {
-          summary: firstCharacters(sentenceOf(event), 1_024),
+          summary: firstCharacters(formatSentence(event), 1_024),
           source: jobName,
           severity: 'error',
           timestamp: event.timestamp,
@@ -68,7 +68,7 @@ if (!Object.hasOwn(FORMATS, TARGET ?? ''))
   throw new Error(`TARGET must be one of ${Object.keys(FORMATS).join(', ')}`);
 if (TARGET === 'pagerduty' && !ROUTING_KEY) throw new Error('ROUTING_KEY is not set');
 
-function sentenceOf({ eventType, data }) {
+function formatSentence({ eventType, data }) {
   const { jobName, runId, environmentName, runStatus, runStatusMessage } = data;
   const ended = runStatus === 'Success' ? 'succeeded' : 'failed';
   const what = eventType === 'job.run.started' ? 'started' : ended;
@@ -95,10 +95,10 @@ async function sendOnce(event) {
   if (before) return await before;
   const sending = send(event);
   sent.set(event.eventId, sending);
-  if (sent.size > EVENTS_REMEMBERED) sent.delete(sent.keys().next().value);
-  const isTaken = await sending;
-  if (!isTaken) sent.delete(event.eventId);
-  return isTaken;
+  if (sent.size > EVENTS_CACHED_MAX) sent.delete(sent.keys().next().value);
+  const isAccepted = await sending;
+  if (!isAccepted) sent.delete(event.eventId);
+  return isAccepted;
 }
 
 /** Returns whether the target accepted the event. */
@@ -106,22 +106,22 @@ async function send(event) {
   const message = FORMATS[TARGET](event);
   if (message === null) return true;
   try {
-    const answer = await fetch(TARGET_URL, {
+    const response = await fetch(TARGET_URL, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(message),
       signal: AbortSignal.timeout(TARGET_TIMEOUT_MS),
     });
-    if (!answer.ok)
-      print({ eventId: event.eventId, target: answer.status, says: (await answer.text()).slice(0, 500) });
-    return answer.ok;
+    if (!response.ok)
+      print({ eventId: event.eventId, target: response.status, says: (await response.text()).slice(0, 500) });
+    return response.ok;
   } catch (error) {
     print({ eventId: event.eventId, target: String(error.cause ?? error) });
     return false;
   }
 }
 
-async function answerTo(request) {
+async function handleRequest(request) {
   if (request.method !== 'POST') return 405;
   const chunks = [];
   let bytes = 0;
@@ -137,7 +137,7 @@ async function answerTo(request) {
 }
 
 const server = createServer((request, response) => {
-  answerTo(request).then(
+  handleRequest(request).then(
     (status) => response.writeHead(status).end(),
     () => response.destroy(),
   );

@@ -5,14 +5,14 @@ import { defineConfig, type Plugin } from 'vite';
  * Moves the links of styles behind the loading text, so that browsers show it before the styles are loaded. Scripts wait for
  * the styles in any position, and the `<style>` elements that the component library renders into the root still follow them.
  */
-const stylesBehindTheFirstWords: Plugin = {
+const stylesAfterFirstText: Plugin = {
   name: 'styles-behind-the-first-words',
   transformIndexHtml: {
     order: 'post',
     handler(html) {
       const links = html.match(/<link rel="stylesheet"[^>]*>\n?/g) ?? [];
-      const without = links.reduce((rest, link) => rest.replace(link, ''), html);
-      return without.replace(
+      const htmlWithoutLinks = links.reduce((rest, link) => rest.replace(link, ''), html);
+      return htmlWithoutLinks.replace(
         '<div id="root">',
         `${links.map((link) => link.trim()).join('\n')}\n<div id="root">`,
       );
@@ -34,7 +34,7 @@ const stylesOfEachComponent: Plugin = {
 // Relative URLs let the console work below any path. The server writes the root into each page (`<base>`).
 export default defineConfig({
   base: './',
-  plugins: [react(), stylesOfEachComponent, stylesBehindTheFirstWords],
+  plugins: [react(), stylesOfEachComponent, stylesAfterFirstText],
   optimizeDeps: { exclude: ['@mantine/core'] },
   build: {
     target: 'es2022',

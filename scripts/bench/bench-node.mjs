@@ -8,10 +8,12 @@ import { isHelp, requireChoice } from '../shared/arguments.mjs';
 import { root } from '../shared/workspace.mjs';
 
 /** The version in the Dockerfile. */
-export const imagesNode = /^FROM node:([\d.]+)-/m.exec(readFileSync(join(root, 'Dockerfile'), 'utf8'))[1];
+export const imageNodeVersion = /^FROM node:([\d.]+)-/m.exec(
+  readFileSync(join(root, 'Dockerfile'), 'utf8'),
+)[1];
 
 /** Returns the path of the oldest supported Node. */
-export function oldestNode(signal) {
+export function fetchOldestNode(signal) {
   return fetch(Object.values(tested.node)[0], signal);
 }
 
@@ -21,13 +23,13 @@ export function oldestNode(signal) {
  *
  * @param {() => Promise<void>} work
  */
-export async function onBenchNode(work) {
+export async function runOnBenchNode(work) {
   const args = process.argv.slice(2);
   const { node } = parseArgs({ args, strict: false, options: { node: { type: 'string' } } }).values;
   if (node !== undefined) requireChoice('--node', node, Object.keys(tested.node));
-  const version = node === undefined ? imagesNode : tested.node[node];
+  const version = node === undefined ? imageNodeVersion : tested.node[node];
   if (args.some(isHelp) || process.versions.node === version) await work();
-  else process.exitCode = await runAgain(await fetch(version));
+  else process.exitCode = await rerunWith(await fetch(version));
 }
 
 function fetch(version, signal) {
@@ -37,7 +39,7 @@ function fetch(version, signal) {
 }
 
 /** Resolves with the exit code. The child stops in order when this process gets a signal or ends. */
-function runAgain(program) {
+function rerunWith(program) {
   const child = spawn(program, process.argv.slice(1), { stdio: ['inherit', 'inherit', 'inherit', 'ipc'] });
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => child.kill(name));
   return new Promise((resolve, reject) => {

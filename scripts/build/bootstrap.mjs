@@ -6,10 +6,10 @@ import { root, workspaceFolders } from '../shared/workspace.mjs';
 import { compile } from './compile.mjs';
 import { buildConsole } from './console-build.mjs';
 import { bundledPrograms, bundleServices } from './service-bundle.mjs';
-import { hashOfSources } from './source-hash.mjs';
+import { hashSources } from './source-hash.mjs';
 
 const PNPM = 'pnpm@12.21.0';
-const NODE_NEEDED = [20, 19];
+const NODE_MINIMUM = [20, 19];
 const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
 const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
 const API_STAMP = join(root, 'node_modules', '.runhook-client-api');
@@ -75,24 +75,24 @@ function printAndExit(error) {
 
 function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number);
-  const [neededMajor, neededMinor] = NODE_NEEDED;
+  const [neededMajor, neededMinor] = NODE_MINIMUM;
   if (major > neededMajor || (major === neededMajor && minor >= neededMinor)) return;
   throw new Error(
-    `Runhook needs Node ${NODE_NEEDED.join('.')} or newer; this is ${process.versions.node} (${process.execPath}).`,
+    `Runhook needs Node ${NODE_MINIMUM.join('.')} or newer; this is ${process.versions.node} (${process.execPath}).`,
   );
 }
 
 async function install(step, signal) {
   const folders = workspaceFolders();
-  const wanted = hashOf([
+  const expectedStamp = hashOf([
     `${process.platform}-${process.arch}`,
     ...['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'package.json'].map(contentOf),
     ...folders.map((folder) => contentOf(join(folder, 'package.json'))),
   ]);
-  const isWhole = folders.every(
-    (folder) => !needsModules(folder) || existsSync(join(root, folder, 'node_modules')),
+  const isComplete = folders.every(
+    (folder) => !requiresModules(folder) || existsSync(join(root, folder, 'node_modules')),
   );
-  if (isWhole && stampOf(INSTALLED_STAMP) === wanted) return;
+  if (isComplete && stampOf(INSTALLED_STAMP) === expectedStamp) return;
   await step('installing packages', async () => {
     const { file, args } = npx();
     await run(
@@ -105,7 +105,7 @@ async function install(step, signal) {
         name: `npx ${PNPM} install`,
       },
     );
-    writeFileSync(INSTALLED_STAMP, wanted);
+    writeFileSync(INSTALLED_STAMP, expectedStamp);
   });
 }
 
@@ -140,9 +140,9 @@ function migrationNames() {
  */
 async function generate(step, signal) {
   const schema = join('prisma', 'schema.prisma');
-  const wanted = hashOf([contentOf(schema), contentOf('pnpm-lock.yaml'), ...migrationNames()]);
+  const expectedStamp = hashOf([contentOf(schema), contentOf('pnpm-lock.yaml'), ...migrationNames()]);
   const client = join(root, 'packages', 'database', 'src', 'generated', 'client.ts');
-  if (existsSync(client) && stampOf(GENERATED_STAMP) === wanted) return;
+  if (existsSync(client) && stampOf(GENERATED_STAMP) === expectedStamp) return;
   await step('generating the database client', async () => {
     const prisma = join(root, 'node_modules', 'prisma', 'build', 'index.js');
     await run(process.execPath, [prisma, 'generate', '--schema', schema, '--no-hints'], {
@@ -158,32 +158,32 @@ async function generate(step, signal) {
     });
     const script = join(root, 'scripts', 'build', 'known-migrations.mjs');
     await run(process.execPath, [script], { cwd: root, signal, name: 'known-migrations.mjs' });
-    writeFileSync(GENERATED_STAMP, wanted);
+    writeFileSync(GENERATED_STAMP, expectedStamp);
   });
 }
 
 /** Generates the types of the API. They derive from the document that management serves, so management is compiled first. */
 async function describeApi(step, signal) {
-  const wanted = hashOfSources(root, API_SOURCES);
+  const expectedStamp = hashSources(root, API_SOURCES);
   const types = join(root, 'packages', 'client', 'src', 'generated', 'api.ts');
-  if (existsSync(types) && stampOf(API_STAMP) === wanted) return;
+  if (existsSync(types) && stampOf(API_STAMP) === expectedStamp) return;
   await step('generating the API types', async () => {
     await compile(['services/management'], signal);
     const script = join(root, 'scripts', 'build', 'client-api.mjs');
     await run(process.execPath, [script], { cwd: root, signal, name: 'client-api.mjs' });
-    writeFileSync(API_STAMP, wanted);
+    writeFileSync(API_STAMP, expectedStamp);
   });
 }
 
 async function bundle(step) {
-  const wanted = hashOfSources(root, BUNDLE_SOURCES);
-  const isThere = bundledPrograms().every((file) => existsSync(file));
-  if (isThere && stampOf(BUNDLE_STAMP) === wanted) return;
+  const expectedStamp = hashSources(root, BUNDLE_SOURCES);
+  const exists = bundledPrograms().every((file) => existsSync(file));
+  if (exists && stampOf(BUNDLE_STAMP) === expectedStamp) return;
   await step('bundling the services', bundleServices);
-  writeFileSync(BUNDLE_STAMP, wanted);
+  writeFileSync(BUNDLE_STAMP, expectedStamp);
 }
 
-function needsModules(folder) {
+function requiresModules(folder) {
   const { dependencies = {}, devDependencies = {} } = JSON.parse(contentOf(join(folder, 'package.json')));
   return Object.keys({ ...dependencies, ...devDependencies }).length > 0;
 }

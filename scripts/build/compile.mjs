@@ -13,9 +13,9 @@ import { run } from '../shared/command.mjs';
 import { root, workspaceFolders } from '../shared/workspace.mjs';
 
 /** Names the configuration of all typed sources: the build, which `tsconfig.json` lists, and the tests. */
-export const EVERYTHING = 'tsconfig.check.json';
+export const ALL_PROJECTS = 'tsconfig.check.json';
 const CACHE = join('node_modules', '.cache');
-const NOTES_OF_TESTS = join(CACHE, 'tsconfig.test.tsbuildinfo');
+const TEST_BUILD_INFO = join(CACHE, 'tsconfig.test.tsbuildinfo');
 /** Maps the path of each source to its modification time at the last run, in milliseconds. */
 const TIMES = join(CACHE, 'runhook-source-times.json');
 const TSC = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
@@ -34,7 +34,7 @@ export async function compile(
   { checkout, folders } = { checkout: root, folders: workspaceFolders() },
 ) {
   removeStaleOutputs(checkout, folders);
-  renewTimes(checkout, folders);
+  updateTimestamps(checkout, folders);
   const args = [TSC, '--build', ...projects];
   return await run(process.execPath, args, { cwd: checkout, signal, name: 'tsc --build' });
 }
@@ -44,18 +44,18 @@ export async function compile(
  * output folder is missing.
  */
 function removeStaleOutputs(checkout, folders) {
-  const notes = folders
+  const buildInfoFile = folders
     .map((folder) => join(checkout, folder, 'tsconfig.tsbuildinfo'))
     .filter((file) => existsSync(file));
-  const isMissing = notes.some((file) => !existsSync(join(dirname(file), 'dist')));
-  const stale = folders.flatMap((folder) => staleOutputsOf(join(checkout, folder)));
+  const isMissing = buildInfoFile.some((file) => !existsSync(join(dirname(file), 'dist')));
+  const stale = folders.flatMap((folder) => listStaleOutputs(join(checkout, folder)));
   for (const file of stale) rmSync(file, { force: true });
   if (stale.length === 0 && !isMissing) return;
-  for (const file of [...notes, join(checkout, NOTES_OF_TESTS)]) rmSync(file, { force: true });
+  for (const file of [...buildInfoFile, join(checkout, TEST_BUILD_INFO)]) rmSync(file, { force: true });
 }
 
 /** Returns the outputs whose source is missing. Only tsc writes declarations, so they identify its outputs; bundles have none. */
-function staleOutputsOf(folder) {
+function listStaleOutputs(folder) {
   const [dist, src] = [join(folder, 'dist'), join(folder, 'src')];
   if (!existsSync(dist) || !existsSync(src)) return [];
   return readdirSync(dist, { recursive: true })
@@ -66,12 +66,12 @@ function staleOutputsOf(folder) {
 }
 
 /** Sets the modification time of each source that is new or has changed its time since the last run to the current time. */
-function renewTimes(checkout, folders) {
+function updateTimestamps(checkout, folders) {
   const stamp = join(checkout, TIMES);
   const before = existsSync(stamp) ? JSON.parse(readFileSync(stamp, 'utf8')) : null;
   const now = new Date();
   const times = {};
-  for (const file of folders.flatMap((folder) => sourcesOf(join(checkout, folder)))) {
+  for (const file of folders.flatMap((folder) => listSources(join(checkout, folder)))) {
     const { mtimeMs } = statSync(file);
     const isChanged = before !== null && before[file] !== mtimeMs;
     if (isChanged) utimesSync(file, now, now);
@@ -81,10 +81,10 @@ function renewTimes(checkout, folders) {
   writeFileSync(stamp, JSON.stringify(times));
 }
 
-function sourcesOf(folder) {
+function listSources(folder) {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) return /^(node_modules|dist)$/.test(entry.name) ? [] : sourcesOf(path);
+    if (entry.isDirectory()) return /^(node_modules|dist)$/.test(entry.name) ? [] : listSources(path);
     return /\.tsx?$/.test(entry.name) ? [path] : [];
   });
 }

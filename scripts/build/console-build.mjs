@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import { run } from '../shared/command.mjs';
-import { hashOfSources } from './source-hash.mjs';
+import { hashSources } from './source-hash.mjs';
 
 /** Lists the sources of the built console, relative to the checkout. */
 const SOURCES = [
@@ -44,19 +44,19 @@ export async function buildConsole({
   const folder = join(checkout, 'packages', 'console');
   const dist = join(folder, 'dist');
   const stamp = join(dist, STAMP);
-  const wanted = hashOfSources(checkout, SOURCES);
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return;
+  const expectedStamp = hashSources(checkout, SOURCES);
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === expectedStamp) return;
   await step('building the console', async () => {
-    const aside = join(folder, 'node_modules', `.dist-${process.pid}`);
+    const newDist = join(folder, 'node_modules', `.dist-${process.pid}`);
     mkdirSync(join(folder, 'node_modules'), { recursive: true });
     try {
-      await bundle(folder, aside);
-      await compressFiles(aside);
-      writeFileSync(join(aside, STAMP), wanted);
+      await bundle(folder, newDist);
+      await compressFiles(newDist);
+      writeFileSync(join(newDist, STAMP), expectedStamp);
       rmSync(dist, { recursive: true, force: true });
-      renameSync(aside, dist);
+      renameSync(newDist, dist);
     } finally {
-      rmSync(aside, { recursive: true, force: true });
+      rmSync(newDist, { recursive: true, force: true });
     }
   });
 }

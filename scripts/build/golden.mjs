@@ -117,24 +117,24 @@ function goldenEvents() {
   return { about: ABOUT.events, subscription: SUBSCRIPTION, nowMs, events };
 }
 
-const hex = (body, secret) => createHmac('sha256', secret).update(body, 'utf8').digest('hex');
-const v1 = (body, secret, id, seconds) => {
+const hexSignature = (body, secret) => createHmac('sha256', secret).update(body, 'utf8').digest('hex');
+const standardSignature = (body, secret, id, seconds) => {
   const key = Buffer.from(secret.slice('whsec_'.length), 'base64');
   return `v1,${createHmac('sha256', key).update(`${id}.${seconds}.${body}`, 'utf8').digest('base64')}`;
 };
 
 /** Returns a delivery of the body as Runhook makes it, with the first secret for the receiver and a clock that is one second later. */
-function delivered(name, body, secrets = [SECRET]) {
+function createDelivery(name, body, secrets = [SECRET]) {
   const id = IDENTITY.eventId;
   return {
     name,
     body,
     bodyBase64: Buffer.from(body, 'utf8').toString('base64'),
     headers: {
-      authorization: hex(body, secrets[0]),
+      authorization: hexSignature(body, secrets[0]),
       'webhook-id': id,
       'webhook-timestamp': String(SIGNED_AT),
-      'webhook-signature': secrets.map((secret) => v1(body, secret, id, SIGNED_AT)).join(' '),
+      'webhook-signature': secrets.map((secret) => standardSignature(body, secret, id, SIGNED_AT)).join(' '),
     },
     secrets: [secrets[0]],
     nowMs: SIGNED_MS + 1_000,
@@ -145,7 +145,7 @@ function delivered(name, body, secrets = [SECRET]) {
 function goldenDeliveries(events) {
   const bodies = events.filter(({ body }) => body !== undefined);
   const [{ body }] = bodies;
-  const one = (name, change, authorization, standardWebhooks, made = delivered(name, body)) => {
+  const one = (name, change, authorization, standardWebhooks, made = createDelivery(name, body)) => {
     const changed = change(made);
     const headers = { ...made.headers, ...changed.headers };
     const text = changed.body ?? made.body;
@@ -154,18 +154,18 @@ function goldenDeliveries(events) {
   };
   const other = (name, change) => one(name, change, false, false);
   const rotated = (name, secrets, authorization) =>
-    one(name, () => ({ secrets }), authorization, true, delivered(name, body, [SECRET, NEXT_SECRET]));
+    one(name, () => ({ secrets }), authorization, true, createDelivery(name, body, [SECRET, NEXT_SECRET]));
   return {
     about: ABOUT.deliveries,
     toleranceSeconds: 300,
     deliveries: [
-      ...bodies.map((event) => delivered(event.name, event.body)),
-      delivered(
+      ...bodies.map((event) => createDelivery(event.name, event.body)),
+      createDelivery(
         'white space and an order of its own: bytes are signed, not what they mean',
         `{ "b":1.0,\n"a":"\\u00e9" }\n`,
       ),
-      delivered('an empty body', ''),
-      delivered('a secret with a slash and a plus', body, [NEXT_SECRET]),
+      createDelivery('an empty body', ''),
+      createDelivery('a secret with a slash and a plus', body, [NEXT_SECRET]),
       rotated('a rotation, for a receiver with the old secret', [SECRET], true),
       rotated('a rotation, for a receiver with the new secret', [NEXT_SECRET], false),
       rotated('a rotation, for a receiver with both', [NEXT_SECRET, SECRET], true),
@@ -174,7 +174,7 @@ function goldenDeliveries(events) {
       other('the body written again with white space', () => ({
         body: JSON.stringify(JSON.parse(body), null, 1),
       })),
-      other('the body written again in ASCII', () => ({ body: ascii(body) })),
+      other('the body written again in ASCII', () => ({ body: toAsciiJson(body) })),
       other('another secret', () => ({ secrets: [NEXT_SECRET] })),
       one(
         'a signature in capitals',
@@ -250,7 +250,7 @@ function goldenDeliveries(events) {
   function atTime(seconds) {
     return {
       'webhook-timestamp': seconds,
-      'webhook-signature': v1(body, SECRET, IDENTITY.eventId, seconds),
+      'webhook-signature': standardSignature(body, SECRET, IDENTITY.eventId, seconds),
     };
   }
 }
@@ -322,7 +322,7 @@ function isInvalid(point) {
 }
 
 /** Escapes all characters beyond ASCII, as many JSON writers do by default. */
-function ascii(text) {
+function toAsciiJson(text) {
   return text.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
@@ -354,8 +354,8 @@ mkdirSync(folder, { recursive: true });
 for (const [name, content] of Object.entries(files)) {
   const path = join(folder, name);
   const text = `${JSON.stringify(content, null, 2)}\n`;
-  const is = existsSync(path) ? readFileSync(path, 'utf8') : null;
-  if (is === text) continue;
+  const current = existsSync(path) ? readFileSync(path, 'utf8') : null;
+  if (current === text) continue;
   if (!isCheck) {
     writeFileSync(path, text);
     continue;

@@ -3,7 +3,7 @@ import { isBuiltin } from 'node:module';
 import { join } from 'node:path';
 import { root, workspaceFolders } from '../shared/workspace.mjs';
 
-const OURS = /^@runhook\//;
+const OWN_PACKAGE = /^@runhook\//;
 
 /** Returns the packages that users install, which have a `publishConfig`, each with its folder and its package.json. */
 export function publishedPackages() {
@@ -11,10 +11,10 @@ export function publishedPackages() {
 }
 
 function allPackages() {
-  return workspaceFolders().map((folder) => ({ folder, manifest: manifestOf(folder) }));
+  return workspaceFolders().map((folder) => ({ folder, manifest: readManifest(folder) }));
 }
 
-function manifestOf(folder) {
+function readManifest(folder) {
   return JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
 }
 
@@ -28,11 +28,11 @@ function manifestOf(folder) {
 export async function stagePackage({ folder, manifest }, to) {
   rmSync(to, { recursive: true, force: true });
   mkdirSync(to, { recursive: true });
-  const entries = entriesOf(manifest);
+  const entries = listEntries(manifest);
   const imported = await bundle(folder, entries, join(to, 'dist'));
   writeFileSync(
     join(to, 'package.json'),
-    `${JSON.stringify(publishedManifest(manifest, imported), null, 2)}\n`,
+    `${JSON.stringify(createPublishedManifest(manifest, imported), null, 2)}\n`,
   );
   for (const [from, name] of [
     [join(root, folder, 'README.md'), 'README.md'],
@@ -42,7 +42,7 @@ export async function stagePackage({ folder, manifest }, to) {
 }
 
 /** Returns the name of each file in `dist/` that `exports` or `bin` lists, without its extension. */
-function entriesOf({ exports = {}, bin = {} }) {
+function listEntries({ exports = {}, bin = {} }) {
   const files = [...Object.values(exports).map((one) => one.default ?? one), ...Object.values(bin)];
   return files.filter((file) => file.endsWith('.js')).map((file) => /^\.\/dist\/(.+)\.js$/.exec(file)[1]);
 }
@@ -51,7 +51,7 @@ function entriesOf({ exports = {}, bin = {} }) {
 async function bundle(folder, entries, to) {
   // Bootstrap installs these packages, so the import must follow it.
   const [{ rolldown }, { dts }] = await Promise.all([import('rolldown'), import('rolldown-plugin-dts')]);
-  const external = (id) => !/^[./]/.test(id) && !OURS.test(id);
+  const external = (id) => !/^[./]/.test(id) && !OWN_PACKAGE.test(id);
   const inputs = (ending) =>
     Object.fromEntries(entries.map((name) => [name, join(root, folder, 'dist', `${name}${ending}`)]));
   const write = async (input, plugins) => {
@@ -64,12 +64,12 @@ async function bundle(folder, entries, to) {
   };
   const code = await write(inputs('.js'), []);
   await write(inputs('.d.ts'), [dts({ dtsInput: true, emitDtsOnly: true, tsconfig: false })]);
-  const imports = code.flatMap((chunk) => importsIn(chunk.code ?? ''));
+  const imports = code.flatMap((chunk) => findImports(chunk.code ?? ''));
   return [...new Set(imports.filter((id) => external(id) && !isBuiltin(id)).map(packageName))].sort();
 }
 
 /** Returns the imports in the written code. The list that rolldown returns for a chunk also contains imports that it removed as unused. */
-function importsIn(code) {
+function findImports(code) {
   const found = code.matchAll(
     /^(?:import|export)\s(?:[^'"\n]*\sfrom\s)?['"]([^'"]+)['"]|\bimport\(['"]([^'"]+)['"]\)/gm,
   );
@@ -87,19 +87,28 @@ function packageName(id) {
  * Returns the package.json to publish: with the version of the repository, and for each import the tested version or a later
  * compatible one. Optional imports are declared in `peerDependencies` of the package itself.
  */
-function publishedManifest(manifest, imported) {
-  const whole = manifestOf('.');
+function createPublishedManifest(manifest, imported) {
+  const rootManifest = readManifest('.');
   const { name, description, keywords, type, exports, bin, peerDependencies, peerDependenciesMeta } =
     manifest;
   const dependencies = Object.fromEntries(
     imported
       .filter((one) => peerDependencies?.[one] === undefined)
-      .map((one) => [one, `^${versionOf(manifest, one)}`]),
+      .map((one) => [one, `^${findVersion(manifest, one)}`]),
   );
-  const { license, repository, homepage, bugs, engines } = whole;
-  const known = { name, version: whole.version, description, keywords, license, repository, homepage, bugs };
-  const told = {
-    ...known,
+  const { license, repository, homepage, bugs, engines } = rootManifest;
+  const metadata = {
+    name,
+    version: rootManifest.version,
+    description,
+    keywords,
+    license,
+    repository,
+    homepage,
+    bugs,
+  };
+  const published = {
+    ...metadata,
     type,
     engines,
     sideEffects: false,
@@ -112,7 +121,7 @@ function publishedManifest(manifest, imported) {
     peerDependencies,
     peerDependenciesMeta,
   };
-  return JSON.parse(JSON.stringify(told));
+  return JSON.parse(JSON.stringify(published));
 }
 
 function withoutSources(exports) {
@@ -122,8 +131,10 @@ function withoutSources(exports) {
 }
 
 /** Returns the version that the package names, or that of the bundled package of this repository that names it. */
-function versionOf({ dependencies = {} }, wanted) {
-  if (dependencies[wanted] !== undefined) return dependencies[wanted];
-  const ours = allPackages().filter(({ manifest }) => dependencies[manifest.name] !== undefined);
-  return ours.map(({ manifest }) => versionOf(manifest, wanted)).find((version) => version !== undefined);
+function findVersion({ dependencies = {} }, dependency) {
+  if (dependencies[dependency] !== undefined) return dependencies[dependency];
+  const bundled = allPackages().filter(({ manifest }) => dependencies[manifest.name] !== undefined);
+  return bundled
+    .map(({ manifest }) => findVersion(manifest, dependency))
+    .find((version) => version !== undefined);
 }

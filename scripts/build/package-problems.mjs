@@ -14,16 +14,18 @@ const NOT_FOR_MODULES = new Set(['node10', 'node16-cjs']);
  * @param {string} tarball
  * @returns {Promise<string[]>}
  */
-export async function problemsOf(folder, tarball) {
+export async function findPackageProblems(folder, tarball) {
   const manifest = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
   const packed = new Uint8Array(readFileSync(tarball));
   // publint reads the tarball, because packing the folder again would start npm again.
   const { messages } = await publint({ strict: true, pack: { tarball: packed.buffer } });
-  const said = messages.map((message) => formatMessage(message, manifest, { color: false }) ?? message.code);
+  const formatProblemMessage = messages.map(
+    (message) => formatMessage(message, manifest, { color: false }) ?? message.code,
+  );
   // A package that has only a program has no types.
-  if (manifest.exports?.['.'] === undefined) return said;
+  if (manifest.exports?.['.'] === undefined) return formatProblemMessage;
   const { types, problems = [] } = await checkPackage(createPackageFromTarballData(packed));
-  if (types === false) return [...said, 'the package has no types'];
+  if (types === false) return [...formatProblemMessage, 'the package has no types'];
   const found = problems.filter(({ resolutionKind }) => !NOT_FOR_MODULES.has(resolutionKind));
-  return [...said, ...found.map((problem) => JSON.stringify(problem))];
+  return [...formatProblemMessage, ...found.map((problem) => JSON.stringify(problem))];
 }

@@ -3,7 +3,7 @@
 // npm publish .runhook/packages/receiver --dry-run
 import { mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { readArguments, refuseArguments, usage } from '../shared/arguments.mjs';
+import { readArguments, rejectArguments, usage } from '../shared/arguments.mjs';
 import { run } from '../shared/command.mjs';
 import { root } from '../shared/workspace.mjs';
 import { bootstrap } from './bootstrap.mjs';
@@ -31,7 +31,7 @@ const packages = publishedPackages().map((one) => ({
   short: one.manifest.name.replace(/^.*\//, ''),
 }));
 const unknown = positionals.find((name) => packages.every(({ short }) => short !== name));
-if (unknown !== undefined) refuseArguments(`no published package has the name ${unknown}`);
+if (unknown !== undefined) rejectArguments(`no published package has the name ${unknown}`);
 
 await bootstrap();
 const out = resolve(values.out);
@@ -43,16 +43,16 @@ async function pack({ short, ...source }) {
   const staged = join(out, short);
   await stagePackage(source, staged);
   const args = ['pack', '--json', '--loglevel=error', '--pack-destination', out];
-  const told = await run('npm', args, { cwd: staged, name: `npm pack of ${short}` });
-  const [{ filename, size }] = JSON.parse(told);
+  const output = await run('npm', args, { cwd: staged, name: `npm pack of ${short}` });
+  const [{ filename, size }] = JSON.parse(output);
   const tarball = join(out, filename);
   if (values.check) await check(short, staged, tarball);
   return `${tarball}  ${Math.ceil(size / 1024)} KB`;
 }
 
 async function check(short, staged, tarball) {
-  const { problemsOf } = await import('./package-problems.mjs');
-  const problems = await problemsOf(staged, tarball);
+  const { findPackageProblems } = await import('./package-problems.mjs');
+  const problems = await findPackageProblems(staged, tarball);
   for (const problem of problems) process.stderr.write(`${short}: ${problem}\n`);
   if (problems.length > 0) process.exitCode = 1;
 }

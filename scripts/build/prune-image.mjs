@@ -3,10 +3,10 @@ import { readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Matches declarations, source maps and documentation, which only people and compilers read. Licences are kept. */
-const UNREAD_FILE = /(\.d\.[cm]?ts|\.map|\.tsbuildinfo|\.ts|\.mts|\.cts|\.md|\.markdown)$/i;
-const KEPT_FILE = /^(licen[cs]e|notice|copying)/i;
+const UNUSED_FILE = /(\.d\.[cm]?ts|\.map|\.tsbuildinfo|\.ts|\.mts|\.cts|\.md|\.markdown)$/i;
+const REQUIRED_FILE = /^(licen[cs]e|notice|copying)/i;
 /** The deployment leaves these files; they contain paths of the machine that built the image. */
-const UNREAD_AT_TOP = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'tsconfig.json'];
+const UNUSED_TOP_LEVEL = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'tsconfig.json'];
 /** The Prisma client contains a query compiler for each database, each in two sizes and twice as a module. */
 const PRISMA_CLIENT = /@prisma\/client\/runtime\//;
 const OTHER_DATABASES =
@@ -14,10 +14,10 @@ const OTHER_DATABASES =
 const EDGE_ONLY = /(wasm-compiler-edge|index-browser)\./;
 
 for (const folder of process.argv.slice(2)) {
-  const before = bytesBelow(folder);
-  for (const name of UNREAD_AT_TOP) rmSync(join(folder, name), { force: true });
+  const before = countBytes(folder);
+  for (const name of UNUSED_TOP_LEVEL) rmSync(join(folder, name), { force: true });
   prune(folder);
-  const after = bytesBelow(folder);
+  const after = countBytes(folder);
   process.stdout.write(`${folder}: ${megabytes(before)} MB, pruned to ${megabytes(after)} MB\n`);
 }
 
@@ -25,21 +25,21 @@ function prune(folder) {
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) prune(path);
-    else if (entry.isFile() && isUnread(path, entry.name)) rmSync(path);
+    else if (entry.isFile() && isUnused(path, entry.name)) rmSync(path);
   }
 }
 
-function isUnread(path, name) {
-  if (KEPT_FILE.test(name)) return false;
+function isUnused(path, name) {
+  if (REQUIRED_FILE.test(name)) return false;
   if (PRISMA_CLIENT.test(path) && (OTHER_DATABASES.test(name) || EDGE_ONLY.test(name))) return true;
-  return UNREAD_FILE.test(name);
+  return UNUSED_FILE.test(name);
 }
 
-function bytesBelow(folder) {
+function countBytes(folder) {
   let bytes = 0;
   for (const entry of readdirSync(folder, { withFileTypes: true })) {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) bytes += bytesBelow(path);
+    if (entry.isDirectory()) bytes += countBytes(path);
     else if (entry.isFile()) bytes += statSync(path).size;
   }
   return bytes;

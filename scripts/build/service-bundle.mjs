@@ -36,14 +36,14 @@ async function bundle(folder, programs) {
   // Bootstrap installs this package, so the import must follow it.
   const { rolldown } = await import('rolldown');
   for (const name of readdirSync(folder).filter((file) => FILES.test(file))) rmSync(join(folder, name));
-  const made = await rolldown({
+  const bundled = await rolldown({
     input: Object.fromEntries(Object.entries(programs).map(([name, main]) => [name, join(folder, main)])),
     external: EXTERNAL,
     platform: 'node',
     cwd: CHECKOUT,
     logLevel: 'silent',
   });
-  const { output } = await made.write({
+  const { output } = await bundled.write({
     dir: folder,
     format: 'esm',
     entryFileNames: '[name].js',
@@ -51,15 +51,15 @@ async function bundle(folder, programs) {
     // The licences are in the folders of the packages.
     comments: { legal: false, jsdoc: false },
   });
-  await made.close();
-  for (const { fileName, code } of output) writeFileSync(join(folder, fileName), inAscii(code));
+  await bundled.close();
+  for (const { fileName, code } of output) writeFileSync(join(folder, fileName), toAscii(code));
 }
 
 /**
  * Escapes characters beyond ASCII, because V8 stores a source with a character beyond Latin 1 in two bytes per character. All
  * remaining ones are in strings and patterns.
  */
-function inAscii(code) {
+function toAscii(code) {
   return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 

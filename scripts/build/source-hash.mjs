@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Returns a hash of the content and the names of these files and folders of a checkout. */
-export function hashOfSources(checkout, sources) {
+export function hashSources(checkout, sources) {
   const hash = createHash('sha256').update(process.versions.node);
   for (const path of sources.flatMap((source) => filesOf(checkout, source))) {
     const content = readFileSync(join(checkout, path));

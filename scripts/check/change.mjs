@@ -1,5 +1,5 @@
 import { prepareSources } from '../build/bootstrap.mjs';
-import { compile, EVERYTHING } from '../build/compile.mjs';
+import { ALL_PROJECTS, compile } from '../build/compile.mjs';
 import { step } from '../shared/command.mjs';
 import { changedFiles } from './changed.mjs';
 import { lint } from './sources.mjs';
@@ -13,7 +13,7 @@ export async function checkChange() {
   try {
     await prepareSources();
     await checkWords();
-    await step('checking types', () => compile([EVERYTHING]));
+    await step('checking types', () => compile([ALL_PROJECTS]));
   } catch (error) {
     process.stderr.write(`\n${error.message}\n`);
     process.exitCode = 1;

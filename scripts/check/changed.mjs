@@ -12,14 +12,14 @@ export function git(...args) {
   return stdout;
 }
 
-const linesOf = (text) => text.split('\n').filter((line) => line !== '');
+const splitLines = (text) => text.split('\n').filter((line) => line !== '');
 
 /** Returns the untracked files that git does not ignore. */
 export function untrackedFiles() {
-  return linesOf(git('ls-files', '--others', '--exclude-standard'));
+  return splitLines(git('ls-files', '--others', '--exclude-standard'));
 }
 
 /** Returns the files that differ from HEAD, staged or not, without deleted ones. */
 export function changedFiles() {
-  return [...linesOf(git('diff', '--name-only', '--diff-filter=d', 'HEAD')), ...untrackedFiles()];
+  return [...splitLines(git('diff', '--name-only', '--diff-filter=d', 'HEAD')), ...untrackedFiles()];
 }

@@ -13,7 +13,7 @@ export const BASELINE = '20261127000000_versions_by_clock';
 /** The oldest PostgreSQL that is supported. */
 const POSTGRES_VERSION = '15.0';
 /** Is the first line of a migration that runs outside a transaction. packages/database/src/migration-script.ts reads it, too. */
-const OUTSIDE = '-- One by one, outside a transaction.';
+const OUTSIDE_TRANSACTION = '-- One by one, outside a transaction.';
 const REASON_CHARACTERS_MIN = 20;
 
 /**
@@ -45,7 +45,7 @@ const SQUAWK_RULES = new Set([
 ]);
 
 /** Lists rules that squawk does not have. */
-const OUR_RULES = [
+const OWN_RULES = [
   {
     rule: 'drops-what-is-called',
     form: /\bDROP\s+(?:MATERIALIZED\s+VIEW|VIEW|FUNCTION|PROCEDURE|TYPE|DOMAIN|SEQUENCE|SCHEMA|TRIGGER)\b/giu,
@@ -78,15 +78,15 @@ const OUR_RULES = [
 export function checkMigration(sql) {
   const found = squawkFindings(sql);
   if (found === null) return null;
-  const findings = [...found, ...ourFindings(sql)];
+  const findings = [...found, ...ownFindings(sql)];
   const allowances = readAllowances(sql);
   const left = findings.filter(({ line, rule }) => {
-    const fitting = allowances.filter(
+    const matching = allowances.filter(
       ({ rules, from, to, problem }) =>
         problem === null && rules.includes(rule) && from <= line && line <= to,
     );
-    for (const allowance of fitting) allowance.used.add(rule);
-    return fitting.length === 0;
+    for (const allowance of matching) allowance.used.add(rule);
+    return matching.length === 0;
   });
   const wrong = allowances.flatMap(({ from, rules, used, problem }) => {
     if (problem !== null) return [{ line: from, rule: 'allows', message: problem }];
@@ -136,7 +136,7 @@ function readAllowances(sql) {
 /** Runs squawk. Returns null if squawk has no program for this platform. */
 function squawkFindings(sql) {
   const squawk = createRequire(import.meta.url).resolve('squawk-cli/js/bin/squawk');
-  const isOutside = sql.startsWith(OUTSIDE);
+  const isOutside = sql.startsWith(OUTSIDE_TRANSACTION);
   const args = [
     '--reporter=json',
     `--pg-version=${POSTGRES_VERSION}`,
@@ -149,12 +149,12 @@ function squawkFindings(sql) {
     .map(({ line, rule_name: rule, message }) => ({ line: line + 1, rule, message }));
 }
 
-function ourFindings(sql) {
-  const bare = withoutTexts(sql);
-  return OUR_RULES.flatMap(({ rule, form, message }) =>
-    [...bare.matchAll(form)].map(({ index, 0: text }) => {
+function ownFindings(sql) {
+  const sqlWithoutTexts = withoutTexts(sql);
+  return OWN_RULES.flatMap(({ rule, form, message }) =>
+    [...sqlWithoutTexts.matchAll(form)].map(({ index, 0: text }) => {
       const start = index + text.search(/[^\s;]/u);
-      return { line: bare.slice(0, start).split('\n').length, rule, message };
+      return { line: sqlWithoutTexts.slice(0, start).split('\n').length, rule, message };
     }),
   );
 }

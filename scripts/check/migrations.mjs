@@ -2,7 +2,7 @@
 // table for long, and none removes anything that release reads.
 import { existsSync, readFileSync } from 'node:fs';
 import { bootstrap } from '../build/bootstrap.mjs';
-import { readArguments, refuseArguments, usage } from '../shared/arguments.mjs';
+import { readArguments, rejectArguments, usage } from '../shared/arguments.mjs';
 import { BASELINE, checkMigration, newMigrations } from './migration-rules.mjs';
 
 const USAGE = usage({
@@ -16,7 +16,7 @@ const USAGE = usage({
 
 const { positionals: files } = readArguments(USAGE, { allowPositionals: true });
 const missing = files.find((file) => !existsSync(file));
-if (missing !== undefined) refuseArguments(`there is no file ${missing}`);
+if (missing !== undefined) rejectArguments(`there is no file ${missing}`);
 await bootstrap();
 const migrations =
   files.length === 0 ? newMigrations() : files.map((name) => ({ name, sql: readFileSync(name, 'utf8') }));

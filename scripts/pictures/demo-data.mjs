@@ -100,7 +100,7 @@ export async function seedDemoData({
   );
   const random = seededRandom(7);
   const webhooks = [];
-  const told = new Map();
+  const eventsByKey = new Map();
   for (const [index, webhook] of [...WEBHOOKS.entries()].reverse()) {
     const { id } = await testing.seedSubscription(database, {
       accountId: account.id,
@@ -127,7 +127,7 @@ export async function seedDemoData({
         }),
       },
     });
-    await seedLog({ pool, contract, account, jobs, webhook, subscriptionId: id, random, nowMs, told });
+    await seedLog({ pool, contract, account, jobs, webhook, subscriptionId: id, random, nowMs, eventsByKey });
     webhooks[index] = id;
   }
   await seedRuns({ pool, account, jobs, nowMs });
@@ -138,7 +138,17 @@ export async function seedDemoData({
  * Inserts deliveries of the last 24 hours with their events and last attempts, as the dispatcher stores them.
  * @param told the events inserted so far, because several webhooks receive events of the same run
  */
-async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId, random, nowMs, told }) {
+async function seedLog({
+  pool,
+  contract,
+  account,
+  jobs,
+  webhook,
+  subscriptionId,
+  random,
+  nowMs,
+  eventsByKey,
+}) {
   const startMs = nowMs - HOURS * HOUR_MS;
   for (let hour = 0; hour < HOURS; hour += 1) {
     const count = Math.round(webhook.perHour * (0.6 + random() * 0.8));
@@ -151,14 +161,14 @@ async function seedLog({ pool, contract, account, jobs, webhook, subscriptionId,
       );
       const runId = 40_000 + hour * 100 + number;
       const status = webhook.broken?.status ?? 503;
-      const event = told.get(`${runId} ${type}`) ?? {
+      const event = eventsByKey.get(`${runId} ${type}`) ?? {
         id: contract.createId('event', drawnMs),
         createdMs: drawnMs,
         job: jobs[Math.floor(random() * jobs.length)],
         isNew: true,
       };
       const { id: eventId, createdMs, job, isNew } = event;
-      told.set(`${runId} ${type}`, { ...event, isNew: false });
+      eventsByKey.set(`${runId} ${type}`, { ...event, isNew: false });
       const day = new Date(createdMs).toISOString().slice(0, 10);
       const created = new Date(createdMs);
       const id = contract.createId('delivery', createdMs);

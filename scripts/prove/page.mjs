@@ -18,7 +18,7 @@ that each of them covers; the groups of paths are below the table.
 | Proof | Shows that | Command | Passed on | Commit | Figures | Covers |
 |---|---|---|---|---|---|---|
 `;
-const NEVER = { date: 'never', commit: '', figures: '' };
+const NEVER_RUN = { date: 'never', commit: '', figures: '' };
 const read = () => (existsSync(PAGE) ? readFileSync(PAGE, 'utf8') : '');
 const code = (text) => `\`${text}\``;
 
@@ -45,7 +45,7 @@ export function readResults() {
 /** Returns the text of the page with these results. */
 function renderPage(results) {
   const rows = Object.entries(PROOFS).map(([name, { shows, command, covers }]) => {
-    const { date, commit, figures } = results[name] ?? NEVER;
+    const { date, commit, figures } = results[name] ?? NEVER_RUN;
     const covered = covers.map((path) => (path in GROUPS ? `*${path}*` : code(path))).join(', ');
     return [name, shows, code(command), date, commit && code(commit), figures, covered];
   });

@@ -14,15 +14,15 @@ const FILES_NAMED_MAX = 2;
  */
 export function recordTests(name, { isSuccess, passed, skipped, figures }, { isCounted = true } = {}) {
   if (!isSuccess) return;
-  const reported = figures.filter(({ proof }) => proof === name).map(({ figure }) => figure);
-  if (reported.length > 0 && reported.every((figure) => figure.startsWith('left out'))) {
+  const reportedFigures = figures.filter(({ proof }) => proof === name).map(({ figure }) => figure);
+  if (reportedFigures.length > 0 && reportedFigures.every((figure) => figure.startsWith('left out'))) {
     process.stdout.write(
-      `proof ${name}: docs/proofs.md is not updated, because everything was ${reported[0]}\n`,
+      `proof ${name}: docs/proofs.md is not updated, because everything was ${reportedFigures[0]}\n`,
     );
     return;
   }
   const count = `${passed} tests passed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
-  recordProof(name, isCounted ? [count, ...reported] : reported);
+  recordProof(name, isCounted ? [count, ...reportedFigures] : reportedFigures);
 }
 
 /**
@@ -41,7 +41,7 @@ export function recordProof(name, figures) {
       ? 'this is no git repository'
       : dirty === ''
         ? null
-        : `of uncommitted changes: ${named(dirty.split('\n').map((line) => line.slice(3)))}`;
+        : `of uncommitted changes: ${formatFiles(dirty.split('\n').map((line) => line.slice(3)))}`;
   if (reason !== null) {
     process.stdout.write(`proof ${name}: docs/proofs.md is not updated, because ${reason}\n`);
     return;
@@ -73,7 +73,7 @@ function staleReason(result, paths, until) {
   if (changed === null) return `passed on ${date} at ${commit}, which is not in the history of this clone`;
   const added = until === undefined ? git('ls-files', '--others', '--exclude-standard', '--', ...paths) : '';
   const files = `${changed}\n${added}`.split('\n').filter((file) => file !== '');
-  return files.length === 0 ? null : `passed on ${date} at ${commit}; changed since: ${named(files)}`;
+  return files.length === 0 ? null : `passed on ${date} at ${commit}; changed since: ${formatFiles(files)}`;
 }
 
 /** Prints the stale proofs at the end of `npm test`. */
@@ -88,7 +88,7 @@ export function printStaleProofs() {
   for (const { name, reason } of stale) process.stdout.write(`  ${name}: ${reason}\n`);
 }
 
-function named(files) {
+function formatFiles(files) {
   const rest = files.length - FILES_NAMED_MAX;
   return `${files.slice(0, FILES_NAMED_MAX).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
 }

@@ -48,12 +48,12 @@ export function readArguments(usage, config) {
     return parseArgs(config);
   } catch (error) {
     if (!error.code?.startsWith('ERR_PARSE_ARGS')) throw error;
-    return refuseArguments(`${error.message}\n\nusage: ${usage}`);
+    return rejectArguments(`${error.message}\n\nusage: ${usage}`);
   }
 }
 
 /** Prints the message and exits with 2. The command must not have done anything yet. */
-export function refuseArguments(message) {
+export function rejectArguments(message) {
   process.stderr.write(`${message}\n`);
   process.exit(2);
 }
@@ -61,7 +61,7 @@ export function refuseArguments(message) {
 /** Ends the command with an error if the text is none of the choices. */
 export function requireChoice(name, text, choices) {
   if (!choices.includes(text))
-    refuseArguments(`${name} is "${text}", but must be one of ${choices.join(', ')}`);
+    rejectArguments(`${name} is "${text}", but must be one of ${choices.join(', ')}`);
 }
 
 /**
@@ -71,10 +71,10 @@ export function requireChoice(name, text, choices) {
  */
 export function readNumber(name, text, { min, isWhole = false } = {}) {
   const value = text.trim() === '' ? Number.NaN : Number(text);
-  const isEnough = min === undefined ? value > 0 : value >= min;
-  if (Number.isFinite(value) && isEnough && (!isWhole || Number.isSafeInteger(value))) return value;
+  const isInRange = min === undefined ? value > 0 : value >= min;
+  if (Number.isFinite(value) && isInRange && (!isWhole || Number.isSafeInteger(value))) return value;
   const kind = isWhole ? 'a whole number' : 'a number';
-  return refuseArguments(
+  return rejectArguments(
     `${name} is "${text}", but must be ${kind} ${min === undefined ? 'above 0' : `of at least ${min}`}`,
   );
 }

@@ -12,12 +12,12 @@ export function workspaceFolders() {
   const folders = [];
   for (const [, pattern] of patterns) {
     if (!pattern.endsWith('/*')) folders.push(pattern);
-    else folders.push(...childrenOf(pattern.slice(0, -2)));
+    else folders.push(...listChildren(pattern.slice(0, -2)));
   }
   return folders.filter((folder) => existsSync(join(root, folder, 'package.json'))).sort();
 }
 
-function childrenOf(folder) {
+function listChildren(folder) {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
 }

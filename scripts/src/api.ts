@@ -34,12 +34,12 @@ export function createApi(options: { baseUrl: () => string; accountId: number; t
     }).catch((error: Error) => {
       throw new ApiFailed(request, 0, (error.cause as Error | undefined)?.message ?? error.message);
     });
-    const answer = (await response.json().catch(() => null)) as Envelope<T> | null;
-    if (response.ok && answer !== null) return answer.data;
+    const envelope = (await response.json().catch(() => null)) as Envelope<T> | null;
+    if (response.ok && envelope !== null) return envelope.data;
     throw new ApiFailed(
       request,
       response.status,
-      answer?.status.user_message ?? 'not a response of this API',
+      envelope?.status.user_message ?? 'not a response of this API',
     );
   }
   return {

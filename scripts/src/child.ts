@@ -6,7 +6,7 @@ import { withinDeadline } from '@runhook/runtime';
 import type { RunningRecord } from './running-record.ts';
 
 /** Is a process that runs until it is stopped or dies. */
-export interface Running {
+export interface RunningProcess {
   pid: number;
   /** Resolves with a phrase that describes how the process ended. Never rejects. */
   exited: Promise<string>;
@@ -31,7 +31,7 @@ export interface ChildOptions {
 }
 
 /** Is a node process that this program started. */
-export interface Child extends Running {
+export interface Child extends RunningProcess {
   hasExited(): boolean;
   /** 128 if a signal ended the process. */
   exitCode: Promise<number>;
@@ -59,18 +59,20 @@ export function spawnChild(options: ChildOptions): Promise<Child> {
     createInterface({ input: child.stdout }).on('line', onLine);
 
   let ended = false;
-  const exit = new Promise<{ how: string; code: number }>((resolve) => {
+  const exit = new Promise<{ description: string; code: number }>((resolve) => {
     child.once('exit', (code, signal) => {
       ended = true;
       if (child.pid === undefined) return;
       signalGroup(child.pid, 'SIGKILL');
       record.remove(child.pid);
       resolve(
-        code === null ? { how: `was ended by ${signal}`, code: 128 } : { how: `ended with ${code}`, code },
+        code === null
+          ? { description: `was ended by ${signal}`, code: 128 }
+          : { description: `ended with ${code}`, code },
       );
     });
   });
-  const exited = exit.then(({ how }) => how);
+  const exited = exit.then(({ description }) => description);
 
   return new Promise((resolve, reject) => {
     child.once('error', reject);
@@ -86,7 +88,7 @@ export function spawnChild(options: ChildOptions): Promise<Child> {
         kill: () => void signalGroup(pid, 'SIGKILL'),
         async stop() {
           if (!ended) signalGroup(pid, 'SIGTERM');
-          await endsWithin(exited, stopGraceMs);
+          await waitAtMost(exited, stopGraceMs);
           if (!ended) signalGroup(pid, 'SIGKILL');
           await exited;
         },
@@ -96,7 +98,7 @@ export function spawnChild(options: ChildOptions): Promise<Child> {
 }
 
 /** Resolves when the process has ended, or after the grace period. */
-async function endsWithin(exited: Promise<unknown>, graceMs: number): Promise<void> {
+async function waitAtMost(exited: Promise<unknown>, graceMs: number): Promise<void> {
   await withinDeadline(graceMs, () => exited).catch(() => undefined);
 }
 
@@ -110,11 +112,11 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-const OURS = ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'];
+const OWN_VARIABLE = ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'];
 
 /** Returns the environment for a process that is not part of the service: all variables but the service's secrets. */
-export function outsidersEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !OURS.includes(name)));
+export function externalEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => !OWN_VARIABLE.includes(name)));
 }
 
 const TAIL_BYTES = 16_384;
@@ -124,7 +126,7 @@ export function lastLogLines(file: string, count: number): string[] {
   const lines = readTail(file)
     .split('\n')
     .filter((line) => line.trim() !== '');
-  return lines.slice(-count).map(readable);
+  return lines.slice(-count).map(formatLogLine);
 }
 
 function readTail(file: string): string {
@@ -140,7 +142,7 @@ function readTail(file: string): string {
   }
 }
 
-function readable(line: string): string {
+function formatLogLine(line: string): string {
   try {
     const { level, msg, err } = JSON.parse(line) as {
       level?: string;

@@ -16,7 +16,7 @@ import {
 } from '@runhook/database';
 import { migrate } from '@runhook/database/migrate';
 import { openPrismaDatabase, type PrismaClient } from '@runhook/database/prisma';
-import { encryptionKeys, type Home, readJson, writePrivateJson } from './home.ts';
+import { type Home, readJson, readOrCreateEncryptionKeys, writePrivateJson } from './home.ts';
 import { StartFailed, type StartSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -40,7 +40,7 @@ export async function fillDatabase(
 
   const encryptionKeysText = await terminal.step(
     'secrets',
-    () => encryptionKeys(home.secrets, settings.encryptionKeys),
+    () => readOrCreateEncryptionKeys(home.secrets, settings.encryptionKeys),
     () => `secrets: ${settings.encryptionKeys === null ? 'a generated key' : 'the keys of ENCRYPTION_KEYS'}`,
   );
   const secrets = createSecretBox(parseEncryptionKeys(encryptionKeysText));
@@ -88,13 +88,13 @@ interface Seeding {
  * data are not changed.
  */
 async function seedDemo(seeding: Seeding): Promise<DemoAccount> {
-  const before = JSON.stringify(seeding.store.credentials);
+  const previousCredentials = JSON.stringify(seeding.store.credentials);
   const account = await ensureAccount(seeding);
   const user = await ensureUser(seeding, account.id);
   const serviceToken = await ensureToken(seeding, account.id, 'serviceToken', 'demo-admin', 'account_admin');
   const runnerToken = await ensureToken(seeding, account.id, 'runnerToken', 'demo-runner', 'job_runner');
   const jobs = await ensureJobs(seeding, account.id);
-  const wasSeeded = JSON.stringify(seeding.store.credentials) !== before;
+  const wasSeeded = JSON.stringify(seeding.store.credentials) !== previousCredentials;
   return { account, user, serviceToken, runnerToken, jobs, wasSeeded };
 }
 
@@ -114,13 +114,14 @@ async function ensureAccount({ prisma, store }: Seeding): Promise<{ id: number; 
 
 async function ensureUser({ prisma, secrets, store }: Seeding, accountId: number) {
   const { credentials } = store;
-  const kept = credentials.user;
-  const row = kept === undefined ? null : await prisma.user.findUnique({ where: { id: BigInt(kept.id) } });
-  if (kept !== undefined && row !== null && row.email === kept.email) {
+  const stored = credentials.user;
+  const row =
+    stored === undefined ? null : await prisma.user.findUnique({ where: { id: BigInt(stored.id) } });
+  if (stored !== undefined && row !== null && row.email === stored.email) {
     // The key may have been rotated.
-    credentials.user = { ...kept, apiKey: decrypted(secrets, row.apiKeyCiphertext) };
+    credentials.user = { ...stored, apiKey: decryptIfPossible(secrets, row.apiKeyCiphertext) };
   } else {
-    const email = await freeEmail(prisma);
+    const email = await findFreeEmail(prisma);
     const password = randomBytes(PASSWORD_BYTES).toString('base64url');
     const { id, apiKey } = await createUser(prisma, secrets, { email, name: 'Demo user', password });
     credentials.user = { id, email, password, apiKey };
@@ -140,7 +141,7 @@ async function ensureUser({ prisma, secrets, store }: Seeding, accountId: number
 }
 
 /** Returns an unused address, because a shared database may contain another demo user. */
-async function freeEmail(prisma: PrismaClient): Promise<string> {
+async function findFreeEmail(prisma: PrismaClient): Promise<string> {
   for (let number = 1; ; number += 1) {
     const email = `demo${number === 1 ? '' : `-${number}`}@runhook.local`;
     if ((await prisma.user.findUnique({ where: { email } })) === null) return email;
@@ -154,10 +155,10 @@ async function ensureToken(
   name: string,
   permissionSet: PermissionSet,
 ): Promise<string> {
-  const kept = store.credentials[field];
-  if (kept !== undefined) {
-    const row = await prisma.serviceToken.findUnique({ where: { tokenHash: hashCredential(kept) } });
-    if (row !== null && row.revokedAt === null) return kept;
+  const stored = store.credentials[field];
+  if (stored !== undefined) {
+    const row = await prisma.serviceToken.findUnique({ where: { tokenHash: hashCredential(stored) } });
+    if (row !== null && row.revokedAt === null) return stored;
   }
   const { token } = await createServiceToken(prisma, { accountId, name, permissionSets: [permissionSet] });
   store.credentials[field] = token;
@@ -181,7 +182,7 @@ async function ensureJobs({ prisma, store }: Seeding, accountId: number): Promis
   return jobs as [JobView, JobView];
 }
 
-function decrypted(secrets: SecretBox, ciphertext: string): string {
+function decryptIfPossible(secrets: SecretBox, ciphertext: string): string {
   try {
     return secrets.decrypt(ciphertext);
   } catch (error) {
@@ -218,12 +219,16 @@ export interface CredentialsStore {
 
 /** @param database identifies the database, without a password, because ids and tokens apply to one database only */
 export function openCredentials(file: string, database: string): CredentialsStore {
-  const { database: last, others = {}, ...found } = (readJson(file) ?? {}) as CredentialsFile;
-  if (last !== undefined && last !== database) others[last] = found;
-  const isSame = last === undefined || last === database;
-  const credentials = isSame ? found : (others[database] ?? {});
-  delete others[database];
-  const rest = Object.keys(others).length === 0 ? {} : { others };
+  const {
+    database: lastContents,
+    others: otherDatabases = {},
+    ...found
+  } = (readJson(file) ?? {}) as CredentialsFile;
+  if (lastContents !== undefined && lastContents !== database) otherDatabases[lastContents] = found;
+  const isSameDatabase = lastContents === undefined || lastContents === database;
+  const credentials = isSameDatabase ? found : (otherDatabases[database] ?? {});
+  delete otherDatabases[database];
+  const rest = Object.keys(otherDatabases).length === 0 ? {} : { others: otherDatabases };
   return { credentials, save: () => writePrivateJson(file, { database, ...credentials, ...rest }) };
 }
 

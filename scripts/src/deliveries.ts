@@ -63,7 +63,7 @@ export interface ExpectedDelivery {
   jobName: string;
   eventType: string;
   /** Attempts that the receiver rejects before it accepts one. */
-  refusals: number;
+  rejections: number;
 }
 
 /** Is a delivery in the log of the API (docs/contract.md#deliveries). */
@@ -75,7 +75,7 @@ export interface LoggedDelivery {
 }
 
 /** Returns a sentence for each expected delivery that has not arrived. Only verified deliveries count. */
-export function missingArrivals(
+export function findMissingArrivals(
   expected: readonly ExpectedDelivery[],
   received: readonly ReceivedDelivery[],
 ): string[] {
@@ -84,18 +84,21 @@ export function missingArrivals(
       ({ runId, eventType, verified }) =>
         verified && runId === delivery.runId && eventType === delivery.eventType,
     );
-    const refused = arrivals.filter(({ status }) => status > 299).length;
-    if (arrivals.length === 0) return [`${nameOf(delivery)} did not arrive with a verified signature`];
-    if (refused !== delivery.refusals) {
-      return [`${nameOf(delivery)} was rejected ${times(refused)}, not ${times(delivery.refusals)}`];
+    const rejected = arrivals.filter(({ status }) => status > 299).length;
+    if (arrivals.length === 0) return [`${formatName(delivery)} did not arrive with a verified signature`];
+    if (rejected !== delivery.rejections) {
+      return [
+        `${formatName(delivery)} was rejected ${formatTimes(rejected)}, not ${formatTimes(delivery.rejections)}`,
+      ];
     }
-    if (refused === arrivals.length) return [`${nameOf(delivery)} was not sent again after it was rejected`];
+    if (rejected === arrivals.length)
+      return [`${formatName(delivery)} was not sent again after it was rejected`];
     return [];
   });
 }
 
 /** Returns a sentence for each expected delivery that the deliveries log does not show yet. */
-export function missingFromLog(
+export function findMissingInLog(
   expected: readonly ExpectedDelivery[],
   logged: readonly LoggedDelivery[],
 ): string[] {
@@ -103,20 +106,22 @@ export function missingFromLog(
     const row = logged.find(
       ({ run_id, event_type }) => run_id === delivery.runId && event_type === delivery.eventType,
     );
-    if (row === undefined) return [`${nameOf(delivery)} is not in the deliveries log`];
-    if (row.status !== 'delivered') return [`${nameOf(delivery)} is ${row.status} in the deliveries log`];
-    const attempts = delivery.refusals + 1;
+    if (row === undefined) return [`${formatName(delivery)} is not in the deliveries log`];
+    if (row.status !== 'delivered') return [`${formatName(delivery)} is ${row.status} in the deliveries log`];
+    const attempts = delivery.rejections + 1;
     if (row.attempt_count < attempts) {
-      return [`${nameOf(delivery)} has ${row.attempt_count} of ${attempts} attempts in the deliveries log`];
+      return [
+        `${formatName(delivery)} has ${row.attempt_count} of ${attempts} attempts in the deliveries log`,
+      ];
     }
     return [];
   });
 }
 
-function nameOf({ eventType, jobName }: ExpectedDelivery): string {
+function formatName({ eventType, jobName }: ExpectedDelivery): string {
   return `${eventType} of "${jobName}"`;
 }
 
-function times(count: number): string {
+function formatTimes(count: number): string {
   return count === 1 ? 'once' : `${count} times`;
 }

@@ -10,8 +10,8 @@ import type { Terminal } from './terminal.ts';
 export interface DemoReceiverOptions {
   terminal: Terminal;
   choosePort: PortChooser;
-  onSteppedOver(name: string, taken: number, port: number): void;
-  refuse: () => { runId: number; attempts: number } | null;
+  onPortTaken(name: string, taken: number, port: number): void;
+  reject: () => { runId: number; attempts: number } | null;
   onDelivery: (delivery: ReceivedDelivery) => void;
 }
 
@@ -21,7 +21,7 @@ export interface DemoReceiver {
   url(): string;
   pid(): number;
   /** Changes the URL of the subscription to that of the receiver. */
-  follow(): Promise<void>;
+  updateSubscription(): Promise<void>;
 }
 
 /** Opens the demo receiver. It needs the secret of the subscription, which needs its URL, so the port is chosen first. */
@@ -31,9 +31,9 @@ export async function openDemoReceiver(
   store: CredentialsStore,
   open: (spec: ServiceSpec) => Promise<Supervised<Service>>,
 ): Promise<DemoReceiver> {
-  const { terminal, choosePort, onSteppedOver, refuse, onDelivery } = options;
+  const { terminal, choosePort, onPortTaken, reject, onDelivery } = options;
   const port = await choosePort('receiver', RECEIVER_PORT);
-  if (port !== RECEIVER_PORT) onSteppedOver('receiver', RECEIVER_PORT, port);
+  if (port !== RECEIVER_PORT) onPortTaken('receiver', RECEIVER_PORT, port);
   let subscribedUrl = `http://127.0.0.1:${port}${RECEIVER_PATH}`;
   let subscription: DemoSubscription = await terminal.step(
     'demo subscription',
@@ -41,17 +41,17 @@ export async function openDemoReceiver(
     ({ id, outcome }) => `demo subscription ${id} ${outcome}, through the API`,
   );
   const hmacSecret = () => subscription.hmacSecret;
-  const receiver = await open(receiverSpec({ preferredPort: port, hmacSecret, refuse, onDelivery }));
+  const receiver = await open(receiverSpec({ preferredPort: port, hmacSecret, reject, onDelivery }));
   const url = () => receiver.current.url + RECEIVER_PATH;
   return {
     subscription: () => ({ id: subscription.id, hmacSecret: subscription.hmacSecret }),
     url,
     pid: () => receiver.current.pid,
-    async follow() {
+    async updateSubscription() {
       if (url() === subscribedUrl) return;
-      const wantedUrl = url();
-      subscription = await ensureSubscription(api, store, wantedUrl);
-      subscribedUrl = wantedUrl;
+      const receiverUrl = url();
+      subscription = await ensureSubscription(api, store, receiverUrl);
+      subscribedUrl = receiverUrl;
       // A user had deleted the subscription, and the new one has another secret.
       if (subscription.outcome === 'created') await receiver.restart();
     },
@@ -83,20 +83,20 @@ async function ensureSubscription(
   store: CredentialsStore,
   clientUrl: string,
 ): Promise<DemoSubscription> {
-  const kept = store.credentials.subscription;
-  const found = kept === undefined ? null : await find(api, kept.id);
-  if (kept !== undefined && found !== null) {
-    if (bringsEverything(found, clientUrl)) return { ...kept, outcome: 'kept' };
+  const stored = store.credentials.subscription;
+  const found = stored === undefined ? null : await findSubscription(api, stored.id);
+  if (stored !== undefined && found !== null) {
+    if (isUpToDate(found, clientUrl)) return { ...stored, outcome: 'kept' };
     const { name, description } = found;
-    await api.put(`/subscription/${kept.id}`, { name, description, ...wanted(clientUrl) });
-    return { ...kept, outcome: 'updated' };
+    await api.put(`/subscription/${stored.id}`, { name, description, ...subscriptionFields(clientUrl) });
+    return { ...stored, outcome: 'updated' };
   }
   const { id, hmac_secret: hmacSecret } = await api.post<{ id: string; hmac_secret: string }>(
     '/subscriptions',
     {
       name: 'Demo receiver',
       description: 'Made by npm start for its demonstration.',
-      ...wanted(clientUrl),
+      ...subscriptionFields(clientUrl),
     },
   );
   store.credentials.subscription = { id, hmacSecret };
@@ -104,17 +104,17 @@ async function ensureSubscription(
   return { id, hmacSecret, outcome: 'created' };
 }
 
-function wanted(clientUrl: string) {
+function subscriptionFields(clientUrl: string) {
   return { client_url: clientUrl, event_types: EVENT_TYPES, job_ids: [], active: true };
 }
 
-function bringsEverything(found: Subscription, clientUrl: string): boolean {
+function isUpToDate(found: Subscription, clientUrl: string): boolean {
   const { client_url, active, job_ids, event_types } = found;
   const hasEveryType = EVENT_TYPES.every((type) => event_types.includes(type));
   return client_url === clientUrl && active && job_ids.length === 0 && hasEveryType;
 }
 
-async function find(api: Api, id: string): Promise<Subscription | null> {
+async function findSubscription(api: Api, id: string): Promise<Subscription | null> {
   try {
     return await api.get<Subscription>(`/subscription/${id}`);
   } catch (error) {

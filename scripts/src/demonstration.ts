@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { JobView } from '@runhook/database';
 import type { Api } from './api.ts';
-import { type Child, outsidersEnvironment, spawnChild } from './child.ts';
+import { type Child, externalEnvironment, spawnChild } from './child.ts';
 import {
   type ExpectedDelivery,
+  findMissingArrivals,
+  findMissingInLog,
   type LoggedDelivery,
-  missingArrivals,
-  missingFromLog,
   type ReceivedDelivery,
 } from './deliveries.ts';
 import type { Home } from './home.ts';
@@ -23,14 +23,14 @@ export interface DemoRun {
   job: JobView;
   /** Script for `node -e`. */
   script: string;
-  isToSucceed: boolean;
+  shouldSucceed: boolean;
 }
 
 export interface DemonstrationOptions {
   terminal: Terminal;
   runs: readonly DemoRun[];
   /** Rejections of the first run's `job.run.completed`. */
-  refusals: number;
+  rejections: number;
   /** Runs the job runner and resolves with its exit code. */
   runJob(run: DemoRun): Promise<number>;
   api: Api;
@@ -54,12 +54,12 @@ export function demoRuns(
   firstRunId: number,
 ): [DemoRun, DemoRun] {
   return [
-    { id: firstRunId, job: succeeding, script: 'console.log("42 models built")', isToSucceed: true },
+    { id: firstRunId, job: succeeding, script: 'console.log("42 models built")', shouldSucceed: true },
     {
       id: firstRunId + 1,
       job: failing,
       script: 'console.error("orders.csv: 3 rows have no customer"); process.exit(3)',
-      isToSucceed: false,
+      shouldSucceed: false,
     },
   ];
 }
@@ -67,7 +67,7 @@ export function demoRuns(
 export function createDemonstration(options: DemonstrationOptions): Demonstration {
   const { terminal, runs, runJob, api, subscriptionId, deadlineMs, signal } = options;
   const received: ReceivedDelivery[] = [];
-  const expected = expectedDeliveries(runs, options.refusals);
+  const expected = expectedDeliveries(runs, options.rejections);
   let onReceived: () => void = () => undefined;
   let isOver = false;
 
@@ -75,23 +75,25 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
     const problems: string[] = [];
     for (const run of runs) {
       const { name } = run.job;
-      const outcome = run.isToSucceed ? 'succeeded' : 'failed, as expected';
+      const outcome = run.shouldSucceed ? 'succeeded' : 'failed, as expected';
       const exitCode = await terminal.step(
         `running "${name}"`,
-        () => unlessAborted(signal, runJob(run)),
+        () => rejectOnAbort(signal, runJob(run)),
         (code) =>
-          (code === 0) === run.isToSucceed ? `"${name}" ran and ${outcome}` : `"${name}" ended with ${code}`,
+          (code === 0) === run.shouldSucceed
+            ? `"${name}" ran and ${outcome}`
+            : `"${name}" ended with ${code}`,
       );
-      if ((exitCode === 0) !== run.isToSucceed)
+      if ((exitCode === 0) !== run.shouldSucceed)
         problems.push(`the job runner ended with ${exitCode} for "${name}"`);
     }
     return problems;
   }
 
-  function untilArrived(deadline: AbortSignal): Promise<void> {
+  function waitForArrivals(deadline: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const check = () => {
-        if (!deadline.aborted && missingArrivals(expected, received).length > 0) return;
+        if (!deadline.aborted && findMissingArrivals(expected, received).length > 0) return;
         onReceived = () => undefined;
         resolve();
       };
@@ -103,12 +105,12 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
 
   async function logProblems(): Promise<string[]> {
     const query = (run: DemoRun) => `/subscription/${subscriptionId}/deliveries?run_id=${run.id}&limit=100`;
-    const logged = await Promise.all(runs.map((run) => api.get<LoggedDelivery[]>(query(run))));
-    return missingFromLog(expected, logged.flat());
+    const findMissing = await Promise.all(runs.map((run) => api.get<LoggedDelivery[]>(query(run))));
+    return findMissingInLog(expected, findMissing.flat());
   }
 
   /** Polls, because the log is written after the receiver has responded. */
-  async function untilLogged(deadline: AbortSignal): Promise<string[]> {
+  async function waitForLog(deadline: AbortSignal): Promise<string[]> {
     while (true) {
       const problems = await logProblems().catch((error: Error) => [error.message]);
       if (problems.length === 0 || deadline.aborted) return problems;
@@ -132,30 +134,30 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
       // AbortSignal.any() of an AbortSignal.timeout() is not used, because Node 20 may collect it before it fires.
       const timer = setTimeout(expire, deadlineMs);
       signal.addEventListener('abort', expire);
-      await untilArrived(deadline.signal);
-      const logged = await untilLogged(deadline.signal);
+      await waitForArrivals(deadline.signal);
+      const findMissing = await waitForLog(deadline.signal);
       clearTimeout(timer);
       isOver = true;
       signal.throwIfAborted();
-      return [...runnerProblems, ...missingArrivals(expected, received), ...logged];
+      return [...runnerProblems, ...findMissingArrivals(expected, received), ...findMissing];
     },
   };
 }
 
-function expectedDeliveries(runs: readonly DemoRun[], refusals: number): ExpectedDelivery[] {
-  return runs.flatMap(({ id, job, isToSucceed }, index) => {
-    const types = ['job.run.started', ...(isToSucceed ? [] : ['job.run.errored']), 'job.run.completed'];
+function expectedDeliveries(runs: readonly DemoRun[], rejections: number): ExpectedDelivery[] {
+  return runs.flatMap(({ id, job, shouldSucceed }, index) => {
+    const types = ['job.run.started', ...(shouldSucceed ? [] : ['job.run.errored']), 'job.run.completed'];
     return types.map((eventType) => ({
       runId: String(id),
       jobName: job.name,
       eventType,
-      refusals: index === 0 && eventType === 'job.run.completed' ? refusals : 0,
+      rejections: index === 0 && eventType === 'job.run.completed' ? rejections : 0,
     }));
   });
 }
 
 /** Rejects when the signal is aborted. The work continues; the lifecycle stops it. */
-async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+async function rejectOnAbort<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   signal.throwIfAborted();
   let onAbort = () => {};
   const aborted = new Promise<never>((_, reject) => {
@@ -196,7 +198,7 @@ export function createJobRunner(options: {
         name: 'job-runner',
         args: [join(checkout, PROGRAM), jobFile, '--run-id', String(id), ...reason, '--', ...command],
         cwd: checkout,
-        env: { ...outsidersEnvironment(process.env), QUEUE_URL: queueUrl() },
+        env: { ...externalEnvironment(process.env), QUEUE_URL: queueUrl() },
         logFile: join(home.logs, 'job-runner.log'),
         record,
         stopGraceMs: STOP_GRACE_MS,

@@ -20,9 +20,9 @@ export interface Home {
   redis: string;
 }
 
-/** @param given the value of `RUNHOOK_HOME`, relative to the working folder; an empty value counts as unset */
-export function homeAt(checkout: string, given: string | undefined): Home {
-  const folder = given ? resolve(given) : join(checkout, '.runhook');
+/** @param homeSetting the value of `RUNHOOK_HOME`, relative to the working folder; an empty value counts as unset */
+export function resolveHome(checkout: string, homeSetting: string | undefined): Home {
+  const folder = homeSetting ? resolve(homeSetting) : join(checkout, '.runhook');
   return {
     folder,
     devJson: join(folder, 'dev.json'),
@@ -84,22 +84,22 @@ const KEY_BYTES = 32;
  * Returns a value for `ENCRYPTION_KEYS`: the configured one, or one that the first start generates and stores in `file` (mode 600).
  * The data cannot be read without it, so it is retained as long as the database.
  */
-export function encryptionKeys(file: string, given: string | null): string {
-  if (given !== null) return given;
-  const kept = readJson(file) as { encryptionKeys?: string } | null;
-  if (kept?.encryptionKeys !== undefined) return kept.encryptionKeys;
-  const made = `local:${randomBytes(KEY_BYTES).toString('base64')}`;
-  writePrivateJson(file, { encryptionKeys: made });
-  return made;
+export function readOrCreateEncryptionKeys(file: string, configuredKeys: string | null): string {
+  if (configuredKeys !== null) return configuredKeys;
+  const stored = readJson(file) as { readOrCreateEncryptionKeys?: string } | null;
+  if (stored?.readOrCreateEncryptionKeys !== undefined) return stored.readOrCreateEncryptionKeys;
+  const createdKeys = `local:${randomBytes(KEY_BYTES).toString('base64')}`;
+  writePrivateJson(file, { readOrCreateEncryptionKeys: createdKeys });
+  return createdKeys;
 }
 
 /** Writes a file that only its owner can read. The replacement is atomic: a reader sees the old or the new content. */
 export function writePrivateJson(file: string, value: unknown): void {
-  const unfinished = `${file}.new`;
+  const temporaryFile = `${file}.new`;
   // A file that a crash left may have another mode.
-  rmSync(unfinished, { force: true });
-  writeFileSync(unfinished, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
-  renameSync(unfinished, file);
+  rmSync(temporaryFile, { force: true });
+  writeFileSync(temporaryFile, `${JSON.stringify(value, null, 2)}\n`, { mode: 0o600 });
+  renameSync(temporaryFile, file);
 }
 
 /** Returns null if the file is missing or is not valid JSON. */
@@ -117,16 +117,20 @@ export function readJson(file: string): unknown {
  * generated keys. Returns none if DATABASE_URL is set, because the stored keys belong to another database. Variables that are set
  * are not replaced.
  */
-export function adminEnvironment(checkout: string, given: NodeJS.ProcessEnv): Record<string, string> {
-  if (given.DATABASE_URL) return {};
-  const home = homeAt(checkout, given.RUNHOOK_HOME);
+export function adminEnvironment(checkout: string, configured: NodeJS.ProcessEnv): Record<string, string> {
+  if (configured.DATABASE_URL) return {};
+  const home = resolveHome(checkout, configured.RUNHOOK_HOME);
   const { databaseUrl, queueUrl, baseUrl } = (readJson(home.devJson) ?? {}) as Partial<DevJson>;
   if (databaseUrl === undefined) return {};
-  const { encryptionKeys } = (readJson(home.secrets) ?? {}) as { encryptionKeys?: string };
+  const { readOrCreateEncryptionKeys } = (readJson(home.secrets) ?? {}) as {
+    readOrCreateEncryptionKeys?: string;
+  };
   return {
     DATABASE_URL: databaseUrl,
-    ...(given.QUEUE_URL || queueUrl === undefined ? {} : { QUEUE_URL: queueUrl }),
-    ...(given.RUNHOOK_URL || baseUrl === undefined ? {} : { RUNHOOK_URL: baseUrl }),
-    ...(given.ENCRYPTION_KEYS || encryptionKeys === undefined ? {} : { ENCRYPTION_KEYS: encryptionKeys }),
+    ...(configured.QUEUE_URL || queueUrl === undefined ? {} : { QUEUE_URL: queueUrl }),
+    ...(configured.RUNHOOK_URL || baseUrl === undefined ? {} : { RUNHOOK_URL: baseUrl }),
+    ...(configured.ENCRYPTION_KEYS || readOrCreateEncryptionKeys === undefined
+      ? {}
+      : { ENCRYPTION_KEYS: readOrCreateEncryptionKeys }),
   };
 }

@@ -5,7 +5,7 @@ import { Lifecycle } from '@runhook/runtime';
 import { deliveryLine } from './deliveries.ts';
 import { createDemonstration, createJobRunner, type Demonstration, demoRuns } from './demonstration.ts';
 import type { DevJson } from './home.ts';
-import { clearHome, type Home, homeAt, makeHome, readJson, writePrivateJson } from './home.ts';
+import { clearHome, type Home, makeHome, readJson, resolveHome, writePrivateJson } from './home.ts';
 import { claimHome, HomeInUse, type RunningRecord } from './running-record.ts';
 import { createPortChooser } from './service.ts';
 import { readSettings, StartFailed, type StartSettings } from './settings.ts';
@@ -17,9 +17,9 @@ import { summary } from './terminal.ts';
 /** Relative to `scripts/dist`. */
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 const DEMONSTRATION_MS = 60_000;
-const REFUSALS = 2;
+const REJECTED_ATTEMPTS = 2;
 /** The waits before the second and third attempt are one and two base delays, each multiplied by at most 1.2. */
-const REFUSAL_WAITS = 3.6;
+const REJECTION_WAITS = 3.6;
 const INTERRUPTED = 130;
 
 export interface StartOptions {
@@ -50,13 +50,13 @@ export async function start({ terminal, stopping, isOnce }: StartOptions): Promi
   };
   process.on('uncaughtException', onFault).on('unhandledRejection', onFault);
 
-  let hasBegun = false;
+  let hasStartedDemo = false;
   let isUp = false;
   try {
     const settings = readSettings(process.env);
-    const home = homeAt(CHECKOUT, process.env.RUNHOOK_HOME);
+    const home = resolveHome(CHECKOUT, process.env.RUNHOOK_HOME);
     const record = await openHome({ home, terminal, stopping, lifecycle });
-    hasBegun = true;
+    hasStartedDemo = true;
     const started = await openEverything({ settings, home, record, terminal, stopping: ending, lifecycle });
     isUp = true;
     terminal.line();
@@ -81,7 +81,7 @@ export async function start({ terminal, stopping, isOnce }: StartOptions): Promi
     if (!ending.signal.aborted) fail(textOf(error));
     else if (!fault.signal.aborted) exitCode = isUp && !isOnce ? 0 : INTERRUPTED;
   }
-  if (!hasBegun) return exitCode;
+  if (!hasStartedDemo) return exitCode;
   terminal.line();
   await terminal.step(
     'stopping',
@@ -107,7 +107,7 @@ async function openHome(options: {
     throw new StartFailed(`${error.message} in ${home.folder}: ${baseUrl ?? 'it is not ready yet'}`);
   });
   lifecycle.onClose('home', () => record.release());
-  stopping.onSecond(() => {
+  stopping.onSecondSignal(() => {
     record.killAll();
     rmSync(home.devJson, { force: true });
     record.release();
@@ -127,7 +127,7 @@ async function openEverything(options: {
 }): Promise<{ stack: Stack; demonstration: Demonstration }> {
   const { settings, home, record, terminal, stopping, lifecycle } = options;
   stopping.signal.throwIfAborted();
-  const refusals = Math.min(REFUSALS, settings.retriesMax);
+  const rejections = Math.min(REJECTED_ATTEMPTS, settings.retriesMax);
   const firstRunId = Date.now();
   let demonstration: Demonstration | null = null;
   let onChange = () => {};
@@ -136,8 +136,8 @@ async function openEverything(options: {
     ...options,
     checkout: CHECKOUT,
     choosePort: createPortChooser(),
-    onSteppedOver: (name, taken, port) => terminal.note(`port ${taken} is taken: ${name} uses ${port}`),
-    refuse: () => (demonstration?.isOver ? null : { runId: firstRunId, attempts: refusals }),
+    onPortTaken: (name, taken, port) => terminal.note(`port ${taken} is taken: ${name} uses ${port}`),
+    reject: () => (demonstration?.isOver ? null : { runId: firstRunId, attempts: rejections }),
     onDelivery(delivery) {
       terminal.line(deliveryLine(delivery, terminal.style));
       demonstration?.observe(delivery);
@@ -160,11 +160,11 @@ async function openEverything(options: {
   demonstration = createDemonstration({
     terminal,
     runs: demoRuns(contents.demo.jobs, firstRunId),
-    refusals,
+    rejections,
     runJob: jobRunner.run,
     api,
     subscriptionId: stack.describe().subscription.id,
-    deadlineMs: DEMONSTRATION_MS + REFUSAL_WAITS * settings.retryBaseDelayMs,
+    deadlineMs: DEMONSTRATION_MS + REJECTION_WAITS * settings.retryBaseDelayMs,
     signal: stopping.signal,
   });
   return { stack, demonstration };

@@ -39,32 +39,32 @@ export interface RunningRecord {
 
 const STOP_GRACE_MS = 10_000;
 const POLL_MS = 50;
-const UNWRITTEN_MS = 200;
+const WRITE_GRACE_MS = 200;
 
 /**
  * Claims the home folder, and ends the processes that a killed owner left.
  *
- * @param onLeftOver is called with each process before it is ended
+ * @param onOrphan is called with each process before it is ended
  * @throws {HomeInUse}
  */
 export async function claimHome(
   file: string,
-  onLeftOver: (name: string, pid: number) => void,
+  onOrphan: (name: string, pid: number) => void,
 ): Promise<RunningRecord> {
   const owner = identify(process.pid) ?? { pid: process.pid, startedAt: '' };
-  const leftOver: RecordedProcess[] = [];
+  const orphans: RecordedProcess[] = [];
   const processes: RecordedProcess[] = [];
-  while (!create(file, { owner, processes })) leftOver.push(...(await takeAway(file)));
-  const save = () => saveIfPossible(file, { owner, processes: [...leftOver, ...processes] });
+  while (!createRecordFile(file, { owner, processes })) orphans.push(...(await removeStaleRecord(file)));
+  const save = () => saveIfPossible(file, { owner, processes: [...orphans, ...processes] });
   // Saved before they are ended, so that none is forgotten if this process is killed.
   save();
   await Promise.all(
-    leftOver.filter(isStillRunning).map((found) => {
-      onLeftOver(found.name, found.pid);
-      return end(found);
+    orphans.filter(isStillRunning).map((orphan) => {
+      onOrphan(orphan.name, orphan.pid);
+      return stopProcess(orphan);
     }),
   );
-  leftOver.length = 0;
+  orphans.length = 0;
   save();
 
   return {
@@ -88,7 +88,7 @@ export async function claimHome(
 }
 
 /** Creates the file. Returns false if it exists, so that only one of two concurrent starts succeeds. */
-function create(file: string, recorded: Recorded): boolean {
+function createRecordFile(file: string, recorded: Recorded): boolean {
   try {
     writeFileSync(file, JSON.stringify(recorded), { flag: 'wx', mode: 0o600 });
     return true;
@@ -108,34 +108,34 @@ function saveIfPossible(file: string, recorded: Recorded): void {
 }
 
 /** Removes the record of an owner that has ended, and returns its processes. */
-async function takeAway(file: string): Promise<RecordedProcess[]> {
+async function removeStaleRecord(file: string): Promise<RecordedProcess[]> {
   // An unreadable file may be about to be written.
-  if (readJson(file) === null) await wait(UNWRITTEN_MS);
-  refuseIfOwned(readJson(file) as Recorded | null);
-  const aside = `${file}.${process.pid}`;
+  if (readJson(file) === null) await wait(WRITE_GRACE_MS);
+  throwIfOwned(readJson(file) as Recorded | null);
+  const movedFile = `${file}.${process.pid}`;
   try {
     // Another start may have claimed the home folder in the meantime, so the moved file is checked again.
-    renameSync(file, aside);
+    renameSync(file, movedFile);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
     throw error;
   }
-  const found = readJson(aside) as Recorded | null;
+  const orphan = readJson(movedFile) as Recorded | null;
   try {
-    refuseIfOwned(found);
+    throwIfOwned(orphan);
   } catch (error) {
-    renameSync(aside, file);
+    renameSync(movedFile, file);
     throw error;
   }
-  rmSync(aside);
-  return found?.processes ?? [];
+  rmSync(movedFile);
+  return orphan?.processes ?? [];
 }
 
-function refuseIfOwned(found: Recorded | null): void {
-  if (found !== null && isStillRunning(found.owner)) throw new HomeInUse(found.owner.pid);
+function throwIfOwned(orphan: Recorded | null): void {
+  if (orphan !== null && isStillRunning(orphan.owner)) throw new HomeInUse(orphan.owner.pid);
 }
 
-async function end(identity: ProcessIdentity): Promise<void> {
+async function stopProcess(identity: ProcessIdentity): Promise<void> {
   const deadline = Date.now() + STOP_GRACE_MS;
   signalGroup(identity.pid, 'SIGTERM');
   while (isStillRunning(identity)) {
@@ -153,7 +153,7 @@ export interface ProcessIdentity {
 
 /** Returns null if the process does not exist or is a zombie, which in a container may never be reaped. */
 export function identify(pid: number): ProcessIdentity | null {
-  const startedAt = process.platform === 'linux' ? linuxStart(pid) : psStart(pid);
+  const startedAt = process.platform === 'linux' ? readLinuxStart(pid) : readPsStart(pid);
   return startedAt === null ? null : { pid, startedAt };
 }
 
@@ -162,7 +162,7 @@ export function isStillRunning({ pid, startedAt }: ProcessIdentity): boolean {
 }
 
 /** Reads /proc, because slim containers have no ps. The name that precedes the state may contain any character, even `)`. */
-function linuxStart(pid: number): string | null {
+function readLinuxStart(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
     const [state, ...fields] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -175,7 +175,7 @@ function linuxStart(pid: number): string | null {
   }
 }
 
-function psStart(pid: number): string | null {
+function readPsStart(pid: number): string | null {
   const { stdout } = spawnSync('ps', ['-o', 'stat=', '-o', 'lstart=', '-p', String(pid)], {
     encoding: 'utf8',
   });

@@ -8,11 +8,11 @@ import {
   startRedis,
 } from '@runhook/embedded';
 import { queueBackendName } from '@runhook/queue';
-import type { Running } from './child.ts';
+import type { RunningProcess } from './child.ts';
 import { lastLogLines } from './child.ts';
 import type { Home } from './home.ts';
 import type { StartSettings } from './settings.ts';
-import { type KeepRunningSurroundings, keepRunning } from './supervise.ts';
+import { type SupervisionContext, superviseProcess } from './supervise.ts';
 
 const POSTGRES_PORT = 54_329;
 const REDIS_PORT = 63_790;
@@ -21,44 +21,44 @@ const REDIS_STOP_TIMEOUT_MS = 15_000;
 const LAST_LINES = 8;
 
 /** Is a database or queue that the services use: a server that `npm start` runs, or an external one. */
-export interface ServerInUse {
+export interface ServerAddress {
   /** May change when an embedded server is restarted and its port was taken in the meantime. */
   url(): string;
   /** Null for an external server. */
   pid(): number | null;
 }
 
-interface ServerSurroundings extends KeepRunningSurroundings {
+interface ServerContext extends SupervisionContext {
   home: Home;
-  onStartedAgain(): Promise<void>;
+  onRestart(): Promise<void>;
 }
 
-interface OwnServer extends Running {
+interface OwnServer extends RunningProcess {
   url: string;
   port: number;
 }
 
 /** Opens `DATABASE_URL`, or an embedded PostgreSQL below the home folder. */
 export async function openDatabaseServer(
-  surroundings: ServerSurroundings,
+  context: ServerContext,
   settings: StartSettings,
-): Promise<ServerInUse> {
-  const { terminal, home, onStartedAgain } = surroundings;
+): Promise<ServerAddress> {
+  const { terminal, home, onRestart } = context;
   const { databaseUrl } = settings;
-  if (databaseUrl !== null) return given(databaseUrl);
+  if (databaseUrl !== null) return externalServer(databaseUrl);
   const logFile = join(home.logs, 'postgres.log');
   const server = await terminal.step(
     'PostgreSQL',
     () =>
-      keepRunning<OwnServer>(surroundings, {
+      superviseProcess<OwnServer>(context, {
         name: 'PostgreSQL',
         start: (_, previous) => startOwnPostgres(home.postgres, logFile, previous?.port ?? POSTGRES_PORT),
         lastLines: () => lastLogLines(logFile, LAST_LINES),
-        onStartedAgain,
+        onRestart,
         stopTimeoutMs: POSTGRES_STOP_TIMEOUT_MS,
       }),
     ({ current }) =>
-      `PostgreSQL ${versionOf(home)}, embedded, on port ${portText(current.port, POSTGRES_PORT)}`,
+      `PostgreSQL ${readMajorVersion(home)}, embedded, on port ${formatPort(current.port, POSTGRES_PORT)}`,
   );
   const folder = dirname(realpathSync(join(home.postgres, 'data')));
   if (folder !== realpathSync(home.postgres)) {
@@ -71,26 +71,26 @@ export async function openDatabaseServer(
 
 /** Opens `QUEUE_URL`, or a local Redis or Valkey if one is installed, or the queue in the database. */
 export async function openQueueServer(
-  surroundings: ServerSurroundings,
+  context: ServerContext,
   settings: StartSettings,
-  database: ServerInUse,
-): Promise<ServerInUse> {
-  const { terminal, home, onStartedAgain } = surroundings;
+  database: ServerAddress,
+): Promise<ServerAddress> {
+  const { terminal, home, onRestart } = context;
   if (settings.queueUrl !== null) {
     const { queueUrl } = settings;
     return await terminal.step(
       'queue',
-      () => given(queueUrl),
+      () => externalServer(queueUrl),
       () => `queue: the ${queueBackendName(queueUrl)} of QUEUE_URL`,
     );
   }
   const file = findRedisServer();
-  const inDatabase = { url: database.url, pid: () => null };
+  const databaseQueue = { url: database.url, pid: () => null };
   if (file === null) {
     const reason = 'no redis-server or valkey-server is on the path';
     return await terminal.step(
       'queue',
-      () => inDatabase,
+      () => databaseQueue,
       () => `queue: in PostgreSQL, because ${reason}`,
     );
   }
@@ -98,19 +98,19 @@ export async function openQueueServer(
   const server = await terminal.step(
     `queue: ${name}`,
     () =>
-      keepRunning<OwnServer>(surroundings, {
+      superviseProcess<OwnServer>(context, {
         name,
         start: (_, previous) => startOwnRedis(home.redis, previous?.port ?? REDIS_PORT),
         lastLines: () => [],
-        onStartedAgain,
+        onRestart,
         stopTimeoutMs: REDIS_STOP_TIMEOUT_MS,
       }),
-    ({ current }) => `queue: ${name} on port ${portText(current.port, REDIS_PORT)}, append-only`,
+    ({ current }) => `queue: ${name} on port ${formatPort(current.port, REDIS_PORT)}, append-only`,
   );
   return { url: () => server.current.url, pid: () => server.current.pid };
 }
 
-function given(url: string): ServerInUse {
+function externalServer(url: string): ServerAddress {
   return { url: () => url, pid: () => null };
 }
 
@@ -121,7 +121,7 @@ async function startOwnPostgres(dataDir: string, logFile: string, port: number):
   try {
     const server = await startPostgres({ dataDir, port, onLog: (line) => log.write(`${line}\n`) });
     void server.exited.then(() => log.end());
-    return ownServer(server);
+    return toOwnServer(server);
   } catch (error) {
     log.end();
     throw error;
@@ -129,10 +129,10 @@ async function startOwnPostgres(dataDir: string, logFile: string, port: number):
 }
 
 async function startOwnRedis(dataDir: string, port: number): Promise<OwnServer> {
-  return ownServer(await startRedis({ dataDir, port, appendOnly: true }));
+  return toOwnServer(await startRedis({ dataDir, port, appendOnly: true }));
 }
 
-function ownServer(server: RunningPostgres | RunningRedis): OwnServer {
+function toOwnServer(server: RunningPostgres | RunningRedis): OwnServer {
   return {
     url: server.url,
     port: server.port,
@@ -144,10 +144,10 @@ function ownServer(server: RunningPostgres | RunningRedis): OwnServer {
 }
 
 /** Returns the major version of the data. */
-function versionOf(home: Home): string {
+function readMajorVersion(home: Home): string {
   return readFileSync(join(home.postgres, 'data', 'PG_VERSION'), 'utf8').trim();
 }
 
-function portText(port: number, preferred: number): string {
+function formatPort(port: number, preferred: number): string {
   return port === preferred ? String(port) : `${port}, because ${preferred} is taken`;
 }

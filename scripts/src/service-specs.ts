@@ -1,9 +1,9 @@
-import { startCommand } from '@runhook/embedded';
+import { readStartCommand } from '@runhook/embedded';
 import { webhooksUrl } from './api.ts';
-import { outsidersEnvironment } from './child.ts';
+import { externalEnvironment } from './child.ts';
 import { parseReceiverLine, type ReceivedDelivery } from './deliveries.ts';
 import type { ServiceSpec } from './service.ts';
-import { answersWell } from './service.ts';
+import { isHealthy } from './service.ts';
 import type { StartSettings } from './settings.ts';
 
 const OPERATIONS_PORT = 3004;
@@ -28,7 +28,7 @@ export function managementSpec(
 ): ServiceSpec {
   // Another checkout's management may respond on this port; only the one of this checkout accepts the token.
   const headers = { authorization: `Token ${demo.serviceToken}` };
-  const command = startCommand('management');
+  const command = readStartCommand('management');
   return {
     name: 'management',
     program: command.program,
@@ -37,21 +37,21 @@ export function managementSpec(
     operationsPort: OPERATIONS_PORT,
     environment: () => serviceVariables('management', settings, environment),
     isReady: async (url) =>
-      (await answersWell(`${url}/readyz`)) &&
-      (await answersWell(`${webhooksUrl(url, demo.account.id)}/subscriptions?limit=1`, headers)),
+      (await isHealthy(`${url}/readyz`)) &&
+      (await isHealthy(`${webhooksUrl(url, demo.account.id)}/subscriptions?limit=1`, headers)),
     stopGraceMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS,
   };
 }
 
 export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvironment): ServiceSpec {
-  const command = startCommand('dispatcher');
+  const command = readStartCommand('dispatcher');
   return {
     name: 'dispatcher',
     program: command.program,
     nodeArguments: command.nodeArguments,
     preferredPort: DISPATCHER_PORT,
     environment: () => serviceVariables('dispatcher', settings, environment),
-    isReady: (url) => answersWell(`${url}/readyz`),
+    isReady: (url) => isHealthy(`${url}/readyz`),
     stopGraceMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS,
   };
 }
@@ -60,7 +60,7 @@ export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvi
 export function receiverSpec(options: {
   preferredPort: number;
   hmacSecret: () => string;
-  refuse: () => { runId: number; attempts: number } | null;
+  reject: () => { runId: number; attempts: number } | null;
   onDelivery: (delivery: ReceivedDelivery) => void;
 }): ServiceSpec {
   let listening = '';
@@ -70,13 +70,13 @@ export function receiverSpec(options: {
     preferredPort: options.preferredPort,
     environment() {
       listening = '';
-      const refuse = options.refuse();
+      const reject = options.reject();
       return {
-        ...outsidersEnvironment(process.env),
+        ...externalEnvironment(process.env),
         HMAC_SECRET: options.hmacSecret(),
-        ...(refuse === null
+        ...(reject === null
           ? {}
-          : { REFUSE_RUN_ID: String(refuse.runId), REFUSE_ATTEMPTS: String(refuse.attempts) }),
+          : { REFUSE_RUN_ID: String(reject.runId), REFUSE_ATTEMPTS: String(reject.attempts) }),
       };
     },
     isReady: (url) => listening === url + RECEIVER_PATH,
@@ -96,7 +96,7 @@ function serviceVariables(
   environment: ServiceEnvironment,
 ): NodeJS.ProcessEnv {
   return {
-    ...startCommand(name).environment,
+    ...readStartCommand(name).environment,
     ...process.env,
     DATABASE_URL: environment.databaseUrl(),
     QUEUE_URL: environment.queueUrl(),

@@ -34,13 +34,13 @@ export interface Service extends Child {
   operationsUrl: string | null;
 }
 
-export interface ServiceSurroundings {
+export interface ServiceContext {
   checkout: string;
   home: Home;
   record: RunningRecord;
   choosePort: PortChooser;
   /** Is called if the preferred port is taken. */
-  onSteppedOver(name: string, taken: number, port: number): void;
+  onPortTaken(name: string, taken: number, port: number): void;
 }
 
 /**
@@ -48,15 +48,15 @@ export interface ServiceSurroundings {
  * service is started again on the next one.
  */
 export async function startService(
-  surroundings: ServiceSurroundings,
+  context: ServiceContext,
   spec: ServiceSpec,
   signal: AbortSignal,
 ): Promise<Service> {
-  const { checkout, home, record, choosePort, onSteppedOver } = surroundings;
+  const { checkout, home, record, choosePort, onPortTaken } = context;
   const { name, program, nodeArguments = [], preferredPort, onLine, stopGraceMs } = spec;
-  for (let tries = 1; ; tries += 1) {
+  for (let attempt = 1; ; attempt += 1) {
     const port = await choosePort(name, preferredPort);
-    if (preferredPort !== 0 && port !== preferredPort) onSteppedOver(name, preferredPort, port);
+    if (preferredPort !== 0 && port !== preferredPort) onPortTaken(name, preferredPort, port);
     const operationsPort =
       spec.operationsPort && (await choosePort(`${name} operations`, spec.operationsPort));
     signal.throwIfAborted();
@@ -77,13 +77,13 @@ export async function startService(
       stopGraceMs,
     });
     try {
-      await untilReady(name, child, () => spec.isReady(url), signal);
+      await waitUntilReady(name, child, () => spec.isReady(url), signal);
       const operationsUrl = operationsPort === undefined ? null : `http://${HOST}:${operationsPort}`;
       return { ...child, port, url, operationsUrl };
     } catch (error) {
       await child.stop();
-      const wasTaken = error instanceof DiedEarly && (await areTaken([port, operationsPort]));
-      if (!wasTaken || tries === PORTS_TRIED_MAX) throw error;
+      const wasTaken = error instanceof ExitedEarly && (await areTaken([port, operationsPort]));
+      if (!wasTaken || attempt === PORTS_TRIED_MAX) throw error;
     }
   }
 }
@@ -94,14 +94,14 @@ async function areTaken(ports: readonly (number | undefined)[]): Promise<boolean
 }
 
 const POLL_MS = 50;
-const ANSWER_TIMEOUT_MS = 2_000;
+const RESPONSE_TIMEOUT_MS = 2_000;
 const READY_TIMEOUT_MS = 60_000;
 
 /** Reports a service that ended before it was ready. */
-class DiedEarly extends StartFailed {}
+class ExitedEarly extends StartFailed {}
 
 /** Polls until the service is ready. Throws if the child ends, is not ready within a minute, or the signal is aborted. */
-async function untilReady(
+async function waitUntilReady(
   name: string,
   child: Child,
   isReady: () => Promise<boolean> | boolean,
@@ -112,17 +112,18 @@ async function untilReady(
     signal.throwIfAborted();
     const ready = await isReady();
     // Checked after the response, which may come from another process that holds the port and made this one fail.
-    if (child.hasExited()) throw new DiedEarly(failure(name, await child.exited, child));
+    if (child.hasExited()) throw new ExitedEarly(formatFailure(name, await child.exited, child));
     if (ready) return;
-    if (Date.now() > deadline) throw new StartFailed(failure(name, 'was not ready within a minute', child));
+    if (Date.now() > deadline)
+      throw new StartFailed(formatFailure(name, 'was not ready within a minute', child));
     await wait(POLL_MS);
   }
 }
 
 /** Whether a GET gets a 2xx response. */
-export async function answersWell(url: string, headers: Record<string, string> = {}): Promise<boolean> {
+export async function isHealthy(url: string, headers: Record<string, string> = {}): Promise<boolean> {
   try {
-    const response = await fetch(url, { headers, signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS) });
+    const response = await fetch(url, { headers, signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) });
     await response.arrayBuffer();
     return response.ok;
   } catch {
@@ -130,13 +131,13 @@ export async function answersWell(url: string, headers: Record<string, string> =
   }
 }
 
-function failure(name: string, how: string, child: Child): string {
-  return [`${name} ${how}`, ...child.lastLines().map((line) => `  ${line}`)].join('\n');
+function formatFailure(name: string, description: string, child: Child): string {
+  return [`${name} ${description}`, ...child.lastLines().map((line) => `  ${line}`)].join('\n');
 }
 
 /** Steps of ten keep the ports of one checkout together: 3010, 3011, 3012. */
-const STEP = 10;
-const STEPS_MAX = 20;
+const PORT_STEP = 10;
+const PORT_STEPS_MAX = 20;
 
 /**
  * Chooses a port of 127.0.0.1 for a name: `preferred` if it is free, else one that is a multiple of ten higher, else any. Two names
@@ -148,24 +149,28 @@ export function createPortChooser(): PortChooser {
   const chosen = new Map<string, number>();
   return async (name, preferred) => {
     chosen.delete(name);
-    const others = new Set(chosen.values());
-    const port = (await nextFree(preferred, others)) ?? (await anyFree(others));
+    const takenPorts = new Set(chosen.values());
+    const port = (await findNextFree(preferred, takenPorts)) ?? (await findAnyFree(takenPorts));
     chosen.set(name, port);
     return port;
   };
 }
 
-async function nextFree(preferred: number, others: ReadonlySet<number>): Promise<number | null> {
+async function findNextFree(preferred: number, takenPorts: ReadonlySet<number>): Promise<number | null> {
   if (preferred === 0) return null;
-  for (let port = preferred; port <= Math.min(preferred + STEP * STEPS_MAX, 65_535); port += STEP) {
-    if (!others.has(port) && !(await findFreePort(port)).wasTaken) return port;
+  for (
+    let port = preferred;
+    port <= Math.min(preferred + PORT_STEP * PORT_STEPS_MAX, 65_535);
+    port += PORT_STEP
+  ) {
+    if (!takenPorts.has(port) && !(await findFreePort(port)).wasTaken) return port;
   }
   return null;
 }
 
-async function anyFree(others: ReadonlySet<number>): Promise<number> {
+async function findAnyFree(takenPorts: ReadonlySet<number>): Promise<number> {
   while (true) {
     const { port } = await findFreePort();
-    if (!others.has(port)) return port;
+    if (!takenPorts.has(port)) return port;
   }
 }

@@ -3,13 +3,13 @@ import { type DatabaseContents, fillDatabase } from './database-contents.ts';
 import { type DemoReceiverOptions, openDemoReceiver } from './demo-receiver.ts';
 import type { DevJson, Home } from './home.ts';
 import { openDatabaseServer, openQueueServer } from './servers.ts';
-import { type Service, type ServiceSpec, type ServiceSurroundings, startService } from './service.ts';
+import { type Service, type ServiceContext, type ServiceSpec, startService } from './service.ts';
 import { dispatcherSpec, managementSpec, type ServiceEnvironment } from './service-specs.ts';
 import type { StartSettings } from './settings.ts';
 import type { Supervised } from './supervise.ts';
-import { type KeepRunningSurroundings, keepRunning } from './supervise.ts';
+import { type SupervisionContext, superviseProcess } from './supervise.ts';
 
-export interface StackOptions extends KeepRunningSurroundings, ServiceSurroundings, DemoReceiverOptions {
+export interface StackOptions extends SupervisionContext, ServiceContext, DemoReceiverOptions {
   home: Home;
   settings: StartSettings;
   /** Is called after a process was restarted, because pids and addresses may have changed. */
@@ -33,24 +33,24 @@ const CLOSE_MARGIN_MS = 5_000;
 export async function openStack(options: StackOptions): Promise<Stack> {
   const { settings, stopping } = options;
   const { signal } = stopping;
-  let settle: () => Promise<void> = async () => undefined;
-  const onStartedAgain = () => settle();
+  let reconcile: () => Promise<void> = async () => undefined;
+  const onRestart = () => reconcile();
 
-  const database = await openDatabaseServer({ ...options, onStartedAgain }, settings);
+  const database = await openDatabaseServer({ ...options, onRestart }, settings);
   signal.throwIfAborted();
-  const queue = await openQueueServer({ ...options, onStartedAgain }, settings, database);
+  const queue = await openQueueServer({ ...options, onRestart }, settings, database);
   signal.throwIfAborted();
   const contents = await fillDatabase({ ...options, signal }, settings, database.url());
   const { demo, store, encryptionKeysText } = contents;
 
   const servers = () => `${database.url()} ${queue.url()}`;
-  let serversInUse = servers();
+  let lastServers = servers();
   const environment: ServiceEnvironment = {
     databaseUrl: database.url,
     queueUrl: queue.url,
     encryptionKeysText,
   };
-  const open = (spec: ServiceSpec) => openService(options, spec, onStartedAgain);
+  const open = (spec: ServiceSpec) => openService(options, spec, onRestart);
   const management = await open(managementSpec(settings, environment, demo));
   const dispatcher = await open(dispatcherSpec(settings, environment));
   const baseUrl = () => management.current.url;
@@ -58,20 +58,20 @@ export async function openStack(options: StackOptions): Promise<Stack> {
   const receiver = await openDemoReceiver(options, api, store, open);
 
   /** Restarts or updates the parts that depend on an address that has changed. */
-  async function settleNow(): Promise<void> {
-    if (servers() !== serversInUse) {
-      serversInUse = servers();
+  async function reconcileNow(): Promise<void> {
+    if (servers() !== lastServers) {
+      lastServers = servers();
       await Promise.all([management.restart(), dispatcher.restart()]);
     }
-    await receiver.follow();
+    await receiver.updateSubscription();
     options.onChange();
   }
-  let settling = Promise.resolve();
-  settle = () => {
-    settling = settling.catch(() => undefined).then(settleNow);
-    return settling;
+  let pendingReconcile = Promise.resolve();
+  reconcile = () => {
+    pendingReconcile = pendingReconcile.catch(() => undefined).then(reconcileNow);
+    return pendingReconcile;
   };
-  await settle();
+  await reconcile();
 
   const describe = (): DevJson => ({
     baseUrl: baseUrl(),
@@ -100,19 +100,19 @@ export async function openStack(options: StackOptions): Promise<Stack> {
 function openService(
   options: StackOptions,
   spec: ServiceSpec,
-  onStartedAgain: () => Promise<void>,
+  onRestart: () => Promise<void>,
 ): Promise<Supervised<Service>> {
   const { name } = spec;
   const onPort = (preferredPort: number): ServiceSpec => ({ ...spec, preferredPort });
   return options.terminal.step(
     name,
     () =>
-      keepRunning<Service>(options, {
+      superviseProcess<Service>(options, {
         name,
         start: (signal, previous) =>
           startService(options, onPort(previous?.port ?? spec.preferredPort), signal),
         lastLines: (service) => service.lastLines(),
-        onStartedAgain,
+        onRestart,
         stopTimeoutMs: spec.stopGraceMs + CLOSE_MARGIN_MS,
       }),
     ({ current }) => `${name} on ${current.url}`,

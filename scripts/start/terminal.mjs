@@ -11,23 +11,23 @@ export function createTerminal(stream = process.stdout, environment = process.en
   stream.on('error', () => undefined);
   const isTerminal = stream.isTTY === true && environment.TERM !== 'dumb';
   const style = createStyle(isTerminal && !environment.NO_COLOR);
-  let underway = null;
+  let currentStep = null;
 
   function line(text = '') {
-    if (isTerminal && underway !== null) stream.write('\r\x1b[2K');
+    if (isTerminal && currentStep !== null) stream.write('\r\x1b[2K');
     stream.write(`${text}\n`);
-    if (isTerminal && underway !== null) stream.write(style.dim(`… ${underway}`));
+    if (isTerminal && currentStep !== null) stream.write(style.dim(`… ${currentStep}`));
   }
 
   /** @type {<T>(name: string, work: () => T | Promise<T>, describe?: (result: T) => string) => Promise<T>} */
   async function step(name, work, describe = () => name) {
     const startedAt = performance.now();
     const seconds = () => style.dim(`(${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
-    underway = name;
+    currentStep = name;
     if (isTerminal) stream.write(style.dim(`… ${name}`));
     const finish = (text) => {
       if (isTerminal) stream.write('\r\x1b[2K');
-      underway = null;
+      currentStep = null;
       line(text);
     };
     try {
@@ -55,14 +55,14 @@ function createStyle(hasColours) {
 }
 
 /** npm passes on the SIGINT that the terminal has already sent to this process, so two within this time count as one Ctrl-C. */
-const ECHO_MS = 500;
+const SIGNAL_ECHO_MS = 500;
 const PARENT_POLL_MS = 250;
 
 /**
  * The first Ctrl-C (or SIGTERM, or the end of the terminal) aborts `signal`, and everything is stopped in order. The second one
- * calls the functions of `onSecond`, and exits immediately.
+ * calls the functions of `onSecondSignal`, and exits immediately.
  *
- * @returns {{ signal: AbortSignal, onSecond(kill: () => void): void }}
+ * @returns {{ signal: AbortSignal, onSecondSignal(kill: () => void): void }}
  */
 export function watchStopSignals() {
   const controller = new AbortController();
@@ -72,14 +72,14 @@ export function watchStopSignals() {
     if (!controller.signal.aborted) {
       firstAt = performance.now();
       controller.abort();
-    } else if (performance.now() - firstAt > ECHO_MS) {
+    } else if (performance.now() - firstAt > SIGNAL_ECHO_MS) {
       for (const kill of killers) kill();
       process.exit(130);
     }
   };
   for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, onSignal);
   if (process.env.npm_lifecycle_event === 'start') onOrphaned(() => controller.abort());
-  return { signal: controller.signal, onSecond: (kill) => killers.unshift(kill) };
+  return { signal: controller.signal, onSecondSignal: (kill) => killers.unshift(kill) };
 }
 
 /** Detects the end of the parent. npm sends a SIGTERM to its shell only, which ends without stopping this process. */

@@ -17,15 +17,15 @@ beforeEach(async () => {
 
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-const put = (name: string, value: object) => writeFile(join(home, name), JSON.stringify(value));
+const setVariable = (name: string, value: object) => writeFile(join(home, name), JSON.stringify(value));
 
 describe('npm run admin', () => {
   const databaseUrl = 'postgres://u:p@127.0.0.1:54329/runhook';
   const encryptionKeys = 'local:a2V5';
 
   test('uses the database, the queue and the keys of the running npm start', async () => {
-    await put('dev.json', { databaseUrl, queueUrl: 'redis://127.0.0.1:6400' });
-    await put('secrets.json', { encryptionKeys });
+    await setVariable('dev.json', { databaseUrl, queueUrl: 'redis://127.0.0.1:6400' });
+    await setVariable('secrets.json', { encryptionKeys });
     expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({
       DATABASE_URL: databaseUrl,
       QUEUE_URL: 'redis://127.0.0.1:6400',
@@ -34,25 +34,25 @@ describe('npm run admin', () => {
   });
 
   test('does not replace variables that are set', async () => {
-    await put('dev.json', { databaseUrl });
-    await put('secrets.json', { encryptionKeys });
-    const given = { RUNHOOK_HOME: home, DATABASE_URL: 'postgres://elsewhere/db' };
-    expect(adminEnvironment(root, given)).toEqual({});
+    await setVariable('dev.json', { databaseUrl });
+    await setVariable('secrets.json', { encryptionKeys });
+    const environment = { RUNHOOK_HOME: home, DATABASE_URL: 'postgres://elsewhere/db' };
+    expect(adminEnvironment(root, environment)).toEqual({});
     expect(adminEnvironment(root, { RUNHOOK_HOME: home, ENCRYPTION_KEYS: 'own:a2V5' })).toEqual({
       DATABASE_URL: databaseUrl,
     });
   });
 
   test('adds no variables when npm start is not running', async () => {
-    await put('secrets.json', { encryptionKeys });
+    await setVariable('secrets.json', { encryptionKeys });
     expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({});
   });
 
   test('writes only the result to standard output', async () => {
     const testDatabase = await createTestDatabase();
     try {
-      await put('dev.json', { databaseUrl: testDatabase.url });
-      await put('secrets.json', { encryptionKeys: testEncryptionKeysText });
+      await setVariable('dev.json', { databaseUrl: testDatabase.url });
+      await setVariable('secrets.json', { encryptionKeys: testEncryptionKeysText });
       const made = await admin('user', 'create', '--email', 'ada@example.com', '--name', 'Ada', '--json');
       expect(JSON.parse(made)).toMatchObject({ email: 'ada@example.com', api_key: expect.any(String) });
     } finally {

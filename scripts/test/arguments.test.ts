@@ -33,14 +33,14 @@ beforeAll(() => {
 
 afterAll(() => clone.remove());
 
-interface Ran {
+interface CommandResult {
   status: number;
   stdout: string;
   stderr: string;
 }
 
 /** Runs a script in a checkout without installed packages. Uses a thread, because a process for each of fifty calls costs twice as much. */
-async function callInClone(name: string, ...argv: string[]): Promise<Ran> {
+async function callInClone(name: string, ...argv: string[]): Promise<CommandResult> {
   const file = join(clone.folder, fileOf(name));
   const thread = new Worker(file, { argv, execArgv: [], stdin: true, stdout: true, stderr: true });
   const [[status], stdout, stderr] = await Promise.all([
@@ -51,7 +51,7 @@ async function callInClone(name: string, ...argv: string[]): Promise<Ran> {
   return { status, stdout, stderr };
 }
 
-function expectHelp({ status, stdout, stderr }: Ran, command: string): void {
+function expectHelp({ status, stdout, stderr }: CommandResult, command: string): void {
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout.startsWith(`usage: npm ${command} `) || stdout.startsWith(`usage: npm ${command}\n`)).toBe(
     true,

@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from '@jest/globals';
-import { isRunning } from '../../packages/embedded/test/killed-parent.ts';
+import { isRunning } from '../../packages/embedded/test/orphan-server.ts';
 import { eventually } from '../../packages/testing/src/index.ts';
 
 const MODULE = fileURLToPath(new URL('./run/busy-loops.mjs', import.meta.url));
 
 /** Starts loops in another process, ends that process by `end` or a signal, and returns the pids once none of the loops runs. */
-async function loopsOf(end: string, signal?: NodeJS.Signals): Promise<number[]> {
+async function startLoops(end: string, signal?: NodeJS.Signals): Promise<number[]> {
   const script = `import { startBusyLoops } from ${JSON.stringify(MODULE)};
     process.stdout.write(JSON.stringify(startBusyLoops()) + '\\n');
     process.stdin.once('data', () => { ${end} });`;
@@ -35,6 +35,6 @@ test.each([
   ['exits', 'process.exit(1)', undefined],
   ['is killed', '', 'SIGKILL' as const],
 ])('busy loops end when the process that started them %s', async (_, end, signal) => {
-  const pids = await loopsOf(end, signal);
+  const pids = await startLoops(end, signal);
   expect(pids.length).toBeGreaterThanOrEqual(2);
 });

@@ -17,7 +17,7 @@ const { buildConsole } = (await import(String(new URL('../build/console-build.mj
 const SCRIPT = `${'console.log("runhook");'.repeat(100)}`;
 
 /** Makes a checkout with a console of one source, and a bundler that counts its calls. */
-async function aCheckout(checkout: string) {
+async function withCheckout(checkout: string) {
   const file = async (path: string, text: string) => {
     await mkdir(join(checkout, path, '..'), { recursive: true });
     await writeFile(join(checkout, path), text);
@@ -42,7 +42,7 @@ async function aCheckout(checkout: string) {
 
 test('the console is built once, and again after a source, the contract or a package has changed', () =>
   inTemporaryFolder(async (checkout) => {
-    const { file, build, built, steps } = await aCheckout(checkout);
+    const { file, build, built, steps } = await withCheckout(checkout);
     await build();
     await build();
     expect(built).toHaveLength(1);
@@ -62,7 +62,7 @@ test('the console is built once, and again after a source, the contract or a pac
 
 test('a console without a folder or a stamp is rebuilt, and a failed build keeps the last one', () =>
   inTemporaryFolder(async (checkout) => {
-    const { build, built } = await aCheckout(checkout);
+    const { build, built } = await withCheckout(checkout);
     await build();
     await rm(join(checkout, 'packages/console/dist'), { recursive: true });
     await build();
@@ -80,7 +80,7 @@ test('a console without a folder or a stamp is rebuilt, and a failed build keeps
 
 test('each file is also written with Brotli and gzip, with the same content', () =>
   inTemporaryFolder(async (checkout) => {
-    const { build } = await aCheckout(checkout);
+    const { build } = await withCheckout(checkout);
     await build();
     const path = join(checkout, 'packages/console/dist/assets/main-abc.js');
     expect(brotliDecompressSync(await readFile(`${path}.br`)).toString()).toBe(SCRIPT);

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { databaseName, openCredentials } from '../src/database-contents.ts';
-import { encryptionKeys } from '../src/home.ts';
+import { readOrCreateEncryptionKeys } from '../src/home.ts';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
 test('credentials are stored for each database, and another database does not replace them', async () => {
@@ -32,10 +32,10 @@ test('the name of a database contains no password', () => {
 test('encryption keys are generated once in a file for its owner only, and configured keys are not stored', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'secrets.json');
-    expect(encryptionKeys(file, 'given:key')).toBe('given:key');
-    const made = encryptionKeys(file, null);
+    expect(readOrCreateEncryptionKeys(file, 'given:key')).toBe('given:key');
+    const made = readOrCreateEncryptionKeys(file, null);
     expect(Buffer.from(made.replace('local:', ''), 'base64')).toHaveLength(32);
-    expect(encryptionKeys(file, null)).toBe(made);
+    expect(readOrCreateEncryptionKeys(file, null)).toBe(made);
     expect(statSync(file).mode & 0o777).toBe(0o600);
   });
 });

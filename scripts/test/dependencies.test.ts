@@ -10,24 +10,26 @@ interface Manifest {
   dependencies?: Record<string, string>;
 }
 
-const foldersOf = (place: string) =>
+const listFolders = (place: string) =>
   readdirSync(join(root, place), { withFileTypes: true })
     .filter((entry) => entry.isDirectory() && existsSync(join(root, place, entry.name, 'package.json')))
     .map(({ name }) => join(place, name));
 const manifestOf = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
 
-const services = foldersOf('services').map(manifestOf);
-const own = new Map(foldersOf('packages').map((folder) => [manifestOf(folder).name, manifestOf(folder)]));
+const services = listFolders('services').map(manifestOf);
+const ownPackages = new Map(
+  listFolders('packages').map((folder) => [manifestOf(folder).name, manifestOf(folder)]),
+);
 
 /** Returns the external packages that the services load, also through packages of this repository. */
 function runtimeDependencies(): string[] {
-  const reached = new Set<Manifest>(services);
+  const reachable = new Set<Manifest>(services);
   const others = new Set<string>();
-  for (const { dependencies = {} } of reached) {
+  for (const { dependencies = {} } of reachable) {
     for (const name of Object.keys(dependencies)) {
-      const ours = own.get(name);
-      if (ours) reached.add(ours);
+      const ownDependencies = ownPackages.get(name);
+      if (ownDependencies) reachable.add(ownDependencies);
       else others.add(name);
     }
   }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ReceivedDelivery } from '../src/deliveries.ts';
-import { missingArrivals, missingFromLog } from '../src/deliveries.ts';
+import { findMissingArrivals, findMissingInLog } from '../src/deliveries.ts';
 
 const expected = [
-  { runId: '7', jobName: 'Nightly build', eventType: 'job.run.started', refusals: 0 },
-  { runId: '7', jobName: 'Nightly build', eventType: 'job.run.completed', refusals: 2 },
+  { runId: '7', jobName: 'Nightly build', eventType: 'job.run.started', rejections: 0 },
+  { runId: '7', jobName: 'Nightly build', eventType: 'job.run.completed', rejections: 2 },
 ];
 
 function arrival(eventType: string, status: number, rest: Partial<ReceivedDelivery> = {}): ReceivedDelivery {
@@ -25,13 +25,13 @@ function arrival(eventType: string, status: number, rest: Partial<ReceivedDelive
 }
 
 const started = arrival('job.run.started', 204);
-const refused = arrival('job.run.completed', 503);
+const rejected = arrival('job.run.completed', 503);
 const accepted = arrival('job.run.completed', 204);
 
-describe('missingArrivals', () => {
+describe('findMissingArrivals', () => {
   test.each([
-    ['every delivery arrived', [started, refused, refused, accepted], []],
-    ['an accepted delivery arrived again', [started, refused, refused, accepted, accepted], []],
+    ['every delivery arrived', [started, rejected, rejected, accepted], []],
+    ['an accepted delivery arrived again', [started, rejected, rejected, accepted, accepted], []],
     [
       'no delivery arrived',
       [],
@@ -42,30 +42,30 @@ describe('missingArrivals', () => {
     ],
     [
       'a signature was not verified',
-      [{ ...started, verified: false }, refused, refused, accepted],
+      [{ ...started, verified: false }, rejected, rejected, accepted],
       ['job.run.started of "Nightly build" did not arrive with a verified signature'],
     ],
     [
       'a delivery belongs to another run',
-      [{ ...started, runId: '8' }, refused, refused, accepted],
+      [{ ...started, runId: '8' }, rejected, rejected, accepted],
       ['job.run.started of "Nightly build" did not arrive with a verified signature'],
     ],
     [
       'a delivery was accepted too early',
-      [started, refused, accepted],
+      [started, rejected, accepted],
       ['job.run.completed of "Nightly build" was rejected once, not 2 times'],
     ],
     [
       'a delivery was never accepted',
-      [started, refused, refused],
+      [started, rejected, rejected],
       ['job.run.completed of "Nightly build" was not sent again after it was rejected'],
     ],
   ])('returns the right problems when %s', (_, received, missing) => {
-    expect(missingArrivals(expected, received)).toEqual(missing);
+    expect(findMissingArrivals(expected, received)).toEqual(missing);
   });
 });
 
-describe('missingFromLog', () => {
+describe('findMissingInLog', () => {
   const rows = [
     { run_id: '7', event_type: 'job.run.started', status: 'delivered', attempt_count: 1 },
     { run_id: '7', event_type: 'job.run.completed', status: 'delivered', attempt_count: 3 },
@@ -85,6 +85,6 @@ describe('missingFromLog', () => {
       ['job.run.completed of "Nightly build" has 2 of 3 attempts in the deliveries log'],
     ],
   ])('returns the right problems when %s', (_, logged, missing) => {
-    expect(missingFromLog(expected, logged)).toEqual(missing);
+    expect(findMissingInLog(expected, logged)).toEqual(missing);
   });
 });

@@ -42,7 +42,7 @@ const ALLOWED: Record<string, string> = {
   'packages/database/src/c.ts': '@runhook/contract',
   'packages/testing/src/a.ts': '@runhook/database',
   'services/dispatcher/src/b.ts': '@runhook/egress',
-  'services/management/src/deliveries/b.ts': '../subscriptions/required-subscription.ts',
+  'services/management/src/deliveries/b.ts': '../subscriptions/require-subscription.ts',
   'services/management/src/http/openapi/b.ts': '../../runs/openapi.ts',
   'services/management/src/jobs/b.ts': '../http/endpoint.ts',
   'services/management/src/sessions/b.ts': 'hashCredential of @runhook/database',
@@ -53,7 +53,7 @@ const ALLOWED: Record<string, string> = {
  * Runs the linter of `npm test` on a tree of files with one import each, of a module or of a name of it. Returns the files with a
  * rejected import.
  */
-async function refused(imports: Record<string, string>): Promise<string[]> {
+async function findRejected(imports: Record<string, string>): Promise<string[]> {
   const tree = await mkdtemp(join(tmpdir(), 'runhook-directions-'));
   try {
     const configuration = JSON.parse(await readFile(join(root, 'biome.json'), 'utf8'));
@@ -78,9 +78,9 @@ async function refused(imports: Record<string, string>): Promise<string[]> {
 }
 
 test('the linter rejects imports against the directions of the layout', async () => {
-  expect(await refused(FORBIDDEN)).toEqual(Object.keys(FORBIDDEN));
+  expect(await findRejected(FORBIDDEN)).toEqual(Object.keys(FORBIDDEN));
 });
 
 test('the linter accepts imports along the directions of the layout', async () => {
-  expect(await refused(ALLOWED)).toEqual([]);
+  expect(await findRejected(ALLOWED)).toEqual([]);
 });

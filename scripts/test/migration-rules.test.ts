@@ -23,18 +23,20 @@ const { BASELINE, allMigrations, checkMigration, newMigrations } = (await import
 };
 
 const migrations = fileURLToPath(new URL('../../prisma/migrations', import.meta.url));
-const isHere = checkMigration('SELECT 1;') !== null;
-if (!isHere)
+const isReleaseAvailable = checkMigration('SELECT 1;') !== null;
+if (!isReleaseAvailable)
   process.stderr.write('\nnew migrations were not checked: squawk has no program for this platform\n');
 const rulesOf = (sql: string) => checkMigration(sql)?.map(({ line, rule }) => `${line} ${rule}`);
 
-const { whyNotBeside } = (await import(String(new URL('../upgrade/older-release.mjs', import.meta.url)))) as {
-  whyNotBeside(release: string): string | null;
+const { findIncompatibility } = (await import(
+  String(new URL('../upgrade/older-release.mjs', import.meta.url))
+)) as {
+  findIncompatibility(release: string): string | null;
 };
 const git = (...args: string[]) =>
   spawnSync('git', args, { cwd: migrations, encoding: 'utf8' }).stdout.trim();
-const beforeBaseline = git('log', '--format=%h^', '--diff-filter=A', '--', BASELINE);
-const hasHistory = git('rev-parse', '--verify', beforeBaseline) !== '';
+const releaseBeforeBaseline = git('log', '--format=%h^', '--diff-filter=A', '--', BASELINE);
+const hasHistory = git('rev-parse', '--verify', releaseBeforeBaseline) !== '';
 
 test('services stop for no migration after the baseline', () => {
   for (const { name, sql } of newMigrations())
@@ -42,19 +44,21 @@ test('services stop for no migration after the baseline', () => {
 });
 
 (hasHistory ? test : test.skip)('a release without the baseline cannot run on this schema', () => {
-  expect(whyNotBeside(beforeBaseline)).toContain(`must stop for ${BASELINE}: see docs/upgrading.md`);
-  expect(whyNotBeside('HEAD')).toBeNull();
-  expect(whyNotBeside('no-release')).toBe('there is no release no-release with migrations');
+  expect(findIncompatibility(releaseBeforeBaseline)).toContain(
+    `must stop for ${BASELINE}: see docs/upgrading.md`,
+  );
+  expect(findIncompatibility('HEAD')).toBeNull();
+  expect(findIncompatibility('no-release')).toBe('there is no release no-release with migrations');
 });
 
-(isHere ? describe : describe.skip)('migrations', () => {
+(isReleaseAvailable ? describe : describe.skip)('migrations', () => {
   test('neither lock nor remove anything after the baseline', () => {
     expect(allMigrations().map(({ name }) => name)).toContain(BASELINE);
     for (const { name, sql } of newMigrations()) expect([name, checkMigration(sql)]).toEqual([name, []]);
   });
 
   test('are rejected by a named rule if they lock or remove something', () => {
-    const refused: [sql: string, rule: string][] = [
+    const rejected: [sql: string, rule: string][] = [
       ['ALTER TABLE runs DROP COLUMN status;', 'ban-drop-column'],
       ['DROP TABLE runs;', 'ban-drop-table'],
       ['ALTER TABLE runs RENAME COLUMN status TO state;', 'renaming-column'],
@@ -72,8 +76,8 @@ test('services stop for no migration after the baseline', () => {
       ['LOCK TABLE runs;', 'locks-a-table'],
       ['UPDATE runs SET owner = $$where$$;', 'writes-every-row'],
     ];
-    const found = rulesOf(refused.map(([sql]) => sql).join('\n'));
-    for (const [index, [, rule]] of refused.entries()) expect(found).toContain(`${index + 1} ${rule}`);
+    const found = rulesOf(rejected.map(([sql]) => sql).join('\n'));
+    for (const [index, [, rule]] of rejected.entries()) expect(found).toContain(`${index + 1} ${rule}`);
   });
 
   test('are accepted if they only add, whatever function bodies, strings and comments contain', () => {
@@ -93,16 +97,16 @@ test('services stop for no migration after the baseline', () => {
   });
 
   test('may break a rule for a reason, which must be given and needed', () => {
-    const why = 'nothing since 0.2.0 reads it, and 0.1.0 is two releases ago.';
+    const reason = 'nothing since 0.2.0 reads it, and 0.1.0 is two releases ago.';
     const drop = 'ALTER TABLE runs\n  DROP COLUMN status;';
-    expect(rulesOf(`-- allows ban-drop-column: ${why}\n${drop}\n`)).toEqual([]);
+    expect(rulesOf(`-- allows ban-drop-column: ${reason}\n${drop}\n`)).toEqual([]);
     expect(rulesOf(`-- allows ban-drop-column\n${drop}\n`)).toEqual(['1 allows', '3 ban-drop-column']);
     expect(rulesOf(`-- allows ban-drop-column: ok\n${drop}\n`)).toEqual(['1 allows', '3 ban-drop-column']);
-    expect(rulesOf(`-- allows ban-drop-column: ${why}\n\n${drop}\n`)).toEqual([
+    expect(rulesOf(`-- allows ban-drop-column: ${reason}\n\n${drop}\n`)).toEqual([
       '1 allows',
       '4 ban-drop-column',
     ]);
-    expect(rulesOf(`-- allows ban-drop-table, ban-drop-column: ${why}\n${drop}\n`)).toEqual(['1 allows']);
+    expect(rulesOf(`-- allows ban-drop-table, ban-drop-column: ${reason}\n${drop}\n`)).toEqual(['1 allows']);
   });
 
   test('are rejected if they are not valid SQL', () => {

@@ -10,14 +10,14 @@ import { createTestQueueUrl } from '@runhook/testing';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
 /** Ends a test that hangs: npm runs a dozen times here, which takes minutes on a busy machine. */
-const HANGS_AFTER_MS = 1_800_000;
+const HANG_TIMEOUT_MS = 1_800_000;
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const outside = fileURLToPath(new URL('outside', import.meta.url));
+const outsideFolder = fileURLToPath(new URL('outside', import.meta.url));
 
 /** Lists the packages that the project needs in addition, in their current releases. */
-const OTHERS = ['express@5', '@types/express@5', 'fastify@5', '@types/node@20'];
+const OTHER_PACKAGES = ['express@5', '@types/express@5', 'fastify@5', '@types/node@20'];
 
 /** Returns the environment of a user's machine, without the options of this run. */
 const environment = () => {
@@ -61,14 +61,14 @@ test(
       ]);
     });
   },
-  HANGS_AFTER_MS,
+  HANG_TIMEOUT_MS,
 );
 
 async function expectLibrariesWork(project: string, tarballs: string[]): Promise<void> {
   await mkdir(project);
-  await cp(outside, project, { recursive: true });
+  await cp(outsideFolder, project, { recursive: true });
   await writeFile(join(project, 'package.json'), '{ "type": "module", "private": true }');
-  await run('npm', [...INSTALL, ...tarballs, ...OTHERS], { cwd: project, env: environment() });
+  await run('npm', [...INSTALL, ...tarballs, ...OTHER_PACKAGES], { cwd: project, env: environment() });
 
   const strict = ['--strict', '--noUncheckedIndexedAccess', '--exactOptionalPropertyTypes'];
   const modules = ['--module', 'nodenext', '--target', 'es2022', '--types', 'node', '--ignoreConfig'];
@@ -105,10 +105,10 @@ async function expectWellMade(packed: string, tarball: string): Promise<{ name: 
   const [, scoped, version] = /^runhook-(?:(.+)-)?(\d+\.\d+\.\d+)\.tgz$/.exec(tarball) ?? [];
   const folder = scoped ?? 'runhook';
   const text = await readFile(join(packed, folder, 'package.json'), 'utf8');
-  const whole = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+  const rootManifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
   const name = scoped === undefined ? 'runhook' : `@runhook/${scoped}`;
   expect(JSON.parse(text)).toMatchObject({ name, version });
-  expect(version).toBe(whole.version);
+  expect(version).toBe(rootManifest.version);
   expect(text).not.toMatch(/workspace:|"private"|"source"/);
   expect((await readFile(join(packed, folder, 'README.md'), 'utf8')).length).toBeGreaterThan(500);
   return { name, folder };

@@ -18,19 +18,19 @@ const { PROOFS, pathsOf } = (await part('catalogue.mjs')) as {
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const SQL = /\b(SELECT|INSERT INTO|UPDATE|DELETE FROM)\b/;
 
-function filesOf(...paths: string[]): string[] {
+function listFiles(...paths: string[]): string[] {
   const list = ['ls-files', '--cached', '--others', '--exclude-standard', '--', ...paths];
   return execFileSync('git', list, { cwd: root, encoding: 'utf8' }).trim().split('\n').filter(Boolean);
 }
 
 test('every path that a proof covers has files', () => {
   for (const proof of Object.values(PROOFS))
-    for (const path of pathsOf(proof)) expect([path, filesOf(path).length > 0]).toEqual([path, true]);
+    for (const path of pathsOf(proof)) expect([path, listFiles(path).length > 0]).toEqual([path, true]);
 });
 
 test('the proof on Citus covers every statement on the log', () => {
-  const covered = new Set(filesOf(...pathsOf(PROOFS['citus core'] as Proof)));
-  const withSql = filesOf('services', 'packages/database/src').filter(
+  const covered = new Set(listFiles(...pathsOf(PROOFS['citus core'] as Proof)));
+  const withSql = listFiles('services', 'packages/database/src').filter(
     (file) => /\/src\/.*\.ts$/.test(file) && SQL.test(readFileSync(join(root, file), 'utf8')),
   );
   expect(withSql.length).toBeGreaterThan(30);
@@ -39,7 +39,7 @@ test('the proof on Citus covers every statement on the log', () => {
 
 let clone: Clone;
 
-function inClone(statement: string) {
+function runInClone(statement: string) {
   const script = `import * as proofs from './scripts/prove/proofs.mjs'; ${statement}`;
   const options = { cwd: clone.folder, encoding: 'utf8' } as const;
   return spawnSync(process.execPath, ['--input-type=module', '--eval', script], options).stdout;
@@ -59,20 +59,20 @@ test('docs/proofs.md matches the output of node scripts/prove/page.mjs', () => {
 
 test('a proof that passed is current until one of its paths changes, and a stale proof prevents a release', () => {
   const names = Object.keys(PROOFS);
-  const recorded = inClone(
+  const recorded = runInClone(
     `for (const name of ${JSON.stringify(names)}) proofs.recordProof(name, ['5 tests passed']);`,
   );
   for (const name of names) expect(recorded).toContain(`proof ${name}: written`);
   clone.commit('Record the proofs');
-  expect(inClone('proofs.printStaleProofs();')).toContain(' current, 0 stale\n');
+  expect(runInClone('proofs.printStaleProofs();')).toContain(' current, 0 stale\n');
 
   appendFileSync(join(clone.folder, 'services/dispatcher/src/record/attempts.ts'), '\n');
-  const stale = inClone('proofs.printStaleProofs();');
+  const stale = runInClone('proofs.printStaleProofs();');
   expect(stale).toMatch(
     /^ {2}citus core: passed on .*; changed since: services\/dispatcher\/src\/record\/attempts/m,
   );
   expect(stale).not.toMatch(/^ {2}chart:/m);
-  const dirty = inClone(`proofs.recordProof('citus core', ['6 tests passed']);`);
+  const dirty = runInClone(`proofs.recordProof('citus core', ['6 tests passed']);`);
   expect(dirty).toContain(
     'docs/proofs.md is not updated, because of uncommitted changes: services/dispatcher',
   );
@@ -92,7 +92,7 @@ test('a proof whose topologies were all left out keeps its row', () => {
     isSuccess: true,
     figures: [{ proof: 'chaos partition', figure: 'left out: no network' }],
   };
-  const output = inClone(
+  const output = runInClone(
     `proofs.recordTests('chaos partition', ${JSON.stringify(results)}, { isCounted: false });`,
   );
   expect(output).toContain('is not updated, because everything was left out: no network');

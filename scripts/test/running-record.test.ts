@@ -6,10 +6,10 @@ import { expect, test } from '@jest/globals';
 import { claimHome, HomeInUse, identify, isStillRunning } from '../src/running-record.ts';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
-const nobody = () => undefined;
+const noOrphans = () => undefined;
 const GONE = { pid: process.pid, startedAt: 'at another time' };
 
-async function idle(): Promise<{ child: ChildProcess; pid: number }> {
+async function startIdleProcess(): Promise<{ child: ChildProcess; pid: number }> {
   const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], {
     detached: true,
     stdio: 'ignore',
@@ -21,10 +21,10 @@ async function idle(): Promise<{ child: ChildProcess; pid: number }> {
 test('a home folder is rejected while its owner runs, and can be claimed after its release', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'running.json');
-    const record = await claimHome(file, nobody);
-    await expect(claimHome(file, nobody)).rejects.toBeInstanceOf(HomeInUse);
+    const record = await claimHome(file, noOrphans);
+    await expect(claimHome(file, noOrphans)).rejects.toBeInstanceOf(HomeInUse);
     record.release();
-    (await claimHome(file, nobody)).release();
+    (await claimHome(file, noOrphans)).release();
     expect(existsSync(file)).toBe(false);
   });
 });
@@ -33,7 +33,7 @@ test('exactly one of many concurrent claims gets the home folder', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'running.json');
     writeFileSync(file, JSON.stringify({ owner: GONE, processes: [] }));
-    const claims = await Promise.allSettled(Array.from({ length: 10 }, () => claimHome(file, nobody)));
+    const claims = await Promise.allSettled(Array.from({ length: 10 }, () => claimHome(file, noOrphans)));
     expect(claims.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   });
 });
@@ -41,26 +41,26 @@ test('exactly one of many concurrent claims gets the home folder', async () => {
 test('processes that a killed owner left are ended, and a process that reuses such a pid is not', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'running.json');
-    const [ours, anothers] = [await idle(), await idle()];
-    const exited = once(ours.child, 'exit');
+    const [ownRecord, otherRecord] = [await startIdleProcess(), await startIdleProcess()];
+    const exited = once(ownRecord.child, 'exit');
     const processes = [
-      { name: 'dispatcher', ...identify(ours.pid) },
-      { name: 'management', pid: anothers.pid, startedAt: 'at another time' },
+      { name: 'dispatcher', ...identify(ownRecord.pid) },
+      { name: 'management', pid: otherRecord.pid, startedAt: 'at another time' },
     ];
     writeFileSync(file, JSON.stringify({ owner: GONE, processes }));
-    const told: [string, number][] = [];
-    const record = await claimHome(file, (name, pid) => told.push([name, pid]));
-    expect(told).toEqual([['dispatcher', ours.pid]]);
+    const orphans: [string, number][] = [];
+    const record = await claimHome(file, (name, pid) => orphans.push([name, pid]));
+    expect(orphans).toEqual([['dispatcher', ownRecord.pid]]);
     expect(await exited).toEqual([null, 'SIGTERM']);
-    expect(identify(anothers.pid)).not.toBeNull();
+    expect(identify(otherRecord.pid)).not.toBeNull();
     expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ owner: identify(process.pid), processes: [] });
-    anothers.child.kill('SIGKILL');
+    otherRecord.child.kill('SIGKILL');
     record.release();
   });
 });
 
 test('a process is identified by its pid and its start time, until it has ended', async () => {
-  const { child, pid } = await idle();
+  const { child, pid } = await startIdleProcess();
   const identity = identify(pid);
   expect(identity?.pid).toBe(pid);
   if (identity === null) return;

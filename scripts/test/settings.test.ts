@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { homeAt } from '../src/home.ts';
+import { resolveHome } from '../src/home.ts';
 import { readSettings } from '../src/settings.ts';
 
 test('retries are fast and loopback is permitted unless the environment sets other values', () => {
@@ -7,8 +7,8 @@ test('retries are fast and loopback is permitted unless the environment sets oth
     RETRY_BASE_DELAY_MS: '1000',
     EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128',
   });
-  const given = { RETRY_BASE_DELAY_MS: '50', EGRESS_ALLOW_CIDRS: '10.0.0.0/8' };
-  expect(readSettings(given).defaults).toEqual(given);
+  const environment = { RETRY_BASE_DELAY_MS: '50', EGRESS_ALLOW_CIDRS: '10.0.0.0/8' };
+  expect(readSettings(environment).defaults).toEqual(environment);
 });
 
 test('an empty variable counts as unset', () => {
@@ -29,6 +29,8 @@ test('all problems are reported together, without the values', () => {
 });
 
 test('RUNHOOK_HOME replaces .runhook, and an empty value counts as unset', () => {
-  expect(homeAt('/checkout', '/elsewhere/with a space').devJson).toBe('/elsewhere/with a space/dev.json');
-  expect(homeAt('/checkout', '').folder).toBe('/checkout/.runhook');
+  expect(resolveHome('/checkout', '/elsewhere/with a space').devJson).toBe(
+    '/elsewhere/with a space/dev.json',
+  );
+  expect(resolveHome('/checkout', '').folder).toBe('/checkout/.runhook');
 });

@@ -12,8 +12,8 @@ const { workerCount } = (await part('workers.mjs')) as {
   workerCount(machine: { cores: number; memoryBytes: number }): number;
 };
 
-const { needsOf } = (await part('needs.mjs')) as {
-  needsOf(files: string[]): { servers: boolean; build: boolean; console: boolean };
+const { findNeeds } = (await part('needs.mjs')) as {
+  findNeeds(files: string[]): { servers: boolean; build: boolean; console: boolean };
 };
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -52,6 +52,6 @@ test.each([
   { path: 'e2e/redelivery.test.ts', needs: ['servers', 'build'] },
   { path: 'e2e/console/story.test.ts', needs: ['servers', 'build', 'console'] },
 ])('$path needs $needs', ({ path, needs }) => {
-  const found = Object.entries(needsOf([join(root, path)])).filter(([, isNeeded]) => isNeeded);
+  const found = Object.entries(findNeeds([join(root, path)])).filter(([, isNeeded]) => isNeeded);
   expect(found.map(([name]) => name)).toEqual(needs);
 });

@@ -8,9 +8,9 @@ import { inTemporaryFolder } from './temporary-folder.ts';
 const IDLE = 'setInterval(() => {}, 1000)';
 
 /** Supervises real node processes. `next` resolves when one was restarted. */
-async function supervised(
+async function withSupervised(
   work: (context: {
-    subject: Supervised<Child>;
+    supervisor: Supervised<Child>;
     next: () => Promise<Child>;
     deaths: string[];
     failedStarts: Error[];
@@ -21,11 +21,11 @@ async function supervised(
     const record = await claimHome(join(folder, 'running.json'), () => undefined);
     const deaths: string[] = [];
     const failedStarts: Error[] = [];
-    let onNext: (child: Child) => void = () => undefined;
-    let isToFail = false;
+    let onNextStart: (child: Child) => void = () => undefined;
+    let shouldFail = false;
     const start = async () => {
-      if (isToFail) {
-        isToFail = false;
+      if (shouldFail) {
+        shouldFail = false;
         throw new Error('not now');
       }
       return await spawnChild({
@@ -38,70 +38,70 @@ async function supervised(
         stopGraceMs: 5_000,
       });
     };
-    const subject = await supervise<Child>({
+    const supervisor = await supervise<Child>({
       start,
-      onDeath: (_, how) => deaths.push(how),
-      onStartedAgain: (child) => onNext(child),
-      onFailedStart: (error) => failedStarts.push(error),
+      onExit: (_, how) => deaths.push(how),
+      onRestart: (child) => onNextStart(child),
+      onStartFailure: (error) => failedStarts.push(error),
     });
     const next = () =>
       new Promise<Child>((resolve) => {
-        onNext = resolve;
+        onNextStart = resolve;
       });
     const failNextStart = () => {
-      isToFail = true;
+      shouldFail = true;
     };
-    await work({ subject, next, deaths, failedStarts, failNextStart });
-    await subject.stop();
-    expect(subject.current.hasExited()).toBe(true);
+    await work({ supervisor, next, deaths, failedStarts, failNextStart });
+    await supervisor.stop();
+    expect(supervisor.current.hasExited()).toBe(true);
     record.release();
   });
 }
 
 test('a process that dies is restarted with another pid', async () => {
-  await supervised(async ({ subject, next, deaths }) => {
-    const before = subject.current.pid;
-    const again = next();
-    process.kill(before, 'SIGKILL');
-    expect((await again).pid).not.toBe(before);
-    expect(subject.current).toBe(await again);
+  await withSupervised(async ({ supervisor, next, deaths }) => {
+    const previous = supervisor.current.pid;
+    const restarted = next();
+    process.kill(previous, 'SIGKILL');
+    expect((await restarted).pid).not.toBe(previous);
+    expect(supervisor.current).toBe(await restarted);
     expect(deaths).toEqual(['was ended by SIGKILL']);
   });
 });
 
 test('a failed start is repeated', async () => {
-  await supervised(async ({ subject, next, failedStarts, failNextStart }) => {
-    const again = next();
+  await withSupervised(async ({ supervisor, next, failedStarts, failNextStart }) => {
+    const restarted = next();
     failNextStart();
-    process.kill(subject.current.pid, 'SIGKILL');
-    await again;
+    process.kill(supervisor.current.pid, 'SIGKILL');
+    await restarted;
     expect(failedStarts.map(({ message }) => message)).toEqual(['not now']);
   });
 });
 
 test('a requested restart is not reported as a death, and resolves when the new process is ready', async () => {
-  await supervised(async ({ subject, deaths }) => {
-    const before = subject.current.pid;
-    await subject.restart();
-    expect(subject.current.pid).not.toBe(before);
-    expect(subject.current.hasExited()).toBe(false);
+  await withSupervised(async ({ supervisor, deaths }) => {
+    const previous = supervisor.current.pid;
+    await supervisor.restart();
+    expect(supervisor.current.pid).not.toBe(previous);
+    expect(supervisor.current.hasExited()).toBe(false);
     expect(deaths).toEqual([]);
   });
 });
 
 test('a stopped process is not restarted', async () => {
-  await supervised(async ({ subject, deaths }) => {
-    await subject.stop();
-    expect(subject.current.hasExited()).toBe(true);
+  await withSupervised(async ({ supervisor, deaths }) => {
+    await supervisor.stop();
+    expect(supervisor.current.hasExited()).toBe(true);
     expect(deaths).toEqual([]);
   });
 });
 
 test('a stop during a start ends the process that the start creates', async () => {
-  await supervised(async ({ subject }) => {
-    process.kill(subject.current.pid, 'SIGKILL');
-    await subject.current.exited;
-    await subject.stop();
-    expect(subject.current.hasExited()).toBe(true);
+  await withSupervised(async ({ supervisor }) => {
+    process.kill(supervisor.current.pid, 'SIGKILL');
+    await supervisor.current.exited;
+    await supervisor.stop();
+    expect(supervisor.current.hasExited()).toBe(true);
   });
 });

@@ -13,8 +13,8 @@ const BEFORE_THE_FIRST_TAG = '93ad12c';
 const BEFORE_THE_LAST_STOP = '40efb05';
 
 /** Returns the release from which an upgrade with a stop starts. */
-export function releaseBeforeStop(given) {
-  return given ?? BEFORE_THE_LAST_STOP;
+export function releaseBeforeStop(release) {
+  return release ?? BEFORE_THE_LAST_STOP;
 }
 
 /** Returns the last tag before this commit; null in a checkout without one. */
@@ -26,15 +26,15 @@ export function lastTag() {
 }
 
 /** Returns the release from which an upgrade starts: `given`, or the last tag. */
-export function releaseBefore(given) {
-  return given ?? lastTag() ?? BEFORE_THE_FIRST_TAG;
+export function releaseBefore(release) {
+  return release ?? lastTag() ?? BEFORE_THE_FIRST_TAG;
 }
 
 /**
  * Returns why the services of a release cannot run on the schema of this checkout, as a sentence, or null if they can: the release
  * lacks a migration for which services stop.
  */
-export function whyNotBeside(release) {
+export function findIncompatibility(release) {
   const { status, stdout } = git('ls-tree', '-d', '--name-only', `${release}:prisma/migrations`);
   if (status !== 0) return `there is no release ${release} with migrations`;
   const present = stdout.split('\n');
@@ -53,7 +53,7 @@ export function whyNotBeside(release) {
  * @param {AbortSignal} signal
  * @returns {Promise<string>} its checkout
  */
-export async function buildOlder(release, folder, signal) {
+export async function buildRelease(release, folder, signal) {
   const checkout = join(folder, 'older');
   await mkdir(checkout);
   const archive = join(folder, 'older.tar');

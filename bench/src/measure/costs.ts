@@ -26,7 +26,7 @@ export async function withCosts<Result>(
 }
 
 /** Settings of a PostgreSQL that counts statements. */
-export const COUNTING = { shared_preload_libraries: 'pg_stat_statements' };
+export const COUNTING_SETTINGS = { shared_preload_libraries: 'pg_stat_statements' };
 
 /** The tables of the log with their indexes, with or without day partitions. */
 const STORES = `

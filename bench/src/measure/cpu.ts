@@ -29,8 +29,8 @@ export function readCpu(pidsByGroup: Record<string, readonly number[]>): CpuRead
   const machineMs = machineMsOf(readFileSync('/proc/stat', 'utf8'));
   const groups = Object.fromEntries(
     Object.entries(pidsByGroup).map(([name, pids]) => {
-      const family = familyOf(stats, pids);
-      return [name, stats.reduce((sum, stat) => sum + (family.has(stat.pid) ? stat.cpuMs : 0), 0)];
+      const familyPids = listProcessTree(stats, pids);
+      return [name, stats.reduce((sum, stat) => sum + (familyPids.has(stat.pid) ? stat.cpuMs : 0), 0)];
     }),
   );
   const { user, system } = process.cpuUsage();
@@ -42,8 +42,8 @@ export function cpuBetween(before: CpuReading | null, after: CpuReading | null):
   const groups = Object.fromEntries(
     Object.entries(after.groups).map(([name, ms]) => [name, Math.max(0, ms - (before.groups[name] ?? 0))]),
   );
-  const ours = Object.values(groups).reduce((sum, ms) => sum + ms, 0);
-  return { groups, foreignMs: Math.max(0, after.machineMs - before.machineMs - ours) };
+  const ownMs = Object.values(groups).reduce((sum, ms) => sum + ms, 0);
+  return { groups, foreignMs: Math.max(0, after.machineMs - before.machineMs - ownMs) };
 }
 
 /** Parses a line of /proc/<pid>/stat. The command, in parentheses, may contain any character. */
@@ -79,15 +79,15 @@ function readProcesses(): ProcessStat[] | null {
   });
 }
 
-function familyOf(stats: readonly ProcessStat[], roots: readonly number[]): Set<number> {
-  const family = new Set(roots);
-  for (let grown = true; grown; ) {
-    grown = false;
+function listProcessTree(stats: readonly ProcessStat[], roots: readonly number[]): Set<number> {
+  const familyPids = new Set(roots);
+  for (let hasGrown = true; hasGrown; ) {
+    hasGrown = false;
     for (const { pid, parentPid } of stats) {
-      if (family.has(pid) || !family.has(parentPid)) continue;
-      family.add(pid);
-      grown = true;
+      if (familyPids.has(pid) || !familyPids.has(parentPid)) continue;
+      familyPids.add(pid);
+      hasGrown = true;
     }
   }
-  return family;
+  return familyPids;
 }

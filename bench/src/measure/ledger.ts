@@ -69,7 +69,7 @@ export function balance(
 }
 
 /** Returns the balance of accepted events that are stored but not delivered. */
-export function stored(accepted: number, missing: number): Balance {
+export function acceptedBalance(accepted: number, missing: number): Balance {
   return {
     published: accepted,
     delivered: 0,
@@ -82,7 +82,7 @@ export function stored(accepted: number, missing: number): Balance {
 }
 
 /** Returns the sum of the balances of several measurements of one case. */
-export function sumOf(balances: readonly Balance[]): Balance {
+export function sumBalances(balances: readonly Balance[]): Balance {
   const sum = (field: Exclude<keyof Balance, 'latenciesMs'>) =>
     balances.reduce((total, balance) => total + balance[field], 0);
   return {

@@ -12,10 +12,10 @@ export interface Usage {
   scriptCalls: number;
 }
 
-const SAMPLE_EVERY_MS = 1_000;
+const SAMPLE_INTERVAL_MS = 1_000;
 
 /** Measures usage during some work. Memory and event loop delay are the maximum of the samples. */
-export async function watched<Result>(
+export async function measureUsage<Result>(
   world: World,
   work: () => Promise<Result>,
 ): Promise<{ result: Result; usage: Usage }> {
@@ -85,7 +85,7 @@ async function sampleUntil(world: World, done: AbortSignal): Promise<Sample[]> {
       loopDelaySeconds: Math.max(0, ...read.map(({ loopDelaySeconds }) => loopDelaySeconds)),
     });
     if (done.aborted) return samples;
-    await wait(SAMPLE_EVERY_MS, undefined, { signal: done }).catch(() => undefined);
+    await wait(SAMPLE_INTERVAL_MS, undefined, { signal: done }).catch(() => undefined);
   }
 }
 

@@ -29,9 +29,9 @@ serve({
 
     /** Uses the name of the call in the ledger as event id: account, run and type of the event. */
     async function send(request: Request): Promise<void> {
-      const { account_id: accountId, run_id: ended } = request.params;
-      const eventType = ended === undefined ? 'job.run.started' : 'job.run.errored';
-      const eventId = `${accountId} ${ended ?? request.body.run_id} ${eventType}`;
+      const { account_id: accountId, run_id: isEnded } = request.params;
+      const eventType = isEnded === undefined ? 'job.run.started' : 'job.run.errored';
+      const eventId = `${accountId} ${isEnded ?? request.body.run_id} ${eventType}`;
       const body = renderPayload(event, { id: 'wsu_2x4y6z8A0C2E4G6I8K0M2O4Q6S8', name: 'Benchmark' });
       const headers = deliveryHeaders({ body, eventId, hmacSecrets: [hmacSecret], sentAt: new Date() });
       await client.post(urls[sent++ % urls.length] as string, { headers, body });

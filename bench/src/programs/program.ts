@@ -9,7 +9,7 @@ export interface Program {
   stop(): Promise<void>;
 }
 
-export type ProgramName = 'receiver' | 'raw' | 'publisher' | 'reporter' | 'express' | 'least';
+export type ProgramName = 'receiver' | 'raw' | 'publisher' | 'reporter' | 'express' | 'minimal';
 
 export function startProgram(name: ProgramName, execArgv: string[] = []): Program {
   const child = fork(fileURLToPath(new URL(`./${name}.js`, import.meta.url)), {
@@ -19,11 +19,11 @@ export function startProgram(name: ProgramName, execArgv: string[] = []): Progra
   const exited = once(child, 'exit');
   const calls = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
   let lastId = 0;
-  child.on('message', (answer: Answer) => {
-    const call = calls.get(answer.id);
-    calls.delete(answer.id);
-    if ('error' in answer) call?.reject(new Error(`${name}: ${answer.error}`));
-    else call?.resolve(answer.result as never);
+  child.on('message', (reply: Reply) => {
+    const call = calls.get(reply.id);
+    calls.delete(reply.id);
+    if ('error' in reply) call?.reject(new Error(`${name}: ${reply.error}`));
+    else call?.resolve(reply.result as never);
   });
   void exited.then(() => {
     for (const { reject } of calls.values()) reject(new Error(`${name} ended`));
@@ -53,7 +53,7 @@ export interface Call {
   method: string;
   argument: unknown;
 }
-export type Answer = { id: number; result: unknown } | { id: number; error: string };
+export type Reply = { id: number; result: unknown } | { id: number; error: string };
 
 /** Handles the parent's calls until the parent disconnects, so that a program never outlives the benchmark. */
 export function serve(methods: Record<string, (argument: never) => unknown>): void {
@@ -61,11 +61,11 @@ export function serve(methods: Record<string, (argument: never) => unknown>): vo
   // Ctrl-C reaches the whole process group of the terminal; the parent stops this process in order.
   process.on('SIGINT', () => undefined);
   process.on('message', async ({ id, method, argument }: Call) => {
-    const answer = (reply: Answer) => process.connected && process.send?.(reply);
+    const send = (reply: Reply) => process.connected && process.send?.(reply);
     try {
-      answer({ id, result: await methods[method]?.(argument as never) });
+      send({ id, result: await methods[method]?.(argument as never) });
     } catch (error) {
-      answer({ id, error: (error as Error).stack ?? String(error) });
+      send({ id, error: (error as Error).stack ?? String(error) });
     }
   });
 }

@@ -27,7 +27,7 @@ export interface Published {
 }
 
 const LEAD_MS = 100;
-const BULK = 500;
+const BULK_SIZE = 500;
 const BULKS_IN_FLIGHT = 4;
 const CALLS_IN_FLIGHT = 16;
 
@@ -59,7 +59,7 @@ serve({
       else await new Promise((resolve) => setTimeout(resolve, 1));
     }
     await Promise.all(calls);
-    return published(
+    return toPublished(
       events,
       templates,
       schedule.map((atMs) => startMs + atMs),
@@ -75,13 +75,13 @@ serve({
     async function fill(): Promise<void> {
       while (next < count) {
         const start = next;
-        next = Math.min(count, start + BULK);
+        next = Math.min(count, start + BULK_SIZE);
         intendedMs.fill(sharedNowMs(), start, next);
         await publish(events, start, next, acceptedMs);
       }
     }
     await Promise.all(Array.from({ length: BULKS_IN_FLIGHT }, fill));
-    return published(events, templates, intendedMs, acceptedMs);
+    return toPublished(events, templates, intendedMs, acceptedMs);
   },
   close: async () => await publisher?.close(),
 });
@@ -105,7 +105,7 @@ async function publish(
   acceptedMs.fill(sharedNowMs(), start, end);
 }
 
-function published(
+function toPublished(
   events: readonly JobRunEvent[],
   templates: readonly JobRunEvent[],
   intendedMs: Float64Array,

@@ -41,7 +41,7 @@ serve({
     const startMs = performance.now();
     let requests = 0;
 
-    async function sendInTurn(): Promise<void> {
+    async function sendSequentially(): Promise<void> {
       while (performance.now() < endMs) {
         const index = requests++;
         const event = run.events[index % run.events.length] as JobRunEvent;
@@ -57,7 +57,7 @@ serve({
       }
     }
 
-    await Promise.all(Array.from({ length: run.concurrency }, sendInTurn));
+    await Promise.all(Array.from({ length: run.concurrency }, sendSequentially));
     const seconds = (performance.now() - startMs) / 1_000;
     const { user, system } = process.cpuUsage(cpuBefore);
     agent.destroy();

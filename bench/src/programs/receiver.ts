@@ -20,7 +20,7 @@ export interface ReceivedBatch {
 
 /** Gives later requests to paths with the first prefix the behaviour of the second. */
 export interface Change {
-  of: string;
+  from: string;
   to: string;
 }
 
@@ -33,8 +33,8 @@ const changed = new Map<string, string>();
 
 function onRequest(request: IncomingMessage, response: ServerResponse): void {
   const path = request.url ?? '';
-  const [, own = ''] = path.split('/', 2);
-  const behaviour = changed.get(own) ?? own;
+  const [, pathBehaviour = ''] = path.split('/', 2);
+  const behaviour = changed.get(pathBehaviour) ?? pathBehaviour;
   if (behaviour === 'never') {
     unanswered += 1;
     request.on('error', () => undefined).resume();
@@ -51,11 +51,11 @@ function onRequest(request: IncomingMessage, response: ServerResponse): void {
         ? Number.parseInt(behaviour.slice(6), 10)
         : 0;
   request.on('end', () => {
-    if (behaviour === 'flaky' && isRefused(request, path)) {
+    if (behaviour === 'flaky' && isRejected(request, path)) {
       response.writeHead(503, { 'retry-after': String(RETRY_AFTER_SECONDS) }).end();
       return;
     }
-    if (behaviour === 'half' && isFailed(request)) {
+    if (behaviour === 'half' && failsRandomly(request)) {
       setTimeout(() => response.writeHead(503).end(), delayMs);
       return;
     }
@@ -74,7 +74,7 @@ const HALF_MS = 20;
 const firstMs = new Map<string, number>();
 
 /** Decides whether a request fails, and records the first request of an event. */
-function isFailed(request: IncomingMessage): boolean {
+function failsRandomly(request: IncomingMessage): boolean {
   const eventId = String(request.headers['webhook-id']);
   if (!firstMs.has(eventId)) firstMs.set(eventId, sharedNowMs());
   return Math.random() < 0.5;
@@ -82,26 +82,26 @@ function isFailed(request: IncomingMessage): boolean {
 
 const RETRY_AFTER_SECONDS = 3;
 /** On each path, one event in five is rejected: few enough that no endpoint fails several times in a row. */
-const REFUSED_EVERY = 5;
+const REJECTED_EVERY = 5;
 let lateMs: number[] = [];
 /** Time of the rejection, by event. */
-const refusedMs = new Map<string, number>();
+const rejectedMs = new Map<string, number>();
 const eventsByPath = new Map<string, number>();
 
 /** Decides whether a request is rejected, and records how late a second attempt is. */
-function isRefused(request: IncomingMessage, path: string): boolean {
+function isRejected(request: IncomingMessage, path: string): boolean {
   const eventId = String(request.headers['webhook-id']);
-  const beforeMs = refusedMs.get(eventId);
+  const beforeMs = rejectedMs.get(eventId);
   if (beforeMs !== undefined) {
-    refusedMs.delete(eventId);
+    rejectedMs.delete(eventId);
     lateMs.push(sharedNowMs() - beforeMs - RETRY_AFTER_SECONDS * 1_000);
     return false;
   }
   // The offset differs between paths, so that they do not fail simultaneously.
   const count = (eventsByPath.get(path) ?? eventsByPath.size) + 1;
   eventsByPath.set(path, count);
-  if (count % REFUSED_EVERY !== 0) return false;
-  refusedMs.set(eventId, sharedNowMs());
+  if (count % REJECTED_EVERY !== 0) return false;
+  rejectedMs.set(eventId, sharedNowMs());
   return true;
 }
 
@@ -136,7 +136,7 @@ serve({
   /** Returns a port that refuses connections until it is opened. */
   closedPort: findClosedPort,
   openPort: async (port: number) => void (await listen(port)),
-  change: ({ of, to }: Change) => void changed.set(of, to),
+  change: ({ from, to }: Change) => void changed.set(from, to),
   count: () => timesMs.length,
   firstCount: () => firstMs.size,
   unanswered: () => unanswered,

@@ -12,11 +12,11 @@ serve({
   async run({ callers, callsMax = Infinity, durationMs, ...settings }: ClosedLoop): Promise<Reported> {
     const reporting = new Reporting(settings, callers);
     const endMs = sharedNowMs() + durationMs;
-    let turn = 0;
-    async function callInTurn(): Promise<void> {
-      while (sharedNowMs() < endMs && turn < callsMax) await reporting.report(turn++, sharedNowMs());
+    let nextCall = 0;
+    async function callSequentially(): Promise<void> {
+      while (sharedNowMs() < endMs && nextCall < callsMax) await reporting.report(nextCall++, sharedNowMs());
     }
-    await Promise.all(Array.from({ length: callers }, callInTurn));
+    await Promise.all(Array.from({ length: callers }, callSequentially));
     return reporting.end();
   },
   async openLoop({ ratePerSecond, durationMs, ...settings }: OpenLoop): Promise<Reported> {
@@ -39,7 +39,7 @@ serve({
 /** Run ids that no other process of the benchmark uses. */
 let lastRunId = Date.now() * 1_000;
 
-interface RunnerAtWork extends Runner {
+interface RunnerState extends Runner {
   accountUrl: string;
   /** Runs that have started. */
   running: number[];
@@ -48,12 +48,12 @@ interface RunnerAtWork extends Runner {
 class Reporting {
   readonly #agent: http.Agent;
   readonly #eventsPerCall: number | undefined;
-  readonly #runners: RunnerAtWork[];
+  readonly #runners: RunnerState[];
   readonly #calls: string[] = [];
   readonly #intendedMs: number[] = [];
-  readonly #answeredMs: number[] = [];
+  readonly #respondedAtMs: number[] = [];
   readonly #startMs = sharedNowMs();
-  #refused = 0;
+  #rejected = 0;
 
   constructor({ url, runners, eventsPerCall }: Omit<ReporterSettings, 'durationMs'>, sockets: number) {
     this.#eventsPerCall = eventsPerCall;
@@ -65,26 +65,26 @@ class Reporting {
     }));
   }
 
-  async report(turn: number, intendedMs: number): Promise<void> {
-    const runner = this.#runners[turn % this.#runners.length] as RunnerAtWork;
+  async report(nextCall: number, intendedMs: number): Promise<void> {
+    const runner = this.#runners[nextCall % this.#runners.length] as RunnerState;
     const calls =
       this.#eventsPerCall === undefined
         ? await this.#reportRun(runner)
         : await this.#reportEvents(runner, this.#eventsPerCall);
     if (calls === null) {
-      this.#refused += this.#eventsPerCall ?? 1;
+      this.#rejected += this.#eventsPerCall ?? 1;
       return;
     }
-    const answeredMs = sharedNowMs();
+    const respondedAtMs = sharedNowMs();
     for (const call of calls) {
       this.#calls.push(call);
       this.#intendedMs.push(intendedMs);
-      this.#answeredMs.push(answeredMs);
+      this.#respondedAtMs.push(respondedAtMs);
     }
   }
 
   /** Ends a run that has started, or starts one. Resolves with null if the call is rejected. */
-  async #reportRun({ accountId, accountUrl, token, jobId, running }: RunnerAtWork): Promise<string[] | null> {
+  async #reportRun({ accountId, accountUrl, token, jobId, running }: RunnerState): Promise<string[] | null> {
     const ended = running.shift();
     const runId = ended ?? ++lastRunId;
     const status =
@@ -107,7 +107,7 @@ class Reporting {
 
   /** Reports events, each of another run. Resolves with null if the call is rejected. */
   async #reportEvents(
-    { accountId, accountUrl, token, template }: RunnerAtWork,
+    { accountId, accountUrl, token, template }: RunnerState,
     count: number,
   ): Promise<string[] | null> {
     const events = Array.from({ length: count }, () => {
@@ -138,8 +138,8 @@ class Reporting {
     return {
       calls: this.#calls.join('\n'),
       intendedMs: Float64Array.from(this.#intendedMs),
-      answeredMs: Float64Array.from(this.#answeredMs),
-      refused: this.#refused,
+      respondedAtMs: Float64Array.from(this.#respondedAtMs),
+      rejected: this.#rejected,
       seconds: (sharedNowMs() - this.#startMs) / 1_000,
     };
   }

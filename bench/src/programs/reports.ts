@@ -33,8 +33,8 @@ export interface Reported {
   calls: string;
   /** Intended time of the call, and time of the response, on the shared clock. */
   intendedMs: Float64Array;
-  answeredMs: Float64Array;
-  refused: number;
+  respondedAtMs: Float64Array;
+  rejected: number;
   seconds: number;
 }
 

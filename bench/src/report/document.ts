@@ -2,7 +2,7 @@ import type { Figures, Row, ScenarioResult } from '../bench.ts';
 import { linePlot } from './plot.ts';
 import { figureText } from './table.ts';
 import type { Report } from './targets.ts';
-import { stretchText, targetsOf, verdict } from './targets.ts';
+import { formatVerdict, stretchText, targetsOf } from './targets.ts';
 
 /** The files of docs/performance, by name. */
 export type Plots = Record<string, string>;
@@ -133,17 +133,17 @@ export function fillDocument(document: string, report: Report): string {
     ),
   );
   const names = [...document.matchAll(PART)].map(([, , name = '']) => name);
-  const isWhole = names.every((name) => GENERAL_PARTS.has(name) || tables[name] !== undefined);
-  const date = isWhole ? '' : `\n\nMeasured on ${dayOf(report)} in a separate run.`;
+  const isComplete = names.every((name) => GENERAL_PARTS.has(name) || tables[name] !== undefined);
+  const date = isComplete ? '' : `\n\nMeasured on ${dayOf(report)} in a separate run.`;
   const partOf = (name: string, before: string) => {
-    if (name === 'summary') return isWhole ? summaryTable(report, before) : undefined;
-    if (name === 'run') return isWhole ? runText(report) : undefined;
+    if (name === 'summary') return isComplete ? summaryTable(report, before) : undefined;
+    if (name === 'run') return isComplete ? runText(report) : undefined;
     if (name === 'targets') return targetsTable(report, before);
     return tables[name] === undefined ? undefined : tables[name] + date;
   };
-  return document.replace(PART, (whole: string, begin: string, name: string, before: string, end: string) => {
+  return document.replace(PART, (match: string, begin: string, name: string, before: string, end: string) => {
     const part = partOf(name, before);
-    return part === undefined ? whole : `${begin}\n${part}\n\n${end}`;
+    return part === undefined ? match : `${begin}\n${part}\n\n${end}`;
   });
 }
 
@@ -237,7 +237,7 @@ function targetsTable(report: Report, before: string): string {
     const measured = target.measured ?? Number(row?.split(' | ')[3] ?? Number.NaN);
     if (Number.isNaN(measured) || OMITTED_TARGETS.test(figure)) return [];
     const cells = [figure, String(pass), stretchText(target), figureText(measured)];
-    return [[...cells, verdict({ ...target, measured })]];
+    return [[...cells, formatVerdict({ ...target, measured })]];
   });
   return markdownTable(['figure', 'pass', 'stretch', 'measured', 'result'], rows);
 }

@@ -23,7 +23,7 @@ export function linePlot(title: string, axes: { x: string; y: string }, series: 
   const ticks = Array.from({ length: TICKS + 1 }, (_, index) => index / TICKS);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,
-    `<title>${escaped(title)}</title>`,
+    `<title>${escapeXml(title)}</title>`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
     text(LEFT, 22, title, 'start', 'font-weight="bold" font-size="14"'),
     ...ticks.flatMap((share) => [
@@ -34,14 +34,14 @@ export function linePlot(title: string, axes: { x: string; y: string }, series: 
     text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16, axes.x, 'middle'),
     text(LEFT, TOP - 6, axes.y, 'start'),
     ...series.flatMap((line, index) =>
-      drawn(line, COLOURS[index % COLOURS.length] as string, index, { xAt, yAt }),
+      drawSeries(line, COLOURS[index % COLOURS.length] as string, index, { xAt, yAt }),
     ),
     '</svg>',
     '',
   ].join('\n');
 }
 
-function drawn(
+function drawSeries(
   { name, points }: Series,
   colour: string,
   index: number,
@@ -60,7 +60,7 @@ function drawn(
 }
 
 function text(x: number, y: number, content: string, anchor: string, more = ''): string {
-  return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" fill="#222222" ${more}>${escaped(content)}</text>`;
+  return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" fill="#222222" ${more}>${escapeXml(content)}</text>`;
 }
 
 /** Rounds up to 1, 2 or 5 times a power of ten. */
@@ -78,6 +78,6 @@ function round(value: number): number {
   return Math.round(value * 10) / 10;
 }
 
-function escaped(content: string): string {
+function escapeXml(content: string): string {
   return content.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;');
 }

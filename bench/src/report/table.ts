@@ -1,6 +1,6 @@
 import type { Row, ScenarioResult } from '../bench.ts';
 import type { Report } from './targets.ts';
-import { stretchText, targetsOf, verdict } from './targets.ts';
+import { formatVerdict, stretchText, targetsOf } from './targets.ts';
 
 const HIDDEN = new Set(['bench']);
 
@@ -20,9 +20,9 @@ export function textReport(report: Report): string {
     stretchText(target),
     target.measured === null ? '-' : figureText(target.measured),
     // A quick run shows that the scenarios work, but its figures are not meaningful.
-    report.isQuick ? '' : verdict(target),
+    report.isQuick ? '' : formatVerdict(target),
   ]);
-  lines.push('', ...aligned([['figure', 'pass', 'stretch', 'measured', ''], ...targets]));
+  lines.push('', ...alignColumns([['figure', 'pass', 'stretch', 'measured', ''], ...targets]));
   if (voided.length > 0) lines.push('', 'VOID', ...voided.map((reason) => `  ${reason}`));
   return lines.join('\n');
 }
@@ -33,16 +33,16 @@ function scenarioTable({ rows }: ScenarioResult): string[] {
   );
   const cells = [
     ['case', ...names, 'published', 'missing', 'repeated'],
-    ...rows.map((row) => [row.case, ...names.map((name) => shown(row, name)), ...ledgerCells(row)]),
+    ...rows.map((row) => [row.case, ...names.map((name) => formatFigure(row, name)), ...ledgerCells(row)]),
   ];
-  return aligned(cells);
+  return alignColumns(cells);
 }
 
 function ledgerCells({ ledger }: Row): string[] {
   return [ledger.published, ledger.missing, ledger.repeated].map(String);
 }
 
-function shown({ figures }: Row, name: string): string {
+function formatFigure({ figures }: Row, name: string): string {
   const value = figures[name];
   return value === undefined || Number.isNaN(value) ? '-' : figureText(value);
 }
@@ -52,7 +52,7 @@ export function figureText(value: number): string {
   return size >= 100 ? value.toFixed(0) : size >= 10 ? value.toFixed(1) : value.toFixed(2);
 }
 
-function aligned(cells: readonly (readonly string[])[]): string[] {
+function alignColumns(cells: readonly (readonly string[])[]): string[] {
   const widths = (cells[0] ?? []).map((_, column) =>
     Math.max(...cells.map((row) => (row[column] ?? '').length)),
   );

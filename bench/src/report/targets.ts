@@ -28,7 +28,7 @@ export interface Target {
 
 type FigureOf = (scenario: string, row: string, name: string) => number | null;
 
-function over(value: number | null, base: number | null): number | null {
+function ratio(value: number | null, base: number | null): number | null {
   return value === null || base === null || base === 0 ? null : value / base;
 }
 
@@ -47,7 +47,7 @@ export function targetsOf(report: Report): Target[] {
     return rows?.find((one) => one.case === row)?.figures[name] ?? null;
   };
   const healthyP99 = (share: string) => figure('neighbours', `${share} % do not respond`, 'p99Ms');
-  const behind = (size: string) => figure('backlog', `${size} queued behind`, 'ratePerSecond');
+  const rateWithQueued = (size: string) => figure('backlog', `${size} queued behind`, 'ratePerSecond');
   return [
     ...conditionTargets(figure),
     floor('slowest row on this Node, over the oldest supported', 0.95, 1.1, slowestOnThisNode(report)),
@@ -61,9 +61,14 @@ export function targetsOf(report: Report): Target[] {
       'healthy p99 with 10 % dead endpoints, over none',
       1.4,
       1.15,
-      over(healthyP99('10'), healthyP99('0')),
+      ratio(healthyP99('10'), healthyP99('0')),
     ),
-    floor('rate with 1,000,000 events queued, over none', 0.9, 1, over(behind('1,000,000'), behind('0'))),
+    floor(
+      'rate with 1,000,000 events queued, over none',
+      0.9,
+      1,
+      ratio(rateWithQueued('1,000,000'), rateWithQueued('0')),
+    ),
     ceiling(
       'Redis bytes per queued delivery',
       900,
@@ -72,7 +77,7 @@ export function targetsOf(report: Report): Target[] {
     ),
     ...floodTargets(figure),
     ceiling('slowest page of a log of 10,000,000, ms', 20, 10, slowestPage(report)),
-    ceiling('missing or repeated, in all runs', 0, 0, missingOrRepeated(report)),
+    ceiling('missing or repeated, in all runs', 0, 0, countMissingOrRepeated(report)),
   ];
 }
 
@@ -122,7 +127,7 @@ function conditionTargets(figure: FigureOf): Target[] {
 
 /** Targets from a job runner's REST call to the endpoint. */
 function restTargets(figure: FigureOf): Target[] {
-  const fast = 'maximum rate';
+  const fastestRow = 'maximum rate';
   const cpu = (row: string) => figure('rest', row, 'cpuMicros');
   const memory = (row: string, name: string) => figure('rest', row, name);
   const counted = (name: string) => figure('rest', 'counted, 100/s', name);
@@ -135,8 +140,8 @@ function restTargets(figure: FigureOf): Target[] {
       0.45,
       accepted('accepted, no dispatcher'),
     ),
-    floor('events accepted over REST and delivered, over bare Express', 0.17, 0.23, accepted(fast)),
-    floor('from REST to the endpoint, over raw got', 0.5, 0.6, figure('rest', fast, 'ratioToRaw')),
+    floor('events accepted over REST and delivered, over bare Express', 0.17, 0.23, accepted(fastestRow)),
+    floor('from REST to the endpoint, over raw got', 0.5, 0.6, figure('rest', fastestRow, 'ratioToRaw')),
     ...[100, 300].map((rate) =>
       ceiling(
         `p99 from call to endpoint at ${rate}/s, over raw got`,
@@ -149,7 +154,7 @@ function restTargets(figure: FigureOf): Target[] {
       'CPU of an event at 100/s, over the minimal service',
       1.8,
       1.4,
-      over(cpu('100/s'), cpu('minimal service: two INSERTs, a Redis list, raw got, 100/s')),
+      ratio(cpu('100/s'), cpu('minimal service: two INSERTs, a Redis list, raw got, 100/s')),
     ),
     floor(
       'rate of one dispatcher, over raw got of one process',
@@ -170,9 +175,9 @@ function restTargets(figure: FigureOf): Target[] {
       max('1 dispatcher', 'cpuRatioToRaw'),
     ),
     ceiling('management idle, MB', 95, 85, memory('idle', 'managementMb')),
-    ceiling('management under load, MB', 150, 120, memory(fast, 'managementMb')),
+    ceiling('management under load, MB', 150, 120, memory(fastestRow, 'managementMb')),
     ceiling('dispatcher idle, MB', 85, 75, memory('idle', 'dispatcherMb')),
-    ceiling('dispatcher under load, MB', 160, 140, memory(fast, 'dispatcherMb')),
+    ceiling('dispatcher under load, MB', 160, 140, memory(fastestRow, 'dispatcherMb')),
     ceiling('disk for an event with one delivery, bytes', 1_400, null, counted('diskBytes')),
     ceiling('WAL of an event with one delivery, bytes', 2_300, null, counted('walBytes')),
   ];
@@ -180,15 +185,15 @@ function restTargets(figure: FigureOf): Target[] {
 
 /** Targets for the latency of an account while another account is active. */
 function parallelTargets(figure: FigureOf): Target[] {
-  const overAlone = (row: string, name: string) =>
-    over(figure('neighbours', row, name), figure('neighbours', 'an account, baseline', name));
-  const changing = 'in parallel with 1,000 changing webhooks';
+  const ratioToBaseline = (row: string, name: string) =>
+    ratio(figure('neighbours', row, name), figure('neighbours', 'an account, baseline', name));
+  const changingRow = 'in parallel with 1,000 changing webhooks';
   return [
-    ceiling(`p99 ${changing}, over baseline`, 2, 1.3, overAlone(changing, 'p99Ms')),
-    ceiling(`p50 ${changing}, over baseline`, 2, 1.2, overAlone(changing, 'p50Ms')),
+    ceiling(`p99 ${changingRow}, over baseline`, 2, 1.3, ratioToBaseline(changingRow, 'p99Ms')),
+    ceiling(`p50 ${changingRow}, over baseline`, 2, 1.2, ratioToBaseline(changingRow, 'p50Ms')),
     ...['takes 200 ms', 'hangs'].map((what) => {
       const row = `in parallel with 15,000 events for an endpoint that ${what}`;
-      return ceiling(`p99 ${row}, over baseline`, 1.5, null, overAlone(row, 'p99Ms'));
+      return ceiling(`p99 ${row}, over baseline`, 1.5, null, ratioToBaseline(row, 'p99Ms'));
     }),
   ];
 }
@@ -204,7 +209,7 @@ const REFUSED = 'with 1,000 subscriptions to a refused port';
 function floodTargets(figure: FigureOf): Target[] {
   const waiting = (count: string) => figure('floods', `${count} waiting`, 'redisCommandsPerSecond');
   const growth = (name: string) =>
-    over(figure('parked', 'last third', name), figure('parked', 'first third', name));
+    ratio(figure('parked', 'last third', name), figure('parked', 'first third', name));
   return [
     ceiling(
       'p99 while another path of the server hangs, over baseline',
@@ -216,7 +221,7 @@ function floodTargets(figure: FigureOf): Target[] {
       'Redis commands/s with 100,000 waiting, over none',
       1.2,
       1.05,
-      over(waiting('100,000'), waiting('0')),
+      ratio(waiting('100,000'), waiting('0')),
     ),
     ceiling(
       'p95 of the lateness of retries with 100,000 waiting, ms',
@@ -263,23 +268,23 @@ function slowestPage({ scenarios }: Report): number | null {
   return pages === undefined ? null : Math.max(...pages.map(({ figures }) => figures.p50Ms ?? Number.NaN));
 }
 
-export function verdict({
+export function formatVerdict({
   measured,
   pass,
   stretch,
   isFloor,
 }: Target): 'not run' | 'missed' | 'pass' | 'stretch' {
   if (measured === null || Number.isNaN(measured)) return 'not run';
-  const reaches = (bar: number) => (isFloor ? measured >= bar : measured <= bar);
-  if (stretch !== null && reaches(stretch)) return 'stretch';
-  return reaches(pass) ? 'pass' : 'missed';
+  const isReached = (bar: number) => (isFloor ? measured >= bar : measured <= bar);
+  if (stretch !== null && isReached(stretch)) return 'stretch';
+  return isReached(pass) ? 'pass' : 'missed';
 }
 
 export function stretchText({ stretch }: Target): string {
   return stretch === null ? '' : String(stretch);
 }
 
-function missingOrRepeated({ scenarios }: Report): number {
+function countMissingOrRepeated({ scenarios }: Report): number {
   return scenarios
     .flatMap(({ rows }) => rows)
     .reduce((sum, { ledger }) => sum + ledger.missing + ledger.repeated, 0);

@@ -16,9 +16,9 @@ const WARM_UP_MS = 3_000;
  */
 const WEBHOOKS = 1_000;
 const JOBS_PER_WEBHOOK = 1_000;
-const CHANGE_EVERY_MS = 250;
+const CHANGE_INTERVAL_MS = 250;
 
-const ALONE = 'an account, baseline';
+const BASELINE = 'an account, baseline';
 const CHANGING = 'in parallel with 1,000 changing webhooks';
 
 /** A shorter measurement's 99th percentile would depend on one or two events. */
@@ -33,7 +33,7 @@ const BURSTS = [
 
 /** Measures the latency of an account, alone and in parallel with another account in the same services. */
 export async function accountInParallel(bench: Bench): Promise<Row[]> {
-  bench.progress(`${ALONE}, setting up`);
+  bench.progress(`${BASELINE}, setting up`);
   const world = await bench.openWorld('redis');
   try {
     await world.setDispatchers(1);
@@ -42,7 +42,7 @@ export async function accountInParallel(bench: Bench): Promise<Row[]> {
     const load = { ratePerSecond: EVENTS_PER_SECOND, durationMs, raw: bench.raw };
     const warmUp = { ...load, durationMs: Math.min(bench.runMs, WARM_UP_MS) };
     await openLoop(world, workload, warmUp);
-    const rows = [await measureCase(bench, ALONE, () => openLoop(world, workload, load))];
+    const rows = [await measureCase(bench, BASELINE, () => openLoop(world, workload, load))];
     const stop = await startChanges(world);
     try {
       // The first event of the other account loads its webhooks into the cache.
@@ -53,8 +53,8 @@ export async function accountInParallel(bench: Bench): Promise<Row[]> {
     }
     const count = bench.isQuick ? BURST_EVENTS_QUICK : BURST_EVENTS;
     for (const { name, behaviour } of BURSTS) {
-      const before = () => publishBurst(world, count, behaviour);
-      rows.push(await measureCase(bench, name, () => openLoop(world, workload, { ...load, before })));
+      const addBacklog = () => publishBurst(world, count, behaviour);
+      rows.push(await measureCase(bench, name, () => openLoop(world, workload, { ...load, addBacklog })));
     }
     return rows;
   } finally {
@@ -84,7 +84,7 @@ async function startChanges(world: World): Promise<() => Promise<void>> {
   async function change(): Promise<void> {
     for (let n = 0; !isStopped; n += 1) {
       const name = `changed ${n} times`;
-      const next = wait(CHANGE_EVERY_MS);
+      const next = wait(CHANGE_INTERVAL_MS);
       await world.database.prisma.subscription.update({
         where: { id: `wsu_${accountId}_${1 + (n % WEBHOOKS)}` },
         data: { name },

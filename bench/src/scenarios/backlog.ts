@@ -4,10 +4,10 @@ import { Redis } from 'ioredis';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
 import { balance } from '../measure/ledger.ts';
 import type { Published } from '../programs/publisher.ts';
-import { eventsInLine } from '../world/events-in-line.ts';
+import { countQueuedEvents } from '../world/queued-events.ts';
 import { createWorkload, takeArrivals, type Workload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
-import { drainFigures, HEALTHY_ACCOUNTS, warmUp, watchMiddle } from './throughput.ts';
+import { drainFigures, HEALTHY_ACCOUNTS, measureMiddle, warmUp } from './throughput.ts';
 
 const BYTES_SAMPLE = 50_000;
 
@@ -25,7 +25,7 @@ export async function backlog(bench: Bench): Promise<ScenarioResult> {
     for (const size of sizes) {
       const name = `${size.toLocaleString('en-GB')} queued behind`;
       bench.progress(`${name}, queueing`);
-      rows.push(await withBehind(bench, world, workload, { name, size, events }));
+      rows.push(await measureWithBacklog(bench, world, workload, { name, size, events }));
     }
   } finally {
     await world.close();
@@ -34,7 +34,7 @@ export async function backlog(bench: Bench): Promise<ScenarioResult> {
 }
 
 /** Measures with a backlog that follows in the queue: each measurement pauses the queue before the backlog is reached. */
-async function withBehind(
+async function measureWithBacklog(
   bench: Bench,
   world: World,
   workload: Workload,
@@ -50,27 +50,29 @@ async function withBehind(
     });
     await settleRedis(world);
     const expected = workload.expected(published);
-    let arrivedBefore = 0;
+    let arrivedCount = 0;
     const row = await measureCase(bench, name, async (): Promise<Measured> => {
       await takeArrivals(world);
       await queue.resume();
-      const middle = await watchMiddle(world, events);
+      const middle = await measureMiddle(world, events);
       await queue.pause();
-      await untilIdle(queue);
+      await waitUntilIdle(queue);
       const arrivals = await takeArrivals(world);
       const arrived = arrivals.eventIds.length;
-      const part = new Set(arrivals.eventIds);
-      const ofThisRun = expected.filter(({ eventId }) => part.has(eventId));
-      arrivedBefore += arrived;
-      return { figures: drainFigures(middle, bench.raw), balance: balance(ofThisRun, arrivals) };
+      const arrivedIds = new Set(arrivals.eventIds);
+      const expectedInRun = expected.filter(({ eventId }) => arrivedIds.has(eventId));
+      arrivedCount += arrived;
+      return { figures: drainFigures(middle, bench.raw), balance: balance(expectedInRun, arrivals) };
     });
     // The ledger of all runs: events that did not arrive must still be in the queue.
-    const left = await eventsInLine(queue);
-    if (arrivedBefore + left !== expected.length) {
-      bench.voids(`${name}: ${expected.length} published, ${arrivedBefore} arrived, ${left} still queued`);
+    const stillQueued = await countQueuedEvents(queue);
+    if (arrivedCount + stillQueued !== expected.length) {
+      bench.markVoid(
+        `${name}: ${expected.length} published, ${arrivedCount} arrived, ${stillQueued} still queued`,
+      );
     }
     row.ledger.published = expected.length;
-    row.ledger.explained = left;
+    row.ledger.explained = stillQueued;
     return row;
   } finally {
     await queue.drain();
@@ -79,7 +81,7 @@ async function withBehind(
   }
 }
 
-async function untilIdle(queue: { getActiveCount(): Promise<number> }): Promise<void> {
+async function waitUntilIdle(queue: { getActiveCount(): Promise<number> }): Promise<void> {
   for (const deadline = Date.now() + 30_000; Date.now() < deadline; ) {
     if ((await queue.getActiveCount()) === 0) return;
     await new Promise((resolve) => setTimeout(resolve, 50));

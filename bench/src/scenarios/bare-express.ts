@@ -2,13 +2,13 @@ import { createHmacSecret } from '@runhook/contract';
 import { EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
 import { type Bench, type Figures, type Measured, measureCase, type Row } from '../bench.ts';
 import { type CpuReading, cpuBetween, readCpu } from '../measure/cpu.ts';
-import { balance, stored } from '../measure/ledger.ts';
+import { acceptedBalance, balance } from '../measure/ledger.ts';
 import { spreadOf } from '../measure/timing.ts';
 import type { ExpressSettings } from '../programs/express.ts';
 import { type Program, startProgram } from '../programs/program.ts';
 import { type ClosedLoop, callsOf, type OpenLoop, type Reported } from '../programs/reports.ts';
 import { takeArrivals } from '../world/workload.ts';
-import { untilArrived } from './latency.ts';
+import { waitForArrivals } from './latency.ts';
 import { HEALTHY_ACCOUNTS } from './throughput.ts';
 
 const RATES = [100, 300];
@@ -23,9 +23,9 @@ export const CALLERS = 32;
 export interface BareExpress {
   rows: Row[];
   /** Returns the number of calls per second that bare Express answers. */
-  rateBeside(): Promise<{ ratePerSecond: number }>;
+  measureReferenceRate(): Promise<{ ratePerSecond: number }>;
   /** Returns the p99 of bare Express followed by raw got at a rate; undefined at other rates. */
-  p99MsBeside(ratePerSecond: number): Promise<number | undefined>;
+  measureReferenceP99Ms(ratePerSecond: number): Promise<number | undefined>;
 }
 
 /**
@@ -39,50 +39,53 @@ export async function withBareExpress<Result>(
 ): Promise<Result> {
   return await withExpress([], async (url) => {
     const name = 'bare Express';
-    const accept = async (durationMs = bench.runMs): Promise<Measured & { figures: Accepted }> => {
+    const measureAccepted = async (
+      durationMs = bench.runMs,
+    ): Promise<Measured & { figures: AcceptedFigures }> => {
       const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs };
-      const { answeredMs, intendedMs, refused, seconds } = await reporter.call<Reported>('run', loop);
-      const { p50, p99 } = spreadOf(answeredMs.map((ms, index) => ms - (intendedMs[index] as number)));
-      const figures = { ratePerSecond: answeredMs.length / seconds, answerP50Ms: p50, answerP99Ms: p99 };
-      return { figures, balance: stored(answeredMs.length, refused) };
+      const { respondedAtMs, intendedMs, rejected, seconds } = await reporter.call<Reported>('run', loop);
+      const { p50, p99 } = spreadOf(respondedAtMs.map((ms, index) => ms - (intendedMs[index] as number)));
+      const figures = { ratePerSecond: respondedAtMs.length / seconds, answerP50Ms: p50, answerP99Ms: p99 };
+      return { figures, balance: acceptedBalance(respondedAtMs.length, rejected) };
     };
-    await accept(Math.min(2_000, bench.runMs));
-    const accepting = await measureCase(bench, name, () => accept());
-    return await withRawBehind(bench, reporter, async ({ rows, p99MsBeside }) => {
-      const rateBeside = async () => await once(bench, `${name}, reference`, accept);
-      return await work({ rows: [accepting, ...rows], rateBeside, p99MsBeside });
+    await measureAccepted(Math.min(2_000, bench.runMs));
+    const acceptedRow = await measureCase(bench, name, () => measureAccepted());
+    return await withRawAfterExpress(bench, reporter, async ({ rows, measureReferenceP99Ms }) => {
+      const measureReferenceRate = async () =>
+        await measureOnce(bench, `${name}, reference`, measureAccepted);
+      return await work({ rows: [acceptedRow, ...rows], measureReferenceRate, measureReferenceP99Ms });
     });
   });
 }
 
 /** Figures of calls that only get a response. */
-interface Accepted extends Figures {
+interface AcceptedFigures extends Figures {
   ratePerSecond: number;
   answerP50Ms: number;
   answerP99Ms: number;
 }
 
-async function withRawBehind<Result>(
+async function withRawAfterExpress<Result>(
   bench: Bench,
   reporter: Program,
-  work: (raw: Pick<BareExpress, 'rows' | 'p99MsBeside'>) => Promise<Result>,
+  work: (raw: Pick<BareExpress, 'rows' | 'measureReferenceP99Ms'>) => Promise<Result>,
 ): Promise<Result> {
-  return await withExpress(endpointsOf(bench, 'bare'), async (url, pid) => {
+  return await withExpress(createEndpointUrls(bench, 'bare'), async (url, pid) => {
     const name = 'raw got behind bare Express';
     const read = () => readCpu({ express: [pid] });
-    const behind = await reportedRows(bench, reporter, { name, url, rates: RATES, read });
+    const reported = await reportedRows(bench, reporter, { name, url, rates: RATES, read });
     return await work({
-      rows: behind.rows,
-      async p99MsBeside(rate) {
+      rows: reported.rows,
+      async measureReferenceP99Ms(rate) {
         if (!RATES.includes(rate)) return undefined;
-        return (await once(bench, `${name}, ${rate}/s, reference`, () => behind.open(rate))).p99Ms;
+        return (await measureOnce(bench, `${name}, ${rate}/s, reference`, () => reported.open(rate))).p99Ms;
       },
     });
   });
 }
 
 /** Measures without a row in the report; the ledger is verified. */
-async function once<Of extends Measured>(
+async function measureOnce<Of extends Measured>(
   bench: Bench,
   name: string,
   measure: () => Promise<Of>,
@@ -94,9 +97,9 @@ async function once<Of extends Measured>(
 export async function reportedRows(
   bench: Bench,
   reporter: Program,
-  of: { name: string; url: string; rates: readonly number[]; read: () => CpuReading | null },
-): Promise<{ rows: Row[]; open: (ratePerSecond: number) => Promise<Measured & { figures: Sent }> }> {
-  const { name, url, rates, read } = of;
+  source: { name: string; url: string; rates: readonly number[]; read: () => CpuReading | null },
+): Promise<{ rows: Row[]; open: (ratePerSecond: number) => Promise<Measured & { figures: SentFigures }> }> {
+  const { name, url, rates, read } = source;
   const open = (ratePerSecond: number, durationMs = bench.runMs) => {
     const loop: OpenLoop = { ...bareSettings(url), ratePerSecond, durationMs };
     return measureReported(bench, read, () => reporter.call('openLoop', loop));
@@ -123,7 +126,7 @@ export async function reportedRows(
 }
 
 /** Figures of the events that were sent. */
-interface Sent extends Figures {
+interface SentFigures extends Figures {
   p50Ms: number;
   p99Ms: number;
   maxMs: number;
@@ -135,18 +138,18 @@ async function measureReported(
   bench: Bench,
   read: () => CpuReading | null,
   report: () => Promise<Reported>,
-): Promise<Measured & { figures: Sent }> {
+): Promise<Measured & { figures: SentFigures }> {
   await takeArrivals(bench);
   const before = read();
   const reported = await report();
   const calls = callsOf(reported);
-  await untilArrived(bench, calls.length);
+  await waitForArrivals(bench, calls.length);
   const { bench: _, ...groups } = cpuBetween(before, read())?.groups ?? {};
   const arrivals = await takeArrivals(bench);
   // The ledger ignores which of the endpoints received an event.
-  const at = arrivals.paths.map(() => '');
+  const emptyPaths = arrivals.paths.map(() => '');
   const expected = calls.map(({ call, intendedMs }) => ({ eventId: call, path: '', intendedMs }));
-  const ledger = balance(expected, { ...arrivals, paths: at });
+  const ledger = balance(expected, { ...arrivals, paths: emptyPaths });
   const { p50, p99, max } = spreadOf(ledger.latenciesMs);
   const micros = Object.entries(groups).map(([name, ms]) => [name, (ms * 1_000) / ledger.delivered] as const);
   const figures = {
@@ -158,7 +161,7 @@ async function measureReported(
 }
 
 /** Returns endpoints with separate addresses. */
-export function endpointsOf({ receiver }: Bench, name: string): string[] {
+export function createEndpointUrls({ receiver }: Bench, name: string): string[] {
   return Array.from(
     { length: ENDPOINTS },
     (_, index) => `http://127.8.0.${index + 1}:${receiver.port}/ok/${name}-${index + 1}`,

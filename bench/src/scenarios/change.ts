@@ -15,10 +15,10 @@ import {
 } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
 
-const EVENTS = 10_000;
+const EVENTS_FULL = 10_000;
 const EVENTS_QUICK = 1_000;
 /** Share of the events that are delivered before the change. */
-const BEFORE = 0.1;
+const SHARE_BEFORE_CHANGE = 0.1;
 
 /**
  * Changes or deletes a webhook while events are queued, and measures when the last request to the old address arrives.
@@ -40,7 +40,7 @@ export async function change(bench: Bench): Promise<ScenarioResult> {
 }
 
 async function measureChange(bench: Bench, world: World, kind: 'updated' | 'deleted'): Promise<Measured> {
-  const events = bench.isQuick ? EVENTS_QUICK : EVENTS;
+  const events = bench.isQuick ? EVENTS_QUICK : EVENTS_FULL;
   const workload = await createWorkload(world, [{ behaviour: 'ok', accounts: 1 }]);
   const subscription = workload.subscriptionsByTemplate[0]?.[0] as WorkloadSubscription;
   const { accountId } = workload.templates[0] as JobRunEvent;
@@ -58,35 +58,35 @@ async function measureChange(bench: Bench, world: World, kind: 'updated' | 'dele
     });
     await takeArrivals(world);
     await queue.resume();
-    while ((await world.receiver.call<number>('count')) < events * BEFORE) {
+    while ((await world.receiver.call<number>('count')) < events * SHARE_BEFORE_CHANGE) {
       await new Promise((resolve) => setTimeout(resolve, 5));
     }
     const newPath = `${subscription.path}/moved`;
     await callApi(world, accountId, token, subscription, kind, newPath);
-    const answeredMs = sharedNowMs();
-    await untilQuiet(queue);
+    const respondedAtMs = sharedNowMs();
+    await waitUntilQuiet(queue);
     await settle(world, workload);
     const arrivals = await takeArrivals(world);
-    const old = [...(arrivals.timesMs as Float64Array)].filter(
+    const oldPathTimesMs = [...(arrivals.timesMs as Float64Array)].filter(
       (_, index) => arrivals.paths[index] === subscription.path,
     );
     const counts = await countDeliveries(
       world,
       subscriptionIds(workload, () => true),
     );
-    const onePath = { ...arrivals, paths: arrivals.paths.map(() => subscription.path) };
+    const arrivalsOnOldPath = { ...arrivals, paths: arrivals.paths.map(() => subscription.path) };
     const explained = {
       cancelled: counts.cancelled,
       noDelivery: events - Object.values(counts).reduce((a, b) => a + b),
     };
     return {
       figures: {
-        lastToOldMs: Math.max(0, ...old.map((atMs) => atMs - answeredMs)),
-        toOldAfterwards: old.filter((atMs) => atMs > answeredMs).length,
+        lastToOldMs: Math.max(0, ...oldPathTimesMs.map((atMs) => atMs - respondedAtMs)),
+        toOldAfterwards: oldPathTimesMs.filter((atMs) => atMs > respondedAtMs).length,
         toNew: arrivals.paths.filter((path) => path === newPath).length,
         notSent: explained.cancelled + explained.noDelivery,
       },
-      balance: balance(workload.expected(published), onePath, explained),
+      balance: balance(workload.expected(published), arrivalsOnOldPath, explained),
     };
   } finally {
     await queue.close();
@@ -114,7 +114,7 @@ async function callApi(
 }
 
 /** Waits until the queue is empty and no more requests arrive. */
-async function untilQuiet(queue: { getJobCounts(): Promise<Record<string, number>> }): Promise<void> {
+async function waitUntilQuiet(queue: { getJobCounts(): Promise<Record<string, number>> }): Promise<void> {
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
     const { waiting = 0, prioritized = 0, active = 0, paused = 0 } = await queue.getJobCounts();
     if (waiting + prioritized + active + paused === 0) return;

@@ -7,7 +7,7 @@ const JIT_OFF = { jit: 'off' };
 /**
  * Runs the services on Debian's PostgreSQL 15 with its default settings, but without JIT unless `options` enable it.
  */
-export function onDebian({ alternatives }: Bench, options: RunnersOptions = {}): RunnersOptions {
+export function withDebianPostgres({ alternatives }: Bench, options: RunnersOptions = {}): RunnersOptions {
   const { debianPostgres: postgresPrograms } = alternatives;
   if (postgresPrograms === null)
     throw new Error('/usr/lib/postgresql has no PostgreSQL 15: install it (apt-get install postgresql)');

@@ -1,13 +1,13 @@
 import { type Bench, type Measured, measureCases, type ScenarioResult } from '../bench.ts';
-import { inRunnersWorld, type RunnersWorld, untilDrained, withReporter } from '../world/runners.ts';
-import { closedLoop, delivered } from './reported.ts';
+import { type RunnersWorld, waitUntilDrained, withReporter, withRunnersWorld } from '../world/runners.ts';
+import { createClosedLoop, measureDelivered } from './reported.ts';
 
 const EVENTS_PER_CALL = [1, 100] as const;
 
 /** Measures the maximum rate from `POST …/events` to the endpoint, with one event per call and with a hundred. */
 export async function eventsPerCall(bench: Bench): Promise<ScenarioResult> {
   return await withReporter((reporter) =>
-    inRunnersWorld(bench, reporter, 'redis', {}, async (rest) => {
+    withRunnersWorld(bench, reporter, 'redis', {}, async (rest) => {
       await rest.world.setDispatchers(1);
       bench.progress('warming up');
       for (const count of EVENTS_PER_CALL) await deliveredEvents(rest, count, Math.min(2_000, bench.runMs));
@@ -24,7 +24,11 @@ export async function eventsPerCall(bench: Bench): Promise<ScenarioResult> {
 }
 
 async function deliveredEvents(rest: RunnersWorld, count: number, durationMs: number): Promise<Measured> {
-  const measured = await delivered(rest, { ...closedLoop(rest, durationMs), eventsPerCall: count }, 'run');
-  await untilDrained(rest);
+  const measured = await measureDelivered(
+    rest,
+    { ...createClosedLoop(rest, durationMs), eventsPerCall: count },
+    'run',
+  );
+  await waitUntilDrained(rest);
   return measured;
 }

@@ -1,30 +1,30 @@
 import { type Bench, measureCases, type ScenarioResult } from '../bench.ts';
-import { inRunnersWorld, type RunnersWorld, untilDrained, withReporter } from '../world/runners.ts';
-import { onDebian } from './debian.ts';
-import { closedLoop, delivered, reporterSettings } from './reported.ts';
+import { type RunnersWorld, waitUntilDrained, withReporter, withRunnersWorld } from '../world/runners.ts';
+import { withDebianPostgres } from './debian.ts';
+import { createClosedLoop, createReporterSettings, measureDelivered } from './reported.ts';
 
 const EVENTS_PER_SECOND = 100;
 const MINUTE_MS = 60_000;
-const EVENTS_BETWEEN = 20_000;
-const EVENTS_BETWEEN_QUICK = 500;
+const EVENTS_BEFORE_REPEAT = 20_000;
+const EVENTS_BEFORE_REPEAT_QUICK = 500;
 /** Exceeds the duration of the calls. */
 const CALLS_MAX_MS = 120_000;
 
 /** Measures the latency of new services with one webhook, and of the same services after 20,000 events. */
 export async function firstMinute(bench: Bench): Promise<ScenarioResult> {
   const durationMs = bench.isQuick ? bench.runMs : MINUTE_MS;
-  const callsMax = bench.isQuick ? EVENTS_BETWEEN_QUICK : EVENTS_BETWEEN;
+  const callsMax = bench.isQuick ? EVENTS_BEFORE_REPEAT_QUICK : EVENTS_BEFORE_REPEAT;
   const steady = (rest: RunnersWorld) => {
-    const loop = { ...reporterSettings(rest, durationMs), ratePerSecond: EVENTS_PER_SECOND };
-    return delivered(rest, loop, 'openLoop');
+    const loop = { ...createReporterSettings(rest, durationMs), ratePerSecond: EVENTS_PER_SECOND };
+    return measureDelivered(rest, loop, 'openLoop');
   };
   return await withReporter(async (reporter) => {
     const rows = await measureCases(bench, ['in the first minute', 'after 20,000 events'], () =>
-      inRunnersWorld(bench, reporter, 'redis', onDebian(bench, { accounts: 1 }), async (rest) => {
+      withRunnersWorld(bench, reporter, 'redis', withDebianPostgres(bench, { accounts: 1 }), async (rest) => {
         await rest.world.setDispatchers(1);
         const first = await steady(rest);
-        await delivered(rest, { ...closedLoop(rest, CALLS_MAX_MS), callsMax }, 'run');
-        await untilDrained(rest);
+        await measureDelivered(rest, { ...createClosedLoop(rest, CALLS_MAX_MS), callsMax }, 'run');
+        await waitUntilDrained(rest);
         const later = await steady(rest);
         const p99OverLater = (first.figures.p99Ms as number) / (later.figures.p99Ms as number);
         return [{ ...first, figures: { ...first.figures, p99OverLater } }, later];

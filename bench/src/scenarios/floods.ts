@@ -1,22 +1,22 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
 import { balance } from '../measure/ledger.ts';
-import { watched } from '../measure/usage.ts';
+import { measureUsage } from '../measure/usage.ts';
 import type { Published } from '../programs/publisher.ts';
 import { seedFlood, seedLane, wakeLanes } from '../world/flood.ts';
-import { createWorkload, joined, settle, takeArrivals, type Workload } from '../world/workload.ts';
+import { createWorkload, mergeWorkloads, settle, takeArrivals, type Workload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
 import { openLoop } from './latency.ts';
-import { watchMiddle } from './throughput.ts';
+import { measureMiddle } from './throughput.ts';
 
 const EVENTS_PER_SECOND = 100;
 const WARM_UP_MS = 3_000;
 
 /** Measures the effect of a flood in one account on other accounts, compared with the same endpoints without it. */
 export async function floods(bench: Bench): Promise<ScenarioResult> {
-  const rows = [...(await aPathHangs(bench)), ...(await muchWaits(bench))];
+  const rows = [...(await measureHangingPath(bench)), ...(await measureDeferredBacklog(bench))];
   for (const subscriptions of bench.isQuick ? [100] : [1_000, 5_000]) {
-    rows.push(...(await aPortRefuses(bench, subscriptions)));
+    rows.push(...(await measureRefusedPort(bench, subscriptions)));
   }
   return { name: 'floods', rows };
 }
@@ -24,24 +24,24 @@ export async function floods(bench: Bench): Promise<ScenarioResult> {
 const HANGING_EVENTS = 2_000;
 
 /** Two accounts have endpoints on the same server; one path never responds. */
-async function aPathHangs(bench: Bench): Promise<Row[]> {
-  return await inWorld(bench, {}, async (world) => {
+async function measureHangingPath(bench: Bench): Promise<Row[]> {
+  return await withWorld(bench, {}, async (world) => {
     const address = '127.0.77.1';
     const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: 1, address }]);
     const hanging = await createWorkload(world, [{ behaviour: 'never', accounts: 1, address }]);
     await warmUp(bench, world, healthy);
-    const alone = await measureCase(bench, 'a path, baseline', () => steady(bench, world, healthy));
+    const baseline = await measureCase(bench, 'a path, baseline', () => steady(bench, world, healthy));
     const count = bench.isQuick ? 200 : HANGING_EVENTS;
     await world.publisher.call('prefill', { count, templates: hanging.templates });
-    await untilParked(world, count / 2);
-    const beside = await measureCase(bench, 'a path while another one hangs', () =>
+    await waitUntilDeferred(world, count / 2);
+    const concurrent = await measureCase(bench, 'a path while another one hangs', () =>
       steady(bench, world, healthy),
     );
-    const both = joined(healthy, hanging);
-    const more = await measureCase(bench, 'a path while another one hangs and receives events', () =>
+    const both = mergeWorkloads(healthy, hanging);
+    const withEvents = await measureCase(bench, 'a path while another one hangs and receives events', () =>
       steady(bench, world, both, 2 * EVENTS_PER_SECOND),
     );
-    return [alone, over(alone, beside), over(alone, more)];
+    return [baseline, addRatios(baseline, concurrent), addRatios(baseline, withEvents)];
   });
 }
 
@@ -52,8 +52,8 @@ const BURST_EVENTS = 6_000;
  * Deliveries wait for an endpoint that never responds while other endpoints reject the first attempt of some events;
  * then a burst goes to an endpoint that takes 200 ms. Retries must be sent when the endpoint asks for them.
  */
-async function muchWaits(bench: Bench): Promise<Row[]> {
-  return await inWorld(bench, { RETRY_BASE_DELAY_MS: '1000' }, async (world) => {
+async function measureDeferredBacklog(bench: Bench): Promise<Row[]> {
+  return await withWorld(bench, { RETRY_BASE_DELAY_MS: '1000' }, async (world) => {
     const flaky = await createWorkload(world, [{ behaviour: 'flaky', accounts: FLAKY_ENDPOINTS }]);
     await warmUp(bench, world, flaky);
     const lane = await seedLane(world, 'never');
@@ -80,10 +80,10 @@ async function burst(bench: Bench, world: World, workload: Workload): Promise<Me
   const count = bench.isQuick ? 300 : BURST_EVENTS;
   await takeArrivals(world);
   const startMs = performance.now();
-  const { result: expected, usage } = await watched(world, async () => {
+  const { result: expected, usage } = await measureUsage(world, async () => {
     const { templates } = workload;
     const published = await world.publisher.call<Published>('prefill', { count, templates });
-    await watchMiddle(world, count);
+    await measureMiddle(world, count);
     await settle(world, workload);
     return workload.expected(published);
   });
@@ -104,13 +104,13 @@ const REFUSED_EVENTS_PER_SECOND = 4;
  * An account sends each of its events to many subscriptions at a port that refuses connections. Measured after a
  * warm-up, when the dispatcher has detected the failures.
  */
-async function aPortRefuses(bench: Bench, subscriptions: number): Promise<Row[]> {
-  return await inWorld(bench, {}, async (world) => {
+async function measureRefusedPort(bench: Bench, subscriptions: number): Promise<Row[]> {
+  return await withWorld(bench, {}, async (world) => {
     const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: 1 }]);
     await warmUp(bench, world, healthy);
-    const shown = subscriptions.toLocaleString('en-GB');
-    const name = `with ${shown} subscriptions to a refused port`;
-    const alone = await measureCase(bench, `${name}: baseline`, () => steady(bench, world, healthy));
+    const formattedCount = subscriptions.toLocaleString('en-GB');
+    const name = `with ${formattedCount} subscriptions to a refused port`;
+    const baseline = await measureCase(bench, `${name}: baseline`, () => steady(bench, world, healthy));
     const port = await world.receiver.call<number>('closedPort');
     bench.progress(`${name}, storing`);
     const refused = await createWorkload(world, [
@@ -131,17 +131,17 @@ async function aPortRefuses(bench: Bench, subscriptions: number): Promise<Row[]>
       });
     bench.progress(`${name}, its first seconds`);
     await beginFlood();
-    const beside = await measureCase(bench, name, async () => {
+    const concurrent = await measureCase(bench, name, async () => {
       const flood = beginFlood();
       const measured = await steady(bench, world, healthy);
       await flood;
-      return { ...measured, figures: { ...measured.figures, ...(await countOf(world, accountId)) } };
+      return { ...measured, figures: { ...measured.figures, ...(await countPending(world, accountId)) } };
     });
-    return [alone, over(alone, beside)];
+    return [baseline, addRatios(baseline, concurrent)];
   });
 }
 
-async function countOf(world: World, accountId: number): Promise<{ stillPending: number }> {
+async function countPending(world: World, accountId: number): Promise<{ stillPending: number }> {
   const { rows } = await world.database.pool.query<{ count: number }>(
     `SELECT count(*)::float8 AS count FROM deliveries WHERE account_id = $1 AND status = 'pending'`,
     [accountId],
@@ -150,7 +150,7 @@ async function countOf(world: World, accountId: number): Promise<{ stillPending:
 }
 
 /** Opens new services with one dispatcher. Attempts that are in flight at the end are abandoned. */
-async function inWorld(
+async function withWorld(
   bench: Bench,
   environment: Record<string, string>,
   measure: (world: World) => Promise<Row[]>,
@@ -180,24 +180,24 @@ async function steady(
   ratePerSecond = EVENTS_PER_SECOND,
 ): Promise<Measured> {
   const load = { ratePerSecond, durationMs: bench.runMs, raw: bench.raw };
-  const { result, usage } = await watched(world, () => openLoop(world, workload, load));
+  const { result, usage } = await measureUsage(world, () => openLoop(world, workload, load));
   return { ...result, figures: { ...result.figures, ...usage.figures } };
 }
 
 /** Adds the ratios of the medians to those of the row without the flood. */
-function over(alone: Row, row: Row): Row {
-  const ratio = (figure: string) => (row.figures[figure] ?? 0) / (alone.figures[figure] ?? 0);
+function addRatios(baseline: Row, row: Row): Row {
+  const ratio = (figure: string) => (row.figures[figure] ?? 0) / (baseline.figures[figure] ?? 0);
   return { ...row, figures: { ...row.figures, p50Ratio: ratio('p50Ms'), p99Ratio: ratio('p99Ms') } };
 }
 
-const PARKED_TIMEOUT_MS = 60_000;
+const DEFERRED_TIMEOUT_MS = 60_000;
 const POLL_MS = 50;
 
-async function untilParked(world: World, count: number): Promise<void> {
-  const sql = 'SELECT count(*)::int AS parked FROM deliveries WHERE parked_at IS NOT NULL';
-  for (const deadline = Date.now() + PARKED_TIMEOUT_MS; Date.now() < deadline; await wait(POLL_MS)) {
-    const { rows } = await world.database.pool.query<{ parked: number }>(sql);
-    if ((rows[0]?.parked ?? 0) >= count) return;
+async function waitUntilDeferred(world: World, count: number): Promise<void> {
+  const sql = 'SELECT count(*)::int AS count FROM deliveries WHERE parked_at IS NOT NULL';
+  for (const deadline = Date.now() + DEFERRED_TIMEOUT_MS; Date.now() < deadline; await wait(POLL_MS)) {
+    const { rows } = await world.database.pool.query<{ count: number }>(sql);
+    if ((rows[0]?.count ?? 0) >= count) return;
   }
-  throw new Error(`fewer than ${count} deliveries were parked in ${PARKED_TIMEOUT_MS / 1_000} s`);
+  throw new Error(`fewer than ${count} deliveries were parked in ${DEFERRED_TIMEOUT_MS / 1_000} s`);
 }

@@ -34,7 +34,7 @@ async function firstRequests(bench: Bench): Promise<Measured> {
       templates: workload.templates,
     });
     const expected = workload.expected(published);
-    await untilSentOnce(world, expected.length);
+    await waitUntilSentOnce(world, expected.length);
     // A stopping dispatcher records the attempts that are in flight, so that the log and the endpoint agree.
     await world.setDispatchers(0);
     const { first, ...arrivals } = await takeArrivals(world);
@@ -62,7 +62,7 @@ async function firstRequests(bench: Bench): Promise<Measured> {
   }
 }
 
-async function untilSentOnce({ receiver }: World, count: number): Promise<void> {
+async function waitUntilSentOnce({ receiver }: World, count: number): Promise<void> {
   for (const deadline = Date.now() + FIRST_REQUEST_MAX_MS; Date.now() < deadline; await wait(POLL_MS)) {
     if ((await receiver.call<number>('firstCount')) >= count) return;
   }

@@ -2,6 +2,7 @@ import type { Bench, ScenarioResult } from '../bench.ts';
 import type { ScenarioName } from '../options.ts';
 import { backlog } from './backlog.ts';
 import { change } from './change.ts';
+import { deferred } from './deferred.ts';
 import { eventsPerCall } from './events-per-call.ts';
 import { firstMinute } from './first-minute.ts';
 import { floods } from './floods.ts';
@@ -12,7 +13,6 @@ import { far, latency, postgresQueue } from './latency.ts';
 import { list } from './list.ts';
 import { neighbours } from './neighbours.ts';
 import { node } from './node.ts';
-import { parked } from './parked.ts';
 import { profile } from './profile.ts';
 import { rest } from './rest.ts';
 import { restBacklog } from './rest-backlog.ts';
@@ -33,7 +33,7 @@ export const scenarios: Record<ScenarioName, (bench: Bench) => Promise<ScenarioR
   'fan-out': fanOut,
   neighbours,
   floods,
-  parked,
+  parked: deferred,
   backlog,
   ingest,
   list,

@@ -2,9 +2,9 @@ import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
 import { cpuBetween } from '../measure/cpu.ts';
-import { stored } from '../measure/ledger.ts';
+import { acceptedBalance } from '../measure/ledger.ts';
 import type { Published } from '../programs/publisher.ts';
-import { eventsInLine } from '../world/events-in-line.ts';
+import { countQueuedEvents } from '../world/queued-events.ts';
 import { createWorkload } from '../world/workload.ts';
 import type { World } from '../world/world.ts';
 import { HEALTHY_ACCOUNTS } from './throughput.ts';
@@ -25,7 +25,7 @@ async function publisherRow(bench: Bench, world: World): Promise<Row> {
   const workload = await createWorkload(world, [{ behaviour: 'ok', accounts: HEALTHY_ACCOUNTS }]);
   const count = bench.isQuick ? 2_000 : PUBLISHED_EVENTS;
   const queuedBefore = await queuedEvents(world);
-  let inAll = 0;
+  let queuedAtEnd = 0;
   return await measureCase(
     bench,
     'published directly to the queue, 500 per call',
@@ -34,14 +34,17 @@ async function publisherRow(bench: Bench, world: World): Promise<Row> {
       const prefill = { count, templates: workload.templates };
       const { intendedMs, acceptedMs } = await world.publisher.call<Published>('prefill', prefill);
       const use = cpuBetween(before, world.readCpu());
-      inAll += count;
+      queuedAtEnd += count;
       const seconds = ((acceptedMs.at(-1) ?? 0) - (intendedMs[0] ?? 0)) / 1_000;
       const figures = {
         ratePerSecond: count / seconds,
         publisherCpuMicros: ((use?.groups.publisher ?? 0) * 1_000) / count,
         redisCpuMicros: ((use?.groups.redis ?? 0) * 1_000) / count,
       };
-      return { figures, balance: stored(count, inAll - ((await queuedEvents(world)) - queuedBefore)) };
+      return {
+        figures,
+        balance: acceptedBalance(count, queuedAtEnd - ((await queuedEvents(world)) - queuedBefore)),
+      };
     },
   );
 }
@@ -49,7 +52,7 @@ async function publisherRow(bench: Bench, world: World): Promise<Row> {
 async function queuedEvents({ queueUrl }: World): Promise<number> {
   const queue = createQueueBackend(queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
   try {
-    return await eventsInLine(queue);
+    return await countQueuedEvents(queue);
   } finally {
     await queue.close();
   }

@@ -1,8 +1,8 @@
 import { type Bench, type Measured, measureCases, type ScenarioResult } from '../bench.ts';
 import type { Program } from '../programs/program.ts';
-import { inRunnersWorld, withReporter } from '../world/runners.ts';
-import { onDebian } from './debian.ts';
-import { delivered, reporterSettings } from './reported.ts';
+import { withReporter, withRunnersWorld } from '../world/runners.ts';
+import { withDebianPostgres } from './debian.ts';
+import { createReporterSettings, measureDelivered } from './reported.ts';
 
 const EVENTS_PER_SECOND = 100;
 const WARM_UP_MS = 3_000;
@@ -24,11 +24,11 @@ export async function jit(bench: Bench): Promise<ScenarioResult> {
 }
 
 async function steady(bench: Bench, reporter: Program, setting: 'on' | 'off'): Promise<Measured> {
-  const options = onDebian(bench, { postgresSettings: { jit: setting } });
-  return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
+  const options = withDebianPostgres(bench, { postgresSettings: { jit: setting } });
+  return await withRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
     await rest.world.setDispatchers(1);
-    const loop = { ...reporterSettings(rest, bench.runMs), ratePerSecond: EVENTS_PER_SECOND };
-    await delivered(rest, { ...loop, durationMs: Math.min(bench.runMs, WARM_UP_MS) }, 'openLoop');
-    return await delivered(rest, loop, 'openLoop');
+    const loop = { ...createReporterSettings(rest, bench.runMs), ratePerSecond: EVENTS_PER_SECOND };
+    await measureDelivered(rest, { ...loop, durationMs: Math.min(bench.runMs, WARM_UP_MS) }, 'openLoop');
+    return await measureDelivered(rest, loop, 'openLoop');
   });
 }

@@ -106,7 +106,7 @@ export interface OpenLoopOptions {
   durationMs: number;
   raw: RawReference;
   /** Adds events to the queue before the schedule begins; they are part of the ledger but not of the latencies. */
-  before?: () => Promise<{ workload: Workload; expected: Expected[] }>;
+  addBacklog?: () => Promise<{ workload: Workload; expected: Expected[] }>;
 }
 
 /**
@@ -120,7 +120,7 @@ export async function openLoop(
 ): Promise<Measured> {
   const { ratePerSecond, durationMs, raw } = options;
   await takeArrivals(world);
-  const beside = await options.before?.();
+  const backlog = await options.addBacklog?.();
   const cpuBefore = world.readCpu();
   const startMs = performance.now();
   const published = await world.publisher.call<Published>('openLoop', {
@@ -131,15 +131,16 @@ export async function openLoop(
   const expected = workload.expected(published);
   const cpuAfter = world.readCpu();
   const seconds = (performance.now() - startMs) / 1_000;
-  const deliveredMeanwhile = await world.receiver.call<number>('count');
-  const all = [...expected, ...(beside?.expected ?? [])];
-  await untilArrived(world, all.length);
+  const deliveredCount = await world.receiver.call<number>('count');
+  const allExpected = [...expected, ...(backlog?.expected ?? [])];
+  await waitForArrivals(world, allExpected.length);
   await settle(world, workload);
-  if (beside !== undefined) await settle(world, beside.workload);
+  if (backlog !== undefined) await settle(world, backlog.workload);
   const arrivals = await takeArrivals(world);
-  const result = balance(all, arrivals);
-  const own = beside === undefined ? result : balance(expected, arrivalsAt(arrivals, expected));
-  const { p50, p99, max } = spreadOf(own.latenciesMs);
+  const result = balance(allExpected, arrivals);
+  const scheduledOnly =
+    backlog === undefined ? result : balance(expected, filterArrivals(arrivals, expected));
+  const { p50, p99, max } = spreadOf(scheduledOnly.latenciesMs);
   const lateP95Ms = percentile(arrivals.lateMs.sort(), 0.95);
   return {
     balance: result,
@@ -152,15 +153,15 @@ export async function openLoop(
       acceptedP99Ms: spreadOf(
         published.acceptedMs.map((ms, index) => ms - (published.intendedMs[index] as number)),
       ).p99,
-      ...cpuFigures(cpuBefore, cpuAfter, deliveredMeanwhile, seconds, raw),
+      ...cpuFigures(cpuBefore, cpuAfter, deliveredCount, seconds, raw),
     },
   };
 }
 
 /** Returns the arrivals at the expected paths. */
-function arrivalsAt({ eventIds, paths, timesMs }: Arrivals, expected: readonly Expected[]): Arrivals {
-  const wanted = new Set(expected.map(({ path }) => path));
-  const indexes = paths.flatMap((path, index) => (wanted.has(path) ? [index] : []));
+function filterArrivals({ eventIds, paths, timesMs }: Arrivals, expected: readonly Expected[]): Arrivals {
+  const expectedPaths = new Set(expected.map(({ path }) => path));
+  const indexes = paths.flatMap((path, index) => (expectedPaths.has(path) ? [index] : []));
   return {
     eventIds: indexes.map((index) => eventIds[index] as string),
     paths: indexes.map((index) => paths[index] as string),
@@ -169,7 +170,7 @@ function arrivalsAt({ eventIds, paths, timesMs }: Arrivals, expected: readonly E
 }
 
 /** Returns early if nothing has arrived for a while. */
-export async function untilArrived(world: Pick<World, 'receiver'>, count: number): Promise<void> {
+export async function waitForArrivals(world: Pick<World, 'receiver'>, count: number): Promise<void> {
   let last = { arrived: -1, atMs: Date.now() };
   while (Date.now() - last.atMs < ARRIVAL_TIMEOUT_MS) {
     const arrived = await world.receiver.call<number>('count');

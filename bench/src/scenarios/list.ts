@@ -9,11 +9,11 @@ const STORED_QUICK = 20_000;
 const DAYS = 30;
 const SUBSCRIPTIONS = 10_000;
 const SUBSCRIPTIONS_QUICK = 500;
-const COME_AGAIN_MS = 500;
+const RETRY_MS = 500;
 /** Exceeds the time limit of statements. */
-const COUNTED_MAX_MS = 60_000;
+const COUNT_TIMEOUT_MS = 60_000;
 /** Pages of a log with `count` deliveries, and of the list of webhooks. */
-const pagesOf = (count: number, webhooks: number) => [
+const createPages = (count: number, webhooks: number) => [
   { name: 'log, newest', path: 'deliveries', query: 'limit=20' },
   { name: 'log, in the middle', path: 'deliveries', query: `limit=20&offset=${Math.floor(count / 2)}` },
   { name: 'log, the oldest', path: 'deliveries', query: `limit=20&offset=${count - 20}` },
@@ -37,8 +37,8 @@ export async function list(bench: Bench): Promise<ScenarioResult> {
     const { pool } = world.database;
     const [id = ''] = await seedSubscriptions(pool, { accountId: account.id, count: webhooks });
     const count = bench.stored ?? (bench.isQuick ? STORED_QUICK : STORED);
-    const shownCount = count.toLocaleString('en-GB');
-    bench.progress(`storing ${shownCount} deliveries`);
+    const formattedCount = count.toLocaleString('en-GB');
+    bench.progress(`storing ${formattedCount} deliveries`);
     await seedDeliveries(pool, { accountId: account.id, subscriptionId: id, count, days: DAYS });
     const { token } = await createServiceToken(world.database.prisma, {
       accountId: account.id,
@@ -46,13 +46,13 @@ export async function list(bench: Bench): Promise<ScenarioResult> {
       permissionSets: ['account_admin'],
     });
     const rows: Row[] = [];
-    for (const { name, path, query } of pagesOf(count, webhooks)) {
-      const place = path === null ? 'subscriptions' : `subscription/${id}/${path}`;
-      const url = `${world.management?.url}/api/v3/accounts/${account.id}/webhooks/${place}?${query}`;
-      rows.push(await measureCase(bench, name, () => pages(url, token, bench.runMs / 4)));
+    for (const { name, path, query } of createPages(count, webhooks)) {
+      const resource = path === null ? 'subscriptions' : `subscription/${id}/${path}`;
+      const url = `${world.management?.url}/api/v3/accounts/${account.id}/webhooks/${resource}?${query}`;
+      rows.push(await measureCase(bench, name, () => measurePage(url, token, bench.runMs / 4)));
     }
     const notes = [
-      `${shownCount} deliveries of one webhook over ${DAYS} days, ${webhooks.toLocaleString('en-GB')} webhooks.`,
+      `${formattedCount} deliveries of one webhook over ${DAYS} days, ${webhooks.toLocaleString('en-GB')} webhooks.`,
     ];
     return { name: 'list', rows, notes };
   } finally {
@@ -64,16 +64,16 @@ export async function list(bench: Bench): Promise<ScenarioResult> {
  * A caller requests one page after another, starting once it is available: a page near the end of a log that has not
  * been counted yet gives a 503.
  */
-async function pages(url: string, token: string, durationMs: number): Promise<Measured> {
+async function measurePage(url: string, token: string, durationMs: number): Promise<Measured> {
   const latenciesMs: number[] = [];
   const headers = { authorization: `Token ${token}` };
-  const askedMs = performance.now();
+  const startMs = performance.now();
   while (true) {
     const response = await fetch(url, { headers });
     await response.arrayBuffer();
     if (response.status !== 503) break;
-    if (performance.now() - askedMs > COUNTED_MAX_MS) throw new Error(`${url} is still answered 503`);
-    await wait(COME_AGAIN_MS);
+    if (performance.now() - startMs > COUNT_TIMEOUT_MS) throw new Error(`${url} is still answered 503`);
+    await wait(RETRY_MS);
   }
   for (const endMs = performance.now() + durationMs; performance.now() < endMs; ) {
     const beganMs = performance.now();

@@ -22,17 +22,19 @@ export async function neighbours(bench: Bench): Promise<ScenarioResult> {
   const rows: Row[] = [];
   for (const share of bench.isQuick ? [0, 0.1] : [0, 0.1, 0.5]) {
     const dead = Math.round(ENDPOINTS * share);
-    rows.push(await caseOf(bench, `${share * 100} % do not respond`, ENDPOINTS - dead, dead));
+    rows.push(await measureNeighbourCase(bench, `${share * 100} % do not respond`, ENDPOINTS - dead, dead));
   }
   if (!bench.isQuick) {
-    rows.push(await caseOf(bench, '1,000 do not respond', ENDPOINTS, THOUSAND));
-    rows.push(await caseOf(bench, 'an account has a burst of 100,000', ENDPOINTS, 0, BURST_EVENTS));
+    rows.push(await measureNeighbourCase(bench, '1,000 do not respond', ENDPOINTS, THOUSAND));
+    rows.push(
+      await measureNeighbourCase(bench, 'an account has a burst of 100,000', ENDPOINTS, 0, BURST_EVENTS),
+    );
   }
   rows.push(...(await accountInParallel(bench)));
   return { name: 'neighbours', rows };
 }
 
-async function caseOf(
+async function measureNeighbourCase(
   bench: Bench,
   name: string,
   healthy: number,
@@ -56,9 +58,9 @@ async function caseOf(
       world,
       dead === 0 ? kinds : [...kinds, { behaviour: 'never', accounts: dead }],
     );
-    if (dead > ENDPOINTS) evenOut(workload, healthy, dead);
+    if (dead > ENDPOINTS) balanceTemplates(workload, healthy, dead);
     const deadIds = subscriptionIds(workload, (behaviour) => behaviour === 'never');
-    const burst = burstEvents === 0 ? {} : { before: () => publishBurst(world, burstEvents, 'ok') };
+    const burst = burstEvents === 0 ? {} : { addBacklog: () => publishBurst(world, burstEvents, 'ok') };
     return await measureCase(bench, name, async () => {
       const before = await countDeliveries(world, deadIds);
       const measured = await openLoop(world, workload, { ...load, ...burst });
@@ -73,7 +75,11 @@ async function caseOf(
 }
 
 /** Gives healthy endpoints as many events as the unresponsive ones in total. */
-function evenOut(workload: Awaited<ReturnType<typeof createWorkload>>, healthy: number, dead: number): void {
+function balanceTemplates(
+  workload: Awaited<ReturnType<typeof createWorkload>>,
+  healthy: number,
+  dead: number,
+): void {
   const { templates, subscriptionsByTemplate } = workload;
   for (let index = 0; index < dead - healthy; index += 1) {
     templates.push(templates[index % healthy] as (typeof templates)[number]);

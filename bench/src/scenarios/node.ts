@@ -1,9 +1,9 @@
 import { type Bench, type Figures, type Measured, measureCases, type ScenarioResult } from '../bench.ts';
-import { type Balance, sumOf } from '../measure/ledger.ts';
+import { type Balance, sumBalances } from '../measure/ledger.ts';
 import type { Program } from '../programs/program.ts';
-import { inRunnersWorld, withReporter } from '../world/runners.ts';
-import { onDebian } from './debian.ts';
-import { accepted, closedLoop, delivered, reporterSettings } from './reported.ts';
+import { withReporter, withRunnersWorld } from '../world/runners.ts';
+import { withDebianPostgres } from './debian.ts';
+import { createClosedLoop, createReporterSettings, measureAccepted, measureDelivered } from './reported.ts';
 import { drainBacklog } from './rest-backlog.ts';
 
 const EVENTS_PER_SECOND = 100;
@@ -26,9 +26,9 @@ export async function node(bench: Bench): Promise<ScenarioResult> {
   return await withReporter(async (reporter) => {
     const names = COMPARED.map(({ name }) => name);
     const rows = await measureCases(bench, names, async () => {
-      const before = await onNode(bench, reporter, oldest);
-      const now = await onNode(bench, reporter, process.execPath);
-      const balance = sumOf([before.balance, now.balance]);
+      const before = await measureOnNode(bench, reporter, oldest);
+      const now = await measureOnNode(bench, reporter, process.execPath);
+      const balance = sumBalances([before.balance, now.balance]);
       return COMPARED.map(({ figure, isRate }): Measured => {
         const [onOldest, onThis] = [before.figures[figure] as number, now.figures[figure] as number];
         const speed = isRate ? onThis / onOldest : onOldest / onThis;
@@ -39,9 +39,9 @@ export async function node(bench: Bench): Promise<ScenarioResult> {
   });
 }
 
-async function onNode(bench: Bench, reporter: Program, program: string): Promise<Measured> {
-  const options = { ...onDebian(bench, { accounts: 1 }), node: program };
-  return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
+async function measureOnNode(bench: Bench, reporter: Program, program: string): Promise<Measured> {
+  const options = { ...withDebianPostgres(bench, { accounts: 1 }), node: program };
+  return await withRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
     const figures: Figures = {};
     const balances: Balance[] = [];
     const add = ({ figures: measured, balance }: Measured, names: Record<string, string>) => {
@@ -49,12 +49,12 @@ async function onNode(bench: Bench, reporter: Program, program: string): Promise
       for (const [name, from] of Object.entries(names)) figures[name] = measured[from] as number;
     };
     add(await drainBacklog(bench, rest), { backlogPerSecond: 'ratePerSecond' });
-    const fastest = await delivered(rest, closedLoop(rest, bench.runMs), 'run');
+    const fastest = await measureDelivered(rest, createClosedLoop(rest, bench.runMs), 'run');
     add(fastest, { deliveredPerSecond: 'ratePerSecond' });
-    const loop = { ...reporterSettings(rest, bench.runMs), ratePerSecond: EVENTS_PER_SECOND };
-    add(await delivered(rest, loop, 'openLoop'), { p99Ms: 'p99Ms', cpuMicros: 'cpuMicros' });
+    const loop = { ...createReporterSettings(rest, bench.runMs), ratePerSecond: EVENTS_PER_SECOND };
+    add(await measureDelivered(rest, loop, 'openLoop'), { p99Ms: 'p99Ms', cpuMicros: 'cpuMicros' });
     await rest.world.setDispatchers(0);
-    add(await accepted(bench, rest), { acceptedPerSecond: 'ratePerSecond' });
-    return { figures, balance: sumOf(balances) };
+    add(await measureAccepted(bench, rest), { acceptedPerSecond: 'ratePerSecond' });
+    return { figures, balance: sumBalances(balances) };
   });
 }

@@ -79,7 +79,7 @@ const OURS = /\/(services\/dispatcher|packages\/(contract|database|egress|queue|
  */
 export function summarise(profile: CpuProfile, deliveries: number): ProfileSummary {
   const modules = new BundledModules();
-  const nodes = new Map(profile.nodes.map((node) => [node.id, modules.located(node)]));
+  const nodes = new Map(profile.nodes.map((node) => [node.id, modules.locate(node)]));
   const parents = new Map<number, Node>();
   for (const node of nodes.values()) for (const child of node.children ?? []) parents.set(child, node);
   const partOfNode = new Map<number, string>();
@@ -97,7 +97,7 @@ export function summarise(profile: CpuProfile, deliveries: number): ProfileSumma
       idleMicros += micros;
       return;
     }
-    const part = partOfNode.get(id) ?? partOf(node, parents);
+    const part = partOfNode.get(id) ?? classifyNode(node, parents);
     partOfNode.set(id, part);
     add(microsByPart, part, micros);
     add(microsByFunction, functionName(node), micros);
@@ -123,34 +123,34 @@ export function summarise(profile: CpuProfile, deliveries: number): ProfileSumma
  */
 class BundledModules {
   /** Lines at which modules begin, by file. */
-  readonly #beginnings = new Map<string, { line: number; path: string }[]>();
+  readonly #moduleStarts = new Map<string, { line: number; path: string }[]>();
 
   /** Returns the node with the module, and the line in it, instead of those of the bundle. */
-  located(node: Node): Node {
+  locate(node: Node): Node {
     const { url, lineNumber } = node.callFrame;
-    const module = this.#beginningsIn(url).findLast(({ line }) => line <= lineNumber);
+    const module = this.#readModuleStarts(url).findLast(({ line }) => line <= lineNumber);
     if (module === undefined) return node;
     const callFrame = { ...node.callFrame, url: `/${module.path}`, lineNumber: lineNumber - module.line - 1 };
     return { ...node, callFrame };
   }
 
-  #beginningsIn(url: string) {
-    const known = this.#beginnings.get(url);
-    if (known) return known;
+  #readModuleStarts(url: string) {
+    const cached = this.#moduleStarts.get(url);
+    if (cached) return cached;
     const lines = BUNDLE.test(url) ? readFileSync(fileURLToPath(url), 'utf8').split('\n') : [];
-    const beginnings = lines.flatMap((text, line) => {
+    const starts = lines.flatMap((text, line) => {
       const path = MODULE.exec(text)?.[1];
       return path === undefined ? [] : [{ line, path }];
     });
-    this.#beginnings.set(url, beginnings);
-    return beginnings;
+    this.#moduleStarts.set(url, starts);
+    return starts;
   }
 }
 
 const BUNDLE = /^file:.*\/bundle[^/]*\.js$/;
 const MODULE = /^\/\/ ((?:node_modules|packages|services)\/\S+\.[cm]?js)$/;
 
-function partOf(node: Node, parents: Map<number, Node>): string {
+function classifyNode(node: Node, parents: Map<number, Node>): string {
   const { functionName: name } = node.callFrame;
   if (name === '(garbage collector)') return 'garbage collection';
   if (name === '(program)') return 'native code and system calls';
@@ -170,8 +170,8 @@ function partOfUrl(url: string): string | null {
     const [first = '', second = ''] = url.slice(inModules + '/node_modules/'.length).split('/');
     return PART_OF_PACKAGE[first] ?? (first.startsWith('@') ? `${first}/${second}` : first);
   }
-  const ours = OURS.exec(url);
-  return ours ? `Runhook: ${ours[1]}` : null;
+  const ownModule = OURS.exec(url);
+  return ownModule ? `Runhook: ${ownModule[1]}` : null;
 }
 
 /** Packages that are only used by another one are counted as part of it. */

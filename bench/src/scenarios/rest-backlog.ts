@@ -1,24 +1,24 @@
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
-import { COUNTING, withCosts } from '../measure/costs.ts';
+import { COUNTING_SETTINGS, withCosts } from '../measure/costs.ts';
 import { balance } from '../measure/ledger.ts';
 import { spreadOf } from '../measure/timing.ts';
 import type { Program } from '../programs/program.ts';
 import type { Reported } from '../programs/reports.ts';
 import {
-  expectedOf,
-  inRunnersWorld,
+  listExpected,
   type RunnersOptions,
   type RunnersWorld,
-  untilDrained,
+  waitUntilDrained,
   withReporter,
+  withRunnersWorld,
 } from '../world/runners.ts';
 import { takeArrivals } from '../world/workload.ts';
-import { onDebian } from './debian.ts';
-import { untilArrived } from './latency.ts';
-import { closedLoop, delivered, memory } from './reported.ts';
-import { besideRaw } from './throughput.ts';
+import { withDebianPostgres } from './debian.ts';
+import { waitForArrivals } from './latency.ts';
+import { createClosedLoop, measureDelivered, memoryFigures } from './reported.ts';
+import { withRawReference } from './throughput.ts';
 
 const EVENTS = 15_000;
 const EVENTS_QUICK = 300;
@@ -39,11 +39,14 @@ interface Condition {
  * Measures the delivery rate of events that were reported over REST while no dispatcher ran. Each run has new services.
  */
 export async function restBacklog(bench: Bench): Promise<ScenarioResult> {
-  const one = onDebian(bench, { accounts: 1 });
+  const one = withDebianPostgres(bench, { accounts: 1 });
   const conditions: Condition[] = [
     { name: 'one webhook, cold', options: one },
     { name: 'one webhook, warm', options: one, isWarm: true },
-    { name: `${ACCOUNTS_MAX} webhooks, cold`, options: onDebian(bench, { accounts: ACCOUNTS_MAX }) },
+    {
+      name: `${ACCOUNTS_MAX} webhooks, cold`,
+      options: withDebianPostgres(bench, { accounts: ACCOUNTS_MAX }),
+    },
     { name: "one webhook, cold, the images' PostgreSQL", options: { accounts: 1 } },
   ];
   return await withReporter(async (reporter) => {
@@ -55,37 +58,39 @@ export async function restBacklog(bench: Bench): Promise<ScenarioResult> {
         endpoints: condition.options.accounts ?? ACCOUNTS_MAX,
         isCold: condition.isWarm !== true,
       };
-      const measure = () => inBacklogWorld(bench, reporter, condition, (rest) => drainBacklog(bench, rest));
-      rows.push(await measureCase(bench, condition.name, () => besideRaw(bench, measure, raw)));
+      const measure = () => withBacklogWorld(bench, reporter, condition, (rest) => drainBacklog(bench, rest));
+      rows.push(await measureCase(bench, condition.name, () => withRawReference(bench, measure, raw)));
     }
-    rows.push(await measureCase(bench, 'one webhook, cold, counted', () => countedBacklog(bench, reporter)));
+    rows.push(
+      await measureCase(bench, 'one webhook, cold, counted', () => measureCountedBacklog(bench, reporter)),
+    );
     return { name: 'rest-backlog', rows };
   });
 }
 
-async function inBacklogWorld(
+async function withBacklogWorld(
   bench: Bench,
   reporter: Program,
   { options, isWarm = undefined }: Condition,
   work: (rest: RunnersWorld) => Promise<Measured>,
 ): Promise<Measured> {
-  return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
+  return await withRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
     if (!isWarm) return await work(rest);
     await rest.world.setDispatchers(1);
-    await delivered(rest, closedLoop(rest, bench.runMs), 'run');
-    await untilDrained(rest);
+    await measureDelivered(rest, createClosedLoop(rest, bench.runMs), 'run');
+    await waitUntilDrained(rest);
     return await work(rest);
   });
 }
 
 /** Counts the operations of the stores from the start of the dispatcher until each delivery is recorded. */
-async function countedBacklog(bench: Bench, reporter: Program): Promise<Measured> {
-  const options = onDebian(bench, { accounts: 1, postgresSettings: COUNTING });
-  return await inRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
+async function measureCountedBacklog(bench: Bench, reporter: Program): Promise<Measured> {
+  const options = withDebianPostgres(bench, { accounts: 1, postgresSettings: COUNTING_SETTINGS });
+  return await withRunnersWorld(bench, reporter, 'redis', options, async (rest) => {
     const reported = await reportBacklog(bench, rest);
     const { result, costs } = await withCosts(rest.world, async () => {
       const measured = await deliverBacklog(rest, reported, () => rest.world.setDispatchers(1));
-      await untilDrained(rest);
+      await waitUntilDrained(rest);
       return { result: measured, events: measured.balance.delivered };
     });
     return { figures: costs, balance: result.balance };
@@ -111,7 +116,7 @@ export async function drainBacklog(bench: Bench, rest: RunnersWorld): Promise<Me
 
 async function reportBacklog(bench: Bench, rest: RunnersWorld): Promise<Reported> {
   bench.progress('reporting a backlog');
-  const loop = { ...closedLoop(rest, REPORTING_MAX_MS), callsMax: eventsOf(bench) };
+  const loop = { ...createClosedLoop(rest, REPORTING_MAX_MS), callsMax: eventsOf(bench) };
   return await rest.reporter.call<Reported>('run', loop);
 }
 
@@ -119,18 +124,18 @@ async function reportBacklog(bench: Bench, rest: RunnersWorld): Promise<Reported
 async function deliverBacklog(
   rest: RunnersWorld,
   reported: Reported,
-  begin: () => Promise<unknown>,
+  start: () => Promise<unknown>,
 ): Promise<Measured> {
   const { world } = rest;
-  const expected = await expectedOf(rest, reported);
+  const expected = await listExpected(rest, reported);
   await takeArrivals(world);
-  await begin();
-  await untilArrived(world, expected.length);
+  await start();
+  await waitForArrivals(world, expected.length);
   const arrivals = await takeArrivals(world);
   const ledger = balance(expected, arrivals);
   const { min: firstMs, max: lastMs } = spreadOf(arrivals.timesMs);
   return {
-    figures: { ratePerSecond: ledger.delivered / ((lastMs - firstMs) / 1_000), ...memory(world) },
-    balance: { ...ledger, missing: ledger.missing + reported.refused },
+    figures: { ratePerSecond: ledger.delivered / ((lastMs - firstMs) / 1_000), ...memoryFigures(world) },
+    balance: { ...ledger, missing: ledger.missing + reported.rejected },
   };
 }

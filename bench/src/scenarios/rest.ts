@@ -1,14 +1,20 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
-import { COUNTING, walPosition, walSince, withCosts } from '../measure/costs.ts';
-import { stored } from '../measure/ledger.ts';
+import { COUNTING_SETTINGS, walPosition, walSince, withCosts } from '../measure/costs.ts';
+import { acceptedBalance } from '../measure/ledger.ts';
 import type { OpenLoop } from '../programs/reports.ts';
-import { inRunnersWorld, type RunnersWorld, untilDrained, withReporter } from '../world/runners.ts';
+import { type RunnersWorld, waitUntilDrained, withReporter, withRunnersWorld } from '../world/runners.ts';
 import type { QueueName } from '../world/world.ts';
 import { type BareExpress, withBareExpress } from './bare-express.ts';
-import { least } from './least.ts';
-import { accepted, closedLoop, delivered, memory, reporterSettings } from './reported.ts';
-import { beside, besideRaw, meanRate } from './throughput.ts';
+import { minimal } from './minimal.ts';
+import {
+  createClosedLoop,
+  createReporterSettings,
+  measureAccepted,
+  measureDelivered,
+  memoryFigures,
+} from './reported.ts';
+import { meanRate, measureWithReference, withRawReference } from './throughput.ts';
 
 /** Waits until a service's work at its start is done. */
 const START_MS = 3_000;
@@ -28,14 +34,14 @@ export async function rest(
 ): Promise<ScenarioResult> {
   return await withReporter((reporter) =>
     withBareExpress(bench, reporter, async (bare) => {
-      const rows = [...bare.rows, ...(await least(bench, reporter))];
+      const rows = [...bare.rows, ...(await minimal(bench, reporter))];
       for (const queue of queues) {
         rows.push(
-          ...(await inRunnersWorld(bench, reporter, queue, {}, (world) => restRows(bench, world, bare))),
+          ...(await withRunnersWorld(bench, reporter, queue, {}, (world) => restRows(bench, world, bare))),
         );
         rows.push(
-          await inRunnersWorld(bench, reporter, queue, { postgresSettings: COUNTING }, (world) =>
-            countedRow(bench, world),
+          await withRunnersWorld(bench, reporter, queue, { postgresSettings: COUNTING_SETTINGS }, (world) =>
+            measureCountedRow(bench, world),
           ),
         );
       }
@@ -46,37 +52,37 @@ export async function rest(
 
 async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Promise<Row[]> {
   const { world, suffix } = rest;
-  const named = (name: string) => `${name}${suffix}`;
+  const withSuffix = (name: string) => `${name}${suffix}`;
   await world.setDispatchers(1);
-  const inMemory = async () => ({ figures: memory(world), balance: stored(0, 0) });
+  const measureMemory = async () => ({ figures: memoryFigures(world), balance: acceptedBalance(0, 0) });
   await wait(START_MS);
-  const rows = [await measureCase(bench, named('after the start'), inMemory, 1)];
+  const rows = [await measureCase(bench, withSuffix('after the start'), measureMemory, 1)];
   await wait(bench.isQuick ? 0 : REST_MS);
-  rows.push(await measureCase(bench, named('idle'), inMemory, 1));
+  rows.push(await measureCase(bench, withSuffix('idle'), measureMemory, 1));
   await world.setDispatchers(0);
   rows.push(
-    await measureCase(bench, named('accepted, no dispatcher'), () =>
-      besideExpress(bare, () => accepted(bench, rest)),
+    await measureCase(bench, withSuffix('accepted, no dispatcher'), () =>
+      withExpressReference(bare, () => measureAccepted(bench, rest)),
     ),
   );
   await world.setDispatchers(1);
-  await untilDrained(rest);
-  bench.progress(named('warming up'));
-  await delivered(rest, closedLoop(rest, Math.min(2_000, bench.runMs)), 'run');
-  const fastest = () => delivered(rest, closedLoop(rest, bench.runMs), 'run');
+  await waitUntilDrained(rest);
+  bench.progress(withSuffix('warming up'));
+  await measureDelivered(rest, createClosedLoop(rest, Math.min(2_000, bench.runMs)), 'run');
+  const fastest = () => measureDelivered(rest, createClosedLoop(rest, bench.runMs), 'run');
   rows.push(
-    await measureCase(bench, named('maximum rate'), () =>
-      besideExpress(bare, () => besideRaw(bench, fastest)),
+    await measureCase(bench, withSuffix('maximum rate'), () =>
+      withExpressReference(bare, () => withRawReference(bench, fastest)),
     ),
   );
   for (const ratePerSecond of RATES) {
     rows.push(
-      await measureCase(bench, named(`${ratePerSecond}/s`), async () => {
-        const loop: OpenLoop = { ...reporterSettings(rest, bench.runMs), ratePerSecond };
-        const rawP99Ms = await bare.p99MsBeside(ratePerSecond);
-        const { figures, balance: ledger } = await delivered(rest, loop, 'openLoop');
-        const over = rawP99Ms === undefined ? {} : { p99OverRaw: (figures.p99Ms as number) / rawP99Ms };
-        return { figures: { ...figures, ratePerSecond, ...over }, balance: ledger };
+      await measureCase(bench, withSuffix(`${ratePerSecond}/s`), async () => {
+        const loop: OpenLoop = { ...createReporterSettings(rest, bench.runMs), ratePerSecond };
+        const rawP99Ms = await bare.measureReferenceP99Ms(ratePerSecond);
+        const { figures, balance: ledger } = await measureDelivered(rest, loop, 'openLoop');
+        const ratios = rawP99Ms === undefined ? {} : { p99OverRaw: (figures.p99Ms as number) / rawP99Ms };
+        return { figures: { ...figures, ratePerSecond, ...ratios }, balance: ledger };
       }),
     );
   }
@@ -84,8 +90,11 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
 }
 
 /** Adds the ratio to the number of calls that bare Express answers just before and just after. */
-async function besideExpress(bare: BareExpress, measure: () => Promise<Measured>): Promise<Measured> {
-  const [{ figures, balance: ledger }, before, after] = await beside(bare.rateBeside, measure);
+async function withExpressReference(bare: BareExpress, measure: () => Promise<Measured>): Promise<Measured> {
+  const [{ figures, balance: ledger }, before, after] = await measureWithReference(
+    bare.measureReferenceRate,
+    measure,
+  );
   const overExpress = (figures.ratePerSecond as number) / meanRate(before, after);
   return { figures: { ...figures, overExpress }, balance: ledger };
 }
@@ -95,19 +104,19 @@ async function besideExpress(bare: BareExpress, measure: () => Promise<Measured>
  * page that is written has been written once before counting starts, so that the full-page images of a checkpoint are
  * reported separately, per checkpoint.
  */
-async function countedRow(bench: Bench, rest: RunnersWorld): Promise<Row> {
+async function measureCountedRow(bench: Bench, rest: RunnersWorld): Promise<Row> {
   const { world, suffix } = rest;
   await world.setDispatchers(1);
-  const loop: OpenLoop = { ...reporterSettings(rest, bench.runMs), ratePerSecond: COUNTED_RATE };
+  const loop: OpenLoop = { ...createReporterSettings(rest, bench.runMs), ratePerSecond: COUNTED_RATE };
   const warmUp = { ...loop, durationMs: Math.min(2_000, bench.runMs) };
-  await delivered(rest, warmUp, 'openLoop');
+  await measureDelivered(rest, warmUp, 'openLoop');
   const checkpointAt = await walPosition(world);
   await world.database.pool.query('CHECKPOINT');
-  await delivered(rest, warmUp, 'openLoop');
+  await measureDelivered(rest, warmUp, 'openLoop');
   return await measureCase(bench, `counted, ${COUNTED_RATE}/s${suffix}`, async () => {
     const { result, costs } = await withCosts(world, async () => {
-      const measured = await delivered(rest, loop, 'openLoop');
-      await untilDrained(rest);
+      const measured = await measureDelivered(rest, loop, 'openLoop');
+      await waitUntilDrained(rest);
       return { result: measured, events: measured.balance.delivered };
     });
     const { imageBytes } = await walSince(world, checkpointAt);

@@ -40,7 +40,9 @@ export async function maxRows(
     let events = await warmUp(bench, world, workload);
     rows.push(
       await measureCase(bench, name, async () => {
-        const measured = await besideRaw(bench, () => drain(world, workload, { events, raw: bench.raw }));
+        const measured = await withRawReference(bench, () =>
+          drain(world, workload, { events, raw: bench.raw }),
+        );
         events = eventsFor(bench, measured.figures.ratePerSecond as number);
         requirePossible(bench, name, measured.figures.ratioToRaw as number, count);
         return measured;
@@ -60,29 +62,31 @@ const RATIO_MAX = 2.2;
 function requirePossible(bench: Bench, name: string, ratioToRaw: number, dispatchers: number): void {
   const possible = RATIO_MAX * Math.min(dispatchers, availableParallelism() * 0.75);
   if (ratioToRaw <= possible) return;
-  bench.voids(`${name}: ${ratioToRaw.toFixed(2)} of raw got cannot be, ${possible.toFixed(2)} is the most`);
+  bench.markVoid(
+    `${name}: ${ratioToRaw.toFixed(2)} of raw got cannot be, ${possible.toFixed(2)} is the most`,
+  );
 }
 
 /** Replaces the ratios to raw got at the beginning of the benchmark by those measured just before and just after. */
-export async function besideRaw(
+export async function withRawReference(
   bench: Bench,
   measure: () => Promise<Measured>,
   conditions?: RawConditions,
 ): Promise<Measured> {
   const raw = () => bench.measureRaw(conditions);
-  const [{ figures, balance: ledger }, before, after] = await beside(raw, measure);
+  const [{ figures, balance: ledger }, before, after] = await measureWithReference(raw, measure);
   const rawMicros = (before.cpuMicrosPerRequest + after.cpuMicrosPerRequest) / 2;
   const { ratePerSecond, cpuMicros, cpuRatioToRaw } = figures;
-  const over: Figures = { ratioToRaw: (ratePerSecond as number) / meanRate(before, after) };
-  if (cpuRatioToRaw !== undefined) over.cpuRatioToRaw = (cpuMicros as number) / rawMicros;
-  return { figures: { ...figures, ...over }, balance: ledger };
+  const ratios: Figures = { ratioToRaw: (ratePerSecond as number) / meanRate(before, after) };
+  if (cpuRatioToRaw !== undefined) ratios.cpuRatioToRaw = (cpuMicros as number) / rawMicros;
+  return { figures: { ...figures, ...ratios }, balance: ledger };
 }
 
 /**
  * Measures the reference just before and just after, because the speed of a shared machine may change by a third within
  * minutes.
  */
-export async function beside<Result, Reference>(
+export async function measureWithReference<Result, Reference>(
   measureReference: () => Promise<Reference>,
   measure: () => Promise<Result>,
 ): Promise<[result: Result, before: Reference, after: Reference]> {
@@ -158,7 +162,7 @@ export async function drain(
     const expected = workload.expected(published);
     await takeArrivals(world);
     await Promise.all(queues.map((queue) => queue.resume()));
-    const middle = await watchMiddle(world, expected.length);
+    const middle = await measureMiddle(world, expected.length);
     await settle(world, workload);
     const arrivals = await takeArrivals(world);
     return { figures: drainFigures(middle, raw), balance: balance(expected, arrivals) };
@@ -167,26 +171,26 @@ export async function drain(
   }
 }
 
-interface Moment {
+interface Snapshot {
   atMs: number;
   delivered: number;
   cpu: CpuReading | null;
 }
 
 /** Waits until everything has arrived or arrivals have stalled. */
-export async function watchMiddle(
+export async function measureMiddle(
   world: World,
   expectedCount: number,
   stallMs = STALL_MS,
-): Promise<[Moment, Moment]> {
-  let from: Moment | undefined;
-  let to: Moment | undefined;
+): Promise<[Snapshot, Snapshot]> {
+  let from: Snapshot | undefined;
+  let to: Snapshot | undefined;
   let last = { count: 0, atMs: performance.now() };
   while (true) {
     const count = await world.receiver.call<number>('count');
-    const moment = () => ({ atMs: performance.now(), delivered: count, cpu: world.readCpu() });
-    if (from === undefined && count >= expectedCount * FROM_SHARE) from = moment();
-    if (to === undefined && count >= expectedCount * TO_SHARE) to = moment();
+    const snapshot = () => ({ atMs: performance.now(), delivered: count, cpu: world.readCpu() });
+    if (from === undefined && count >= expectedCount * FROM_SHARE) from = snapshot();
+    if (to === undefined && count >= expectedCount * TO_SHARE) to = snapshot();
     if (count > last.count) last = { count, atMs: performance.now() };
     if (count >= expectedCount || performance.now() - last.atMs > stallMs) break;
     await wait(POLL_MS);
@@ -195,7 +199,7 @@ export async function watchMiddle(
   return [from ?? end, to ?? end];
 }
 
-export function drainFigures([from, to]: [Moment, Moment], raw: RawReference): Figures {
+export function drainFigures([from, to]: [Snapshot, Snapshot], raw: RawReference): Figures {
   const seconds = (to.atMs - from.atMs) / 1_000;
   const delivered = to.delivered - from.delivered;
   const ratePerSecond = delivered / seconds;

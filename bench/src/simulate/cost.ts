@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { DISK_USED, type Plan, USE_PLANNED } from './plans.ts';
+import { DISK_USE_MAX, PLANNED_USE, type Plan } from './plans.ts';
 import type { ServiceTimes } from './times.ts';
 
 /** US dollars: rounded figures in the range of large clouds' on-demand prices; not a quote. */
@@ -26,32 +26,32 @@ export interface Cost {
 }
 
 const WAL_DAYS = 7;
-const SECONDS_A_MONTH = 2_628_000;
-const DAYS_A_MONTH = 30.4;
+const SECONDS_PER_MONTH = 2_628_000;
+const DAYS_PER_MONTH = 30.4;
 /** The minimum requests in the manifests: a quarter of a core per management, half a core for Redis. */
-const MANAGEMENT_LEAST = 0.25;
-const REDIS_LEAST = 0.5;
+const MANAGEMENT_MIN = 0.25;
+const REDIS_MIN = 0.5;
 
-export function costOf(plan: Plan, prices: Prices, { machine, postgres }: ServiceTimes): Cost {
-  const { ratePerSecond, days, seen, databases } = plan;
+export function estimateCost(plan: Plan, prices: Prices, { machine, postgres }: ServiceTimes): Cost {
+  const { ratePerSecond, days, observation, databases } = plan;
   const halves = (cores: number) => Math.ceil(2 * cores) / 2;
-  const busy = (pods: number, use: number) => halves((pods * use) / USE_PLANNED);
-  const redisEach = Math.max(REDIS_LEAST, busy(1, seen.use.Redis));
+  const busy = (pods: number, use: number) => halves((pods * use) / PLANNED_USE);
+  const redisEach = Math.max(REDIS_MIN, busy(1, observation.use.Redis));
   const vcpus = {
-    management: Math.max(plan.management * MANAGEMENT_LEAST, busy(plan.management, seen.use.management)),
+    management: Math.max(plan.management * MANAGEMENT_MIN, busy(plan.management, observation.use.management)),
     dispatchers: plan.dispatchers,
     redis: 2 * plan.redisNodes * redisEach,
     postgres: 2 * databases * plan.databaseCores,
   };
   const compute = Object.values(vcpus).reduce((sum, count) => sum + count, 0) * prices.vcpu;
-  const gigabytesADay = (bytes: number) => (ratePerSecond * 86_400 * bytes) / 1e9;
-  const logGb = gigabytesADay(postgres.diskBytes) * days;
-  const walGb = gigabytesADay(postgres.walBytes);
+  const gigabytesPerDay = (bytes: number) => (ratePerSecond * 86_400 * bytes) / 1e9;
+  const logGb = gigabytesPerDay(postgres.diskBytes) * days;
+  const walGb = gigabytesPerDay(postgres.walBytes);
   // Includes the standby's disk, with a quarter free; the write-ahead log of the last week is archived.
-  const log = (logGb / DISK_USED) * 2 * prices.disk + walGb * WAL_DAYS * prices.archive;
-  const sentGb = (ratePerSecond * SECONDS_A_MONTH * (machine.requestBytes + machine.overheadBytes)) / 1e9;
-  const traffic = sentGb * prices.internet + walGb * DAYS_A_MONTH * prices.zones;
+  const log = (logGb / DISK_USE_MAX) * 2 * prices.disk + walGb * WAL_DAYS * prices.archive;
+  const sentGb = (ratePerSecond * SECONDS_PER_MONTH * (machine.requestBytes + machine.overheadBytes)) / 1e9;
+  const traffic = sentGb * prices.internet + walGb * DAYS_PER_MONTH * prices.zones;
   const all = compute + log + traffic;
-  const perMillion = all / ((ratePerSecond * SECONDS_A_MONTH) / 1e6);
+  const perMillion = all / ((ratePerSecond * SECONDS_PER_MONTH) / 1e6);
   return { vcpus, compute, logGb, log, sentGb, traffic, all, perMillion };
 }

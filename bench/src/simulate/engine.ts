@@ -2,11 +2,11 @@
 const { exp, floor, imul, log, max, sqrt } = Math;
 
 /** An action that is scheduled on the virtual clock. */
-interface Planned {
+interface ScheduledAction {
   atMs: number;
   /** Actions at the same time run in the order in which they were scheduled. */
   order: number;
-  act: () => void;
+  action: () => void;
 }
 
 /** A virtual clock: nothing waits in real time, and a seed determines the complete course. */
@@ -14,7 +14,7 @@ export class Simulation {
   readonly random: Random;
   #nowMs = 0;
   #order = 0;
-  readonly #heap: Planned[] = [];
+  readonly #heap: ScheduledAction[] = [];
 
   constructor(seed: number) {
     this.random = new Random(seed);
@@ -24,41 +24,41 @@ export class Simulation {
     return this.#nowMs;
   }
 
-  after(delayMs: number, act: () => void): void {
-    const planned = { atMs: this.#nowMs + max(0, delayMs), order: this.#order++, act };
+  after(delayMs: number, action: () => void): void {
+    const scheduled = { atMs: this.#nowMs + max(0, delayMs), order: this.#order++, action };
     const heap = this.#heap;
     let index = heap.length;
-    heap.push(planned);
+    heap.push(scheduled);
     while (index > 0) {
       const parent = (index - 1) >> 1;
-      if (!isBefore(planned, heap[parent] as Planned)) break;
-      heap[index] = heap[parent] as Planned;
+      if (!isBefore(scheduled, heap[parent] as ScheduledAction)) break;
+      heap[index] = heap[parent] as ScheduledAction;
       index = parent;
     }
-    heap[index] = planned;
+    heap[index] = scheduled;
   }
 
-  every(periodMs: number, act: () => void): void {
+  every(periodMs: number, action: () => void): void {
     this.after(periodMs, () => {
-      act();
-      this.every(periodMs, act);
+      action();
+      this.every(periodMs, action);
     });
   }
 
   /** Runs until a time; later actions remain scheduled. */
   runUntil(endMs: number): void {
-    while (this.#heap.length > 0 && (this.#heap[0] as Planned).atMs <= endMs) {
-      const { atMs, act } = this.#takeFirst();
+    while (this.#heap.length > 0 && (this.#heap[0] as ScheduledAction).atMs <= endMs) {
+      const { atMs, action } = this.#takeFirst();
       this.#nowMs = atMs;
-      act();
+      action();
     }
     this.#nowMs = endMs;
   }
 
-  #takeFirst(): Planned {
+  #takeFirst(): ScheduledAction {
     const heap = this.#heap;
-    const first = heap[0] as Planned;
-    const last = heap.pop() as Planned;
+    const first = heap[0] as ScheduledAction;
+    const last = heap.pop() as ScheduledAction;
     const { length } = heap;
     if (length === 0) return first;
     let index = 0;
@@ -66,9 +66,10 @@ export class Simulation {
       let child = 2 * index + 1;
       if (child >= length) break;
       const right = child + 1;
-      if (right < length && isBefore(heap[right] as Planned, heap[child] as Planned)) child = right;
-      if (!isBefore(heap[child] as Planned, last)) break;
-      heap[index] = heap[child] as Planned;
+      if (right < length && isBefore(heap[right] as ScheduledAction, heap[child] as ScheduledAction))
+        child = right;
+      if (!isBefore(heap[child] as ScheduledAction, last)) break;
+      heap[index] = heap[child] as ScheduledAction;
       index = child;
     }
     heap[index] = last;
@@ -76,7 +77,7 @@ export class Simulation {
   }
 }
 
-function isBefore(one: Planned, other: Planned): boolean {
+function isBefore(one: ScheduledAction, other: ScheduledAction): boolean {
   return one.atMs < other.atMs || (one.atMs === other.atMs && one.order < other.order);
 }
 
@@ -118,7 +119,7 @@ export class Random {
   }
 
   /** Draws with mean 1; the 99th percentile is `p99OverP50` times the median. */
-  uneven(p99OverP50: number): number {
+  unevenFactor(p99OverP50: number): number {
     const deviation = log(p99OverP50) / Z_99;
     return this.logNormal(exp(-(deviation ** 2) / 2), p99OverP50 * exp(-(deviation ** 2) / 2));
   }

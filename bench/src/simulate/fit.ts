@@ -1,18 +1,18 @@
 import type { Figures } from '../bench.ts';
 import { type Load, type Observation, observe } from './observe.ts';
-import { type Setup, USUAL } from './service.ts';
-import { type Known, type Measured, type ServiceTimes, timesOf } from './times.ts';
+import { DEFAULT_SETUP, type Setup } from './service.ts';
+import { type Measured, type MeasuredValue, type ServiceTimes, timesOf } from './times.ts';
 
 /** Figures that `npm run bench` measured, by scenario and case. */
 export type Rows = Record<string, Record<string, Figures>>;
 
 /** All processes on a machine with two cores, with endpoints that respond immediately. */
 export const BENCH_SETUP: Setup = {
-  ...USUAL,
+  ...DEFAULT_SETUP,
   dispatchers: 1,
   management: 1,
   machineCores: 2,
-  answer: { p50Ms: 0.2, p99Ms: 0.4 },
+  responseTime: { p50Ms: 0.2, p99Ms: 0.4 },
   failureShare: 0,
   endpoints: 20,
 };
@@ -47,7 +47,7 @@ const CASES: Record<string, { setup?: Partial<Setup>; load: Load; durationMs: nu
     durationMs: 18_000,
   },
   'far: response after 1000 ms': {
-    setup: { answer: { p50Ms: 1_000, p99Ms: 1_000 } },
+    setup: { responseTime: { p50Ms: 1_000, p99Ms: 1_000 } },
     load: { kind: 'open', how: 'queue', ratePerSecond: 1_106, arrivals: 'even' },
     durationMs: 6_000,
   },
@@ -66,11 +66,12 @@ export function simulateCase(
   const one = CASES[name];
   if (one === undefined) throw new Error(`There is no case "${name}".`);
   const { setup, load, durationMs } = one;
-  const ratePerSecond = figureOf(rows, name, 'ratePerSecond');
-  const asMeasured = load.kind === 'open' && ratePerSecond !== undefined ? { ...load, ratePerSecond } : load;
+  const ratePerSecond = findFigure(rows, name, 'ratePerSecond');
+  const measuredLoad =
+    load.kind === 'open' && ratePerSecond !== undefined ? { ...load, ratePerSecond } : load;
   const isBehind = name.startsWith('far');
   return observe({
-    ...{ times, setup: { ...BENCH_SETUP, ...setup }, load: asMeasured },
+    ...{ times, setup: { ...BENCH_SETUP, ...setup }, load: measuredLoad },
     ...(isBehind ? { warmUpMs: 0, durationMs: runMs ?? durationMs } : { durationMs }),
   });
 }
@@ -126,41 +127,42 @@ const ROUNDS = 10;
 /** Smaller than the full step, since knobs affect each other's figures. */
 const STEP_SHARE = 0.8;
 const FACTOR_MAX = 2;
-const LEAST: Record<string, number> = { networkMs: 0.01, unevenness: 1.1 };
+const MINIMUM_VALUES: Record<string, number> = { networkMs: 0.01, unevenness: 1.1 };
 
 /** Returns the times with which the fitted cases give the figures of the rows. */
 export function fit(start: ServiceTimes, rows: Rows): ServiceTimes {
   const times = structuredClone(start);
   for (let round = 0; round < ROUNDS; round += 1) {
-    const seen = new Map(
+    const observed = new Map(
       [...new Set(KNOBS.map((knob) => knob.case))].map((name) => [name, simulateCase(times, name)]),
     );
     for (const { part, names, case: name, figure, simulated } of KNOBS) {
-      const wanted = figureOf(rows, name, figure);
-      if (wanted === undefined) continue;
-      const ratio = wanted / simulated(seen.get(name) as Observation);
+      const target = findFigure(rows, name, figure);
+      if (target === undefined) continue;
+      const ratio = target / simulated(observed.get(name) as Observation);
       const factor = Math.min(FACTOR_MAX, Math.max(1 / FACTOR_MAX, ratio ** STEP_SHARE));
       const values = times[part] as Record<string, number>;
-      for (const one of names) values[one] = Math.max((values[one] ?? 0) * factor, LEAST[one] ?? 0.5);
+      for (const one of names)
+        values[one] = Math.max((values[one] ?? 0) * factor, MINIMUM_VALUES[one] ?? 0.5);
     }
   }
   return times;
 }
 
-export function figureOf(rows: Rows, name: string, figure: string): number | undefined {
+export function findFigure(rows: Rows, name: string, figure: string): number | undefined {
   const [scenario = '', row = ''] = name.split(/: (.*)/);
   return rows[scenario]?.[row]?.[figure];
 }
 
 /** Returns the content of the file with the fitted values and their origin. */
-export function refitted(measured: Measured, rows: Rows, page: string): Measured {
+export function updateMeasured(measured: Measured, rows: Rows, page: string): Measured {
   const times = fit(timesOf(measured), rows);
   const result = structuredClone(measured);
   for (const { part, names, case: name, figure } of KNOBS) {
     for (const one of names) {
       const value = (times[part] as Record<string, number>)[one] ?? 0;
-      const from = `fitted to ${page}: ${name}, ${figure} ${figureOf(rows, name, figure)}`;
-      (result[part] as Record<string, Known>)[one] = {
+      const from = `fitted to ${page}: ${name}, ${figure} ${findFigure(rows, name, figure)}`;
+      (result[part] as Record<string, MeasuredValue>)[one] = {
         value: Number(value.toPrecision(3)),
         source: 'derived',
         from,

@@ -19,7 +19,7 @@ export interface Job {
 }
 
 /** A first-in, first-out queue that does not move the remaining elements. */
-export class Line {
+export class JobQueue {
   #jobs: Job[] = [];
   #head = 0;
   /** Number of BullMQ jobs. */

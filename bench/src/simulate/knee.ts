@@ -1,5 +1,5 @@
 import { type Load, type Observation, observe, type Part } from './observe.ts';
-import { type Setup, USUAL } from './service.ts';
+import { DEFAULT_SETUP, type Setup } from './service.ts';
 import type { ServiceTimes } from './times.ts';
 
 export interface Sized {
@@ -14,7 +14,7 @@ export interface Sized {
 const EVENTS = 3_000;
 const WARM_UP_MS = 300;
 /** The knee is the rate at which p99 exceeds this multiple of its value at a low rate. */
-const TIMES_OF_QUIET = 4;
+const QUIET_LATENCY_FACTOR = 4;
 const STEPS = 4;
 
 export function observeAt({ times, setup, load }: Sized, ratePerSecond: number): Observation {
@@ -32,33 +32,34 @@ export interface Knee {
 }
 
 /** Returns the highest deliveries per second with a stable p99. */
-export function kneeOf(sized: Sized): Knee {
+export function findKnee(sized: Sized): Knee {
   const { setup } = sized;
   const { deliveriesPerEvent } = setup;
   const quiet = observeAt(sized, 100);
   let low = 100;
-  let high = ceilingOf(sized);
+  let high = estimateCeiling(sized);
   let redisPerSecond = 0;
   let fullFirst: Part = observeAt(sized, high).fullFirst;
   for (let step = 0; step < STEPS; step += 1) {
     const middle = (low + high) / 2;
-    const seen = observeAt(sized, middle);
+    const observed = observeAt(sized, middle);
     const isBeyond =
-      seen.p99Ms > TIMES_OF_QUIET * quiet.p99Ms || seen.ratePerSecond < 0.95 * middle * deliveriesPerEvent;
-    redisPerSecond = seen.ratePerSecond / seen.use.Redis;
+      observed.p99Ms > QUIET_LATENCY_FACTOR * quiet.p99Ms ||
+      observed.ratePerSecond < 0.95 * middle * deliveriesPerEvent;
+    redisPerSecond = observed.ratePerSecond / observed.use.Redis;
     if (isBeyond) {
       high = middle;
-      fullFirst = seen.fullFirst;
+      fullFirst = observed.fullFirst;
     } else low = middle;
   }
   return { ratePerSecond: low * deliveriesPerEvent, fullFirst, redisPerSecond };
 }
 
 /** Returns an upper bound: the rate if all processors only handled deliveries. */
-function ceilingOf({ times, setup, load }: Sized): number {
+function estimateCeiling({ times, setup, load }: Sized): number {
   const { jobMicros, eventMicros, deliveryMicros } = times.dispatcher;
-  const eachMicros = jobMicros / 20 + eventMicros + deliveryMicros * setup.deliveriesPerEvent;
-  const dispatchers = (setup.dispatchers * 1e6) / eachMicros;
+  const microsPerEvent = jobMicros / 20 + eventMicros + deliveryMicros * setup.deliveriesPerEvent;
+  const dispatchers = (setup.dispatchers * 1e6) / microsPerEvent;
   if (load.how === 'queue') return dispatchers * 1.2;
   return Math.min(dispatchers, (setup.management * 1e6) / times.management.callMicros) * 1.2;
 }
@@ -66,14 +67,14 @@ function ceilingOf({ times, setup, load }: Sized): number {
 /**
  * Returns the setup of one of `databases` equal parts: everything is divided by account, and the parts are independent.
  */
-export function sliceOf(setup: Partial<Setup>, databases: number): Setup {
-  const whole = { ...USUAL, ...setup };
+export function createSlice(setup: Partial<Setup>, databases: number): Setup {
+  const ceilPart = { ...DEFAULT_SETUP, ...setup };
   const part = (count: number) => Math.max(1, Math.round(count / databases));
   return {
-    ...whole,
-    dispatchers: part(whole.dispatchers),
-    management: part(whole.management),
-    shards: part(whole.shards),
-    redisNodes: part(whole.redisNodes),
+    ...ceilPart,
+    dispatchers: part(ceilPart.dispatchers),
+    management: part(ceilPart.management),
+    shards: part(ceilPart.shards),
+    redisNodes: part(ceilPart.redisNodes),
   };
 }

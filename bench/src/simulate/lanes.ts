@@ -5,10 +5,10 @@ import type { Service } from './service.ts';
 /** State of an endpoint: `hangs` until the deadline, `refuses` immediately. */
 export type Health = 'answers' | 'hangs' | 'refuses';
 
-const FAILING_AFTER = 3;
+const FAILURES_TO_CLOSE = 3;
 const SILENCE_MS = 500;
 const SILENT_MAX = 4;
-const IN_PLACE_MAX = 128;
+const IMMEDIATE_MAX = 128;
 const QUEUED_MAX = 64;
 const PROBE_GAP_MS = 100;
 const PROBE_GAP_MAX_MS = 5_000;
@@ -22,86 +22,86 @@ export class Lane {
   health: Health = 'answers';
   #failuresInRow = 0;
   #inFlight = 0;
-  #heardMs = 0;
+  #lastResponseMs = 0;
   #probesFailed = 0;
   #window = QUEUED_MAX;
   #isDraining = false;
-  readonly #parked: Item[] = [];
-  #parkedCount = 0;
+  readonly #deferred: Item[] = [];
+  #deferredCount = 0;
   readonly #service: () => Service;
 
   constructor(service: () => Service) {
     this.#service = service;
   }
 
-  get parkedCount(): number {
-    return this.#parkedCount;
+  get deferredCount(): number {
+    return this.#deferredCount;
   }
 
   /** Whether new deliveries are deferred. They are if others already are, because they must not overtake those. */
-  isShut(nowMs: number): boolean {
-    if (this.#failuresInRow >= FAILING_AFTER || this.#parkedCount > 0) return true;
-    const isSilent = this.#inFlight > 0 && nowMs - this.#heardMs > SILENCE_MS + 3 * this.#typicalMs;
+  isClosed(nowMs: number): boolean {
+    if (this.#failuresInRow >= FAILURES_TO_CLOSE || this.#deferredCount > 0) return true;
+    const isSilent = this.#inFlight > 0 && nowMs - this.#lastResponseMs > SILENCE_MS + 3 * this.#typicalMs;
     const pods = this.#service().pods.length;
-    return this.#inFlight >= (isSilent ? SILENT_MAX : IN_PLACE_MAX) * pods;
+    return this.#inFlight >= (isSilent ? SILENT_MAX : IMMEDIATE_MAX) * pods;
   }
 
   get #typicalMs(): number {
-    return this.#service().setup.answer.p50Ms;
+    return this.#service().setup.responseTime.p50Ms;
   }
 
   begin(count: number, nowMs: number): void {
-    if (this.#inFlight === 0) this.#heardMs = nowMs;
+    if (this.#inFlight === 0) this.#lastResponseMs = nowMs;
     this.#inFlight += count;
   }
 
   end(count: number, succeeded: boolean, nowMs: number): void {
     this.#inFlight -= count;
-    this.#heardMs = nowMs;
+    this.#lastResponseMs = nowMs;
     this.#failuresInRow = succeeded ? 0 : this.#failuresInRow + count;
   }
 
-  park(item: Item): void {
-    this.#parked.push(item);
-    this.#parkedCount += item.count;
+  defer(item: Item): void {
+    this.#deferred.push(item);
+    this.#deferredCount += item.count;
     if (this.#isDraining) return;
     this.#isDraining = true;
     this.#window = 1;
-    this.#service().simulation.after(PROBE_GAP_MS, () => this.#turn());
+    this.#service().simulation.after(PROBE_GAP_MS, () => this.#drain());
   }
 
   /** The lane's job takes as many deliveries as there are slots, attempts them, and is scheduled again. */
-  #turn(): void {
+  #drain(): void {
     const service = this.#service();
     const pod = service.anyPod();
-    const count = Math.min(this.#window, this.#parkedCount);
-    const again = (gapMs: number) => service.simulation.after(gapMs, () => this.#turn());
+    const count = Math.min(this.#window, this.#deferredCount);
+    const scheduleDrain = (gapMs: number) => service.simulation.after(gapMs, () => this.#drain());
     if (pod === undefined) {
-      again(PROBE_GAP_MAX_MS);
+      scheduleDrain(PROBE_GAP_MAX_MS);
       return;
     }
     pod.drain(this, count, (succeeded) => {
-      if (succeeded) this.#taken(count);
+      if (succeeded) this.#completed(count);
       this.#probesFailed = succeeded ? 0 : this.#probesFailed + 1;
       this.#window = succeeded ? Math.min(QUEUED_MAX, this.#window * 2) : 1;
       if (succeeded) this.#failuresInRow = 0;
-      this.#isDraining = this.#parkedCount > 0;
+      this.#isDraining = this.#deferredCount > 0;
       if (!this.#isDraining) return;
-      again(succeeded ? 0 : Math.min(PROBE_GAP_MS * 2 ** this.#probesFailed, PROBE_GAP_MAX_MS));
+      scheduleDrain(succeeded ? 0 : Math.min(PROBE_GAP_MS * 2 ** this.#probesFailed, PROBE_GAP_MAX_MS));
     });
   }
 
-  #taken(count: number): void {
+  #completed(count: number): void {
     const service = this.#service();
-    this.#parkedCount -= count;
+    this.#deferredCount -= count;
     let left = count;
     while (left > 0) {
-      const first = this.#parked[0] as Item;
+      const first = this.#deferred[0] as Item;
       const part = Math.min(left, first.count);
-      service.arrived({ ...first, count: part });
+      service.recordArrival({ ...first, count: part });
       first.count -= part;
       left -= part;
-      if (first.count === 0) this.#parked.shift();
+      if (first.count === 0) this.#deferred.shift();
     }
   }
 }
@@ -119,7 +119,7 @@ export class Lanes {
     return this.all[random.below(this.all.length)] as Lane;
   }
 
-  get parkedCount(): number {
-    return this.all.reduce((sum, lane) => sum + lane.parkedCount, 0);
+  get deferredCount(): number {
+    return this.all.reduce((sum, lane) => sum + lane.deferredCount, 0);
   }
 }

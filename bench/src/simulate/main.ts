@@ -4,19 +4,19 @@ import { fileURLToPath } from 'node:url';
 import { UsageError } from '../options.ts';
 import { readDocument } from '../report/document.ts';
 import { figureText } from '../report/table.ts';
-import { benchRows, type Comparison, compare } from './against.ts';
+import { benchRows, type Comparison, compare } from './comparison.ts';
 import { type Prices, readPrices } from './cost.ts';
-import { refitted } from './fit.ts';
-import { kneeOf, sliceOf } from './knee.ts';
+import { updateMeasured } from './fit.ts';
+import { createSlice, findKnee } from './knee.ts';
 import { type Load, type Observation, observe, PARTS } from './observe.ts';
 import { parseOptions, type SimulateOptions } from './options.ts';
 import { trialPicture } from './picture.ts';
 import { Planner } from './plans.ts';
 import { hpaSettings, kedaSettings, type ScalerSettings } from './scaler.ts';
-import { type Setup, USUAL } from './service.ts';
-import { comparisonTable, costTable, fillMarks, plansTable, scalingParts, WANTED } from './tables.ts';
+import { DEFAULT_SETUP, type Setup } from './service.ts';
+import { comparisonTable, costTable, fillMarkers, PLAN_TARGETS, plansTable, scalingParts } from './tables.ts';
 import { MEASURED, type Measured, readMeasured, timesOf } from './times.ts';
-import { directionsOf, runTrial, TRIALS, WAVES } from './trials.ts';
+import { countChanges, runTrial, TRIALS, WAVES } from './trials.ts';
 
 const SCALING = new URL('../../../docs/scaling.md', import.meta.url);
 const PICTURES = new URL('../../../docs/scaling/', import.meta.url);
@@ -35,7 +35,7 @@ export async function simulate(
   const measured = readMeasured();
   if (options.is('fit')) {
     const rows = readDocument(readFileSync(PERFORMANCE, 'utf8'));
-    const text = JSON.stringify(refitted(measured, rows, 'docs/performance.md'), null, 2);
+    const text = JSON.stringify(updateMeasured(measured, rows, 'docs/performance.md'), null, 2);
     writeFileSync(MEASURED, `${text}\n`);
     console.log(`written: ${fileURLToPath(MEASURED)}`);
   } else if (options.is('against-page') || options.is('against-bench')) {
@@ -52,15 +52,15 @@ export async function simulate(
   } else if (options.is('docs')) writeDocs(measured);
   else if (options.is('scaling')) writeTrials(measured, options.text('out'), options.number('most'));
   else if (options.is('plans')) printPlans(options, measured);
-  else printOne(options);
+  else printSingle(options);
   return 0;
 }
 
 function comparisonFigure(compared: readonly Comparison[]): string {
-  const held = compared.filter(({ isHeld }) => isHeld);
-  const farthest = Math.max(0, ...held.map(({ ratio }) => Math.abs(ratio - 1)));
-  const within = held.filter(({ isWithin }) => isWithin).length;
-  return `${within} of ${held.length} figures within 20 %, the farthest ${(farthest * 100).toFixed(0)} % off`;
+  const checked = compared.filter(({ isChecked }) => isChecked);
+  const farthest = Math.max(0, ...checked.map(({ ratio }) => Math.abs(ratio - 1)));
+  const inTolerance = checked.filter(({ isWithin }) => isWithin).length;
+  return `${inTolerance} of ${checked.length} figures within 20 %, the farthest ${(farthest * 100).toFixed(0)} % off`;
 }
 
 function printComparison(compared: readonly Comparison[]): number {
@@ -73,12 +73,12 @@ function printComparison(compared: readonly Comparison[]): number {
   );
   for (const { case: name, figure, measured, simulated, ratio, ...one } of compared) {
     const cells = [measured, simulated].map(figureText);
-    const verdict = `${one.isWithin ? 'within' : 'outside'}${one.isHeld ? '' : ', not checked'}`;
+    const verdict = `${one.isWithin ? 'within' : 'outside'}${one.isChecked ? '' : ', not checked'}`;
     console.log(
       `${name.padEnd(30)}${figure.padEnd(14)}${cells[0]?.padStart(9)}${cells[1]?.padStart(11)}   ${ratio.toFixed(2)}  ${verdict}`,
     );
   }
-  const outside = compared.filter(({ isWithin, isHeld }) => isHeld && !isWithin);
+  const outside = compared.filter(({ isWithin, isChecked }) => isChecked && !isWithin);
   console.log(
     outside.length === 0 ? 'all checked figures are within 20 %' : `outside of 20 %: ${outside.length}`,
   );
@@ -86,7 +86,7 @@ function printComparison(compared: readonly Comparison[]): number {
 }
 
 function writePage(parts: Record<string, string>): void {
-  writeFileSync(SCALING, fillMarks(readFileSync(SCALING, 'utf8'), parts));
+  writeFileSync(SCALING, fillMarkers(readFileSync(SCALING, 'utf8'), parts));
   console.log(`written: ${fileURLToPath(SCALING)}`);
 }
 
@@ -96,15 +96,16 @@ function writeDocs(measured: Measured): void {
 }
 
 /** Prints the result of each trial for both scalers, and draws its picture if a folder is given. */
-function writeTrials(measured: Measured, folder: string | undefined, most?: number): void {
+function writeTrials(measured: Measured, folder: string | undefined, maxPods?: number): void {
   const times = timesOf(measured);
-  const bounded = (settings: ScalerSettings) => (most === undefined ? settings : { ...settings, max: most });
+  const bounded = (settings: ScalerSettings) =>
+    maxPods === undefined ? settings : { ...settings, max: maxPods };
   if (folder !== undefined) mkdirSync(folder, { recursive: true });
   for (const trial of [...TRIALS, WAVES]) {
-    const keda = runTrial({ times, trial, settings: bounded(kedaSettings()), scrapedEveryMs: 15_000 });
-    const hpa = runTrial({ times, trial, settings: bounded(hpaSettings()), scrapedEveryMs: 30_000 });
+    const keda = runTrial({ times, trial, settings: bounded(kedaSettings()), scrapeIntervalMs: 15_000 });
+    const hpa = runTrial({ times, trial, settings: bounded(hpaSettings()), scrapeIntervalMs: 30_000 });
     for (const [name, moments] of Object.entries({ KEDA: keda, HPA: hpa })) {
-      const { ups, downs } = directionsOf(moments);
+      const { ups, downs } = countChanges(moments);
       const pods = Math.max(...moments.map((moment) => moment.pods));
       const oldest = Math.max(...moments.map(({ oldestSeconds }) => oldestSeconds)).toFixed(0);
       console.log(`${trial.name}, ${name}: up ${ups}, down ${downs}; ${pods} pods; the oldest ${oldest} s`);
@@ -116,7 +117,7 @@ function writeTrials(measured: Measured, folder: string | undefined, most?: numb
 
 function printPlans(options: SimulateOptions, measured: Measured): void {
   const numbers = (name: string) => options.text(name)?.split(',').map(Number);
-  const rates = numbers('rates') ?? WANTED.map(({ ratePerSecond }) => ratePerSecond);
+  const rates = numbers('rates') ?? PLAN_TARGETS.map(({ ratePerSecond }) => ratePerSecond);
   const days = numbers('days') ?? [30];
   if (![...rates, ...days].every((number) => number > 0))
     throw new UsageError('--rates and --days are numbers above 0, with commas.');
@@ -129,62 +130,67 @@ function printPlans(options: SimulateOptions, measured: Measured): void {
   console.log(`${plansTable(plans)}\n\n${costTable(plans, prices, times)}`);
 }
 
-function printOne(options: SimulateOptions): void {
+function printSingle(options: SimulateOptions): void {
   const databases = options.number('databases') ?? 1;
-  const setup = sliceOf(setupOf(options), databases);
+  const setup = createSlice(readSetup(options), databases);
   const ratePerSecond = (options.number('rate') ?? 0) / setup.deliveriesPerEvent / databases;
-  const how = oneOf(options, 'how', ['rest', 'queue'] as const);
-  const arrivals = oneOf(options, 'arrivals', ['poisson', 'even', 'burst'] as const);
+  const how = readChoice(options, 'how', ['rest', 'queue'] as const);
+  const arrivals = readChoice(options, 'arrivals', ['poisson', 'even', 'burst'] as const);
   const load: Load =
     arrivals === 'burst'
       ? { kind: 'burst', how, ratePerSecond, times: 10, forMs: 10_000, everyMs: 60_000 }
       : { kind: 'open', how, ratePerSecond, arrivals };
   const times = timesOf(readMeasured());
   const durationMs = (options.number('seconds') ?? 10) * 1_000;
-  const seen = observe({ times, setup, load, durationMs, seed: options.number('seed') ?? 1 });
+  const observation = observe({ times, setup, load, durationMs, seed: options.number('seed') ?? 1 });
   if (databases > 1) console.log(`one of ${databases} equal parts; rates are of all of them`);
-  printObservation(seen, databases);
+  printObservation(observation, databases);
   if (!options.is('knee')) return;
-  const knee = kneeOf({ times, setup, load: { how, arrivals: 'poisson' } });
+  const knee = findKnee({ times, setup, load: { how, arrivals: 'poisson' } });
   const rate = Math.round(knee.ratePerSecond * databases).toLocaleString('en');
   console.log(`knee: ${rate} deliveries/s, where ${knee.fullFirst} is full`);
 }
 
-function printObservation(seen: Observation, databases: number): void {
-  const rate = Math.round(seen.ratePerSecond * databases).toLocaleString('en');
-  const [p50, p99, max] = [seen.p50Ms, seen.p99Ms, seen.maxMs].map(figureText);
+function printObservation(observation: Observation, databases: number): void {
+  const rate = Math.round(observation.ratePerSecond * databases).toLocaleString('en');
+  const [p50, p99, max] = [observation.p50Ms, observation.p99Ms, observation.maxMs].map(figureText);
   console.log(`delivered: ${rate}/s; from call to endpoint p50 ${p50} ms, p99 ${p99} ms, longest ${max} ms`);
   for (const part of PARTS) {
-    if (seen.use[part] === 0) continue;
-    const isFirst = part === seen.fullFirst ? '   first bottleneck' : '';
-    console.log(`${part.padEnd(18)}${(seen.use[part] * 100).toFixed(0).padStart(4)} %${isFirst}`);
+    if (observation.use[part] === 0) continue;
+    const isFirst = part === observation.fullFirst ? '   first bottleneck' : '';
+    console.log(`${part.padEnd(18)}${(observation.use[part] * 100).toFixed(0).padStart(4)} %${isFirst}`);
   }
 }
 
-function setupOf(options: SimulateOptions): Partial<Setup> {
+function readSetup(options: SimulateOptions): Partial<Setup> {
   const file = options.text('endpoints');
-  const given = file === undefined ? {} : (JSON.parse(readFileSync(file, 'utf8')) as Record<string, number>);
-  const number = (name: string, usual: number) => options.number(name) ?? usual;
+  const endpointStats =
+    file === undefined ? {} : (JSON.parse(readFileSync(file, 'utf8')) as Record<string, number>);
+  const number = (name: string, defaultValue: number) => options.number(name) ?? defaultValue;
   return {
-    dispatchers: number('dispatchers', USUAL.dispatchers),
-    management: number('management', USUAL.management),
-    shards: number('shards', USUAL.shards),
-    redisNodes: number('redis-nodes', USUAL.redisNodes),
-    databaseCores: number('database-cores', USUAL.databaseCores),
-    concurrency: number('concurrency', USUAL.concurrency),
+    dispatchers: number('dispatchers', DEFAULT_SETUP.dispatchers),
+    management: number('management', DEFAULT_SETUP.management),
+    shards: number('shards', DEFAULT_SETUP.shards),
+    redisNodes: number('redis-nodes', DEFAULT_SETUP.redisNodes),
+    databaseCores: number('database-cores', DEFAULT_SETUP.databaseCores),
+    concurrency: number('concurrency', DEFAULT_SETUP.concurrency),
     deliveriesPerEvent: number('deliveries', 1),
-    answer: {
-      p50Ms: number('p50-ms', given.p50Ms ?? USUAL.answer.p50Ms),
-      p99Ms: number('p99-ms', given.p99Ms ?? USUAL.answer.p99Ms),
+    responseTime: {
+      p50Ms: number('p50-ms', endpointStats.p50Ms ?? DEFAULT_SETUP.responseTime.p50Ms),
+      p99Ms: number('p99-ms', endpointStats.p99Ms ?? DEFAULT_SETUP.responseTime.p99Ms),
     },
-    failureShare: number('failure-share', given.failureShare ?? USUAL.failureShare),
-    endpoints: given.count ?? USUAL.endpoints,
+    failureShare: number('failure-share', endpointStats.failureShare ?? DEFAULT_SETUP.failureShare),
+    endpoints: endpointStats.count ?? DEFAULT_SETUP.endpoints,
   };
 }
 
-function oneOf<Name extends string>(options: SimulateOptions, name: string, names: readonly Name[]): Name {
-  const given = options.text(name);
-  const found = names.find((one) => one === given);
+function readChoice<Name extends string>(
+  options: SimulateOptions,
+  name: string,
+  names: readonly Name[],
+): Name {
+  const value = options.text(name);
+  const found = names.find((one) => one === value);
   if (found === undefined) throw new UsageError(`--${name} is one of ${names.join(', ')}.`);
   return found;
 }

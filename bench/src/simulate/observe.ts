@@ -44,7 +44,7 @@ export const PARTS = [
 ] as const;
 export type Part = (typeof PARTS)[number];
 
-export interface Observing {
+export interface ObserveOptions {
   times: ServiceTimes;
   setup: Setup;
   load: Load;
@@ -62,7 +62,7 @@ export function observe({
   seed = 1,
   warmUpMs = 1_000,
   durationMs,
-}: Observing): Observation {
+}: ObserveOptions): Observation {
   const simulation = new Simulation(seed);
   const lanes: Lanes = new Lanes(setup.endpoints, () => service);
   const service: Service = new Service(simulation, times, setup, lanes);
@@ -73,35 +73,35 @@ export function observe({
   service.onDelivered = ({ count, intendedMs, attempts }, atMs) => {
     // Retried deliveries are excluded, because their delay is intended.
     if (attempts > 1 || intendedMs < fromMs || intendedMs >= toMs) return;
-    for (let one = 0; one < count; one += 1) latenciesMs.push(atMs - intendedMs);
+    for (let repetition = 0; repetition < count; repetition += 1) latenciesMs.push(atMs - intendedMs);
   };
   service.onAccepted = (_count, tookMs) => {
     if (isMeasuring) acceptedMs.push(tookMs);
   };
   if (load.kind === 'prefilled') {
     startLoad(service, load);
-    const all = load.events * setup.deliveriesPerEvent;
-    runUntilDelivered(service, all * 0.15, durationMs);
-    const before = reading(service);
-    runUntilDelivered(service, all * 0.9, durationMs);
-    return observationOf(service, before, { latenciesMs, acceptedMs });
+    const deliveryCount = load.events * setup.deliveriesPerEvent;
+    runUntilDelivered(service, deliveryCount * 0.15, durationMs);
+    const before = takeReading(service);
+    runUntilDelivered(service, deliveryCount * 0.9, durationMs);
+    return createObservation(service, before, { latenciesMs, acceptedMs });
   }
   const loading = startLoad(service, load);
   simulation.runUntil(warmUpMs);
-  const before = reading(service);
+  const before = takeReading(service);
   isMeasuring = true;
   simulation.runUntil(warmUpMs + durationMs);
   isMeasuring = false;
-  const observation = observationOf(service, before, { latenciesMs, acceptedMs });
+  const observation = createObservation(service, before, { latenciesMs, acceptedMs });
   // Events that were due during the measurement count when they arrive, however late.
   loading.stop();
   if (setup.dispatchers > 0) simulation.runUntil(simulation.nowMs + LATE_MAX_MS);
-  return { ...observation, ...spreadMs(latenciesMs) };
+  return { ...observation, ...summarizeLatency(latenciesMs) };
 }
 
 const LATE_MAX_MS = 30_000;
 
-function spreadMs(latenciesMs: number[]): Pick<Observation, 'p50Ms' | 'p99Ms' | 'maxMs'> {
+function summarizeLatency(latenciesMs: number[]): Pick<Observation, 'p50Ms' | 'p99Ms' | 'maxMs'> {
   const sorted = Float64Array.from(latenciesMs).sort();
   return { p50Ms: percentile(sorted, 0.5), p99Ms: percentile(sorted, 0.99), maxMs: percentile(sorted, 1) };
 }
@@ -155,22 +155,22 @@ export function startLoad(service: Service, load: Load, count = 1): { stop(): vo
 }
 
 /** Poll interval of the publisher, which publishes all events that became due since its last poll in one call. */
-const PUBLISHER_LOOKS_MS = 1;
-const together = new WeakMap<Service, { count: number; intendedMs: number }[]>();
+const PUBLISHER_POLL_MS = 1;
+const pendingEvents = new WeakMap<Service, { count: number; intendedMs: number }[]>();
 
 function toPublisher(service: Service, count: number): void {
   const { simulation } = service;
   const event = { count, intendedMs: simulation.nowMs };
-  const waiting = together.get(service);
-  if (waiting !== undefined) {
-    waiting.push(event);
+  const pending = pendingEvents.get(service);
+  if (pending !== undefined) {
+    pending.push(event);
     return;
   }
-  together.set(service, [event]);
-  simulation.after(PUBLISHER_LOOKS_MS * simulation.random.next(), () => {
-    const events = together.get(service) ?? [];
-    together.delete(service);
-    service.aside('loader', service.times.machine.publisherMicros * events.length, () =>
+  pendingEvents.set(service, [event]);
+  simulation.after(PUBLISHER_POLL_MS * simulation.random.next(), () => {
+    const events = pendingEvents.get(service) ?? [];
+    pendingEvents.delete(service);
+    service.runOnLoadThread('loader', service.times.machine.publisherMicros * events.length, () =>
       service.publish(events),
     );
   });
@@ -187,7 +187,7 @@ interface Reading {
   machine: number;
 }
 
-function reading(service: Service): Reading {
+function takeReading(service: Service): Reading {
   const sum = (values: number[]) => values.reduce((total, value) => total + value, 0);
   return {
     atMs: service.simulation.nowMs,
@@ -204,12 +204,12 @@ function reading(service: Service): Reading {
   };
 }
 
-function observationOf(
+function createObservation(
   service: Service,
   before: Reading,
   { latenciesMs, acceptedMs }: { latenciesMs: number[]; acceptedMs: number[] },
 ): Observation {
-  const after = reading(service);
+  const after = takeReading(service);
   const { setup, times, pods } = service;
   const ms = after.atMs - before.atMs;
   const delivered = after.delivered - before.delivered;
@@ -220,7 +220,7 @@ function observationOf(
     management: (after.management.busy - before.management.busy) / ms / Math.max(1, setup.management),
     dispatcher: (after.pods.busy - before.pods.busy) / ms / Math.max(1, pods.length),
     'places for jobs':
-      pods.reduce((sum, pod) => sum + pod.jobsInHand, 0) / (setup.concurrency * Math.max(1, pods.length)),
+      pods.reduce((sum, pod) => sum + pod.jobsInFlight, 0) / (setup.concurrency * Math.max(1, pods.length)),
     Redis: Math.max(...redis) + polled,
     PostgreSQL: (after.database - before.database) / ms / service.databaseCores.count,
     'its log': (after.log - before.log) / ms,
@@ -233,7 +233,7 @@ function observationOf(
     ratePerSecond: (delivered * 1_000) / ms,
     acceptedPerSecond: (acceptedMs.length * 1_000) / ms,
     acceptedP50Ms: percentile(acceptedMs, 0.5),
-    ...spreadMs(latenciesMs),
+    ...summarizeLatency(latenciesMs),
     use,
     cpuMicros: {
       management: micros(after.management.cpu - before.management.cpu, delivered || acceptedMs.length),

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
 import { UsageError } from '../options.ts';
 
-const TEXTS = {
+const TEXT_OPTIONS = {
   rate: '1000',
   arrivals: 'poisson',
   how: 'rest',
@@ -11,7 +11,7 @@ const TEXTS = {
   databases: '1',
 } as const;
 
-const PLAIN = [
+const PLAIN_OPTIONS = [
   ...['dispatchers', 'management', 'shards', 'redis-nodes', 'database-cores', 'concurrency'],
   ...['endpoints', 'p50-ms', 'p99-ms', 'failure-share'],
   ...[
@@ -46,8 +46,11 @@ export function parseOptions(args: readonly string[]): SimulateOptions {
     const { values } = parseArgs({
       args: [...args],
       options: Object.fromEntries([
-        ...Object.entries(TEXTS).map(([name, usual]) => [name, { type: 'string', default: usual }]),
-        ...PLAIN.map((name) => [name, { type: 'string' }]),
+        ...Object.entries(TEXT_OPTIONS).map(([name, defaultValue]) => [
+          name,
+          { type: 'string', default: defaultValue },
+        ]),
+        ...PLAIN_OPTIONS.map((name) => [name, { type: 'string' }]),
         ...FLAGS.map((name) => [name, { type: 'boolean', default: false }]),
       ]) as Record<string, { type: 'string' | 'boolean' }>,
     });
@@ -56,10 +59,10 @@ export function parseOptions(args: readonly string[]): SimulateOptions {
       is: (flag) => values[flag] === true,
       text,
       number(name) {
-        const given = text(name);
-        if (given === undefined) return undefined;
-        if (!(Number(given) >= 0)) throw new UsageError(`--${name} must be a number.`);
-        return Number(given);
+        const value = text(name);
+        if (value === undefined) return undefined;
+        if (!(Number(value) >= 0)) throw new UsageError(`--${name} must be a number.`);
+        return Number(value);
       },
     };
   } catch (error) {

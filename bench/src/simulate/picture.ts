@@ -1,5 +1,5 @@
 import { niceMax } from '../report/plot.ts';
-import type { Moment, Trial } from './trials.ts';
+import type { Trial, TrialSnapshot } from './trials.ts';
 
 const WIDTH = 720;
 const LEFT = 64;
@@ -21,17 +21,21 @@ const STYLE = `
 
 interface Panel {
   title: string;
-  read: (moment: Moment) => number;
+  read: (moment: TrialSnapshot) => number;
 }
 
 const PANELS: readonly Panel[] = [
   { title: 'dispatchers', read: ({ pods }) => pods },
   { title: 'age of the oldest that is due, seconds', read: ({ oldestSeconds }) => oldestSeconds },
-  { title: 'parked, thousands of deliveries', read: ({ parked }) => parked / 1_000 },
+  { title: 'parked, thousands of deliveries', read: ({ deferred }) => deferred / 1_000 },
 ];
 
 /** Draws a trial with both scalers: pods and age over time, and deferred deliveries if there are any. */
-export function trialPicture(trial: Trial, keda: readonly Moment[], hpa: readonly Moment[]): string {
+export function trialPicture(
+  trial: Trial,
+  keda: readonly TrialSnapshot[],
+  hpa: readonly TrialSnapshot[],
+): string {
   const panels = PANELS.filter(
     ({ read }, index) => index < 2 || keda.some((moment) => Math.round(read(moment)) > 0),
   );
@@ -39,13 +43,13 @@ export function trialPicture(trial: Trial, keda: readonly Moment[], hpa: readonl
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="sans-serif" font-size="12" role="img" aria-labelledby="title description">`,
     `<title id="title">${trial.title}</title>`,
-    `<desc id="description">${describe(trial, keda, hpa)}</desc>`,
+    `<desc id="description">${describeTrial(trial, keda, hpa)}</desc>`,
     `<style>${STYLE}\n</style>`,
     `<rect class="ground" width="${WIDTH}" height="${height}"/>`,
     text(LEFT, 20, trial.title, 'start', ' font-weight="bold" font-size="14"'),
     ...legend(),
     ...panels.flatMap((panel, index) =>
-      drawn(panel, trial, [keda, hpa], TOP + index * (PANEL_HEIGHT + PANEL_GAP)),
+      drawPanel(panel, trial, [keda, hpa], TOP + index * (PANEL_HEIGHT + PANEL_GAP)),
     ),
     text((LEFT + WIDTH - RIGHT) / 2, height - 8, 'minutes', 'middle'),
     '</svg>',
@@ -53,16 +57,16 @@ export function trialPicture(trial: Trial, keda: readonly Moment[], hpa: readonl
   ].join('\n');
 }
 
-function describe(trial: Trial, keda: readonly Moment[], hpa: readonly Moment[]): string {
-  const most = (moments: readonly Moment[], read: Panel['read']) =>
+function describeTrial(trial: Trial, keda: readonly TrialSnapshot[], hpa: readonly TrialSnapshot[]): string {
+  const maxOf = (moments: readonly TrialSnapshot[], read: Panel['read']) =>
     Math.round(Math.max(...moments.map(read)));
-  const told = ([name, moments]: [string, readonly Moment[]]) =>
-    `${name}: ${moments[0]?.pods} dispatchers, ${most(moments, ({ pods }) => pods)} at most, ${moments.at(-1)?.pods} at the end; the oldest waited ${most(moments, ({ oldestSeconds }) => oldestSeconds)} s at most.`;
-  const both: [string, readonly Moment[]][] = [
+  const describeScaler = ([name, moments]: [string, readonly TrialSnapshot[]]) =>
+    `${name}: ${moments[0]?.pods} dispatchers, ${maxOf(moments, ({ pods }) => pods)} at most, ${moments.at(-1)?.pods} at the end; the oldest waited ${maxOf(moments, ({ oldestSeconds }) => oldestSeconds)} s at most.`;
+  const both: [string, readonly TrialSnapshot[]][] = [
     ['KEDA', keda],
     ['HPA', hpa],
   ];
-  return `From minute ${trial.fromMinute} to ${trial.toMinute}: ${trial.cause}. ${both.map(told).join(' ')}`;
+  return `From minute ${trial.fromMinute} to ${trial.toMinute}: ${trial.cause}. ${both.map(describeScaler).join(' ')}`;
 }
 
 function legend(): string[] {
@@ -76,19 +80,24 @@ function legend(): string[] {
   });
 }
 
-function drawn(panel: Panel, trial: Trial, lines: readonly (readonly Moment[])[], top: number): string[] {
+function drawPanel(
+  panel: Panel,
+  trial: Trial,
+  lines: readonly (readonly TrialSnapshot[])[],
+  top: number,
+): string[] {
   const bottom = top + PANEL_HEIGHT;
-  const most = niceMax(Math.max(1, ...lines.flat().map(panel.read)));
+  const maxOf = niceMax(Math.max(1, ...lines.flat().map(panel.read)));
   const xAt = (minute: number) => round(LEFT + (minute / trial.minutes) * (WIDTH - LEFT - RIGHT));
-  const yAt = (value: number) => round(bottom - (value / most) * PANEL_HEIGHT);
+  const yAt = (value: number) => round(bottom - (value / maxOf) * PANEL_HEIGHT);
   const shares = Array.from({ length: TICKS + 1 }, (_, index) => index / TICKS);
   const causeWidth = round(xAt(trial.toMinute) - xAt(trial.fromMinute));
   return [
     `<rect class="cause" x="${xAt(trial.fromMinute)}" y="${top}" width="${causeWidth}" height="${PANEL_HEIGHT}"/>`,
     text(LEFT, top - 8, panel.title, 'start'),
     ...shares.flatMap((share) => [
-      `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${yAt(share * most)}" y2="${yAt(share * most)}"/>`,
-      text(LEFT - 8, yAt(share * most) + 4, label(share * most), 'end'),
+      `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${yAt(share * maxOf)}" y2="${yAt(share * maxOf)}"/>`,
+      text(LEFT - 8, yAt(share * maxOf) + 4, label(share * maxOf), 'end'),
       text(xAt(share * trial.minutes), bottom + 16, label(share * trial.minutes), 'middle'),
     ]),
     ...lines.map((moments, index) => {
@@ -99,7 +108,7 @@ function drawn(panel: Panel, trial: Trial, lines: readonly (readonly Moment[])[]
 }
 
 /** Omits points whose neighbours have the same value. */
-function steps(moments: readonly Moment[], read: Panel['read']): [number, number][] {
+function steps(moments: readonly TrialSnapshot[], read: Panel['read']): [number, number][] {
   const points = moments.map((moment): [number, number] => [
     moment.minute,
     Math.round(read(moment) * 10) / 10,

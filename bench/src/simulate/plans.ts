@@ -1,6 +1,6 @@
-import { type Knee, kneeOf, observeAt } from './knee.ts';
+import { findKnee, type Knee, observeAt } from './knee.ts';
 import type { Observation, Part } from './observe.ts';
-import { type Setup, USUAL } from './service.ts';
+import { DEFAULT_SETUP, type Setup } from './service.ts';
 import type { ServiceTimes } from './times.ts';
 
 /** The plan for a rate. Counts are totals, except those of a database. */
@@ -20,17 +20,17 @@ export interface Plan {
   diskTb: number;
   walMbPerSecond: number;
   /** Simulation of one part: a database with the processes that use it. */
-  seen: Observation;
+  observation: Observation;
   kneePerSecond: number;
   fullFirst: Part;
   next: { part: string; atRatePerSecond: number };
 }
 
 /** Half of the capacity is idle, as a reserve for bursts, retries, upgrades and the loss of a zone. */
-export const USE_PLANNED = 0.5;
+export const PLANNED_USE = 0.5;
 /** A disk is at most three quarters full. */
-export const DISK_USED = 0.75;
-const LEAST_PODS = 2;
+export const DISK_USE_MAX = 0.75;
+const PODS_MIN = 2;
 const CORES = [1, 2, 4, 8, 16, 32, 64];
 const ROUNDS_MAX = 6;
 /**
@@ -42,7 +42,7 @@ const MANAGEMENT_CONNECTIONS = 18;
 
 interface Slice {
   setup: Setup;
-  seen: Observation;
+  observation: Observation;
   knee: Knee;
 }
 
@@ -60,15 +60,15 @@ export class Planner {
     const diskTb = (ratePerSecond * 86_400 * days * postgres.diskBytes) / 1e12;
     const databases = Math.max(
       Math.ceil(ratePerSecond / cluster.ratePerDatabaseMax),
-      Math.ceil(diskTb / DISK_USED / cluster.diskTbMax),
+      Math.ceil(diskTb / DISK_USE_MAX / cluster.diskTbMax),
     );
     const partRate = ratePerSecond / databases;
-    const { setup, seen, knee } = this.#part(partRate);
+    const { setup, observation, knee } = this.#part(partRate);
     const installations = Math.ceil(ratePerSecond / cluster.ratePerInstallationMax);
     const redisNodes = setup.redisNodes * databases;
     const connections = setup.dispatchers * cluster.connections + setup.management * MANAGEMENT_CONNECTIONS;
     const plan = {
-      ...{ ratePerSecond, days, installations, redisNodes, databases, connections, diskTb, seen },
+      ...{ ratePerSecond, days, installations, redisNodes, databases, connections, diskTb, observation },
       management: setup.management * databases,
       dispatchers: setup.dispatchers * databases,
       shards: shardsFor(redisNodes / installations, cluster),
@@ -82,29 +82,29 @@ export class Planner {
 
   /** Returns the simulation of one database with the processes that use it, sized so that each is half utilized. */
   #part(ratePerSecond: number): Slice {
-    const known = this.#parts.get(ratePerSecond);
-    if (known !== undefined) return known;
+    const cached = this.#parts.get(ratePerSecond);
+    if (cached !== undefined) return cached;
     const load = { how: 'rest', arrivals: 'poisson' } as const;
-    let setup: Setup = { ...USUAL, databaseCores: 1 };
-    let seen = observeAt({ times: this.#times, setup, load }, ratePerSecond);
-    for (let round = 0; round < ROUNDS_MAX && isShort(seen); round += 1) {
-      const { use } = seen;
-      const enough = (count: number, share: number) => Math.ceil((count * share) / USE_PLANNED);
+    let setup: Setup = { ...DEFAULT_SETUP, databaseCores: 1 };
+    let observation = observeAt({ times: this.#times, setup, load }, ratePerSecond);
+    for (let round = 0; round < ROUNDS_MAX && needsMore(observation); round += 1) {
+      const { use } = observation;
+      const enough = (count: number, share: number) => Math.ceil((count * share) / PLANNED_USE);
       const cores = enough(setup.databaseCores, use.PostgreSQL);
       setup = {
         ...setup,
-        management: Math.max(LEAST_PODS, enough(setup.management, use.management)),
+        management: Math.max(PODS_MIN, enough(setup.management, use.management)),
         dispatchers: Math.max(
-          LEAST_PODS,
+          PODS_MIN,
           enough(setup.dispatchers, Math.max(use.dispatcher, use['places for jobs'])),
         ),
-        redisNodes: Math.max(setup.redisNodes, enough(setup.redisNodes, use.Redis - (USE_MAX - USE_PLANNED))),
+        redisNodes: Math.max(setup.redisNodes, enough(setup.redisNodes, use.Redis - (USE_MAX - PLANNED_USE))),
         databaseCores: CORES.find((count) => count >= cores) ?? cores,
       };
       setup = { ...setup, shards: setup.redisNodes };
-      seen = observeAt({ times: this.#times, setup, load }, ratePerSecond);
+      observation = observeAt({ times: this.#times, setup, load }, ratePerSecond);
     }
-    const part = { setup, seen, knee: kneeOf({ times: this.#times, setup, load }) };
+    const part = { setup, observation, knee: findKnee({ times: this.#times, setup, load }) };
     this.#parts.set(ratePerSecond, part);
     return part;
   }
@@ -113,14 +113,14 @@ export class Planner {
   #next(plan: Omit<Plan, 'next'>, redisPerSecond: number): Plan['next'] {
     const { cluster } = this.#times;
     const { ratePerSecond: rate, databases, installations, connections, diskTb } = plan;
-    const isDivided = databases > 1;
-    const isLeast = plan.dispatchers === LEAST_PODS && plan.management === LEAST_PODS;
+    const isPartitioned = databases > 1;
+    const isMinimum = plan.dispatchers === PODS_MIN && plan.management === PODS_MIN;
     const limits: [string, number][] = [
-      ['the disk of a database', (rate * cluster.diskTbMax * DISK_USED * databases) / diskTb],
+      ['the disk of a database', (rate * cluster.diskTbMax * DISK_USE_MAX * databases) / diskTb],
       // The minimum number of pods does not show how many a higher rate needs.
-      ['connections: a pooler', isLeast ? Infinity : (rate * cluster.connectionsMax) / connections],
+      ['connections: a pooler', isMinimum ? Infinity : (rate * cluster.connectionsMax) / connections],
       ['a Redis core: shards', redisPerSecond],
-      ['one database', isDivided ? Infinity : cluster.ratePerDatabaseMax],
+      ['one database', isPartitioned ? Infinity : cluster.ratePerDatabaseMax],
       ['one installation: cells', installations > 1 ? Infinity : cluster.ratePerInstallationMax],
     ];
     const [part, atRatePerSecond] = limits
@@ -130,7 +130,7 @@ export class Planner {
   }
 }
 
-function isShort({ use }: Observation): boolean {
+function needsMore({ use }: Observation): boolean {
   const parts: Part[] = ['management', 'dispatcher', 'places for jobs', 'Redis', 'PostgreSQL'];
   return parts.some((part) => use[part] > USE_MAX);
 }

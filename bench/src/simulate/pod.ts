@@ -3,7 +3,7 @@ import { Batcher } from './batcher.ts';
 import type { Item, Job } from './jobs.ts';
 import type { Lane } from './lanes.ts';
 import type { Service } from './service.ts';
-import { type Cores, Places, Thread } from './stations.ts';
+import { type Cores, Semaphore, Thread } from './stations.ts';
 
 /** Modelled on the values in services/dispatcher/src/record/batches.ts. */
 const BATCH_SIZE_MAX = 200;
@@ -25,11 +25,11 @@ interface Rows {
 /** A dispatcher: an event loop with its jobs in flight and its batches. */
 export class Pod {
   readonly thread: Thread;
-  readonly madeMs: number;
+  readonly createdMs: number;
   readonly #service: Service;
-  readonly #inHand = { event: 0, retry: 0 };
+  readonly #inFlight = { event: 0, retry: 0 };
   /** Slots for events: services/dispatcher/src/policy/events-in-flight.ts. */
-  readonly #places: Places;
+  readonly #slots: Semaphore;
   readonly #batchers: Record<keyof typeof SPACING_MS, Batcher<Rows>>;
   /** Pending fetches by shard and kind: at most one while it waits at the queue. */
   readonly #fetching = new Set<string>();
@@ -41,9 +41,9 @@ export class Pod {
     const { unevenness, coldHalfMs, pauseMs } = service.times.machine;
     const pauses = { share: pauseShare, ms: pauseMs };
     this.#service = service;
-    this.#places = new Places(service.setup.concurrency);
+    this.#slots = new Semaphore(service.setup.concurrency);
     this.#nextShard = index;
-    this.madeMs = service.simulation.nowMs;
+    this.createdMs = service.simulation.nowMs;
     this.thread = new Thread(service.simulation, {
       ...{ cores, turnMicros, wakeMicros, coldHalfMs, helperShare, pauses, unevenness },
     });
@@ -60,8 +60,8 @@ export class Pod {
     this.#isStopped = true;
   }
 
-  get jobsInHand(): number {
-    return this.#inHand.event + this.#inHand.retry;
+  get jobsInFlight(): number {
+    return this.#inFlight.event + this.#inFlight.retry;
   }
 
   /** Starts a fetch from the shard; returns whether it did. */
@@ -78,32 +78,32 @@ export class Pod {
   }
 
   #isFull(kind: Job['kind']): boolean {
-    return this.#isStopped || this.#inHand[kind] >= this.#service.setup.concurrency;
+    return this.#isStopped || this.#inFlight[kind] >= this.#service.setup.concurrency;
   }
 
-  #fetch(shard: number, kind: Job['kind'], fetched: () => void): void {
+  #fetch(shard: number, kind: Job['kind'], onFetched: () => void): void {
     const job = this.#service.take(shard, kind);
     if (job === undefined) {
-      fetched();
+      onFetched();
       return;
     }
     const { redis, dispatcher } = this.#service.times;
     const redisMicros = (redis.jobMicros * job.jobs + redis.eventMicros * job.events) * (1 - ADDING_SHARE);
-    this.#inHand[kind] += job.jobs;
+    this.#inFlight[kind] += job.jobs;
     this.#service.redisWork(shard, redisMicros, () =>
       this.thread.run(dispatcher.jobMicros * job.jobs + dispatcher.eventMicros * job.events, () => {
-        fetched();
-        const ended = () => this.#ended(job);
-        if (kind === 'event') this.#fanOut(job, ended);
-        else this.#retry(job, ended);
+        onFetched();
+        const onEnd = () => this.#onJobEnd(job);
+        if (kind === 'event') this.#fanOut(job, onEnd);
+        else this.#retry(job, onEnd);
       }),
     );
   }
 
   /** A worker that ends a job takes the next one in the same call, from the next shard that has one. */
-  #ended(job: Job): void {
+  #onJobEnd(job: Job): void {
     const { shards } = this.#service.setup;
-    this.#inHand[job.kind] -= job.jobs;
+    this.#inFlight[job.kind] -= job.jobs;
     for (let index = 0; index < shards && !this.#isFull(job.kind); index += 1) {
       const shard = this.#nextShard++ % shards;
       if (!this.#service.hasWaiting(shard, job.kind)) continue;
@@ -113,44 +113,44 @@ export class Pod {
   }
 
   /** Processes the events of a job individually, as slots become free. */
-  #fanOut(job: Job, ended: () => void): void {
-    const each = this.#service.setup.deliveriesPerEvent;
-    let open = Math.ceil(job.items.length / each);
-    for (let start = 0; start < job.items.length; start += each) {
-      const items = job.items.slice(start, start + each);
+  #fanOut(job: Job, onEnd: () => void): void {
+    const deliveriesPerEvent = this.#service.setup.deliveriesPerEvent;
+    let pending = Math.ceil(job.items.length / deliveriesPerEvent);
+    for (let start = 0; start < job.items.length; start += deliveriesPerEvent) {
+      const items = job.items.slice(start, start + deliveriesPerEvent);
       const [{ count }] = items as [Item];
-      this.#places.take(count, () =>
+      this.#slots.acquire(count, () =>
         this.#fanOutEvent(items, count, () => {
-          this.#places.leave(count);
-          open -= 1;
-          if (open === 0) ended();
+          this.#slots.release(count);
+          pending -= 1;
+          if (pending === 0) onEnd();
         }),
       );
     }
   }
 
   /** @param count number of events that the item represents */
-  #fanOutEvent(items: readonly Item[], count: number, ended: () => void): void {
+  #fanOutEvent(items: readonly Item[], count: number, onEnd: () => void): void {
     const { lookRowMicros, eventRowMicros, deliveryRowMicros, retryRowMicros, walBytes } =
       this.#service.times.postgres;
     const { simulation } = this.#service;
     const deliveries = count * items.length;
     this.#write('look', { count, micros: lookRowMicros * count, walBytes: 0 }, () => {
       const beganMs = simulation.nowMs;
-      let open = items.length;
+      let pending = items.length;
       let isCommitting = false;
       let isCommitted = false;
       let lateCount = 0;
       const failed: Item[] = [];
       const end = () => {
-        if (!isCommitted || open > 0) return;
-        for (const item of failed.splice(0)) this.#again(item);
+        if (!isCommitted || pending > 0) return;
+        for (const item of failed.splice(0)) this.#scheduleRetry(item);
         if (lateCount === 0) {
-          ended();
+          onEnd();
           return;
         }
         const late = { count: lateCount, micros: (retryRowMicros * lateCount) / 2, walBytes: 0 };
-        this.#write('record', late, ended);
+        this.#write('record', late, onEnd);
       };
       const commit = () => {
         if (isCommitting) return;
@@ -164,35 +164,35 @@ export class Pod {
       simulation.after(COMMIT_AFTER_MS, commit);
       for (const item of items) {
         this.#attempt(item, (succeeded) => {
-          open -= 1;
+          pending -= 1;
           if (!succeeded) failed.push(item);
           if (simulation.nowMs - beganMs > COMMIT_AFTER_MS) lateCount += item.count;
-          if (open === 0) commit();
+          if (pending === 0) commit();
           end();
         });
       }
     });
   }
 
-  #retry(job: Job, ended: () => void): void {
+  #retry(job: Job, onEnd: () => void): void {
     const { retryRowMicros, walBytes } = this.#service.times.postgres;
     const [item] = job.items as [Item];
     const rows = { count: item.count, micros: (retryRowMicros * item.count) / 2 };
     this.#write('load', { ...rows, walBytes: 0 }, () =>
       this.#attempt(item, (succeeded) =>
         this.#write('record', { ...rows, walBytes: (walBytes * item.count) / 2 }, () => {
-          if (!succeeded) this.#again(item);
-          ended();
+          if (!succeeded) this.#scheduleRetry(item);
+          onEnd();
         }),
       ),
     );
   }
 
   /** A failed delivery waits for its next attempt; one without an attempt waits for its lane. */
-  #again(item: Item): void {
+  #scheduleRetry(item: Item): void {
     const { simulation, setup } = this.#service;
     if (item.attempts === 0) {
-      item.lane.park(item);
+      item.lane.defer(item);
       return;
     }
     const progress = { cycle: 0, attemptCount: item.attempts };
@@ -205,31 +205,31 @@ export class Pod {
     });
   }
 
-  #attempt(item: Item, ended: (succeeded: boolean) => void): void {
+  #attempt(item: Item, onEnd: (succeeded: boolean) => void): void {
     const { simulation, times, setup } = this.#service;
     const { lane, count } = item;
-    if (lane.isShut(simulation.nowMs)) {
+    if (lane.isClosed(simulation.nowMs)) {
       item.attempts = 0;
-      ended(false);
+      onEnd(false);
       return;
     }
     item.attempts += 1;
     lane.begin(count, simulation.nowMs);
     const succeeds = lane.health === 'answers' && simulation.random.next() >= setup.failureShare;
-    this.#request(lane, count, succeeds ? () => this.#service.arrived(item) : undefined, () =>
+    this.#request(lane, count, succeeds ? () => this.#service.recordArrival(item) : undefined, () =>
       this.thread.run(times.dispatcher.deliveryMicros * (1 - SENDING_SHARE) * count, () => {
         lane.end(count, succeeds, simulation.nowMs);
-        ended(succeeds);
+        onEnd(succeeds);
       }),
     );
   }
 
   #request(lane: Lane, count: number, arrived: (() => void) | undefined, answered: () => void): void {
     const { simulation, times, setup } = this.#service;
-    const { p50Ms, p99Ms } = setup.answer;
+    const { p50Ms, p99Ms } = setup.responseTime;
     this.thread.run(times.dispatcher.deliveryMicros * SENDING_SHARE * count, () =>
       simulation.after(this.#service.networkMs, () =>
-        this.#service.aside('receiver', times.machine.receiverMicros * count, () => {
+        this.#service.runOnLoadThread('receiver', times.machine.receiverMicros * count, () => {
           arrived?.();
           const takesMs = {
             refuses: () => 0,
@@ -243,7 +243,7 @@ export class Pod {
   }
 
   /** The job of a lane: reads deferred deliveries, attempts them concurrently, and records the results. */
-  drain(lane: Lane, count: number, ended: (succeeded: boolean) => void): void {
+  drain(lane: Lane, count: number, onEnd: (succeeded: boolean) => void): void {
     const { postgres, dispatcher } = this.#service.times;
     const rows = { count, micros: (postgres.retryRowMicros * count) / 2 };
     const succeeds = () => lane.health === 'answers';
@@ -251,7 +251,7 @@ export class Pod {
       this.#request(lane, count, undefined, () =>
         this.thread.run(dispatcher.deliveryMicros * (1 - SENDING_SHARE) * count, () =>
           this.#write('record', { ...rows, walBytes: (postgres.walBytes * count) / 2 }, () =>
-            ended(succeeds()),
+            onEnd(succeeds()),
           ),
         ),
       ),

@@ -56,7 +56,7 @@ export function hpaSettings(): ScalerSettings {
 }
 
 /** The metrics as the scaler sees them, with a delay. */
-export interface Seen {
+export interface Metrics {
   oldestSeconds: number;
   jobs: number;
   /** Mean CPU of the ready pods relative to their requests. */
@@ -76,34 +76,34 @@ export class Scaler {
   }
 
   /** @param pods the requested number of pods, including those that are starting */
-  decide(nowSeconds: number, pods: number, ready: number, seen: Seen): number {
+  decide(nowSeconds: number, pods: number, ready: number, metrics: Metrics): number {
     const { min, max } = this.#settings;
-    const wished = Math.min(max, Math.max(min, this.#wish(pods, ready, seen)));
+    const desired = Math.min(max, Math.max(min, this.#desiredPods(pods, ready, metrics)));
     const next = Math.min(
       max,
-      Math.max(min, this.#bounded(nowSeconds, pods, this.#stable(nowSeconds, pods, wished))),
+      Math.max(min, this.#limitChange(nowSeconds, pods, this.#stabilize(nowSeconds, pods, desired))),
     );
     if (next !== pods) this.#changes.push({ atSeconds: nowSeconds, by: next - pods });
     return next;
   }
 
-  #wish(pods: number, ready: number, { oldestSeconds, jobs, cpuPercent }: Seen): number {
+  #desiredPods(pods: number, ready: number, { oldestSeconds, jobs, cpuPercent }: Metrics): number {
     const { ageSeconds, jobs: jobsEach, cpuPercent: cpuTarget } = this.#settings;
-    const byAge = scaled(oldestSeconds / ageSeconds, ready, pods);
+    const byAge = scalePods(oldestSeconds / ageSeconds, ready, pods);
     const depth = jobs / (jobsEach * pods);
     const byDepth = Math.abs(depth - 1) <= TOLERANCE ? pods : Math.ceil(jobs / jobsEach);
     const cpu = cpuPercent / cpuTarget;
     // Starting pods count as idle before more are requested.
-    const byCpu = cpu > 1 && (cpu * ready) / pods <= 1 ? pods : scaled(cpu, ready, pods);
+    const byCpu = cpu > 1 && (cpu * ready) / pods <= 1 ? pods : scalePods(cpu, ready, pods);
     return Math.max(byAge, byDepth, byCpu);
   }
 
   /** Returns the lowest wish within the window for scaling up, and the highest for scaling down. */
-  #stable(nowSeconds: number, pods: number, wished: number): number {
+  #stabilize(nowSeconds: number, pods: number, desired: number): number {
     const { scaleUp, scaleDown } = this.#settings.behavior;
     const longest = Math.max(scaleUp.stabilizationWindowSeconds, scaleDown.stabilizationWindowSeconds);
     this.#recommendations = this.#recommendations.filter(({ atSeconds }) => atSeconds > nowSeconds - longest);
-    this.#recommendations.push({ atSeconds: nowSeconds, pods: wished });
+    this.#recommendations.push({ atSeconds: nowSeconds, pods: desired });
     const within = (seconds: number) =>
       this.#recommendations
         .filter(({ atSeconds }) => atSeconds >= nowSeconds - seconds)
@@ -113,28 +113,28 @@ export class Scaler {
     return pods < up ? up : Math.min(pods, down);
   }
 
-  #bounded(nowSeconds: number, pods: number, wanted: number): number {
+  #limitChange(nowSeconds: number, pods: number, wanted: number): number {
     const { scaleUp, scaleDown } = this.#settings.behavior;
     const changed = (seconds: number, sign: 1 | -1) =>
       this.#changes
         .filter(({ atSeconds, by }) => atSeconds > nowSeconds - seconds && Math.sign(by) === sign)
         .reduce((sum, { by }) => sum + by, 0);
     if (wanted > pods) {
-      const most = scaleUp.policies.map(({ type, value, periodSeconds }) => {
+      const maximum = scaleUp.policies.map(({ type, value, periodSeconds }) => {
         const start = pods - changed(periodSeconds, 1);
         return type === 'Pods' ? start + value : Math.ceil(start * (1 + value / 100));
       });
-      return Math.min(wanted, Math.max(pods, ...most));
+      return Math.min(wanted, Math.max(pods, ...maximum));
     }
     if (wanted === pods) return pods;
-    const least = scaleDown.policies.map(({ type, value, periodSeconds }) => {
+    const minimum = scaleDown.policies.map(({ type, value, periodSeconds }) => {
       const start = pods - changed(periodSeconds, -1);
       return type === 'Pods' ? start - value : Math.floor(start * (1 - value / 100));
     });
-    return Math.max(wanted, Math.min(pods, ...least));
+    return Math.max(wanted, Math.min(pods, ...minimum));
   }
 }
 
-function scaled(ratio: number, ready: number, pods: number): number {
+function scalePods(ratio: number, ready: number, pods: number): number {
   return Math.abs(ratio - 1) <= TOLERANCE ? pods : Math.ceil(ratio * ready);
 }

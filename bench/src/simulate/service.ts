@@ -1,7 +1,7 @@
 import type { RetryPolicy } from '@runhook/dispatcher/retry-schedule';
 import { Batcher } from './batcher.ts';
 import type { Simulation } from './engine.ts';
-import { type Item, type Job, Line } from './jobs.ts';
+import { type Item, type Job, JobQueue } from './jobs.ts';
 import type { Lanes } from './lanes.ts';
 import { ADDING_SHARE, Pod } from './pod.ts';
 import { Cores, LogDevice, Servers, Thread } from './stations.ts';
@@ -17,7 +17,7 @@ export interface Setup {
   concurrency: number;
   deliveriesPerEvent: number;
   /** Response time: median and 99th percentile. */
-  answer: { p50Ms: number; p99Ms: number };
+  responseTime: { p50Ms: number; p99Ms: number };
   /** Share of failed attempts at endpoints that otherwise respond. */
   failureShare: number;
   endpoints: number;
@@ -27,7 +27,7 @@ export interface Setup {
   machineCores: number | null;
 }
 
-export const USUAL: Setup = {
+export const DEFAULT_SETUP: Setup = {
   dispatchers: 2,
   management: 2,
   shards: 1,
@@ -35,7 +35,7 @@ export const USUAL: Setup = {
   databaseCores: 4,
   concurrency: 384,
   deliveriesPerEvent: 1,
-  answer: { p50Ms: 50, p99Ms: 500 },
+  responseTime: { p50Ms: 50, p99Ms: 500 },
   failureShare: 0.01,
   endpoints: 200,
   retry: { retriesMax: 5, baseDelayMs: 30_000 },
@@ -55,7 +55,7 @@ const RELAY_MAX = 500;
 interface Call {
   count: number;
   intendedMs: number;
-  answered: () => void;
+  onResponse: () => void;
 }
 
 /** Runhook, its stores and its endpoints, on a virtual clock. */
@@ -76,7 +76,7 @@ export class Service {
   readonly #receiver: Thread | null;
   readonly #loader: Thread | null;
   /** Queues by shard and kind, in the order of arrival. */
-  readonly #lines: { event: Line; retry: Line }[];
+  readonly #queues: { event: JobQueue; retry: JobQueue }[];
   #podsMade = 0;
   /** Number of deliveries so far; `onDelivered` gets each one with its time. */
   delivered = 0;
@@ -93,15 +93,15 @@ export class Service {
     this.machine =
       setup.machineCores === null ? null : new Cores(setup.machineCores, times.machine.sharingShare);
     const { unevenness, coldHalfMs } = times.machine;
-    const own = (cores = 1) => this.machine ?? new Cores(cores);
+    const createCores = (cores = 1) => this.machine ?? new Cores(cores);
     this.redis = Array.from(
       { length: setup.redisNodes },
       () =>
         new Thread(simulation, {
-          ...{ cores: own(), wakeMicros: times.redis.wakeMicros, coldHalfMs, unevenness },
+          ...{ cores: createCores(), wakeMicros: times.redis.wakeMicros, coldHalfMs, unevenness },
         }),
     );
-    this.databaseCores = own(setup.databaseCores);
+    this.databaseCores = createCores(setup.databaseCores);
     const { wakeMicros } = times.postgres;
     const { logBytesPerSecond } = times.cluster;
     const { flushMs } = this.machine === null ? times.cluster : times.postgres;
@@ -114,10 +114,13 @@ export class Service {
       flushMs: () => flushMs * this.databaseSlowness,
       bytesPerSecond: logBytesPerSecond,
     });
-    this.#lines = Array.from({ length: setup.shards }, () => ({ event: new Line(), retry: new Line() }));
+    this.#queues = Array.from({ length: setup.shards }, () => ({
+      event: new JobQueue(),
+      retry: new JobQueue(),
+    }));
     this.#receiver = this.machine && new Thread(simulation, { cores: this.machine, unevenness });
     this.#loader = this.machine && new Thread(simulation, { cores: this.machine, unevenness });
-    for (let index = 0; index < setup.management; index += 1) this.#addManagement(own());
+    for (let index = 0; index < setup.management; index += 1) this.#addManagement(createCores());
     for (let index = 0; index < setup.dispatchers; index += 1) this.addPod();
   }
 
@@ -131,7 +134,7 @@ export class Service {
   }
 
   /** Runs work of the load or of an endpoint, if these share the machine. */
-  aside(which: 'receiver' | 'loader', micros: number, done: () => void): void {
+  runOnLoadThread(which: 'receiver' | 'loader', micros: number, done: () => void): void {
     const thread = which === 'receiver' ? this.#receiver : this.#loader;
     if (thread === null) done();
     else thread.run(micros, done);
@@ -140,23 +143,25 @@ export class Service {
   /** Executes a statement with the cost of its rows, and the flush of its bytes. */
   statement(micros: number, walBytes: number, done: () => void): void {
     const { networkMs } = this;
-    const answer = () => this.simulation.after(networkMs, done);
+    const respond = () => this.simulation.after(networkMs, done);
     this.simulation.after(networkMs, () =>
       this.database.run(this.times.postgres.statementMicros + micros, () => {
-        if (walBytes === 0) answer();
-        else this.log.flush(walBytes, answer);
+        if (walBytes === 0) respond();
+        else this.log.flush(walBytes, respond);
       }),
     );
   }
 
   /** Handles a runner's REST call, which gets its response after the commit. */
-  call(count: number, answered: () => void = () => undefined): void {
+  call(count: number, onResponse: () => void = () => undefined): void {
     const { callMicros } = this.times.management;
     const { nowMs, random } = this.simulation;
-    const one = this.#managements[random.below(this.#managements.length)];
-    if (one === undefined) throw new Error('nobody takes calls: there is no management');
-    this.aside('loader', this.times.machine.reporterMicros * count, () =>
-      one.thread.run(callMicros * count, () => one.batcher.add({ count, intendedMs: nowMs, answered })),
+    const management = this.#managements[random.below(this.#managements.length)];
+    if (management === undefined) throw new Error('nobody takes calls: there is no management');
+    this.runOnLoadThread('loader', this.times.machine.reporterMicros * count, () =>
+      management.thread.run(callMicros * count, () =>
+        management.batcher.add({ count, intendedMs: nowMs, onResponse }),
+      ),
     );
   }
 
@@ -180,7 +185,7 @@ export class Service {
             this.#relay(one);
             for (const call of calls) {
               this.onAccepted(call.count, this.simulation.nowMs - call.intendedMs);
-              call.answered();
+              call.onResponse();
             }
           }),
         );
@@ -210,18 +215,18 @@ export class Service {
     done: () => void = () => undefined,
   ): void {
     const shard = this.simulation.random.below(this.setup.shards);
-    let rest = 0;
+    let pending = 0;
     for (let start = 0; start < events.length; start += EVENTS_IN_JOB_MAX) {
-      const together = events.slice(start, start + EVENTS_IN_JOB_MAX);
-      const count = together.reduce((sum, event) => sum + event.count, 0);
-      const items = together.flatMap((event) =>
+      const batch = events.slice(start, start + EVENTS_IN_JOB_MAX);
+      const count = batch.reduce((sum, event) => sum + event.count, 0);
+      const items = batch.flatMap((event) =>
         Array.from({ length: this.setup.deliveriesPerEvent }, () => this.#item(event)),
       );
       const jobs = Math.max(1, Math.ceil(count / EVENTS_IN_JOB_MAX));
-      rest += 1;
+      pending += 1;
       this.enqueue({ kind: 'event', jobs, events: count, items, addedMs: 0 }, shard, () => {
-        rest -= 1;
-        if (rest === 0) done();
+        pending -= 1;
+        if (pending === 0) done();
       });
     }
   }
@@ -243,14 +248,14 @@ export class Service {
     const { jobMicros, eventMicros } = this.times.redis;
     this.redisWork(shard, (jobMicros * job.jobs + eventMicros * job.events) * ADDING_SHARE, () => {
       job.addedMs = this.simulation.nowMs;
-      this.#lines[shard]?.[job.kind].push(job);
+      this.#queues[shard]?.[job.kind].push(job);
       done();
-      this.#offer(shard, job.kind);
+      this.#wakePod(shard, job.kind);
     });
   }
 
   /** Wakes a pod that waits at the shard, starting with a random one, so that all get a share. */
-  #offer(shard: number, kind: Job['kind']): void {
+  #wakePod(shard: number, kind: Job['kind']): void {
     const { length } = this.pods;
     const start = this.simulation.random.below(Math.max(1, length));
     for (let index = 0; index < length; index += 1)
@@ -258,21 +263,21 @@ export class Service {
   }
 
   take(shard: number, kind: Job['kind']): Job | undefined {
-    return this.#lines[shard]?.[kind].shift();
+    return this.#queues[shard]?.[kind].shift();
   }
 
   hasWaiting(shard: number, kind: Job['kind']): boolean {
-    return (this.#lines[shard]?.[kind].length ?? 0) > 0;
+    return (this.#queues[shard]?.[kind].length ?? 0) > 0;
   }
 
   /** The backlog as the dispatchers report it. */
   backlog(): { jobs: number; oldestSeconds: number } {
     let jobs = 0;
     let oldestMs = this.simulation.nowMs;
-    for (const lines of this.#lines) {
-      for (const line of [lines.event, lines.retry]) {
-        jobs += line.jobs;
-        oldestMs = Math.min(oldestMs, line.first?.addedMs ?? oldestMs);
+    for (const queues of this.#queues) {
+      for (const queue of [queues.event, queues.retry]) {
+        jobs += queue.jobs;
+        oldestMs = Math.min(oldestMs, queue.first?.addedMs ?? oldestMs);
       }
     }
     return { jobs, oldestSeconds: (this.simulation.nowMs - oldestMs) / 1_000 };
@@ -291,7 +296,7 @@ export class Service {
   }
 
   /** Records that an item has arrived at its endpoint. */
-  arrived(item: Item): void {
+  recordArrival(item: Item): void {
     this.delivered += item.count;
     this.onDelivered(item, this.simulation.nowMs);
   }

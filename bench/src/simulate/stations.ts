@@ -16,15 +16,15 @@ export class Cores {
   }
 
   /** Calls back with a core, which must be released with leave(heldMs). */
-  take(start: (slowness: number) => void): void {
+  acquire(start: (slowness: number) => void): void {
     if (this.#busy < this.count) {
       this.#busy += 1;
       start(this.#slowness());
     } else this.#waiting.push(start);
   }
 
-  leave(heldMs: number): void {
-    this.busyMs += heldMs;
+  release(durationMs: number): void {
+    this.busyMs += durationMs;
     const next = this.#waiting.shift();
     if (next === undefined) this.#busy -= 1;
     else next(this.#slowness());
@@ -68,7 +68,7 @@ export class Thread {
   readonly #simulation: Simulation;
   readonly #options: ThreadOptions;
   #tasks: Task[] = [];
-  #isAtWork = false;
+  #isBusy = false;
   #idleSinceMs = Number.NEGATIVE_INFINITY;
   #workSincePauseMs = 0;
   /** CPU time of the thread and its helpers. */
@@ -87,22 +87,22 @@ export class Thread {
 
   run(micros: number, done: () => void): void {
     this.#tasks.push({ micros, done });
-    if (this.#isAtWork) return;
-    this.#isAtWork = true;
-    this.#turn(coldness(this.#simulation.nowMs - this.#idleSinceMs, this.#options));
+    if (this.#isBusy) return;
+    this.#isBusy = true;
+    this.#runIteration(coldShare(this.#simulation.nowMs - this.#idleSinceMs, this.#options));
   }
 
-  #turn(coldShare: number): void {
+  #runIteration(coldShare: number): void {
     const { cores, turnMicros = 0, wakeMicros = 0, helperShare = 0 } = this.#options;
-    cores.take((coreSlowness) => {
+    cores.acquire((coreSlowness) => {
       const tasks = this.#tasks.splice(0);
-      const times = factorOf(this.#simulation, this.#options) * coreSlowness;
+      const times = drawFactor(this.#simulation, this.#options) * coreSlowness;
       const pauseMs = this.#pauseMs();
       const overheadMs = ((turnMicros + coldShare * wakeMicros) / 1_000) * times + pauseMs;
       const workMs = tasks.reduce((sum, { micros }) => sum + micros, 0) / 1_000;
       const ownMs = overheadMs + workMs * times;
       this.#workSincePauseMs += ownMs - pauseMs;
-      if (helperShare > 0) this.#help(ownMs * helperShare);
+      if (helperShare > 0) this.#useHelper(ownMs * helperShare);
       let atMs = overheadMs;
       for (const { micros, done } of tasks) {
         atMs += (micros / 1_000) * times;
@@ -111,9 +111,9 @@ export class Thread {
       this.#simulation.after(ownMs, () => {
         this.cpuMs += ownMs;
         this.busyMs += ownMs;
-        cores.leave(ownMs);
-        this.#isAtWork = this.#tasks.length > 0;
-        if (this.#isAtWork) this.#turn(0);
+        cores.release(ownMs);
+        this.#isBusy = this.#tasks.length > 0;
+        if (this.#isBusy) this.#runIteration(0);
         else this.#idleSinceMs = this.#simulation.nowMs;
       });
     });
@@ -126,27 +126,27 @@ export class Thread {
     return pauses.ms;
   }
 
-  #help(ms: number): void {
+  #useHelper(ms: number): void {
     const { cores } = this.#options;
     this.cpuMs += ms;
-    cores.take(() => this.#simulation.after(ms, () => cores.leave(ms)));
+    cores.acquire(() => this.#simulation.after(ms, () => cores.release(ms)));
   }
 }
 
 /** Returns the share of the maximum wake-up cost after an idle time. */
-function coldness(idleMs: number, { coldHalfMs = 1 }: Pick<ThreadOptions, 'coldHalfMs'>): number {
+function coldShare(idleMs: number, { coldHalfMs = 1 }: Pick<ThreadOptions, 'coldHalfMs'>): number {
   return idleMs === Number.POSITIVE_INFINITY ? 1 : idleMs / (idleMs + coldHalfMs);
 }
 
-function factorOf(simulation: Simulation, { unevenness, slowness }: Partial<ThreadOptions>): number {
-  return (unevenness === undefined ? 1 : simulation.random.uneven(unevenness)) * (slowness?.() ?? 1);
+function drawFactor(simulation: Simulation, { unevenness, slowness }: Partial<ThreadOptions>): number {
+  return (unevenness === undefined ? 1 : simulation.random.unevenFactor(unevenness)) * (slowness?.() ?? 1);
 }
 
 /** Work that any core can do, immediately or queued: the backends of a database. */
 export class Servers {
   readonly #simulation: Simulation;
   readonly #options: Omit<ThreadOptions, 'turnMicros' | 'helperShare' | 'pauses'>;
-  #atWork = 0;
+  #busyCount = 0;
   #idleSinceMs = Number.NEGATIVE_INFINITY;
   cpuMs = 0;
 
@@ -158,15 +158,15 @@ export class Servers {
   run(micros: number, done: () => void): void {
     const { cores, wakeMicros = 0 } = this.#options;
     const idleMs = this.#simulation.nowMs - this.#idleSinceMs;
-    const wake = this.#atWork === 0 ? wakeMicros * coldness(idleMs, this.#options) : 0;
-    this.#atWork += 1;
-    cores.take((coreSlowness) => {
-      const ms = ((micros + wake) / 1_000) * factorOf(this.#simulation, this.#options) * coreSlowness;
+    const wake = this.#busyCount === 0 ? wakeMicros * coldShare(idleMs, this.#options) : 0;
+    this.#busyCount += 1;
+    cores.acquire((coreSlowness) => {
+      const ms = ((micros + wake) / 1_000) * drawFactor(this.#simulation, this.#options) * coreSlowness;
       this.#simulation.after(ms, () => {
         this.cpuMs += ms;
-        this.#atWork -= 1;
+        this.#busyCount -= 1;
         this.#idleSinceMs = this.#simulation.nowMs;
-        cores.leave(ms);
+        cores.release(ms);
         done();
       });
     });
@@ -174,27 +174,27 @@ export class Servers {
 }
 
 /** `Semaphore` of packages/runtime, on the virtual clock: a caller may take more slots than are free. */
-export class Places {
-  #free: number;
+export class Semaphore {
+  #available: number;
   #waiting: { weight: number; enter: () => void }[] = [];
 
   constructor(size: number) {
-    this.#free = size;
+    this.#available = size;
   }
 
-  take(weight: number, enter: () => void): void {
-    if (this.#free > 0) {
-      this.#free -= weight;
+  acquire(weight: number, enter: () => void): void {
+    if (this.#available > 0) {
+      this.#available -= weight;
       enter();
     } else this.#waiting.push({ weight, enter });
   }
 
-  leave(weight: number): void {
-    this.#free += weight;
-    while (this.#free > 0) {
+  release(weight: number): void {
+    this.#available += weight;
+    while (this.#available > 0) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
-      this.#free -= next.weight;
+      this.#available -= next.weight;
       next.enter();
     }
   }
@@ -207,7 +207,7 @@ export class LogDevice {
   readonly #bytesPerMs: number;
   #waiting: (() => void)[] = [];
   #bytes = 0;
-  #isAtWork = false;
+  #isFlushing = false;
   /**
    * Busy time by bytes, because flushes follow each other even if little is written, and share one if there is more.
    */
@@ -222,11 +222,11 @@ export class LogDevice {
   flush(bytes: number, done: () => void): void {
     this.#waiting.push(done);
     this.#bytes += bytes;
-    if (!this.#isAtWork) this.#work();
+    if (!this.#isFlushing) this.#flushNext();
   }
 
-  #work(): void {
-    this.#isAtWork = true;
+  #flushNext(): void {
+    this.#isFlushing = true;
     const sharing = this.#waiting.splice(0);
     const writingMs = this.#bytes / this.#bytesPerMs;
     const tookMs = this.#flushMs() + writingMs;
@@ -234,8 +234,8 @@ export class LogDevice {
     this.#simulation.after(tookMs, () => {
       this.busyMs += writingMs;
       for (const done of sharing) done();
-      if (this.#waiting.length > 0) this.#work();
-      else this.#isAtWork = false;
+      if (this.#waiting.length > 0) this.#flushNext();
+      else this.#isFlushing = false;
     });
   }
 }

@@ -1,29 +1,29 @@
 import { markdownTable } from '../report/document.ts';
 import { figureText } from '../report/table.ts';
-import type { Comparison } from './against.ts';
-import { costOf, type Prices } from './cost.ts';
+import type { Comparison } from './comparison.ts';
+import { estimateCost, type Prices } from './cost.ts';
 import { type Plan, Planner } from './plans.ts';
 import { type Measured, type ServiceTimes, timesOf } from './times.ts';
 
 /** Rates, and the number of days in the log of each. */
-export type Wanted = readonly { ratePerSecond: number; days: number }[];
+export type PlanTarget = readonly { ratePerSecond: number; days: number }[];
 
-export const WANTED: Wanted = [100, 1_000, 10_000, 100_000, 1_000_000].map((ratePerSecond) => ({
+export const PLAN_TARGETS: PlanTarget = [100, 1_000, 10_000, 100_000, 1_000_000].map((ratePerSecond) => ({
   ratePerSecond,
   days: 30,
 }));
 
 /** The log is most of the cost from here on. */
-const SHORTER: Wanted = [{ ratePerSecond: 10_000, days: 7 }];
+const SHORT_RETENTION_TARGETS: PlanTarget = [{ ratePerSecond: 10_000, days: 7 }];
 
-const whole = (value: number) => Math.round(value).toLocaleString('en');
-const dollars = (amount: number) => `$${whole(amount)}`;
-const size = (gigabytes: number) => {
+const formatInteger = (value: number) => Math.round(value).toLocaleString('en');
+const formatDollars = (amount: number) => `$${formatInteger(amount)}`;
+const formatSize = (gigabytes: number) => {
   if (gigabytes >= 1e6) return `${(gigabytes / 1e6).toFixed(1)} PB`;
   return gigabytes >= 1_000 ? `${(gigabytes / 1_000).toFixed(1)} TB` : `${Math.round(gigabytes)} GB`;
 };
 /** Rounds to the known precision. */
-const about = (value: number) => whole(Number(value.toPrecision(2)));
+const formatRounded = (value: number) => formatInteger(Number(value.toPrecision(2)));
 
 export function plansTable(plans: readonly Plan[]): string {
   const head = [
@@ -34,15 +34,17 @@ export function plansTable(plans: readonly Plan[]): string {
   return markdownTable(
     head,
     plans.map((plan) => [
-      whole(plan.ratePerSecond),
-      ...[plan.installations, plan.management, plan.dispatchers, plan.shards, plan.redisNodes].map(whole),
-      `${whole(plan.databases)} of ${plan.databaseCores}`,
+      formatInteger(plan.ratePerSecond),
+      ...[plan.installations, plan.management, plan.dispatchers, plan.shards, plan.redisNodes].map(
+        formatInteger,
+      ),
+      `${formatInteger(plan.databases)} of ${plan.databaseCores}`,
       `${figureText(plan.walMbPerSecond)} MB/s`,
-      whole(plan.connections),
-      `${figureText(plan.seen.p50Ms)}, ${figureText(plan.seen.p99Ms)} ms`,
-      `${about(plan.kneePerSecond)}/s`,
+      formatInteger(plan.connections),
+      `${figureText(plan.observation.p50Ms)}, ${figureText(plan.observation.p99Ms)} ms`,
+      `${formatRounded(plan.kneePerSecond)}/s`,
       plan.fullFirst,
-      `${plan.next.part}, at ${about(plan.next.atRatePerSecond)}/s`,
+      `${plan.next.part}, at ${formatRounded(plan.next.atRatePerSecond)}/s`,
     ]),
   );
 }
@@ -51,13 +53,13 @@ export function costTable(plans: readonly Plan[], prices: Prices, times: Service
   return markdownTable(
     ['Deliveries/s, log', 'Compute', 'Log', 'Traffic', 'Per month', 'Per million'],
     plans.map((plan) => {
-      const cost = costOf(plan, prices, times);
+      const cost = estimateCost(plan, prices, times);
       return [
-        `${whole(plan.ratePerSecond)}, ${plan.days} days`,
-        dollars(cost.compute),
-        `${size(cost.logGb)}: ${dollars(cost.log)}`,
-        `${size(cost.sentGb)}: ${dollars(cost.traffic)}`,
-        dollars(cost.all),
+        `${formatInteger(plan.ratePerSecond)}, ${plan.days} days`,
+        formatDollars(cost.compute),
+        `${formatSize(cost.logGb)}: ${formatDollars(cost.log)}`,
+        `${formatSize(cost.sentGb)}: ${formatDollars(cost.traffic)}`,
+        formatDollars(cost.all),
         `$${cost.perMillion.toFixed(2)}`,
       ];
     }),
@@ -66,7 +68,7 @@ export function costTable(plans: readonly Plan[], prices: Prices, times: Service
 
 /** The figures that must be within 20 % of the benchmark's. */
 export function comparisonTable(compared: readonly Comparison[]): string {
-  const checked = compared.filter(({ isHeld }) => isHeld);
+  const checked = compared.filter(({ isChecked: isHeld }) => isHeld);
   return markdownTable(
     ['', 'figure', 'bench', 'simulated', 'ratio'],
     checked.map((one) => [
@@ -86,17 +88,17 @@ export function comparisonTable(compared: readonly Comparison[]): string {
 export function scalingParts(measured: Measured, prices: Prices): Record<string, string> {
   const times = timesOf(measured);
   const planner = new Planner(times);
-  const plansOf = (wanted: Wanted) =>
-    wanted.map(({ ratePerSecond, days }) => planner.plan(ratePerSecond, days));
-  const plans = plansOf(WANTED);
+  const plansOf = (target: PlanTarget) =>
+    target.map(({ ratePerSecond, days }) => planner.plan(ratePerSecond, days));
+  const plans = plansOf(PLAN_TARGETS);
   return {
     plans: plansTable(plans),
-    cost: costTable([...plans, ...plansOf(SHORTER)], prices, times),
+    cost: costTable([...plans, ...plansOf(SHORT_RETENTION_TARGETS)], prices, times),
   };
 }
 
 /** @throws Error if the page lacks one of the marks */
-export function fillMarks(page: string, parts: Record<string, string>): string {
+export function fillMarkers(page: string, parts: Record<string, string>): string {
   let filled = page;
   for (const [name, part] of Object.entries(parts)) {
     const mark = new RegExp(`(<!-- ${name} -->\\n)[\\s\\S]*?(<!-- end -->)`);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 /** The source of a value: measured, derived from measured values, or assumed. */
 export type Source = 'measured' | 'derived' | 'assumed';
 
-export interface Known {
+export interface MeasuredValue {
   value: number;
   source: Source;
   /** The command and row of the measurement, the derivation, or the reason for the assumption. */
@@ -11,7 +11,7 @@ export interface Known {
 }
 
 /** Content of `measured.json`: by part and name, with the unit at the end of the name. */
-export type Measured = Record<keyof ServiceTimes, Record<string, Known>>;
+export type Measured = Record<keyof ServiceTimes, Record<string, MeasuredValue>>;
 
 /** The costs of each part. Microseconds are of one core; costs of deliveries are per delivery. */
 export interface ServiceTimes {

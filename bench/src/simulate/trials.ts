@@ -1,8 +1,8 @@
 import { Simulation } from './engine.ts';
 import { Lanes } from './lanes.ts';
 import { startLoad } from './observe.ts';
-import { Scaler, type ScalerSettings, type Seen } from './scaler.ts';
-import { Service, type Setup, USUAL } from './service.ts';
+import { type Metrics, Scaler, type ScalerSettings } from './scaler.ts';
+import { DEFAULT_SETUP, Service, type Setup } from './service.ts';
 import type { ServiceTimes } from './times.ts';
 
 /** A disturbance of the service, from one minute to another, while it is scaled. */
@@ -79,13 +79,13 @@ export const WAVES: Trial = {
   ...{ ratePerSecond: 300, times: 80, databaseCores: 16, sample: 50 },
 };
 
-export interface Moment {
+export interface TrialSnapshot {
   minute: number;
   pods: number;
   oldestSeconds: number;
   jobs: number;
   /** Deliveries that wait for their lane. */
-  parked: number;
+  deferred: number;
   cpuPercent: number;
 }
 
@@ -94,23 +94,29 @@ const MINUTE_MS = 60_000;
  * Intervals of the dispatchers' measurement of the backlog and of the scaler's decision, and the window of
  * metrics-server's CPU.
  */
-const MEASURED_EVERY_MS = 5_000;
-const DECIDED_EVERY_MS = 15_000;
-const CPU_OF_MS = 30_000;
+const MEASURE_INTERVAL_MS = 5_000;
+const DECISION_INTERVAL_MS = 15_000;
+const CPU_WINDOW_MS = 30_000;
 
 export interface TrialOptions {
   times: ServiceTimes;
   trial: Trial;
   settings: ScalerSettings;
   /** Scrape interval of Prometheus; the scaler's data are that old. */
-  scrapedEveryMs: number;
+  scrapeIntervalMs: number;
   seed?: number;
 }
 
 /** Returns the number of dispatchers and the age of the oldest event, every 15 seconds. */
-export function runTrial({ times, trial, settings, scrapedEveryMs, seed = 1 }: TrialOptions): Moment[] {
+export function runTrial({
+  times,
+  trial,
+  settings,
+  scrapeIntervalMs,
+  seed = 1,
+}: TrialOptions): TrialSnapshot[] {
   const simulation = new Simulation(seed);
-  const setup: Setup = { ...USUAL, dispatchers: settings.min, databaseCores: trial.databaseCores };
+  const setup: Setup = { ...DEFAULT_SETUP, dispatchers: settings.min, databaseCores: trial.databaseCores };
   const lanes: Lanes = new Lanes(setup.endpoints, () => service);
   const service: Service = new Service(simulation, times, setup, lanes);
   const { ratePerSecond, fromMinute, toMinute } = trial;
@@ -138,11 +144,11 @@ export function runTrial({ times, trial, settings, scrapedEveryMs, seed = 1 }: T
   }
   simulation.after(toMinute * MINUTE_MS, () => trial.end?.(service));
 
-  const metrics = watched(service, scrapedEveryMs);
+  const metrics = createMetricsSource(service, scrapeIntervalMs);
   const scaler = new Scaler(settings);
-  const moments: Moment[] = [];
+  const moments: TrialSnapshot[] = [];
   let starting = 0;
-  simulation.every(DECIDED_EVERY_MS, () => {
+  simulation.every(DECISION_INTERVAL_MS, () => {
     const ready = service.pods.length;
     const pods = ready + starting;
     const next = scaler.decide(simulation.nowMs / 1_000, pods, ready, metrics());
@@ -158,7 +164,7 @@ export function runTrial({ times, trial, settings, scrapedEveryMs, seed = 1 }: T
     const { cpuPercent } = metrics();
     moments.push({
       ...{ minute: simulation.nowMs / MINUTE_MS, pods: next, oldestSeconds, jobs, cpuPercent },
-      parked: lanes.parkedCount,
+      deferred: lanes.deferredCount,
     });
   });
   simulation.runUntil(trial.minutes * MINUTE_MS);
@@ -167,31 +173,31 @@ export function runTrial({ times, trial, settings, scrapedEveryMs, seed = 1 }: T
 }
 
 /** Returns what the scaler sees: the backlog measured before the last scrape, and the CPU of the last half minute. */
-function watched(service: Service, scrapedEveryMs: number): () => Seen {
+function createMetricsSource(service: Service, scrapeIntervalMs: number): () => Metrics {
   const { simulation } = service;
   let measured = service.backlog();
   let scraped = measured;
   let cpuPercent = 0;
   const cpuMs = () => service.pods.reduce((sum, { thread }) => sum + thread.cpuMs, 0);
   let before = { ms: 0, pods: service.pods.length };
-  simulation.every(MEASURED_EVERY_MS, () => {
+  simulation.every(MEASURE_INTERVAL_MS, () => {
     measured = service.backlog();
   });
-  simulation.every(scrapedEveryMs, () => {
+  simulation.every(scrapeIntervalMs, () => {
     scraped = measured;
   });
-  simulation.every(CPU_OF_MS, () => {
+  simulation.every(CPU_WINDOW_MS, () => {
     const ms = cpuMs();
     // Skipped if a pod was removed, because its CPU time is no longer in the sum.
     if (service.pods.length >= before.pods)
-      cpuPercent = ((ms - before.ms) / CPU_OF_MS / service.pods.length) * 100;
+      cpuPercent = ((ms - before.ms) / CPU_WINDOW_MS / service.pods.length) * 100;
     before = { ms, pods: service.pods.length };
   });
   return () => ({ ...scraped, cpuPercent });
 }
 
 /** Counts how often the number of pods began to rise and to fall. */
-export function directionsOf(moments: readonly Moment[]): { ups: number; downs: number } {
+export function countChanges(moments: readonly TrialSnapshot[]): { ups: number; downs: number } {
   let direction = 0;
   const count = { ups: 0, downs: 0 };
   moments.slice(1).forEach(({ pods }, index) => {

@@ -1,5 +1,5 @@
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
-import { type SeededLane, seedParked } from '@runhook/testing';
+import { type SeededLane, seedDeferred } from '@runhook/testing';
 import type { Expected } from '../measure/ledger.ts';
 import { sharedNowMs } from '../measure/timing.ts';
 import { createWorkload, type EndpointKind } from './workload.ts';
@@ -27,7 +27,7 @@ export async function seedLane(world: World, behaviour: string): Promise<Lane> {
 
 /** Stores deferred deliveries of the last hour, as if the lanes had been closed; they have no queue jobs. */
 export async function seedFlood(world: World, lanes: readonly Lane[], count: number): Promise<void> {
-  if (count > 0) await seedParked(world.database.pool, { lanes, count, minutes: MINUTES });
+  if (count > 0) await seedDeferred(world.database.pool, { lanes, count, minutes: MINUTES });
 }
 
 /** Creates the jobs of the lanes, as the dispatcher does when it defers a delivery. */
@@ -41,7 +41,7 @@ export async function wakeLanes(world: World, lanes: readonly Lane[]): Promise<v
 }
 
 /** Returns the deliveries that must arrive once the endpoints respond. */
-export async function expectedOf(world: World, lanes: readonly Lane[]): Promise<Expected[]> {
+export async function listExpected(world: World, lanes: readonly Lane[]): Promise<Expected[]> {
   const intendedMs = sharedNowMs();
   const paths = new Map(lanes.map(({ subscriptionId, path }) => [subscriptionId, path]));
   const { rows } = await world.database.pool.query<{ event_id: string; subscription_id: string }>(

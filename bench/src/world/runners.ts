@@ -38,7 +38,7 @@ export async function withReporter<Result>(work: (reporter: Program) => Promise<
 }
 
 /** Opens a world and closes it after the work. */
-export async function inRunnersWorld<Result>(
+export async function withRunnersWorld<Result>(
   bench: Bench,
   reporter: Program,
   queue: QueueName,
@@ -52,7 +52,7 @@ export async function inRunnersWorld<Result>(
     const paths = new Map<number, string>();
     for (let index = 0; index < accounts; index += 1) {
       const account = await seedAccount(world.database);
-      runners.push(await runnerOf(world, account));
+      runners.push(await createRunner(world, account));
       lastEndpoint += 1;
       const path = `/ok/rest-${lastEndpoint}`;
       const clientUrl = `http://127.9.0.${lastEndpoint % 250}:${world.receiver.port}${path}`;
@@ -66,7 +66,7 @@ export async function inRunnersWorld<Result>(
   }
 }
 
-async function runnerOf({ database }: World, { id: accountId, jobs }: TestAccount): Promise<Runner> {
+async function createRunner({ database }: World, { id: accountId, jobs }: TestAccount): Promise<Runner> {
   const permissionSets = ['job_runner' as const];
   const [job] = jobs as [TestAccount['jobs'][number]];
   const { token } = await createServiceToken(database.prisma, { accountId, name: 'bench', permissionSets });
@@ -78,7 +78,7 @@ const EVENTS = `
   FROM events WHERE account_id = ANY($1) AND account_id || ' ' || run_id || ' ' || event_type = ANY($2)`;
 
 /** Joins both sides through the log: the runner knows its runs, and the endpoint knows the events. */
-export async function expectedOf(
+export async function listExpected(
   { world, runners, paths }: RunnersWorld,
   reported: Reported,
 ): Promise<Expected[]> {
@@ -107,7 +107,7 @@ const DRAIN_MAX_MS = 120_000;
 const DRAIN_POLL_MS = 200;
 
 /** Waits until all events are dispatched and no delivery is pending. */
-export async function untilDrained({ world }: RunnersWorld): Promise<void> {
+export async function waitUntilDrained({ world }: RunnersWorld): Promise<void> {
   const text = `
     SELECT (EXISTS (SELECT FROM undispatched_events)
             OR EXISTS (SELECT FROM deliveries WHERE status = 'pending')) AS "isBusy"`;

@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { findFreePort, startCommand } from '@runhook/embedded';
+import { findFreePort, readStartCommand } from '@runhook/embedded';
 
 export interface ServiceProcess {
   pid: number;
@@ -38,7 +38,7 @@ export async function startService(options: ServiceOptions): Promise<ServiceProc
   const { port } = await findFreePort();
   const logFile = join(folder, `${name}-${port}.log`);
   const log = openSync(logFile, 'a', 0o600);
-  const command = startCommand(name);
+  const command = readStartCommand(name);
   const program = fileURLToPath(new URL(`../../../${command.program}`, import.meta.url));
   const child = spawn(node, [...nodeArguments, ...command.nodeArguments, program], {
     env: {

@@ -44,33 +44,36 @@ export async function createWorkload(world: World, kinds: readonly EndpointKind[
   const accounts = kinds.flatMap(({ accounts: count, subscriptionsPerAccount = 1, ...kind }) =>
     Array.from({ length: count }, () => ({ ...kind, subscriptionsPerAccount })),
   );
-  const made = await inParallel(accounts, async ({ behaviour, subscriptionsPerAccount, address, port }) => {
-    const { id, jobs } = await seedAccount(world.database);
-    const numbers = Array.from({ length: subscriptionsPerAccount }, () => ++lastEndpoint);
-    const subscriptions = await inParallel(numbers, async (number): Promise<WorkloadSubscription> => {
-      const path = `/${behaviour}/${number}`;
-      const url = `http://${address ?? addressOf(number)}:${port ?? world.receiver.port}${path}`;
-      const subscription = await seedSubscription(world.database, { accountId: id, clientUrl: url });
-      return { id: subscription.id, path, url, behaviour };
-    });
-    return { template: exampleEvent('job.run.completed', jobs[0] as (typeof jobs)[number]), subscriptions };
-  });
-  const templates = made.map(({ template }) => template);
-  return workloadOf(
+  const created = await mapInParallel(
+    accounts,
+    async ({ behaviour, subscriptionsPerAccount, address, port }) => {
+      const { id, jobs } = await seedAccount(world.database);
+      const numbers = Array.from({ length: subscriptionsPerAccount }, () => ++lastEndpoint);
+      const subscriptions = await mapInParallel(numbers, async (number): Promise<WorkloadSubscription> => {
+        const path = `/${behaviour}/${number}`;
+        const url = `http://${address ?? endpointAddress(number)}:${port ?? world.receiver.port}${path}`;
+        const subscription = await seedSubscription(world.database, { accountId: id, clientUrl: url });
+        return { id: subscription.id, path, url, behaviour };
+      });
+      return { template: exampleEvent('job.run.completed', jobs[0] as (typeof jobs)[number]), subscriptions };
+    },
+  );
+  const templates = created.map(({ template }) => template);
+  return toWorkload(
     templates,
-    made.map(({ subscriptions }) => subscriptions),
+    created.map(({ subscriptions }) => subscriptions),
   );
 }
 
 /** Combines both workloads; their events alternate if both have the same number of accounts. */
-export function joined(one: Workload, other: Workload): Workload {
-  return workloadOf(
+export function mergeWorkloads(one: Workload, other: Workload): Workload {
+  return toWorkload(
     [...one.templates, ...other.templates],
     [...one.subscriptionsByTemplate, ...other.subscriptionsByTemplate],
   );
 }
 
-function workloadOf(templates: JobRunEvent[], subscriptionsByTemplate: WorkloadSubscription[][]): Workload {
+function toWorkload(templates: JobRunEvent[], subscriptionsByTemplate: WorkloadSubscription[][]): Workload {
   return {
     templates,
     subscriptionsByTemplate,
@@ -106,7 +109,7 @@ export async function countDeliveries(world: World, subscriptionIds: readonly st
 const PARALLEL = 8;
 
 /** Runs in order, a few items concurrently. */
-async function inParallel<Item, Result>(
+async function mapInParallel<Item, Result>(
   items: readonly Item[],
   work: (item: Item) => Promise<Result>,
 ): Promise<Result[]> {
@@ -122,7 +125,7 @@ async function inParallel<Item, Result>(
   return results;
 }
 
-function addressOf(endpoint: number): string {
+function endpointAddress(endpoint: number): string {
   return `127.${1 + (Math.floor(endpoint / 62_500) % 250)}.${Math.floor(endpoint / 250) % 250}.${1 + (endpoint % 250)}`;
 }
 
@@ -168,10 +171,13 @@ export async function takeArrivals({
 > {
   const batch = await receiver.call<ReceivedBatch>('take');
   const { eventIds, paths, timesMs, lateMs, firstEventIds, firstMs } = batch;
-  const first = linesOf(firstEventIds).map((eventId, index) => ({ eventId, atMs: firstMs[index] as number }));
-  return { eventIds: linesOf(eventIds), paths: linesOf(paths), timesMs, lateMs, first };
+  const first = splitLines(firstEventIds).map((eventId, index) => ({
+    eventId,
+    atMs: firstMs[index] as number,
+  }));
+  return { eventIds: splitLines(eventIds), paths: splitLines(paths), timesMs, lateMs, first };
 }
 
-function linesOf(text: string): string[] {
+function splitLines(text: string): string[] {
   return text === '' ? [] : text.split('\n');
 }

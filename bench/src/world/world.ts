@@ -30,7 +30,7 @@ export interface WorldOptions {
   management?: boolean;
   /** Replaces the PostgreSQL from npm, which is closest to that of the images. It has its own default settings. */
   postgresPrograms?: PostgresPrograms;
-  /** Overrides the default settings and {@link PRODUCTION_SETTINGS}. */
+  /** Overrides the default settings and {@link POSTGRES_SETTINGS}. */
   postgresSettings?: Record<string, string>;
   /** The Node program that runs the services; default: the one that runs the benchmark. */
   node?: string;
@@ -62,7 +62,7 @@ export interface World {
  * Settings of a production server with 8 GB. All settings that make a commit durable are on, as by default. The
  * embedded PostgreSQL runs with the settings of `npm start`.
  */
-const PRODUCTION_SETTINGS = {
+const POSTGRES_SETTINGS = {
   shared_buffers: '1GB',
   effective_cache_size: '4GB',
   max_wal_size: '4GB',
@@ -71,17 +71,17 @@ const PRODUCTION_SETTINGS = {
 
 export async function openWorld(options: WorldOptions): Promise<World> {
   const { queue, guard, receiver } = options;
-  const releases = new Releases();
+  const cleanup = new CleanupStack();
   try {
     const folder = join(options.folder, randomBytes(4).toString('hex'));
     // Other accounts must be able to pass, because PostgreSQL does not run as root.
     mkdirSync(folder, { mode: 0o711 });
-    const { postgres, redis } = await startServers(options, folder, releases);
+    const { postgres, redis } = await startServers(options, folder, cleanup);
     const queueUrl = redis?.url ?? postgres.url;
     const database = openPrismaDatabase({ url: postgres.url, connectionsMax: 4 });
-    releases.add(() => database.close());
+    cleanup.add(() => database.close());
     const publisher = startProgram('publisher');
-    releases.add(() => publisher.stop());
+    cleanup.add(() => publisher.stop());
     await publisher.call('connect', queueUrl);
 
     const environment = {
@@ -101,9 +101,9 @@ export async function openWorld(options: WorldOptions): Promise<World> {
         onStarted: (pid) => guard.watch(pid),
       });
     const management = options.management === true ? await start('management') : null;
-    if (management !== null) releases.add(() => management.stop());
+    if (management !== null) cleanup.add(() => management.stop());
     const dispatchers: ServiceProcess[] = [];
-    releases.add(() => Promise.all(dispatchers.map((dispatcher) => dispatcher.stop())));
+    cleanup.add(() => Promise.all(dispatchers.map((dispatcher) => dispatcher.stop())));
 
     return {
       queue,
@@ -132,10 +132,10 @@ export async function openWorld(options: WorldOptions): Promise<World> {
           receiver: [receiver.pid],
           publisher: [publisher.pid],
         }),
-      close: () => releases.run(),
+      close: () => cleanup.run(),
     };
   } catch (error) {
-    await releases.run();
+    await cleanup.run();
     throw error;
   }
 }
@@ -143,23 +143,23 @@ export async function openWorld(options: WorldOptions): Promise<World> {
 async function startServers(
   { queue, guard, postgresPrograms, postgresSettings }: WorldOptions,
   folder: string,
-  releases: Releases,
+  cleanup: CleanupStack,
 ) {
   const postgres = await startPostgres({
     dataDir: join(folder, 'postgres'),
     settings: {
-      ...(queue === 'redis' && postgresPrograms === undefined && PRODUCTION_SETTINGS),
+      ...(queue === 'redis' && postgresPrograms === undefined && POSTGRES_SETTINGS),
       ...postgresSettings,
     },
     ...(postgresPrograms !== undefined && { internals: { binaries: postgresPrograms } }),
   });
-  releases.add(() => postgres.stop());
+  cleanup.add(() => postgres.stop());
   guard.watch(postgres.pid);
   await migrate(postgres.url);
   const redis =
     queue === 'redis' ? await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true }) : null;
   if (redis !== null) {
-    releases.add(() => redis.stop());
+    cleanup.add(() => redis.stop());
     guard.watch(redis.pid);
   }
   return { postgres, redis };
@@ -190,17 +190,17 @@ export function startGuard(folder: string): Guard {
 }
 
 /** Steps that release resources, run in the reverse order of their registration. */
-export class Releases {
-  readonly #steps: (() => unknown)[] = [];
+export class CleanupStack {
+  readonly #closers: (() => unknown)[] = [];
 
   add(step: () => unknown): void {
-    this.#steps.push(step);
+    this.#closers.push(step);
   }
 
   /** Runs all steps even if some fail, and throws the first error at the end. */
   async run(): Promise<void> {
     const failures: unknown[] = [];
-    for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
+    for (let step = this.#closers.pop(); step !== undefined; step = this.#closers.pop()) {
       try {
         await step();
       } catch (error) {

@@ -1,32 +1,32 @@
 import { Agent, request as openRequest } from 'node:http';
 import type { FuzzRequest } from './requests.ts';
 
-export interface FuzzAnswer {
+export interface FuzzResponse {
   status: number;
   body: string;
   headers: Record<string, string | string[] | undefined>;
 }
 
-const SILENT_AFTER_MS = 60_000;
+const RESPONSE_TIMEOUT_MS = 60_000;
 
 export function createSender(origin: string, connections: number) {
   const { hostname, port } = new URL(origin);
   const agent = new Agent({ keepAlive: true, maxSockets: connections });
   return {
     /** Resolves with null if the connection ended without a response, or nothing arrived within a minute. */
-    send({ method, path, headers, body }: FuzzRequest): Promise<FuzzAnswer | null> {
+    send({ method, path, headers, body }: FuzzRequest): Promise<FuzzResponse | null> {
       return new Promise((resolve) => {
         const length = body === null ? {} : { 'content-length': body.length };
         const options = { hostname, port, agent, method, path, headers: { ...headers, ...length } };
         const outgoing = openRequest(options, (response) => {
           const chunks: Buffer[] = [];
-          const { statusCode: status = 0, headers: answered } = response;
+          const { statusCode: status = 0, headers: responseHeaders } = response;
           const end = () =>
-            resolve({ status, body: Buffer.concat(chunks).toString('utf8'), headers: answered });
+            resolve({ status, body: Buffer.concat(chunks).toString('utf8'), headers: responseHeaders });
           response.on('data', (chunk: Buffer) => {
             chunks.push(chunk);
             // A stream does not end, so its beginning is sufficient.
-            if (isStream(answered)) {
+            if (isStream(responseHeaders)) {
               end();
               outgoing.destroy();
             }
@@ -34,7 +34,7 @@ export function createSender(origin: string, connections: number) {
           response.on('error', () => resolve(null));
           response.on('end', end);
         });
-        outgoing.setTimeout(SILENT_AFTER_MS, () => outgoing.destroy());
+        outgoing.setTimeout(RESPONSE_TIMEOUT_MS, () => outgoing.destroy());
         outgoing.on('error', () => resolve(null));
         outgoing.end(body ?? undefined);
       });
@@ -44,9 +44,9 @@ export function createSender(origin: string, connections: number) {
 }
 
 /** Returns a violation that applies to any response, or null. */
-export function problemOf(request: FuzzRequest, answer: FuzzAnswer | null): string | null {
-  if (answer === null) return 'no response';
-  const { status, headers, body } = answer;
+export function findProblem(request: FuzzRequest, response: FuzzResponse | null): string | null {
+  if (response === null) return 'no response';
+  const { status, headers, body } = response;
   if (status >= 500) return `status ${status}`;
   if (headers['x-request-id'] === undefined) return 'no x-request-id';
   if (request.method === 'HEAD') return body === '' ? null : 'HEAD has a body';
@@ -54,17 +54,17 @@ export function problemOf(request: FuzzRequest, answer: FuzzAnswer | null): stri
   return envelopeProblem(status, headers['content-type'], body);
 }
 
-function isStream(headers: FuzzAnswer['headers']): boolean {
+function isStream(headers: FuzzResponse['headers']): boolean {
   return String(headers['content-type']).startsWith('text/event-stream');
 }
 
 function envelopeProblem(status: number, contentType: unknown, body: string): string | null {
   if (!/^application\/json(;|$)/.test(String(contentType))) return `content-type ${contentType}`;
-  const answer = parsed(body);
-  if (answer?.status?.code !== status) return 'status.code differs';
-  if (status < 400) return 'data' in answer ? null : 'no data';
-  const { is_success, user_message, developer_message } = answer.status;
-  const isFailure = answer.data === null && is_success === false && typeof developer_message === 'string';
+  const envelope = parseBody(body);
+  if (envelope?.status?.code !== status) return 'status.code differs';
+  if (status < 400) return 'data' in envelope ? null : 'no data';
+  const { is_success, user_message, developer_message } = envelope.status;
+  const isFailure = envelope.data === null && is_success === false && typeof developer_message === 'string';
   return isFailure && typeof user_message === 'string' && user_message !== ''
     ? null
     : 'not an error envelope';
@@ -75,7 +75,7 @@ interface Envelope {
   status?: { code?: number; is_success?: boolean; user_message?: unknown; developer_message?: unknown };
 }
 
-function parsed(text: string): (Envelope & { status: NonNullable<Envelope['status']> }) | null {
+function parseBody(text: string): (Envelope & { status: NonNullable<Envelope['status']> }) | null {
   try {
     const value = JSON.parse(text) as Envelope | null;
     return value?.status === undefined ? null : { ...value, status: value.status };

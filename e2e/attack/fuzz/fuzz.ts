@@ -1,16 +1,16 @@
 import { createSeededRandom, type SeededRandom } from '../../chaos/seeded-random.ts';
 import type { Attack, AttackOptions, AttackReport } from '../attack.ts';
-import { createSender, describeRequest, type FuzzAnswer, problemOf } from './exchange.ts';
+import { createSender, describeRequest, type FuzzResponse, findProblem } from './exchange.ts';
 import { type Operation, readOperations } from './operations.ts';
 import { createRequest, type FuzzRequest, type Target } from './requests.ts';
 import { StatusTable } from './status-table.ts';
 import { pick } from './values.ts';
 import { type FuzzWorld, openFuzzWorld } from './world.ts';
 
-const AT_ONCE = 4;
+const CONCURRENCY = 4;
 /** Numbers of requests in a round: by the first account, then by the second account only. */
-const ROUND = { anybody: 1_200, second: 600 };
-const SMALL_ROUND = { anybody: 400, second: 200 };
+const ROUND = { anyAccount: 1_200, second: 600 };
+const SMALL_ROUND = { anyAccount: 400, second: 200 };
 const PROBLEMS_MAX = 20;
 
 /**
@@ -19,18 +19,18 @@ const PROBLEMS_MAX = 20;
  */
 export const fuzz: Attack = {
   name: 'fuzz',
-  async run({ seed, endsAtMs, isSmall = false, say }: AttackOptions): Promise<AttackReport> {
+  async run({ seed, endsAtMs, isSmall = false, log }: AttackOptions): Promise<AttackReport> {
     const world = await openFuzzWorld();
     const operations = await readOperations(world.management.url);
     const run = new FuzzRun(world, operations, createSeededRandom(seed), isSmall ? SMALL_ROUND : ROUND);
     let printed = 0;
     try {
       do {
-        await run.anybody();
-        await run.secondAlone();
-        say(`fuzz: ${run.table.count} requests, ${run.problems.length} problems`);
+        await run.anyAccount();
+        await run.secondAccount();
+        log(`fuzz: ${run.table.count} requests, ${run.problems.length} problems`);
         // Printed after each round, so that an interrupted run has printed its findings.
-        for (const problem of run.problems.slice(printed)) say(problem);
+        for (const problem of run.problems.slice(printed)) log(problem);
         printed = run.problems.length;
       } while (endsAtMs !== null && Date.now() < endsAtMs && run.problems.length < PROBLEMS_MAX);
       return { table: run.table.render(), problems: run.problems };
@@ -55,74 +55,76 @@ class FuzzRun {
     this.#operations = operations;
     this.#random = random;
     this.#round = round;
-    this.#sender = createSender(world.management.url, AT_ONCE);
+    this.#sender = createSender(world.management.url, CONCURRENCY);
   }
 
   /** Uses the credentials of the first account, mostly on its own resources. */
-  async anybody(): Promise<void> {
+  async anyAccount(): Promise<void> {
     const { first, second, settle } = this.#world;
     await settle();
-    await this.#several(this.#round.anybody, (operation) => {
-      const target = { account: first, things: this.#random.next() < 0.9 ? first : second };
+    await this.#sendMany(this.#round.anyAccount, (operation) => {
+      const target = { account: first, ids: this.#random.next() < 0.9 ? first : second };
       return createRequest(this.#random, operation, { caller: first, target });
     });
   }
 
   /** Calls each route at least once with a valid request, for the path of the first account and for its resources below the own path. */
-  async secondAlone(): Promise<void> {
+  async secondAccount(): Promise<void> {
     const { first, second, readFirst } = this.#world;
     const targets: Target[] = [
-      { account: first, things: first },
-      { account: second, things: first },
+      { account: first, ids: first },
+      { account: second, ids: first },
     ];
     const before = await readFirst();
     if (before === '') this.#report('the first account has no rows');
-    const certain = this.#operations.flatMap((operation) => targets.map((target) => ({ operation, target })));
-    await this.#several(
-      certain.length + this.#round.second,
+    const createCertain = this.#operations.flatMap((operation) =>
+      targets.map((target) => ({ operation, target })),
+    );
+    await this.#sendMany(
+      createCertain.length + this.#round.second,
       (operation, index) => {
-        const kind = certain[index] && ('valid' as const);
-        const { target = pick(this.#random, targets) } = certain[index] ?? {};
-        const asked = certain[index]?.operation ?? operation;
-        return createRequest(this.#random, asked, { caller: second, target, ...(kind && { kind }) });
+        const kind = createCertain[index] && ('valid' as const);
+        const { target = pick(this.#random, targets) } = createCertain[index] ?? {};
+        const original = createCertain[index]?.operation ?? operation;
+        return createRequest(this.#random, original, { caller: second, target, ...(kind && { kind }) });
       },
-      (request, answer) => this.#seen(request, answer),
+      (request, response) => this.#checkResponse(request, response),
     );
     if ((await readFirst()) !== before) this.#report('the second account changed rows of the first');
   }
 
-  #seen(request: FuzzRequest, { status, body }: FuzzAnswer): void {
+  #checkResponse(request: FuzzRequest, { status, body }: FuzzResponse): void {
     const { first } = this.#world;
     // An error response may repeat a key or an id only as the request contained it.
     const mark = first.marks.find((text) => body.includes(text) && !request.path.includes(text));
     if (mark !== undefined) this.#report(`shows "${mark}" of another account: ${describeRequest(request)}`);
-    const namesFirst = request.path.includes(`/accounts/${first.accountId}/`);
-    if (namesFirst && status < 400)
+    const leaksFirst = request.path.includes(`/accounts/${first.accountId}/`);
+    if (leaksFirst && status < 400)
       this.#report(`returns ${status} to another account: ${describeRequest(request)}`);
   }
 
-  async #several(
+  async #sendMany(
     count: number,
     create: (operation: Operation, index: number) => FuzzRequest,
-    look: (request: FuzzRequest, answer: FuzzAnswer) => void = () => undefined,
+    look: (request: FuzzRequest, response: FuzzResponse) => void = () => undefined,
   ): Promise<void> {
     let sent = 0;
     const sendAll = async () => {
       while (sent < count && this.problems.length < PROBLEMS_MAX) {
         const operation = this.#operations[sent % this.#operations.length] as Operation;
         const request = create(operation, sent++);
-        const answer = await this.#sender.send(request);
-        this.table.add(request.operation, answer?.status ?? null);
-        const problem = problemOf(request, answer);
+        const response = await this.#sender.send(request);
+        this.table.add(request.operation, response?.status ?? null);
+        const problem = findProblem(request, response);
         if (problem)
-          this.#report(`${problem}: ${describeRequest(request)} ${answer?.body.slice(0, 300) ?? ''}`);
-        if (answer) {
-          noteChange(request, answer);
-          look(request, answer);
+          this.#report(`${problem}: ${describeRequest(request)} ${response?.body.slice(0, 300) ?? ''}`);
+        if (response) {
+          noteChange(request, response);
+          look(request, response);
         }
       }
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, sendAll));
+    await Promise.all(Array.from({ length: CONCURRENCY }, sendAll));
   }
 
   #report(problem: string): void {
@@ -135,7 +137,10 @@ class FuzzRun {
 }
 
 /** Stores the results that the next valid requests need: a replaced key, and webhooks that may be deleted. */
-function noteChange({ operation, method, caller, target }: FuzzRequest, { status, body }: FuzzAnswer): void {
+function noteChange(
+  { operation, method, caller, target }: FuzzRequest,
+  { status, body }: FuzzResponse,
+): void {
   if (method !== 'POST' || (status !== 200 && status !== 201)) return;
   const { data } = JSON.parse(body) as { data: { api_key?: string; id?: string | number } };
   if (data.api_key !== undefined) caller.apiKey = data.api_key;

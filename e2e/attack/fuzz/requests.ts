@@ -1,6 +1,6 @@
 import type { SeededRandom } from '../../chaos/seeded-random.ts';
 import type { Operation } from './operations.ts';
-import { mutated, ODD_TEXTS, oddBytes, oddHeader, oddValue, pick } from './values.ts';
+import { createOddBytes, createOddHeader, createOddValue, mutateBody, ODD_TEXTS, pick } from './values.ts';
 import type { Party } from './world.ts';
 
 /** Is a complete request. */
@@ -23,7 +23,7 @@ export type Kind = (typeof KINDS)[number];
 /** Selects the account in the path, and the owner of the other ids. */
 export interface Target {
   account: Party;
-  things: Party;
+  ids: Party;
 }
 
 /**
@@ -37,21 +37,21 @@ export function createRequest(
 ): FuzzRequest {
   const changes = (of: Kind) => kind === of;
   const headers: Record<string, string> = { authorization: `Token ${tokenFor(operation, caller)}` };
-  const valid = bodyOf(operation, { caller, target }, random);
+  const valid = createBody(operation, { caller, target }, random);
   const body = changes('bytes')
-    ? oddBytes(random)
-    : encoded(changes('body') ? mutated(random, valid) : valid);
+    ? createOddBytes(random)
+    : encoded(changes('body') ? mutateBody(random, valid) : valid);
   if (body !== null) headers['content-type'] = 'application/json';
   if (operation.method === 'POST' && random.next() < 0.3)
     headers['idempotency-key'] = `k${random.between(0, 50)}`;
-  if (changes('credential')) headers.authorization = oddCredential(random);
+  if (changes('credential')) headers.authorization = createOddCredential(random);
   for (let count = changes('header') ? random.between(1, 3) : 0; count > 0; count--) {
-    const [name, value] = oddHeader(random);
+    const [name, value] = createOddHeader(random);
     headers[name] = value;
   }
   const method = changes('method') ? pick(random, OTHER_METHODS) : operation.method;
-  const path = pathOf(operation, method, target, changes('path') ? random : null);
-  const query = queryOf(operation, changes('query'), random);
+  const path = createPath(operation, method, target, changes('path') ? random : null);
+  const query = createQuery(operation, changes('query'), random);
   const sent = hasBody(method) ? body : null;
   return { operation, caller, target, method, path: path + query, headers, body: sent, kind };
 }
@@ -64,16 +64,16 @@ function tokenFor({ path }: Operation, caller: Party): string {
   return path.includes('{account_id}') ? caller.token : caller.apiKey;
 }
 
-function pathOf(
+function createPath(
   { path, parameters }: Operation,
   method: string,
   target: Target,
   random: SeededRandom | null,
 ): string {
   const names = parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name);
-  const odd = random && names.length > 0 ? pick(random, names) : null;
+  const isOdd = random && names.length > 0 ? pick(random, names) : null;
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const value = random && name === odd ? pick(random, ODD_TEXTS) : idOf(name, method, target);
+    const value = random && name === isOdd ? pick(random, ODD_TEXTS) : selectId(name, method, target);
     return encodedText(value);
   });
   if (random === null || random.next() < 0.7) return filled;
@@ -87,25 +87,25 @@ function pathOf(
 }
 
 /** Returns the id for a parameter of a path, or an id that does not exist. */
-function idOf(name: string, method: string, { account, things }: Target): string {
+function selectId(name: string, method: string, { account, ids }: Target): string {
   if (name === 'account_id') return String(account.accountId);
   // The main webhook is not deleted.
-  if (name === 'webhook_id' && method === 'DELETE' && account === things)
+  if (name === 'webhook_id' && method === 'DELETE' && account === ids)
     return account.spareWebhookIds.pop() ?? `wsu_${'0'.repeat(27)}`;
-  return String(things.ids[name] ?? `none_${name}`);
+  return String(ids.ids[name] ?? `none_${name}`);
 }
 
-function queryOf({ parameters }: Operation, isOdd: boolean, random: SeededRandom): string {
-  const known = parameters.filter((parameter) => parameter.in === 'query');
+function createQuery({ parameters }: Operation, isOdd: boolean, random: SeededRandom): string {
+  const queryParameters = parameters.filter((parameter) => parameter.in === 'query');
   const pairs: [string, string][] = [];
-  for (const { name, schema } of known) {
+  for (const { name, schema } of queryParameters) {
     if (random.next() < 0.6) continue;
-    const good = pick(random, schema.enum ?? schema.examples ?? [schema.default ?? '1']);
-    pairs.push([name, isOdd ? pick(random, ODD_TEXTS) : String(good)]);
+    const validValue = pick(random, schema.enum ?? schema.examples ?? [schema.default ?? '1']);
+    pairs.push([name, isOdd ? pick(random, ODD_TEXTS) : String(validValue)]);
   }
   if (isOdd) {
     const name = pick(random, [
-      ...known.map((parameter) => parameter.name),
+      ...queryParameters.map((parameter) => parameter.name),
       'limit',
       'offset',
       '__proto__',
@@ -123,19 +123,20 @@ function encodedText(text: string): string {
 }
 
 /** Returns the example of the document with ids and values that exist. */
-function bodyOf(
+function createBody(
   { example }: Operation,
   { caller, target }: { caller: Party; target: Target },
   random: SeededRandom,
 ): unknown {
-  if (typeof example !== 'object' || example === null) return random.next() < 0.1 ? oddValue(random) : null;
+  if (typeof example !== 'object' || example === null)
+    return random.next() < 0.1 ? createOddValue(random) : null;
   const { name } = caller.body;
-  const known: Record<string, unknown> = {
-    ...target.things.body,
+  const defaults: Record<string, unknown> = {
+    ...target.ids.body,
     name,
     run_id: random.between(1, 1_000_000),
   };
-  const fields = Object.entries(example).map(([name, value]) => [name, known[name] ?? value]);
+  const fields = Object.entries(example).map(([name, value]) => [name, defaults[name] ?? value]);
   return Object.fromEntries(fields);
 }
 
@@ -143,7 +144,7 @@ function encoded(value: unknown): Buffer | null {
   return value === null ? null : Buffer.from(JSON.stringify(value));
 }
 
-function oddCredential(random: SeededRandom): string {
+function createOddCredential(random: SeededRandom): string {
   const text = pick(random, ['Token', 'Bearer', 'Basic', '']);
   const value = pick(random, [
     '',

@@ -58,7 +58,7 @@ export const ODD_TEXTS = [
 const ODD_NUMBERS = [0, -0, -1, 1.5, 2 ** 31, 2 ** 53, 2 ** 63, 1e308, -1e308, 5e-324];
 
 /** Returns a value of any type, sometimes a deeply nested or long one. */
-export function oddValue(random: SeededRandom, depth = 0): unknown {
+export function createOddValue(random: SeededRandom, depth = 0): unknown {
   switch (random.between(0, depth > 3 ? 4 : 9)) {
     case 0:
       return null;
@@ -70,11 +70,11 @@ export function oddValue(random: SeededRandom, depth = 0): unknown {
     case 4:
       return pick(random, ODD_TEXTS);
     case 5:
-      return Array.from({ length: random.between(0, 5) }, () => oddValue(random, depth + 1));
+      return Array.from({ length: random.between(0, 5) }, () => createOddValue(random, depth + 1));
     case 6:
-      return { [pick(random, ODD_TEXTS).slice(0, 100)]: oddValue(random, depth + 1) };
+      return { [pick(random, ODD_TEXTS).slice(0, 100)]: createOddValue(random, depth + 1) };
     case 7:
-      return nested(random.between(2, 200), random.next() < 0.5);
+      return createNested(random.between(2, 200), random.next() < 0.5);
     case 8:
       return Array.from({ length: random.between(100, 10_000) }, (_, index) => index);
     default:
@@ -82,15 +82,15 @@ export function oddValue(random: SeededRandom, depth = 0): unknown {
   }
 }
 
-function nested(levels: number, isArray: boolean): unknown {
+function createNested(levels: number, isArray: boolean): unknown {
   let value: unknown = 1;
   for (let level = 0; level < levels; level++) value = isArray ? [value] : { a: value };
   return value;
 }
 
 /** Replaces, removes, duplicates or adds a member of the body. */
-export function mutated(random: SeededRandom, body: unknown): unknown {
-  if (typeof body !== 'object' || body === null) return oddValue(random);
+export function mutateBody(random: SeededRandom, body: unknown): unknown {
+  if (typeof body !== 'object' || body === null) return createOddValue(random);
   const fields = { ...(body as Record<string, unknown>) };
   const name = pick(random, Object.keys(fields));
   switch (random.between(0, 4)) {
@@ -101,16 +101,16 @@ export function mutated(random: SeededRandom, body: unknown): unknown {
       fields[name] = [fields[name], fields[name]];
       break;
     case 2:
-      fields[pick(random, ODD_TEXTS).slice(0, 200)] = oddValue(random);
+      fields[pick(random, ODD_TEXTS).slice(0, 200)] = createOddValue(random);
       break;
     default:
-      fields[name] = oddValue(random);
+      fields[name] = createOddValue(random);
   }
-  return random.next() < 0.3 ? mutated(random, fields) : fields;
+  return random.next() < 0.3 ? mutateBody(random, fields) : fields;
 }
 
 /** Returns bytes that are invalid JSON, or larger than any valid body. */
-export function oddBytes(random: SeededRandom): Buffer {
+export function createOddBytes(random: SeededRandom): Buffer {
   switch (random.between(0, 7)) {
     case 0:
       return Buffer.from('{');
@@ -156,7 +156,7 @@ const ODD_HEADERS: Record<string, readonly string[]> = {
 };
 
 /** Returns a header that no client of Runhook sends. */
-export function oddHeader(random: SeededRandom): [name: string, value: string] {
+export function createOddHeader(random: SeededRandom): [name: string, value: string] {
   const name = pick(random, Object.keys(ODD_HEADERS));
   return [name, pick(random, ODD_HEADERS[name] ?? [''])];
 }

@@ -2,9 +2,9 @@ import { expect } from '@jest/globals';
 import { axeFindings } from '../support/axe.ts';
 import type { Visit } from '../support/describe-console.ts';
 import { headingOf } from '../support/page-parts.ts';
-import { onThePage } from '../support/waiting.ts';
+import { expectOnPage } from '../support/waiting.ts';
 import { sidewaysOverflow } from '../support/watch-page.ts';
-import type { PageToWalk } from './pages.ts';
+import type { PageToCheck } from './pages.ts';
 
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 const DESKTOP = { width: 1280, height: 800 };
@@ -12,13 +12,13 @@ export const PHONE = { width: 390, height: 800 };
 
 export type Scheme = 'light' | 'dark';
 
-export async function openPage(visit: Visit, { person, path, heading }: PageToWalk): Promise<void> {
-  const { page, context, at, as, world } = visit;
+export async function openPage(visit: Visit, { person, path, heading }: PageToCheck): Promise<void> {
+  const { page, context, urlOf, signInAs, world } = visit;
   await context.clearCookies();
-  if (person !== null) await as(person);
-  await page.goto(at(path(world)));
+  if (person !== null) await signInAs(person);
+  await page.goto(urlOf(path(world)));
   await headingOf(page, heading);
-  await onThePage(async () => expect(await page.locator(UNFINISHED).count()).toBe(0));
+  await expectOnPage(async () => expect(await page.locator(UNFINISHED).count()).toBe(0));
 }
 
 /** Placeholders of content that is still loading. */
@@ -38,7 +38,7 @@ export async function axeProblems({ page }: Visit, name: string, colorScheme: Sc
 /** Returns the elements that scroll sideways on a phone. */
 export async function overflowOnPhone({ page }: Visit, name: string): Promise<string[]> {
   await page.setViewportSize(PHONE);
-  const wide = await overflowOnceSettled(page);
+  const wide = await waitForNoOverflow(page);
   await page.setViewportSize(DESKTOP);
   return wide.map((element) => `${name}, on a phone: ${element}`);
 }
@@ -49,7 +49,7 @@ export async function layoutProblems({ page }: Visit, name: string, widths: numb
   for (const width of widths) {
     await page.setViewportSize({ width, height: 800 });
     const problems = [
-      ...(await overflowOnceSettled(page)),
+      ...(await waitForNoOverflow(page)),
       ...((await page.evaluate(CUT_HEADINGS)) as string[]),
       ...((await page.evaluate(COVERED)) as string[]),
     ];
@@ -80,9 +80,9 @@ const COVERED = `[...document.querySelectorAll('a[href], button, input, select, 
   })`;
 
 /** The page reacts to its width with a delay. Elements that are still too wide after that are reported. */
-async function overflowOnceSettled(page: Visit['page']): Promise<string[]> {
+async function waitForNoOverflow(page: Visit['page']): Promise<string[]> {
   let wide: string[] = [];
-  const settled = onThePage(async () => {
+  const settled = expectOnPage(async () => {
     wide = await sidewaysOverflow(page);
     expect(wide).toEqual([]);
   });

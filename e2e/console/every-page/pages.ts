@@ -3,7 +3,7 @@ import type { PersonName } from '../support/people.ts';
 import type { World } from '../support/world.ts';
 import { ids } from './world.ts';
 
-export interface PageToWalk {
+export interface PageToCheck {
   name: string;
   person: PersonName | null;
   path: (world: World) => string;
@@ -15,7 +15,7 @@ export interface PageToWalk {
 const list = ({ accounts }: World) => `/accounts/${accounts.enterprise.id}/settings/webhooks`;
 const webhook = (world: World) => `${list(world)}/${ids.webhook}`;
 
-export const PAGES: PageToWalk[] = [
+export const PAGES: PageToCheck[] = [
   {
     name: 'sign in',
     person: null,

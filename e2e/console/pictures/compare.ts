@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
  * Tolerance of a comparison. A pixel differs if its colour is outside the range of the colours around its position in the
  * other picture: slightly different edges of letters do not differ, moved or recoloured elements do.
  */
-export interface Likeness {
+export interface ComparisonTolerance {
   /** Distance in pixels around the position. */
   radius: number;
   /** Tolerance of each channel, of 255. */
@@ -15,9 +15,9 @@ export interface Likeness {
 }
 
 /** Tolerance for pictures by the same release of Chromium. */
-export const SAME_BROWSER: Likeness = { radius: 1, tolerance: 8, othersMax: 12 };
+export const SAME_BROWSER: ComparisonTolerance = { radius: 1, tolerance: 8, othersMax: 12 };
 /** Tolerance for other releases, which hint and space letters differently. */
-export const OTHER_BROWSER: Likeness = { radius: 4, tolerance: 16, othersMax: 24 };
+export const OTHER_BROWSER: ComparisonTolerance = { radius: 4, tolerance: 16, othersMax: 24 };
 
 export interface Comparison {
   /** Number of differing pixels in the worst square; null if the pictures have different sizes. */
@@ -30,17 +30,17 @@ export interface Comparison {
 /**
  * Compares two pictures.
  * @param page any page, in which the comparison is computed
- * @param kept stored picture, created by `toKept`
- * @param now screenshot as base64
+ * @param stored stored picture, created by `toStoredPicture`
+ * @param current screenshot as base64
  */
 export async function compare(
   page: Page,
-  kept: Buffer,
-  now: string,
-  likeness: Likeness,
+  stored: Buffer,
+  current: string,
+  likeness: ComparisonTolerance,
 ): Promise<Comparison> {
   return await page.evaluate(
-    `(${COMPARE})(${JSON.stringify([kept.toString('base64'), now])}, ${JSON.stringify(likeness)})`,
+    `(${COMPARE_SCRIPT})(${JSON.stringify([stored.toString('base64'), current])}, ${JSON.stringify(likeness)})`,
   );
 }
 
@@ -54,7 +54,7 @@ interface Indexed {
 }
 
 /** Encodes a picture for storage: PNG with a palette, a tenth of the size of a screenshot. */
-export async function toKept(page: Page, picture: string): Promise<Buffer> {
+export async function toStoredPicture(page: Page, picture: string): Promise<Buffer> {
   const { width, height, palette, indices }: Indexed = await page.evaluate(
     `(${INDEXED})(${JSON.stringify(picture)})`,
   );
@@ -86,7 +86,7 @@ function chunk(name: string, content: Buffer): Buffer {
   return Buffer.concat([ends.subarray(0, 4), named, ends.subarray(4)]);
 }
 
-const READ = `
+const READ_SCRIPT = `
   const pixelsOf = async (base64) => {
     const bytes = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
     const bitmap = await createImageBitmap(new Blob([bytes]));
@@ -123,7 +123,7 @@ const FEWER_COLOURS = `
     return read;
   };`;
 
-const INDEXED = `async (base64) => {${READ}${FEWER_COLOURS}
+const INDEXED = `async (base64) => {${READ_SCRIPT}${FEWER_COLOURS}
   const { pixels, width, height } = fewerColours(await pixelsOf(base64));
   const colours = [...new Set(pixels)];
   if (colours.length > 256) throw new Error('a palette has at most 256 colours, the picture has ' + colours.length);
@@ -136,7 +136,7 @@ const INDEXED = `async (base64) => {${READ}${FEWER_COLOURS}
   return { width, height, palette, indices: btoa(text) };
 }`;
 
-const COMPARE = `async (pictures, { radius, tolerance, othersMax }) => {${READ}${FEWER_COLOURS}
+const COMPARE_SCRIPT = `async (pictures, { radius, tolerance, othersMax }) => {${READ_SCRIPT}${FEWER_COLOURS}
   const [kept, now] = await Promise.all(pictures.map(pixelsOf));
   const { width, height } = kept;
   if (now.width !== width || now.height !== height)

@@ -2,8 +2,15 @@ import { afterAll, beforeAll, describe, expect } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { hasPictureBrowser, launchPictureBrowser, testPictures } from '../support/browser.ts';
 import { START_TIMEOUT_MS } from '../support/waiting.ts';
-import { compare, OTHER_BROWSER, SAME_BROWSER, toKept } from './compare.ts';
-import { differencesOfLooks, isUpdate, keep, LOOKS, placesOf, takePictures } from './kept-pictures.ts';
+import {
+  compareVariants,
+  listPagePaths,
+  storeBaseline,
+  takePictures,
+  updatesBaseline,
+  VARIANTS,
+} from './baseline.ts';
+import { compare, OTHER_BROWSER, SAME_BROWSER, toStoredPicture } from './compare.ts';
 import { openStillPage } from './still-page.ts';
 import { openStillWorld, type StillWorld } from './still-world.ts';
 
@@ -24,15 +31,15 @@ describe('the console looks like its stored pictures', () => {
   }, START_TIMEOUT_MS);
 
   testPictures('matches them on every page, at five widths, light and dark', async () => {
-    if (isUpdate) await keep(calculator, await takePictures(browser, world, LOOKS));
-    else expect(await differencesOfLooks(browser, world, calculator, LOOKS)).toEqual([]);
+    if (updatesBaseline) await storeBaseline(calculator, await takePictures(browser, world, VARIANTS));
+    else expect(await compareVariants(browser, world, calculator, VARIANTS)).toEqual([]);
   });
 
   testPictures('detects a moved button, a missing column and a changed colour', async () => {
     const still = await openStillPage(browser, world);
-    await still.open(placesOf(world).webhook);
-    const before = await toKept(calculator, await still.take(1440, 'light'));
-    const isNoticed = async (styles: string) => {
+    await still.open(listPagePaths(world).webhook);
+    const before = await toStoredPicture(calculator, await still.take(1440, 'light'));
+    const detectsChange = async (styles: string) => {
       await still.page.evaluate(
         `document.adoptedStyleSheets[1] ??= new CSSStyleSheet(); document.adoptedStyleSheets[1].replaceSync(${JSON.stringify(styles)})`,
       );
@@ -43,14 +50,14 @@ describe('the console looks like its stored pictures', () => {
       return judged;
     };
     const noticed: Record<string, boolean[]> = {};
-    for (const [what, styles] of Object.entries(CHANGES)) noticed[what] = await isNoticed(styles);
+    for (const [what, styles] of Object.entries(CHANGES)) noticed[what] = await detectsChange(styles);
     expect(noticed).toEqual(Object.fromEntries(Object.keys(CHANGES).map((what) => [what, [true, true]])));
-    expect(await isNoticed('')).toEqual([false, false]);
+    expect(await detectsChange('')).toEqual([false, false]);
     await still.page.context().close();
   });
 
   testPictures('accepts letters that another browser renders slightly differently', async () => {
-    const path = `${placesOf(world).account}/events`;
+    const path = `${listPagePaths(world).account}/events`;
     const pictures = [];
     const other = await launchPictureBrowser(['--disable-font-subpixel-positioning']);
     for (const by of [browser, other]) {
@@ -61,9 +68,9 @@ describe('the console looks like its stored pictures', () => {
     }
     await other.close();
     const [one = '', another = ''] = pictures;
-    const kept = await toKept(calculator, one);
-    expect((await compare(calculator, kept, another, SAME_BROWSER)).isAlike).toBe(false);
-    expect(await compare(calculator, kept, another, OTHER_BROWSER)).toMatchObject({ isAlike: true });
+    const stored = await toStoredPicture(calculator, one);
+    expect((await compare(calculator, stored, another, SAME_BROWSER)).isAlike).toBe(false);
+    expect(await compare(calculator, stored, another, OTHER_BROWSER)).toMatchObject({ isAlike: true });
   });
 });
 

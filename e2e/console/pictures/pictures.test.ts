@@ -2,11 +2,11 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { hasPictureBrowser, launchPictureBrowser, testPictures } from '../support/browser.ts';
 import { START_TIMEOUT_MS } from '../support/waiting.ts';
-import { differencesOfLooks, isUpdate, keptFiles, type Look } from './kept-pictures.ts';
+import { compareVariants, listBaselineFiles, updatesBaseline, type Variant } from './baseline.ts';
 import { openStillWorld, type StillWorld } from './still-world.ts';
 
 /** The test covers one look; pictures.long.test.ts covers all. */
-const LOOK: Look = { width: 1440, theme: 'light' };
+const VARIANT: Variant = { width: 1440, theme: 'light' };
 
 let browser: Browser;
 let world: StillWorld;
@@ -25,14 +25,14 @@ describe('the console looks like its stored pictures', () => {
   }, START_TIMEOUT_MS);
 
   testPictures('matches them on every page, on a desktop', async () => {
-    if (isUpdate) return;
-    expect(await differencesOfLooks(browser, world, calculator, [LOOK])).toEqual([]);
+    if (updatesBaseline) return;
+    expect(await compareVariants(browser, world, calculator, [VARIANT])).toEqual([]);
   });
 
   test('has exactly one stored picture of every page at every width, light and dark', () => {
     // An update replaces the pictures at the same time.
-    if (isUpdate) return;
-    const { stored, wanted } = keptFiles();
-    expect(stored).toEqual(wanted);
+    if (updatesBaseline) return;
+    const { stored, expected } = listBaselineFiles();
+    expect(stored).toEqual(expected);
   });
 });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { expect } from '@jest/globals';
 import type { Browser, CDPSession, Page, Request } from 'playwright-core';
-import { ELEMENT_TIMEOUT_MS, onThePage } from '../support/waiting.ts';
+import { ELEMENT_TIMEOUT_MS, expectOnPage } from '../support/waiting.ts';
 import { STILL_NOW_MS, type StillWorld } from './still-world.ts';
 
 export const WIDTHS = [360, 768, 1024, 1440, 2560] as const;
@@ -57,7 +57,7 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
   await context.addInitScript(STILL);
   const page = await context.newPage();
   const session = await context.newCDPSession(page);
-  const asked = callsUnderWay(page);
+  const pendingRequests = trackCalls(page);
   return {
     page,
     async open(path) {
@@ -70,7 +70,7 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
       await page.emulateMedia({ colorScheme: theme });
       await page.setViewportSize({ width, height: HEIGHT });
       await page.locator(`html[data-mantine-color-scheme=${theme}]`).waitFor();
-      return await onceStill(page, session, asked);
+      return await waitUntilStill(page, session, pendingRequests);
     },
   };
 }
@@ -79,23 +79,27 @@ const CONTENT = 'main :is(section, form, table, figure, dl, ul, input)';
 const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
 
 /** Tracks the pending requests of the page, except the stream of changes. */
-function callsUnderWay(page: Page): ReadonlySet<Request> {
-  const asked = new Set<Request>();
-  const forget = (request: Request) => asked.delete(request);
+function trackCalls(page: Page): ReadonlySet<Request> {
+  const pendingRequests = new Set<Request>();
+  const removeRequest = (request: Request) => pendingRequests.delete(request);
   page.on('request', (request) => {
-    if (!new URL(request.url()).pathname.endsWith('/changes')) asked.add(request);
+    if (!new URL(request.url()).pathname.endsWith('/changes')) pendingRequests.add(request);
   });
-  page.on('requestfinished', forget);
-  page.on('requestfailed', forget);
-  return asked;
+  page.on('requestfinished', removeRequest);
+  page.on('requestfailed', removeRequest);
+  return pendingRequests;
 }
 
 /** Takes pictures until two consecutive ones are equal, because the page may still be rendering. */
-async function onceStill(page: Page, session: CDPSession, asked: ReadonlySet<Request>): Promise<string> {
+async function waitUntilStill(
+  page: Page,
+  session: CDPSession,
+  pendingRequests: ReadonlySet<Request>,
+): Promise<string> {
   let before = '';
-  for (let tries = 0; tries < 50; tries += 1) {
-    await onThePage(async () => {
-      expect(asked.size).toBe(0);
+  for (let attempts = 0; attempts < 50; attempts += 1) {
+    await expectOnPage(async () => {
+      expect(pendingRequests.size).toBe(0);
       expect(await page.locator(UNFINISHED).count()).toBe(0);
     });
     await page.evaluate(

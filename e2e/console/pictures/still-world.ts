@@ -28,7 +28,7 @@ interface DemoData {
 }
 
 const DEMO_DATA = new URL('../../../scripts/pictures/demo-data.mjs', import.meta.url);
-const CLOCK_AHEAD = new URL('../../chaos/clock-ahead.mjs', import.meta.url);
+const CLOCK_PRELOAD = new URL('../../chaos/clock-ahead.mjs', import.meta.url);
 
 /** Creates the data that the pictures of docs/console.md show, at a fixed time. */
 export async function openStillWorld(): Promise<StillWorld> {
@@ -39,15 +39,15 @@ export async function openStillWorld(): Promise<StillWorld> {
   try {
     const testDatabase = await testing.createTestDatabase();
     closers.push(() => testDatabase.drop());
-    await stopTheClock(testDatabase.url);
-    const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: testing.IN_VAIN_MS });
+    await freezeTimes(testDatabase.url);
+    const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: testing.WAIT_TIMEOUT_MS });
     closers.push(() => database.close());
     const demo = await seed(database);
-    const deliveryId = await seedThirdTime(database, demo);
+    const deliveryId = await seedFailedDelivery(database, demo);
     const management = await startService('management', {
       DATABASE_URL: testDatabase.url,
       QUEUE_URL: testDatabase.url,
-      NODE_OPTIONS: `--import=${CLOCK_AHEAD.href}`,
+      NODE_OPTIONS: `--import=${CLOCK_PRELOAD.href}`,
       CLOCK_AHEAD_MS: String(STILL_NOW_MS - Date.now()),
     });
     closers.push(() => management.stop());
@@ -66,11 +66,11 @@ export async function openStillWorld(): Promise<StillWorld> {
 }
 
 /** Makes `now()` of the database return a constant, also in the defaults of columns. */
-async function stopTheClock(url: string): Promise<void> {
+async function freezeTimes(url: string): Promise<void> {
   const { pool, close } = databasePackage.openDatabase({ url });
-  const moment = `timestamptz '${new Date(STILL_NOW_MS).toISOString()}'`;
+  const stillTime = `timestamptz '${new Date(STILL_NOW_MS).toISOString()}'`;
   const clock = (name: string) =>
-    `CREATE FUNCTION still.${name}() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT ${moment} $$;`;
+    `CREATE FUNCTION still.${name}() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT ${stillTime} $$;`;
   await pool.query(`
     CREATE SCHEMA still; ${clock('now')} ${clock('clock_timestamp')}
     DO $$ DECLARE place record; BEGIN
@@ -92,13 +92,13 @@ async function seed(database: PrismaDatabase): Promise<DemoData> {
   return await seedDemoData({
     database,
     databasePackage,
-    contract: { ...contract, createId: sameIds() },
+    contract: { ...contract, createId: createIdSequence() },
     testing: {
       ...testing,
       async seedSubscription(...seeded: Parameters<typeof testing.seedSubscription>) {
         const { id: drawn } = await testing.seedSubscription(...seeded);
         subscriptions += 1;
-        const id = sameId('subscription', STILL_NOW_MS, subscriptions);
+        const id = deterministicId('subscription', STILL_NOW_MS, subscriptions);
         await database.prisma.subscription.update({ where: { id: drawn }, data: { id } });
         return { id };
       },
@@ -109,23 +109,23 @@ async function seed(database: PrismaDatabase): Promise<DemoData> {
 }
 
 /** Returns an id that is the same in every run and has the form of all ids. */
-function sameId(kind: contract.IdKind, timeMs: number, number: number): string {
+function deterministicId(kind: contract.IdKind, timeMs: number, number: number): string {
   const derived = contract.deliveryIdFor(contract.eventIdForJob(`${kind} ${number}`, timeMs), kind);
   return contract.createId(kind, timeMs).slice(0, 4) + derived.slice(4);
 }
 
-function sameIds() {
+function createIdSequence() {
   let count = 0;
   return (kind: contract.IdKind, timeMs: number) => {
     count += 1;
-    return sameId(kind, timeMs, count);
+    return deterministicId(kind, timeMs, count);
   };
 }
 
 const ENDED_MS = STILL_NOW_MS - 90_000;
 
 /** Adds a delivery that failed twice and then succeeded, as the newest of the log. */
-async function seedThirdTime({ pool }: PrismaDatabase, { webhookIds }: DemoData): Promise<string> {
+async function seedFailedDelivery({ pool }: PrismaDatabase, { webhookIds }: DemoData): Promise<string> {
   const { rows } = await pool.query<{ id: string; day: string }>(
     `UPDATE deliveries SET status = 'delivered', reason = NULL, attempt_count = 3, http_status_code = 200,
        error_code = NULL, duration_ms = 84, created_at = $2, completed_at = $3
@@ -135,14 +135,14 @@ async function seedThirdTime({ pool }: PrismaDatabase, { webhookIds }: DemoData)
   );
   const [delivery] = rows;
   if (delivery === undefined) throw new Error('the seeded log has no delivery');
-  const refused = {
+  const failedAttempt = {
     status: 503,
     error: 'unsuccessful_status',
     body: 'The pager is being updated. Try again.',
   };
   const attempts = [
-    { ...refused, agoMs: 20_000, durationMs: 112 },
-    { ...refused, agoMs: 14_000, durationMs: 97 },
+    { ...failedAttempt, agoMs: 20_000, durationMs: 112 },
+    { ...failedAttempt, agoMs: 14_000, durationMs: 97 },
     { status: 200, error: null, body: '{"page":"sent"}', agoMs: 84, durationMs: 84 },
   ];
   for (const [index, { status, error, body, agoMs, durationMs }] of attempts.entries()) {

@@ -8,10 +8,10 @@ const MASKED = /^rhu_•+.{4}$/;
 describeConsole('API access and the audit log', (story) => {
   story(
     'masks the key until it is revealed, and copies it without showing it',
-    async ({ page, at, as, world }) => {
+    async ({ page, urlOf, signInAs, world }) => {
       const { apiKey } = world.persons.rita;
-      await as('rita');
-      await page.goto(at('/profile/api-access'));
+      await signInAs('rita');
+      await page.goto(urlOf('/profile/api-access'));
       const key = page.getByTestId('api-key');
       await key.waitFor();
       expect(await key.textContent()).toMatch(MASKED);
@@ -35,23 +35,23 @@ describeConsole('API access and the audit log', (story) => {
 
   story(
     'asks before it rotates the key, shows the new one, and the old one is rejected afterwards',
-    async ({ page, at, as, world }) => {
+    async ({ page, urlOf, signInAs, world }) => {
       const { apiKey } = world.persons.tom;
-      await as('tom');
-      await page.goto(at('/profile/api-access'));
+      await signInAs('tom');
+      await page.goto(urlOf('/profile/api-access'));
       await page.getByRole('button', { name: 'Rotate the key…' }).click();
       const dialog = page.getByRole('dialog', { name: 'Rotate your API key?' });
       await dialog.getByText(/stop working until they have the new one/).waitFor();
       await dialog.getByRole('button', { name: 'Keep the key' }).click();
       await dialog.waitFor({ state: 'hidden' });
-      expect(await statusOf(at, apiKey)).toBe(200);
+      expect(await fetchStatus(urlOf, apiKey)).toBe(200);
 
       await page.getByRole('button', { name: 'Rotate the key…' }).click();
       await dialog.getByRole('button', { name: 'Rotate the key' }).click();
       await page.getByText('The key was rotated').waitFor();
       const next = (await page.getByTestId('api-key').textContent()) ?? '';
       expect(next).toMatch(/^rhu_/);
-      expect([await statusOf(at, apiKey), await statusOf(at, next)]).toEqual([401, 200]);
+      expect([await fetchStatus(urlOf, apiKey), await fetchStatus(urlOf, next)]).toEqual([401, 200]);
       await page.reload();
       await headingOf(page, 'API Access');
       await page.getByRole('button', { name: 'Reveal' }).click();
@@ -61,29 +61,29 @@ describeConsole('API access and the audit log', (story) => {
 
   story(
     'does not rotate a key again that was rotated elsewhere meanwhile, and shows the new one',
-    async ({ page, at, as, world }) => {
+    async ({ page, urlOf, signInAs, world }) => {
       const { id, apiKey } = world.persons.fred;
-      await as('fred');
-      await page.goto(at('/profile/api-access'));
+      await signInAs('fred');
+      await page.goto(urlOf('/profile/api-access'));
       await page.getByTestId('api-key').waitFor();
-      const elsewhere = await fetch(at(`/api/v2/users/${id}/apikey/`), {
+      const otherRotation = await fetch(urlOf(`/api/v2/users/${id}/apikey/`), {
         method: 'POST',
         headers: { authorization: `Token ${apiKey}` },
       });
-      const { data } = (await elsewhere.json()) as { data: { api_key: string } };
+      const { data } = (await otherRotation.json()) as { data: { api_key: string } };
       await page.getByRole('button', { name: 'Rotate the key…' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
       await page.getByRole('alert').getByText('The key was already rotated').waitFor();
       await page.getByRole('button', { name: 'Reveal' }).click();
       expect(await page.getByTestId('api-key').textContent()).toBe(data.api_key);
-      expect(await statusOf(at, data.api_key)).toBe(200);
+      expect(await fetchStatus(urlOf, data.api_key)).toBe(200);
     },
   );
 
-  story('reports errors of loading and of rotating the key', async ({ page, at, as }) => {
-    await as('ada');
+  story('reports errors of loading and of rotating the key', async ({ page, urlOf, signInAs }) => {
+    await signInAs('ada');
     await page.route('**/api/v3/profile', (route) => route.fulfill({ status: 500, json: {} }));
-    await page.goto(at('/profile/api-access'));
+    await page.goto(urlOf('/profile/api-access'));
     await page.getByText('The API key could not be loaded').waitFor();
     await page.unroute('**/api/v3/profile');
     await page.getByRole('button', { name: 'Try again' }).click();
@@ -97,11 +97,11 @@ describeConsole('API access and the audit log', (story) => {
   story(
     'shows the audit log to administrators, newest first, and hides it from other users',
     async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, { name: 'Watched' });
       await world.call('ada', 'POST', webhookApiOf(world, id, 'rotate-secret'));
-      await as('ada');
-      await page.goto(at('/'));
+      await signInAs('ada');
+      await page.goto(urlOf('/'));
       await page.getByRole('link', { name: 'Audit log' }).click();
       await page.getByRole('heading', { level: 1, name: 'Audit log' }).waitFor();
       const rows = page.getByRole('table', { name: 'Changes' }).getByRole('row');
@@ -111,14 +111,14 @@ describeConsole('API access and the audit log', (story) => {
         .waitFor();
       await rows.filter({ hasText: 'created “Watched”' }).waitFor();
       await rows.filter({ hasText: 'signed in' }).filter({ hasText: 'from 127.0.0.1' }).first().waitFor();
-      await as('rita');
-      await page.goto(at('/'));
+      await signInAs('rita');
+      await page.goto(urlOf('/'));
       await page.getByRole('link', { name: 'Webhooks', exact: true }).waitFor();
       await page.getByRole('link', { name: 'Audit log' }).waitFor({ state: 'detached' });
     },
   );
 });
 
-async function statusOf(at: (path: string) => string, apiKey: string): Promise<number> {
-  return (await fetch(at('/api/v3/profile'), { headers: { authorization: `Token ${apiKey}` } })).status;
+async function fetchStatus(urlOf: (path: string) => string, apiKey: string): Promise<number> {
+  return (await fetch(urlOf('/api/v3/profile'), { headers: { authorization: `Token ${apiKey}` } })).status;
 }

@@ -2,8 +2,8 @@ import { expect } from '@jest/globals';
 import { createId } from '@runhook/contract';
 import { seedDeliveries, seedSubscription } from '@runhook/testing';
 import { describeConsole, type Visit } from '../support/describe-console.ts';
-import { expectFocus, headingOf, placeOf } from '../support/page-parts.ts';
-import { ELEMENT_TIMEOUT_MS, onThePage } from '../support/waiting.ts';
+import { expectFocus, headingOf, readPageLocation } from '../support/page-parts.ts';
+import { ELEMENT_TIMEOUT_MS, expectOnPage } from '../support/waiting.ts';
 import { subscribe } from '../support/webhooks.ts';
 import type { World } from '../support/world.ts';
 
@@ -31,14 +31,18 @@ async function prepare(world: World): Promise<void> {
 }
 
 /** Types into the search for runs. The chunk of the next page is delivered after the typing pause. */
-async function typeIntoRuns({ page, at, as, world }: Visit, text: string, nextPage: string): Promise<void> {
-  await as('ada');
+async function typeIntoRuns(
+  { page, urlOf, signInAs, world }: Visit,
+  text: string,
+  nextPage: string,
+): Promise<void> {
+  await signInAs('ada');
   await page.clock.install();
   await page.route(`**/assets/${nextPage}-*.js`, async (route) => {
     await page.clock.runFor(1_000);
     await route.continue();
   });
-  await page.goto(at(`/accounts/${world.accounts.enterprise.id}/runs`));
+  await page.goto(urlOf(`/accounts/${world.accounts.enterprise.id}/runs`));
   await page.getByRole('searchbox', { name: 'Run id or job' }).fill(text);
 }
 
@@ -52,7 +56,7 @@ describeConsole(
         await typeIntoRuns(visit, String(runId), 'run-page');
         await page.keyboard.press('Enter');
         await headingOf(page, `Run ${runId}`);
-        expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
+        expect(readPageLocation(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
       },
       { context: {} },
     );
@@ -72,15 +76,15 @@ describeConsole(
     story(
       'shows in two steps from the start page which of 22 webhooks were notified of a run',
       async (visit) => {
-        const { page, at, as, world } = visit;
-        await as('ada');
-        await page.goto(at('/'));
+        const { page, urlOf, signInAs, world } = visit;
+        await signInAs('ada');
+        await page.goto(urlOf('/'));
         await headingOf(page, 'Webhooks');
         await page.getByRole('link', { name: 'Runs', exact: true }).click();
         await page.getByRole('searchbox', { name: 'Run id or job' }).fill(String(runId));
         await page.keyboard.press('Enter');
         await expectFocus(await headingOf(page, `Run ${runId}`));
-        expect(placeOf(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
+        expect(readPageLocation(page)).toBe(`/accounts/${world.accounts.enterprise.id}/runs/${runId}`);
         await page.getByText(`Webhooks matched 1 of its 2 events: ${WEBHOOKS} deliveries in all.`).waitFor();
 
         const started = page.getByRole('region', { name: 'Run started' });
@@ -88,12 +92,12 @@ describeConsole(
         const completed = page.getByRole('region', { name: 'Run completed' });
         await completed.getByText(`${WEBHOOKS} webhooks`).waitFor();
         const rows = completed.getByRole('row').filter({ hasText: /^Team/ });
-        await onThePage(async () => {
-          const told = (await rows.allInnerTexts()).map((text) => text.split(/\s*\t\s*/).slice(0, 3));
-          expect(told).toHaveLength(WEBHOOKS);
-          for (const [index, [name, status, answer]] of told.entries()) {
+        await expectOnPage(async () => {
+          const cells = (await rows.allInnerTexts()).map((text) => text.split(/\s*\t\s*/).slice(0, 3));
+          expect(cells).toHaveLength(WEBHOOKS);
+          for (const [index, [name, status, responseText]] of cells.entries()) {
             expect(name).toContain(nameOf(index + 1));
-            expect([status, answer]).toEqual(
+            expect([status, responseText]).toEqual(
               nameOf(index + 1) === BROKEN
                 ? ['Failed', '500 Internal server error']
                 : ['Delivered', '200 OK'],
@@ -112,25 +116,25 @@ describeConsole(
     );
 
     story('opens a run or the deliveries of an event by id from any page', async (visit) => {
-      const { page, at, as, world } = visit;
+      const { page, urlOf, signInAs, world } = visit;
       const { id: accountId } = world.accounts.enterprise;
       const [{ event_id: eventId } = { event_id: '' }] = await world.call<{ event_id: string }[]>(
         'ada',
         'GET',
         `/v3/accounts/${accountId}/webhooks/deliveries?run_id=${runId}`,
       );
-      await as('ada');
-      await page.goto(at('/profile/api-access'));
-      const goTo = page.getByRole('textbox', { name: 'Go to a run or an event' });
-      await goTo.fill(eventId);
+      await signInAs('ada');
+      await page.goto(urlOf('/profile/api-access'));
+      const searchBox = page.getByRole('textbox', { name: 'Go to a run or an event' });
+      await searchBox.fill(eventId);
       await page.keyboard.press('Enter');
       await headingOf(page, 'Events');
       const rows = page.getByRole('table', { name: 'Deliveries, newest first' }).getByRole('row');
-      await onThePage(async () => expect(await rows.filter({ hasText: 'Team' }).count()).toBe(WEBHOOKS));
-      await goTo.fill(String(runId));
+      await expectOnPage(async () => expect(await rows.filter({ hasText: 'Team' }).count()).toBe(WEBHOOKS));
+      await searchBox.fill(String(runId));
       await page.keyboard.press('Enter');
       await headingOf(page, `Run ${runId}`);
-      await goTo.fill('no such job');
+      await searchBox.fill('no such job');
       await page.keyboard.press('Enter');
       await page.getByText('No run matches.').waitFor();
     });
@@ -138,16 +142,16 @@ describeConsole(
     story(
       'finds a run by job, status and time on a phone, read-only for a reader',
       async (visit) => {
-        const { page, at, as, world } = visit;
-        await as('rita');
-        await page.goto(at('/'));
+        const { page, urlOf, signInAs, world } = visit;
+        await signInAs('rita');
+        await page.goto(urlOf('/'));
         await page.getByRole('button', { name: 'Open the navigation' }).click();
         await page
           .getByRole('dialog', { name: 'Navigation' })
           .getByRole('link', { name: 'Runs', exact: true })
           .click();
         const cards = page.getByRole('list', { name: 'Runs, newest first' }).getByRole('listitem');
-        await onThePage(async () => expect(await cards.count()).toBeGreaterThanOrEqual(2));
+        await expectOnPage(async () => expect(await cards.count()).toBeGreaterThanOrEqual(2));
         await page.getByRole('searchbox', { name: 'Run id or job' }).fill('no such job');
         await page.getByText('No run matches.').waitFor();
         await page.getByRole('searchbox', { name: 'Run id or job' }).fill('nightly');
@@ -157,7 +161,7 @@ describeConsole(
           .filter({ hasText: `Run ${runId}` })
           .first()
           .waitFor();
-        await onThePage(() => {
+        await expectOnPage(() => {
           const { search } = new URL(page.url());
           expect(decodeURIComponent(search)).toBe('?search=nightly&status=Success&from=2026-01-01T00:00Z');
         });
@@ -166,9 +170,9 @@ describeConsole(
         await page.getByRole('button', { name: 'Clear filters' }).click();
         await page.getByRole('link', { name: `Run ${runId}`, exact: true }).click();
         await headingOf(page, `Run ${runId}`);
-        const again = page.getByRole('button', { name: `Redeliver to ${nameOf(1)}` });
-        expect(await again.getAttribute('aria-disabled')).toBe('true');
-        await page.goto(at(`/accounts/${world.accounts.enterprise.id}/runs/987654321`));
+        const redeliver = page.getByRole('button', { name: `Redeliver to ${nameOf(1)}` });
+        expect(await redeliver.getAttribute('aria-disabled')).toBe('true');
+        await page.goto(urlOf(`/accounts/${world.accounts.enterprise.id}/runs/987654321`));
         await headingOf(page, 'Not found');
       },
       { context: { viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true } },
@@ -177,13 +181,13 @@ describeConsole(
     story(
       'selects a range of the histogram with the pointer and with keys, and writes it into the URL',
       async (visit) => {
-        const { page, at, as } = visit;
-        await as('ada');
-        await page.goto(at('/'));
+        const { page, urlOf, signInAs } = visit;
+        await signInAs('ada');
+        await page.goto(urlOf('/'));
         await page.getByRole('link', { name: 'Events', exact: true }).click();
         await headingOf(page, 'Events');
         const bars = page.getByRole('group', { name: 'Deliveries over time (UTC)' }).getByRole('button');
-        await onThePage(async () => expect(await bars.count()).toBeGreaterThan(40));
+        await expectOnPage(async () => expect(await bars.count()).toBeGreaterThan(40));
         const window = () => {
           const { searchParams } = new URL(page.url());
           return [searchParams.get('from') ?? '', searchParams.get('to') ?? ''] as const;
@@ -199,58 +203,65 @@ describeConsole(
         await page.mouse.move(last.x + last.width / 2, last.y + 30, { steps: 4 });
         await page.getByText(/Press Enter to zoom in/).waitFor();
         await page.mouse.up();
-        await onThePage(() => expect(window()[1]).not.toBe(''));
+        await expectOnPage(() => expect(window()[1]).not.toBe(''));
         const drawn = window();
         expect(Date.parse(drawn[1]) - Date.parse(drawn[0])).toBe(10 * 30 * 60_000);
 
-        await onThePage(async () => expect(await bars.count()).toBe(60));
+        await expectOnPage(async () => expect(await bars.count()).toBe(60));
         await bars.nth(59).focus();
         await page.keyboard.press('Home');
         await expectFocus(bars.nth(0));
         for (let press = 0; press < 3; press += 1) await page.keyboard.press('Shift+ArrowRight');
         await page.keyboard.press('Enter');
-        await onThePage(() => expect(window()[0]).toBe(drawn[0]));
-        await onThePage(() => expect(Date.parse(window()[1]) - Date.parse(window()[0])).toBe(4 * 5 * 60_000));
+        await expectOnPage(() => expect(window()[0]).toBe(drawn[0]));
+        await expectOnPage(() =>
+          expect(Date.parse(window()[1]) - Date.parse(window()[0])).toBe(4 * 5 * 60_000),
+        );
         await page.goBack();
-        await onThePage(() => expect(window()).toEqual(drawn));
+        await expectOnPage(() => expect(window()).toEqual(drawn));
         await page.getByText('7 d', { exact: true }).click();
-        await onThePage(() => expect(Date.now() - Date.parse(window()[0])).toBeGreaterThan(6.9 * 86_400_000));
+        await expectOnPage(() =>
+          expect(Date.now() - Date.parse(window()[0])).toBeGreaterThan(6.9 * 86_400_000),
+        );
       },
     );
 
-    story('shows the same for a URL in Berlin and in New York', async ({ page, at, as, world, context }) => {
-      await as('ada');
-      const dayOf = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
-      const [from, to] = [`${dayOf(-20)}T22:00`, `${dayOf(2)}T04:30`];
-      const path = `/accounts/${world.accounts.enterprise.id}/events?from=${from}Z&to=${to}Z&status=delivered&code=200&slower=0`;
-      const tell = async (view: Visit['page']) => {
-        await view.goto(at(path));
-        await headingOf(view, 'Events');
-        await view.getByRole('table', { name: 'Deliveries, newest first' }).waitFor();
-        const bars = view.getByRole('group', { name: 'Deliveries over time (UTC)' }).getByRole('button');
-        await bars.first().waitFor();
-        return {
-          place: placeOf(view),
-          from: await view.getByLabel('Created from (UTC)').inputValue(),
-          to: await view.getByLabel('To (UTC; empty: now)').inputValue(),
-          first: await bars.first().getAttribute('aria-label'),
+    story(
+      'shows the same for a URL in Berlin and in New York',
+      async ({ page, urlOf, signInAs, world, context }) => {
+        await signInAs('ada');
+        const dayOf = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+        const [from, to] = [`${dayOf(-20)}T22:00`, `${dayOf(2)}T04:30`];
+        const path = `/accounts/${world.accounts.enterprise.id}/events?from=${from}Z&to=${to}Z&status=delivered&code=200&slower=0`;
+        const describeView = async (view: Visit['page']) => {
+          await view.goto(urlOf(path));
+          await headingOf(view, 'Events');
+          await view.getByRole('table', { name: 'Deliveries, newest first' }).waitFor();
+          const bars = view.getByRole('group', { name: 'Deliveries over time (UTC)' }).getByRole('button');
+          await bars.first().waitFor();
+          return {
+            location: readPageLocation(view),
+            from: await view.getByLabel('Created from (UTC)').inputValue(),
+            to: await view.getByLabel('To (UTC; empty: now)').inputValue(),
+            first: await bars.first().getAttribute('aria-label'),
+          };
         };
-      };
-      const berlin = await tell(page);
-      const browser = context.browser();
-      const elsewhere = await browser?.newContext({ locale: 'en-GB', timezoneId: 'America/New_York' });
-      if (!elsewhere) throw new Error('the context has no browser');
-      try {
-        await elsewhere.addCookies(await context.cookies());
-        expect(await tell(await elsewhere.newPage())).toEqual(berlin);
-      } finally {
-        await elsewhere.close();
-      }
-      expect(berlin).toMatchObject({ place: path, from, to });
-    });
+        const berlin = await describeView(page);
+        const browser = context.browser();
+        const otherContext = await browser?.newContext({ locale: 'en-GB', timezoneId: 'America/New_York' });
+        if (!otherContext) throw new Error('the context has no browser');
+        try {
+          await otherContext.addCookies(await context.cookies());
+          expect(await describeView(await otherContext.newPage())).toEqual(berlin);
+        } finally {
+          await otherContext.close();
+        }
+        expect(berlin).toMatchObject({ location: path, from, to });
+      },
+    );
 
     story('filters the list, and shows how far back a long log was searched', async (visit) => {
-      const { page, at, as, world } = visit;
+      const { page, urlOf, signInAs, world } = visit;
       const { id: accountId } = world.accounts.enterprise;
       const { id } = await seedSubscription(world.database, {
         accountId,
@@ -260,11 +271,11 @@ describeConsole(
         active: false,
       } as Parameters<typeof seedSubscription>[1]);
       await seedDeliveries(world.database.pool, { accountId, subscriptionId: id, count: 52_000, days: 2 });
-      await as('ada');
-      await page.goto(at(`/accounts/${accountId}/events`));
+      await signInAs('ada');
+      await page.goto(urlOf(`/accounts/${accountId}/events`));
       await page.getByLabel('Webhook', { exact: true }).first().fill('Busy');
       await page.getByRole('option', { name: 'Busy' }).click();
-      await onThePage(() => expect(new URL(page.url()).searchParams.get('webhook')).toBe(id));
+      await expectOnPage(() => expect(new URL(page.url()).searchParams.get('webhook')).toBe(id));
       await page.getByText('7 d', { exact: true }).click();
       await page.getByLabel('Took at least (ms)').fill('5000');
       await page.getByText(/^No matches so far: searched back to/).waitFor();

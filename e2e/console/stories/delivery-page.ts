@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 import { expect } from '@jest/globals';
 import { describeConsole, type Visit } from '../support/describe-console.ts';
 import { expectCopied } from '../support/page-parts.ts';
-import { held, onThePage } from '../support/waiting.ts';
+import { createPendingResponse, expectOnPage } from '../support/waiting.ts';
 import { sidewaysOverflow } from '../support/watch-page.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
@@ -15,14 +15,14 @@ interface Delivery {
   payload: string;
 }
 
-const ANSWER = 'Traceback: KeyError in hook.py';
+const RESPONSE_BODY = 'Traceback: KeyError in hook.py';
 
 /** Creates a webhook and a run that makes one delivery, and waits until the delivery has the expected state. */
 async function delivered({ world }: Visit, expected: Partial<Delivery>, fields: object = {}) {
   const webhookId = await subscribe(world, { event_types: ['job.run.started'], ...fields });
   await world.run();
   const path = webhookApiOf(world, webhookId, 'deliveries');
-  const delivery = await onThePage(async () => {
+  const delivery = await expectOnPage(async () => {
     const [found] = await world.call<Delivery[]>('ada', 'GET', path);
     expect(found).toMatchObject(expected);
     return found as Delivery;
@@ -32,11 +32,11 @@ async function delivered({ world }: Visit, expected: Partial<Delivery>, fields: 
 
 describeConsole('the page of a delivery', (story) => {
   story('shows every attempt with its request and response, and resends the delivery', async (visit) => {
-    const { world, page, at, as } = visit;
-    world.receiver.respondWith({ status: 500, headers: { 'x-worker': 'seven' }, body: ANSWER });
+    const { world, page, urlOf, signInAs } = visit;
+    world.receiver.respondWith({ status: 500, headers: { 'x-worker': 'seven' }, body: RESPONSE_BODY });
     const { path } = await delivered(visit, { status: 'failed', attempt_count: 6 });
-    await as('ada');
-    await page.goto(at(path));
+    await signInAs('ada');
+    await page.goto(urlOf(path));
     await page.getByRole('heading', { level: 1, name: /^Run started, run \d+$/ }).waitFor();
     await page.getByText('All 6 attempts failed. Last: The endpoint answered 500.').waitFor();
     const attempts = page.getByRole('list', { name: 'Attempts, newest first' }).getByRole('listitem');
@@ -49,23 +49,23 @@ describeConsole('the page of a delivery', (story) => {
       'The endpoint had an internal error.',
     ])
       await last.getByText(text).first().waitFor();
-    await last.getByText(ANSWER).waitFor();
+    await last.getByText(RESPONSE_BODY).waitFor();
     await last.getByText('x-worker: seven').waitFor();
     await last.getByText('authorization: ***').waitFor();
     const first = attempts.last();
-    expect(await first.getByText(ANSWER).count()).toBe(0);
+    expect(await first.getByText(RESPONSE_BODY).count()).toBe(0);
     await first.getByRole('button', { name: 'Request and response of attempt 1' }).click();
-    await first.getByText(ANSWER).waitFor();
+    await first.getByText(RESPONSE_BODY).waitFor();
 
-    const release = held();
+    const release = createPendingResponse();
     world.receiver.respondWith(async () => ({ status: await release.status }));
     await page.getByRole('button', { name: 'Redeliver' }).click();
     await page.getByText('Retrying').first().waitFor();
-    const again = page.getByRole('button', { name: 'Redeliver' });
-    expect(await again.getAttribute('aria-disabled')).toBe('true');
-    await again.focus();
+    const redeliver = page.getByRole('button', { name: 'Redeliver' });
+    expect(await redeliver.getAttribute('aria-disabled')).toBe('true');
+    await redeliver.focus();
     await page.getByRole('tooltip').getByText('This delivery is still pending.').waitFor();
-    release.answer(200);
+    release.respond(200);
     await attempts.first().getByRole('heading', { name: 'Attempt 7' }).waitFor();
     await attempts.first().getByText('resent manually').waitFor();
     // A new attempt is collapsed, so that it does not move the content.
@@ -76,11 +76,11 @@ describeConsole('the page of a delivery', (story) => {
   });
 
   story('is live while the delivery is pending, and shows when the next attempt is due', async (visit) => {
-    const { world, page, at, as } = visit;
+    const { world, page, urlOf, signInAs } = visit;
     world.receiver.respondWith({ status: 503, headers: { 'retry-after': '600' }, body: 'busy' });
     const { path, webhookId } = await delivered(visit, { status: 'pending', attempt_count: 1 });
-    await as('ada');
-    await page.goto(at(path));
+    await signInAs('ada');
+    await page.goto(urlOf(path));
     await page
       .getByText(/1 attempt failed so far\. Waiting for .* the pause that its endpoint requested\./)
       .waitFor();
@@ -102,31 +102,31 @@ describeConsole('the page of a delivery', (story) => {
   story(
     'formats a JSON response and copies it unchanged, and does not show a binary response',
     async (visit) => {
-      const { page, at, as, world } = visit;
-      const answer = '{"error":"no_text","hint":{"field":"text"}}';
-      world.receiver.respondWith({ status: 200, body: answer });
+      const { page, urlOf, signInAs, world } = visit;
+      const responseBody = '{"error":"no_text","hint":{"field":"text"}}';
+      world.receiver.respondWith({ status: 200, body: responseBody });
       const { path } = await delivered(visit, { status: 'delivered' });
-      await as('ada');
-      await page.goto(at(path));
+      await signInAs('ada');
+      await page.goto(urlOf(path));
       const body = page.getByRole('region', { name: 'Response body of attempt 1' });
-      expect(await body.textContent()).toBe(JSON.stringify(JSON.parse(answer), null, 2));
+      expect(await body.textContent()).toBe(JSON.stringify(JSON.parse(responseBody), null, 2));
       await page.getByRole('button', { name: 'Copy Response body of attempt 1' }).click();
-      await expectCopied(page, answer);
+      await expectCopied(page, responseBody);
       const image = Buffer.from(Array.from({ length: 64 }, (_, index) => 0x80 + index));
       world.receiver.respondWith({ status: 200, body: image });
       const other = await delivered(visit, { status: 'delivered' });
-      await page.goto(at(other.path));
+      await page.goto(urlOf(other.path));
       await page.getByText('Binary response (not shown)').waitFor();
       world.receiver.respondWith(200);
     },
   );
 
   story('formats the payload, and copies its exact bytes', async (visit) => {
-    const { page, at, as, world } = visit;
+    const { page, urlOf, signInAs, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' }, { name: 'Ada’s "hook"' });
     const { delivery } = await currentDelivery(visit, webhookId);
-    await as('rita');
-    await page.goto(at(path));
+    await signInAs('rita');
+    await page.goto(urlOf(path));
     const payload = page.getByRole('region', { name: 'Request body' });
     expect(await payload.textContent()).toBe(JSON.stringify(JSON.parse(delivery.payload), null, 2));
     await page.getByRole('button', { name: 'Copy Request body' }).click();
@@ -137,10 +137,10 @@ describeConsole('the page of a delivery', (story) => {
   });
 
   story('copies a curl command that the endpoint accepts, including the signature', async (visit) => {
-    const { page, at, as, world } = visit;
+    const { page, urlOf, signInAs, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' }, { name: "It's" });
-    await as('ada');
-    await page.goto(at(path));
+    await signInAs('ada');
+    await page.goto(urlOf(path));
     await page.getByRole('button', { name: /^Copy as curl/ }).click();
     const command = await expectCopied(page, /curl --include/);
     const { delivery } = await currentDelivery(visit, webhookId);
@@ -153,10 +153,10 @@ describeConsole('the page of a delivery', (story) => {
   });
 
   story('shows the reason of a rejected redelivery', async (visit) => {
-    const { page, at, as, world } = visit;
+    const { page, urlOf, signInAs, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' });
-    await as('ada');
-    await page.goto(at(path));
+    await signInAs('ada');
+    await page.goto(urlOf(path));
     const redeliver = page.getByRole('button', { name: 'Redeliver' });
     await redeliver.waitFor();
     const subscription = await world.call<object>('ada', 'GET', webhookApiOf(world, webhookId));
@@ -166,17 +166,17 @@ describeConsole('the page of a delivery', (story) => {
       .getByRole('alert')
       .getByText('The webhook is inactive: activate it to deliver again.')
       .waitFor();
-    await onThePage(async () => expect(await redeliver.getAttribute('aria-disabled')).toBe('true'));
+    await expectOnPage(async () => expect(await redeliver.getAttribute('aria-disabled')).toBe('true'));
   });
 
   story('reports a missing delivery, and one that cannot be loaded, with a retry button', async (visit) => {
-    const { page, at, as, world } = visit;
+    const { page, urlOf, signInAs, world } = visit;
     const { path, webhookId } = await delivered(visit, { status: 'delivered' });
-    await as('ada');
-    await page.goto(at(`${webhookPathOf(world, webhookId)}/deliveries/none`));
+    await signInAs('ada');
+    await page.goto(urlOf(`${webhookPathOf(world, webhookId)}/deliveries/none`));
     await page.getByText('There is no such delivery.').waitFor();
     await page.route('**/delivery/*', (route) => route.abort());
-    await page.goto(at(path));
+    await page.goto(urlOf(path));
     await page.getByRole('alert').getByText('The delivery could not be loaded').waitFor();
     await page.unroute('**/delivery/*');
     await page.getByRole('button', { name: 'Try again' }).click();
@@ -186,7 +186,7 @@ describeConsole('the page of a delivery', (story) => {
   story(
     'fits the width of a phone without scrolling sideways',
     async (visit) => {
-      const { page, at, as, world } = visit;
+      const { page, urlOf, signInAs, world } = visit;
       world.receiver.respondWith({
         status: 200,
         headers: { 'x-long': 'y'.repeat(500) },
@@ -194,8 +194,8 @@ describeConsole('the page of a delivery', (story) => {
       });
       const { path } = await delivered(visit, { status: 'delivered' });
       world.receiver.respondWith(200);
-      await as('ada');
-      await page.goto(at(path));
+      await signInAs('ada');
+      await page.goto(urlOf(path));
       await page.getByText('Delivered on the first attempt.').waitFor();
       expect(await sidewaysOverflow(page)).toEqual([]);
     },

@@ -15,10 +15,10 @@ describeConsole(
       'passes the axe checks and fits a phone: nothing scrolls sideways or is covered',
       async (visit) => {
         const found: string[] = [];
-        for (const walked of PAGES) {
-          await openPage(visit, walked);
-          found.push(...(await axeProblems(visit, walked.name, 'light')));
-          found.push(...(await layoutProblems(visit, walked.name, [PHONE.width])));
+        for (const checkedPages of PAGES) {
+          await openPage(visit, checkedPages);
+          found.push(...(await axeProblems(visit, checkedPages.name, 'light')));
+          found.push(...(await layoutProblems(visit, checkedPages.name, [PHONE.width])));
         }
         expect(found).toEqual([]);
       },
@@ -27,15 +27,15 @@ describeConsole(
 
     // docs-page.long.test.ts checks the other states and looks.
     story('passes the axe checks and fits a phone, if it is the API reference', async (visit) => {
-      const look = { width: PHONE.width, colorScheme: 'light' } as const;
-      expect(await docsProblems(visit, 'closed', [look])).toEqual([]);
+      const docsLook = { width: PHONE.width, colorScheme: 'light' } as const;
+      expect(await docsProblems(visit, 'closed', [docsLook])).toEqual([]);
     });
 
     story(
       'is reachable on a phone through the navigation drawer',
-      async ({ page, at, as }) => {
-        await as('ada');
-        await page.goto(at('/'));
+      async ({ page, urlOf, signInAs }) => {
+        await signInAs('ada');
+        await page.goto(urlOf('/'));
         await headingOf(page, 'Webhooks');
         await page.getByRole('button', { name: 'Open the navigation' }).click();
         const drawer = page.getByRole('dialog', { name: 'Navigation' });

@@ -1,8 +1,8 @@
 import { expect } from '@jest/globals';
 import type { Locator } from 'playwright-core';
 import { describeConsole } from '../support/describe-console.ts';
-import { coversOf } from '../support/page-parts.ts';
-import { onThePage } from '../support/waiting.ts';
+import { findCoveringElements } from '../support/page-parts.ts';
+import { expectOnPage } from '../support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 import type { World } from '../support/world.ts';
 
@@ -20,7 +20,7 @@ async function failAll(world: World, webhookId: string, runs: number): Promise<v
         world.call('ada', 'POST', `/v2/accounts/${accountId}/runs/`, body),
       ),
     );
-  await onThePage(async () =>
+  await expectOnPage(async () =>
     expect(
       (await world.call<unknown[]>('ada', 'GET', webhookApiOf(world, webhookId, 'deliveries?status=pending')))
         .length,
@@ -34,9 +34,9 @@ describeConsole(
     story(
       'shows on every page that the database is not writable and that items were set aside',
       async (visit) => {
-        const { world, page, at, as } = visit;
+        const { world, page, urlOf, signInAs } = visit;
         const { id } = world.accounts.enterprise;
-        await as('ada');
+        await signInAs('ada');
         const item = { kind: 'event', id: 'wev_1', reason: '22P02: no JSON', created_at: '1' };
         const state = { record_writable: false, set_aside_count: 2, set_aside: [item] };
         await page.route('**/webhooks/service-state', async (route) => {
@@ -46,7 +46,7 @@ describeConsole(
           await route.fulfill({ response, json: { ...body, data: state } });
         });
         for (const path of ['settings/webhooks', 'events', 'runs']) {
-          await page.goto(at(`/accounts/${id}/${path}`));
+          await page.goto(urlOf(`/accounts/${id}/${path}`));
           await page.getByText('Runhook cannot store data at the moment').waitFor();
           await page.getByText('2 items could not be processed').waitFor();
           await page.getByText('Latest: event wev_1, 22P02: no JSON.').waitFor();
@@ -55,7 +55,7 @@ describeConsole(
     );
 
     story('leads from the start page to a repaired webhook in under ten clicks', async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       // The endpoint responds like Slack; the relay at another path accepts everything.
       world.receiver.respondWith(({ path }) => (path === '/slack' ? { status: 400, body: 'no_text' } : {}));
       const id = await subscribe(world, {
@@ -64,16 +64,16 @@ describeConsole(
         client_url: `${world.receiver.url}/slack`,
       });
       await failAll(world, id, RUNS);
-      await as('ada');
+      await signInAs('ada');
       let clicks = 0;
       const click = async (button: Locator) => {
         await button.scrollIntoViewIfNeeded();
-        expect(await coversOf(button)).toEqual([]);
+        expect(await findCoveringElements(button)).toEqual([]);
         await button.click();
         clicks += 1;
       };
 
-      await page.goto(at('/'));
+      await page.goto(urlOf('/'));
       await page.getByRole('heading', { name: '1 open incident' }).waitFor();
       const incident = page.getByRole('article', { name: '400 no_text: Slack needs a `text` field' });
       await incident.getByText(`${RUNS} deliveries of ${RUNS} runs: ${RUNS} have failed.`).waitFor();
@@ -100,7 +100,7 @@ describeConsole(
     });
 
     story('sorts failing webhooks first, filters them, and tests them in the list', async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       world.receiver.respondWith(({ path }) => (path === '/broken' ? { status: 404 } : {}));
       const fields = { event_types: ['job.run.started'] };
       const id = await subscribe(world, {
@@ -110,13 +110,13 @@ describeConsole(
       });
       await subscribe(world, { ...fields, name: 'Whole' });
       await failAll(world, id, AT_ONCE);
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, '')));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, '')));
       const incident = page.getByRole('article', { name: '404: the path does not exist' });
       await incident.getByRole('button', { name: 'Test the fix' }).click();
       await incident.getByText('Your endpoint returned 404 Not found').waitFor();
       const names = page.getByRole('rowheader');
-      await onThePage(async () => expect((await names.allInnerTexts())[0]).toBe('Broken'));
+      await expectOnPage(async () => expect((await names.allInnerTexts())[0]).toBe('Broken'));
       await page.getByText(`${AT_ONCE}, 100 % failed`).waitFor();
       await page
         .getByText(/^\d+, none failed$/)
@@ -124,16 +124,16 @@ describeConsole(
         .waitFor();
 
       await page.getByRole('combobox', { name: 'Order of the webhooks' }).selectOption('Newest first');
-      await onThePage(async () => expect((await names.allInnerTexts())[0]).toBe('Whole'));
+      await expectOnPage(async () => expect((await names.allInnerTexts())[0]).toBe('Whole'));
       await page.getByRole('checkbox', { name: 'Failing only' }).click();
-      await onThePage(async () => expect(await names.allInnerTexts()).toEqual(['Broken']));
+      await expectOnPage(async () => expect(await names.allInnerTexts()).toEqual(['Broken']));
       expect(new URL(page.url()).search).toBe('?sort=created_at&failing=true');
       await page.getByRole('searchbox').fill('Whole');
       await page
         .getByText('No name, endpoint or description of a failing webhook contains “Whole”.')
         .waitFor();
       await page.getByRole('button', { name: 'Show all webhooks' }).click();
-      await onThePage(async () => expect((await names.allInnerTexts())[0]).toBe('Whole'));
+      await expectOnPage(async () => expect((await names.allInnerTexts())[0]).toBe('Whole'));
     });
   },
   { environment: { DELIVERY_MAX_RETRIES: '0' } },

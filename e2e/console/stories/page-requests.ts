@@ -3,7 +3,7 @@ import { expect } from '@jest/globals';
 import type { Response } from 'playwright-core';
 import { describeConsole, type Visit } from '../support/describe-console.ts';
 import { headingOf } from '../support/page-parts.ts';
-import { noteCalls, onceRefreshed } from '../support/waiting.ts';
+import { recordCalls, waitUntilRefreshed } from '../support/waiting.ts';
 import { subscribe, webhookPathOf } from '../support/webhooks.ts';
 
 /** Limit for the initial scripts, without those of dialogs and menus. The budget for all of them is 250 KB. */
@@ -17,14 +17,14 @@ describeConsole('requests of a page', (story) => {
   story(
     'loads under 205 KB of compressed script, for the sign-in page and for the list of webhooks',
     async (visit) => {
-      const { page, as } = visit;
+      const { page, signInAs } = visit;
       const signIn = await scriptBytesOf(visit, async () => {
-        await page.goto(visit.at('/'));
+        await page.goto(visit.urlOf('/'));
         await headingOf(page, 'Sign in');
       });
-      await as('ada');
+      await signInAs('ada');
       const list = await scriptBytesOf(visit, async () => {
-        await page.goto(visit.at('/'));
+        await page.goto(visit.urlOf('/'));
         await headingOf(page, 'Webhooks');
         await page.getByText(/No webhooks yet/).waitFor();
       });
@@ -40,21 +40,21 @@ describeConsole('requests of a page', (story) => {
   );
 
   story('requests its data in parallel with the session', async (visit) => {
-    const { page, at, as, world } = visit;
-    await as('ada');
+    const { page, urlOf, signInAs, world } = visit;
+    await signInAs('ada');
     const list = `/accounts/${world.accounts.enterprise.id}/settings/webhooks`;
-    let answer = () => {};
-    const isAsked = new Promise<void>((resolve) => {
-      answer = resolve;
+    let respond = () => {};
+    const hasResponse = new Promise<void>((resolve) => {
+      respond = resolve;
     });
     await page.route('**/api/v3/session', async (route) => {
-      await isAsked;
+      await hasResponse;
       await route.continue();
     });
-    const asked = page.waitForRequest(/\/webhooks\/subscriptions\?/);
-    await page.goto(at(list));
-    await asked;
-    answer();
+    const listRequest = page.waitForRequest(/\/webhooks\/subscriptions\?/);
+    await page.goto(urlOf(list));
+    await listRequest;
+    respond();
     await headingOf(page, 'Webhooks');
   });
 
@@ -65,11 +65,11 @@ describeConsole('requests of a page', (story) => {
   story(
     'polls while the stream of changes is not available',
     async (visit) => {
-      const { page, at, as, world } = visit;
-      await as('ada');
+      const { page, urlOf, signInAs, world } = visit;
+      await signInAs('ada');
       await page.clock.install();
       await page.route(CHANGES, (route) => route.fulfill({ status: 503 }));
-      await page.goto(at(webhookPathOf(world, '').replace(/\/$/, '')));
+      await page.goto(urlOf(webhookPathOf(world, '').replace(/\/$/, '')));
       await headingOf(page, 'Webhooks');
       await page
         .getByText(/No webhooks yet|Alerts/)
@@ -100,7 +100,7 @@ function kilobytes(bytes: number): string {
 
 /** Advances the timers of the page by some minutes without waiting. `npm run pictures -- quiet-tab` waits, and counts bytes. */
 async function callsOfMinutes({ page }: Visit): Promise<string[]> {
-  const calls = noteCalls(page, /\/api\//);
+  const calls = recordCalls(page, /\/api\//);
   for (let minute = 0; minute < MINUTES; minute += 1) {
     await page.clock.runFor(MINUTE_MS);
     await calls();
@@ -113,18 +113,18 @@ async function callsOfMinutes({ page }: Visit): Promise<string[]> {
  * clock.
  */
 async function expectQuiet(visit: Visit): Promise<void> {
-  const { page, at, as, world } = visit;
-  await as('ada');
+  const { page, urlOf, signInAs, world } = visit;
+  await signInAs('ada');
   const id = await subscribe(world);
   await page.clock.install();
-  const refreshed = await onceRefreshed(page);
-  const places = [
+  const refreshed = await waitUntilRefreshed(page);
+  const pages = [
     { heading: 'Webhooks', path: webhookPathOf(world, ''), last: page.getByRole('link', { name: 'Alerts' }) },
     // The page requests the log of the webhook, and the empty log requests a job for its sample.
     { heading: 'Alerts', path: webhookPathOf(world, id), last: page.getByText(/"job_id":\d/) },
   ];
-  for (const { heading, path, last } of places) {
-    await page.goto(at(path.replace(/\/$/, '')));
+  for (const { heading, path, last } of pages) {
+    await page.goto(urlOf(path.replace(/\/$/, '')));
     await headingOf(page, heading);
     await last.waitFor();
     await refreshed();

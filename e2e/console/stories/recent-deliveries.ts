@@ -3,7 +3,7 @@ import { seedDeliveries } from '@runhook/testing';
 import type { Page } from 'playwright-core';
 import { describeConsole } from '../support/describe-console.ts';
 import { chartsOf, expectFocus } from '../support/page-parts.ts';
-import { held, noteCalls, onThePage } from '../support/waiting.ts';
+import { createPendingResponse, expectOnPage, recordCalls } from '../support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
 const SEEDED = 4_000;
@@ -22,23 +22,23 @@ describeConsole(
   'Recent Deliveries',
   (story) => {
     story('shows a new delivery without a reload, and updates it when it is delivered', async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, { event_types: ['job.run.started'] });
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       await page.getByText('No deliveries yet').waitFor();
-      const release = held();
+      const release = createPendingResponse();
       world.receiver.respondWith(async () => ({ status: await release.status }));
       const run = await world.run();
       const row = rowsOf(page).filter({ hasText: String(run) });
       await row.getByText('Pending', { exact: true }).waitFor();
       await row.getByText('not sent yet').waitFor();
-      release.answer(200);
+      release.respond(200);
       await row.getByText('Delivered', { exact: true }).waitFor();
       await row.getByText('200 OK').waitFor();
 
       await world.run();
-      await onThePage(async () => expect(await rowsOf(page).count()).toBe(3));
+      await expectOnPage(async () => expect(await rowsOf(page).count()).toBe(3));
       await page.getByRole('status').filter({ hasText: '1 new delivery' }).waitFor({ state: 'attached' });
       world.receiver.respondWith(200);
     });
@@ -46,24 +46,24 @@ describeConsole(
     story(
       'makes no requests without changes, and shows changes',
       async (visit) => {
-        const { world, page, at, as } = visit;
+        const { world, page, urlOf, signInAs } = visit;
         const id = await subscribe(world, { event_types: ['job.run.started'] });
-        await as('ada');
+        await signInAs('ada');
         await page.clock.install();
         const listening = page.waitForResponse(/\/webhooks\/changes\?subscription_id=/);
-        await page.goto(at(webhookPathOf(world, id)));
+        await page.goto(urlOf(webhookPathOf(world, id)));
         expect((await listening).status()).toBe(200);
         await page.getByText('No deliveries yet').waitFor();
         await page.waitForLoadState('domcontentloaded');
-        const asked = noteCalls(page, /\/api\//);
-        await onThePage(async () => {
-          const before = (await asked()).length;
+        const listCalls = recordCalls(page, /\/api\//);
+        await expectOnPage(async () => {
+          const before = (await listCalls()).length;
           await page.clock.runFor(60_000);
-          expect((await asked()).length).toBe(before);
+          expect((await listCalls()).length).toBe(before);
         });
-        const before = (await asked()).length;
+        const before = (await listCalls()).length;
         await page.clock.runFor(600_000);
-        expect((await asked()).slice(before)).toEqual([]);
+        expect((await listCalls()).slice(before)).toEqual([]);
 
         const run = await world.run();
         await rowsOf(page)
@@ -75,11 +75,11 @@ describeConsole(
     );
 
     story('polls if the stream of changes is not available', async (visit) => {
-      const { world, page, at, as, problems } = visit;
+      const { world, page, urlOf, signInAs, problems } = visit;
       const id = await subscribe(world, { event_types: ['job.run.started'] });
       await page.route('**/webhooks/changes*', (route) => route.fulfill({ status: 204 }));
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       await page.getByText('No deliveries yet').waitFor();
       const run = await world.run();
       await rowsOf(page)
@@ -93,9 +93,9 @@ describeConsole(
     story(
       'does not claim to be live while offline, and shows missed deliveries afterwards',
       async (visit) => {
-        const { world, page, at, as, context } = visit;
-        await as('ada');
-        await page.goto(at(webhookPathOf(world, longLog)));
+        const { world, page, urlOf, signInAs, context } = visit;
+        await signInAs('ada');
+        await page.goto(urlOf(webhookPathOf(world, longLog)));
         const live = page.getByText('Live: new deliveries appear automatically');
         await live.waitFor();
         await context.setOffline(true);
@@ -114,9 +114,9 @@ describeConsole(
     );
 
     story('holds new deliveries back while the user is in the middle of the rows', async (visit) => {
-      const { world, page, at, as } = visit;
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, longLog)));
+      const { world, page, urlOf, signInAs } = visit;
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, longLog)));
       await linksOf(page).nth(10).focus();
       const before = await runsOf(page);
       await world.run();
@@ -130,9 +130,9 @@ describeConsole(
     });
 
     story('makes each row one tab stop, and shows times to the second', async (visit) => {
-      const { world, page, at, as } = visit;
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, longLog)));
+      const { world, page, urlOf, signInAs } = visit;
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, longLog)));
       await linksOf(page).first().focus();
       await page.keyboard.press('Tab');
       await expectFocus(linksOf(page).nth(1));
@@ -142,13 +142,13 @@ describeConsole(
     });
 
     story('writes filters into the URL, and counts new deliveries that they exclude', async (visit) => {
-      const { world, page, at, as } = visit;
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, longLog)));
+      const { world, page, urlOf, signInAs } = visit;
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, longLog)));
       await page.getByLabel('Status').selectOption({ label: 'Failed' });
       await page.getByText('of 4', { exact: false }).first().waitFor();
       expect(new URL(page.url()).searchParams.get('status')).toBe('failed');
-      await onThePage(async () => expect(await rowsOf(page).count()).toBe(5));
+      await expectOnPage(async () => expect(await rowsOf(page).count()).toBe(5));
       await page.getByLabel('Event', { exact: true }).selectOption({ label: 'Run started' });
       await page.getByText('No delivery matches.').waitFor();
       await page.getByLabel('Event', { exact: true }).selectOption({ label: 'Any' });
@@ -156,7 +156,7 @@ describeConsole(
       await page.getByLabel('Status').selectOption({ label: 'Any' });
       const { run_id } = await someDelivery(visit);
       await page.getByLabel('Run id').fill(run_id);
-      await onThePage(async () => expect(new Set(await runsOf(page))).toEqual(new Set([run_id])));
+      await expectOnPage(async () => expect(new Set(await runsOf(page))).toEqual(new Set([run_id])));
       // New deliveries are counted from the first read on.
       const counted = page.waitForResponse(
         (response) => new URL(response.url()).searchParams.get('limit') === '1',
@@ -173,13 +173,13 @@ describeConsole(
       await page.getByLabel('Run id').fill('x');
       await page.getByText('Digits only').waitFor();
       await page.getByRole('button', { name: 'Clear filters' }).click();
-      await onThePage(async () => expect(await rowsOf(page).count()).toBe(26));
+      await expectOnPage(async () => expect(await rowsOf(page).count()).toBe(26));
       expect(new URL(page.url()).search).toBe('');
     });
 
     story('interprets a custom range in local time', async (visit) => {
-      const { world, page, at, as } = visit;
-      await as('ada');
+      const { world, page, urlOf, signInAs } = visit;
+      await signInAs('ada');
       const delivery = await someDelivery(visit);
       const minuteMs = Math.floor(Number(delivery.created_at) / 60_000_000) * 60_000;
       const local = (timeMs: number) =>
@@ -187,11 +187,11 @@ describeConsole(
           .toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' })
           .replace(' ', 'T')
           .slice(0, 16);
-      await page.goto(at(webhookPathOf(world, longLog)));
+      await page.goto(urlOf(webhookPathOf(world, longLog)));
       await page.getByLabel('Time', { exact: true }).selectOption({ label: 'Custom range' });
       await page.getByLabel('From (your time)').fill(local(minuteMs));
       await page.getByLabel('To (empty: now)').fill(local(minuteMs + 60_000));
-      await onThePage(async () => {
+      await expectOnPage(async () => {
         const runs = await runsOf(page);
         expect(runs).toContain(delivery.run_id);
         expect(runs.length).toBeLessThan(5);
@@ -210,9 +210,9 @@ describeConsole(
     story(
       'pages by links that reach the end of the log, and do not move while deliveries arrive',
       async (visit) => {
-        const { world, page, at, as } = visit;
-        await as('ada');
-        await page.goto(at(webhookPathOf(world, longLog)));
+        const { world, page, urlOf, signInAs } = visit;
+        await signInAs('ada');
+        await page.goto(urlOf(webhookPathOf(world, longLog)));
         await page.getByRole('link', { name: 'Next page' }).click();
         await page.getByText(/^26–50 of /).waitFor();
         await page.locator('[aria-busy="true"]').waitFor({ state: 'detached' });
@@ -222,25 +222,25 @@ describeConsole(
         await page.getByText(/new deliver(y|ies) since you left the first page\./).waitFor();
         expect(await runsOf(page)).toEqual(second);
         await page.reload();
-        await onThePage(async () => expect(await runsOf(page)).toEqual(second));
+        await expectOnPage(async () => expect(await runsOf(page)).toEqual(second));
 
         await page.getByRole('link', { name: 'Last page' }).click();
-        await onThePage(async () => expect((await runsOf(page)).at(-1)).toBe('1'));
+        await expectOnPage(async () => expect((await runsOf(page)).at(-1)).toBe('1'));
         const field = page.getByRole('textbox', { name: 'Page; press Enter to go there' });
         await field.fill('99999');
         await field.press('Enter');
         await field.fill('2');
         await field.press('Enter');
-        await onThePage(async () => expect(await runsOf(page)).toEqual(second));
+        await expectOnPage(async () => expect(await runsOf(page)).toEqual(second));
         await page.getByRole('button', { name: 'Show the newest' }).click();
-        await onThePage(async () => expect(new URL(page.url()).search).toBe(''));
+        await expectOnPage(async () => expect(new URL(page.url()).search).toBe(''));
       },
     );
 
     story('opens a delivery by keyboard and by a click anywhere on its row', async (visit) => {
-      const { world, page, at, as } = visit;
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, longLog)));
+      const { world, page, urlOf, signInAs } = visit;
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, longLog)));
       await linksOf(page).first().focus();
       await page.keyboard.press('Enter');
       await page.getByRole('heading', { level: 1, name: /, run \d+$/ }).waitFor();
@@ -250,12 +250,12 @@ describeConsole(
     });
 
     story('resends the failed deliveries of a time range, after showing their number', async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       world.receiver.respondWith(500);
       const id = await subscribe(world, { name: 'Was down', event_types: ['job.run.started'] });
       await world.run();
       await world.run();
-      await onThePage(async () => {
+      await expectOnPage(async () => {
         const rows = await world.call<unknown[]>(
           'ada',
           'GET',
@@ -264,8 +264,8 @@ describeConsole(
         expect(rows).toHaveLength(2);
       });
       world.receiver.respondWith(200);
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       await chartsOf(page);
       await page.getByRole('button', { name: 'Resend a time range' }).click();
       const dialog = page.getByRole('dialog');
@@ -277,13 +277,13 @@ describeConsole(
       await dialog.getByRole('button', { name: 'Resend them' }).click();
       await dialog.getByText('Done: 2 of 2 queued again. 2 delivered.').waitFor();
       await page.keyboard.press('Escape');
-      await onThePage(async () =>
+      await expectOnPage(async () =>
         expect(await rowsOf(page).getByText('Delivered', { exact: true }).count()).toBe(2),
       );
     });
 
     story('shows a running recovery after a reload, and stops it', async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, { name: 'Was down for long', event_types: ['job.run.started'] });
       const { database, accounts } = world;
       const accountId = accounts.enterprise.id;
@@ -294,13 +294,13 @@ describeConsole(
         [id],
       );
       await world.call('ada', 'POST', webhookApiOf(world, id, 'recover'), { since: '2020-01-01' });
-      await as('rita');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('rita');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       const button = page.getByRole('button', { name: /^Recovery: [\d,]+ of 2,000$/ });
       await button.click();
       const stop = page.getByRole('dialog').getByRole('button', { name: 'Stop' });
       expect(await stop.getAttribute('aria-disabled')).toBe('true');
-      await as('ada');
+      await signInAs('ada');
       await page.reload();
       await button.click();
       await stop.click();
@@ -312,7 +312,7 @@ describeConsole(
     });
 
     story('reports that a recovery is already running', async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       await page.route('**/recover', (route) =>
         route.fulfill({
           status: 409,
@@ -327,8 +327,8 @@ describeConsole(
           }),
         }),
       );
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, longLog)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, longLog)));
       await chartsOf(page);
       await page.getByRole('button', { name: 'Resend a time range' }).click();
       await page.getByRole('dialog').getByLabel('Since').fill('2020-01-01T00:00');
@@ -346,9 +346,9 @@ describeConsole(
     story(
       'keeps the rows while the API is not available, says so, and recovers automatically',
       async (visit) => {
-        const { world, page, at, as } = visit;
-        await as('ada');
-        await page.goto(at(webhookPathOf(world, longLog)));
+        const { world, page, urlOf, signInAs } = visit;
+        await signInAs('ada');
+        await page.goto(urlOf(webhookPathOf(world, longLog)));
         await linksOf(page).first().waitFor();
         await page.route('**/deliveries?*', (route) => route.abort());
         await world.run();

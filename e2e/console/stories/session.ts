@@ -2,10 +2,10 @@ import { expect } from '@jest/globals';
 import { addMembership, createAccount } from '@runhook/database';
 import type { Page, Route } from 'playwright-core';
 import { describeConsole } from '../support/describe-console.ts';
-import { coversOf, expectFocus, headingOf, placeOf } from '../support/page-parts.ts';
+import { expectFocus, findCoveringElements, headingOf, readPageLocation } from '../support/page-parts.ts';
 import { PASSWORD } from '../support/people.ts';
 import { startPrefixProxy } from '../support/prefix-proxy.ts';
-import { onceRefreshed, onThePage } from '../support/waiting.ts';
+import { expectOnPage, waitUntilRefreshed } from '../support/waiting.ts';
 
 const MANY_ACCOUNTS = 9;
 
@@ -14,10 +14,10 @@ describeConsole(
   (story) => {
     story(
       'reports a wrong password, and opens the webhooks with the right one',
-      async ({ page, at, world }) => {
-        await page.goto(at('/'));
+      async ({ page, urlOf, world }) => {
+        await page.goto(urlOf('/'));
         await headingOf(page, 'Sign in');
-        await onThePage(async () => expect(await page.title()).toBe('Sign in · Runhook'));
+        await expectOnPage(async () => expect(await page.title()).toBe('Sign in · Runhook'));
         await page.getByRole('button', { name: 'Sign in', exact: true }).click();
         await page.getByText('Enter your e-mail address.').waitFor();
         await page.getByText('Enter your password.').waitFor();
@@ -27,34 +27,34 @@ describeConsole(
         await page.getByRole('alert').getByText('The e-mail address or the password is wrong.').waitFor();
         await signIn(page, world.persons.ada.email, PASSWORD);
         await headingOf(page, 'Webhooks');
-        await onThePage(async () => expect(await page.title()).toBe('Webhooks · Runhook'));
+        await expectOnPage(async () => expect(await page.title()).toBe('Webhooks · Runhook'));
       },
     );
 
-    story('shows how long to wait after too many failures', async ({ page, at }) => {
-      await page.goto(at('/sign-in'));
-      const refusal = page
+    story('shows how long to wait after too many failures', async ({ page, urlOf }) => {
+      await page.goto(urlOf('/sign-in'));
+      const errorMessage = page
         .getByRole('alert')
         .getByText(/^Too many requests\. Try again in \d+ (minutes?|seconds?)\./);
       // The limit is per e-mail address, so other users are not affected.
-      await onThePage(async () => {
+      await expectOnPage(async () => {
         await signIn(page, 'mallory@example.com', 'wrong');
         await page.getByRole('button', { name: 'Sign in', exact: true, disabled: false }).waitFor();
-        expect(await refusal.count()).toBe(1);
+        expect(await errorMessage.count()).toBe(1);
       });
     });
 
     story(
       'returns to the requested page after signing in, and never to another host',
-      async ({ page, at, world }) => {
-        await page.goto(at('/profile/api-access'));
+      async ({ page, urlOf, world }) => {
+        await page.goto(urlOf('/profile/api-access'));
         await headingOf(page, 'Sign in');
-        expect(placeOf(page)).toBe('/sign-in?next=%2Fprofile%2Fapi-access');
+        expect(readPageLocation(page)).toBe('/sign-in?next=%2Fprofile%2Fapi-access');
         await signIn(page, world.persons.ada.email, PASSWORD);
         await headingOf(page, 'API Access');
 
         await page.context().clearCookies();
-        await page.goto(at('/sign-in?next=//example.org/fake'));
+        await page.goto(urlOf('/sign-in?next=//example.org/fake'));
         await signIn(page, world.persons.ada.email, PASSWORD);
         await headingOf(page, 'Webhooks');
       },
@@ -62,11 +62,11 @@ describeConsole(
 
     story(
       'leads to the sign-in and back after the session has ended, and removes what was shown',
-      async ({ page, at, as, world }) => {
-        await as('ada', { fresh: true });
+      async ({ page, urlOf, signInAs, world }) => {
+        await signInAs('ada', { fresh: true });
         const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks?search=pager`;
-        const refreshed = await onceRefreshed(page);
-        await page.goto(at(path));
+        const refreshed = await waitUntilRefreshed(page);
+        await page.goto(urlOf(path));
         await page.getByText('No webhook found').waitFor();
         await refreshed();
         await page.context().clearCookies();
@@ -75,43 +75,43 @@ describeConsole(
         expect(await page.getByText('No webhook found').count()).toBe(0);
         await signIn(page, world.persons.ada.email, PASSWORD);
         await headingOf(page, 'Webhooks');
-        expect(placeOf(page)).toBe(path.replace('pager', 'other'));
+        expect(readPageLocation(page)).toBe(path.replace('pager', 'other'));
       },
     );
 
     story(
       'ends the session on the server when signing out, and shows nothing on the way back',
-      async ({ page, at, as, context }) => {
-        await as('ada', { fresh: true });
-        await page.goto(at('/profile/api-access'));
+      async ({ page, urlOf, signInAs, context }) => {
+        await signInAs('ada', { fresh: true });
+        await page.goto(urlOf('/profile/api-access'));
         await headingOf(page, 'API Access');
         const [cookie] = await context.cookies();
         await page.getByRole('button', { name: 'You: Ada Lovelace' }).click();
         await page.getByRole('menuitem', { name: 'Sign out' }).click();
         await headingOf(page, 'Sign in');
-        const answer = await fetch(at('/api/v3/profile'), {
+        const profileResponse = await fetch(urlOf('/api/v3/profile'), {
           headers: { cookie: `${cookie?.name}=${cookie?.value}` },
         });
-        expect(answer.status).toBe(401);
+        expect(profileResponse.status).toBe(401);
         await page.goBack();
         await headingOf(page, 'Sign in');
         expect(await page.getByTestId('api-key').count()).toBe(0);
       },
     );
 
-    story('asks before a link from elsewhere signs the user out', async ({ page, at, as }) => {
-      await as('ada', { fresh: true });
-      await page.goto(at('/sign-out'));
+    story('asks before a link from elsewhere signs the user out', async ({ page, urlOf, signInAs }) => {
+      await signInAs('ada', { fresh: true });
+      await page.goto(urlOf('/sign-out'));
       await page.getByText('Sign out of the console in this browser?').waitFor();
-      await page.goto(at('/'));
+      await page.goto(urlOf('/'));
       await headingOf(page, 'Webhooks');
     });
 
     story(
       'finds another account among many by keyboard, and stores the choice',
-      async ({ page, at, as, world }) => {
-        await as('ada');
-        await page.goto(at('/'));
+      async ({ page, urlOf, signInAs, world }) => {
+        await signInAs('ada');
+        await page.goto(urlOf('/'));
         await headingOf(page, 'Webhooks');
         const switcher = page.getByRole('button', { name: /^Account:/ });
         await switcher.focus();
@@ -120,22 +120,22 @@ describeConsole(
         await page.keyboard.type('borea');
         const found = page.getByRole('option', { name: 'Borealis Team' });
         await found.waitFor();
-        expect(await coversOf(found)).toEqual([]);
+        expect(await findCoveringElements(found)).toEqual([]);
         await page.keyboard.press('ArrowDown');
         await page.keyboard.press('Enter');
-        const place = `/accounts/${world.accounts.team.id}/settings/webhooks`;
-        await onThePage(() => expect(placeOf(page)).toBe(place));
+        const webhooksLocation = `/accounts/${world.accounts.team.id}/settings/webhooks`;
+        await expectOnPage(() => expect(readPageLocation(page)).toBe(webhooksLocation));
         await page.getByRole('button', { name: 'Account: Borealis Team' }).waitFor();
-        await page.goto(at('/'));
-        await onThePage(() => expect(placeOf(page)).toBe(place));
+        await page.goto(urlOf('/'));
+        await expectOnPage(() => expect(readPageLocation(page)).toBe(webhooksLocation));
       },
     );
 
     story(
       'opens pages by keyboard: the skip link leads past the frame, and headings take the focus',
-      async ({ page, at, as }) => {
-        await as('ada');
-        await page.goto(at('/profile/api-access'));
+      async ({ page, urlOf, signInAs }) => {
+        await signInAs('ada');
+        await page.goto(urlOf('/profile/api-access'));
         await headingOf(page, 'API Access');
         // The heading has the focus first. The key must be rendered, because Tab moves to the elements after the frame.
         await page.getByTestId('api-key').waitFor();
@@ -158,23 +158,23 @@ describeConsole(
     );
 
     story('loads the new version once if the files of a page were removed by an upgrade', async (visit) => {
-      const { page, at, as } = visit;
-      await as('ada');
-      await page.goto(at('/'));
+      const { page, urlOf, signInAs } = visit;
+      await signInAs('ada');
+      await page.goto(urlOf('/'));
       await headingOf(page, 'Webhooks');
-      let refused = 0;
-      const refuse = async (route: Route) => {
-        refused += 1;
+      let blockedCount = 0;
+      const blockRequest = async (route: Route) => {
+        blockedCount += 1;
         await route.fulfill({ status: 404, body: '' });
       };
-      await page.route('**/assets/api-access-page*', refuse, { times: 1 });
+      await page.route('**/assets/api-access-page*', blockRequest, { times: 1 });
       await page.getByRole('link', { name: 'API Access' }).click();
       await headingOf(page, 'API Access');
-      expect(refused).toBe(1);
+      expect(blockedCount).toBe(1);
       // A chunk that fails again is not reloaded repeatedly.
       await page.getByRole('link', { name: 'Webhooks', exact: true }).click();
       await headingOf(page, 'Webhooks');
-      await page.route('**/assets/audit-page*', refuse);
+      await page.route('**/assets/audit-page*', blockRequest);
       await page.getByRole('link', { name: 'Audit log' }).click();
       await page.getByRole('alert').getByText('This page could not be shown').waitFor();
       await page.unroute('**/assets/audit-page*');
@@ -182,29 +182,29 @@ describeConsole(
       await headingOf(page, 'Audit log');
     });
 
-    story('shows that it is loading before any script has run', async ({ page, at }) => {
+    story('shows that it is loading before any script has run', async ({ page, urlOf }) => {
       await page.route('**/assets/*.js', (route) => route.abort());
-      await page.goto(at('/'));
+      await page.goto(urlOf('/'));
       await page.getByRole('status').getByText('Loading Runhook').waitFor();
     });
 
-    story('stores the selected colour scheme', async ({ page, at, as }) => {
-      await as('ada');
-      await page.goto(at('/profile/api-access'));
+    story('stores the selected colour scheme', async ({ page, urlOf, signInAs }) => {
+      await signInAs('ada');
+      await page.goto(urlOf('/profile/api-access'));
       const scheme = () => page.locator('html').getAttribute('data-mantine-color-scheme');
       await headingOf(page, 'API Access');
-      await onThePage(async () => expect(await scheme()).toBe('light'));
+      await expectOnPage(async () => expect(await scheme()).toBe('light'));
       await page.getByRole('button', { name: 'You: Ada Lovelace' }).click();
       await page.getByRole('menuitemradio', { name: 'Dark' }).click();
-      await onThePage(async () => expect(await scheme()).toBe('dark'));
+      await expectOnPage(async () => expect(await scheme()).toBe('dark'));
       await page.reload();
       await headingOf(page, 'API Access');
-      await onThePage(async () => expect(await scheme()).toBe('dark'));
+      await expectOnPage(async () => expect(await scheme()).toBe('dark'));
     });
 
-    story('tells a user without an account so', async ({ page, at, as }) => {
-      await as('nina');
-      await page.goto(at('/'));
+    story('tells a user without an account so', async ({ page, urlOf, signInAs }) => {
+      await signInAs('nina');
+      await page.goto(urlOf('/'));
       await headingOf(page, 'You are not a member of an account yet');
       await page.getByRole('link', { name: 'API Access' }).click();
       await headingOf(page, 'API Access');
@@ -212,24 +212,27 @@ describeConsole(
 
     story(
       'reports a path that does not exist, and an account of other users',
-      async ({ page, at, as, world }) => {
-        await as('rita');
-        await page.goto(at('/nowhere'));
+      async ({ page, urlOf, signInAs, world }) => {
+        await signInAs('rita');
+        await page.goto(urlOf('/nowhere'));
         await page.getByText('There is no page at this address.').waitFor();
-        await page.goto(at(`/accounts/${world.accounts.team.id}/settings/webhooks`));
+        await page.goto(urlOf(`/accounts/${world.accounts.team.id}/settings/webhooks`));
         await page.getByText('There is no such account, or you are not a member of it.').waitFor();
       },
     );
 
-    story('reports a server that does not respond, and retries on request', async ({ page, at, as }) => {
-      await as('ada');
-      await page.route('**/api/v3/session', (route) => route.abort());
-      await page.goto(at('/'));
-      await page.getByText('Runhook cannot be reached').waitFor();
-      await page.unroute('**/api/v3/session');
-      await page.getByRole('button', { name: 'Try again' }).click();
-      await headingOf(page, 'Webhooks');
-    });
+    story(
+      'reports a server that does not respond, and retries on request',
+      async ({ page, urlOf, signInAs }) => {
+        await signInAs('ada');
+        await page.route('**/api/v3/session', (route) => route.abort());
+        await page.goto(urlOf('/'));
+        await page.getByText('Runhook cannot be reached').waitFor();
+        await page.unroute('**/api/v3/session');
+        await page.getByRole('button', { name: 'Try again' }).click();
+        await headingOf(page, 'Webhooks');
+      },
+    );
 
     story(
       'works below a path that a proxy strips, and requests nothing outside of it',
@@ -238,7 +241,7 @@ describeConsole(
         ownOrigins.push(proxy.origin);
         try {
           page.on('request', (request) => {
-            if (!request.url().startsWith(`${proxy.url}/`)) proxy.strays.push(request.url());
+            if (!request.url().startsWith(`${proxy.url}/`)) proxy.requestsOutsidePrefix.push(request.url());
           });
           await page.goto(`${proxy.url}/profile/api-access`);
           await signIn(page, world.persons.ada.email, PASSWORD);
@@ -255,7 +258,7 @@ describeConsole(
               .getByRole('link', { name: /^API reference/ })
               .getAttribute('href'),
           ).toBe('/tools/runhook/docs');
-          expect(proxy.strays).toEqual([]);
+          expect(proxy.requestsOutsidePrefix).toEqual([]);
         } finally {
           await page.close();
           await proxy.close();

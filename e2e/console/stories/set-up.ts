@@ -3,7 +3,7 @@ import { expect } from '@jest/globals';
 import type { Page } from 'playwright-core';
 import { describeConsole, type Visit } from '../support/describe-console.ts';
 import { expectCopied, expectFocus, headingOf } from '../support/page-parts.ts';
-import { onThePage } from '../support/waiting.ts';
+import { expectOnPage } from '../support/waiting.ts';
 import { subscribe, webhookPathOf } from '../support/webhooks.ts';
 
 const sign = (body: string | Buffer, secret: string) =>
@@ -19,7 +19,7 @@ describeConsole('setting up and testing a webhook', (story) => {
       await page.getByRole('checkbox', { name: /Run errored/ }).check();
       await sample.getByText('At once when a run fails', { exact: false }).waitFor();
       const payload = sample.getByRole('region', { name: 'Sample payload' });
-      await onThePage(async () => expect(await payload.textContent()).toContain('"runStatus": "Errored"'));
+      await expectOnPage(async () => expect(await payload.textContent()).toContain('"runStatus": "Errored"'));
 
       await sample.getByRole('button', { name: 'Send this event now' }).click();
       await page.getByText('Enter the address that deliveries are sent to.').waitFor();
@@ -33,8 +33,8 @@ describeConsole('setting up and testing a webhook', (story) => {
       await sample.getByRole('button', { name: 'Send this event now' }).click();
       await sample.getByText('Your endpoint returned 401 Unauthorized').waitFor();
       await sample.getByText('verifies with the secret of this webhook', { exact: false }).waitFor();
-      const answer = sample.getByRole('region', { name: 'Response body of the test' });
-      await onThePage(async () => expect(await answer.textContent()).toContain('unknown secret'));
+      const responseBody = sample.getByRole('region', { name: 'Response body of the test' });
+      await expectOnPage(async () => expect(await responseBody.textContent()).toContain('unknown secret'));
       await sample.getByText('Waiting for response').waitFor();
       const [request] = await world.receiver.waitFor((one) => one.path === '/tried');
       const secret = (await page.getByTestId('sample-secret').textContent()) ?? '';
@@ -57,7 +57,7 @@ describeConsole('setting up and testing a webhook', (story) => {
       await test.getByText('Your endpoint returned 200 OK').waitFor();
       await test.getByRole('radio', { name: 'Run started' }).check();
       await test.getByRole('button', { name: 'Send this event now' }).click();
-      await onThePage(async () => {
+      await expectOnPage(async () => {
         const sent = await test.getByRole('region', { name: 'Request body of the test' }).textContent();
         expect(sent).toContain('"eventType": "job.run.started"');
       });
@@ -98,10 +98,10 @@ describeConsole('setting up and testing a webhook', (story) => {
   story(
     "explains a rejected signature, and fills the receivers in with the webhook's values",
     async (visit) => {
-      const { page, world, at } = visit;
+      const { page, world, urlOf } = visit;
       const id = await subscribe(world, { name: 'Explained', signature_header: 'X-Signature' });
-      await visit.as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await visit.signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       await headingOf(page, 'Explained');
       await page.getByRole('link', { name: 'Check a signature' }).first().click();
       await headingOf(page, 'Check a signature');
@@ -115,7 +115,7 @@ describeConsole('setting up and testing a webhook', (story) => {
       await page.getByRole('textbox', { name: 'Body' }).fill(body);
       await verdict.getByText('The signature is valid').waitFor();
 
-      await page.goto(at(`${webhookPathOf(world, id)}/help`));
+      await page.goto(urlOf(`${webhookPathOf(world, id)}/help`));
       await headingOf(page, 'How to receive deliveries');
       await codeOf(page, 'receiver.js', "const SIGNATURE_HEADER = 'x-signature';");
       await page.getByRole('tab', { name: 'Python' }).click();
@@ -129,11 +129,11 @@ describeConsole('setting up and testing a webhook', (story) => {
 
 async function codeOf(page: Page, file: string, text: string): Promise<void> {
   const code = page.getByRole('region', { name: file });
-  await onThePage(async () => expect(await code.textContent()).toContain(text));
+  await expectOnPage(async () => expect(await code.textContent()).toContain(text));
 }
 
-async function open({ page, at, as, world }: Visit, rest: string): Promise<void> {
-  await as('ada');
-  await page.goto(at(`/accounts/${world.accounts.enterprise.id}/settings/webhooks/${rest}`));
+async function open({ page, urlOf, signInAs, world }: Visit, rest: string): Promise<void> {
+  await signInAs('ada');
+  await page.goto(urlOf(`/accounts/${world.accounts.enterprise.id}/settings/webhooks/${rest}`));
   await page.getByRole('heading', { level: 1 }).waitFor();
 }

@@ -2,8 +2,14 @@ import { expect } from '@jest/globals';
 import { seedJobs } from '@runhook/testing';
 import type { Page } from 'playwright-core';
 import { describeConsole, type Visit } from '../support/describe-console.ts';
-import { clickSwitch, expectCopied, expectFocus, headingOf, placeOf } from '../support/page-parts.ts';
-import { onThePage } from '../support/waiting.ts';
+import {
+  clickSwitch,
+  expectCopied,
+  expectFocus,
+  headingOf,
+  readPageLocation,
+} from '../support/page-parts.ts';
+import { expectOnPage } from '../support/waiting.ts';
 
 const JOBS_MANY = 1_200;
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
@@ -28,12 +34,12 @@ describeConsole(
       await page.keyboard.press('Tab');
       await expectFocus(jobsOf(page));
       await page.keyboard.type('job 1199');
-      await onThePage(async () => expect(await page.getByRole('option').count()).toBe(1));
+      await expectOnPage(async () => expect(await page.getByRole('option').count()).toBe(1));
       await page.keyboard.press('ArrowDown');
       await page.keyboard.press('Enter');
       await page.keyboard.type('nightly');
       await page.getByRole('option', { name: /^Nightly build/ }).waitFor();
-      await onThePage(async () => expect(await page.getByRole('option').count()).toBe(1));
+      await expectOnPage(async () => expect(await page.getByRole('option').count()).toBe(1));
       await page.keyboard.press('ArrowDown');
       await page.keyboard.press('Enter');
       await page.keyboard.press('Escape');
@@ -51,10 +57,10 @@ describeConsole(
       await page.getByText('The secret was copied.').waitFor();
       await expectCopied(page, secret);
       // The secret must not be stored anywhere that outlives the page.
-      const kept = await page.evaluate(
+      const storedText = await page.evaluate(
         'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href, history.state])',
       );
-      expect(kept).not.toContain(secret.slice(6, 30));
+      expect(storedText).not.toContain(secret.slice(6, 30));
       await page.getByRole('button', { name: 'Go to the webhook' }).focus();
       await page.keyboard.press('Enter');
       await headingOf(page, 'By keyboard');
@@ -101,7 +107,7 @@ describeConsole(
     story(
       'sends custom headers, never shows their values again, and keeps them when the form is saved',
       async (visit) => {
-        const { page, world, at } = visit;
+        const { page, world, urlOf } = visit;
         await open(visit, 'new');
         await page.getByRole('textbox', { name: 'Name' }).fill('Behind a gateway');
         await page.getByRole('checkbox', { name: /Run started/ }).check();
@@ -120,7 +126,7 @@ describeConsole(
 
         const [webhook] = await listOf(visit, 'Behind a gateway');
         const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks/${webhook?.id}`;
-        await page.goto(at(`${path}/edit`));
+        await page.goto(urlOf(`${path}/edit`));
         await page.getByRole('textbox', { name: 'Description' }).fill('Changed');
         expect(await page.getByLabel('Value 1').inputValue()).toBe('');
         await page.getByRole('button', { name: 'Save' }).click();
@@ -136,15 +142,15 @@ describeConsole(
     );
 
     story('shows missing and rejected values next to their fields, and focuses the first', async (visit) => {
-      const { page, at } = visit;
+      const { page, urlOf } = visit;
       await open(visit, 'new');
       await page.getByRole('button', { name: 'Save' }).click();
-      for (const words of [
+      for (const expectedText of [
         'Give the webhook a name.',
         'Choose at least one event.',
         'Enter the address that deliveries are sent to.',
       ])
-        await page.getByText(words).waitFor();
+        await page.getByText(expectedText).waitFor();
       await expectFocus(page.getByRole('textbox', { name: 'Name' }));
       await page.getByRole('textbox', { name: 'Name' }).fill('Refused');
       expect(await page.getByText('Give the webhook a name.').count()).toBe(0);
@@ -173,7 +179,7 @@ describeConsole(
       await page.context().addCookies(cookies);
       await page.getByRole('button', { name: 'Save' }).click();
       await headingOf(page, '“Refused” was created');
-      expect(page.url()).toBe(at(placeOf(page)));
+      expect(page.url()).toBe(urlOf(readPageLocation(page)));
     });
 
     story('asks before the page is left or closed without the secret', async (visit) => {
@@ -191,9 +197,9 @@ describeConsole(
       await page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'hidden' });
       await headingOf(page, '“Asks first” was created');
-      const asked = page.waitForEvent('dialog');
+      const dialogOpened = page.waitForEvent('dialog');
       const closing = page.close({ runBeforeUnload: true });
-      const question = await asked;
+      const question = await dialogOpened;
       expect(question.type()).toBe('beforeunload');
       await question.dismiss();
       await closing;
@@ -235,9 +241,9 @@ describeConsole(
       const { id } = await create(visit, { name: 'Of two' });
       await open(visit, `${id}/edit`);
       const path = `/v3/accounts/${world.accounts.enterprise.id}/webhooks/subscription/${id}`;
-      const theirs = await world.call<object>('ada', 'GET', path);
+      const otherVersion = await world.call<object>('ada', 'GET', path);
       const moved = `${world.receiver.url}/moved`;
-      await world.call('ada', 'PUT', path, { ...theirs, client_url: moved });
+      await world.call('ada', 'PUT', path, { ...otherVersion, client_url: moved });
 
       await page.getByRole('textbox', { name: 'Description' }).fill('Mine');
       await page.getByRole('button', { name: 'Save' }).click();
@@ -280,7 +286,7 @@ describeConsole(
       await page.getByText('The webhook could not be loaded').waitFor();
       await page.unroute('**/webhooks/subscription/*');
       await page.getByRole('button', { name: 'Try again' }).click();
-      await onThePage(async () =>
+      await expectOnPage(async () =>
         expect(await page.getByRole('textbox', { name: 'Name' }).inputValue()).toBe('Cannot be loaded'),
       );
     });
@@ -299,9 +305,9 @@ interface Webhook {
   job_ids: string[];
 }
 
-async function open({ page, at, as, world }: Visit, rest: string): Promise<void> {
-  await as('ada');
-  await page.goto(at(`/accounts/${world.accounts.enterprise.id}/settings/webhooks/${rest}`));
+async function open({ page, urlOf, signInAs, world }: Visit, rest: string): Promise<void> {
+  await signInAs('ada');
+  await page.goto(urlOf(`/accounts/${world.accounts.enterprise.id}/settings/webhooks/${rest}`));
   await page.getByRole('heading', { level: 1 }).waitFor();
 }
 

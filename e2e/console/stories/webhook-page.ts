@@ -1,8 +1,14 @@
 import { expect } from '@jest/globals';
 import { startService } from '../../services.ts';
 import { describeConsole } from '../support/describe-console.ts';
-import { chartsOf, clickSwitch, coversOf, expectCopied, expectFocus } from '../support/page-parts.ts';
-import { noteCalls, onThePage } from '../support/waiting.ts';
+import {
+  chartsOf,
+  clickSwitch,
+  expectCopied,
+  expectFocus,
+  findCoveringElements,
+} from '../support/page-parts.ts';
+import { expectOnPage, recordCalls } from '../support/waiting.ts';
 import { sidewaysOverflow } from '../support/watch-page.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
@@ -10,7 +16,7 @@ const UNREACHABLE = 'http://127.0.0.1:9/hook';
 
 describeConsole('the page of a webhook', (story) => {
   story('describes the webhook, and explains how to get the first delivery', async (visit) => {
-    const { world, page, at, as } = visit;
+    const { world, page, urlOf, signInAs } = visit;
     const job = world.accounts.enterprise.jobs[1];
     const id = await subscribe(world, {
       name: 'Pager',
@@ -18,8 +24,8 @@ describeConsole('the page of a webhook', (story) => {
       event_types: ['job.run.errored'],
       job_ids: [job?.id],
     });
-    await as('ada');
-    await page.goto(at(webhookPathOf(world, id)));
+    await signInAs('ada');
+    await page.goto(urlOf(webhookPathOf(world, id)));
     await page.getByRole('heading', { level: 1, name: 'Pager' }).waitFor();
     for (const text of [
       'Wakes somebody up',
@@ -39,10 +45,10 @@ describeConsole('the page of a webhook', (story) => {
   });
 
   story('describes the response to a test, and what to check', async (visit) => {
-    const { world, page, at, as } = visit;
+    const { world, page, urlOf, signInAs } = visit;
     const id = await subscribe(world);
-    await as('ada');
-    await page.goto(at(webhookPathOf(world, id)));
+    await signInAs('ada');
+    await page.goto(urlOf(webhookPathOf(world, id)));
     const test = page.getByRole('button', { name: 'Test Endpoint' }).first();
 
     world.receiver.respondWith(204);
@@ -62,7 +68,7 @@ describeConsole('the page of a webhook', (story) => {
 
     world.receiver.respondWith(200);
     const deaf = await subscribe(world, { client_url: UNREACHABLE });
-    await page.goto(at(webhookPathOf(world, deaf)));
+    await page.goto(urlOf(webhookPathOf(world, deaf)));
     await test.click();
     await page.getByText('Connection refused').waitFor();
     await page.getByText('Check that the server is running, and the port in the address.').waitFor();
@@ -70,14 +76,14 @@ describeConsole('the page of a webhook', (story) => {
   });
 
   story('reports that the endpoint takes too long to respond to a test', async (visit) => {
-    const { world, page, as, ownOrigins } = visit;
+    const { world, page, signInAs, ownOrigins } = visit;
     const id = await subscribe(world);
     // A separate service with a short timeout, so that other tests of endpoints are not affected.
     const hasty = await startService('management', { ...world.environment, DELIVERY_TIMEOUT_MS: '1000' });
     ownOrigins.push(hasty.url);
-    world.receiver.respondWith({ never: true });
+    world.receiver.respondWith({ neverResponds: true });
     try {
-      await as('ada');
+      await signInAs('ada');
       await page.goto(hasty.url + webhookPathOf(world, id));
       await page.getByRole('button', { name: 'Test Endpoint' }).first().click();
       await page.getByText('Timed out after 1 s').waitFor();
@@ -92,14 +98,14 @@ describeConsole('the page of a webhook', (story) => {
   story(
     'switches the webhook off and on, and deletes it after a confirmation with its name',
     async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, { name: 'Short-lived' });
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       const active = page.getByRole('switch', { name: 'Short-lived is active' });
       await clickSwitch(active);
       await page.getByText('This webhook is switched off').first().waitFor();
-      await onThePage(async () => {
+      await expectOnPage(async () => {
         const now = await world.call<{ active: boolean }>('ada', 'GET', webhookApiOf(world, id));
         expect(now.active).toBe(false);
       });
@@ -111,7 +117,7 @@ describeConsole('the page of a webhook', (story) => {
       await dialog.getByRole('button', { name: 'Delete the webhook' }).click();
       await page.waitForURL((url) => !url.pathname.includes(id));
       await expect(world.call('ada', 'GET', webhookApiOf(world, id))).rejects.toThrow('404');
-      await page.goto(at(webhookPathOf(world, id)));
+      await page.goto(urlOf(webhookPathOf(world, id)));
       await page.getByText('There is no such webhook in this account.').waitFor();
     },
   );
@@ -119,10 +125,10 @@ describeConsole('the page of a webhook', (story) => {
   story(
     'rotates the secret, shows the new one once and the end of the overlap, and finishes the rotation',
     async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, { name: 'Rotated' });
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       const rotate = page.getByRole('button', { name: 'Rotate the secret' });
       await rotate.click();
       const dialog = page.getByRole('dialog', { name: 'Rotate the secret?' });
@@ -154,12 +160,12 @@ describeConsole('the page of a webhook', (story) => {
   );
 
   story('shows that the endpoint is failing, since when, and why it was switched off', async (visit) => {
-    const { world, page, at, as } = visit;
+    const { world, page, urlOf, signInAs } = visit;
     const id = await subscribe(world, { name: 'Broken' });
     const change = (data: object) => world.database.prisma.subscription.update({ where: { id }, data });
     await change({ failingSince: new Date(Date.now() - 2_000), consecutiveFailures: 3 });
-    await as('ada');
-    await page.goto(at(webhookPathOf(world, id)));
+    await signInAs('ada');
+    await page.goto(urlOf(webhookPathOf(world, id)));
     // Three failures in 2 s are not an incident yet, but a slow machine may take longer.
     await page
       .getByText(/^3 attempts in a row failed|^since /)
@@ -169,11 +175,11 @@ describeConsole('the page of a webhook', (story) => {
     const incident = page.getByRole('article', { name: 'Unknown cause' });
     await incident.getByText('since 2 h ago').waitFor();
     await incident.getByText('No delivery has succeeded yet.').waitFor();
-    await page.goto(at(webhookPathOf(world, id).replace(`/${id}`, '')));
+    await page.goto(urlOf(webhookPathOf(world, id).replace(`/${id}`, '')));
     await page.getByText('failing since 2 h ago').first().waitFor();
     const reason = 'Its endpoint failed 12 times in a row since 2026-11-22T07:00:00Z.';
     await change({ active: false, deactivateReason: reason });
-    await page.goto(at(webhookPathOf(world, id)));
+    await page.goto(urlOf(webhookPathOf(world, id)));
     await page.getByText(`Why: ${reason}`).waitFor();
     await clickSwitch(page.getByRole('switch', { name: 'Broken is active' }));
     await page.getByText('This webhook is switched off').first().waitFor({ state: 'detached' });
@@ -181,10 +187,10 @@ describeConsole('the page of a webhook', (story) => {
   });
 
   story('shows everything to a read-only user, with the reason why nothing can be changed', async (visit) => {
-    const { world, page, at, as } = visit;
+    const { world, page, urlOf, signInAs } = visit;
     const id = await subscribe(world, { name: 'Look at me' });
-    await as('rita');
-    await page.goto(at(webhookPathOf(world, id)));
+    await signInAs('rita');
+    await page.goto(urlOf(webhookPathOf(world, id)));
     await page.getByRole('heading', { level: 1, name: 'Look at me' }).waitFor();
     await page.getByText('You have read-only access').waitFor();
     for (const name of ['Edit', 'Delete', 'Test Endpoint', 'Resend a time range', 'Rotate the secret']) {
@@ -193,7 +199,7 @@ describeConsole('the page of a webhook', (story) => {
       await button.focus();
       await page.getByRole('tooltip').getByText('requires the permission set').waitFor();
     }
-    const tests = noteCalls(page, /\/test$/);
+    const tests = recordCalls(page, /\/test$/);
     await page.getByRole('button', { name: 'Test Endpoint' }).first().dispatchEvent('click');
     expect(await tests()).toEqual([]);
   });
@@ -201,11 +207,11 @@ describeConsole('the page of a webhook', (story) => {
   story(
     'shows the last day and week as text, by keyboard and as a table, and filters the log by an hour',
     async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, { event_types: ['job.run.started'] });
       await world.run();
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       await page.getByText('1 delivery in the last 24 hours: 1 delivered (100%).').waitFor();
       // The bar is the last hour's, unless an hour ended just after the delivery.
       const hours = page.getByRole('group', { name: 'Deliveries per hour' }).getByRole('button');
@@ -219,7 +225,7 @@ describeConsole('the page of a webhook', (story) => {
         ['Home', hours.first()],
         ['End', hours.last()],
       ] as const)
-        await onThePage(async () => {
+        await expectOnPage(async () => {
           await page.keyboard.press(key);
           expect(await focused()).toBe(await hour.getAttribute('aria-label'));
         });
@@ -232,34 +238,34 @@ describeConsole('the page of a webhook', (story) => {
 
       await page.getByRole('button', { name: / to \d\d:00: 1 delivered\. / }).focus();
       await page.keyboard.press('Enter');
-      await onThePage(() => expect(new URL(page.url()).searchParams.get('range')).toBe('own'));
+      await expectOnPage(() => expect(new URL(page.url()).searchParams.get('range')).toBe('own'));
       await expectFocus(page.getByRole('heading', { name: 'Recent Deliveries' }));
       const rows = page.getByRole('table', { name: 'Deliveries, newest first' }).locator('tbody tr');
-      await onThePage(async () => expect(await rows.count()).toBe(1));
+      await expectOnPage(async () => expect(await rows.count()).toBe(1));
       await hours.first().click();
       await page.getByText('No delivery matches.').waitFor();
       await page.getByText('7 days', { exact: true }).click();
       await page.getByRole('heading', { name: 'Last 7 days' }).waitFor();
-      await onThePage(async () => expect(await hours.count()).toBe(168));
+      await expectOnPage(async () => expect(await hours.count()).toBe(168));
     },
   );
 
   story(
     'shows the log without scrolling on a laptop',
-    async ({ world, page, at, as }) => {
+    async ({ world, page, urlOf, signInAs }) => {
       const id = await subscribe(world, {
         description: 'What somebody wrote down for their colleagues.',
         event_types: ['job.run.started'],
       });
       await world.run();
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       const row = page.getByRole('table', { name: 'Deliveries, newest first' }).locator('tbody tr').first();
       await row.waitFor();
       await page.getByRole('group', { name: 'Deliveries per hour' }).waitFor();
       const { y, height } = (await row.boundingBox()) ?? { y: Number.NaN, height: 0 };
       expect(y + height).toBeLessThan(900);
-      expect(await coversOf(row)).toEqual([]);
+      expect(await findCoveringElements(row)).toEqual([]);
     },
     { viewport: { width: 1440, height: 900 } },
   );
@@ -267,14 +273,14 @@ describeConsole('the page of a webhook', (story) => {
   story(
     'fits the width of a phone without scrolling sideways',
     async (visit) => {
-      const { world, page, at, as } = visit;
+      const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, {
         name: 'AVeryLongNameWithoutAnySpaces'.repeat(4),
         client_url: `${world.receiver.url}/${'long/'.repeat(60)}`,
       });
       await world.run('errored');
-      await as('ada');
-      await page.goto(at(webhookPathOf(world, id)));
+      await signInAs('ada');
+      await page.goto(urlOf(webhookPathOf(world, id)));
       await page
         .getByRole('list', { name: 'Deliveries, newest first' })
         .getByText('Delivered')

@@ -1,8 +1,14 @@
 import { expect } from '@jest/globals';
 import { seedSubscription, seedSubscriptions } from '@runhook/testing';
 import { describeConsole } from '../support/describe-console.ts';
-import { clickSwitch, descriptionOf, expectFocus, headingOf, placeOf } from '../support/page-parts.ts';
-import { held, noteCalls, onThePage } from '../support/waiting.ts';
+import {
+  clickSwitch,
+  descriptionOf,
+  expectFocus,
+  headingOf,
+  readPageLocation,
+} from '../support/page-parts.ts';
+import { createPendingResponse, expectOnPage, recordCalls } from '../support/waiting.ts';
 import type { World } from '../support/world.ts';
 
 const MANY = 23;
@@ -15,23 +21,23 @@ describeConsole(
   (story) => {
     story(
       'lists each webhook with its events, jobs, endpoint and last status',
-      async ({ page, at, as, world }) => {
+      async ({ page, urlOf, signInAs, world }) => {
         const { enterprise } = world.accounts;
-        await as('rita');
-        await page.goto(at(`${listOf(world)}?search=listed`));
+        await signInAs('rita');
+        await page.goto(urlOf(`${listOf(world)}?search=listed`));
         const rowOf = (name: string) => page.getByRole('row').filter({ hasText: name });
-        const answered = rowOf('Listed answered');
-        await answered.waitFor();
+        const answeredRow = rowOf('Listed answered');
+        await answeredRow.waitFor();
         for (const text of ['Run started, completed, errored', 'All jobs', `${world.receiver.url}/ok`])
-          await answered.getByText(text, { exact: true }).waitFor();
-        await answered.getByText('200 OK').waitFor();
-        await answered.getByText(/ago$|^just now$/).waitFor();
+          await answeredRow.getByText(text, { exact: true }).waitFor();
+        await answeredRow.getByText('200 OK').waitFor();
+        await answeredRow.getByText(/ago$|^just now$/).waitFor();
         await rowOf('Listed unreachable').getByText('502 could not be reached').waitFor();
         const never = rowOf('Listed never');
         await never.getByText('never triggered').waitFor();
         await never.getByText(enterprise.jobs.map(({ name }) => name).join(', ')).waitFor();
 
-        const when = answered.locator('time');
+        const when = answeredRow.locator('time');
         await when.focus();
         await page.getByRole('tooltip').getByText(/ UTC$/).waitFor();
         expect(await when.getAttribute('datetime')).toMatch(/^\d{4}-.*Z$/);
@@ -40,9 +46,9 @@ describeConsole(
 
     story(
       'shows a read-only user the reason on the page and at every control, by keyboard',
-      async ({ page, at, as, world }) => {
-        await as('rita');
-        await page.goto(at(`${listOf(world)}?search=listed answered`));
+      async ({ page, urlOf, signInAs, world }) => {
+        await signInAs('rita');
+        await page.goto(urlOf(`${listOf(world)}?search=listed answered`));
         await page
           .getByRole('note')
           .getByText(/^Changing webhooks on the Enterprise plan requires the permission set/)
@@ -54,15 +60,15 @@ describeConsole(
           .getByRole('tooltip')
           .getByText(/requires the permission set/)
           .waitFor();
-        const changes = noteCalls(page, /\/webhooks\/subscription\//);
-        const place = placeOf(page);
+        const changes = recordCalls(page, /\/webhooks\/subscription\//);
+        const location = readPageLocation(page);
         await page.keyboard.press('Enter');
         const active = page.getByRole('switch', { name: 'Listed answered is active' });
         await active.focus();
         await page.keyboard.press('Space');
         expect(await changes()).toEqual([]);
         expect(await active.isChecked()).toBe(true);
-        expect(placeOf(page)).toBe(place);
+        expect(readPageLocation(page)).toBe(location);
         expect(await descriptionOf(active)).toMatch(/requires the permission set/);
         const more = page.getByRole('button', { name: 'More about Listed answered' });
         await more.focus();
@@ -75,12 +81,12 @@ describeConsole(
           await page.keyboard.press('Escape');
           await expectFocus(more);
         }
-        await page.goto(at(`${listOf(world)}/new`));
+        await page.goto(urlOf(`${listOf(world)}/new`));
         await page.getByText('You have read-only access').waitFor();
         expect(await page.getByRole('textbox', { name: 'Name' }).count()).toBe(0);
 
-        await as('tom');
-        await page.goto(at(listOfTeam(world)));
+        await signInAs('tom');
+        await page.goto(urlOf(listOfTeam(world)));
         await page
           .getByText(/requires a Developer license\. Yours is Read-only\./)
           .first()
@@ -88,9 +94,9 @@ describeConsole(
       },
     );
 
-    story('explains why an account has no webhooks', async ({ page, at, as }) => {
-      await as('fred');
-      await page.goto(at('/'));
+    story('explains why an account has no webhooks', async ({ page, urlOf, signInAs }) => {
+      await signInAs('fred');
+      await page.goto(urlOf('/'));
       const note = page.getByRole('note');
       await note
         .getByText(/part of the Team and Enterprise plans\. This account is on the Free plan\./)
@@ -98,16 +104,16 @@ describeConsole(
       await page.getByText(/sends it a signed HTTP POST/).waitFor();
       const create = page.getByRole('button', { name: 'Create your first webhook' });
       expect(await descriptionOf(create)).toMatch(/on the Free plan/);
-      await as('petra');
-      await page.goto(at('/'));
+      await signInAs('petra');
+      await page.goto(urlOf('/'));
       await note.getByText(/not available on single-tenant private deployments/).waitFor();
     });
 
     story(
       'explains webhooks in an empty account, and offers to create the first one',
-      async ({ page, at, as, world }) => {
-        await as('ada');
-        await page.goto(at(listOfTeam(world)));
+      async ({ page, urlOf, signInAs, world }) => {
+        await signInAs('ada');
+        await page.goto(urlOf(listOfTeam(world)));
         await page.getByText(/sends it a signed HTTP POST/).waitFor();
         await page.getByRole('link', { name: 'Create your first webhook' }).click();
         await headingOf(page, 'Create New Webhook');
@@ -116,17 +122,17 @@ describeConsole(
 
     story(
       'writes search and page into the URL, so that back and reload restore them',
-      async ({ page, at, as, world }) => {
+      async ({ page, urlOf, signInAs, world }) => {
         const list = listOf(world);
-        await as('ada');
-        await page.goto(at(list));
+        await signInAs('ada');
+        await page.goto(urlOf(list));
         const search = page.getByRole('searchbox');
         await search.fill('receiver-1');
-        await onThePage(() => expect(placeOf(page)).toBe(`${list}?search=receiver-1`));
+        await expectOnPage(() => expect(readPageLocation(page)).toBe(`${list}?search=receiver-1`));
         await page.getByText('1–10 of 11').waitFor();
         await page.getByRole('button', { name: 'Next page' }).click();
         await page.getByText('11–11 of 11').waitFor();
-        expect(placeOf(page)).toBe(`${list}?search=receiver-1&page=2`);
+        expect(readPageLocation(page)).toBe(`${list}?search=receiver-1&page=2`);
         await page.reload();
         await page.getByText('11–11 of 11').waitFor();
         expect(await search.inputValue()).toBe('receiver-1');
@@ -134,35 +140,35 @@ describeConsole(
         await page.getByText('1–10 of 11').waitFor();
         await page.getByLabel('Webhooks per page').selectOption('25');
         await page.getByText('1–11 of 11').waitFor();
-        await onThePage(async () => expect(await page.getByRole('row').count()).toBe(12));
+        await expectOnPage(async () => expect(await page.getByRole('row').count()).toBe(12));
         await search.fill('no such thing');
         await page.getByText('No name, endpoint or description contains “no such thing”.').waitFor();
         await page.getByRole('button', { name: 'Clear the search', exact: true }).last().click();
         await page.getByText(`1–25 of ${MANY + 3}`).waitFor();
-        expect(placeOf(page)).toBe(`${list}?size=25`);
-        await page.goto(at(`${list}?page=99`));
+        expect(readPageLocation(page)).toBe(`${list}?size=25`);
+        await page.goto(urlOf(`${list}?page=99`));
         await page.getByText(`21–${MANY + 3} of ${MANY + 3}`).waitFor();
       },
     );
 
     story(
       'shows a webhook as off immediately, and as on again if the server rejects the change',
-      async ({ page, at, as, world }) => {
-        await as('ada');
-        await page.goto(at(`${listOf(world)}?search=Webhook 7`));
+      async ({ page, urlOf, signInAs, world }) => {
+        await signInAs('ada');
+        await page.goto(urlOf(`${listOf(world)}?search=Webhook 7`));
         const active = page.getByRole('switch', { name: 'Webhook 7 is active' });
         await active.waitFor();
-        const answer = held();
+        const pendingResponse = createPendingResponse();
         await page.route('**/webhooks/subscription/*', async (route) => {
           if (route.request().method() !== 'PUT') return await route.fallback();
           await route.fulfill({
-            status: await answer.status,
+            status: await pendingResponse.status,
             headers: { 'retry-after': '5' },
             json: { status: { code: 503, is_success: false, user_message: 'x' }, data: null },
           });
         });
         await clickSwitch(active);
-        await onThePage(async () => expect(await active.isChecked()).toBe(false));
+        await expectOnPage(async () => expect(await active.isChecked()).toBe(false));
         // Refreshes the list while the request is pending: the response is older than the change.
         await world.database.prisma.subscription.updateMany({
           where: { accountId: world.accounts.enterprise.id, name: 'Webhook 7' },
@@ -171,10 +177,10 @@ describeConsole(
         await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
         await page.getByText('https://moved.example.com/').waitFor();
         expect(await active.isChecked()).toBe(false);
-        answer.answer(503);
+        pendingResponse.respond(503);
         await page.getByRole('alert').getByText('“Webhook 7” was not switched off').waitFor();
         await page.getByText('Try again in 5 seconds', { exact: false }).waitFor();
-        await onThePage(async () => expect(await active.isChecked()).toBe(true));
+        await expectOnPage(async () => expect(await active.isChecked()).toBe(true));
 
         await page.unroute('**/webhooks/subscription/*');
         await clickSwitch(active);
@@ -186,9 +192,9 @@ describeConsole(
     );
 
     story('switches a webhook on again that was switched off by mistake', async (visit) => {
-      const { page, at, as, world } = visit;
-      await as('ada');
-      await page.goto(at(`${listOf(world)}?search=Webhook 8`));
+      const { page, urlOf, signInAs, world } = visit;
+      await signInAs('ada');
+      await page.goto(urlOf(`${listOf(world)}?search=Webhook 8`));
       const active = page.getByRole('switch', { name: 'Webhook 8 is active' });
       await clickSwitch(active);
       await page.getByText('“Webhook 8” was switched off: no events are sent.').waitFor();
@@ -204,7 +210,7 @@ describeConsole(
     story(
       'finds a webhook by id, limits a long name to three lines, and shows failures in the title',
       async (visit) => {
-        const { page, at, as, world } = visit;
+        const { page, urlOf, signInAs, world } = visit;
         const name = 'So long a name '.repeat(12).slice(0, 170);
         const { id } = await seedSubscription(world.database, {
           accountId: world.accounts.enterprise.id,
@@ -216,25 +222,25 @@ describeConsole(
           where: { id },
           data: { failingSince: new Date(), consecutiveFailures: 3 },
         });
-        await as('ada');
-        await page.goto(at(`${listOf(world)}?search=${id}`));
+        await signInAs('ada');
+        await page.goto(urlOf(`${listOf(world)}?search=${id}`));
         const link = page.getByRole('link', { name: name.trim() });
         await link.waitFor();
         expect(await page.getByRole('row').count()).toBe(2);
         expect((await link.boundingBox())?.height).toBeLessThan(80);
-        await onThePage(async () => expect(await page.title()).toBe('1 failing: Webhooks · Runhook'));
+        await expectOnPage(async () => expect(await page.title()).toBe('1 failing: Webhooks · Runhook'));
         await link.click();
-        await onThePage(async () => expect(await page.title()).toMatch(/^Failing: So long a name/));
+        await expectOnPage(async () => expect(await page.title()).toMatch(/^Failing: So long a name/));
         await world.database.prisma.subscription.delete({ where: { id } });
       },
     );
 
-    story('shows switches in forced colours', async ({ page, at, as, world }) => {
-      await as('ada');
+    story('shows switches in forced colours', async ({ page, urlOf, signInAs, world }) => {
+      await signInAs('ada');
       await page.emulateMedia({ forcedColors: 'active' });
-      await page.goto(at(`${listOf(world)}?search=Webhook 7`));
+      await page.goto(urlOf(`${listOf(world)}?search=Webhook 7`));
       await page.getByRole('switch', { name: 'Webhook 7 is active' }).waitFor();
-      const seen = await page.evaluate(
+      const visible = await page.evaluate(
         `(() => {
             const styleOf = (part) => getComputedStyle(document.querySelector('.mantine-Switch-' + part));
             const [track, thumb] = [styleOf('track'), styleOf('thumb')];
@@ -244,14 +250,14 @@ describeConsole(
             };
           })()`,
       );
-      expect(seen).toEqual({ edge: true, knob: true });
+      expect(visible).toEqual({ edge: true, knob: true });
     });
 
     story(
       'asks with the name before deleting, and then removes the webhook',
-      async ({ page, at, as, world }) => {
-        await as('ada');
-        await page.goto(at(`${listOf(world)}?search=Webhook 9`));
+      async ({ page, urlOf, signInAs, world }) => {
+        await signInAs('ada');
+        await page.goto(urlOf(`${listOf(world)}?search=Webhook 9`));
         const open = async () => {
           await page.getByRole('button', { name: 'More about Webhook 9' }).click();
           await page.getByRole('menuitem', { name: 'Delete' }).click();
@@ -279,25 +285,28 @@ describeConsole(
       },
     );
 
-    story('reports a list that cannot be loaded, and requests it again', async ({ page, at, as, world }) => {
-      await as('ada');
-      // A change that the page receives would make it request the list again.
-      await page.route('**/webhooks/changes', (route) => route.fulfill({ status: 429 }));
-      await page.route('**/webhooks/subscriptions?*', (route) =>
-        route.fulfill({
-          status: 500,
-          json: {
-            status: { code: 500, is_success: false, user_message: 'Something went wrong.' },
-            data: null,
-          },
-        }),
-      );
-      await page.goto(at(`${listOf(world)}?search=Webhook 5`));
-      await page.getByRole('alert').getByText('The webhooks could not be loaded').waitFor();
-      await page.unroute('**/webhooks/subscriptions?*');
-      await page.getByRole('button', { name: 'Try again' }).click();
-      await page.getByRole('link', { name: 'Webhook 5' }).waitFor();
-    });
+    story(
+      'reports a list that cannot be loaded, and requests it again',
+      async ({ page, urlOf, signInAs, world }) => {
+        await signInAs('ada');
+        // A change that the page receives would make it request the list again.
+        await page.route('**/webhooks/changes', (route) => route.fulfill({ status: 429 }));
+        await page.route('**/webhooks/subscriptions?*', (route) =>
+          route.fulfill({
+            status: 500,
+            json: {
+              status: { code: 500, is_success: false, user_message: 'Something went wrong.' },
+              data: null,
+            },
+          }),
+        );
+        await page.goto(urlOf(`${listOf(world)}?search=Webhook 5`));
+        await page.getByRole('alert').getByText('The webhooks could not be loaded').waitFor();
+        await page.unroute('**/webhooks/subscriptions?*');
+        await page.getByRole('button', { name: 'Try again' }).click();
+        await page.getByRole('link', { name: 'Webhook 5' }).waitFor();
+      },
+    );
   },
   { prepare },
 );
@@ -318,7 +327,7 @@ async function prepare(world: World): Promise<void> {
   const jobIds = accounts.enterprise.jobs.map(({ id }) => id);
   await seed('Listed never', 'https://never.example.com', { jobIds, active: false });
   await world.run();
-  await onThePage(async () => {
+  await expectOnPage(async () => {
     const listed = await database.prisma.subscription.findMany({
       where: { accountId, name: { startsWith: 'Listed' } },
     });

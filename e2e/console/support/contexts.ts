@@ -44,12 +44,12 @@ export async function openSharedContext(browser: Browser, url: string): Promise<
   const opened = await openContext(browser, url);
   const { context, ownOrigins, problems } = opened;
   const anchor = await context.newPage();
-  let isCrashed = false;
+  let hasCrashed = false;
   anchor.once('crash', () => {
-    isCrashed = true;
+    hasCrashed = true;
   });
   await anchor.goto(`${url}/healthz`);
-  const isUsable = () => !isCrashed && browser.isConnected();
+  const isUsable = () => !hasCrashed && browser.isConnected();
   return {
     ...opened,
     isUsable,

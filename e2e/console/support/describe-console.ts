@@ -16,9 +16,9 @@ export interface Visit {
   context: BrowserContext;
   page: Page;
   /** Returns the URL of a page. @param path below the console's root, with its slash */
-  at(path: string): string;
+  urlOf(path: string): string;
   /** Creates a session of the person without the sign-in page. */
-  as(person: PersonName, options?: { fresh?: boolean }): Promise<void>;
+  signInAs(person: PersonName, options?: { fresh?: boolean }): Promise<void>;
   /** Further origins that the page may request, for example a proxy. */
   ownOrigins: string[];
   /** Problems that the browser reported so far. The test fails if any remain at its end. */
@@ -35,7 +35,7 @@ interface StoryOptions {
   timeoutMs?: number;
 }
 
-export type Story = (name: string, tell: (visit: Visit) => Promise<void>, options?: StoryOptions) => void;
+export type Story = (name: string, body: (visit: Visit) => Promise<void>, options?: StoryOptions) => void;
 
 interface ConsoleOptions {
   /** Settings of the services. Descriptions of a test file with the same settings share the services. */
@@ -51,11 +51,11 @@ interface ConsoleOptions {
  */
 export function describeConsole(
   title: string,
-  define: (story: Story) => void,
+  defineStories: (story: Story) => void,
   { environment, prepare }: ConsoleOptions = {},
 ): void {
-  const describeIt = hasBrowser ? describe : describe.skip;
-  describeIt(title, () => {
+  const describeOrSkip = hasBrowser ? describe : describe.skip;
+  describeOrSkip(title, () => {
     let world: World;
     beforeAll(async () => {
       const [services] = await Promise.all([sharedServices(environment), sharedBrowser()]);
@@ -65,28 +65,28 @@ export function describeConsole(
     afterAll(async () => {
       await world?.close();
     }, START_TIMEOUT_MS);
-    define((name, tell, options = {}) => {
+    defineStories((name, tell, options = {}) => {
       test(name, () => runStory(name, tell, { world, options }), options.timeoutMs ?? STORY_TIMEOUT_MS);
     });
   });
 }
 
-interface StoryWorld {
+interface StoryContext {
   world: World;
   options: StoryOptions;
 }
 
 async function runStory(
   name: string,
-  tell: (visit: Visit) => Promise<void>,
-  { world, options }: StoryWorld,
+  body: (visit: Visit) => Promise<void>,
+  { world, options }: StoryContext,
 ): Promise<void> {
-  const watched = options.context
+  const watchedContext = options.context
     ? await openContext(await sharedBrowser(), world.url, options.context)
     : await sharedContext(world.url);
-  const { context, problems } = watched;
+  const { context, problems } = watchedContext;
   const page = await context.newPage();
-  const as: Visit['as'] = async (person, sessionOptions) => {
+  const signInAs: Visit['signInAs'] = async (person, sessionOptions) => {
     const [cookieName = '', value = ''] = (await world.sessionOf(person, sessionOptions)).split('=');
     await context.addCookies([
       { name: cookieName, value, url: world.url, httpOnly: true, sameSite: 'Strict' },
@@ -94,12 +94,12 @@ async function runStory(
   };
   try {
     if (options.viewport) await page.setViewportSize(options.viewport);
-    await tell({ ...watched, world, page, at: (path) => world.url + path, as });
+    await body({ ...watchedContext, world, page, urlOf: (path) => world.url + path, signInAs });
     expect(problems).toEqual([]);
   } catch (error) {
     throw await withScreenshot(error, page, name, problems);
   } finally {
-    await watched.release();
+    await watchedContext.release();
   }
 }
 

@@ -22,24 +22,24 @@ export const DOCS_STATES: Record<string, (page: Page) => Promise<void>> = {
   },
 };
 
-export interface DocsLook {
+export interface DocsVariant {
   width: number;
   colorScheme: 'light' | 'dark';
 }
 
 /** Returns the findings of axe and the sideways overflow of the API page in a state. */
 export async function docsProblems(
-  { page, at }: Visit,
+  { page, urlOf }: Visit,
   state: string,
-  looks: readonly DocsLook[],
+  variants: readonly DocsVariant[],
 ): Promise<string[]> {
   // A new page has none of the elements that another state has opened.
   await page.goto('about:blank');
-  await page.goto(at('/docs'));
+  await page.goto(urlOf('/docs'));
   await page.locator('.opblock').first().waitFor();
   await DOCS_STATES[state]?.(page);
   const found: string[] = [];
-  for (const { width, colorScheme } of looks) {
+  for (const { width, colorScheme } of variants) {
     await page.setViewportSize({ width, height: 900 });
     await page.emulateMedia({ colorScheme });
     await page.locator(`html${colorScheme === 'dark' ? '.dark-mode' : ':not(.dark-mode)'}`).waitFor();

@@ -1,6 +1,6 @@
 import { expect } from '@jest/globals';
 import type { Locator, Page } from 'playwright-core';
-import { onThePage } from './waiting.ts';
+import { expectOnPage } from './waiting.ts';
 
 /** Waits for a page by its heading, and returns the heading. */
 export async function headingOf(page: Page, name: string | RegExp): Promise<Locator> {
@@ -41,7 +41,7 @@ export async function descriptionOf(locator: Locator): Promise<string> {
 
 /** Waits until the element has the focus. */
 export async function expectFocus(locator: Locator): Promise<void> {
-  await onThePage(async () => expect(await hasFocus(locator)).toBe(true));
+  await expectOnPage(async () => expect(await hasFocus(locator)).toBe(true));
 }
 
 async function hasFocus(locator: Locator): Promise<boolean> {
@@ -57,32 +57,32 @@ export async function clickSwitch(input: Locator): Promise<void> {
 }
 
 /** Returns what covers a part of the element; empty if it is completely visible. Checks the topmost element at nine points. */
-export async function coversOf(locator: Locator): Promise<string[]> {
+export async function findCoveringElements(locator: Locator): Promise<string[]> {
   return await locator.evaluate((node) => {
-    const element = node as unknown as SeenElement;
+    const element = node as unknown as ElementUnderPoint;
     const { left, top, width, height } = element.getBoundingClientRect();
     const covers = new Set<string>();
     for (const x of [2, width / 2, width - 2])
       for (const y of [2, height / 2, height - 2]) {
-        const above = element.ownerDocument.elementFromPoint(left + x, top + y);
-        if (above === null) covers.add('the edge of the window');
-        else if (!element.contains(above) && !above.contains(element))
-          covers.add(above.outerHTML.slice(0, 120));
+        const covering = element.ownerDocument.elementFromPoint(left + x, top + y);
+        if (covering === null) covers.add('the edge of the window');
+        else if (!element.contains(covering) && !covering.contains(element))
+          covers.add(covering.outerHTML.slice(0, 120));
       }
     return [...covers];
   });
 }
 
-interface SeenElement {
+interface ElementUnderPoint {
   getBoundingClientRect(): { left: number; top: number; width: number; height: number };
-  contains(other: SeenElement): boolean;
+  contains(other: ElementUnderPoint): boolean;
   outerHTML: string;
-  ownerDocument: { elementFromPoint(x: number, y: number): SeenElement | null };
+  ownerDocument: { elementFromPoint(x: number, y: number): ElementUnderPoint | null };
 }
 
 /** Waits until the clipboard has the expected text, and returns it: a click does not wait for the clipboard. */
 export async function expectCopied(page: Page, expected: string | RegExp): Promise<string> {
-  return await onThePage(async () => {
+  return await expectOnPage(async () => {
     const copied = String(await page.evaluate('navigator.clipboard.readText()'));
     if (typeof expected === 'string') expect(copied).toBe(expected);
     else expect(copied).toMatch(expected);
@@ -91,7 +91,7 @@ export async function expectCopied(page: Page, expected: string | RegExp): Promi
 }
 
 /** Returns path and query of the URL. */
-export function placeOf(page: Page): string {
+export function readPageLocation(page: Page): string {
   const { pathname, search } = new URL(page.url());
   return pathname + search;
 }

@@ -8,36 +8,36 @@ export interface PrefixProxy {
   url: string;
   origin: string;
   /** Requested paths outside the prefix. */
-  strays: string[];
+  requestsOutsidePrefix: string[];
   close(): Promise<void>;
 }
 
 export async function startPrefixProxy(target: string, prefix: string): Promise<PrefixProxy> {
-  const strays: string[] = [];
+  const requestsOutsidePrefix: string[] = [];
   const server = createServer((incoming, outgoing) => {
     const path = incoming.url ?? '';
     if (!path.startsWith(`${prefix}/`)) {
-      strays.push(path);
+      requestsOutsidePrefix.push(path);
       outgoing.writeHead(404).end();
       return;
     }
-    const forwarded = request(
+    const upstream = request(
       new URL(path.slice(prefix.length), target),
       { method: incoming.method ?? 'GET', headers: incoming.headers },
-      (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
+      (response) => {
+        outgoing.writeHead(response.statusCode ?? 502, response.headers);
+        response.pipe(outgoing);
       },
     );
-    forwarded.on('error', () => outgoing.destroy());
-    incoming.pipe(forwarded);
+    upstream.on('error', () => outgoing.destroy());
+    incoming.pipe(upstream);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   return {
     url: origin + prefix,
     origin,
-    strays,
+    requestsOutsidePrefix,
     async close() {
       const closed = once(server, 'close');
       server.close();

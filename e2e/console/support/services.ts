@@ -1,6 +1,6 @@
 import { afterAll } from '@jest/globals';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createTestDatabase, createTestQueueUrl, IN_VAIN_MS } from '@runhook/testing';
+import { createTestDatabase, createTestQueueUrl, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { startService } from '../../services.ts';
 import { START_TIMEOUT_MS } from './waiting.ts';
 
@@ -13,20 +13,20 @@ export interface Services {
   close(): Promise<void>;
 }
 
-const started = new Map<string, Promise<Services>>();
+const servicesByEnvironment = new Map<string, Promise<Services>>();
 
 /** Starts services with these settings on first use. They stop at the end of the file. */
 export function sharedServices(environment: Record<string, string> = {}): Promise<Services> {
   const key = JSON.stringify(environment);
-  const services = started.get(key) ?? openServices(environment);
-  started.set(key, services);
+  const services = servicesByEnvironment.get(key) ?? openServices(environment);
+  servicesByEnvironment.set(key, services);
   // After a failure, the next description starts the services again.
-  services.catch(() => started.delete(key));
+  services.catch(() => servicesByEnvironment.delete(key));
   return services;
 }
 
 afterAll(async () => {
-  const results = await Promise.allSettled(started.values());
+  const results = await Promise.allSettled(servicesByEnvironment.values());
   for (const result of results) if (result.status === 'fulfilled') await result.value.close();
 }, START_TIMEOUT_MS);
 
@@ -38,7 +38,7 @@ async function openServices(extraEnvironment: Record<string, string>): Promise<S
   try {
     const testDatabase = await createTestDatabase();
     closers.push(() => testDatabase.drop());
-    const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+    const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
     closers.push(() => database.close());
     const environment = {
       DATABASE_URL: testDatabase.url,

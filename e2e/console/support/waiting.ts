@@ -9,38 +9,38 @@ export const STORY_TIMEOUT_MS = 300_000;
 export const START_TIMEOUT_MS = 300_000;
 
 /** Calls `eventually` with the timeout for elements. */
-export function onThePage<T>(assertion: () => T | Promise<T>): Promise<T> {
+export function expectOnPage<T>(assertion: () => T | Promise<T>): Promise<T> {
   return eventually(assertion, { timeoutMs: ELEMENT_TIMEOUT_MS });
 }
 
 /** A response that is delayed until the test provides its status. */
-export function held(): { status: Promise<number>; answer: (status: number) => void } {
-  let answer: (status: number) => void = () => undefined;
+export function createPendingResponse(): { status: Promise<number>; respond: (status: number) => void } {
+  let respond: (status: number) => void = () => undefined;
   const status = new Promise<number>((resolve) => {
-    answer = resolve;
+    respond = resolve;
   });
-  return { status, answer };
+  return { status, respond };
 }
 
 /** Resolves when Playwright has reported all calls that the page has started: it reports a call of this function after them. */
-async function callsAreTold(page: Page): Promise<void> {
+async function flushCallEvents(page: Page): Promise<void> {
   await page.evaluate("fetch('/healthz').then((answer) => answer.text())");
 }
 
 /** Records calls to matching URLs. The returned function resolves with those that the page has started. */
-export function noteCalls(page: Page, address: RegExp): () => Promise<string[]> {
+export function recordCalls(page: Page, address: RegExp): () => Promise<string[]> {
   const calls: string[] = [];
   page.on('request', (request) => {
     if (address.test(request.url())) calls.push(`${request.method()} ${request.url()}`);
   });
   return async () => {
-    await callsAreTold(page);
+    await flushCallEvents(page);
     return [...calls];
   };
 }
 
 /** Marks the page when its stream is open. Playwright may report the response of the stream after the calls that follow it. */
-const SAYS_THAT_IT_LISTENS = `
+const MARK_EVENT_SOURCE_OPEN = `
   window.EventSource = class extends EventSource {
     constructor(...values) {
       super(...values);
@@ -53,17 +53,18 @@ const SAYS_THAT_IT_LISTENS = `
  * data, and all its calls have ended. Between a response and the next call no request is open, so the page must have rendered
  * the last response.
  */
-export async function onceRefreshed(page: Page): Promise<() => Promise<void>> {
-  await page.addInitScript(SAYS_THAT_IT_LISTENS);
-  const open = new Set<Request>();
+export async function waitUntilRefreshed(page: Page): Promise<() => Promise<void>> {
+  await page.addInitScript(MARK_EVENT_SOURCE_OPEN);
+  const pendingRequests = new Set<Request>();
   page.on('request', (request) => {
-    if (/\/api\//.test(request.url()) && !/\/webhooks\/changes/.test(request.url())) open.add(request);
+    if (/\/api\//.test(request.url()) && !/\/webhooks\/changes/.test(request.url()))
+      pendingRequests.add(request);
   });
-  for (const ended of ['requestfinished', 'requestfailed'] as const)
-    page.on(ended as 'requestfinished', (request) => open.delete(request));
+  for (const eventName of ['requestfinished', 'requestfailed'] as const)
+    page.on(eventName as 'requestfinished', (request) => pendingRequests.delete(request));
   return async () => {
     await page.locator('html[data-listens]').waitFor();
-    await callsAreTold(page);
-    await onThePage(() => expect(open.size).toBe(0));
+    await flushCallEvents(page);
+    await expectOnPage(() => expect(pendingRequests.size).toBe(0));
   };
 }

@@ -17,7 +17,7 @@ export interface World extends People, Omit<Services, 'close'> {
 export async function openWorld(services: Services): Promise<World> {
   const { url, database, environment } = services;
   const people = await seedPeople(database);
-  const call = callsOf(url, people);
+  const call = createCaller(url, people);
   const receiver = await startReceiver();
   return {
     ...people,
@@ -27,21 +27,21 @@ export async function openWorld(services: Services): Promise<World> {
     receiver,
     call,
     run: (status = 'success') => reportRun(call, people, status),
-    sessionOf: sessionsOf(url, people),
+    sessionOf: createSessions(url, people),
     close: () => receiver.close(),
   };
 }
 
-function callsOf(url: string, { persons }: People): World['call'] {
+function createCaller(url: string, { persons }: People): World['call'] {
   return async <Data>(person: PersonName, method: string, path: string, body?: object) => {
     const response = await fetch(`${url}/api${path}`, {
       method,
       headers: { authorization: `Token ${persons[person].apiKey}`, 'content-type': 'application/json' },
       ...(body ? { body: JSON.stringify(body) } : {}),
     });
-    const answer = (await response.json()) as { data: Data };
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(answer)}`);
-    return answer.data;
+    const json = (await response.json()) as { data: Data };
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(json)}`);
+    return json.data;
   };
 }
 
@@ -60,11 +60,11 @@ async function reportRun(call: World['call'], { accounts }: People, status: stri
   return run.id;
 }
 
-function sessionsOf(url: string, { persons }: People): World['sessionOf'] {
-  const kept = new Map<PersonName, string>();
+function createSessions(url: string, { persons }: People): World['sessionOf'] {
+  const sessions = new Map<PersonName, string>();
   return async (person, { fresh = false } = {}) => {
-    const known = kept.get(person);
-    if (known !== undefined && !fresh) return known;
+    const stored = sessions.get(person);
+    if (stored !== undefined && !fresh) return stored;
     const response = await fetch(`${url}/api/v3/session`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -72,7 +72,7 @@ function sessionsOf(url: string, { persons }: People): World['sessionOf'] {
     });
     if (response.status !== 201) throw new Error(`the sign-in of ${person} returned ${response.status}`);
     const cookie = response.headers.getSetCookie()[0]?.split(';')[0] ?? '';
-    if (!fresh) kept.set(person, cookie);
+    if (!fresh) sessions.set(person, cookie);
     return cookie;
   };
 }

@@ -17,17 +17,18 @@ export interface Arguments {
 export function readArguments(args: readonly string[]): Arguments | null {
   const end = args.indexOf('--');
   const [program, ...rest] = args.slice(end + 1);
-  const own = optionsOf(args.slice(0, Math.max(end, 0)));
-  if (end === -1 || own === null || program === undefined) return null;
-  const [jobFile, ...more] = own.positionals;
-  const { 'run-id': runId = String(Date.now()), reason = 'Started from the command line' } = own.values;
+  const ownArguments = parseOptions(args.slice(0, Math.max(end, 0)));
+  if (end === -1 || ownArguments === null || program === undefined) return null;
+  const [jobFile, ...extraArguments] = ownArguments.positionals;
+  const { 'run-id': runId = String(Date.now()), reason = 'Started from the command line' } =
+    ownArguments.values;
   const isRunId = Number.isSafeInteger(Number(runId)) && Number(runId) > 0;
-  if (jobFile === undefined || more.length > 0 || !isRunId) return null;
+  if (jobFile === undefined || extraArguments.length > 0 || !isRunId) return null;
   return { jobFile, runId: Number(runId), reason, command: [program, ...rest] };
 }
 
 /** Returns null if an option is unknown or lacks its value. */
-function optionsOf(args: string[]) {
+function parseOptions(args: string[]) {
   try {
     return parseArgs({
       args,

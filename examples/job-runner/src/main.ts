@@ -22,12 +22,12 @@ const started = report(publisher, startedEvent(run));
 const { exitCode, failure, wasStopped } = await runCommand(args.command);
 const endedAt = new Date();
 
-const reported = [await started];
+const reportResult = [await started];
 // A run that was stopped from outside neither succeeded nor failed, so no event is sent.
 if (!wasStopped) {
-  if (failure !== null) reported.push(await report(publisher, erroredEvent(run, endedAt, failure)));
+  if (failure !== null) reportResult.push(await report(publisher, erroredEvent(run, endedAt, failure)));
   // A runner that stores logs or artifacts must do so here, before it reports that they are available.
-  reported.push(await report(publisher, completedEvent(run, endedAt, failure)));
+  reportResult.push(await report(publisher, completedEvent(run, endedAt, failure)));
 }
 await publisher.close();
-process.exitCode = exitCode === 0 && reported.includes(false) ? 1 : exitCode;
+process.exitCode = exitCode === 0 && reportResult.includes(false) ? 1 : exitCode;

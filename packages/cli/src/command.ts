@@ -3,24 +3,24 @@ import { writeLine } from '@runhook/runtime/terminal-text';
 import { CommanderError, InvalidArgumentError, Option } from 'commander';
 
 /** The environment and streams of a process, which tests replace. */
-export interface Surroundings {
+export interface ProcessContext {
   env: NodeJS.ProcessEnv;
   stdin: AsyncIterable<string | Uint8Array>;
   stdout: NodeJS.WritableStream;
   stderr: NodeJS.WritableStream;
   /** Returns a signal that Ctrl-C aborts from this call on. */
-  untilStopped(): AbortSignal;
+  createStopSignal(): AbortSignal;
 }
 
 /** The environment of a command, with its output functions. */
-export interface Context extends Omit<Surroundings, 'stdout' | 'stderr'> {
+export interface Context extends Omit<ProcessContext, 'stdout' | 'stderr'> {
   isJson: boolean;
   /** Writes the result of a command: text for users, or a JSON document for scripts. */
-  answer(text: string, json: unknown): Promise<void>;
+  writeResult(text: string, json: unknown): Promise<void>;
   /** Writes one of several results, each as one line of JSON for scripts. */
-  line(text: string, json: unknown): Promise<void>;
+  writeRow(text: string, json: unknown): Promise<void>;
   /** Writes a note to standard error, except for scripts. */
-  remark(text: string): Promise<void>;
+  writeNote(text: string): Promise<void>;
 }
 
 export interface Command<Options = never> {
@@ -35,7 +35,7 @@ export interface Command<Options = never> {
   /** Command lines without the name of the program. */
   examples: readonly string[];
   /** Resolves with the exit code: 0, or 1 if the command found a problem. */
-  run(context: Context, options: Options, words: readonly string[]): Promise<0 | 1>;
+  run(context: Context, options: Options, positionals: readonly string[]): Promise<0 | 1>;
 }
 
 export interface CommandGroup {
@@ -68,15 +68,15 @@ export class UsageError extends CliError {
 export function cliError(error: unknown): CliError {
   if (error instanceof CliError) return error;
   if (error instanceof CommanderError) return new UsageError(parserMessage(error));
-  if (error instanceof RunhookError) return new CliError(codeOf(error), refusalWords(error));
+  if (error instanceof RunhookError) return new CliError(errorCode(error), rejectionText(error));
   const { code, message = '', stack } = error as NodeJS.ErrnoException;
   if (code !== undefined && /^E[A-Z0-9]+$/.test(code)) return new CliError('system', `${message}.`);
   return new CliError('fault', `Unexpected error (a defect of runhook): ${stack ?? String(error)}`);
 }
 
-const codeOf = ({ status }: RunhookError) => (status === 0 ? 'no_answer' : `refused_${status}`);
+const errorCode = ({ status }: RunhookError) => (status === 0 ? 'no_answer' : `refused_${status}`);
 
-function refusalWords({ status, message, errors, retryAfterSeconds }: RunhookError): string {
+function rejectionText({ status, message, errors, retryAfterSeconds }: RunhookError): string {
   if (status === 401)
     return 'The service rejected the token: it is invalid, revoked or expired. Use another token.';
   if (status === 429 || status === 503)
@@ -92,15 +92,18 @@ function parserMessage({ message }: CommanderError): string {
   return sentence.replace(/\s+/g, ' ');
 }
 
-/** @param read throws an `InvalidArgumentError`; without it any text is accepted */
-export function option(flags: string, description: string, read?: (text: string) => unknown): Option {
-  const made = new Option(flags, description);
-  return read === undefined ? made : made.argParser(read);
+/** @param parse throws an `InvalidArgumentError`; without it any text is accepted */
+export function option(flags: string, description: string, parse?: (text: string) => unknown): Option {
+  const newOption = new Option(flags, description);
+  return parse === undefined ? newOption : newOption.argParser(parse);
 }
 
 /** An option that may be repeated. */
-export function repeatable(flags: string, description: string, read: (text: string) => unknown): Option {
-  return new Option(flags, description).argParser((text, before: unknown[] = []) => [...before, read(text)]);
+export function repeatable(flags: string, description: string, parse: (text: string) => unknown): Option {
+  return new Option(flags, description).argParser((text, previous: unknown[] = []) => [
+    ...previous,
+    parse(text),
+  ]);
 }
 
 export function choice(flags: string, description: string, choices: readonly string[]): Option {
@@ -108,7 +111,7 @@ export function choice(flags: string, description: string, choices: readonly str
 }
 
 /** Parsers for the values of options. */
-export const reads = {
+export const parsers = {
   wholeNumber:
     (min: number, max: number) =>
     (text: string): number => {
@@ -118,7 +121,7 @@ export const reads = {
       return value;
     },
 
-  id: (text: string): number => reads.wholeNumber(1, Number.MAX_SAFE_INTEGER)(text),
+  id: (text: string): number => parsers.wholeNumber(1, Number.MAX_SAFE_INTEGER)(text),
 
   httpUrl: (text: string): string => {
     if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))
@@ -127,7 +130,7 @@ export const reads = {
   },
 
   /** Parses ISO 8601 or the time before now (`12h`) to microseconds since the epoch, as digits. */
-  moment: (text: string): string => {
+  timestamp: (text: string): string => {
     const [, count, unit = ''] = /^(\d{1,6})([smhdw])$/.exec(text) ?? [];
     const ms = count === undefined ? Date.parse(text) : Date.now() - Number(count) * (UNIT_MS[unit] ?? 0);
     if (Number.isNaN(ms) || ms < 0)
@@ -152,15 +155,15 @@ export function timeText(micros: string | null | undefined): string {
   return new Date(Number(BigInt(micros) / 1000n)).toISOString().replace(/\.\d+Z$/, 'Z');
 }
 
-export function createContext(surroundings: Surroundings, isJson: boolean): Context {
-  const { stdout, stderr, ...rest } = surroundings;
+export function createContext(processContext: ProcessContext, isJson: boolean): Context {
+  const { stdout, stderr, ...rest } = processContext;
   const write = (text: string, json: unknown, indent?: number) =>
     writeLine(stdout, isJson ? JSON.stringify(json, null, indent) : text);
   return {
     ...rest,
     isJson,
-    answer: (text, json) => write(text, json, 2),
-    line: (text, json) => write(text, json),
-    remark: async (text) => (isJson ? undefined : writeLine(stderr, text)),
+    writeResult: (text, json) => write(text, json, 2),
+    writeRow: (text, json) => write(text, json),
+    writeNote: async (text) => (isJson ? undefined : writeLine(stderr, text)),
   };
 }

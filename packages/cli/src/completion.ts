@@ -37,9 +37,9 @@ export const completionCommand: Command<object> = {
     'completion fish > ~/.config/fish/completions/runhook.fish',
   ],
   async run(context, _options, [shell]) {
-    const known = SHELLS.find((name) => name === shell);
-    if (known === undefined) throw new UsageError(`The shell must be one of ${SHELLS.join(', ')}.`);
-    await context.answer(SCRIPTS[known], { shell: known, script: SCRIPTS[known] });
+    const shellName = SHELLS.find((name) => name === shell);
+    if (shellName === undefined) throw new UsageError(`The shell must be one of ${SHELLS.join(', ')}.`);
+    await context.writeResult(SCRIPTS[shellName], { shell: shellName, script: SCRIPTS[shellName] });
     return 0;
   },
 };
@@ -48,17 +48,17 @@ export const completionCommand: Command<object> = {
 export function completions(program: Commander, words: readonly string[]): string[] {
   const current = words.at(-1) ?? '';
   let command = program;
-  let open: Option | undefined;
+  let pendingOption: Option | undefined;
   for (const word of words.slice(0, -1)) {
-    const ended: boolean = open !== undefined;
-    open = ended
+    const isOptionValue: boolean = pendingOption !== undefined;
+    pendingOption = isOptionValue
       ? undefined
       : optionsOf(program, command).find((one) => [one.long, one.short].includes(word) && !one.isBoolean());
-    if (!ended && open === undefined)
+    if (!isOptionValue && pendingOption === undefined)
       command = command.commands.find((one) => one.name() === word) ?? command;
   }
-  const fitting = open?.argChoices ?? (open ? [] : candidates(program, command, current));
-  return fitting.filter((word) => word.startsWith(current)).sort();
+  const matches = pendingOption?.argChoices ?? (pendingOption ? [] : candidates(program, command, current));
+  return matches.filter((word) => word.startsWith(current)).sort();
 }
 
 function candidates(program: Commander, command: Commander, current: string): string[] {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Client, createClient, RunhookError, type Schemas, VERSION } from '@runhook/client';
 import { printable } from '@runhook/runtime/terminal-text';
 import type { Option } from 'commander';
-import { CliError, option, reads, UsageError } from './command.ts';
+import { CliError, option, parsers, UsageError } from './command.ts';
 
 export interface ConnectionOptions {
   url?: string;
@@ -18,11 +18,11 @@ const URL_DEFAULT = 'http://127.0.0.1:3000';
 /** Options of every command that calls the service; each call returns new objects, which commander modifies. */
 export function connectionOptions(): Option[] {
   return [
-    option('--url <url>', `URL of the service; default: RUNHOOK_URL, then ${URL_DEFAULT}`, reads.httpUrl),
+    option('--url <url>', `URL of the service; default: RUNHOOK_URL, then ${URL_DEFAULT}`, parsers.httpUrl),
     option(
       '--account <id>',
       'id of the account; default: RUNHOOK_ACCOUNT, then the only account of the token',
-      reads.id,
+      parsers.id,
     ),
     option('--token <token>', 'an API key or a service token; visible in the process list'),
     option(
@@ -42,15 +42,15 @@ export function serviceUrl(env: NodeJS.ProcessEnv, { url }: ConnectionOptions): 
 
 /** Returns the token from the first source that has one, or null. Throws for a file that other users can read. */
 export function findToken(env: NodeJS.ProcessEnv, { token, tokenFile }: ConnectionOptions): string | null {
-  if (token !== undefined) return wellFormed(token, '--token');
-  if (tokenFile !== undefined) return tokenIn(tokenFile);
-  if (env.RUNHOOK_TOKEN) return wellFormed(env.RUNHOOK_TOKEN, 'RUNHOOK_TOKEN');
-  if (env.RUNHOOK_TOKEN_FILE) return tokenIn(env.RUNHOOK_TOKEN_FILE);
+  if (token !== undefined) return requireWellFormed(token, '--token');
+  if (tokenFile !== undefined) return readTokenFile(tokenFile);
+  if (env.RUNHOOK_TOKEN) return requireWellFormed(env.RUNHOOK_TOKEN, 'RUNHOOK_TOKEN');
+  if (env.RUNHOOK_TOKEN_FILE) return readTokenFile(env.RUNHOOK_TOKEN_FILE);
   const file = join(env.XDG_CONFIG_HOME || join(env.HOME || homedir(), '.config'), 'runhook', 'token');
-  return statSync(file, { throwIfNoEntry: false }) === undefined ? null : tokenIn(file);
+  return statSync(file, { throwIfNoEntry: false }) === undefined ? null : readTokenFile(file);
 }
 
-function tokenIn(file: string): string {
+function readTokenFile(file: string): string {
   const stat = statSync(file, { throwIfNoEntry: false });
   if (stat === undefined || !stat.isFile())
     throw new CliError('token_file', `The token file ${file} does not exist or is not a file.`);
@@ -60,16 +60,16 @@ function tokenIn(file: string): string {
       'token_file',
       `Other users can read ${file}, so it is not used: set its mode with chmod 600, and replace the token.`,
     );
-  return wellFormed(readFileSync(file, 'utf8').trim(), file);
+  return requireWellFormed(readFileSync(file, 'utf8').trim(), file);
 }
 
 /**
  * Checks that the token is a valid header value: otherwise `fetch` would fail with an error that contains the token.
  */
-function wellFormed(token: string, place: string): string {
+function requireWellFormed(token: string, source: string): string {
   if (/^[!-~]+$/.test(token)) return token;
   throw new UsageError(
-    `${place} does not contain a valid token: a token is one word of printable ASCII characters.`,
+    `${source} does not contain a valid token: a token is one word of printable ASCII characters.`,
   );
 }
 
@@ -83,26 +83,27 @@ export async function connect(env: NodeJS.ProcessEnv, options: ConnectionOptions
     throw new UsageError(
       'No token: set RUNHOOK_TOKEN, write one to ~/.config/runhook/token (mode 600), or use --token-file.',
     );
-  const of = (accountId?: number) =>
+  const clientFor = (accountId?: number) =>
     createClient({ url: serviceUrl(env, options), token, accountId, userAgent: `runhook-cli/${VERSION}` });
-  const given = options.account ?? (env.RUNHOOK_ACCOUNT ? accountIn(env.RUNHOOK_ACCOUNT) : undefined);
-  return of(given ?? (await onlyAccount(of())));
+  const configuredId =
+    options.account ?? (env.RUNHOOK_ACCOUNT ? parseAccountId(env.RUNHOOK_ACCOUNT) : undefined);
+  return clientFor(configuredId ?? (await findOnlyAccount(clientFor())));
 }
 
-function accountIn(text: string): number {
+function parseAccountId(text: string): number {
   const id = /^\d{1,15}$/.test(text) ? Number(text) : 0;
   if (id === 0) throw new UsageError('RUNHOOK_ACCOUNT must be the numeric id of an account.');
   return id;
 }
 
-async function onlyAccount(client: Client): Promise<number> {
+async function findOnlyAccount(client: Client): Promise<number> {
   const accounts = await client.get('/api/v3/accounts', { query: { limit: 10 } });
   const [first, ...others] = accounts;
   if (first === undefined) throw new CliError('no_account', 'The token has access to no account.');
   if (others.length === 0) return first.id;
-  const names = accounts.map(({ id, name }) => `${id} (${printable(name)})`).join(', ');
+  const accountList = accounts.map(({ id, name }) => `${id} (${printable(name)})`).join(', ');
   throw new UsageError(
-    `The token has access to several accounts; select one with --account or RUNHOOK_ACCOUNT: ${names}.`,
+    `The token has access to several accounts; select one with --account or RUNHOOK_ACCOUNT: ${accountList}.`,
   );
 }
 
@@ -111,29 +112,29 @@ const SUBSCRIPTION = '/api/v3/accounts/{account_id}/webhooks/subscription/{webho
 const SIMILAR_MAX = 5;
 
 /** Returns a webhook by its id, or by its name if the name is unique. */
-export async function webhookNamed(client: Client, word: string): Promise<Schemas['Subscription']> {
-  if (/^wsu_[0-9A-Za-z]{27}$/.test(word)) {
+export async function resolveWebhook(client: Client, reference: string): Promise<Schemas['Subscription']> {
+  if (/^wsu_[0-9A-Za-z]{27}$/.test(reference)) {
     try {
-      return await client.get(SUBSCRIPTION, { path: { webhook_id: word } });
+      return await client.get(SUBSCRIPTION, { path: { webhook_id: reference } });
     } catch (error) {
       if (error instanceof RunhookError && error.status === 404)
-        throw new CliError('not_found', `There is no webhook ${word}.`);
+        throw new CliError('not_found', `There is no webhook ${reference}.`);
       throw error;
     }
   }
   const similar: Schemas['Subscription'][] = [];
-  for await (const one of client.list(SUBSCRIPTIONS, { query: { search: word, limit: 100 } }))
+  for await (const one of client.list(SUBSCRIPTIONS, { query: { search: reference, limit: 100 } }))
     similar.push(one);
-  const named = similar.filter(({ name }) => name === word);
-  const [found, second] = named;
-  if (found !== undefined && second === undefined) return found;
-  const told = (found === undefined ? similar : named).slice(0, SIMILAR_MAX);
-  const list = told.map(({ id, name }) => `${id} (${printable(name)})`).join(', ');
-  if (found !== undefined)
+  const exactMatches = similar.filter(({ name }) => name === reference);
+  const [match, second] = exactMatches;
+  if (match !== undefined && second === undefined) return match;
+  const candidates = (match === undefined ? similar : exactMatches).slice(0, SIMILAR_MAX);
+  const list = candidates.map(({ id, name }) => `${id} (${printable(name)})`).join(', ');
+  if (match !== undefined)
     throw new CliError(
       'ambiguous',
-      `Several webhooks are named ${printable(word)}; use the id of one of them: ${list}.`,
+      `Several webhooks are named ${printable(reference)}; use the id of one of them: ${list}.`,
     );
-  const hint = told.length === 0 ? '' : ` Similar: ${list}.`;
-  throw new CliError('not_found', `There is no webhook named ${printable(word)}.${hint}`);
+  const hint = candidates.length === 0 ? '' : ` Similar: ${list}.`;
+  throw new CliError('not_found', `There is no webhook named ${printable(reference)}.${hint}`);
 }

@@ -1,4 +1,4 @@
-import { type Command, option, reads } from './command.ts';
+import { type Command, option, parsers } from './command.ts';
 import { type ConnectionOptions, connectionOptions, findToken, serviceUrl } from './connection.ts';
 
 export const doctorCommand: Command<ConnectionOptions & { endpoint?: string }> = {
@@ -10,7 +10,7 @@ export const doctorCommand: Command<ConnectionOptions & { endpoint?: string }> =
     option(
       '--endpoint <url>',
       'URL of an endpoint: check that deliveries may be sent to it and that this machine can reach it',
-      reads.httpUrl,
+      parsers.httpUrl,
     ),
     ...connectionOptions(),
   ],
@@ -18,17 +18,17 @@ export const doctorCommand: Command<ConnectionOptions & { endpoint?: string }> =
   async run(context, { endpoint, ...connection }) {
     const { env } = context;
     // Imported here, so that other commands do not load the database and queue drivers.
-    const { examine, findingsText } = await import('@runhook/doctor');
-    const isNamed = connection.url !== undefined || Boolean(env.RUNHOOK_URL);
+    const { runChecks, findingsText } = await import('@runhook/doctor');
+    const hasServiceUrl = connection.url !== undefined || Boolean(env.RUNHOOK_URL);
     const findings = [];
-    const asked = {
+    const doctorOptions = {
       env,
       endpoint,
-      serviceUrl: isNamed ? serviceUrl(env, connection) : undefined,
+      serviceUrl: hasServiceUrl ? serviceUrl(env, connection) : undefined,
       token: findToken(env, connection) ?? undefined,
     };
-    for await (const finding of examine(asked)) findings.push(finding);
-    await context.answer(findingsText(findings), findings);
+    for await (const finding of runChecks(doctorOptions)) findings.push(finding);
+    await context.writeResult(findingsText(findings), findings);
     return findings.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
   },
 };

@@ -1,10 +1,10 @@
 import type { Client, Schemas } from '@runhook/client';
 import { createHmacSecret, HMAC_SECRET_PATTERN } from '@runhook/contract';
 import { InvalidArgumentError, type Option } from 'commander';
-import { CliError, type Command, type Context, option, reads, timeText, UsageError } from './command.ts';
-import { type ConnectionOptions, connect, connectionOptions, webhookNamed } from './connection.ts';
-import { Bell, type Delivery, LOG, Log, oldestFirst } from './news.ts';
-import { isGood, post, postedJson, postedWords } from './post.ts';
+import { CliError, type Command, type Context, option, parsers, timeText, UsageError } from './command.ts';
+import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
+import { type Delivery, LOG, LogTail, oldestFirst, WakeSignal } from './log-tail.ts';
+import { isSuccess, post, postResultJson, postResultText } from './post.ts';
 
 interface Options extends ConnectionOptions {
   webhook?: string;
@@ -33,7 +33,7 @@ export function timeoutOption(): Option {
   return option(
     '--timeout <seconds>',
     'time limit for the response of the endpoint',
-    reads.wholeNumber(1, 3_600),
+    parsers.wholeNumber(1, 3_600),
   ).default(30);
 }
 
@@ -44,7 +44,7 @@ export const listenCommand: Command<Options> = {
     'Forwards each new delivery of a webhook to your URL: the exact bytes of its body, signed with a secret that is shown at the start. Each delivery is sent once, the oldest first, whatever your endpoint responds; the endpoint of the webhook gets its deliveries as usual. Runs until Ctrl-C. With --replay it sends the past deliveries of a run, an event or a single delivery, and exits with 1 unless every response was a 2xx.',
   options: [
     option('--webhook <webhook>', 'id or name of the webhook; optional with --replay run or event'),
-    option('--forward <url>', 'URL to which deliveries are sent', reads.httpUrl).makeOptionMandatory(),
+    option('--forward <url>', 'URL to which deliveries are sent', parsers.httpUrl).makeOptionMandatory(),
     option('--replay <what...>', 'run <id>, event <id> or delivery <id>'),
     secretOption(),
     timeoutOption(),
@@ -55,47 +55,50 @@ export const listenCommand: Command<Options> = {
     'listen --webhook wsu_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x --forward http://localhost:8080/hook --replay run 2482',
   ],
   async run(context, options) {
-    const wanted = options.replay === undefined ? null : replayOf(options.replay, options.webhook);
-    if (wanted === null && options.webhook === undefined)
+    const target = options.replay === undefined ? null : parseReplay(options.replay, options.webhook);
+    if (target === null && options.webhook === undefined)
       throw new UsageError('Missing option --webhook: the id or name of a webhook.');
-    const stopping = context.untilStopped();
+    const stopping = context.createStopSignal();
     const client = await connect(context.env, options);
-    const webhook = options.webhook === undefined ? null : await webhookNamed(client, options.webhook);
+    const webhook = options.webhook === undefined ? null : await resolveWebhook(client, options.webhook);
     const secret = options.secret ?? createHmacSecret();
-    const forwarding = new Forwarding(context, client, { ...options, secret, stopping });
-    const told = { webhook, secret, forward: options.forward, isReplay: wanted !== null };
-    if (wanted !== null) {
-      await begin(context, told);
-      return await replay(client, webhook, wanted, forwarding);
+    const forwarder = new Forwarder(context, client, { ...options, secret, stopping });
+    const session = { webhook, secret, forward: options.forward, isReplay: target !== null };
+    if (target !== null) {
+      await announce(context, session);
+      return await replay(client, webhook, target, forwarder);
     }
-    const log = new Log(client, webhook?.id ?? '');
+    const tail = new LogTail(client, webhook?.id ?? '');
     // Reads the log before the message, so that deliveries after the message are forwarded.
-    await log.news();
-    await begin(context, told);
-    await follow(context, client, log, forwarding, stopping);
+    await tail.readNew();
+    await announce(context, session);
+    await follow(context, client, tail, forwarder, stopping);
     return 0;
   },
 };
 
-async function begin(
+async function announce(
   context: Context,
-  told: { webhook: Schemas['Subscription'] | null; secret: string; forward: string; isReplay: boolean },
+  session: { webhook: Schemas['Subscription'] | null; secret: string; forward: string; isReplay: boolean },
 ): Promise<void> {
-  const { webhook, secret, forward, isReplay } = told;
-  const what = isReplay ? 'Replaying' : 'Listening';
-  const whose = webhook === null ? '' : ` to ${webhook.name} (${webhook.id})`;
-  await context.line(`${isReplay ? what : what + whose}; forwarding to ${forward}\nsigned with  ${secret}`, {
-    kind: 'begin',
-    webhook_id: webhook?.id ?? null,
-    forward,
-    secret,
-  });
+  const { webhook, secret, forward, isReplay } = session;
+  const action = isReplay ? 'Replaying' : 'Listening';
+  const webhookText = webhook === null ? '' : ` to ${webhook.name} (${webhook.id})`;
+  await context.writeRow(
+    `${isReplay ? action : action + webhookText}; forwarding to ${forward}\nsigned with  ${secret}`,
+    {
+      kind: 'begin',
+      webhook_id: webhook?.id ?? null,
+      forward,
+      secret,
+    },
+  );
   if (webhook?.active === false && !isReplay)
-    await context.remark('The webhook is inactive: it gets no deliveries until it is activated.');
+    await context.writeNote('The webhook is inactive: it gets no deliveries until it is activated.');
 }
 
 /** Forwards deliveries, each of them once. */
-class Forwarding {
+class Forwarder {
   readonly #context: Context;
   readonly #client: Client;
   readonly #options: Options & { secret: string; stopping: AbortSignal };
@@ -118,33 +121,36 @@ class Forwarding {
     const { payload } = await this.#client.get(DELIVERY, {
       path: { webhook_id: webhookId, delivery_id: id },
     });
-    const about = { kind: 'delivery', delivery_id: id, event_id: eventId, event_type: type, run_id: runId };
-    const begins = `${timeText(delivery.created_at)}  ${type.padEnd(TYPE_WIDTH)}  run ${runId}  ${id}`;
+    const fields = { kind: 'delivery', delivery_id: id, event_id: eventId, event_type: type, run_id: runId };
+    const prefix = `${timeText(delivery.created_at)}  ${type.padEnd(TYPE_WIDTH)}  run ${runId}  ${id}`;
     if (payload === null) {
-      await this.#context.line(`${begins}  not sent: its event is no longer in the log`, {
-        ...about,
+      await this.#context.writeRow(`${prefix}  not sent: its event is no longer in the log`, {
+        ...fields,
         status: null,
       });
       return false;
     }
-    const signed = {
+    const message = {
       body: payload,
       eventId,
       secret,
       signatureHeader: await this.#signatureHeader(webhookId),
     };
-    const posted = await post(forward, signed, 1_000 * timeout, stopping);
+    const result = await post(forward, message, 1_000 * timeout, stopping);
     // A request that Ctrl-C aborted has no result of the endpoint.
-    if (stopping.aborted && posted.status === null) return false;
-    await this.#context.line(`${begins}  ${postedWords(posted)}`, { ...about, ...postedJson(posted) });
-    return isGood(posted);
+    if (stopping.aborted && result.status === null) return false;
+    await this.#context.writeRow(`${prefix}  ${postResultText(result)}`, {
+      ...fields,
+      ...postResultJson(result),
+    });
+    return isSuccess(result);
   }
 
   async #signatureHeader(webhookId: string): Promise<string | null> {
-    const known = this.#headers.get(webhookId);
-    if (known !== undefined) return known;
+    const cachedHeader = this.#headers.get(webhookId);
+    if (cachedHeader !== undefined) return cachedHeader;
     // If the webhook has been deleted, uses the default header.
-    const webhook = await webhookNamed(this.#client, webhookId).catch(() => null);
+    const webhook = await resolveWebhook(this.#client, webhookId).catch(() => null);
     const header = webhook?.signature_header ?? null;
     this.#headers.set(webhookId, header);
     return header;
@@ -154,90 +160,91 @@ class Forwarding {
 const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
 const TYPE_WIDTH = 'job.run.completed'.length;
 /** Maximum time between two polls without a change, which covers changes while the stream was being opened. */
-const LOOK_AT_LEAST_MS = 10_000;
+const POLL_INTERVAL_MS = 10_000;
 
 async function follow(
   context: Context,
   client: Client,
-  log: Log,
-  forwarding: Forwarding,
+  tail: LogTail,
+  forwarder: Forwarder,
   stopping: AbortSignal,
 ): Promise<void> {
-  const bell = new Bell(stopping);
-  const hearing = hear(context, client, log.webhookId, bell, stopping);
+  const wakeSignal = new WakeSignal(stopping);
+  const watching = watchChanges(context, client, tail.webhookId, wakeSignal, stopping);
   try {
-    while (await bell.rung(LOOK_AT_LEAST_MS)) {
-      for (const delivery of await log.news()) {
+    while (await wakeSignal.wait(POLL_INTERVAL_MS)) {
+      for (const delivery of await tail.readNew()) {
         if (stopping.aborted) break;
-        await forwarding.send(delivery);
+        await forwarder.send(delivery);
       }
     }
   } finally {
-    bell.close();
+    wakeSignal.close();
   }
-  await hearing;
+  await watching;
 }
 
 /** Rings the bell for every change; throws a permanent error of the stream. */
-async function hear(
+async function watchChanges(
   context: Context,
   client: Client,
   webhookId: string,
-  bell: Bell,
+  wakeSignal: WakeSignal,
   stopping: AbortSignal,
 ): Promise<void> {
   let isLost = false;
   try {
     for await (const change of client.changes({
       webhookId,
-      signal: AbortSignal.any([stopping, bell.closed]),
+      signal: AbortSignal.any([stopping, wakeSignal.closed]),
     })) {
-      if (change.kind === 'lost' && !isLost) await context.remark(`${change.error.message} Reconnecting.`);
-      if (change.kind === 'listening' && isLost) await context.remark('Reconnected.');
+      if (change.kind === 'lost' && !isLost) await context.writeNote(`${change.error.message} Reconnecting.`);
+      if (change.kind === 'listening' && isLost) await context.writeNote('Reconnected.');
       if (change.kind !== 'changed') isLost = change.kind === 'lost';
-      if (change.kind !== 'lost') bell.ring();
+      if (change.kind !== 'lost') wakeSignal.notify();
     }
   } finally {
-    bell.close();
+    wakeSignal.close();
   }
 }
 
-interface Wanted {
+interface ReplayTarget {
   kind: 'run' | 'event' | 'delivery';
   id: string;
 }
 
-function replayOf([kind, id, ...rest]: readonly string[], webhook: string | undefined): Wanted {
-  const form = { run: /^\d{1,16}$/, event: /^wev_\w{27}$/, delivery: /^wdl_\w{27}$/ }[kind ?? ''];
-  if (form === undefined || id === undefined || rest.length > 0 || !form.test(id))
+function parseReplay([kind, id, ...rest]: readonly string[], webhook: string | undefined): ReplayTarget {
+  const pattern = { run: /^\d{1,16}$/, event: /^wev_\w{27}$/, delivery: /^wdl_\w{27}$/ }[kind ?? ''];
+  if (pattern === undefined || id === undefined || rest.length > 0 || !pattern.test(id))
     throw new UsageError(
       '--replay must be followed by run and its number, event and its id (wev_…), or delivery and its id (wdl_…).',
     );
   if (kind === 'delivery' && webhook === undefined)
     throw new UsageError('--replay delivery requires --webhook.');
-  return { kind: kind as Wanted['kind'], id };
+  return { kind: kind as ReplayTarget['kind'], id };
 }
 
 async function replay(
   client: Client,
   webhook: Schemas['Subscription'] | null,
-  { kind, id }: Wanted,
-  forwarding: Forwarding,
+  { kind, id }: ReplayTarget,
+  forwarder: Forwarder,
 ): Promise<0 | 1> {
-  const found: Delivery[] = [];
+  const deliveries: Delivery[] = [];
   if (kind === 'delivery' && webhook !== null) {
     const path = { webhook_id: webhook.id, delivery_id: id };
-    found.push((await client.get(DELIVERY, { path })) as unknown as Delivery);
+    deliveries.push((await client.get(DELIVERY, { path })) as unknown as Delivery);
   } else {
     const query = {
       [`${kind}_id`]: id,
       ...(webhook !== null && { subscription_id: webhook.id }),
       limit: 100,
     };
-    for await (const delivery of client.list(LOG, { query })) found.push(delivery);
+    for await (const delivery of client.list(LOG, { query })) deliveries.push(delivery);
   }
-  if (found.length === 0) throw new CliError('not_found', `There is no delivery of ${kind} ${id}.`);
-  let areAllGood = true;
-  for (const delivery of oldestFirst(found)) areAllGood = (await forwarding.send(delivery)) && areAllGood;
-  return areAllGood ? 0 : 1;
+  if (deliveries.length === 0) throw new CliError('not_found', `There is no delivery of ${kind} ${id}.`);
+  let areAllDelivered = true;
+  for (const delivery of oldestFirst(deliveries))
+    areAllDelivered = (await forwarder.send(delivery)) && areAllDelivered;
+  return areAllDelivered ? 0 : 1;
 }

@@ -7,12 +7,12 @@ import {
   type CommandGroup,
   choice,
   option,
-  reads,
+  parsers,
   timeText,
   UsageError,
 } from './command.ts';
-import { type ConnectionOptions, connect, connectionOptions, webhookNamed } from './connection.ts';
-import { firstOf, limitOption } from './webhooks.ts';
+import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
+import { limitOption, takeRows } from './webhooks.ts';
 
 const LOG = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
@@ -43,15 +43,15 @@ const listDeliveries: Command<LogOptions> = {
     option('--webhook <webhook>', 'id or name of the webhook'),
     choice('--status <status>', 'only deliveries with this status', DELIVERY_STATUSES),
     choice('--event <type>', 'only deliveries of this event type', EVENT_TYPES),
-    option('--run <id>', 'only deliveries of this run', reads.id),
-    option('--since <time>', `only deliveries created since: ${TIME}`, reads.moment),
+    option('--run <id>', 'only deliveries of this run', parsers.id),
+    option('--since <time>', `only deliveries created since: ${TIME}`, parsers.timestamp),
     limitOption(),
     ...connectionOptions(),
   ],
   examples: ['deliveries list --status failed --since 24h'],
   async run(context, { webhook, status, event, run, since, limit, ...connection }) {
     const client = await connect(context.env, connection);
-    const id = webhook === undefined ? '' : (await webhookNamed(client, webhook)).id;
+    const id = webhook === undefined ? '' : (await resolveWebhook(client, webhook)).id;
     const query = {
       subscription_id: id,
       status: status ?? '',
@@ -60,7 +60,7 @@ const listDeliveries: Command<LogOptions> = {
       since: since ?? '',
       limit: Math.min(limit, 100),
     } as const;
-    const rows = await firstOf(client.list(LOG, { query }), limit);
+    const rows = await takeRows(client.list(LOG, { query }), limit);
     const cells = rows.map((row) => [
       timeText(row.created_at),
       row.id,
@@ -70,7 +70,10 @@ const listDeliveries: Command<LogOptions> = {
       row.status,
       `${row.http_status_code}${row.error_code === null ? '' : ` ${row.error_code}`}`,
     ]);
-    await context.answer(table(['CREATED', 'ID', 'WEBHOOK', 'EVENT', 'RUN', 'STATUS', 'LAST'], cells), rows);
+    await context.writeResult(
+      table(['CREATED', 'ID', 'WEBHOOK', 'EVENT', 'RUN', 'STATUS', 'LAST'], cells),
+      rows,
+    );
     return 0;
   },
 };
@@ -100,12 +103,14 @@ const getDelivery: Command<ConnectionOptions & { webhook: string }> = {
   arguments: [['<delivery>', 'id of the delivery: wdl_…']],
   options: [webhookOption(), ...connectionOptions()],
   examples: ['deliveries get wdl_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x --webhook "Production pager"'],
-  async run(context, { webhook, ...connection }, [word = '']) {
+  async run(context, { webhook, ...connection }, [reference = '']) {
     const client = await connect(context.env, connection);
-    const { id } = await webhookNamed(client, webhook);
-    const path = { webhook_id: id, delivery_id: word };
-    const delivery = await client.get(DELIVERY, { path }).catch(notFound(`delivery ${word} of ${webhook}`));
-    await context.answer(deliveryText(delivery), delivery);
+    const { id } = await resolveWebhook(client, webhook);
+    const path = { webhook_id: id, delivery_id: reference };
+    const delivery = await client
+      .get(DELIVERY, { path })
+      .catch(notFound(`delivery ${reference} of ${webhook}`));
+    await context.writeResult(deliveryText(delivery), delivery);
     return 0;
   },
 };
@@ -119,21 +124,21 @@ const redeliver: Command<ConnectionOptions & { webhook: string }> = {
   examples: ['deliveries redeliver wdl_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x --webhook "Production pager"'],
   async run(context, { webhook, ...connection }, ids) {
     const client = await connect(context.env, connection);
-    const { id } = await webhookNamed(client, webhook);
-    let areAllTaken = true;
+    const { id } = await resolveWebhook(client, webhook);
+    let areAllQueued = true;
     for (const deliveryId of ids) {
       try {
         const path = { webhook_id: id, delivery_id: deliveryId };
         const delivery = await client.post(`${DELIVERY}/redeliver`, { path });
-        await context.line(`${deliveryId}  is queued again`, delivery);
+        await context.writeRow(`${deliveryId}  is queued again`, delivery);
       } catch (error) {
         // Continues with the other deliveries if one is pending or deleted.
         if (!(error instanceof RunhookError) || (error.status !== 404 && error.status !== 409)) throw error;
-        areAllTaken = false;
-        await context.line(`${deliveryId}  ${error.message}`, { id: deliveryId, error: error.message });
+        areAllQueued = false;
+        await context.writeRow(`${deliveryId}  ${error.message}`, { id: deliveryId, error: error.message });
       }
     }
-    return areAllTaken ? 0 : 1;
+    return areAllQueued ? 0 : 1;
   },
 };
 
@@ -157,11 +162,11 @@ const listRuns: Command<RunsOptions> = {
   summary: 'list the runs of the account',
   description: 'Lists runs, newest first.',
   options: [
-    option('--job <id>', 'only runs of this job', reads.id),
+    option('--job <id>', 'only runs of this job', parsers.id),
     choice('--status <status>', 'only runs with this status', RUN_STATUSES),
     option('--search <text>', 'text in the name of the job, or a complete run id'),
-    option('--since <time>', `only runs started since: ${TIME}`, reads.moment),
-    option('--until <time>', 'only runs started before, in the same format', reads.moment),
+    option('--since <time>', `only runs started since: ${TIME}`, parsers.timestamp),
+    option('--until <time>', 'only runs started before, in the same format', parsers.timestamp),
     limitOption(),
     ...connectionOptions(),
   ],
@@ -176,7 +181,7 @@ const listRuns: Command<RunsOptions> = {
       until,
       limit: Math.min(limit, 100),
     } as const;
-    const rows = await firstOf(client.list(RUNS, { query }), limit);
+    const rows = await takeRows(client.list(RUNS, { query }), limit);
     const cells = rows.map((row) => [
       String(row.id),
       row.job_name,
@@ -184,28 +189,28 @@ const listRuns: Command<RunsOptions> = {
       row.started_at,
       row.finished_at ?? '',
     ]);
-    await context.answer(table(['RUN', 'JOB', 'STATUS', 'STARTED', 'FINISHED'], cells), rows);
+    await context.writeResult(table(['RUN', 'JOB', 'STATUS', 'STARTED', 'FINISHED'], cells), rows);
     return 0;
   },
 };
 
-const RUN: [string, string] = ['<run>', 'number of the run'];
+const RUN_ARGUMENT: [string, string] = ['<run>', 'number of the run'];
 
 const getRun: Command<ConnectionOptions> = {
   name: 'get',
   summary: 'show a run',
   description: 'Shows a run as its runner reported it.',
-  arguments: [RUN],
+  arguments: [RUN_ARGUMENT],
   options: connectionOptions(),
   examples: ['runs get 2482'],
-  async run(context, options, [word = '']) {
-    const id = runId(word);
+  async run(context, options, [reference = '']) {
+    const id = runId(reference);
     const client = await connect(context.env, options);
     const run = await client.get(`${RUNS}/{run_id}`, { path: { run_id: id } }).catch(notFound(`run ${id}`));
     const facts = Object.entries(run).flatMap(([name, value]) =>
       value === null ? [] : [[`${name}:`, String(value)]],
     );
-    await context.answer(table(['', ''], facts).trimStart(), run);
+    await context.writeResult(table(['', ''], facts).trimStart(), run);
     return 0;
   },
 };
@@ -214,11 +219,11 @@ const runEvents: Command<ConnectionOptions> = {
   name: 'events',
   summary: 'list the events of a run',
   description: 'Lists the events of a run in order, with the number of webhooks that each was sent to.',
-  arguments: [RUN],
+  arguments: [RUN_ARGUMENT],
   options: connectionOptions(),
   examples: ['runs events 2482'],
-  async run(context, options, [word = '']) {
-    const id = runId(word);
+  async run(context, options, [reference = '']) {
+    const id = runId(reference);
     const client = await connect(context.env, options);
     const events = await client
       .get('/api/v3/accounts/{account_id}/webhooks/run/{run_id}/events', { path: { run_id: id } })
@@ -230,7 +235,7 @@ const runEvents: Command<ConnectionOptions> = {
       String(event.delivery_count),
       event.event_id ?? '',
     ]);
-    await context.answer(table(['TIME', 'EVENT', 'STATE', 'WEBHOOKS', 'ID'], cells), events);
+    await context.writeResult(table(['TIME', 'EVENT', 'STATE', 'WEBHOOKS', 'ID'], cells), events);
     return 0;
   },
 };
@@ -241,16 +246,16 @@ export const runsGroup: CommandGroup = {
   commands: [listRuns, getRun, runEvents] as Command[],
 };
 
-function runId(word: string): number {
-  if (/^\d{1,15}$/.test(word)) return Number(word);
-  throw new UsageError(`${printable(word)} is not a run: use its number.`);
+function runId(reference: string): number {
+  if (/^\d{1,15}$/.test(reference)) return Number(reference);
+  throw new UsageError(`${printable(reference)} is not a run: use its number.`);
 }
 
 /** Names the missing item, because the service's message does not. */
-function notFound(what: string): (error: unknown) => never {
+function notFound(subject: string): (error: unknown) => never {
   return (error) => {
     if (error instanceof RunhookError && error.status === 404)
-      throw new CliError('not_found', `There is no ${printable(what)}.`);
+      throw new CliError('not_found', `There is no ${printable(subject)}.`);
     throw error;
   };
 }

@@ -7,14 +7,14 @@ import {
   type CommandGroup,
   cliError,
   createContext,
-  type Surroundings,
+  type ProcessContext,
   UsageError,
 } from './command.ts';
 import { completionCommand, completions } from './completion.ts';
 import { doctorCommand } from './doctor.ts';
 import { listenCommand } from './listen.ts';
 import { deliveriesGroup, runsGroup } from './log.ts';
-import { sendCommand, verifyCommand } from './try-out.ts';
+import { sendCommand, verifyCommand } from './send-and-verify.ts';
 import { webhooksGroup } from './webhooks.ts';
 
 const NAME = 'runhook';
@@ -35,7 +35,7 @@ Exit codes:
   1  a problem was found, or the command failed: rejected, not reached, a response other than 2xx
   2  the command line is invalid; nothing was done`;
 
-type Execute = (command: Command, options: object, words: string[]) => Promise<void>;
+type Execute = (command: Command, options: object, positionals: string[]) => Promise<void>;
 
 /** Creates the parser of the command line, which throws `CommanderError`. */
 function createProgram(onHelp: (text: string) => void, execute: Execute): Commander {
@@ -53,7 +53,10 @@ function createProgram(onHelp: (text: string) => void, execute: Execute): Comman
   for (const command of COMMANDS) addCommand(program, command, command.name, execute);
   for (const group of GROUPS) {
     const parent = program.command(group.name).description(group.summary);
-    parent.addHelpText('after', examplesText(group.commands.map(({ examples: [first = ''] }) => first)));
+    parent.addHelpText(
+      'after',
+      examplesText(group.commands.map(({ examples: [firstExample = ''] }) => firstExample)),
+    );
     for (const command of group.commands)
       addCommand(parent, command, `${group.name} ${command.name}`, execute);
   }
@@ -87,16 +90,16 @@ function examplesText(examples: readonly string[]): string {
  * Runs a command line (docs/cli.md). Resolves with the exit code. Results are written to standard output, errors and
  * notes to standard error.
  */
-export async function runCli(args: readonly string[], surroundings: Surroundings): Promise<number> {
-  const { stdout, stderr } = surroundings;
+export async function runCli(args: readonly string[], processContext: ProcessContext): Promise<number> {
+  const { stdout, stderr } = processContext;
   const isJson = args.includes('--json');
   let help = '';
   let exitCode = 0;
   const onHelp = (text: string) => {
     help += text;
   };
-  const program = createProgram(onHelp, async (command, options, words) => {
-    exitCode = await command.run(createContext(surroundings, isJson), options as never, words);
+  const program = createProgram(onHelp, async (command, options, positionals) => {
+    exitCode = await command.run(createContext(processContext, isJson), options as never, positionals);
   });
   if (args[0] === '__complete') {
     await writeLine(stdout, completions(program, args.slice(1)).join('\n'));

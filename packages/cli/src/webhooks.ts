@@ -7,32 +7,32 @@ import {
   type CommandGroup,
   choice,
   option,
-  reads,
+  parsers,
   repeatable,
   timeText,
   UsageError,
 } from './command.ts';
-import { type ConnectionOptions, connect, connectionOptions, webhookNamed } from './connection.ts';
+import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
 
-const BASE = '/api/v3/accounts/{account_id}/webhooks';
-const ONE = `${BASE}/subscription/{webhook_id}` as const;
+const WEBHOOKS_PATH = '/api/v3/accounts/{account_id}/webhooks';
+const WEBHOOK_PATH = `${WEBHOOKS_PATH}/subscription/{webhook_id}` as const;
 
 type Webhook = Schemas['Subscription'];
 
-const WEBHOOK: [string, string] = ['<webhook>', 'id or name of the webhook'];
+const WEBHOOK_ARGUMENT: [string, string] = ['<webhook>', 'id or name of the webhook'];
 
 /** Returns the first `count` rows of a list. */
-export async function firstOf<T>(rows: AsyncIterable<T>, count: number): Promise<T[]> {
-  const found: T[] = [];
+export async function takeRows<T>(rows: AsyncIterable<T>, count: number): Promise<T[]> {
+  const taken: T[] = [];
   for await (const row of rows) {
-    if (found.length >= count) break;
-    found.push(row);
+    if (taken.length >= count) break;
+    taken.push(row);
   }
-  return found;
+  return taken;
 }
 
 export function limitOption() {
-  return option('--limit <count>', 'maximum number of rows', reads.wholeNumber(1, 100_000)).default(50);
+  return option('--limit <count>', 'maximum number of rows', parsers.wholeNumber(1, 100_000)).default(50);
 }
 
 /** "healthy", "failing since 2026-01-31T12:00:00Z", "inactive". */
@@ -60,14 +60,14 @@ const list: Command<ConnectionOptions & { search?: string; failing?: true; limit
       include: 'health',
       limit: Math.min(limit, 100),
     } as const;
-    const rows = await firstOf(client.list(`${BASE}/subscriptions`, { query }), limit);
+    const rows = await takeRows(client.list(`${WEBHOOKS_PATH}/subscriptions`, { query }), limit);
     const cells = rows.map((row) => [row.id, row.name, stateOf(row), row.http_status_code, row.client_url]);
-    await context.answer(table(['ID', 'NAME', 'STATE', 'LAST', 'URL'], cells), rows);
+    await context.writeResult(table(['ID', 'NAME', 'STATE', 'LAST', 'URL'], cells), rows);
     return 0;
   },
 };
 
-function factsOf(webhook: Webhook): string {
+function webhookText(webhook: Webhook): string {
   const facts: [string, string | undefined][] = [
     ['id', webhook.id],
     ['name', webhook.name],
@@ -94,17 +94,17 @@ const get: Command<ConnectionOptions> = {
   name: 'get',
   summary: 'show a webhook',
   description: 'Shows all fields of a webhook except its secret.',
-  arguments: [WEBHOOK],
+  arguments: [WEBHOOK_ARGUMENT],
   options: connectionOptions(),
   examples: ['webhooks get "Production pager"'],
-  async run(context, options, [word = '']) {
+  async run(context, options, [reference = '']) {
     const client = await connect(context.env, options);
-    const { id } = await webhookNamed(client, word);
-    const webhook = await client.get(ONE, {
+    const { id } = await resolveWebhook(client, reference);
+    const webhook = await client.get(WEBHOOK_PATH, {
       path: { webhook_id: id },
       query: { include: 'health,error_code' },
     });
-    await context.answer(factsOf(webhook), webhook);
+    await context.writeResult(webhookText(webhook), webhook);
     return 0;
   },
 };
@@ -140,7 +140,7 @@ const create: Command<CreateOptions> = {
     repeatable(
       '--job <id>',
       'id of a job whose events are sent; may be repeated; default: all jobs',
-      reads.id,
+      parsers.id,
     ),
     option('--description <text>', 'description of the webhook'),
     option('--signature-header <name>', 'name of the signature header, if a proxy strips Authorization'),
@@ -153,7 +153,7 @@ const create: Command<CreateOptions> = {
   async run(context, options) {
     const { name, endpoint, event, job = [], description = '', signatureHeader, inactive } = options;
     const client = await connect(context.env, options);
-    const webhook = await client.post(`${BASE}/subscriptions`, {
+    const webhook = await client.post(`${WEBHOOKS_PATH}/subscriptions`, {
       body: {
         name,
         client_url: endpoint,
@@ -164,7 +164,7 @@ const create: Command<CreateOptions> = {
         ...(signatureHeader !== undefined && { signature_header: signatureHeader }),
       },
     });
-    await context.answer(factsOf(webhook), webhook);
+    await context.writeResult(webhookText(webhook), webhook);
     return 0;
   },
 };
@@ -174,19 +174,22 @@ const test: Command<ConnectionOptions & { type?: (typeof EVENT_TYPES)[number] }>
   summary: 'send a signed sample from the service to the endpoint',
   description:
     'The service sends a sample to the endpoint of the webhook. Shows the response, and exits with 1 unless it was a 2xx.',
-  arguments: [WEBHOOK],
+  arguments: [WEBHOOK_ARGUMENT],
   options: [choice('--type <type>', 'event type of the sample', EVENT_TYPES), ...connectionOptions()],
   examples: ['webhooks test "Production pager" --type job.run.errored'],
-  async run(context, { type, ...connection }, [word = '']) {
+  async run(context, { type, ...connection }, [reference = '']) {
     const client = await connect(context.env, connection);
-    const { id, client_url: url } = await webhookNamed(client, word);
-    const tested = await client.get(`${ONE}/test`, {
+    const { id, client_url: url } = await resolveWebhook(client, reference);
+    const verification = await client.get(`${WEBHOOK_PATH}/test`, {
       path: { webhook_id: id },
       query: { ...(type !== undefined && { event_type: type }), include: 'exchange,error_code' },
     });
-    const { verification_error: problem, verification_status_code: status, exchange } = tested;
-    const took = exchange === undefined ? '' : ` in ${exchange.duration_ms} ms`;
-    await context.answer(`${url}  ${problem ?? `responded with ${status}${took}.`}`, tested);
+    const { verification_error: problem, verification_status_code: status, exchange } = verification;
+    const durationText = exchange === undefined ? '' : ` in ${exchange.duration_ms} ms`;
+    await context.writeResult(
+      `${url}  ${problem ?? `responded with ${status}${durationText}.`}`,
+      verification,
+    );
     return problem === null ? 0 : 1;
   },
 };
@@ -196,22 +199,22 @@ const rotate: Command<ConnectionOptions & { overlapHours?: number }> = {
   summary: 'replace the secret, with an overlap',
   description:
     'Creates a new secret and shows it; it cannot be shown again. Both secrets are in use until the overlap ends: configure the new one at the endpoint before that.',
-  arguments: [WEBHOOK],
+  arguments: [WEBHOOK_ARGUMENT],
   options: [
     option(
       '--overlap-hours <hours>',
       'time for which both secrets are in use (default: 24); 0 for a leaked secret',
-      reads.wholeNumber(0, 168),
+      parsers.wholeNumber(0, 168),
     ),
     ...connectionOptions(),
   ],
   examples: ['webhooks rotate-secret "Production pager" --overlap-hours 48'],
-  async run(context, { overlapHours, ...connection }, [word = '']) {
+  async run(context, { overlapHours, ...connection }, [reference = '']) {
     const client = await connect(context.env, connection);
-    const { id } = await webhookNamed(client, word);
+    const { id } = await resolveWebhook(client, reference);
     const body = { overlap_hours: overlapHours ?? null };
-    const webhook = await client.post(`${ONE}/rotate-secret`, { path: { webhook_id: id }, body });
-    await context.answer(factsOf(webhook), webhook);
+    const webhook = await client.post(`${WEBHOOK_PATH}/rotate-secret`, { path: { webhook_id: id }, body });
+    await context.writeResult(webhookText(webhook), webhook);
     return 0;
   },
 };
@@ -220,15 +223,15 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
   name: 'delete',
   summary: 'delete a webhook and its log',
   description: 'Deletes a webhook and its log, and cancels its pending deliveries.',
-  arguments: [WEBHOOK],
+  arguments: [WEBHOOK_ARGUMENT],
   options: [option('--yes', 'confirms the deletion; without it nothing is done'), ...connectionOptions()],
   examples: ['webhooks delete "Production pager" --yes'],
-  async run(context, { yes, ...connection }, [word = '']) {
+  async run(context, { yes, ...connection }, [reference = '']) {
     if (yes !== true) throw new UsageError('A deletion cannot be undone: confirm it with --yes.');
     const client: Client = await connect(context.env, connection);
-    const { id, name } = await webhookNamed(client, word);
-    const deleted = await client.delete(ONE, { path: { webhook_id: id } });
-    await context.answer(`Deleted ${name} (${id}).`, deleted);
+    const { id, name } = await resolveWebhook(client, reference);
+    const deleted = await client.delete(WEBHOOK_PATH, { path: { webhook_id: id } });
+    await context.writeResult(`Deleted ${name} (${id}).`, deleted);
     return 0;
   },
 };

@@ -47,18 +47,18 @@ describe('--help', () => {
   ];
 
   test.each(COMMANDS)('of %s shows its description, its options and an example', async (command) => {
-    const ran = await run([...command.split(' '), '--help']);
-    expect(ran).toMatchObject({ code: 0, stderr: '' });
-    expect(ran.stdout).toMatch(new RegExp(`^Usage: runhook ${command} `));
-    expect(ran.stdout).toMatch(/\n\n[A-Z][\s\S]*\.\n\n(Arguments|Options):/);
-    expect(ran.stdout).toMatch(new RegExp(`Examples?:\n  runhook ${command}`));
-    expect(ran.stdout).toContain('--json');
+    const result = await run([...command.split(' '), '--help']);
+    expect(result).toMatchObject({ code: 0, stderr: '' });
+    expect(result.stdout).toMatch(new RegExp(`^Usage: runhook ${command} `));
+    expect(result.stdout).toMatch(/\n\n[A-Z][\s\S]*\.\n\n(Arguments|Options):/);
+    expect(result.stdout).toMatch(new RegExp(`Examples?:\n  runhook ${command}`));
+    expect(result.stdout).toContain('--json');
   });
 
   test('shows the exit codes, and an invalid command line gives a one-line error and the exit code 2', async () => {
     expect((await run(['--help'])).stdout).toMatch(/Exit codes:\n {2}0 .*\n {2}1 .*\n {2}2 /);
-    const ran = await run(['webhoks', 'list']);
-    expect(ran).toEqual({
+    const result = await run(['webhoks', 'list']);
+    expect(result).toEqual({
       code: 2,
       stdout: '',
       stderr: "error: unknown command 'webhoks' (Did you mean webhooks?) (see --help)\n",
@@ -71,11 +71,11 @@ describe('--help', () => {
 
 describe('the command send', () => {
   test('sends a sample of each type, signed with a secret that is shown', async () => {
-    const before = receiver.requests.length;
+    const countBefore = receiver.requests.length;
     const { code, stdout, stderr } = await run(['send', '--to', `${receiver.url}/hook`]);
     expect(code).toBe(0);
     const secret = /whsec_\S+/.exec(stderr)?.[0] ?? '';
-    const arrived = receiver.requests.slice(before);
+    const arrived = receiver.requests.slice(countBefore);
     expect(arrived.map(({ body }) => JSON.parse(body.toString()).eventType)).toEqual([...EVENT_TYPES]);
     for (const { body, headers } of arrived) expect(verify(body, secret, headers.authorization)).toBe(true);
     expect(stdout.split('\n')[0]).toMatch(/^job\.run\.started +200 in \d+ ms$/);
@@ -115,7 +115,7 @@ describe('the command send', () => {
 describe('the command verify', () => {
   const BODY = '{"eventId":"wev_1","data":{}}';
   const check = (body: string | Buffer, header: string[], env = { RUNHOOK_SECRET: SECRET }) =>
-    run(['verify', ...header.flatMap((one) => ['--header', one])], { env, input: body });
+    run(['verify', ...header.flatMap((value) => ['--header', value])], { env, input: body });
 
   test('accepts a correct signature of either scheme', async () => {
     expect(await check(BODY, [sign(BODY, SECRET)])).toMatchObject({
@@ -150,39 +150,39 @@ describe('the command verify', () => {
 });
 
 test('a token file is used only if its mode is 600', async () => {
-  const list = (env: NodeJS.ProcessEnv, ...args: string[]) =>
+  const listWebhooks = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     run(['webhooks', 'list', '--url', 'http://127.0.0.1:1', '--account', '1', ...args], { env });
-  const open = file('open-token', 'rhs_secret\n');
-  chmodSync(open, 0o640);
-  const refused = await list({}, '--token-file', open);
+  const openTokenFile = file('open-token', 'rhs_secret\n');
+  chmodSync(openTokenFile, 0o640);
+  const refused = await listWebhooks({}, '--token-file', openTokenFile);
   expect(refused).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/Other users can read .*chmod 600/),
   });
   expect(refused.stderr).not.toContain('rhs_secret');
-  expect(await list({ RUNHOOK_TOKEN_FILE: open })).toMatchObject({
+  expect(await listWebhooks({ RUNHOOK_TOKEN_FILE: openTokenFile })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/Other users can read/),
   });
-  chmodSync(open, 0o600);
+  chmodSync(openTokenFile, 0o600);
   // The file is used, so the command fails only because there is no service.
-  expect(await list({}, '--token-file', open)).toMatchObject({
+  expect(await listWebhooks({}, '--token-file', openTokenFile)).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/cannot be reached/),
   });
-  expect(await list({})).toMatchObject({
+  expect(await listWebhooks({})).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/No token: set RUNHOOK_TOKEN/),
   });
-  expect(await list({ RUNHOOK_TOKEN: 'two words' })).toMatchObject({
+  expect(await listWebhooks({ RUNHOOK_TOKEN: 'two words' })).toMatchObject({
     code: 2,
     stderr: expect.stringMatching(/not contain a valid token/),
   });
 });
 
 test('words are completed, also by the script for bash', async () => {
-  const complete = async (...words: string[]) =>
-    (await run(['__complete', ...words])).stdout.trim().split('\n');
+  const complete = async (...args: string[]) =>
+    (await run(['__complete', ...args])).stdout.trim().split('\n');
   expect(await complete('web')).toEqual(['webhooks']);
   expect(await complete('webhooks', 'r')).toEqual(['rotate-secret']);
   expect(await complete('deliveries', 'list', '--status', 'f')).toEqual(['failed']);
@@ -190,8 +190,8 @@ test('words are completed, also by the script for bash', async () => {
   expect(await complete('listen', '--webhook', 'listen', '--fo')).toEqual(['--forward']);
   expect(await complete('completion', '')).toEqual(['bash', 'fish', 'zsh']);
   const { stdout: script } = await run(['completion', 'bash']);
-  const asked = `${script}\nrunhook() { echo webhooks; }\nCOMP_WORDS=(runhook we) COMP_CWORD=1 _runhook; echo "$COMPREPLY"`;
-  const { stdout, error } = spawnSync('bash', ['-c', asked], { encoding: 'utf8' });
+  const probe = `${script}\nrunhook() { echo webhooks; }\nCOMP_WORDS=(runhook we) COMP_CWORD=1 _runhook; echo "$COMPREPLY"`;
+  const { stdout, error } = spawnSync('bash', ['-c', probe], { encoding: 'utf8' });
   if (error) process.stdout.write(`bash was not run: ${error.message}\n`);
   else expect(stdout.trim()).toBe('webhooks');
 });

@@ -1,60 +1,60 @@
 import { Readable, Writable } from 'node:stream';
 import { runCli } from '../src/program.ts';
 
-export interface Ran {
+export interface CommandResult {
   code: number;
   stdout: string;
   stderr: string;
 }
 
 /** A command that runs until it is stopped. */
-export interface Running {
+export interface RunningCommand {
   /** Resolves with standard output once it matches the pattern. */
-  said(pattern: RegExp): Promise<string>;
+  waitForOutput(pattern: RegExp): Promise<string>;
   /** Sends Ctrl-C. */
-  stop(): Promise<Ran>;
-  ended: Promise<Ran>;
+  stop(): Promise<CommandResult>;
+  result: Promise<CommandResult>;
 }
 
 /** Runs a command line within this process, with only the given environment. */
 export function start(
   args: readonly string[],
   { env = {}, input = '' }: { env?: NodeJS.ProcessEnv; input?: string | Buffer } = {},
-): Running {
+): RunningCommand {
   const output = { stdout: '', stderr: '' };
-  const waiting: (() => void)[] = [];
+  const listeners: (() => void)[] = [];
   const collect = (name: 'stdout' | 'stderr') =>
     new Writable({
       write(chunk, _encoding, done) {
         output[name] += chunk;
-        for (const look of [...waiting]) look();
+        for (const check of [...listeners]) check();
         done();
       },
     });
   const stopping = new AbortController();
-  const ended = runCli(args, {
+  const result = runCli(args, {
     env: { HOME: '/nonexistent', ...env },
     stdin: Readable.from([Buffer.from(input)]),
     stdout: collect('stdout'),
     stderr: collect('stderr'),
-    untilStopped: () => stopping.signal,
+    createStopSignal: () => stopping.signal,
   }).then((code) => ({ code, ...output }));
   return {
-    ended,
-    said: (pattern) =>
+    result,
+    waitForOutput: (pattern) =>
       new Promise((resolve, reject) => {
-        const look = () => (pattern.test(output.stdout) ? resolve(output.stdout) : undefined);
-        waiting.push(look);
-        look();
-        void ended.then((ran) =>
+        const check = () => (pattern.test(output.stdout) ? resolve(output.stdout) : undefined);
+        listeners.push(check);
+        check();
+        void result.then((ran) =>
           reject(new Error(`it ended before it said ${pattern}: ${JSON.stringify(ran)}`)),
         );
       }),
     stop() {
       stopping.abort();
-      return ended;
+      return result;
     },
   };
 }
 
-export const run = (...given: Parameters<typeof start>): Promise<Ran> => start(...given).ended;
+export const run = (...args: Parameters<typeof start>): Promise<CommandResult> => start(...args).result;

@@ -17,7 +17,7 @@ type Part<O, Name extends string> = O extends { parameters: { [N in Name]?: infe
   ? Value
   : undefined;
 /** A part of a request that is required, optional or not supported. */
-type Given<Name extends string, Value> = [Value] extends [undefined]
+type RequestPart<Name extends string, Value> = [Value] extends [undefined]
   ? { [N in Name]?: never }
   : undefined extends Value
     ? { [N in Name]?: NonNullable<Value> }
@@ -36,8 +36,8 @@ export type Body<M extends Method, P extends PathOf<M>> = paths[P][M] extends { 
   : undefined;
 
 /** All parts of a request except method and path. */
-export type RequestParts<M extends Method, P extends PathOf<M>> = Given<'path', InPath<M, P>> &
-  Given<'body', Body<M, P>> & {
+export type RequestParts<M extends Method, P extends PathOf<M>> = RequestPart<'path', InPath<M, P>> &
+  RequestPart<'body', Body<M, P>> & {
     query?: Query<M, P>;
     headers?: Record<string, string>;
     signal?: AbortSignal | undefined;
@@ -59,22 +59,22 @@ export type ListPath = {
     : never;
 }[PathOf<'get'>];
 
-export type Row<P extends ListPath> = Data<'get', P> extends readonly (infer One)[] ? One : never;
+export type Row<P extends ListPath> = Data<'get', P> extends readonly (infer Item)[] ? Item : never;
 
 /** Returns the address of a call, relative to the address of the service; empty query parameters are omitted. */
-export function addressOf(
+export function requestPath(
   path: string,
-  inPath: Readonly<Record<string, unknown>>,
+  pathParameters: Readonly<Record<string, unknown>>,
   query: Readonly<Record<string, unknown>>,
 ): string {
-  const filled = path.slice(1).replace(/\{(\w+)\}/g, (_, name) => {
-    const value = inPath[name];
+  const filledPath = path.slice(1).replace(/\{(\w+)\}/g, (_, name) => {
+    const value = pathParameters[name];
     if (value === undefined) throw new TypeError(`${path} needs ${name}`);
     return encodeURIComponent(String(value));
   });
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const queryEntries = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
   const search = new URLSearchParams(
-    given.map(([name, value]): [string, string] => [name, String(value)]),
+    queryEntries.map(([name, value]): [string, string] => [name, String(value)]),
   ).toString();
-  return search === '' ? filled : `${filled}?${search}`;
+  return search === '' ? filledPath : `${filledPath}?${search}`;
 }

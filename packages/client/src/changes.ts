@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { noAnswer, RunhookError, refusalOf } from './errors.ts';
+import { createConnectionError, parseFailure, RunhookError } from './errors.ts';
 
 /** An item of the stream of changes to an account's webhooks (docs/contract.md#changes-as-they-happen). */
 export type Change =
@@ -14,9 +14,9 @@ export type Change =
   | { kind: 'lost'; error: RunhookError };
 
 /** The service sends a comment every 20 s, so a stream that is silent for a minute is broken. */
-const SILENT_MS = 60_000;
-const AGAIN_MIN_MS = 500;
-const AGAIN_MAX_MS = 30_000;
+const SILENCE_TIMEOUT_MS = 60_000;
+const RECONNECT_MIN_MS = 500;
+const RECONNECT_MAX_MS = 30_000;
 
 /**
  * Yields changes until the signal is aborted. Reconnects automatically, because the service ends a stream after 15
@@ -28,35 +28,35 @@ export async function* listen(
   connect: (signal: AbortSignal) => Promise<Response>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Change, void> {
-  const given = signal ?? new AbortController().signal;
-  let againMs = AGAIN_MIN_MS;
-  while (!given.aborted) {
-    const dead = new AbortController();
-    let alarm = setTimeout(() => dead.abort(), SILENT_MS);
-    let lost: RunhookError | null = null;
+  const stopSignal = signal ?? new AbortController().signal;
+  let reconnectMs = RECONNECT_MIN_MS;
+  while (!stopSignal.aborted) {
+    const silence = new AbortController();
+    let silenceTimer = setTimeout(() => silence.abort(), SILENCE_TIMEOUT_MS);
+    let failure: RunhookError | null = null;
     try {
-      const response = await connect(AbortSignal.any([given, dead.signal]));
-      if (!response.ok || response.body === null) throw await refusalOf(response);
-      againMs = AGAIN_MIN_MS;
+      const response = await connect(AbortSignal.any([stopSignal, silence.signal]));
+      if (!response.ok || response.body === null) throw await parseFailure(response);
+      reconnectMs = RECONNECT_MIN_MS;
       yield { kind: 'listening' };
-      for await (const ids of changesIn(response.body, () => {
-        clearTimeout(alarm);
-        alarm = setTimeout(() => dead.abort(), SILENT_MS);
+      for await (const ids of parseChanges(response.body, () => {
+        clearTimeout(silenceTimer);
+        silenceTimer = setTimeout(() => silence.abort(), SILENCE_TIMEOUT_MS);
       }))
         yield { kind: 'changed', webhookIds: ids };
     } catch (error) {
-      if (given.aborted) return;
-      lost = error instanceof RunhookError ? error : noAnswer(error);
-      if (isFinal(lost)) throw lost;
+      if (stopSignal.aborted) return;
+      failure = error instanceof RunhookError ? error : createConnectionError(error);
+      if (isFinal(failure)) throw failure;
     } finally {
-      clearTimeout(alarm);
-      dead.abort();
+      clearTimeout(silenceTimer);
+      silence.abort();
     }
-    if (lost !== null) yield { kind: 'lost', error: lost };
-    await wait(Math.max(againMs, 1_000 * (lost?.retryAfterSeconds ?? 0)), undefined, { signal: given }).catch(
-      () => undefined,
-    );
-    againMs = Math.min(2 * againMs, AGAIN_MAX_MS);
+    if (failure !== null) yield { kind: 'lost', error: failure };
+    await wait(Math.max(reconnectMs, 1_000 * (failure?.retryAfterSeconds ?? 0)), undefined, {
+      signal: stopSignal,
+    }).catch(() => undefined);
+    reconnectMs = Math.min(2 * reconnectMs, RECONNECT_MAX_MS);
   }
 }
 
@@ -64,13 +64,16 @@ const isFinal = ({ status }: RunhookError) =>
   status >= 400 && status < 500 && status !== 429 && status !== 408;
 
 /** @param onBytes called whenever data arrives, including comments */
-async function* changesIn(body: ReadableStream<Uint8Array>, onBytes: () => void): AsyncGenerator<string[]> {
-  let rest = '';
+async function* parseChanges(
+  body: ReadableStream<Uint8Array>,
+  onBytes: () => void,
+): AsyncGenerator<string[]> {
+  let remainder = '';
   let data = '';
   for await (const text of body.pipeThrough(new TextDecoderStream())) {
     onBytes();
-    const lines = (rest + text).split('\n');
-    rest = lines.pop() ?? '';
+    const lines = (remainder + text).split('\n');
+    remainder = lines.pop() ?? '';
     for (const line of lines) {
       if (line.startsWith('data:')) data += line.slice(5);
       if (line !== '' || data === '') continue;

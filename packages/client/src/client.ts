@@ -2,16 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
   type Answer,
-  addressOf,
   type Data,
   type ListPath,
   type Method,
   type PathOf,
   type RequestParts,
   type Row,
+  requestPath,
 } from './calls.ts';
 import { type Change, listen } from './changes.ts';
-import { noAnswer, RunhookError, refusalOf } from './errors.ts';
+import { createConnectionError, parseFailure, RunhookError } from './errors.ts';
 
 export interface ClientOptions {
   /** Address of the service, including its path prefix if it has one: `https://runhook.example.com`. */
@@ -44,7 +44,7 @@ type WithoutAccount<Request> = Request extends { path: infer InPath }
     : { path: InPath }
   : { path?: never };
 /** Makes the argument optional if no part of it is required. */
-type Rest<Value> = object extends Value ? [parts?: Value] : [parts: Value];
+type PartsArgument<Value> = object extends Value ? [parts?: Value] : [parts: Value];
 
 /** A page of a list, with its envelope fields. */
 export type Page<P extends ListPath> = Pick<
@@ -56,14 +56,17 @@ export type Page<P extends ListPath> = Pick<
  * Client of the management API. All paths are those of its OpenAPI document; calls return the `data` of the envelope.
  */
 export interface Client {
-  get<P extends PathOf<'get'>>(path: P, ...rest: Rest<Parts<'get', P>>): Promise<Data<'get', P>>;
-  post<P extends PathOf<'post'>>(path: P, ...rest: Rest<Parts<'post', P>>): Promise<Data<'post', P>>;
-  put<P extends PathOf<'put'>>(path: P, ...rest: Rest<Parts<'put', P>>): Promise<Data<'put', P>>;
-  delete<P extends PathOf<'delete'>>(path: P, ...rest: Rest<Parts<'delete', P>>): Promise<Data<'delete', P>>;
+  get<P extends PathOf<'get'>>(path: P, ...rest: PartsArgument<Parts<'get', P>>): Promise<Data<'get', P>>;
+  post<P extends PathOf<'post'>>(path: P, ...rest: PartsArgument<Parts<'post', P>>): Promise<Data<'post', P>>;
+  put<P extends PathOf<'put'>>(path: P, ...rest: PartsArgument<Parts<'put', P>>): Promise<Data<'put', P>>;
+  delete<P extends PathOf<'delete'>>(
+    path: P,
+    ...rest: PartsArgument<Parts<'delete', P>>
+  ): Promise<Data<'delete', P>>;
   /** Returns one page, with its `extra`. */
-  page<P extends ListPath>(path: P, ...rest: Rest<Parts<'get', P>>): Promise<Page<P>>;
+  page<P extends ListPath>(path: P, ...rest: PartsArgument<Parts<'get', P>>): Promise<Page<P>>;
   /** Yields every row; each page is requested only when the iteration reaches it. */
-  list<P extends ListPath>(path: P, ...rest: Rest<Parts<'get', P>>): AsyncGenerator<Row<P>, void>;
+  list<P extends ListPath>(path: P, ...rest: PartsArgument<Parts<'get', P>>): AsyncGenerator<Row<P>, void>;
   /**
    * @param webhookId id of the webhook whose log is watched as well, which also reports deliveries that wait without an
    * attempt
@@ -115,8 +118,11 @@ export function createClient(options: ClientOptions): Client {
     'user-agent': userAgent,
     ...parts.headers,
   });
-  const urlOf = (path: string, { path: inPath = {}, query = {} }: UntypedParts) =>
-    new URL(addressOf(path, { account_id: options.accountId, ...withoutUndefined(inPath) }, query), base);
+  const urlOf = (path: string, { path: pathParameters = {}, query = {} }: UntypedParts) =>
+    new URL(
+      requestPath(path, { account_id: options.accountId, ...withoutUndefined(pathParameters) }, query),
+      base,
+    );
 
   async function call(method: Method, path: string, parts: UntypedParts = {}): Promise<Envelope> {
     const url = urlOf(path, parts);
@@ -132,9 +138,9 @@ export function createClient(options: ClientOptions): Client {
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     };
-    const mayRepeat = method === 'get' || method === 'put' || key !== undefined;
-    return await repeated(options, { mayRepeat, signal }, () =>
-      envelopeOf(url, request, options.timeoutMs, signal),
+    const isRetryable = method === 'get' || method === 'put' || key !== undefined;
+    return await withRetries(options, { isRetryable, signal }, () =>
+      fetchEnvelope(url, request, options.timeoutMs, signal),
     );
   }
 
@@ -143,15 +149,18 @@ export function createClient(options: ClientOptions): Client {
   }
 
   async function* list(path: string, parts: UntypedParts = {}): AsyncGenerator<never, void> {
-    let from: Record<string, unknown> = {};
+    let cursor: Record<string, unknown> = {};
     while (true) {
-      const { data: rows, extra } = await call('get', path, { ...parts, query: { ...parts.query, ...from } });
+      const { data: rows, extra } = await call('get', path, {
+        ...parts,
+        query: { ...parts.query, ...cursor },
+      });
       yield* rows as never[];
       if (extra === undefined) return;
       const { count, total_count: total = 0, next_before: before } = extra.pagination;
       const offset = (extra.filters.offset ?? 0) + count;
       if (before === undefined ? count === 0 || offset >= total : before === null) return;
-      from = before === undefined ? { offset } : { before };
+      cursor = before === undefined ? { offset } : { before };
     }
   }
 
@@ -165,7 +174,10 @@ export function createClient(options: ClientOptions): Client {
     changes({ accountId, webhookId, signal } = {}) {
       const parts = { path: { account_id: accountId }, query: { subscription_id: webhookId } };
       const headers = { ...headersOf({}), accept: 'text/event-stream' };
-      return listen((given) => fetch(urlOf(CHANGES, parts), { headers, signal: given }), signal);
+      return listen(
+        (streamSignal) => fetch(urlOf(CHANGES, parts), { headers, signal: streamSignal }),
+        signal,
+      );
     },
   };
 }
@@ -174,27 +186,27 @@ function withoutUndefined(values: Record<string, unknown>): Record<string, unkno
   return Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined));
 }
 
-async function envelopeOf(
+async function fetchEnvelope(
   url: URL,
   request: RequestInit,
   timeoutMs = TIMEOUT_MS,
   signal: AbortSignal | undefined,
 ): Promise<Envelope> {
-  const late = AbortSignal.timeout(timeoutMs);
+  const timeoutSignal = AbortSignal.timeout(timeoutMs);
   try {
     const response = await fetch(url, {
       ...request,
       // Does not follow redirects, because the token must not be sent to another server.
       redirect: 'manual',
-      signal: signal === undefined ? late : AbortSignal.any([late, signal]),
+      signal: signal === undefined ? timeoutSignal : AbortSignal.any([timeoutSignal, signal]),
     });
-    if (!response.ok) throw await refusalOf(response);
-    const answer = (await response.json().catch(() => null)) as Envelope | null;
-    if (typeof answer === 'object' && answer !== null && 'data' in answer) return answer;
+    if (!response.ok) throw await parseFailure(response);
+    const envelope = (await response.json().catch(() => null)) as Envelope | null;
+    if (typeof envelope === 'object' && envelope !== null && 'data' in envelope) return envelope;
     throw new RunhookError(response.status, 'The response is not from Runhook: check the URL.');
   } catch (error) {
     if (error instanceof RunhookError || signal?.aborted) throw error;
-    throw noAnswer(error);
+    throw createConnectionError(error);
   }
 }
 
@@ -202,9 +214,9 @@ async function envelopeOf(
  * Retries a call that was not executed: one that was rejected temporarily, or one without a response if it is safe to
  * repeat.
  */
-async function repeated<T>(
+async function withRetries<T>(
   { retriesMax = RETRIES_MAX, retryAfterSecondsMax = RETRY_AFTER_SECONDS_MAX }: ClientOptions,
-  { mayRepeat, signal }: { mayRepeat: boolean; signal: AbortSignal | undefined },
+  { isRetryable, signal }: { isRetryable: boolean; signal: AbortSignal | undefined },
   attempt: () => Promise<T>,
 ): Promise<T> {
   for (let tries = 0; ; tries += 1) {
@@ -215,7 +227,7 @@ async function repeated<T>(
       const { status, retryAfterSeconds } = error;
       // A 409 with Retry-After means that the first request with the key is still running.
       const isKeyInUse = status === 409 && retryAfterSeconds !== null;
-      if (status !== 429 && !isKeyInUse && !(mayRepeat && (status === 0 || status === 503))) throw error;
+      if (status !== 429 && !isKeyInUse && !(isRetryable && (status === 0 || status === 503))) throw error;
       if ((retryAfterSeconds ?? 0) > retryAfterSecondsMax) throw error;
       const pauseMs = retryAfterSeconds === null ? RETRY_MS * 2 ** tries : 1_000 * retryAfterSeconds;
       await wait(pauseMs, undefined, { ...(signal && { signal }) });

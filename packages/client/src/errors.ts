@@ -21,19 +21,19 @@ export class RunhookError extends Error {
   constructor(
     status: number,
     userMessage: string,
-    more: {
+    details: {
       developerMessage?: string | undefined;
       errors?: readonly FieldProblem[] | undefined;
       retryAfterSeconds?: number | null;
       cause?: unknown;
     } = {},
   ) {
-    super(userMessage, more.cause === undefined ? undefined : { cause: more.cause });
+    super(userMessage, details.cause === undefined ? undefined : { cause: details.cause });
     this.status = status;
     this.userMessage = userMessage;
-    this.developerMessage = more.developerMessage ?? '';
-    this.errors = more.errors ?? [];
-    this.retryAfterSeconds = more.retryAfterSeconds ?? null;
+    this.developerMessage = details.developerMessage ?? '';
+    this.errors = details.errors ?? [];
+    this.retryAfterSeconds = details.retryAfterSeconds ?? null;
   }
 
   /** Returns the problem of a field of the request, or undefined. */
@@ -42,14 +42,14 @@ export class RunhookError extends Error {
   }
 }
 
-interface Refusal {
+interface FailureEnvelope {
   status?: { user_message?: string; developer_message?: string; errors?: FieldProblem[] };
 }
 
 /** Reads the service's error; a response of a proxy or login page has no envelope. */
-export async function refusalOf(response: Response): Promise<RunhookError> {
-  const answer: unknown = await response.json().catch(() => null);
-  const { status } = (answer ?? {}) as Refusal;
+export async function parseFailure(response: Response): Promise<RunhookError> {
+  const body: unknown = await response.json().catch(() => null);
+  const { status } = (body ?? {}) as FailureEnvelope;
   const retryAfter = Number.parseInt(response.headers.get('retry-after') ?? '', 10);
   return new RunhookError(
     response.status,
@@ -63,10 +63,10 @@ export async function refusalOf(response: Response): Promise<RunhookError> {
 }
 
 /** @param error thrown by `fetch` */
-export function noAnswer(error: unknown): RunhookError {
+export function createConnectionError(error: unknown): RunhookError {
   const cause = (error as { cause?: { code?: unknown } }).cause ?? {};
   const code = typeof cause.code === 'string' ? ` (${cause.code})` : '';
-  const isLate = error instanceof DOMException && error.name === 'TimeoutError';
-  const words = isLate ? 'The server did not respond in time.' : `The server cannot be reached${code}.`;
-  return new RunhookError(0, words, { cause: error });
+  const isTimeout = error instanceof DOMException && error.name === 'TimeoutError';
+  const message = isTimeout ? 'The server did not respond in time.' : `The server cannot be reached${code}.`;
+  return new RunhookError(0, message, { cause: error });
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type Receiver, type ReceiverAnswer, startReceiver } from '@runhook/testing';
+import { type Receiver, type ReceiverResponse, startReceiver } from '@runhook/testing';
 import { type Client, createClient, type Row, RunhookError } from '../src/index.ts';
 
 const SUBSCRIPTIONS = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
@@ -9,7 +9,7 @@ const FIELDS = { name: 'Pager', event_types: ['job.run.errored' as const], clien
 
 let server: Receiver;
 let client: Client;
-const queue: ReceiverAnswer[] = [];
+const queue: ReceiverResponse[] = [];
 
 beforeEach(async () => {
   server = await startReceiver();
@@ -122,12 +122,12 @@ test('changes() continues after the end of a stream, and ends with an error resp
   stream(': hello\n\nevent: changed\ndata: {"subscription_ids":["wsu_1"]}\n\n');
   stream('event: changed\ndata: {"subscription_ids":["wsu_2","wsu_3"]}\n\n');
   json({ status: { user_message: 'Invalid token.' }, data: null }, 401);
-  const heard: unknown[] = [];
-  const listening = (async () => {
-    for await (const change of client.changes({ webhookId: 'wsu_1' })) heard.push(change);
+  const changes: unknown[] = [];
+  const listener = (async () => {
+    for await (const change of client.changes({ webhookId: 'wsu_1' })) changes.push(change);
   })();
-  expect(await failureOf(listening)).toMatchObject({ status: 401, userMessage: 'Invalid token.' });
-  expect(heard).toEqual([
+  expect(await failureOf(listener)).toMatchObject({ status: 401, userMessage: 'Invalid token.' });
+  expect(changes).toEqual([
     { kind: 'listening' },
     { kind: 'changed', webhookIds: ['wsu_1'] },
     { kind: 'listening' },
@@ -142,7 +142,7 @@ test('a response that is not from Runhook is reported as such', async () => {
     message: 'The response is not from Runhook: check the URL.',
   });
   expect(await failureOf(client.get(RUNS))).toMatchObject({ status: 302 });
-  const nowhere = createClient({ url: 'http://127.0.0.1:1', token: 'x', accountId: 1, retriesMax: 0 });
-  expect(await failureOf(nowhere.get(RUNS))).toMatchObject({ status: 0 });
+  const unreachable = createClient({ url: 'http://127.0.0.1:1', token: 'x', accountId: 1, retriesMax: 0 });
+  expect(await failureOf(unreachable.get(RUNS))).toMatchObject({ status: 0 });
   expect(() => createClient({ url: 'ftp://a', token: 'x' })).toThrow(TypeError);
 });

@@ -8,7 +8,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode, startTransition, useLayoutEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { RouterProvider } from 'react-router';
-import { Toasts } from './components/opened-later.tsx';
+import { Toasts } from './components/lazy-popover.tsx';
 import { createRouter } from './routes.tsx';
 import { styleNonce } from './served-page.ts';
 import { createQueryClient, sessionQuery } from './session/session.ts';

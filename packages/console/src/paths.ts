@@ -51,7 +51,7 @@ export function deliveryPath(accountId: number, webhookId: string, deliveryId: s
  * Returns the path to open after signing in: `next` if it is a path below the console's root, otherwise the root. Rejects
  * paths that name another host (`//host`, `/\host`, a scheme), contain control characters, or lead back to the sign-in.
  */
-export function ownPath(next: string | null): string {
+export function safeRedirectPath(next: string | null): string {
   if (next === null || !/^\/(?![/\\])[^\\]*$/.test(next)) return '/';
   for (const character of next) if (character < ' ' || character === '\u007f') return '/';
   const HOST = 'http://console.invalid';

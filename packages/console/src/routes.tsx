@@ -2,7 +2,7 @@ import type { QueryClient } from '@tanstack/react-query';
 import { createBrowserRouter, type Params } from 'react-router';
 import { basePath } from './served-page.ts';
 import { AccountLayout, HomeRedirect, RequireSession } from './session/guards.tsx';
-import { NotFoundPage, PageErrorBoundary } from './shell/dead-ends.tsx';
+import { NotFoundPage, PageErrorBoundary } from './shell/error-pages.tsx';
 import { Shell } from './shell/shell.tsx';
 import * as webhookPage from './webhook/webhook-page.tsx';
 import * as webhooksPage from './webhooks/webhooks-page.tsx';
@@ -16,12 +16,12 @@ export function createRouter(client: QueryClient) {
   // Prefetches only for the first page: on later pages, an expired session must be reported before data is requested.
   const { matches, location } = router.state;
   for (const { route, params } of matches)
-    (route.handle as AskAhead | undefined)?.(client, params, new URLSearchParams(location.search));
+    (route.handle as Prefetch | undefined)?.(client, params, new URLSearchParams(location.search));
   return router;
 }
 
 /** Prefetches the data of a page before it is rendered. */
-type AskAhead = (client: QueryClient, params: Params, search: URLSearchParams) => void;
+type Prefetch = (client: QueryClient, params: Params, search: URLSearchParams) => void;
 
 function createRoutes() {
   return createBrowserRouter(
@@ -50,13 +50,13 @@ function createRoutes() {
                           {
                             index: true,
                             Component: webhooksPage.Component,
-                            handle: webhooksPage.askAhead,
+                            handle: webhooksPage.prefetch,
                           },
                           { path: 'new', lazy: () => import('./webhook-form/new-webhook-page.tsx') },
                           {
                             path: ':webhookId',
                             Component: webhookPage.Component,
-                            handle: webhookPage.askAhead,
+                            handle: webhookPage.prefetch,
                           },
                           {
                             path: ':webhookId/edit',

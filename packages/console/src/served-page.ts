@@ -5,7 +5,7 @@
 export const basePath = new URL('.', document.baseURI).pathname;
 
 /** Returns the path of a resource of this server. @param path without a leading slash: `api/v3/session`, `docs` */
-export function ownUrl(path: string): string {
+export function consoleUrl(path: string): string {
   return basePath + path;
 }
 

@@ -1,19 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
 import type { RunEvent } from '../src/api/types.ts';
-import { barLabel, brushed, brushKey, spanOfBars, spanWords } from '../src/events/brush.ts';
+import { barLabel, brushKey, formatSpan, normalizeBrush, toTimeSpan } from '../src/events/brush.ts';
 import {
-  eventsQueryOf,
   hasEventFilters,
   isFilter,
   NO_EVENT_FILTERS,
   PRESETS,
   readEventsAddress,
-  sinceNow,
+  toEventsQuery,
+  windowUntilNow,
   writeEventsAddress,
 } from '../src/events/events-address.ts';
-import { fieldOf, readUtc, utcOfField, utcText } from '../src/events/utc.ts';
+import { fromFieldValue, readUtc, toFieldValue, utcText } from '../src/events/utc.ts';
 import { hasRunFilters, readRunsAddress, writeRunsAddress } from '../src/runs/runs-address.ts';
-import { heardWords, runDuration } from '../src/words/runs.ts';
+import { describeMatches, formatRunDuration } from '../src/wording/runs.ts';
 
 const WEBHOOK = 'wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA';
 const EVENT = 'wev_2Zk0fHXpQ1aBcDeFgHiJkLmNoPq';
@@ -30,9 +30,9 @@ describe('times in URLs', () => {
   ])('%s is read as "%s"', (text, read) => expect(readUtc(text)).toBe(read));
 
   test('are shown in fields in UTC, in any time zone', () => {
-    expect(fieldOf('2026-01-31T19:28Z')).toBe('2026-01-31T19:28');
-    expect(utcOfField('2026-01-31T19:28:05')).toBe('2026-01-31T19:28:05Z');
-    expect(utcOfField('')).toBe('');
+    expect(toFieldValue('2026-01-31T19:28Z')).toBe('2026-01-31T19:28');
+    expect(fromFieldValue('2026-01-31T19:28:05')).toBe('2026-01-31T19:28:05Z');
+    expect(fromFieldValue('')).toBe('');
     expect(utcText(Date.UTC(2026, 0, 31, 19, 28, 5, 900))).toBe('2026-01-31T19:28:05Z');
   });
 });
@@ -70,21 +70,21 @@ describe('URL of the events page', () => {
   });
 
   test('makes the query of the API, and none for a range that ends before it begins', () => {
-    expect(eventsQueryOf(address)).toMatchObject({
+    expect(toEventsQuery(address)).toMatchObject({
       since: address.from,
       subscription_id: WEBHOOK,
       run_id: 2482,
       http_status_code: 504,
       duration_min_ms: 1_000,
     });
-    expect(eventsQueryOf({ ...address, to: address.from })).toBeNull();
+    expect(toEventsQuery({ ...address, to: address.from })).toBeNull();
     expect(hasEventFilters({ ...NO_EVENT_FILTERS, from: address.from, to: '' })).toBe(false);
     expect(hasEventFilters(address)).toBe(true);
   });
 
   test('replaces a preset by the resulting start', () => {
     const now = Date.UTC(2026, 0, 31, 19, 28, 45);
-    expect(PRESETS.map(({ ms }) => sinceNow(ms, now).from)).toEqual([
+    expect(PRESETS.map(({ ms }) => windowUntilNow(ms, now).from)).toEqual([
       '2026-01-31T18:28Z',
       '2026-01-31T13:28Z',
       '2026-01-30T19:28Z',
@@ -113,11 +113,11 @@ describe('bars of the histogram', () => {
   const bars = [start(21), start(22), start(23)];
 
   test('can be selected in either direction', () => {
-    expect(brushed({ anchor: 5, head: 2 })).toEqual({ first: 2, last: 5 });
-    const { fromMs, toMs } = spanOfBars(bars, 3_600, { anchor: 2, head: 1 });
+    expect(normalizeBrush({ anchor: 5, head: 2 })).toEqual({ first: 2, last: 5 });
+    const { fromMs, toMs } = toTimeSpan(bars, 3_600, { anchor: 2, head: 1 });
     expect([fromMs, toMs]).toEqual([Date.UTC(2026, 0, 31, 22), Date.UTC(2026, 1, 1)]);
-    expect(spanWords(fromMs, toMs)).toMatch(/22:00 to .*00:00 UTC$/);
-    expect(spanWords(fromMs, fromMs + 1_800_000)).toMatch(/22:00 to 22:30 UTC$/);
+    expect(formatSpan(fromMs, toMs)).toMatch(/22:00 to .*00:00 UTC$/);
+    expect(formatSpan(fromMs, fromMs + 1_800_000)).toMatch(/22:00 to 22:30 UTC$/);
     expect(barLabel(fromMs, 3_600_000)).toBe('22:00');
     expect(barLabel(fromMs, 30 * 86_400_000)).toContain('31');
   });
@@ -130,8 +130,8 @@ describe('bars of the histogram', () => {
     ['Enter', false, 2, { kind: 'choose' }],
     ['Escape', false, 2, { kind: 'clear' }],
     ['a', false, 2, null],
-  ])('handle the key %s, with Shift %s, on bar %d', (key, shiftKey, at, what) => {
-    expect(brushKey({ key, shiftKey }, at, 3)).toEqual(what);
+  ])('handle the key %s, with Shift %s, on bar %d', (key, shiftKey, at, expectedAction) => {
+    expect(brushKey({ key, shiftKey }, at, 3)).toEqual(expectedAction);
   });
 });
 
@@ -153,11 +153,11 @@ describe('summary of the deliveries of a run', () => {
     [[event('not_reported'), event('told', 1)], 'Webhooks matched its event: 1 delivery in all.'],
     [[event('not_reported')], 'No event of this run has been reported.'],
     [[event('forgotten')], 'The log no longer contains the events of this run.'],
-  ])('describes %j', (events, words) => expect(heardWords(events)).toBe(words));
+  ])('describes %j', (events, text) => expect(describeMatches(events)).toBe(text));
 
   test('the duration of a run lasts from its start to its end', () => {
     const run = { started_at: '2026-01-31T19:28:00Z', finished_at: '2026-01-31T19:31:20Z' };
-    expect(runDuration(run)).toBe('3 min 20 s');
-    expect(runDuration({ ...run, finished_at: null })).toBeNull();
+    expect(formatRunDuration(run)).toBe('3 min 20 s');
+    expect(formatRunDuration({ ...run, finished_at: null })).toBeNull();
   });
 });

@@ -6,7 +6,13 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { curlCommand, prettyJson, readableBody, runSample, shellQuoted } from '../src/words/code.ts';
+import {
+  createRunSample,
+  curlCommand,
+  formatJson,
+  quoteForShell,
+  readableBody,
+} from '../src/wording/code.ts';
 
 const run = promisify(execFile);
 const SECRET = `whsec_a'b"c$d\`e f`;
@@ -74,10 +80,10 @@ test.each([
   ["it's", "'it'\\''s'"],
   ["''", "''\\'''\\'''"],
 ])('%s is quoted as one word of the shell', (text, quoted) => {
-  expect(shellQuoted(text)).toBe(quoted);
+  expect(quoteForShell(text)).toBe(quoted);
 });
 
-test('prettyJson formats every shape like JSON.stringify', () => {
+test('formatJson formats every shape like JSON.stringify', () => {
   const value = {
     a: 1,
     b: [1, [], {}, [{ c: null }]],
@@ -85,18 +91,18 @@ test('prettyJson formats every shape like JSON.stringify', () => {
     e: { f: { g: true } },
   };
   for (const text of [JSON.stringify(value), JSON.stringify(value, null, '\t')])
-    expect(prettyJson(text)).toBe(JSON.stringify(value, null, 2));
+    expect(formatJson(text)).toBe(JSON.stringify(value, null, 2));
 });
 
-test('prettyJson preserves the digits of numbers', () => {
-  expect(prettyJson('{"id":12345678901234567890,"x":1.50}')).toBe(
+test('formatJson preserves the digits of numbers', () => {
+  expect(formatJson('{"id":12345678901234567890,"x":1.50}')).toBe(
     '{\n  "id": 12345678901234567890,\n  "x": 1.50\n}',
   );
 });
 
-test('prettyJson returns null for a text that is not JSON', () => {
-  expect(prettyJson('not json')).toBeNull();
-  expect(prettyJson('')).toBeNull();
+test('formatJson returns null for a text that is not JSON', () => {
+  expect(formatJson('not json')).toBeNull();
+  expect(formatJson('')).toBeNull();
 });
 
 test('readableBody formats JSON, returns other text unchanged, and detects binary data', () => {
@@ -109,8 +115,8 @@ test('readableBody formats JSON, returns other text unchanged, and detects binar
 });
 
 test("the sample reports a run up to the state in which the webhook's event is sent", () => {
-  const sample = (...eventTypes: Parameters<typeof runSample>[0]['eventTypes']) =>
-    runSample({ baseUrl: 'https://x.example', accountId: 1, jobId: 2, runId: 3, eventTypes });
+  const sample = (...eventTypes: Parameters<typeof createRunSample>[0]['eventTypes']) =>
+    createRunSample({ baseUrl: 'https://x.example', accountId: 1, jobId: 2, runId: 3, eventTypes });
   expect(sample('job.run.started').match(/curl/g)).toHaveLength(1);
   expect(sample('job.run.errored')).toContain('"errored"');
   expect(sample('job.run.errored').match(/curl/g)).toHaveLength(2);

@@ -1,14 +1,14 @@
 import { expect, test } from '@jest/globals';
 import {
-  announcement,
   causeTitle,
-  harmWords,
+  createAnnouncement,
+  describeImpact,
+  describeOtherCauses,
+  formatFailureRate,
+  formatResendLabel,
   moreFailingWords,
   openCountWords,
-  otherCausesWords,
-  rateWords,
-  resendWords,
-} from '../src/words/incidents.ts';
+} from '../src/wording/incidents.ts';
 
 const COUNTS = { delivery_count: 126, failed_count: 120, pending_count: 6, run_count: 118 };
 
@@ -29,8 +29,8 @@ test.each([
     { delivery_count: 5_000, failed_count: 5_000, pending_count: 0, run_count: 4_000 },
     'more than 4,999 deliveries of 4,000 runs: more than 4,999 have failed.',
   ],
-])('the affected deliveries of %j are described', (counts, words) => {
-  expect(harmWords({ ...COUNTS, ...counts })).toBe(words);
+])('the affected deliveries of %j are described', (counts, text) => {
+  expect(describeImpact({ ...COUNTS, ...counts })).toBe(text);
 });
 
 const cause = (title: string, delivery_count: number) => ({
@@ -47,28 +47,28 @@ const cause = (title: string, delivery_count: number) => ({
 test('the main cause is the title of an incident, and the others are listed', () => {
   const causes = [cause('400 no_text', 97), cause('Too slow', 3)];
   expect(causeTitle({ causes })).toBe('400 no_text');
-  expect(otherCausesWords({ causes })).toBe('Also: Too slow (3 of the newest 100).');
-  expect(otherCausesWords({ causes: [cause('400 no_text', 9), cause('Too slow', 1)] })).toBe(
+  expect(describeOtherCauses({ causes })).toBe('Also: Too slow (3 of the newest 100).');
+  expect(describeOtherCauses({ causes: [cause('400 no_text', 9), cause('Too slow', 1)] })).toBe(
     'Also: Too slow (1).',
   );
-  expect(otherCausesWords({ causes: causes.slice(0, 1) })).toBe('');
+  expect(describeOtherCauses({ causes: causes.slice(0, 1) })).toBe('');
   expect(causeTitle({ causes: [] })).toBe('Unknown cause');
 });
 
 test('the announcement for screen readers names failing and closed incidents, without times', () => {
   const slack = { subscription_name: 'Slack', causes: [cause('400 no_text', 9)] };
-  expect(announcement([slack], [{ subscription_name: 'Pager', causes: [] }])).toBe(
+  expect(createAnnouncement([slack], [{ subscription_name: 'Pager', causes: [] }])).toBe(
     'Slack is failing: 400 no_text. Incident of Pager closed.',
   );
-  expect(announcement([], [])).toBe('');
+  expect(createAnnouncement([], [])).toBe('');
 });
 
 test.each([
   [126, 'Resend these 126'],
   [1, 'Resend this one'],
   [5_000, 'Resend all that failed'],
-])('the button offers to resend %d failed deliveries', (failed_count, words) => {
-  expect(resendWords({ failed_count })).toBe(words);
+])('the button offers to resend %d failed deliveries', (failed_count, text) => {
+  expect(formatResendLabel({ failed_count })).toBe(text);
 });
 
 test.each([
@@ -79,8 +79,8 @@ test.each([
   [100, 100, '100, 100 % failed'],
   [10_000, 9_999, '10,000, 99 % failed'],
   [10_000, 1, '10,000, under 0.1 % failed'],
-])('the rate describes %d deliveries of which %d failed', (delivery_count, failed_count, words) => {
-  expect(rateWords({ delivery_count, failed_count })).toBe(words);
+])('the rate describes %d deliveries of which %d failed', (delivery_count, failed_count, text) => {
+  expect(formatFailureRate({ delivery_count, failed_count })).toBe(text);
 });
 
 test.each([

@@ -1,16 +1,16 @@
 import { expect, test } from '@jest/globals';
 import {
-  countWords,
-  extentWords,
+  countPages,
+  formatCount,
+  formatExtent,
   hasFilters,
-  justAfter,
-  localOf,
-  microsOfLocal,
+  localToMicros,
   NO_FILTERS,
+  nextMicrosecond,
   pageFromText,
-  pagesOf,
   readLogAddress,
   timeWindow,
+  toLocalText,
   windowProblem,
   writeLogAddress,
 } from '../src/webhook/log/log-address.ts';
@@ -56,19 +56,19 @@ test('a range is converted to microseconds', () => {
 
 test('a local time of a field is converted to a timestamp and back', () => {
   const timeMs = new Date(2026, 0, 31, 19, 28).getTime();
-  expect(localOf(timeMs)).toBe('2026-01-31T19:28');
-  expect(microsOfLocal('2026-01-31T19:28')).toBe(String(timeMs * 1_000));
-  expect(microsOfLocal('soon')).toBe('');
-  expect(justAfter('1795168800000000')).toBe('1795168800000001');
+  expect(toLocalText(timeMs)).toBe('2026-01-31T19:28');
+  expect(localToMicros('2026-01-31T19:28')).toBe(String(timeMs * 1_000));
+  expect(localToMicros('soon')).toBe('');
+  expect(nextMicrosecond('1795168800000000')).toBe('1795168800000001');
 });
 
 test('a custom range is written into the URL in UTC, in any time zone', () => {
   const written = (from: string) => writeLogAddress({ ...NO_FILTERS, range: 'own', from }).get('from');
   const timeMs = Date.UTC(2026, 0, 31, 19, 28, 7);
-  expect(written(localOf(timeMs))).toBe('2026-01-31T19:28Z');
-  expect(written(`${localOf(timeMs)}:07`)).toBe('2026-01-31T19:28:07Z');
+  expect(written(toLocalText(timeMs))).toBe('2026-01-31T19:28Z');
+  expect(written(`${toLocalText(timeMs)}:07`)).toBe('2026-01-31T19:28:07Z');
   const { from } = read('range=own&from=2026-01-31T19:28:07Z&to=2026-01-31T25:00Z');
-  expect(microsOfLocal(from)).toBe(String(timeMs * 1_000));
+  expect(localToMicros(from)).toBe(String(timeMs * 1_000));
   // A time without a zone is ambiguous.
   expect(read('range=own&from=2026-01-31T19:28&to=2026-01-31T25:00Z')).toMatchObject({ from: '', to: '' });
 });
@@ -81,9 +81,9 @@ test('a range that ends before it begins is a problem', () => {
 });
 
 test('page numbers are limited to the pages that the API counts', () => {
-  expect(pagesOf(0)).toBe(1);
-  expect(pagesOf(26)).toBe(2);
-  expect(pagesOf(1_000_000)).toBe(40_000);
+  expect(countPages(0)).toBe(1);
+  expect(countPages(26)).toBe(2);
+  expect(countPages(1_000_000)).toBe(40_000);
   expect(pageFromText('99999', 100)).toBe(4);
   expect(pageFromText('0', 100)).toBe(1);
   expect(pageFromText(' 3 ', 100)).toBe(3);
@@ -91,9 +91,9 @@ test('page numbers are limited to the pages that the API counts', () => {
 });
 
 test('a count that has reached its limit is shown as a lower bound', () => {
-  expect(countWords(1_000_000)).toMatch(/^at least 1.000.000$/);
-  expect(countWords(50_000)).toMatch(/^at least 50.000$/);
-  expect(countWords(50_001)).toMatch(/^50.001$/);
-  expect(countWords(999)).toBe('999');
-  expect(extentWords({ page: 2, count: 25, totalCount: 51 })).toBe('26–50 of 51');
+  expect(formatCount(1_000_000)).toMatch(/^at least 1.000.000$/);
+  expect(formatCount(50_000)).toMatch(/^at least 50.000$/);
+  expect(formatCount(50_001)).toMatch(/^50.001$/);
+  expect(formatCount(999)).toBe('999');
+  expect(formatExtent({ page: 2, count: 25, totalCount: 51 })).toBe('26–50 of 51');
 });

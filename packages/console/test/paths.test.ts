@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { ownPath } from '../src/paths.ts';
+import { safeRedirectPath } from '../src/paths.ts';
 
 test.each([
   '/profile/api-access',
   '/accounts/7/settings/webhooks?search=a%20b&page=2',
   '/accounts/7/settings/webhooks/wsu_1/edit',
 ])('the sign-in returns to %s', (path) => {
-  expect(ownPath(path)).toBe(path);
+  expect(safeRedirectPath(path)).toBe(path);
 });
 
 test.each([
@@ -25,5 +25,5 @@ test.each([
   '/sign-in?next=/sign-in',
   '/sign-out',
 ])('the sign-in ignores %j and opens the start page', (path) => {
-  expect(ownPath(path)).toBe('/');
+  expect(safeRedirectPath(path)).toBe('/');
 });

@@ -33,21 +33,21 @@ interface Rule {
 }
 
 /** The only error code of a response whose status is not 2xx. */
-const ANSWERED = 'unsuccessful_status';
+const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
 /** Limits the part of the body that is searched: error texts are at its beginning. */
 const BODY_READ_MAX = 2_000;
 
-const OWN_SHAPE =
+const PAYLOAD_FORMAT =
   'Runhook’s payload is the same for every endpoint. Put a relay between them that converts it to the format of the target: examples/relays has one to copy.';
 const SIGNATURE =
   'Check that the endpoint verifies with the secret of this webhook, and that nothing in front of it requires a login.';
 const TUNNEL = 'Restart the tunnel, or edit the webhook if the tunnel has a new address.';
-const ANSWER_FIRST =
+const RESPOND_FIRST =
   'An endpoint has limited time to respond completely. Respond first, then process the event.';
 const CERTIFICATE =
   'Install a certificate of a trusted authority for this host name, with its intermediate certificates.';
 const RENEW = `Renew the certificate, and check why automatic renewal failed. ${CERTIFICATE}`;
-const BEHIND_A_PROXY =
+const PROXY_ERROR =
   'The proxy got no valid response from the endpoint. Check that the endpoint itself is up.';
 
 /**
@@ -61,14 +61,14 @@ const RULES: readonly Rule[] = [
     status: 400,
     body: /^(no_text)$/,
     title: '400 $1: Slack needs a `text` field',
-    advice: OWN_SHAPE,
+    advice: PAYLOAD_FORMAT,
   },
   {
     code: 'slack_payload',
     status: 400,
     body: /^(invalid_payload|invalid_attachments|invalid_blocks(?:_format)?|too_many_attachments)$/,
     title: '400 $1: Slack rejected this message',
-    advice: OWN_SHAPE,
+    advice: PAYLOAD_FORMAT,
   },
   {
     code: 'slack_hook_gone',
@@ -82,7 +82,7 @@ const RULES: readonly Rule[] = [
     status: 400,
     body: /"code":\s*(50006)\b/,
     title: '400 code $1: Discord needs a `content` or `embeds` field',
-    advice: OWN_SHAPE,
+    advice: PAYLOAD_FORMAT,
   },
   {
     code: 'discord_hook_gone',
@@ -96,14 +96,14 @@ const RULES: readonly Rule[] = [
     status: 400,
     body: /^"?(Summary or Text is required|Bad payload received by generic incoming webhook|Invalid webhook request - Empty Payload)/i,
     title: 'Microsoft Teams rejected this message: $1',
-    advice: OWN_SHAPE,
+    advice: PAYLOAD_FORMAT,
   },
   {
     code: 'pagerduty_payload',
     status: 400,
     body: /"status":\s*"(invalid event)"/,
     title: 'PagerDuty rejected this message: $1',
-    advice: OWN_SHAPE,
+    advice: PAYLOAD_FORMAT,
   },
   {
     code: 'zapier_off',
@@ -213,9 +213,9 @@ const RULES: readonly Rule[] = [
     error: 'timeout',
     message: /^Timed out after ([\d.]+ s)/,
     title: 'No complete response within $1',
-    advice: ANSWER_FIRST,
+    advice: RESPOND_FIRST,
   },
-  { code: 'timeout', error: 'timeout', title: 'No complete response in time', advice: ANSWER_FIRST },
+  { code: 'timeout', error: 'timeout', title: 'No complete response in time', advice: RESPOND_FIRST },
   {
     code: 'address_forbidden',
     error: 'address_forbidden',
@@ -370,7 +370,7 @@ const RULES: readonly Rule[] = [
     code: 'bad_gateway',
     status: 502,
     title: 'The proxy in front of the endpoint could not reach it',
-    advice: BEHIND_A_PROXY,
+    advice: PROXY_ERROR,
   },
   {
     code: 'unavailable',
@@ -382,7 +382,7 @@ const RULES: readonly Rule[] = [
     code: 'gateway_timeout',
     status: 504,
     title: 'The proxy in front of the endpoint got no response in time',
-    advice: `${BEHIND_A_PROXY} ${ANSWER_FIRST}`,
+    advice: `${PROXY_ERROR} ${RESPOND_FIRST}`,
   },
   {
     code: 'server_error',
@@ -392,44 +392,44 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Every code that {@link causeOf} can return, without duplicates. */
+/** Every code that {@link findCause} can return, without duplicates. */
 export const CAUSE_CODES: readonly string[] = [...new Set([...RULES.map(({ code }) => code), 'unknown'])];
 
 /** Returns the cause of a failed attempt. Titles of rules that match only by status begin with the status. */
-export function causeOf(attempt: FailedAttempt): Cause {
+export function findCause(attempt: FailedAttempt): Cause {
   for (const rule of RULES) {
-    const found = foundBy(rule, attempt);
-    if (found === null) continue;
+    const captured = matchRule(rule, attempt);
+    if (captured === null) continue;
     const { code, title, advice } = rule;
-    const named = rule.body === undefined && rule.header === undefined && rule.status !== undefined;
-    const whole = named ? `${attempt.httpStatusCode}: ${lowerFirst(title)}` : title;
-    return { code, title: whole.replace('$1', () => found), advice };
+    const isGeneral = rule.body === undefined && rule.header === undefined && rule.status !== undefined;
+    const fullTitle = isGeneral ? `${attempt.httpStatusCode}: ${lowerFirst(title)}` : title;
+    return { code, title: fullTitle.replace('$1', () => captured), advice };
   }
   return { code: 'unknown', title: 'Unknown failure', advice: 'Check the endpoint’s logs at that time.' };
 }
 
 /** Returns the text that the rule captured ('' if it has no expression), or null if the rule does not match. */
-function foundBy(rule: Rule, attempt: FailedAttempt): string | null {
+function matchRule(rule: Rule, attempt: FailedAttempt): string | null {
   const { httpStatusCode, errorCode, errorMessage, responseHeaders, responseBody } = attempt;
-  const isAnswer = errorCode === null || errorCode === ANSWERED;
-  if (rule.error === undefined ? !isAnswer : errorCode !== rule.error) return null;
+  const isResponse = errorCode === null || errorCode === UNSUCCESSFUL_STATUS;
+  if (rule.error === undefined ? !isResponse : errorCode !== rule.error) return null;
   if (rule.status !== undefined) {
     const [from, to] = typeof rule.status === 'number' ? [rule.status, rule.status] : rule.status;
     if (httpStatusCode < from || httpStatusCode > to) return null;
   }
-  let found = '';
-  const looks: readonly [RegExp | undefined, string][] = [
+  let captured = '';
+  const checks: readonly [RegExp | undefined, string][] = [
     [rule.message, errorMessage ?? ''],
     [rule.header?.[1], responseHeaders?.[rule.header?.[0] ?? ''] ?? ''],
     [rule.body, (responseBody ?? '').slice(0, BODY_READ_MAX).trim()],
   ];
-  for (const [expression, text] of looks) {
+  for (const [expression, text] of checks) {
     if (expression === undefined) continue;
     const match = expression.exec(text);
     if (match === null) return null;
-    found = match[1] ?? found;
+    captured = match[1] ?? captured;
   }
-  return found;
+  return captured;
 }
 
 function lowerFirst(text: string): string {

@@ -3,7 +3,7 @@ import type { JobRunEvent } from './events.ts';
 import { renderPayload } from './payload.ts';
 
 /** A delivery as the user copied it, whose signature is to be checked. */
-export interface GivenDelivery {
+export interface DeliveryInput {
   body: string;
   /** The value of the signature header, or several header lines `name: value`. */
   header: string;
@@ -40,45 +40,45 @@ export type Difference =
 export interface ByteDifference {
   /** Offset in the UTF-8 encoding, from 0. */
   offset: number;
-  given: number | null;
+  received: number | null;
   signed: number | null;
 }
 
 export type Verdict =
-  | { kind: 'unreadable'; why: Unreadable }
+  | { kind: 'unreadable'; reason: Unreadable }
   | { kind: 'genuine' }
   /** The signature matches once these changes are reversed. `byte` is set if the body is one of them. */
   | { kind: 'nearly'; differences: Difference[]; byte: ByteDifference | null }
-  /** `isAsSent`: the body has exactly the format that Runhook sends, so the secret or a value in the body is wrong. */
-  | { kind: 'wrong'; isAsSent: boolean; webhookId: string | null };
+  /** `isCanonical`: the body has exactly the format that Runhook sends, so the secret or a value in the body is wrong. */
+  | { kind: 'wrong'; isCanonical: boolean; webhookId: string | null };
 
 /**
  * Checks the signature with WebCrypto, so that the browser can do it without sending anything. Also tries the common
  * changes to bodies, headers and secrets that copying, parsing and proxies cause.
  */
-export async function checkSignature(delivery: GivenDelivery): Promise<Verdict> {
+export async function checkSignature(delivery: DeliveryInput): Promise<Verdict> {
   const { body, secret } = delivery;
   if (body === '') return unreadable('no-body');
   if (delivery.header.trim() === '') return unreadable('no-header');
   if (secret.trim() === '') return unreadable('no-secret');
-  const given = readHeader(delivery);
-  if (typeof given === 'string') return unreadable(given);
-  const found = await firstMatch(delivery, given);
+  const input = readHeader(delivery);
+  if (typeof input === 'string') return unreadable(input);
+  const found = await findMatch(delivery, input);
   if (found === null) {
-    const canonical = asSent(body);
-    return { kind: 'wrong', isAsSent: canonical === body, webhookId: webhookIdOf(body) };
+    const canonical = canonicalBody(body);
+    return { kind: 'wrong', isCanonical: canonical === body, webhookId: webhookIdOf(body) };
   }
   const { differences, signed } = found;
   if (differences.length === 0) return { kind: 'genuine' };
   return { kind: 'nearly', differences, byte: signed === body ? null : firstDifference(body, signed) };
 }
 
-function unreadable(why: Unreadable): Verdict {
-  return { kind: 'unreadable', why };
+function unreadable(reason: Unreadable): Verdict {
+  return { kind: 'unreadable', reason };
 }
 
 /** A parsed signature: its bytes, the scheme, and deviations from the expected form. */
-interface Given {
+interface SignatureInput {
   signatures: { bytes: Uint8Array; differences: Difference[] }[];
   /** The text that the Standard Webhooks scheme signs before the body; null for the plain scheme. */
   prefix: string | null;
@@ -86,36 +86,36 @@ interface Given {
 
 const LINE = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)$/;
 
-function readHeader({ header, signatureHeader, body }: GivenDelivery): Given | Unreadable {
-  const named = new Map<string, string>();
+function readHeader({ header, signatureHeader, body }: DeliveryInput): SignatureInput | Unreadable {
+  const headers = new Map<string, string>();
   for (const line of header.split(/\r?\n/)) {
     const [, name, value] = LINE.exec(line) ?? [];
-    if (name !== undefined && value !== undefined) named.set(name.toLowerCase(), value);
+    if (name !== undefined && value !== undefined) headers.set(name.toLowerCase(), value);
   }
-  const standard = named.get('webhook-signature');
-  const plain = named.get(signatureHeader.toLowerCase());
-  const value = plain ?? standard ?? (named.size === 0 ? header.replace(/\r?\n$/, '') : undefined);
+  const standard = headers.get('webhook-signature');
+  const plain = headers.get(signatureHeader.toLowerCase());
+  const value = plain ?? standard ?? (headers.size === 0 ? header.replace(/\r?\n$/, '') : undefined);
   if (value === undefined) return 'no-signature';
   if (/^\s*\*+\s*$/.test(value)) return 'masked';
   const isStandard = /^\s*v1,/.test(value) || (plain === undefined && standard !== undefined);
   if (!isStandard) return { signatures: [readSignature(value)], prefix: null };
-  const id = named.get('webhook-id')?.trim() ?? eventIdOf(body);
-  const timestamp = named.get('webhook-timestamp')?.trim();
+  const id = headers.get('webhook-id')?.trim() ?? eventIdOf(body);
+  const timestamp = headers.get('webhook-timestamp')?.trim();
   if (id === null || timestamp === undefined) return 'no-timestamp';
   const signatures = value
     .trim()
     .split(/\s+/)
     .map((one) => ({
-      bytes: fromBase64(one.replace(/^v1,/, '')) ?? NOTHING,
+      bytes: fromBase64(one.replace(/^v1,/, '')) ?? NO_BYTES,
       differences: one.startsWith('v1,') ? [] : (['header-v1'] satisfies Difference[]),
     }));
   return { signatures, prefix: `${id}.${timestamp}.` };
 }
 
-const NOTHING = new Uint8Array();
+const NO_BYTES = new Uint8Array();
 
 /** Parses a signature of the plain scheme, which consists of exactly 64 digits of lower-case hex. */
-function readSignature(value: string): Given['signatures'][number] {
+function readSignature(value: string): SignatureInput['signatures'][number] {
   const differences: Difference[] = [];
   let text = value.trim();
   if (text !== value) differences.push('header-blanks');
@@ -130,7 +130,7 @@ function readSignature(value: string): Given['signatures'][number] {
   }
   const decoded = fromBase64(text);
   if (decoded?.length === 32) return { bytes: decoded, differences: [...differences, 'header-base64'] };
-  return { bytes: NOTHING, differences };
+  return { bytes: NO_BYTES, differences };
 }
 
 interface Match {
@@ -140,15 +140,15 @@ interface Match {
 }
 
 /** Returns the match with the fewest differences, or null. */
-async function firstMatch({ body, secret }: GivenDelivery, given: Given): Promise<Match | null> {
+async function findMatch({ body, secret }: DeliveryInput, input: SignatureInput): Promise<Match | null> {
   const matches: Match[] = [];
-  for (const key of keysOf(secret, given.prefix !== null)) {
+  for (const key of candidateKeys(secret, input.prefix !== null)) {
     const hmac = await crypto.subtle.importKey('raw', key.bytes, HMAC, false, ['sign']);
-    for (const variant of bodiesOf(body)) {
-      const signed = new TextEncoder().encode((given.prefix ?? '') + variant.body);
+    for (const variant of candidateBodies(body)) {
+      const signed = new TextEncoder().encode((input.prefix ?? '') + variant.body);
       const expected = new Uint8Array(await crypto.subtle.sign('HMAC', hmac, signed));
-      for (const { bytes, differences } of given.signatures)
-        if (isSame(bytes, expected))
+      for (const { bytes, differences } of input.signatures)
+        if (areEqual(bytes, expected))
           matches.push({
             differences: [...variant.differences, ...key.differences, ...differences],
             signed: variant.body,
@@ -162,26 +162,26 @@ const HMAC = { name: 'HMAC', hash: 'SHA-256' };
 const PREFIX = 'whsec_';
 
 /** Returns candidate keys: the secret with common copying errors reversed, and the key of the other scheme. */
-function keysOf(
-  given: string,
+function candidateKeys(
+  secret: string,
   isStandard: boolean,
 ): { bytes: Uint8Array<ArrayBuffer>; differences: Difference[] }[] {
-  const texts: { text: string; differences: Difference[] }[] = [{ text: given, differences: [] }];
-  const trimmed = given.trim();
-  if (trimmed !== given) texts.push({ text: trimmed, differences: ['secret-blanks'] });
+  const texts: { text: string; differences: Difference[] }[] = [{ text: secret, differences: [] }];
+  const trimmed = secret.trim();
+  if (trimmed !== secret) texts.push({ text: trimmed, differences: ['secret-blanks'] });
   const unquoted = trimmed.replace(/^(["'])(.*)\1$/, '$2');
   if (unquoted !== trimmed) texts.push({ text: unquoted, differences: ['secret-quotes'] });
   if (!unquoted.startsWith(PREFIX)) texts.push({ text: PREFIX + unquoted, differences: ['secret-prefix'] });
   return texts.flatMap(({ text, differences }) => {
-    const whole = Uint8Array.from(new TextEncoder().encode(text));
+    const textBytes = Uint8Array.from(new TextEncoder().encode(text));
     const decoded = fromBase64(text.slice(text.startsWith(PREFIX) ? PREFIX.length : 0));
     const byScheme = isStandard
       ? [
           { bytes: decoded, differences },
-          { bytes: whole, differences: [...differences, 'key-whole' as const] },
+          { bytes: textBytes, differences: [...differences, 'key-whole' as const] },
         ]
       : [
-          { bytes: whole, differences },
+          { bytes: textBytes, differences },
           { bytes: decoded, differences: [...differences, 'key-decoded' as const] },
         ];
     return byScheme.flatMap(({ bytes, differences }) =>
@@ -191,7 +191,7 @@ function keysOf(
 }
 
 /** Returns candidate bodies: the body before it was copied, decoded as text, or parsed and serialized again. */
-function bodiesOf(body: string): { body: string; differences: Difference[] }[] {
+function candidateBodies(body: string): { body: string; differences: Difference[] }[] {
   const variants: { body: string; differences: Difference[] }[] = [
     { body, differences: [] },
     { body: body.replace(/^\uFEFF/, ''), differences: ['mark-added'] },
@@ -201,15 +201,15 @@ function bodiesOf(body: string): { body: string; differences: Difference[] }[] {
     { body: body.replaceAll('\r\n', '\n'), differences: ['crlf'] },
     { body: body.replaceAll(/\r?\n/g, '\r\n'), differences: ['lf'] },
   ];
-  const canonical = asSent(body);
-  const compact = written(body);
+  const canonical = canonicalBody(body);
+  const compact = compactJson(body);
   for (const rewritten of new Set([canonical, compact]))
     if (rewritten !== null)
-      variants.push({ body: rewritten, differences: [howRewritten(body, compact, rewritten)] });
+      variants.push({ body: rewritten, differences: [classifyRewrite(body, compact, rewritten)] });
   return variants.filter((variant, index) => index === 0 || variant.body !== body);
 }
 
-function howRewritten(body: string, compact: string | null, signed: string): Difference {
+function classifyRewrite(body: string, compact: string | null, signed: string): Difference {
   if (compact !== signed) return 'key-order';
   return withoutSpaces(body) === signed ? 'spaces' : 'escapes';
 }
@@ -219,7 +219,7 @@ function withoutSpaces(json: string): string {
   return json.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
 }
 
-function parsed(body: string): Record<string, unknown> | null {
+function parseObject(body: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(body);
     return typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -230,14 +230,14 @@ function parsed(body: string): Record<string, unknown> | null {
   }
 }
 
-function written(body: string): string | null {
-  const value = parsed(body);
+function compactJson(body: string): string | null {
+  const value = parseObject(body);
   return value && JSON.stringify(value);
 }
 
 /** Serializes the body as Runhook does, regardless of white space and key order; null if it is not a payload. */
-function asSent(body: string): string | null {
-  const value = parsed(body);
+function canonicalBody(body: string): string | null {
+  const value = parseObject(body);
   if (value === null || typeof value.data !== 'object' || value.data === null) return null;
   const { webhooksID, webhookName, accountId, eventId, timestamp, eventType, data } = value;
   if (typeof webhooksID !== 'string' || typeof webhookName !== 'string') return null;
@@ -251,23 +251,23 @@ function asSent(body: string): string | null {
 }
 
 function webhookIdOf(body: string): string | null {
-  const id = parsed(body)?.webhooksID;
+  const id = parseObject(body)?.webhooksID;
   return typeof id === 'string' ? id : null;
 }
 
 function eventIdOf(body: string): string | null {
-  const id = parsed(body)?.eventId;
+  const id = parseObject(body)?.eventId;
   return typeof id === 'string' ? id : null;
 }
 
-function firstDifference(given: string, signed: string): ByteDifference {
-  const [a, b] = [new TextEncoder().encode(given), new TextEncoder().encode(signed)];
+function firstDifference(received: string, signed: string): ByteDifference {
+  const [a, b] = [new TextEncoder().encode(received), new TextEncoder().encode(signed)];
   let offset = 0;
   while (offset < a.length && offset < b.length && a[offset] === b[offset]) offset += 1;
-  return { offset, given: a[offset] ?? null, signed: b[offset] ?? null };
+  return { offset, received: a[offset] ?? null, signed: b[offset] ?? null };
 }
 
-function isSame(a: Uint8Array, b: Uint8Array): boolean {
+function areEqual(a: Uint8Array, b: Uint8Array): boolean {
   return a.length === b.length && a.every((byte, index) => byte === b[index]);
 }
 

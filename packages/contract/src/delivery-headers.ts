@@ -31,11 +31,11 @@ const RESERVED = new Set([
   'via',
   'x-real-ip',
 ]);
-const RESERVED_BEGINNINGS = ['proxy-', 'webhook-', 'x-forwarded-'];
+const RESERVED_PREFIXES = ['proxy-', 'webhook-', 'x-forwarded-'];
 
 function isReserved(name: string): boolean {
   const lower = name.toLowerCase();
-  return RESERVED.has(lower) || RESERVED_BEGINNINGS.some((beginning) => lower.startsWith(beginning));
+  return RESERVED.has(lower) || RESERVED_PREFIXES.some((prefix) => lower.startsWith(prefix));
 }
 
 /** A token of HTTP that begins with a letter or a digit, which excludes the object property `__proto__`. */

@@ -13,7 +13,7 @@ import {
   integerIdFromText,
   isIntegerId,
   type Problem,
-  problemsOf,
+  toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 import { idTimeMs } from './ids.ts';
@@ -42,7 +42,7 @@ export type EventParsing = { event: JobRunEvent; problems?: never } | { event?: 
  * problem with its field instead. Called when an event is published and again when it is consumed.
  */
 export function parseEvent(published: unknown, defaults: EventDefaults): EventParsing {
-  const { value, problems } = checkedEvent(published);
+  const { value, problems } = checkEvent(published);
   if (problems) return { problems };
   const eventId = value.eventId ?? defaults.eventId();
   const ageProblem = eventIdAgeProblem(eventId, defaults);
@@ -80,8 +80,8 @@ function eventIdAgeProblem(eventId: string, { nowMs, retentionDays }: EventIdLim
 
 type Checked = { value: PublishedEvent; problems?: never } | { value?: never; problems: Problem[] };
 
-function checkedEvent(published: unknown): Checked {
-  return isPlainEvent(published) ? { value: published } : checkedBySchema(published);
+function checkEvent(published: unknown): Checked {
+  return isPlainEvent(published) ? { value: published } : checkBySchema(published);
 }
 
 type Fields = Record<string, unknown>;
@@ -145,9 +145,9 @@ function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export function checkedBySchema(published: unknown): Checked {
+export function checkBySchema(published: unknown): Checked {
   const { value, error } = schemaFor(published).validate(published, VALIDATION_OPTIONS);
-  return error ? { problems: problemsOf(error, 'event') } : { value };
+  return error ? { problems: toProblems(error, 'event') } : { value };
 }
 
 function schemaFor(published: unknown): Joi.ObjectSchema<PublishedEvent> {
@@ -178,7 +178,7 @@ function dataSchema(eventType: EventType): Joi.ObjectSchema {
   return Joi.object(fields);
 }
 
-const schemaOf = (data: Joi.ObjectSchema) =>
+const createSchema = (data: Joi.ObjectSchema) =>
   Joi.object<PublishedEvent>({
     eventId: check(
       (text) => idTimeMs('event', text) !== null,
@@ -197,6 +197,6 @@ const schemaOf = (data: Joi.ObjectSchema) =>
   }).required();
 
 const EVENT_SCHEMAS = Object.fromEntries(
-  EVENT_TYPES.map((eventType) => [eventType, schemaOf(dataSchema(eventType))]),
+  EVENT_TYPES.map((eventType) => [eventType, createSchema(dataSchema(eventType))]),
 ) as Record<EventType, Joi.ObjectSchema<PublishedEvent>>;
-const UNKNOWN_TYPE_SCHEMA = schemaOf(Joi.object());
+const UNKNOWN_TYPE_SCHEMA = createSchema(Joi.object());

@@ -39,7 +39,7 @@ interface PayloadOf<Type extends EventType> extends EventOf<Type> {
 export type DeliveryPayload = { [Type in EventType]: PayloadOf<Type> }[EventType];
 
 /** Returns the run status that the event describes. `runStatus` itself is free text of the publisher. */
-export function toldStatus({ eventType, data }: JobRunEvent): RunStatus {
+export function reportedStatus({ eventType, data }: JobRunEvent): RunStatus {
   const { statuses } = EVENT_TYPE_TABLE[eventType];
   return statuses.find((status) => status === data.runStatus) ?? statuses[0];
 }
@@ -87,7 +87,7 @@ export const WEBHOOK_DELIVERIES = 'webhook-deliveries';
  * Queue of the dispatchers' scheduled maintenance, which runs on one dispatcher at a time: job name = the task's name,
  * no data.
  */
-export const UPKEEP = 'upkeep';
+export const MAINTENANCE = 'upkeep';
 
 /**
  * Carries ids only: the dispatcher reads the delivery from the database when it takes the job. `cycle` is the number of

@@ -19,12 +19,12 @@ export const VALIDATION_OPTIONS = {
 const PROBLEMS_MAX = 20;
 
 /** Converts at most {@link PROBLEMS_MAX} problems. `whole` names the input itself in messages without a path. */
-export function problemsOf(error: Joi.ValidationError, whole: string): Problem[] {
+export function toProblems(error: Joi.ValidationError, rootName: string): Problem[] {
   return error.details.slice(0, PROBLEMS_MAX).map((detail) => {
-    const field = detail.path.join('.') || whole;
+    const field = detail.path.join('.') || rootName;
     return {
       field,
-      message: detail.message.startsWith('value ') ? `${whole}${detail.message.slice(5)}` : detail.message,
+      message: detail.message.startsWith('value ') ? `${rootName}${detail.message.slice(5)}` : detail.message,
     };
   });
 }

@@ -106,8 +106,8 @@ function createKsuid(timeMs: number, payload: Buffer): string {
   for (let index = 2; index < LIMBS; index += 1) limbs[index] = payload.readUInt16BE(2 * index - 4);
   for (let end = LENGTH; end > 0; end -= GROUP_DIGITS) {
     let rest = divideByGroup();
-    for (let place = end - 1; place >= 0 && place >= end - GROUP_DIGITS; place -= 1) {
-      digits[place] = CODE_OF_DIGIT[rest % 62] as number;
+    for (let position = end - 1; position >= 0 && position >= end - GROUP_DIGITS; position -= 1) {
+      digits[position] = CODE_OF_DIGIT[rest % 62] as number;
       rest = Math.floor(rest / 62);
     }
   }
@@ -123,12 +123,12 @@ function ksuidTimeMs(text: string): number | null {
     if (digit === NO_DIGIT) return null;
     if (index < HEAD_DIGITS) head = head * 62 + digit;
   }
-  const seconds = secondsOfHead(head) ?? secondsOf(text);
+  const seconds = secondsFromHead(head) ?? secondsFromDigits(text);
   return seconds === null || seconds > MAX_SECONDS ? null : (seconds + EPOCH_SECONDS) * 1000;
 }
 
 const HEAD_DIGITS = 8;
-const SECONDS_OF_HEAD = 62 ** (LENGTH - HEAD_DIGITS) / 2 ** 128;
+const SECONDS_PER_HEAD = 62 ** (LENGTH - HEAD_DIGITS) / 2 ** 128;
 /** Exceeds the rounding error of the doubles used here. */
 const ROUNDING = 1e-5;
 
@@ -136,14 +136,14 @@ const ROUNDING = 1e-5;
  * Computes the seconds from the first digits only; null if the remaining digits could change the result, which happens
  * for one id in twenty thousand.
  */
-function secondsOfHead(head: number): number | null {
-  const least = Math.floor(head * SECONDS_OF_HEAD - ROUNDING);
-  const most = Math.floor((head + 1) * SECONDS_OF_HEAD + ROUNDING);
+function secondsFromHead(head: number): number | null {
+  const least = Math.floor(head * SECONDS_PER_HEAD - ROUNDING);
+  const most = Math.floor((head + 1) * SECONDS_PER_HEAD + ROUNDING);
   return least === most ? least : null;
 }
 
 /** Computes the seconds from all digits; null if they exceed 160 bits. */
-function secondsOf(text: string): number | null {
+function secondsFromDigits(text: string): number | null {
   limbs.fill(0);
   let group = 0;
   for (let index = 0; index < LENGTH; index += 1) {

@@ -37,9 +37,9 @@ export {
   type JobRunEvent,
   type LaneJob,
   laneJobId,
+  MAINTENANCE,
   type PublishedEvent,
-  toldStatus,
-  UPKEEP,
+  reportedStatus,
   WEBHOOK_DELIVERIES,
 } from './events.ts';
 export {
@@ -49,12 +49,12 @@ export {
   isIntegerId,
   nameText,
   type Problem,
-  problemsOf,
   reportedText,
+  toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
-export { loggedBody, maskedHeaders } from './logged-exchange.ts';
+export { maskHeaders, toLoggedBody } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {
@@ -89,6 +89,7 @@ export {
   secretsAt,
 } from './signing.ts';
 export {
+  DEFAULT_TEST_EVENT_TYPE,
   DEPLOYMENTS,
   type Deployment,
   type EndpointTestFields,
@@ -100,17 +101,16 @@ export {
   type SubscriptionFields,
   type SubscriptionParsing,
   subscriptionMatches,
-  TESTED_BY_DEFAULT,
   type UrlProblem,
   webhooksUnavailableReason,
 } from './subscriptions.ts';
 export {
-  beginningOf,
   codePointLength,
   hasInvalidText,
   INVALID_TEXT_PROBLEM,
   isLongerThan,
-  shortText,
+  truncateText,
+  truncateWithEllipsis,
   wellFormedText,
 } from './text.ts';
 export { isSecondsTimestamp, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';

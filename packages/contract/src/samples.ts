@@ -20,8 +20,12 @@ export function createSampleEvent(
   timeOf: (time: RunTime) => string,
 ): JobRunEvent {
   const { status, message } = EVENT_TYPE_TABLE[eventType].sample;
-  const told = { runStatus: status, runStatusCode: RUN_STATUS_CODES[status], runStatusMessage: message };
-  return createEvent(eventType, identity, { ...run, ...told }, timeOf);
+  const statusFields = {
+    runStatus: status,
+    runStatusCode: RUN_STATUS_CODES[status],
+    runStatusMessage: message,
+  };
+  return createEvent(eventType, identity, { ...run, ...statusFields }, timeOf);
 }
 
 const RUN_SECONDS = 94;

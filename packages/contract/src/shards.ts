@@ -74,7 +74,7 @@ export function shardsInUse(map: ShardMap): number[] {
 export function parseShardMap(fields: Partial<Record<keyof ShardFields, string | null>>): ShardMap {
   const { version, slots, draining } = fields;
   if (!version && !slots && !draining) return ONE_SHARD;
-  const map = { version: Number(version), slots: numbersIn(slots), draining: numbersIn(draining) };
+  const map = { version: Number(version), slots: parseNumbers(slots), draining: parseNumbers(draining) };
   const isMap = Number.isSafeInteger(map.version) && map.version > 0 && map.slots.length === SHARD_SLOTS;
   if (!isMap) throw new TypeError(`${SHARDS_KEY} holds no map of shards`);
   return map;
@@ -84,7 +84,7 @@ export function shardFields({ version, slots, draining }: ShardMap): ShardFields
   return { version: String(version), slots: JSON.stringify(slots), draining: JSON.stringify(draining) };
 }
 
-function numbersIn(text: string | null | undefined): number[] {
+function parseNumbers(text: string | null | undefined): number[] {
   let numbers: unknown;
   try {
     numbers = JSON.parse(text ?? '');
@@ -104,24 +104,24 @@ function numbersIn(text: string | null | undefined): number[] {
  * @param shardsByServer the shards from 0 on, each once, grouped by the server on which they are
  */
 export function spreadSlots(map: ShardMap, shardsByServer: readonly (readonly number[])[]): ShardMap {
-  const held = countsOf(map.slots);
+  const slotCounts = countValues(map.slots);
   const servers = shardsByServer.filter((shards) => shards.length > 0);
-  const heldBy = (shards: readonly number[]) => shards.map((shard) => held.get(shard) ?? 0);
+  const countsOfShards = (shards: readonly number[]) => shards.map((shard) => slotCounts.get(shard) ?? 0);
   const shares = apportion(
     SHARD_SLOTS,
-    servers.map((shards) => sum(heldBy(shards))),
+    servers.map((shards) => sum(countsOfShards(shards))),
   );
-  const room = new Map<number, number>();
+  const remaining = new Map<number, number>();
   for (const [index, shards] of servers.entries()) {
-    const parts = apportion(shares[index] as number, heldBy(shards));
-    for (const [place, shard] of shards.entries()) room.set(shard, parts[place] as number);
+    const parts = apportion(shares[index] as number, countsOfShards(shards));
+    for (const [position, shard] of shards.entries()) remaining.set(shard, parts[position] as number);
   }
   const slots = map.slots.map((shard) => {
-    const left = room.get(shard) ?? 0;
-    if (left > 0) room.set(shard, left - 1);
+    const left = remaining.get(shard) ?? 0;
+    if (left > 0) remaining.set(shard, left - 1);
     return left > 0 ? shard : null;
   });
-  const free = [...room]
+  const free = [...remaining]
     .sort(([one], [other]) => one - other)
     .flatMap(([shard, left]) => Array(left).fill(shard));
   const spread = slots.map((shard) => shard ?? (free.shift() as number));
@@ -134,14 +134,16 @@ export function spreadSlots(map: ShardMap, shardsByServer: readonly (readonly nu
  * Divides a total into integers that differ by at most 1; the largest holders get the larger ones, which moves the
  * fewest slots.
  */
-function apportion(total: number, held: readonly number[]): number[] {
-  const least = Math.floor(total / held.length);
-  const byHeld = held.map((_, index) => index).sort((one, other) => (held[other] ?? 0) - (held[one] ?? 0));
-  const larger = new Set(byHeld.slice(0, total - least * held.length));
-  return held.map((_, index) => (larger.has(index) ? least + 1 : least));
+function apportion(total: number, current: readonly number[]): number[] {
+  const base = Math.floor(total / current.length);
+  const byCurrent = current
+    .map((_, index) => index)
+    .sort((one, other) => (current[other] ?? 0) - (current[one] ?? 0));
+  const larger = new Set(byCurrent.slice(0, total - base * current.length));
+  return current.map((_, index) => (larger.has(index) ? base + 1 : base));
 }
 
-function countsOf(values: readonly number[]): Map<number, number> {
+function countValues(values: readonly number[]): Map<number, number> {
   const counts = new Map<number, number>();
   for (const value of values) counts.set(value, (counts.get(value) ?? 0) + 1);
   return counts;

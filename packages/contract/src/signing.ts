@@ -49,12 +49,12 @@ export function deliveryHeaders(delivery: {
   /** Null or undefined: `Authorization`. */
   signatureHeader?: string | null;
   /** Custom headers of the subscription. */
-  ownHeaders?: Readonly<Record<string, string>>;
+  customHeaders?: Readonly<Record<string, string>>;
 }): Record<string, string> {
-  const { body, eventId, hmacSecrets, sentAt, signatureHeader, ownHeaders = {} } = delivery;
+  const { body, eventId, hmacSecrets, sentAt, signatureHeader, customHeaders = {} } = delivery;
   const headers: Record<string, string> = {};
   // Custom headers come first, so that Runhook's headers override them whatever their names are.
-  for (const [name, value] of Object.entries(ownHeaders)) headers[name.toLowerCase()] = value;
+  for (const [name, value] of Object.entries(customHeaders)) headers[name.toLowerCase()] = value;
   return {
     ...headers,
     'content-type': 'application/json',

@@ -7,13 +7,13 @@ import {
   isIntegerId,
   nameText,
   type Problem,
-  problemsOf,
+  toProblems,
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 import { HMAC_SECRET_PATTERN } from './signing.ts';
 
 /** Event type of a test that names none. */
-export const TESTED_BY_DEFAULT: EventType = 'job.run.completed';
+export const DEFAULT_TEST_EVENT_TYPE: EventType = 'job.run.completed';
 
 /** Limits of a subscription's fields (docs/contract.md#subscriptions). */
 export const SUBSCRIPTION_LIMITS = {
@@ -54,7 +54,7 @@ export function parseSubscription(body: unknown, urlProblem: UrlProblem): Subscr
   const { value, error } = schema
     .required()
     .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
-  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+  return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
 /** The body of a test of an endpoint that is not stored (docs/contract.md#test-endpoint), with defaults filled in. */
@@ -78,7 +78,7 @@ export function parseEndpointTest(body: unknown, urlProblem: UrlProblem): Endpoi
   const { value, error } = endpointTestSchema
     .required()
     .validate(body, { ...VALIDATION_OPTIONS, context: { urlProblem } });
-  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+  return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
 const nameSchema = nameText(SUBSCRIPTION_LIMITS.nameCharactersMax);
@@ -116,7 +116,7 @@ const endpointTestSchema = Joi.object<EndpointTestFields>({
   client_url: clientUrlSchema,
   event_type: Joi.string()
     .valid(...EVENT_TYPES)
-    .default(TESTED_BY_DEFAULT),
+    .default(DEFAULT_TEST_EVENT_TYPE),
   name: nameSchema.allow('', null).empty(['', null]).default('Not saved yet'),
   hmac_secret: Joi.string()
     .pattern(HMAC_SECRET_PATTERN)

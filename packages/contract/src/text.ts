@@ -35,7 +35,7 @@ export function isLongerThan(text: string, charactersMax: number): boolean {
 }
 
 /** Returns the first `charactersMax` code points of the text, so that no surrogate pair is cut. */
-export function beginningOf(text: string, charactersMax: number): string {
+export function truncateText(text: string, charactersMax: number): string {
   let end = 0;
   for (let count = 0; count < charactersMax && end < text.length; count += 1)
     end += (text.codePointAt(end) ?? 0) > 0xffff ? 2 : 1;
@@ -43,6 +43,6 @@ export function beginningOf(text: string, charactersMax: number): string {
 }
 
 /** Returns the text, or its beginning and an ellipsis if it has more than `charactersMax` code points. */
-export function shortText(text: string, charactersMax: number): string {
-  return isLongerThan(text, charactersMax) ? `${beginningOf(text, charactersMax)}…` : text;
+export function truncateWithEllipsis(text: string, charactersMax: number): string {
+  return isLongerThan(text, charactersMax) ? `${truncateText(text, charactersMax)}…` : text;
 }

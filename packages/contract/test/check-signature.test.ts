@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { checkSignature, type GivenDelivery } from '../src/check-signature.ts';
+import { checkSignature, type DeliveryInput } from '../src/check-signature.ts';
 import { createHmacSecret, EVENT_TYPES, sign, standardWebhooksHeaders } from '../src/index.ts';
 import { renderPayload, sampleEvent } from '../src/samples.ts';
-import { differenceWords, verdictWords } from '../src/signature-words.ts';
+import { formatDifference, formatVerdict } from '../src/signature-wording.ts';
 
 const SECRET = createHmacSecret();
 const WEBHOOK = { id: 'wsu_2rU0ZTYbOBXVEDmMJ8jLRfM9n1x', name: 'Zoë’s “pager”' };
@@ -23,13 +23,13 @@ const sorted = (value: unknown): unknown =>
       )
     : value;
 
-const check = async (given: Partial<GivenDelivery> = {}) =>
+const check = async (received: Partial<DeliveryInput> = {}) =>
   await checkSignature({
     body: BODY,
     header: HEADER,
     secret: SECRET,
     signatureHeader: 'Authorization',
-    ...given,
+    ...received,
   });
 
 describe('a correct signature', () => {
@@ -66,7 +66,7 @@ describe('a correct signature', () => {
     expect(await check({ header: header.replace(/^webhook-id.*\n/, '') })).toEqual({ kind: 'genuine' });
     expect(await check({ header: headers['webhook-signature'] })).toEqual({
       kind: 'unreadable',
-      why: 'no-timestamp',
+      reason: 'no-timestamp',
     });
     expect(await check({ header: header.replaceAll('v1,', '') })).toMatchObject({
       differences: ['header-v1'],
@@ -83,52 +83,57 @@ describe('a delivery that was changed in transit', () => {
   );
   const lines = 'a\nb';
 
-  test.each<[string, Partial<GivenDelivery>, string[], object | null]>([
+  test.each<[string, Partial<DeliveryInput>, string[], object | null]>([
     [
       'a byte order mark',
       { body: `\uFEFF${BODY}` },
       ['mark-added'],
-      { offset: 0, given: 0xef, signed: 0x7b },
+      { offset: 0, received: 0xef, signed: 0x7b },
     ],
-    ['a trailing newline added', { body: `${BODY}\n` }, ['newline-added'], { given: 10, signed: null }],
-    ['a trailing CRLF added', { body: `${BODY}\r\n` }, ['newline-added'], { given: 13, signed: null }],
+    ['a trailing newline added', { body: `${BODY}\n` }, ['newline-added'], { received: 10, signed: null }],
+    ['a trailing CRLF added', { body: `${BODY}\r\n` }, ['newline-added'], { received: 13, signed: null }],
     [
       'a trailing newline removed',
       { header: sign(`${BODY}\n`, SECRET) },
       ['newline-removed'],
-      { given: null, signed: 10 },
+      { received: null, signed: 10 },
     ],
     [
       'CRLF that was LF',
       { body: 'a\r\nb', header: sign(lines, SECRET) },
       ['crlf'],
-      { offset: 1, given: 13, signed: 10 },
+      { offset: 1, received: 13, signed: 10 },
     ],
     [
       'LF that was CRLF',
       { body: lines, header: sign('a\r\nb', SECRET) },
       ['lf'],
-      { offset: 1, given: 10, signed: 13 },
+      { offset: 1, received: 10, signed: 13 },
     ],
-    ['white space of another serializer', { body: pretty }, ['spaces'], { offset: 1, given: 10, signed: 34 }],
+    [
+      'white space of another serializer',
+      { body: pretty },
+      ['spaces'],
+      { offset: 1, received: 10, signed: 34 },
+    ],
     [
       'white space and a newline of another serializer',
       { body: `${pretty}\n` },
       ['spaces'],
-      { offset: 1, given: 10, signed: 34 },
+      { offset: 1, received: 10, signed: 34 },
     ],
-    ['escapes of another serializer', { body: escaped }, ['escapes'], { given: 92, signed: 0xc3 }],
+    ['escapes of another serializer', { body: escaped }, ['escapes'], { received: 92, signed: 0xc3 }],
     [
       'sorted keys',
       { body: JSON.stringify(sorted(parsed)) },
       ['key-order'],
-      { offset: 16, given: 100, signed: 119 },
+      { offset: 16, received: 100, signed: 119 },
     ],
     [
       'white space in JSON that is not an event',
       { body: '{ "a": 1 }', header: sign('{"a":1}', SECRET) },
       ['spaces'],
-      { offset: 1, given: 32, signed: 34 },
+      { offset: 1, received: 32, signed: 34 },
     ],
     ['a secret with blanks', { secret: ` ${SECRET}\n` }, ['secret-blanks'], null],
     ['a secret in quotes', { secret: `"${SECRET}"` }, ['secret-quotes'], null],
@@ -142,16 +147,16 @@ describe('a delivery that was changed in transit', () => {
       'two changes at once',
       { body: `${BODY}\n`, secret: `${SECRET} ` },
       ['newline-added', 'secret-blanks'],
-      { given: 10 },
+      { received: 10 },
     ],
   ])(
     'is reported with the change that makes its signature match: %s',
-    async (_what, given, differences, byte) => {
-      const verdict = await check(given);
+    async (_what, received, differences, byte) => {
+      const verdict = await check(received);
       expect(verdict).toMatchObject({ kind: 'nearly', differences });
       if (byte === null) expect(verdict).toMatchObject({ byte: null });
       else expect(verdict).toMatchObject({ byte });
-      for (const line of verdictWords(verdict, WEBHOOK.id).lines) expect(line).toMatch(/^\S.+\.$/);
+      for (const line of formatVerdict(verdict, WEBHOOK.id).lines) expect(line).toMatch(/^\S.+\.$/);
     },
   );
 
@@ -168,11 +173,11 @@ describe('a delivery that was changed in transit', () => {
   });
 
   test('is reported with the first differing byte, by its offset in UTF-8', () => {
-    const words = differenceWords({ offset: 480, given: 10, signed: null });
+    const words = formatDifference({ offset: 480, received: 10, signed: null });
     expect(words).toBe(
       'Byte 480 differs: your body has a line feed (0x0a), the signed body has nothing, because it ends there.',
     );
-    expect(differenceWords({ offset: 0, given: 0xc3, signed: 0x7b })).toContain(
+    expect(formatDifference({ offset: 0, received: 0xc3, signed: 0x7b })).toContain(
       'has 0xc3, the signed body has “{” (0x7b)',
     );
   });
@@ -181,18 +186,20 @@ describe('a delivery that was changed in transit', () => {
 describe('a signature that no reversed change explains', () => {
   test('is attributed to the secret if the body has exactly the format that Runhook sends', async () => {
     const verdict = await check({ secret: createHmacSecret() });
-    expect(verdict).toEqual({ kind: 'wrong', isAsSent: true, webhookId: WEBHOOK.id });
-    expect(verdictWords(verdict, WEBHOOK.id).lines).toEqual([expect.stringContaining('the secret is wrong')]);
-    expect(verdictWords(verdict, 'wsu_other').lines[0]).toMatch(/^The body is from another webhook/);
+    expect(verdict).toEqual({ kind: 'wrong', isCanonical: true, webhookId: WEBHOOK.id });
+    expect(formatVerdict(verdict, WEBHOOK.id).lines).toEqual([
+      expect.stringContaining('the secret is wrong'),
+    ]);
+    expect(formatVerdict(verdict, 'wsu_other').lines[0]).toMatch(/^The body is from another webhook/);
   });
 
-  test('is reported as wrong with isAsSent false if the body has another format', async () => {
+  test('is reported as wrong with isCanonical false if the body has another format', async () => {
     const body = JSON.stringify({ ...JSON.parse(BODY), more: 1 }, null, 1);
     expect(await check({ body, secret: createHmacSecret() })).toMatchObject({
       kind: 'wrong',
-      isAsSent: false,
+      isCanonical: false,
     });
-    expect(await check({ body: 'no JSON' })).toEqual({ kind: 'wrong', isAsSent: false, webhookId: null });
+    expect(await check({ body: 'no JSON' })).toEqual({ kind: 'wrong', isCanonical: false, webhookId: null });
     expect(await check({ header: HEADER.slice(1) })).toMatchObject({ kind: 'wrong' });
   });
 
@@ -202,9 +209,9 @@ describe('a signature that no reversed change explains', () => {
     ['no-secret', { secret: '  ' }],
     ['masked', { header: 'authorization: ***' }],
     ['no-signature', { header: 'host: a.example' }],
-  ])('is reported as unreadable with the reason %s', async (why, given) => {
-    const verdict = await check(given);
-    expect(verdict).toEqual({ kind: 'unreadable', why });
-    expect(verdictWords(verdict, WEBHOOK.id).tone).toBe('neutral');
+  ])('is reported as unreadable with the reason %s', async (reason, received) => {
+    const verdict = await check(received);
+    expect(verdict).toEqual({ kind: 'unreadable', reason });
+    expect(formatVerdict(verdict, WEBHOOK.id).tone).toBe('neutral');
   });
 });

@@ -8,7 +8,7 @@ import {
   parseEvent,
   RUN_STATUS_CODES,
   RUN_TIMES,
-  toldStatus,
+  reportedStatus,
 } from '@runhook/contract';
 import { isPlainEvent } from '../src/event-schema.ts';
 import { RUN_FIELDS } from '../src/event-types.ts';
@@ -45,7 +45,7 @@ describe.each(EVENT_TYPES)('the event type %s', (eventType) => {
 
   test('has a sample whose status is one of its statuses', () => {
     expect(statuses).toContain(sample.status);
-    expect(toldStatus(sampleOf(eventType))).toBe(sample.status);
+    expect(reportedStatus(sampleOf(eventType))).toBe(sample.status);
     expect(sampleOf(eventType).data.runStatusCode).toBe(RUN_STATUS_CODES[sample.status]);
   });
 
@@ -60,10 +60,10 @@ describe.each(EVENT_TYPES)('the event type %s', (eventType) => {
 });
 
 test('an event whose runStatus is not one of its type describes a run in the first status of the type', () => {
-  const told = (event: JobRunEvent, runStatus: string) =>
-    toldStatus({ ...event, data: { ...event.data, runStatus } } as JobRunEvent);
-  expect(told(EVENTS['job.run.completed'], 'Errored')).toBe('Errored');
-  expect(told(EVENTS['job.run.completed'], 'Fine')).toBe('Success');
-  expect(told(EVENTS['job.run.errored'], 'Success')).toBe('Errored');
-  expect(told(EVENTS['job.run.started'], 'Canceled')).toBe('Running');
+  const reported = (event: JobRunEvent, runStatus: string) =>
+    reportedStatus({ ...event, data: { ...event.data, runStatus } } as JobRunEvent);
+  expect(reported(EVENTS['job.run.completed'], 'Errored')).toBe('Errored');
+  expect(reported(EVENTS['job.run.completed'], 'Fine')).toBe('Success');
+  expect(reported(EVENTS['job.run.errored'], 'Success')).toBe('Errored');
+  expect(reported(EVENTS['job.run.started'], 'Canceled')).toBe('Running');
 });

@@ -1,20 +1,23 @@
 import { expect, test } from '@jest/globals';
-import { loggedBody } from '@runhook/contract';
+import { toLoggedBody } from '@runhook/contract';
 
 test.each([
   ['text unchanged', Buffer.from('ünï'), 'ünï'],
   ['NUL as U+FFFD', Buffer.from('a\0b'), 'a\uFFFDb'],
   ['invalid UTF-8 as U+FFFD', Buffer.from([0x61, 0xff, 0x62]), 'a\uFFFDb'],
   ['nothing', Buffer.alloc(0), ''],
-])('loggedBody() stores %s', (_case, bytes, body) => {
-  expect(loggedBody(bytes, false)).toEqual({ body, truncated: false });
+])('toLoggedBody() stores %s', (_case, bytes, body) => {
+  expect(toLoggedBody(bytes, false)).toEqual({ body, truncated: false });
 });
 
-test('loggedBody() stores 16 KiB and reports whether the body was longer', () => {
-  expect(loggedBody(Buffer.alloc(16_384, 'x'), false)).toEqual({
+test('toLoggedBody() stores 16 KiB and reports whether the body was longer', () => {
+  expect(toLoggedBody(Buffer.alloc(16_384, 'x'), false)).toEqual({
     body: 'x'.repeat(16_384),
     truncated: false,
   });
-  expect(loggedBody(Buffer.alloc(16_385, 'x'), false)).toEqual({ body: 'x'.repeat(16_384), truncated: true });
-  expect(loggedBody(Buffer.from('x'), true).truncated).toBe(true);
+  expect(toLoggedBody(Buffer.alloc(16_385, 'x'), false)).toEqual({
+    body: 'x'.repeat(16_384),
+    truncated: true,
+  });
+  expect(toLoggedBody(Buffer.from('x'), true).truncated).toBe(true);
 });

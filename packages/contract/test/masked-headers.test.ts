@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { deliveryHeaders, maskedHeaders } from '../src/index.ts';
+import { deliveryHeaders, maskHeaders } from '../src/index.ts';
 
 test('the log contains the names of all request headers but no value of a signature or a custom header', () => {
   const headers = deliveryHeaders({
@@ -7,9 +7,9 @@ test('the log contains the names of all request headers but no value of a signat
     eventId: 'wev_1',
     hmacSecrets: [`whsec_${'A'.repeat(43)}=`],
     sentAt: new Date('2026-11-23T10:00:00.999Z'),
-    ownHeaders: { 'X-Gateway-Key': 'opens' },
+    customHeaders: { 'X-Gateway-Key': 'opens' },
   });
-  expect(maskedHeaders({ ...headers, traceparent: '00-1' })).toEqual({
+  expect(maskHeaders({ ...headers, traceparent: '00-1' })).toEqual({
     'content-type': 'application/json',
     'user-agent': headers['user-agent'],
     authorization: '***',

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { createId } from '@runhook/contract';
-import { checkedBySchema, isPlainEvent } from '../src/event-schema.ts';
+import { checkBySchema, isPlainEvent } from '../src/event-schema.ts';
 import { EVENTS } from './fixtures.ts';
 
 const ODD_VALUES = [
@@ -84,7 +84,7 @@ test('every event that is accepted without the schema is accepted by the schema,
 /** Checks that the schema accepts an event accepted by isPlainEvent(), unchanged except for unknown fields. */
 function checkAgainstSchema(published: unknown): number {
   if (!isPlainEvent(published)) return 0;
-  const { value, problems } = checkedBySchema(published);
+  const { value, problems } = checkBySchema(published);
   expect({ published, problems }).toEqual({ published, problems: undefined });
   expect(published).toMatchObject(value as object);
   return 1;

@@ -17,10 +17,10 @@ import {
   spreadSlots,
 } from '@runhook/contract';
 
-const together = (count: number) => [Array.from({ length: count }, (_, shard) => shard)];
-const sizes = ({ slots }: ShardMap) =>
+const consecutive = (count: number) => [Array.from({ length: count }, (_, shard) => shard)];
+const countSlots = ({ slots }: ShardMap) =>
   mappedShards({ ...ONE_SHARD, slots }).map((shard) => slots.filter((one) => one === shard).length);
-const moved = (one: ShardMap, other: ShardMap) =>
+const countMoved = (one: ShardMap, other: ShardMap) =>
   one.slots.filter((shard, slot) => shard !== other.slots[slot]).length;
 
 describe('the slot of an account', () => {
@@ -59,7 +59,7 @@ describe('a map of shards', () => {
   });
 
   test('is parsed to the value that was stored', () => {
-    const map = spreadSlots(ONE_SHARD, together(8));
+    const map = spreadSlots(ONE_SHARD, consecutive(8));
     expect(parseShardMap(shardFields(map))).toEqual(map);
   });
 
@@ -76,10 +76,10 @@ describe('a map of shards', () => {
   });
 
   test('gives all shards of one server the same share', () => {
-    expect(sizes(spreadSlots(ONE_SHARD, together(8)))).toEqual(new Array(8).fill(128));
-    const three = sizes(spreadSlots(ONE_SHARD, together(3)));
+    expect(countSlots(spreadSlots(ONE_SHARD, consecutive(8)))).toEqual(new Array(8).fill(128));
+    const three = countSlots(spreadSlots(ONE_SHARD, consecutive(3)));
     expect(three.sort()).toEqual([341, 341, 342]);
-    expect(sizes(spreadSlots(ONE_SHARD, together(64)))).toEqual(new Array(64).fill(16));
+    expect(countSlots(spreadSlots(ONE_SHARD, consecutive(64)))).toEqual(new Array(64).fill(16));
   });
 
   test('gives each master of a cluster the same share, however many shards it has', () => {
@@ -91,19 +91,19 @@ describe('a map of shards', () => {
   });
 
   test('moves no more slots than necessary when shards are added or removed', () => {
-    const eight = spreadSlots(ONE_SHARD, together(8));
-    expect(moved(ONE_SHARD, eight)).toBe(1_024 - 128);
+    const eight = spreadSlots(ONE_SHARD, consecutive(8));
+    expect(countMoved(ONE_SHARD, eight)).toBe(1_024 - 128);
     expect(eight).toMatchObject({ version: 1, draining: [] });
-    const nine = spreadSlots(eight, together(9));
+    const nine = spreadSlots(eight, consecutive(9));
     // Only the slots of the ninth shard moved.
-    expect(moved(eight, nine)).toBe(nine.slots.filter((shard) => shard === 8).length);
-    const five = spreadSlots(nine, together(5));
+    expect(countMoved(eight, nine)).toBe(nine.slots.filter((shard) => shard === 8).length);
+    const five = spreadSlots(nine, consecutive(5));
     expect(five.draining).toEqual([5, 6, 7, 8]);
-    expect(moved(nine, five)).toBe(nine.slots.filter((shard) => shard >= 5).length);
-    const one = spreadSlots(five, together(1));
+    expect(countMoved(nine, five)).toBe(nine.slots.filter((shard) => shard >= 5).length);
+    const one = spreadSlots(five, consecutive(1));
     expect(one).toEqual({ version: 4, slots: ONE_SHARD.slots, draining: [1, 2, 3, 4, 5, 6, 7, 8] });
     expect(shardsInUse(one)).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
     // A shard that is being drained may get slots again.
-    expect(spreadSlots(one, together(8)).draining).toEqual([8]);
+    expect(spreadSlots(one, consecutive(8)).draining).toEqual([8]);
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import {
   createHmacSecret,
   deliveryHeaders,
-  maskedHeaders,
+  maskHeaders,
   renderPayload,
   secretsAt,
   sign,
@@ -50,7 +50,7 @@ test('the log masks the headers that could be replayed and no others', () => {
     hmacSecrets: [createHmacSecret()],
     sentAt: new Date(),
   });
-  expect(maskedHeaders(headers)).toEqual({ ...headers, authorization: '***', 'webhook-signature': '***' });
+  expect(maskHeaders(headers)).toEqual({ ...headers, authorization: '***', 'webhook-signature': '***' });
 });
 
 test('a secret is whsec_ and 32 random bytes in base64', () => {
@@ -86,7 +86,7 @@ test("a custom signature header and custom headers do not override Runhook's hea
     hmacSecrets: [hmacSecret],
     sentAt: new Date(),
     signatureHeader: 'X-Signature',
-    ownHeaders: { Authorization: 'Basic YTpi', 'X-Gate': 'open', 'Webhook-Id': 'mine' },
+    customHeaders: { Authorization: 'Basic YTpi', 'X-Gate': 'open', 'Webhook-Id': 'mine' },
   });
   expect(headers).toMatchObject({
     'x-signature': sign(body, hmacSecret),
@@ -94,7 +94,7 @@ test("a custom signature header and custom headers do not override Runhook's hea
     'x-gate': 'open',
     'webhook-id': event.eventId,
   });
-  expect(maskedHeaders(headers)).toEqual({
+  expect(maskHeaders(headers)).toEqual({
     ...headers,
     'x-signature': '***',
     authorization: '***',

@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import {
-  beginningOf,
   codePointLength,
   createId,
   hasInvalidText,
   isLongerThan,
   parseEvent,
   renderPayload,
-  shortText,
+  truncateText,
+  truncateWithEllipsis,
   wellFormedText,
 } from '@runhook/contract';
 import { EVENTS } from './fixtures.ts';
@@ -44,19 +44,19 @@ test('a limit counts code points, not UTF-16 units', () => {
 });
 
 test('a text is cut between code points', () => {
-  expect([0, 1, 2, 3, 9].map((count) => beginningOf('a🚀b', count))).toEqual([
+  expect([0, 1, 2, 3, 9].map((count) => truncateText('a🚀b', count))).toEqual([
     '',
     'a',
     'a🚀',
     'a🚀b',
     'a🚀b',
   ]);
-  expect([2, 3].map((count) => shortText('a🚀b', count))).toEqual(['a🚀…', 'a🚀b']);
+  expect([2, 3].map((count) => truncateWithEllipsis('a🚀b', count))).toEqual(['a🚀…', 'a🚀b']);
 });
 
 describe.each(Object.values(EVENTS))('an event of the type $eventType', (event) => {
   const defaults = { eventId: () => createId('event'), timestampMs: 0, nowMs: Date.now(), retentionDays: 30 };
-  const POISON = 'cut \ud83d \0 \ufffe';
+  const INVALID_TEXT = 'cut \ud83d \0 \ufffe';
   const REPAIRED = 'cut \ufffd \ufffd \ufffd';
   const FREE_TEXT = [
     'jobName',
@@ -67,20 +67,20 @@ describe.each(Object.values(EVENTS))('an event of the type $eventType', (event) 
     'runStatusMessage',
     'runReason',
   ];
-  const poison = Object.fromEntries(FREE_TEXT.map((field) => [field, POISON]));
+  const insertInvalid = Object.fromEntries(FREE_TEXT.map((textField) => [textField, INVALID_TEXT]));
   const repaired = Object.fromEntries(FREE_TEXT.map((field) => [field, REPAIRED]));
 
   test.each([
     ['without the schema', { ...event, eventId: createId('event') }],
     ['by the schema', { ...event, eventId: undefined }],
   ])('is parsed with its texts repaired, %s', (_way, published) => {
-    const parsed = parseEvent({ ...published, data: { ...event.data, ...poison } }, defaults);
+    const parsed = parseEvent({ ...published, data: { ...event.data, ...insertInvalid } }, defaults);
     expect(parsed.event?.data).toEqual({ ...event.data, ...repaired });
   });
 
   test('is rendered as I-JSON even from a row of an older release', () => {
-    const stored = { ...event, data: { ...event.data, ...poison } } as typeof event;
-    const body = renderPayload(stored, { id: 'wsu_1', name: POISON });
+    const stored = { ...event, data: { ...event.data, ...insertInvalid } } as typeof event;
+    const body = renderPayload(stored, { id: 'wsu_1', name: INVALID_TEXT });
     expect(hasInvalidText(body)).toBe(false);
     expect(JSON.parse(body)).toMatchObject({ webhookName: REPAIRED, data: repaired });
   });

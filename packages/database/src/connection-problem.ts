@@ -22,7 +22,7 @@ const POOLER: ConnectionProblem = {
 };
 
 /** Problems by SQLSTATE, for errors that concern access to the database and not a particular statement. */
-const REFUSALS: Record<string, ConnectionProblem> = {
+const REJECTIONS: Record<string, ConnectionProblem> = {
   '28000': {
     code: 'database_login_refused',
     sentence: 'The database refuses the user of DATABASE_URL.',
@@ -49,12 +49,12 @@ const NOT_MIGRATED: ConnectionProblem = {
 };
 
 /** Returns null for an error that is unrelated to the connection. */
-export function connectionProblem(error: unknown): ConnectionProblem | null {
+export function findConnectionProblem(error: unknown): ConnectionProblem | null {
   if (error instanceof SchemaBehindError) return NOT_MIGRATED;
-  const refusal = REFUSALS[codeOf(error)];
-  if (refusal !== undefined) return refusal;
+  const rejection = REJECTIONS[errorCode(error)];
+  if (rejection !== undefined) return rejection;
   if (!isDatabaseUnavailable(error)) return null;
-  const code = systemCode(error);
+  const code = systemErrorCode(error);
   return {
     code: 'database_unavailable',
     sentence: `The database of DATABASE_URL cannot be reached${code === '' ? '' : ` (${code})`}.`,
@@ -62,20 +62,20 @@ export function connectionProblem(error: unknown): ConnectionProblem | null {
 }
 
 /** Returns the sentence with the server's message, which names the user or the database: for operators only. */
-export function connectionSentence(error: unknown): string | null {
-  const problem = connectionProblem(error);
+export function describeConnectionProblem(error: unknown): string | null {
+  const problem = findConnectionProblem(error);
   if (problem === null || problem.code === 'database_unavailable' || problem === NOT_MIGRATED)
     return problem?.sentence ?? null;
   return `${problem.sentence.slice(0, -1)}: ${(error as Error).message}.`;
 }
 
 /** Returns the error code of the operating system or PostgreSQL, preferring the driver's error in `cause`. */
-function systemCode(error: unknown): string {
-  const code = codeOf((error as Error).cause) || codeOf(error);
+function systemErrorCode(error: unknown): string {
+  const code = errorCode((error as Error).cause) || errorCode(error);
   return /^[A-Z0-9_]+$/.test(code) ? code : '';
 }
 
-function codeOf(error: unknown): string {
+function errorCode(error: unknown): string {
   const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : '';
   return typeof code === 'string' ? code : '';
 }

@@ -10,7 +10,7 @@ import { runEach } from './run-each.ts';
 import { type BatchOptions, runInBatches } from './run-in-batches.ts';
 import { runStatement } from './statements.ts';
 
-export interface DayPartitionsRound {
+export interface DayPartitionsPass {
   /** Number of partitions that were created or dropped. */
   changed: number;
   /** Names of the partitions that are left to the next pass. */
@@ -19,7 +19,7 @@ export interface DayPartitionsRound {
 
 const DAYS_AHEAD = 7;
 
-const MISSING = `
+const SELECT_MISSING = `
   SELECT parent, day::date::text AS day
   FROM unnest(ARRAY['events', 'deliveries', 'attempts']) WITH ORDINALITY AS parents (parent, position),
     generate_series((now() AT TIME ZONE 'UTC')::date - 1, (now() AT TIME ZONE 'UTC')::date + $1::int, interval '1 day')
@@ -35,25 +35,25 @@ const MISSING = `
 export async function ensureDayPartitions(
   pool: Pool,
   { defaultBytesMax = DEFAULT_BYTES_MAX }: { defaultBytesMax?: number } = {},
-): Promise<DayPartitionsRound> {
-  const converted = await convertGrown(pool, defaultBytesMax);
-  const missing = await runStatement<DayPartition>(pool, MISSING, [DAYS_AHEAD]);
+): Promise<DayPartitionsPass> {
+  const converted = await convertLargeDefaults(pool, defaultBytesMax);
+  const missing = await runStatement<DayPartition>(pool, SELECT_MISSING, [DAYS_AHEAD]);
   return await changeEach(pool, missing, 'SELECT make_day_partition($1, $2::date) AS changed', converted);
 }
 
-async function convertGrown(pool: Pool, bytesMax: number): Promise<DayPartitionsRound> {
-  const round: DayPartitionsRound = { changed: 0, waiting: [] };
+async function convertLargeDefaults(pool: Pool, bytesMax: number): Promise<DayPartitionsPass> {
+  const pass: DayPartitionsPass = { changed: 0, waiting: [] };
   const bytes = await defaultPartitionBytes(pool);
   for (const parent of LOG_TABLES) {
     if (bytes[parent] <= bytesMax) continue;
     try {
-      if ((await convertDefaultPartition(pool, parent)) !== null) round.changed += 1;
+      if ((await convertDefaultPartition(pool, parent)) !== null) pass.changed += 1;
     } catch (error) {
-      if (!isNotNow(error)) throw error;
-      round.waiting.push(`${parent}_default`);
+      if (!isRetryable(error)) throw error;
+      pass.waiting.push(`${parent}_default`);
     }
   }
-  return round;
+  return pass;
 }
 
 const OLD = `
@@ -72,7 +72,7 @@ const OLD = `
  * Drops the partitions of the log whose last day is older than the retention. A day is stored for as long as any part of
  * it is within the retention. A partition that another session reads is left to the next pass.
  */
-export async function dropOldDayPartitions(pool: Pool, retentionDays: number): Promise<DayPartitionsRound> {
+export async function dropOldDayPartitions(pool: Pool, retentionDays: number): Promise<DayPartitionsPass> {
   const old = await runStatement<DayPartition>(pool, OLD, [retentionDays]);
   return await changeEach(pool, old, 'SELECT drop_day_partition($1, $2::date) AS changed');
 }
@@ -104,9 +104,9 @@ const deleteOldStatement = (table: string, key: string) => ({
 });
 
 /** Returns the names of the missing partitions from yesterday to a week ahead. Changes nothing. */
-export async function missingDayPartitions(pool: Pool): Promise<string[]> {
-  const missing = await runStatement<DayPartition>(pool, MISSING, [DAYS_AHEAD]);
-  return missing.map(({ parent, day }) => nameOf(parent, day));
+export async function findMissingDayPartitions(pool: Pool): Promise<string[]> {
+  const missing = await runStatement<DayPartition>(pool, SELECT_MISSING, [DAYS_AHEAD]);
+  return missing.map(({ parent, day }) => partitionName(parent, day));
 }
 
 interface DayPartition extends pg.QueryResultRow {
@@ -115,30 +115,31 @@ interface DayPartition extends pg.QueryResultRow {
 }
 
 /** SQLSTATEs of a lock timeout, a deadlock, and a default partition that is too large. */
-const NOT_NOW = new Set(['55P03', '40P01', '55000']);
-const isNotNow = (error: unknown) => error instanceof pg.DatabaseError && NOT_NOW.has(error.code ?? '');
+const RETRYABLE_SQLSTATES = new Set(['55P03', '40P01', '55000']);
+const isRetryable = (error: unknown) =>
+  error instanceof pg.DatabaseError && RETRYABLE_SQLSTATES.has(error.code ?? '');
 
 /** Uses one transaction for each partition, so that none holds its locks while another one waits. */
 async function changeEach(
   pool: Pool,
   partitions: readonly DayPartition[],
   change: string,
-  { changed, waiting }: DayPartitionsRound = { changed: 0, waiting: [] },
-): Promise<DayPartitionsRound> {
-  const round = { changed, waiting: [...waiting] };
-  const inTheWay = new Set<string>();
+  { changed, waiting }: DayPartitionsPass = { changed: 0, waiting: [] },
+): Promise<DayPartitionsPass> {
+  const pass = { changed, waiting: [...waiting] };
+  const blockedParents = new Set<string>();
   for (const { parent, day } of partitions) {
     try {
-      if (inTheWay.has(parent)) round.waiting.push(nameOf(parent, day));
-      else if (await hasChanged(pool, change, [parent, day])) round.changed += 1;
+      if (blockedParents.has(parent)) pass.waiting.push(partitionName(parent, day));
+      else if (await hasChanged(pool, change, [parent, day])) pass.changed += 1;
     } catch (error) {
-      if (!isNotNow(error)) throw error;
+      if (!isRetryable(error)) throw error;
       // The lock that blocks one day blocks the next, and each attempt makes other sessions wait.
-      inTheWay.add(parent);
-      round.waiting.push(nameOf(parent, day));
+      blockedParents.add(parent);
+      pass.waiting.push(partitionName(parent, day));
     }
   }
-  return round;
+  return pass;
 }
 
 async function hasChanged(pool: Pool, change: string, values: string[]): Promise<boolean> {
@@ -146,4 +147,4 @@ async function hasChanged(pool: Pool, change: string, values: string[]): Promise
   return row?.changed === true;
 }
 
-const nameOf = (parent: string, day: string) => `${parent}_${day.replaceAll('-', '')}`;
+const partitionName = (parent: string, day: string) => `${parent}_${day.replaceAll('-', '')}`;

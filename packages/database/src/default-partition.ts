@@ -83,7 +83,7 @@ const CONVERSION_SQLSTATES = new Set(['23514', 'XX000']);
 const SWAP_ATTEMPTS = 10;
 const LOCK_MS = 100;
 /** Timeout for locks whose waiters block no reads or writes. PostgreSQL cancels a conflicting autovacuum after 1 s. */
-const PATIENT_LOCK_MS = 10_000;
+const LONG_LOCK_MS = 10_000;
 const SCAN_MAX_MS = 3_600_000;
 const ADVISORY_LOCK = `SELECT pg_advisory_xact_lock(hashtext('runhook.ensure_day_partitions'))`;
 
@@ -95,8 +95,8 @@ function isLockTimeout(error: unknown): boolean {
 async function constrainDays(pool: Pool, parent: LogTable): Promise<DayRange | null> {
   const table = `${parent}_default`;
   return await inTransaction(pool, async (transaction) => {
-    await begin(transaction, parent);
-    const range = rangeOfDefault(await readDays(transaction, parent));
+    await beginStep(transaction, parent);
+    const range = chooseRange(await readDays(transaction, parent));
     if (range === null) return null;
     const existing = await readConstraint(transaction, parent);
     if (existing && existing.first <= range.first && existing.last >= range.last) return existing;
@@ -119,7 +119,7 @@ async function hasOtherDays(pool: Pool, parent: LogTable, { first, last }: DayRa
 }
 
 async function validate(transaction: Transaction, parent: LogTable): Promise<void> {
-  await begin(transaction, parent);
+  await beginStep(transaction, parent);
   const range = await readConstraint(transaction, parent);
   if (!range) return;
   const name = constraintName(parent, range);
@@ -128,7 +128,7 @@ async function validate(transaction: Transaction, parent: LogTable): Promise<voi
 
 /** Runs step 3. Returns null when another process has converted the table meanwhile. */
 async function swap(transaction: Transaction, parent: LogTable): Promise<string | null> {
-  await begin(transaction, parent);
+  await beginStep(transaction, parent);
   const range = await readConstraint(transaction, parent);
   if (!range) return null;
   const old = `${parent}_default`;
@@ -166,9 +166,9 @@ async function swap(transaction: Transaction, parent: LogTable): Promise<string 
 }
 
 /** Serializes changes of partitions, and keeps autovacuum away from the table. */
-async function begin(transaction: Transaction, parent: LogTable): Promise<void> {
+async function beginStep(transaction: Transaction, parent: LogTable): Promise<void> {
   await run(transaction, `SET LOCAL statement_timeout = ${SCAN_MAX_MS}`);
-  await run(transaction, `SET LOCAL lock_timeout = ${PATIENT_LOCK_MS}`);
+  await run(transaction, `SET LOCAL lock_timeout = ${LONG_LOCK_MS}`);
   await run(transaction, ADVISORY_LOCK);
   await run(transaction, `LOCK TABLE ONLY ${parent}_default IN SHARE UPDATE EXCLUSIVE MODE`);
 }
@@ -209,7 +209,7 @@ const DAYS_AHEAD = 2;
  * Chooses the range: of the gaps between existing partitions, the one with the most rows, extended to two days ahead if
  * these days have no partition.
  */
-export function rangeOfDefault({ today, days, partitions }: DaysOfDefault): DayRange | null {
+export function chooseRange({ today, days, partitions }: DaysOfDefault): DayRange | null {
   const gaps = new Map<string | undefined, DayRange & { rows: number }>();
   const firsts = partitions.map(({ first }) => first).sort();
   for (const { day, rows } of days) {
@@ -221,8 +221,8 @@ export function rangeOfDefault({ today, days, partitions }: DaysOfDefault): DayR
   if (!largest) return null;
   const [next, { first, last }] = largest;
   const beforeNext = next === undefined ? '9999-12-31' : addDays(next, -1);
-  const [, wanted = last] = [last, addDays(today, DAYS_AHEAD)].sort();
-  const [end = last] = [wanted, beforeNext].sort();
+  const [, lastWanted = last] = [last, addDays(today, DAYS_AHEAD)].sort();
+  const [end = last] = [lastWanted, beforeNext].sort();
   return { first, last: end };
 }
 

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { idDay, type JobRunEvent, orderedData } from '@runhook/contract';
-import type { Given } from './given.ts';
 import { column } from './rows.ts';
+import type { UnnestColumns } from './unnest.ts';
 
 /** Type of `events.data`, as the driver returns it. */
 export type StoredEventData = JobRunEvent['data'];
@@ -16,23 +16,23 @@ export function storedEventData(event: Pick<JobRunEvent, 'eventType' | 'data'>):
 }
 
 /** Columns of `events`. */
-export const GIVEN_EVENT = {
+export const EVENT_COLUMNS = {
   day: ['date', ({ event }) => idDay('event', event.eventId)],
   id: ['text', ({ event }) => event.eventId],
   account_id: ['bigint', ({ event }) => event.accountId],
   event_type: ['text', ({ event }) => event.eventType],
   timestamp: ['text', ({ event }) => event.timestamp],
   data: ['json', ({ event }) => storedEventData(event)],
-} as const satisfies Given<{ event: JobRunEvent }>;
+} as const satisfies UnnestColumns<{ event: JobRunEvent }>;
 
 /** Columns that identify an event and its data, for {@link hasOtherData}. */
 export const EVENT_IDENTITY_COLUMNS = {
-  day: GIVEN_EVENT.day,
-  id: GIVEN_EVENT.id,
-  account_id: GIVEN_EVENT.account_id,
-  event_type: GIVEN_EVENT.event_type,
+  day: EVENT_COLUMNS.day,
+  id: EVENT_COLUMNS.id,
+  account_id: EVENT_COLUMNS.account_id,
+  event_type: EVENT_COLUMNS.event_type,
   data_sha256: ['text', ({ event }) => hash('sha256', storedEventData(event), 'hex')],
-} as const satisfies Given<{ event: JobRunEvent }>;
+} as const satisfies UnnestColumns<{ event: JobRunEvent }>;
 
 /**
  * Returns SQL: whether an event on record has another type or other data than an event with the same id. Timestamps are

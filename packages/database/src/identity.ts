@@ -60,7 +60,7 @@ export type License = (typeof LICENSES)[number];
  * Parses the text of a column that a constraint limits to certain values.
  * @throws TypeError for any other text: the schema and this build are incompatible
  */
-export function storedAs<T extends string>(values: readonly T[], text: string): T {
+export function parseStored<T extends string>(values: readonly T[], text: string): T {
   const value = values.find((candidate) => candidate === text);
   if (value === undefined)
     throw new TypeError(`the database holds "${text}", not one of ${values.join(', ')}`);
@@ -69,7 +69,7 @@ export function storedAs<T extends string>(values: readonly T[], text: string): 
 
 /** Returns the permission sets of a row. Sets that this build does not define are omitted and grant nothing. */
 export function permissionSetsOf({ permissionSets }: { permissionSets: readonly string[] }): PermissionSet[] {
-  return PERMISSION_SETS.filter((known) => permissionSets.includes(known));
+  return PERMISSION_SETS.filter((permissionSet) => permissionSets.includes(permissionSet));
 }
 
 export async function createAccount(

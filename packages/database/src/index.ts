@@ -1,27 +1,26 @@
 export {
   type ConnectionProblem,
-  connectionProblem,
-  connectionSentence,
+  describeConnectionProblem,
+  findConnectionProblem,
 } from './connection-problem.ts';
+export { distinctDays, inDays } from './day-filter.ts';
 export {
-  type DayPartitionsRound,
+  type DayPartitionsPass,
   deleteOldUnpartitioned,
   dropOldDayPartitions,
   ensureDayPartitions,
-  missingDayPartitions,
+  findMissingDayPartitions,
 } from './day-partitions.ts';
-export { distinctDays, inDays } from './days-of-log.ts';
 export { defaultPartitionBytes, isConversionRejection, isPermanentRejection } from './default-partition.ts';
 export {
+  EVENT_COLUMNS,
   EVENT_IDENTITY_COLUMNS,
-  GIVEN_EVENT,
   hasOtherData,
   isStoredEventData,
   type StoredEventData,
   storedEventData,
 } from './event-data.ts';
 export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
-export { type Given, givenRows, givenSize, givenValues } from './given.ts';
 export {
   addMembership,
   type CredentialKind,
@@ -35,11 +34,11 @@ export {
   type License,
   PERMISSION_SETS,
   type PermissionSet,
+  parseStored,
   permissionSetsOf,
-  storedAs,
 } from './identity.ts';
 export { createJob, insertJob, type JobView, jobView } from './jobs.ts';
-export { lockRoom } from './lock-room.ts';
+export { readLockCapacity } from './lock-capacity.ts';
 export {
   type Database,
   type DatabaseOptions,
@@ -55,12 +54,12 @@ export {
   addQuarantined,
   countQuarantined,
   listQuarantined,
+  listQuarantinedKeys,
   QUARANTINE_KINDS,
   type QuarantinedItem,
   type QuarantinedRow,
   type QuarantineKey,
   type QuarantineKind,
-  quarantinedKeys,
   rejectionReason,
   releaseQuarantined,
   withdrawEvent,
@@ -68,21 +67,21 @@ export {
 } from './quarantine.ts';
 export {
   probeWrite,
-  probeWriteElsewhere,
+  probeWriteOnNewConnection,
   type RecordState,
   RecordWrites,
   type RecordWritesOptions,
   WRITE_CHECK_EVERY_MS,
 } from './record-writes.ts';
 export { Replica, type ReplicaOptions, type ReplicaState } from './replica.ts';
+export { upsertRunsSql, upsertRunsValues } from './reported-runs.ts';
 export { type Column, column, queryRows, type RowOf, requireColumns, UnexpectedRowError } from './rows.ts';
 export { runEach } from './run-each.ts';
 export { type BatchOptions, runInBatches } from './run-in-batches.ts';
-export { recordRunsOfEvents, valuesOfRuns } from './runs-of-events.ts';
 export { requireSchema, SchemaBehindError } from './schema.ts';
 export {
+  canDecryptNewest,
   createSecretBox,
-  decryptsNewest,
   type EncryptionKey,
   KeysUnknownError,
   parseEncryptionKeys,
@@ -96,9 +95,10 @@ export {
 export { readServerTimeMs } from './server-time.ts';
 export {
   DatabaseUnreachableError,
-  isDatabaseRefusing,
+  isDatabaseRejecting,
   isDatabaseUnavailable,
   isItemFault,
-  isTaken,
+  isUniqueViolation,
   runStatement,
 } from './statements.ts';
+export { type UnnestColumns, unnestParameterCount, unnestSql, unnestValues } from './unnest.ts';

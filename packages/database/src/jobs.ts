@@ -28,18 +28,21 @@ export async function insertJob(transaction: Prisma.TransactionClient, job: NewJ
   const accountId = BigInt(job.accountId);
   // Prisma makes an upsert one atomic statement only if `update` is not empty; otherwise it selects, then inserts. The
   // upsert locks the row and makes concurrent inserts of jobs wait, so it runs only when no row was found.
-  const named = (name: string) => ({
+  const upsertArguments = (name: string) => ({
     where: { accountId_name: { accountId, name } },
     create: { accountId, name },
     update: { name },
   });
-  const [ofProject, ofEnvironment] = [named(job.projectName), named(job.environmentName)];
+  const [projectUpsert, environmentUpsert] = [
+    upsertArguments(job.projectName),
+    upsertArguments(job.environmentName),
+  ];
   const project =
-    (await transaction.project.findUnique({ where: ofProject.where })) ??
-    (await transaction.project.upsert(ofProject));
+    (await transaction.project.findUnique({ where: projectUpsert.where })) ??
+    (await transaction.project.upsert(projectUpsert));
   const environment =
-    (await transaction.environment.findUnique({ where: ofEnvironment.where })) ??
-    (await transaction.environment.upsert(ofEnvironment));
+    (await transaction.environment.findUnique({ where: environmentUpsert.where })) ??
+    (await transaction.environment.upsert(environmentUpsert));
   const created = await transaction.job.create({
     data: { accountId, name: job.name, projectId: project.id, environmentId: environment.id },
   });

@@ -70,12 +70,12 @@ export async function migrate(
   { directory, ...options }: MigrateOptions = {},
 ): Promise<string[]> {
   const migrationsList = await readMigrations(directory);
-  let failed: ScriptError | undefined;
+  let failure: ScriptError | undefined;
   const run = async (pool: pg.Pool, script: string) => {
     try {
       await runScript(pool, script, options);
     } catch (error) {
-      if (error instanceof ScriptError) failed = error;
+      if (error instanceof ScriptError) failure = error;
       throw error;
     }
   };
@@ -85,8 +85,9 @@ export async function migrate(
       try {
         return (await engine.applyMigrations({ migrationsList, filters: FILTERS })).appliedMigrationNames;
       } catch (error) {
-        if (failed !== undefined) throw await afterFailure(databaseUrl, migrationsList, failed);
-        if ((error as { code?: string }).code === FAILED_BEFORE) throw new MigrationUnresolvedError(error);
+        if (failure !== undefined) throw await recordFailure(databaseUrl, migrationsList, failure);
+        if ((error as { code?: string }).code === UNRESOLVED_FAILURE)
+          throw new MigrationUnresolvedError(error);
         throw error;
       }
     },
@@ -94,7 +95,7 @@ export async function migrate(
   );
 }
 
-const FAILED_BEFORE = 'P3009';
+const UNRESOLVED_FAILURE = 'P3009';
 
 /** A migration failed. It was rolled back entirely, unless it runs outside a transaction. */
 class MigrationFailedError extends Error {
@@ -115,7 +116,7 @@ class MigrationUnresolvedError extends Error {
 }
 
 /** Stores the database's message with the migration. One that was rolled back is marked so that it can be retried. */
-async function afterFailure(
+async function recordFailure(
   databaseUrl: string,
   { migrationDirectories }: MigrationList,
   error: ScriptError,
@@ -127,7 +128,7 @@ async function afterFailure(
     client.query(
       `UPDATE _prisma_migrations SET logs = $2, rolled_back_at = CASE WHEN $3 THEN now() END
        WHERE migration_name = $1 AND finished_at IS NULL AND rolled_back_at IS NULL`,
-      [name, error.message, error.isUndone],
+      [name, error.message, error.isRolledBack],
     ),
   );
   return new MigrationFailedError(`The migration ${name} failed. ${error.message}`, { cause: error });
@@ -139,26 +140,34 @@ export interface MigrationState {
   /** Time at which it was applied or, if it did not end, started. */
   at: Date | null;
   /** Message of the database at the last failure. */
-  words: string | null;
+  errorText: string | null;
 }
 
 /** Returns the state of each migration of this release, and of others that the database contains, in order of their names. */
-export async function migrationStates(databaseUrl: string, directory?: string): Promise<MigrationState[]> {
+export async function readMigrationStates(
+  databaseUrl: string,
+  directory?: string,
+): Promise<MigrationState[]> {
   const { migrationDirectories } = await readMigrations(directory);
   const rows = await withClient(databaseUrl, async (client) => {
     const { rows: tables } = await client.query(`SELECT to_regclass('_prisma_migrations') AS name`);
     if (tables[0]?.name === null) return [];
     return (await client.query<MigrationRow>(LATEST)).rows;
   });
-  const known = migrationDirectories.map(({ path }) => path);
-  const names = [...new Set([...known, ...rows.map(({ name }) => name)])].sort();
+  const releaseNames = migrationDirectories.map(({ path }) => path);
+  const names = [...new Set([...releaseNames, ...rows.map(({ name }) => name)])].sort();
   return names.map((name) => {
     const row = rows.find((candidate) => candidate.name === name);
     const at = row?.finished_at ?? row?.started_at ?? null;
     if (row === undefined || row.rolled_back_at !== null)
-      return { name, state: 'missing', at, words: row?.logs ?? null };
-    if (row.finished_at === null) return { name, state: 'unresolved', at, words: row.logs };
-    return { name, state: known.includes(name) ? 'applied' : 'newer than this release', at, words: null };
+      return { name, state: 'missing', at, errorText: row?.logs ?? null };
+    if (row.finished_at === null) return { name, state: 'unresolved', at, errorText: row.logs };
+    return {
+      name,
+      state: releaseNames.includes(name) ? 'applied' : 'newer than this release',
+      at,
+      errorText: null,
+    };
   });
 }
 
@@ -178,11 +187,11 @@ const LATEST = `
 export async function resolveMigration(
   databaseUrl: string,
   name: string,
-  became: 'applied' | 'rolled back',
+  outcome: 'applied' | 'rolled back',
 ): Promise<void> {
   const migrationsList = await readMigrations();
   await withSchemaEngine(databaseUrl, async (engine) => {
-    if (became === 'applied') await engine.markMigrationApplied({ migrationsList, migrationName: name });
+    if (outcome === 'applied') await engine.markMigrationApplied({ migrationsList, migrationName: name });
     else await engine.markMigrationRolledBack({ migrationName: name });
   });
 }

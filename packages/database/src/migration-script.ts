@@ -6,7 +6,7 @@ import pg from 'pg';
  * Its statements, each terminated at the end of a line, run one by one. It must be safe to rerun after an interruption:
  * an interrupted build leaves an invalid index, so DROP INDEX CONCURRENTLY IF EXISTS must come first.
  */
-const ONE_BY_ONE = '-- One by one, outside a transaction.';
+const STATEMENT_BY_STATEMENT = '-- One by one, outside a transaction.';
 
 export interface RunScriptOptions {
   /** Timeout for a lock, during which other sessions queue behind the migration; 2 s when omitted. */
@@ -21,12 +21,12 @@ export interface RunScriptOptions {
 export class ScriptError extends Error {
   readonly script: string;
   /** Whether the script was rolled back entirely. */
-  readonly isUndone: boolean;
+  readonly isRolledBack: boolean;
 
-  constructor(script: string, sent: string, cause: pg.DatabaseError) {
-    super(wordsOf(sent, cause), { cause });
+  constructor(script: string, sentText: string, cause: pg.DatabaseError) {
+    super(formatError(sentText, cause), { cause });
     this.script = script;
-    this.isUndone = sent === script;
+    this.isRolledBack = sentText === script;
   }
 }
 
@@ -34,7 +34,7 @@ const LOCK_TIMEOUT_MS = 2_000;
 const LOCK_TRIES = 60;
 const LOCK_PAUSE_MAX_MS = 8_000;
 /** SQLSTATEs of a lock timeout and a deadlock. */
-const NOT_NOW = new Set(['55P03', '40P01']);
+const RETRYABLE_SQLSTATES = new Set(['55P03', '40P01']);
 
 /**
  * Runs a migration. A script sent in one call is one implicit transaction, so it applies entirely or not at all. Its
@@ -49,7 +49,9 @@ export async function runScript(
   // `pool.query` closes a connection that reported an error, which would release the engine's advisory lock.
   const client = await pool.connect();
   try {
-    await (script.startsWith(ONE_BY_ONE) ? runOneByOne(client, script) : runWhole(client, script, options));
+    await (script.startsWith(STATEMENT_BY_STATEMENT)
+      ? runStatementByStatement(client, script)
+      : runInOneTransaction(client, script, options));
   } finally {
     // The engine continues on this connection, and its wait for the advisory lock has no timeout.
     await client.query('RESET lock_timeout').catch(() => undefined);
@@ -57,7 +59,7 @@ export async function runScript(
   }
 }
 
-async function runWhole(
+async function runInOneTransaction(
   client: pg.PoolClient,
   script: string,
   { lockTimeoutMs = LOCK_TIMEOUT_MS, lockTries = LOCK_TRIES, onLockWait }: RunScriptOptions,
@@ -69,7 +71,8 @@ async function runWhole(
       return;
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) throw error;
-      if (!NOT_NOW.has(error.code ?? '') || tries >= lockTries) throw new ScriptError(script, script, error);
+      if (!RETRYABLE_SQLSTATES.has(error.code ?? '') || tries >= lockTries)
+        throw new ScriptError(script, script, error);
       await onLockWait?.(error);
     }
     await wait(Math.min(4 * lockTimeoutMs, LOCK_PAUSE_MAX_MS));
@@ -77,7 +80,7 @@ async function runWhole(
 }
 
 /** Waits for locks without a timeout, because these statements block no other session while they wait. */
-async function runOneByOne(client: pg.PoolClient, script: string): Promise<void> {
+async function runStatementByStatement(client: pg.PoolClient, script: string): Promise<void> {
   await client.query('SET statement_timeout = 0; SET lock_timeout = 0');
   for (const statement of script.split(/;[ \t]*$/m)) {
     if (statement.replace(/^\s*--.*$/gm, '').trim() === '') continue;
@@ -90,9 +93,10 @@ async function runOneByOne(client: pg.PoolClient, script: string): Promise<void>
   }
 }
 
-function wordsOf(sent: string, error: pg.DatabaseError): string {
+function formatError(sentText: string, error: pg.DatabaseError): string {
   const { message, code, detail, hint, position, where } = error;
-  const line = position === undefined ? '' : `, line ${sent.slice(0, Number(position)).split('\n').length}`;
-  const more = [detail && `Detail: ${detail}`, hint && `Hint: ${hint}`, where && `Where: ${where}`];
-  return [`${message} (${code}${line})`, ...more.filter(Boolean)].join('\n');
+  const line =
+    position === undefined ? '' : `, line ${sentText.slice(0, Number(position)).split('\n').length}`;
+  const details = [detail && `Detail: ${detail}`, hint && `Hint: ${hint}`, where && `Where: ${where}`];
+  return [`${message} (${code}${line})`, ...details.filter(Boolean)].join('\n');
 }

@@ -36,7 +36,7 @@ const STATEMENT_TIMEOUT_MS = QUERY_TIMEOUT_MS - 2_000;
 /** A lock that is held this long belongs to a migration or a manual session; a pool has only ten connections. */
 const LOCK_TIMEOUT_MS = 5_000;
 
-function sessionOf({ statementTimeoutMs = STATEMENT_TIMEOUT_MS }: DatabaseOptions): string {
+function sessionStatements({ statementTimeoutMs = STATEMENT_TIMEOUT_MS }: DatabaseOptions): string {
   const lockTimeoutMs = Math.min(LOCK_TIMEOUT_MS, statementTimeoutMs);
   const timeouts = `SET statement_timeout = ${statementTimeoutMs}; SET lock_timeout = ${lockTimeoutMs}`;
   return `SET TIME ZONE 'UTC'; ${DISABLE_JIT}; ${timeouts}`;
@@ -80,7 +80,7 @@ export function openDatabase(options: DatabaseOptions): Database {
  * startup parameters. Prisma's adapter writes and reads timestamps without a time zone and assumes UTC.
  */
 async function setUp(client: pg.ClientBase, options: DatabaseOptions): Promise<void> {
-  await client.query(sessionOf(options));
+  await client.query(sessionStatements(options));
 }
 
 /**
@@ -99,10 +99,10 @@ export async function inTransaction<T>(
   work: (transaction: Transaction) => Promise<T>,
 ): Promise<T> {
   const client = await connect(pool);
-  let lost: Error | undefined;
+  let connectionError: Error | undefined;
   // Without a listener, a connection that breaks while it is checked out ends the process.
   const onLost = (error: Error) => {
-    lost = error;
+    connectionError = error;
   };
   client.on('error', onLost);
   try {
@@ -112,12 +112,12 @@ export async function inTransaction<T>(
     return result;
   } catch (error) {
     // A connection that did not respond is not queried again: closing it rolls back as well.
-    if (error instanceof DatabaseUnreachableError) lost = error;
+    if (error instanceof DatabaseUnreachableError) connectionError = error;
     else await client.query('ROLLBACK').catch(onLost);
     throw error;
   } finally {
     client.off('error', onLost);
-    client.release(lost);
+    client.release(connectionError);
   }
 }
 

@@ -43,6 +43,6 @@ export function openPrismaDatabase(options: DatabaseOptions): PrismaDatabase {
  * Returns a case-insensitive Prisma filter for a column that contains the text. Prisma passes the text unescaped to
  * ILIKE, so `%` and `_` are escaped here.
  */
-export function containing(text: string): { contains: string; mode: 'insensitive' } {
+export function containsText(text: string): { contains: string; mode: 'insensitive' } {
   return { contains: text.replaceAll(/[\\%_]/g, '\\$&'), mode: 'insensitive' };
 }

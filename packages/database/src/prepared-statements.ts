@@ -10,7 +10,7 @@ const CLIENTS_IN_ORDER = [0, 1, 1, 0, 0, 1, 0, 1, 1];
  * Checks that a prepared statement stays available on its connection: runs one named statement over two connections,
  * several times. A pooler in transaction mode that does not track prepared statements assigns the same server
  * connection to both, and PostgreSQL rejects the name as duplicate (42P05) or unknown (26000).
- * @throws the error of PostgreSQL, for which `connectionProblem` has the remedy, or DatabaseUnreachableError
+ * @throws the error of PostgreSQL, for which `findConnectionProblem` has the remedy, or DatabaseUnreachableError
  */
 export async function requirePreparedStatements(
   options: Pick<DatabaseOptions, 'url' | 'connectTimeoutMs'>,

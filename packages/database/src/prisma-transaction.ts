@@ -14,17 +14,17 @@ export async function inPrismaTransaction<T>(
   prisma: PrismaClient,
   work: (transaction: Prisma.TransactionClient) => Promise<T>,
 ): Promise<T> {
-  let thrownByWork: unknown;
+  let workError: unknown;
   try {
     return await prisma.$transaction(async (transaction) => {
       await transaction.$executeRawUnsafe(IDLE_MAX);
       return await work(transaction).catch((error: unknown) => {
-        thrownByWork = error;
+        workError = error;
         throw error;
       });
     });
   } catch (error) {
-    if (error === thrownByWork || isPrismaError(error)) throw error;
+    if (error === workError || isPrismaError(error)) throw error;
     throw new DatabaseUnreachableError('The database did not answer.', { cause: error });
   }
 }

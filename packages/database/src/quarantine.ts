@@ -1,8 +1,8 @@
-import { beginningOf, type EventKey, idDay, wellFormedText } from '@runhook/contract';
+import { type EventKey, idDay, truncateText, wellFormedText } from '@runhook/contract';
 import pg from 'pg';
-import { type Given, givenRows, givenSize, givenValues } from './given.ts';
 import type { Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
+import { type UnnestColumns, unnestParameterCount, unnestSql, unnestValues } from './unnest.ts';
 
 /** Kinds of `quarantined_items`, as in the migration. */
 export const QUARANTINE_KINDS = [
@@ -39,16 +39,16 @@ export interface QuarantinedItem extends QuarantineKey {
   message?: unknown;
 }
 
-const COLUMNS: Given<QuarantinedItem> = {
+const COLUMNS: UnnestColumns<QuarantinedItem> = {
   account_id: ['bigint', ({ accountId }) => accountId],
   kind: ['text', ({ kind }) => kind],
   key: ['text', ({ key }) => key],
   reason: ['text', ({ reason }) => reason],
-  message: ['bytea', ({ message }) => encoded(message)],
+  message: ['bytea', ({ message }) => encodeMessage(message)],
 };
 
 /** Encodes a message as JSON. Returns null if that fails: its event may still be on record. */
-function encoded(message: unknown): Buffer | null {
+function encodeMessage(message: unknown): Buffer | null {
   try {
     return message === undefined ? null : Buffer.from(JSON.stringify(message));
   } catch {
@@ -59,7 +59,7 @@ function encoded(message: unknown): Buffer | null {
 const ADD = `
   INSERT INTO quarantined_items AS q (account_id, kind, key, reason, message)
   SELECT DISTINCT ON (i.account_id, i.kind, i.key) i.account_id, i.kind, i.key, i.reason, i.message
-  FROM ${givenRows(COLUMNS, 1, 'i')}
+  FROM ${unnestSql(COLUMNS, 1, 'i')}
   ON CONFLICT (account_id, kind, key) DO UPDATE
   SET reason = EXCLUDED.reason, message = coalesce(q.message, EXCLUDED.message), created_at = EXCLUDED.created_at
   RETURNING kind, xmax = 0 AS is_new`;
@@ -76,15 +76,18 @@ export async function addQuarantined(
   const rows = await runStatement<{ kind: QuarantineKind; is_new: boolean }>(
     database,
     ADD,
-    givenValues(COLUMNS, items),
+    unnestValues(COLUMNS, items),
   );
   return rows.flatMap(({ kind, is_new }) => (is_new ? [kind] : []));
 }
 
-const KEYS: Given<QuarantineKey> = { account_id: COLUMNS.account_id as never, key: COLUMNS.key as never };
-const AMONG = `
-  SELECT q.account_id, q.key FROM ${givenRows(KEYS, 1, 'i')}
-  JOIN quarantined_items q ON q.account_id = i.account_id AND q.kind = $${1 + givenSize(KEYS)} AND q.key = i.key`;
+const KEYS: UnnestColumns<QuarantineKey> = {
+  account_id: COLUMNS.account_id as never,
+  key: COLUMNS.key as never,
+};
+const SELECT_AMONG = `
+  SELECT q.account_id, q.key FROM ${unnestSql(KEYS, 1, 'i')}
+  JOIN quarantined_items q ON q.account_id = i.account_id AND q.kind = $${1 + unnestParameterCount(KEYS)} AND q.key = i.key`;
 
 /** Returns the items that are not set aside, in input order. */
 export async function withoutQuarantined<Item>(
@@ -96,26 +99,28 @@ export async function withoutQuarantined<Item>(
   if (items.length === 0) return [];
   const rows = await runStatement<{ account_id: string; key: string }>(
     database,
-    AMONG,
-    [...givenValues(KEYS, items.map(keyOf)), kind],
+    SELECT_AMONG,
+    [...unnestValues(KEYS, items.map(keyOf)), kind],
     'quarantined-among',
   );
   if (rows.length === 0) return [...items];
-  const quarantined = new Set(rows.map((row) => nameOf({ accountId: Number(row.account_id), key: row.key })));
-  return items.filter((item) => !quarantined.has(nameOf(keyOf(item))));
+  const quarantined = new Set(
+    rows.map((row) => toMapKey({ accountId: Number(row.account_id), key: row.key })),
+  );
+  return items.filter((item) => !quarantined.has(toMapKey(keyOf(item))));
 }
 
-const nameOf = ({ accountId, key }: QuarantineKey) => `${accountId} ${key}`;
+const toMapKey = ({ accountId, key }: QuarantineKey) => `${accountId} ${key}`;
 
-const KEYS_OF_ALL = `
+const SELECT_KEYS = `
   SELECT DISTINCT key FROM quarantined_items WHERE $1::text[] IS NULL OR key = ANY ($1)`;
 
 /** Returns the keys of all items that are set aside, or those of the `keys` that are among them. */
-export async function quarantinedKeys(
+export async function listQuarantinedKeys(
   database: Queryable,
   keys: readonly string[] | null,
 ): Promise<string[]> {
-  const rows = await runStatement<{ key: string }>(database, KEYS_OF_ALL, [keys]);
+  const rows = await runStatement<{ key: string }>(database, SELECT_KEYS, [keys]);
   return rows.map(({ key }) => key);
 }
 
@@ -197,5 +202,5 @@ const REASON_CHARACTERS_MAX = 500;
 export function rejectionReason(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   const code = error instanceof pg.DatabaseError && error.code !== undefined ? `${error.code}: ` : '';
-  return wellFormedText(beginningOf(`${code}${message}`, REASON_CHARACTERS_MAX));
+  return wellFormedText(truncateText(`${code}${message}`, REASON_CHARACTERS_MAX));
 }

@@ -1,5 +1,5 @@
 import { openDatabase, type Queryable } from './open-database.ts';
-import { isDatabaseRefusing, isDatabaseUnavailable, runStatement } from './statements.ts';
+import { isDatabaseRejecting, isDatabaseUnavailable, runStatement } from './statements.ts';
 
 /** Time without a successful write of a failing kind after which the record counts as not writable. */
 const UNWRITTEN_MAX_MS = 30_000;
@@ -18,7 +18,7 @@ export async function probeWrite(database: Queryable): Promise<void> {
 }
 
 /** Writes one row over a new connection, which it closes afterwards. */
-export async function probeWriteElsewhere(url: string): Promise<void> {
+export async function probeWriteOnNewConnection(url: string): Promise<void> {
   const { pool, close } = openDatabase({ url, connectionsMax: 1, statementTimeoutMs: PROBE_TIMEOUT_MS });
   try {
     await probeWrite(pool);
@@ -37,7 +37,7 @@ export interface RecordWritesOptions {
   /** Writes one row over the connections of this process. */
   write: () => Promise<void>;
   /** Writes one row over another connection; omitted where the difference is irrelevant. */
-  writeElsewhere?: () => Promise<void>;
+  writeOnNewConnection?: () => Promise<void>;
   /** Called with each change of the state, and the error of the last write. */
   onChange?: (state: RecordState, error: unknown) => void;
   /** Monotonic clock in milliseconds. */
@@ -64,7 +64,7 @@ export class RecordWrites {
   readonly #nowMs: () => number;
   readonly #failing = new Map<string, FailingKind>();
   #writtenAtMs: number;
-  #isNoted = false;
+  #hasTracked = false;
   #state: RecordState = 'writable';
 
   constructor(options: RecordWritesOptions) {
@@ -89,7 +89,7 @@ export class RecordWrites {
       this.#noteWrite(kind);
       return result;
     } catch (error) {
-      if (isDatabaseUnavailable(error) || isDatabaseRefusing(error)) this.#noteFailure(kind, error);
+      if (isDatabaseUnavailable(error) || isDatabaseRejecting(error)) this.#noteFailure(kind, error);
       throw error;
     }
   }
@@ -98,29 +98,29 @@ export class RecordWrites {
     this.#writtenAtMs = this.#nowMs();
     this.#failing.delete(kind);
     this.#failing.delete(PROBE_KIND);
-    this.#isNoted = true;
+    this.#hasTracked = true;
   }
 
   #noteFailure(kind: string, error: unknown): void {
     const sinceMs = this.#failing.get(kind)?.sinceMs ?? this.#writtenAtMs;
     this.#failing.set(kind, { sinceMs, lastFailureMs: this.#nowMs(), error });
-    this.#isNoted = true;
+    this.#hasTracked = true;
   }
 
   /** Writes a row if nothing was tracked since the last check, and updates the state. */
   async check(): Promise<void> {
     const { write, onChange } = this.#options;
-    if (!this.#isNoted) await this.track(PROBE_KIND, write).catch(() => undefined);
-    this.#isNoted = false;
-    const failing = this.#longFailing();
-    const state = failing === undefined ? 'writable' : await this.#faultState();
+    if (!this.#hasTracked) await this.track(PROBE_KIND, write).catch(() => undefined);
+    this.#hasTracked = false;
+    const failing = this.#findLongFailing();
+    const state = failing === undefined ? 'writable' : await this.#readFaultState();
     if (state === this.#state) return;
     this.#state = state;
     onChange?.(state, failing?.error ?? null);
   }
 
   /** Returns a kind whose failures span 30 s. Drops kinds whose last failure is out of date. */
-  #longFailing(): FailingKind | undefined {
+  #findLongFailing(): FailingKind | undefined {
     const nowMs = this.#nowMs();
     for (const [kind, { lastFailureMs }] of this.#failing)
       if (nowMs - lastFailureMs > FAILURE_MAX_AGE_MS) this.#failing.delete(kind);
@@ -129,10 +129,10 @@ export class RecordWrites {
     );
   }
 
-  async #faultState(): Promise<RecordState> {
-    const { writeElsewhere } = this.#options;
-    if (writeElsewhere === undefined) return 'unwritable';
-    return await writeElsewhere().then(
+  async #readFaultState(): Promise<RecordState> {
+    const { writeOnNewConnection } = this.#options;
+    if (writeOnNewConnection === undefined) return 'unwritable';
+    return await writeOnNewConnection().then(
       () => 'own_fault',
       () => 'unwritable',
     );

@@ -29,22 +29,22 @@ export interface ReplicaOptions {
   onConnectionError?: (error: Error) => void;
 }
 
-const PRIMARY_PLACE = `SELECT (pg_current_wal_lsn() - '0/0')::text AS place`;
-const REPLICA_PLACE = `
-  SELECT pg_is_in_recovery() AS is_replica, (pg_last_wal_replay_lsn() - '0/0')::text AS place`;
+const PRIMARY_POSITION = `SELECT (pg_current_wal_lsn() - '0/0')::text AS position`;
+const REPLICA_POSITION = `
+  SELECT pg_is_in_recovery() AS is_replica, (pg_last_wal_replay_lsn() - '0/0')::text AS position`;
 
 /** Number of polls during the maximum lag, so that the lag is measured precisely enough. */
-const LOOKS_PER_BOUND = 5;
-const LOOK_EVERY = { minMs: 100, maxMs: 1_000 };
+const POLLS_PER_BOUND = 5;
+const POLL_INTERVAL = { minMs: 100, maxMs: 1_000 };
 /** Timeout of a poll of either server. A server that does not respond counts as unavailable. */
-const LOOK_TIMEOUT_MS = 1_000;
+const POLL_TIMEOUT_MS = 1_000;
 /** Maximum number of stored marks. Of a lag beyond the oldest mark only a lower limit is measured. */
-const MARKS_MAX = 1_000;
+const POSITIONS_MAX = 1_000;
 
 /** Position to which the primary had written its WAL when it was polled, in bytes. */
-interface Mark {
+interface WrittenPosition {
   askedAtMs: number;
-  place: bigint;
+  position: bigint;
 }
 
 /**
@@ -56,16 +56,16 @@ interface Mark {
 export class Replica {
   readonly #options: ReplicaOptions;
   readonly #reads: Database;
-  readonly #looks: { primary: Database; replica: Database };
+  readonly #pollConnections: { primary: Database; replica: Database };
   readonly #openedAtMs = performance.now();
-  readonly #underWay = new Set<(error: Error) => void>();
-  #marks: Mark[] = [];
+  readonly #inFlight = new Set<(error: Error) => void>();
+  #positions: WrittenPosition[] = [];
   #replayed = 0n;
-  #shownUntilMs = Number.NEGATIVE_INFINITY;
+  #visibleUntilMs = Number.NEGATIVE_INFINITY;
   /** Null until the first poll. */
   #state: ReplicaState | null = null;
   #timer: NodeJS.Timeout | undefined;
-  #looking: Promise<void>;
+  #polling: Promise<void>;
   #isClosed = false;
 
   constructor(options: ReplicaOptions) {
@@ -74,15 +74,18 @@ export class Replica {
     const open = (url: string, rest: Omit<DatabaseOptions, 'url'>) =>
       openDatabase({
         url,
-        connectTimeoutMs: LOOK_TIMEOUT_MS,
+        connectTimeoutMs: POLL_TIMEOUT_MS,
         ...rest,
         ...(onConnectionError && { onConnectionError }),
       });
     // Polls have separate connections: reads must not delay them, or the replica would seem unavailable.
-    const forLooks = { connectionsMax: 1, queryTimeoutMs: LOOK_TIMEOUT_MS };
-    this.#looks = { primary: open(primaryUrl, forLooks), replica: open(replicaUrl, forLooks) };
+    const pollOptions = { connectionsMax: 1, queryTimeoutMs: POLL_TIMEOUT_MS };
+    this.#pollConnections = {
+      primary: open(primaryUrl, pollOptions),
+      replica: open(replicaUrl, pollOptions),
+    };
     this.#reads = open(replicaUrl, connectionsMax === undefined ? {} : { connectionsMax });
-    this.#looking = this.#lookOn();
+    this.#polling = this.#pollRepeatedly();
   }
 
   /** Returns a runner of read-only statements. @param wroteAtMs commits up to this `performance.now()` must be visible */
@@ -97,19 +100,21 @@ export class Replica {
 
   /** Age of the last instant up to which the replica is known to show all commits. */
   get lagMs(): number {
-    return performance.now() - Math.max(this.#shownUntilMs, this.#openedAtMs);
+    return performance.now() - Math.max(this.#visibleUntilMs, this.#openedAtMs);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    await this.#looking;
-    const { primary, replica } = this.#looks;
+    await this.#polling;
+    const { primary, replica } = this.#pollConnections;
     await Promise.all([primary.close(), replica.close(), this.#reads.close()]);
   }
 
-  #shows(wroteAtMs: number): boolean {
-    return this.#state === 'used' && this.lagMs <= this.#options.lagMaxMs && this.#shownUntilMs >= wroteAtMs;
+  #canServe(wroteAtMs: number): boolean {
+    return (
+      this.#state === 'used' && this.lagMs <= this.#options.lagMaxMs && this.#visibleUntilMs >= wroteAtMs
+    );
   }
 
   async #query<Row extends pg.QueryResultRow>(
@@ -117,11 +122,11 @@ export class Replica {
     wroteAtMs: number,
   ): Promise<{ rows: Row[] }> {
     const { primary, onRead } = this.#options;
-    if (this.#shows(wroteAtMs)) {
+    if (this.#canServe(wroteAtMs)) {
       try {
-        const answer = await this.#ask<Row>(statement);
+        const result = await this.#queryReplica<Row>(statement);
         onRead?.('replica');
-        return answer;
+        return result;
       } catch {
         // A conflict with replay, a migration that is not replayed yet, or a lost server: the next poll finds out.
       }
@@ -131,56 +136,60 @@ export class Replica {
   }
 
   /** Queries the replica. A server that vanished sends no response; polls detect that and reject pending queries. */
-  #ask<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }> {
+  #queryReplica<Row extends pg.QueryResultRow>(statement: Statement): Promise<{ rows: Row[] }> {
     return new Promise((resolve, reject) => {
-      this.#underWay.add(reject);
+      this.#inFlight.add(reject);
       this.#reads.pool
         .query<Row>(statement)
         .then(resolve, reject)
-        .finally(() => this.#underWay.delete(reject));
+        .finally(() => this.#inFlight.delete(reject));
     });
   }
 
-  async #lookOn(): Promise<void> {
-    await this.#look().catch((error: Error) => this.#turn('away', error));
+  async #pollRepeatedly(): Promise<void> {
+    await this.#poll().catch((error: Error) => this.#setState('away', error));
     if (this.#isClosed) return;
-    const { minMs, maxMs } = LOOK_EVERY;
-    const everyMs = Math.min(maxMs, Math.max(minMs, this.#options.lagMaxMs / LOOKS_PER_BOUND));
+    const { minMs, maxMs } = POLL_INTERVAL;
+    const everyMs = Math.min(maxMs, Math.max(minMs, this.#options.lagMaxMs / POLLS_PER_BOUND));
     this.#timer = setTimeout(() => {
-      this.#looking = this.#lookOn();
+      this.#polling = this.#pollRepeatedly();
     }, everyMs);
     this.#timer.unref();
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     const askedAtMs = performance.now();
-    const [written] = (await this.#looks.primary.pool.query<{ place: string }>(PRIMARY_PLACE)).rows;
-    const place = BigInt(written?.place ?? 0);
-    const isPast = place < this.#replayed;
-    this.#marks = isPast ? [] : [...this.#marks, { askedAtMs, place }].slice(-MARKS_MAX);
-    const [there] = (
-      await this.#looks.replica.pool.query<{ is_replica: boolean; place: string | null }>(REPLICA_PLACE)
+    const [primaryRow] = (
+      await this.#pollConnections.primary.pool.query<{ position: string }>(PRIMARY_POSITION)
     ).rows;
-    this.#replayed = BigInt(there?.place ?? 0);
+    const position = BigInt(primaryRow?.position ?? 0);
+    const hasRewound = position < this.#replayed;
+    this.#positions = hasRewound ? [] : [...this.#positions, { askedAtMs, position }].slice(-POSITIONS_MAX);
+    const [replicaRow] = (
+      await this.#pollConnections.replica.pool.query<{ is_replica: boolean; position: string | null }>(
+        REPLICA_POSITION,
+      )
+    ).rows;
+    this.#replayed = BigInt(replicaRow?.position ?? 0);
     // A replayed position beyond the primary's belongs to another server or an abandoned timeline.
-    if (!there?.is_replica || isPast) {
-      this.#turn('no replica', new Error('what answers does not follow the database of DATABASE_URL'));
+    if (!replicaRow?.is_replica || hasRewound) {
+      this.#setState('no replica', new Error('what answers does not follow the database of DATABASE_URL'));
       return;
     }
-    const shown = this.#marks.findLastIndex((mark) => mark.place <= this.#replayed);
-    const newest = this.#marks[shown];
+    const shownIndex = this.#positions.findLastIndex((written) => written.position <= this.#replayed);
+    const newest = this.#positions[shownIndex];
     if (newest !== undefined) {
-      this.#shownUntilMs = newest.askedAtMs;
-      this.#marks = this.#marks.slice(shown);
+      this.#visibleUntilMs = newest.askedAtMs;
+      this.#positions = this.#positions.slice(shownIndex);
     }
-    if (this.lagMs <= this.#options.lagMaxMs) this.#turn('used', null);
-    else this.#turn('behind', new Error(`it is ${(this.lagMs / 1_000).toFixed(1)} s behind`));
+    if (this.lagMs <= this.#options.lagMaxMs) this.#setState('used', null);
+    else this.#setState('behind', new Error(`it is ${(this.lagMs / 1_000).toFixed(1)} s behind`));
   }
 
-  #turn(state: ReplicaState, reason: Error | null): void {
+  #setState(state: ReplicaState, reason: Error | null): void {
     if (state === 'away' || state === 'no replica') {
-      const gone = new Error('the replica has gone', { cause: reason });
-      for (const giveUp of this.#underWay) giveUp(gone);
+      const replicaError = new Error('the replica has gone', { cause: reason });
+      for (const reject of this.#inFlight) reject(replicaError);
     }
     if (state === this.#state) return;
     this.#state = state;

@@ -38,9 +38,9 @@ export const column = {
     (value: unknown): value is T =>
       values.some((candidate) => candidate === value),
   orNull:
-    <T>(of: Column<T>): Column<T | null> =>
+    <T>(isValid: Column<T>): Column<T | null> =>
     (value: unknown): value is T | null =>
-      value === null || of(value),
+      value === null || isValid(value),
 };
 
 /**

@@ -13,7 +13,7 @@ import { DISABLE_JIT } from './with-client.ts';
 export async function withSchemaEngine<T>(
   databaseUrl: string,
   work: (engine: SchemaEngine) => Promise<T>,
-  { datamodels, runScript = runWhole }: SchemaEngineOptions = {},
+  { datamodels, runScript = runInOneCall }: SchemaEngineOptions = {},
 ): Promise<T> {
   const { SchemaEngine } = await loadEngine();
   // One connection, because the engine's advisory lock belongs to a session.
@@ -23,7 +23,7 @@ export async function withSchemaEngine<T>(
     onConnect: async (client) => void (await client.query(DISABLE_JIT)),
   });
   try {
-    const adapter = bindMigrationAwareSqlAdapterFactory(new WholeScriptAdapterFactory(pool, runScript));
+    const adapter = bindMigrationAwareSqlAdapterFactory(new UnsplitScriptAdapterFactory(pool, runScript));
     const engine = await SchemaEngine.new({ datamodels }, () => undefined, adapter);
     try {
       return await work(engine);
@@ -44,10 +44,10 @@ export interface SchemaEngineOptions {
 
 type ScriptRunner = (pool: pg.Pool, script: string) => Promise<void>;
 
-const runWhole: ScriptRunner = async (pool, script) => void (await pool.query(script));
+const runInOneCall: ScriptRunner = async (pool, script) => void (await pool.query(script));
 
 /** Runs scripts in one call. The adapter of Prisma splits them at every semicolon, even inside function bodies. */
-class WholeScriptAdapterFactory extends PrismaPg {
+class UnsplitScriptAdapterFactory extends PrismaPg {
   readonly #pool: pg.Pool;
   readonly #runScript: ScriptRunner;
 
@@ -73,12 +73,12 @@ declare const WebAssembly: {
 };
 
 type EngineModule = typeof import('@prisma/schema-engine-wasm') & { __wbg_set_wasm(exports: unknown): void };
-let loaded: Promise<EngineModule> | undefined;
+let engineModule: Promise<EngineModule> | undefined;
 
 /** Instantiates the engine manually: the main entry imports a .wasm file, which Node supports only behind a flag. */
 function loadEngine(): Promise<EngineModule> {
-  loaded ??= instantiate();
-  return loaded;
+  engineModule ??= instantiate();
+  return engineModule;
 }
 
 async function instantiate(): Promise<EngineModule> {
@@ -86,7 +86,7 @@ async function instantiate(): Promise<EngineModule> {
   const wasm = await readFile(bindingsPath.replace(/\.js$/, '.wasm'));
   const bindings = (await import('@prisma/schema-engine-wasm/schema_engine_bg')) as unknown as EngineModule;
   const { instance } = await WebAssembly.instantiate(wasm, {
-    './schema_engine_bg.js': withoutLeftTimers(bindings),
+    './schema_engine_bg.js': withUnrefTimers(bindings),
   });
   bindings.__wbg_set_wasm(instance.exports);
   (instance.exports.__wbindgen_start as () => void)();
@@ -94,7 +94,7 @@ async function instantiate(): Promise<EngineModule> {
 }
 
 /** Unrefs the engine's timers, which it never clears: ten seconds for each lock would delay the exit of the process. */
-function withoutLeftTimers(bindings: object): object {
+function withUnrefTimers(bindings: object): object {
   const imports = Object.entries(bindings).map(([name, binding]) => {
     if (!name.startsWith('__wbg_setTimeout_')) return [name, binding];
     return [name, (...call: unknown[]) => (binding(...call) as NodeJS.Timeout).unref()];

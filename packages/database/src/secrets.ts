@@ -80,7 +80,7 @@ export class KeysUnknownError extends Error {
 }
 
 /** Returns SQL for the distinct key names. It skips from name to name, as the index has one entry for each secret. */
-function keyNamesOf(column: string): string {
+function selectKeyNames(column: string): string {
   const name = `split_part(${column}, '.', 1)`;
   const inUse = `FROM subscriptions WHERE active AND deleted_at IS NULL AND ${column} IS NOT NULL`;
   return `(
@@ -94,7 +94,7 @@ function keyNamesOf(column: string): string {
 
 /** Ciphertext columns that deliveries use. */
 const KEY_NAMES = ['hmac_secret_ciphertext', 'next_hmac_secret_ciphertext', 'headers_ciphertext']
-  .map(keyNamesOf)
+  .map(selectKeyNames)
   .join(' UNION ');
 
 /**
@@ -107,11 +107,11 @@ export async function requireKeys(
   keys: readonly EncryptionKey[],
 ): Promise<{ unknown: string[] }> {
   const rows = await runStatement<{ name: string }>(database, KEY_NAMES, [], 'key-names');
-  const known = new Set(keys.map(({ name }) => name));
-  const unknown = rows.map(({ name }) => name).filter((name) => !known.has(name));
+  const configured = new Set(keys.map(({ name }) => name));
+  const unknown = rows.map(({ name }) => name).filter((name) => !configured.has(name));
   if (unknown.length > 0 && unknown.length === rows.length)
     throw new KeysUnknownError(
-      `Secrets are under ${unknown.join(', ')}; ENCRYPTION_KEYS has ${[...known].join(', ')}.`,
+      `Secrets are under ${unknown.join(', ')}; ENCRYPTION_KEYS has ${[...configured].join(', ')}.`,
     );
   return { unknown };
 }
@@ -124,9 +124,9 @@ const NEWEST = `
  * Whether the secret of the newest subscription can be decrypted with the key of its name, which may have the right
  * name and the wrong value. True when there is no subscription.
  */
-export async function decryptsNewest(database: Pool, keys: readonly EncryptionKey[]): Promise<boolean> {
+export async function canDecryptNewest(database: Pool, keys: readonly EncryptionKey[]): Promise<boolean> {
   const [row] = await runStatement<{ ciphertext: string }>(database, NEWEST, []);
-  return row === undefined || renew(createSecretBox(keys), row.ciphertext) !== null;
+  return row === undefined || reencrypt(createSecretBox(keys), row.ciphertext) !== null;
 }
 
 /** All columns with ciphertext. The next secret comes first, because a rotation may move it to the other column. */
@@ -199,21 +199,21 @@ async function reencryptColumn(
   newestName: string,
   box: SecretBox,
 ): Promise<Reencryption> {
-  const { select, update } = statementsOf(column);
+  const { select, update } = columnStatements(column);
   const result: Reencryption = { secret: column.secret, reencrypted: 0, unreadable: [], busy: 0 };
   let lastId: string | null = null;
   while (true) {
     const rows: Row[] = await runStatement<Row>(pool, select, [lastId, `${newestName}.`, BATCH_ROWS]);
-    const readable: (Row & { renewed: string })[] = [];
+    const readable: (Row & { reencryptedText: string })[] = [];
     for (const row of rows) {
-      const renewed = renew(box, row.ciphertext);
-      if (renewed !== null) readable.push({ ...row, renewed });
-      else result.unreadable.push({ id: row.id, keyName: keyNameOf(row.ciphertext) });
+      const reencryptedText = reencrypt(box, row.ciphertext);
+      if (reencryptedText !== null) readable.push({ ...row, reencryptedText });
+      else result.unreadable.push({ id: row.id, keyName: readKeyName(row.ciphertext) });
     }
     const updated = await runStatement(pool, update, [
       readable.map(({ id }) => id),
       readable.map(({ ciphertext }) => ciphertext),
-      readable.map(({ renewed }) => renewed),
+      readable.map(({ reencryptedText }) => reencryptedText),
     ]);
     result.reencrypted += updated.length;
     result.busy += readable.length - updated.length;
@@ -228,7 +228,7 @@ interface Row {
   ciphertext: string;
 }
 
-function statementsOf({ table, column, idType }: Column) {
+function columnStatements({ table, column, idType }: Column) {
   return {
     select: `
       SELECT id::text, ${column} AS ciphertext FROM ${table}
@@ -245,7 +245,7 @@ function statementsOf({ table, column, idType }: Column) {
   };
 }
 
-function renew(box: SecretBox, ciphertext: string): string | null {
+function reencrypt(box: SecretBox, ciphertext: string): string | null {
   try {
     return box.encrypt(box.decrypt(ciphertext));
   } catch (error) {
@@ -255,6 +255,6 @@ function renew(box: SecretBox, ciphertext: string): string | null {
 }
 
 /** Returns only text in the form of a key name: a value that is not a valid ciphertext may be a secret in plain text. */
-function keyNameOf(ciphertext: string): string | null {
+function readKeyName(ciphertext: string): string | null {
   return /^([\w-]{1,64})\./.exec(ciphertext)?.[1] ?? null;
 }

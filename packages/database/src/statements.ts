@@ -42,7 +42,7 @@ const DATA_SQLSTATE = /^(22|23|54)/;
  * permission, which may be fixed later. Also true for transient errors of PostgreSQL, which
  * {@link isDatabaseUnavailable} distinguishes.
  */
-export function isDatabaseRefusing(error: unknown): boolean {
+export function isDatabaseRejecting(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return !DATA_SQLSTATE.test(error.code ?? '');
   const code = (error as PrismaErrorShape | null)?.meta?.driverAdapterError?.cause?.originalCode;
   return code !== undefined && !DATA_SQLSTATE.test(code);
@@ -86,7 +86,7 @@ function isPrismaUnavailable(error: Error): boolean {
 }
 
 /** Whether the table already has a row with the same unique key. */
-export function isTaken(error: unknown, table: string): boolean {
+export function isUniqueViolation(error: unknown, table: string): boolean {
   return error instanceof pg.DatabaseError && error.code === '23505' && error.table === table;
 }
 

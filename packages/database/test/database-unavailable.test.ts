@@ -4,10 +4,10 @@ import { inPrismaTransaction, openPrismaDatabase, type PrismaDatabase } from '@r
 import {
   createTestDatabase,
   eventually,
-  IN_VAIN_MS,
   startTcpProxy,
   type TcpProxy,
   type TestDatabase,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
@@ -16,7 +16,7 @@ let database: PrismaDatabase;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   proxy = await startTcpProxy(testDatabase.url);
-  database = openPrismaDatabase({ url: proxy.url, connectTimeoutMs: IN_VAIN_MS });
+  database = openPrismaDatabase({ url: proxy.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
 });
 afterEach(async () => {
   await database.close();

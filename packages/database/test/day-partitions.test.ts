@@ -6,14 +6,14 @@ import {
   ensureDayPartitions,
   openDatabase,
 } from '@runhook/database';
-import { createTestDatabase, IN_VAIN_MS, PARTITION_OF_ROW, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, PARTITION_OF_ROW, type TestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let database: Database;
 const readers: { release(destroy: boolean): void }[] = [];
 beforeEach(async () => {
-  testDatabase = await createTestDatabase({ hasDays: false });
-  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  testDatabase = await createTestDatabase({ hasDayPartitions: false });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
 });
 afterEach(async () => {
   for (const reader of readers.splice(0)) reader.release(true);
@@ -27,12 +27,12 @@ const insertEvent = (daysFromToday: number, id: string) =>
      VALUES ((now() AT TIME ZONE 'UTC')::date + $1::int, $2, 1, 'job.run.started', 'x', '{}')`,
     [daysFromToday, id],
   );
-const placeOf = async (id: string) =>
+const partitionOf = async (id: string) =>
   (await database.pool.query(`SELECT ${PARTITION_OF_ROW} AS place FROM events WHERE id = $1`, [id])).rows[0]
     ?.place;
 
 /** Creates the partitions of some days in the past, each in a transaction, as the services do. */
-async function makeDays(...daysAgo: number[]): Promise<void> {
+async function createDays(...daysAgo: number[]): Promise<void> {
   for (const days of daysAgo)
     for (const table of ['events', 'deliveries', 'attempts'])
       await database.pool.query(`SELECT make_day_partition($1, (now() AT TIME ZONE 'UTC')::date - $2::int)`, [
@@ -42,7 +42,7 @@ async function makeDays(...daysAgo: number[]): Promise<void> {
 }
 
 /** Opens a transaction that has read and stays open, like that of a backup or a report. */
-async function readForLong(text: string) {
+async function holdReadLock(text: string) {
   const client = await database.pool.connect();
   readers.push(client);
   await client.query('BEGIN');
@@ -51,7 +51,7 @@ async function readForLong(text: string) {
 }
 
 /** Returns the statements of this database that wait for a lock. */
-const whoWaits = async () =>
+const listWaiting = async () =>
   (
     await database.pool.query(
       `SELECT query FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE NOT granted AND datname = current_database()`,
@@ -78,18 +78,20 @@ async function writeWithoutWaiting(): Promise<void> {
 test('rows of a day without a partition are stored, and move to the partition once it is created', async () => {
   await insertEvent(0, 'today');
   await insertEvent(-20, 'long ago');
-  expect(await placeOf('today')).toBe('events_default');
+  expect(await partitionOf('today')).toBe('events_default');
   const days = 9;
   const tables = 3;
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: days * tables, waiting: [] });
-  expect(await placeOf('today')).toBe(`events_${new Date().toISOString().slice(0, 10).replaceAll('-', '')}`);
-  expect(await placeOf('long ago')).toBe('events_default');
+  expect(await partitionOf('today')).toBe(
+    `events_${new Date().toISOString().slice(0, 10).replaceAll('-', '')}`,
+  );
+  expect(await partitionOf('long ago')).toBe('events_default');
 });
 
 test('a long read of one day does not delay the creation of other days', async () => {
-  await makeDays(2);
+  await createDays(2);
   const [{ day }] = (await database.pool.query(`SELECT (current_date - 2)::text AS day`)).rows;
-  const reader = await readForLong(`SELECT * FROM deliveries WHERE day = '${day}'`);
+  const reader = await holdReadLock(`SELECT * FROM deliveries WHERE day = '${day}'`);
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 27, waiting: [] });
   await reader.end();
 });
@@ -98,41 +100,41 @@ test.each(['events', 'deliveries', 'attempts'])(
   'a long reader of %s delays the partitions of that table until it ends, and no other session waits',
   async (table) => {
     await insertEvent(0, 'before');
-    const reader = await readForLong(`SELECT count(*) FROM ${table}`);
-    const round = await ensureDayPartitions(database.pool);
-    expect(round.changed).toBe(9 * 2);
-    expect(round.waiting).toHaveLength(9);
-    expect(round.waiting.every((name) => name.startsWith(`${table}_`))).toBe(true);
-    expect(await whoWaits()).toEqual([]);
+    const reader = await holdReadLock(`SELECT count(*) FROM ${table}`);
+    const pass = await ensureDayPartitions(database.pool);
+    expect(pass.changed).toBe(9 * 2);
+    expect(pass.waiting).toHaveLength(9);
+    expect(pass.waiting.every((name) => name.startsWith(`${table}_`))).toBe(true);
+    expect(await listWaiting()).toEqual([]);
     await writeWithoutWaiting();
     await reader.end();
     expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 9, waiting: [] });
-    expect(await placeOf('before')).toMatch(/^events_\d{8}$/);
+    expect(await partitionOf('before')).toMatch(/^events_\d{8}$/);
   },
 );
 
 test('a day that a session reads is dropped once the session ends, and no other session waits until then', async () => {
-  await makeDays(41, 40, 39);
-  const reader = await readForLong('SELECT count(*) FROM deliveries');
-  const round = await dropOldDayPartitions(database.pool, 39);
-  expect(round.changed).toBe(2 * 2);
-  expect(round.waiting).toHaveLength(2);
-  expect(await whoWaits()).toEqual([]);
+  await createDays(41, 40, 39);
+  const reader = await holdReadLock('SELECT count(*) FROM deliveries');
+  const pass = await dropOldDayPartitions(database.pool, 39);
+  expect(pass.changed).toBe(2 * 2);
+  expect(pass.waiting).toHaveLength(2);
+  expect(await listWaiting()).toEqual([]);
   await writeWithoutWaiting();
   await reader.end();
   expect(await dropOldDayPartitions(database.pool, 39)).toEqual({ changed: 2, waiting: [] });
 });
 
 test('concurrent processes create each partition once', async () => {
-  const rounds = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
+  const passes = await Promise.all(Array.from({ length: 4 }, () => ensureDayPartitions(database.pool)));
   // A process leaves a partition that another one has locked for too long to the next pass.
-  while (rounds.at(-1)?.waiting.length !== 0) rounds.push(await ensureDayPartitions(database.pool));
-  expect(rounds.reduce((sum, { changed }) => sum + changed, 0)).toBe(27);
+  while (passes.at(-1)?.waiting.length !== 0) passes.push(await ensureDayPartitions(database.pool));
+  expect(passes.reduce((sum, { changed }) => sum + changed, 0)).toBe(27);
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });
 });
 
 test('the retention drops the days before the last thirty from all tables, and no other days', async () => {
-  await makeDays(40, 31, 30);
+  await createDays(40, 31, 30);
   await insertEvent(-31, 'old');
   await insertEvent(-30, 'kept');
   await insertEvent(-60, 'older, without a partition');

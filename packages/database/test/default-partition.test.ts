@@ -3,27 +3,27 @@ import {
   type Database,
   dropOldDayPartitions,
   ensureDayPartitions,
+  findMissingDayPartitions,
   isConversionRejection,
   isDatabaseUnavailable,
   isPermanentRejection,
-  missingDayPartitions,
   openDatabase,
 } from '@runhook/database';
 import {
   createTestDatabase,
   eventually,
-  IN_VAIN_MS,
   PARTITION_OF_ROW,
   type TestDatabase,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import pg from 'pg';
-import { convertDefaultPartition, rangeOfDefault } from '../src/default-partition.ts';
+import { chooseRange, convertDefaultPartition } from '../src/default-partition.ts';
 
 let testDatabase: TestDatabase;
 let database: Database;
 beforeEach(async () => {
-  testDatabase = await createTestDatabase({ hasDays: false });
-  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  testDatabase = await createTestDatabase({ hasDayPartitions: false });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
 });
 afterEach(async () => {
   await database.close();
@@ -37,7 +37,7 @@ const insertEvents = (daysFromToday: number, count: number) =>
      SELECT ${TODAY} + $1::int, $1 || '/' || n, 1, 'x', repeat('x', 900), '{}' FROM generate_series(1, $2::int) n`,
     [daysFromToday, count],
   );
-const makeDay = (daysFromToday: number) =>
+const createDay = (daysFromToday: number) =>
   database.pool.query(`SELECT make_day_partition('events', ${TODAY} + $1::int)`, [daysFromToday]);
 const day = (daysFromToday: number) =>
   new Date(Date.now() + daysFromToday * 86_400_000).toISOString().slice(0, 10).replaceAll('-', '');
@@ -59,8 +59,8 @@ const constrain = (first: number, last: number) =>
 test('a default partition of more than 16 MB becomes a partition of its days, and partitions of the next days are created', async () => {
   await insertEvents(-3, 11_000);
   await insertEvents(0, 11_000);
-  const round = await ensureDayPartitions(database.pool);
-  expect(round).toEqual({ changed: 9 * 2 + 1 + 5, waiting: [] });
+  const pass = await ensureDayPartitions(database.pool);
+  expect(pass).toEqual({ changed: 9 * 2 + 1 + 5, waiting: [] });
   expect(await rowsByPartition()).toEqual({ [`events_${day(-3)}_${day(2)}`]: 22_000 });
   await insertEvents(1, 1);
   await insertEvents(3, 1);
@@ -70,12 +70,12 @@ test('a default partition of more than 16 MB becomes a partition of its days, an
     [`events_${day(3)}`]: 1,
     events_default: 1,
   });
-  expect(await missingDayPartitions(database.pool)).toEqual([]);
+  expect(await findMissingDayPartitions(database.pool)).toEqual([]);
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });
 });
 
 test('rows on the other side of an existing partition move to the new default partition', async () => {
-  await makeDay(-5);
+  await createDay(-5);
   await insertEvents(-9, 3);
   await insertEvents(-5, 2);
   await insertEvents(-4, 3_000);
@@ -91,8 +91,8 @@ test('a long reader delays the conversion to a later round, and rows are visible
   await insertEvents(0, 3_000);
   const reader = await database.pool.connect();
   await reader.query('BEGIN; SELECT count(*) FROM events');
-  const round = await ensureDayPartitions(database.pool, GROWN);
-  expect(round.waiting).toContain('events_default');
+  const pass = await ensureDayPartitions(database.pool, GROWN);
+  expect(pass.waiting).toContain('events_default');
   expect(await rowsByPartition()).toEqual({ events_default: 3_000 });
   await reader.query('COMMIT');
   reader.release();
@@ -195,6 +195,6 @@ test.each([
     ['2026-02-01', '2026-02-08'],
   ],
 ] as const)('the range of a default partition: %s', (_, days, partitions, range) => {
-  const found = rangeOfDefault({ today: '2026-03-05', days, partitions });
+  const found = chooseRange({ today: '2026-03-05', days, partitions });
   expect(found && [found.first, found.last]).toEqual(range);
 });

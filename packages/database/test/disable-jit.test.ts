@@ -20,17 +20,17 @@ async function query(connectionString: string, text: string): Promise<unknown[]>
   }
 }
 
-const sourceOfJit = `SELECT setting, source FROM pg_settings WHERE name = 'jit'`;
+const readJitSource = `SELECT setting, source FROM pg_settings WHERE name = 'jit'`;
 
 test('disables JIT for the later sessions of the role in this database and in no other', async () => {
   const otherDatabase = Object.assign(new URL(testDatabase.url), { pathname: '/postgres' }).href;
-  const before = await query(otherDatabase, sourceOfJit);
+  const before = await query(otherDatabase, readJitSource);
   expect(await Promise.all([disableJit(testDatabase.url), disableJit(testDatabase.url)])).toEqual([
     true,
     true,
   ]);
-  expect(await query(testDatabase.url, sourceOfJit)).toEqual([{ setting: 'off', source: 'database user' }]);
-  expect(await query(otherDatabase, sourceOfJit)).toEqual(before);
+  expect(await query(testDatabase.url, readJitSource)).toEqual([{ setting: 'off', source: 'database user' }]);
+  expect(await query(otherDatabase, readJitSource)).toEqual(before);
 });
 
 test('returns false if the database rejects the change with insufficient_privilege', async () => {

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, openDatabase } from '@runhook/database';
-import { migrate, migrationStates } from '@runhook/database/migrate';
-import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+import { migrate, readMigrationStates } from '@runhook/database/migrate';
+import { createTestDatabase, type TestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -12,7 +12,7 @@ let directory: string;
 let reader: { release(destroy: boolean): void } | undefined;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
   directory = await mkdtemp(join(tmpdir(), 'runhook-migrations-'));
   await writeFile(join(directory, 'migration_lock.toml'), 'provider = "postgresql"\n');
@@ -33,7 +33,7 @@ async function write(name: string, script: string): Promise<void> {
 }
 
 /** Opens a transaction that has read and stays open. Returns a function that ends it. */
-async function readForLong(): Promise<() => Promise<unknown>> {
+async function holdReadLock(): Promise<() => Promise<unknown>> {
   const client = await database.pool.connect();
   reader = client;
   await client.query('BEGIN; SELECT * FROM things');
@@ -49,21 +49,21 @@ const columnsOf = async (table: string) =>
 
 test('a failing migration reports the message of the database, leaves no changes, and can be fixed and run again', async () => {
   await write('2_second', 'CREATE TABLE more (id int);\n\nALTER TABLE things ADD COLUMN id text;');
-  const said = 'column "id" of relation "things" already exists (42701)';
+  const message = 'column "id" of relation "things" already exists (42701)';
   await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
     code: 'migration_failed',
-    message: `The migration 2_second failed. ${said}`,
+    message: `The migration 2_second failed. ${message}`,
   });
   expect(await columnsOf('more')).toEqual([]);
-  expect(await migrationStates(testDatabase.url, directory)).toMatchObject([
-    { name: '0_things', state: 'applied', words: null },
-    { name: '2_second', state: 'missing', words: said },
+  expect(await readMigrationStates(testDatabase.url, directory)).toMatchObject([
+    { name: '0_things', state: 'applied', errorText: null },
+    { name: '2_second', state: 'missing', errorText: message },
   ]);
   await write('2_second', 'CREATE TABLE more (id int);');
   expect(await migrate(testDatabase.url, { directory })).toEqual(['2_second']);
-  expect(await migrationStates(testDatabase.url, directory)).toMatchObject([
+  expect(await readMigrationStates(testDatabase.url, directory)).toMatchObject([
     { state: 'applied' },
-    { state: 'applied', words: null },
+    { state: 'applied', errorText: null },
   ]);
 });
 
@@ -87,14 +87,14 @@ test('a syntax error in a migration is reported with its line', async () => {
 });
 
 test('a migration that waits for a long reader lets other sessions proceed, and applies once the reader ends', async () => {
-  const endReader = await readForLong();
+  const releaseLock = await holdReadLock();
   await write('1_first', 'ALTER TABLE things ADD COLUMN name text;');
   let waits = 0;
   const onLockWait = async () => {
     waits += 1;
     // No other session waits for the migration.
     await database.pool.query(`BEGIN; SET LOCAL lock_timeout = '1ms'; INSERT INTO things VALUES (1); COMMIT`);
-    if (waits === 2) await endReader();
+    if (waits === 2) await releaseLock();
   };
   expect(await migrate(testDatabase.url, { directory, lockTimeoutMs: 50, onLockWait })).toEqual(['1_first']);
   expect(waits).toBe(2);
@@ -102,17 +102,17 @@ test('a migration that waits for a long reader lets other sessions proceed, and 
 });
 
 test('a migration that never gets its lock fails, and the next run applies it', async () => {
-  const endReader = await readForLong();
+  const releaseLock = await holdReadLock();
   await write('1_first', 'ALTER TABLE things ADD COLUMN name text;');
-  const impatient = { directory, lockTimeoutMs: 20, lockTries: 2 };
-  await expect(migrate(testDatabase.url, impatient)).rejects.toMatchObject({
+  const shortWaits = { directory, lockTimeoutMs: 20, lockTries: 2 };
+  await expect(migrate(testDatabase.url, shortWaits)).rejects.toMatchObject({
     message: 'The migration 1_first failed. canceling statement due to lock timeout (55P03)',
   });
-  await endReader();
-  expect(await migrate(testDatabase.url, impatient)).toEqual(['1_first']);
+  await releaseLock();
+  expect(await migrate(testDatabase.url, shortWaits)).toEqual(['1_first']);
 });
 
-const BY_ITSELF = `-- One by one, outside a transaction.
+const STATEMENT_BY_STATEMENT = `-- One by one, outside a transaction.
 -- Some reason; with a semicolon.
 DROP INDEX CONCURRENTLY IF EXISTS things_id_idx;
 CREATE UNIQUE INDEX CONCURRENTLY things_id_idx
@@ -120,7 +120,7 @@ CREATE UNIQUE INDEX CONCURRENTLY things_id_idx
 `;
 
 test('a migration can create an index concurrently', async () => {
-  await write('2_index', BY_ITSELF);
+  await write('2_index', STATEMENT_BY_STATEMENT);
   expect(await migrate(testDatabase.url, { directory })).toEqual(['2_index']);
   const { rows } = await database.pool.query(
     `SELECT indisvalid FROM pg_index WHERE indexrelid = 'things_id_idx'::regclass`,
@@ -130,7 +130,7 @@ test('a migration can create an index concurrently', async () => {
 
 test('a migration that is interrupted outside a transaction must be resolved by an operator', async () => {
   await database.pool.query('INSERT INTO things VALUES (1), (1)');
-  await write('1_index', BY_ITSELF);
+  await write('1_index', STATEMENT_BY_STATEMENT);
   await expect(migrate(testDatabase.url, { directory })).rejects.toMatchObject({
     code: 'migration_failed',
     message: expect.stringContaining('Detail: Key (id)=(1) is duplicated.'),
@@ -139,8 +139,8 @@ test('a migration that is interrupted outside a transaction must be resolved by 
     code: 'migration_unresolved',
     message: expect.stringContaining('migrate resolve --rolled-back'),
   });
-  expect(await migrationStates(testDatabase.url, directory)).toMatchObject([
+  expect(await readMigrationStates(testDatabase.url, directory)).toMatchObject([
     { state: 'applied' },
-    { state: 'unresolved', words: expect.stringContaining('could not create unique index') },
+    { state: 'unresolved', errorText: expect.stringContaining('could not create unique index') },
   ]);
 });

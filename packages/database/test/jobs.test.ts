@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createAccount, createJob } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, type TestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
-  database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
 });
 afterEach(async () => {
   await database.close();

@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, KNOWN_MIGRATIONS, openDatabase, requireSchema } from '@runhook/database';
 import { migrate } from '@runhook/database/migrate';
-import { createTestDatabase, eventually, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, eventually, type TestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let database: Database;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
-  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
 });
 afterEach(async () => {

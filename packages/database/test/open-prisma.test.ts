@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createAccount, createServiceToken, openDatabase } from '@runhook/database';
 import {
-  containing,
+  containsText,
   inPrismaTransaction,
   openPrismaDatabase,
   type PrismaDatabase,
@@ -27,11 +27,11 @@ test('every connection, including those of Prisma Client, has JIT off and unchan
     WHERE name = 'jit' OR source = 'session' AND category LIKE 'Query Tuning%' ORDER BY name`;
   const off = [{ name: 'jit', setting: 'off' }];
   expect(await database.prisma.$queryRawUnsafe(settings)).toEqual(off);
-  const plain = openDatabase({ url: testDatabase.url });
+  const withoutPrisma = openDatabase({ url: testDatabase.url });
   try {
-    expect((await plain.pool.query(settings)).rows).toEqual(off);
+    expect((await withoutPrisma.pool.query(settings)).rows).toEqual(off);
   } finally {
-    await plain.close();
+    await withoutPrisma.close();
   }
 });
 
@@ -96,6 +96,6 @@ test.each([
   ['OFF', ['50% off']],
 ])('a filter for %p treats its characters literally', async (text, names) => {
   for (const name of ['50% off', '50 euros', 'a_b', 'aXb', 'back\\slash']) await newAccount(name);
-  const found = await database.prisma.account.findMany({ where: { name: containing(text) } });
+  const found = await database.prisma.account.findMany({ where: { name: containsText(text) } });
   expect(found.map(({ name }) => name)).toEqual(names);
 });

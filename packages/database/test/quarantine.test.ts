@@ -24,24 +24,24 @@ afterEach(async () => {
 });
 
 const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
-const ask = (text: string, values: unknown[] = []) => errorOf(runStatement(database.pool, text, values));
+const runQuery = (text: string, values: unknown[] = []) => errorOf(runStatement(database.pool, text, values));
 
 test('an error of the data is an item fault, and an error of the store is not', async () => {
   const circular: Record<string, unknown> = {};
   circular.self = circular;
   for (const error of [
-    await ask('SELECT $1::text', ['\u0000']),
-    await ask('SELECT $1::jsonb', ['"\\ud83d"']),
+    await runQuery('SELECT $1::text', ['\u0000']),
+    await runQuery('SELECT $1::jsonb', ['"\\ud83d"']),
     // 54000: a value that exceeds the maximum size of a field.
-    await ask("SELECT repeat('x', 1100000000)"),
-    await ask('INSERT INTO reconciler_places VALUES ($1, now(), $1)', ['neither half']),
-    await ask('SELECT $1::jsonb', [circular]),
+    await runQuery("SELECT repeat('x', 1100000000)"),
+    await runQuery('INSERT INTO reconciler_places VALUES ($1, now(), $1)', ['neither half']),
+    await runQuery('SELECT $1::jsonb', [circular]),
   ])
     expect(isItemFault(error)).toBe(true);
   for (const error of [
-    await ask('SELECT FROM no_such_table'),
-    await ask('SET TRANSACTION READ ONLY; DELETE FROM notices'),
-    await ask('SET LOCAL statement_timeout = 1; SELECT pg_sleep(9)'),
+    await runQuery('SELECT FROM no_such_table'),
+    await runQuery('SET TRANSACTION READ ONLY; DELETE FROM notices'),
+    await runQuery('SET LOCAL statement_timeout = 1; SELECT pg_sleep(9)'),
   ])
     expect(isItemFault(error)).toBe(false);
 });

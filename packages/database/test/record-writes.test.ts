@@ -3,7 +3,7 @@ import {
   type Database,
   openDatabase,
   probeWrite,
-  probeWriteElsewhere,
+  probeWriteOnNewConnection,
   type RecordState,
   RecordWrites,
 } from '@runhook/database';
@@ -24,10 +24,10 @@ afterEach(async () => {
   await testDatabase.drop();
 });
 
-const create = (isAlone = false) =>
+const create = (isWithoutProbe = false) =>
   new RecordWrites({
     write: () => probeWrite(database.pool),
-    ...(!isAlone && { writeElsewhere: () => probeWriteElsewhere(testDatabase.url) }),
+    ...(!isWithoutProbe && { writeOnNewConnection: () => probeWriteOnNewConnection(testDatabase.url) }),
     onChange: (state) => changes.push(state),
     nowMs: () => nowMs,
   });
@@ -45,7 +45,7 @@ async function setReadOnly(isReadOnly: boolean): Promise<void> {
   await database.pool.query(`SET default_transaction_read_only = ${value}`);
 }
 
-async function checkedAt(writes: RecordWrites, seconds: number): Promise<RecordState> {
+async function stateAfter(writes: RecordWrites, seconds: number): Promise<RecordState> {
   nowMs = seconds * 1_000;
   await writes.check();
   return writes.state;
@@ -53,21 +53,21 @@ async function checkedAt(writes: RecordWrites, seconds: number): Promise<RecordS
 
 test('a read-only database counts as unwritable after 30 s, and as writable after the next write', async () => {
   const writes = create();
-  expect(await checkedAt(writes, 10)).toBe('writable');
+  expect(await stateAfter(writes, 10)).toBe('writable');
   await setReadOnly(true);
-  expect(await checkedAt(writes, 20)).toBe('writable');
-  expect(await checkedAt(writes, 39)).toBe('writable');
-  expect(await checkedAt(writes, 40)).toBe('unwritable');
+  expect(await stateAfter(writes, 20)).toBe('writable');
+  expect(await stateAfter(writes, 39)).toBe('writable');
+  expect(await stateAfter(writes, 40)).toBe('unwritable');
   await setReadOnly(false);
-  expect(await checkedAt(writes, 50)).toBe('writable');
+  expect(await stateAfter(writes, 50)).toBe('writable');
   expect(changes).toEqual(['unwritable', 'writable']);
 });
 
 test('connections that cannot write while another one can are a fault of their process only', async () => {
   const writes = create();
   await database.pool.query('SET default_transaction_read_only = on');
-  expect(await checkedAt(writes, 30)).toBe('own_fault');
-  expect(await checkedAt(create(true), 60)).toBe('writable');
+  expect(await stateAfter(writes, 30)).toBe('own_fault');
+  expect(await stateAfter(create(true), 60)).toBe('writable');
 });
 
 test('a successful probe does not hide that the writes of a process fail', async () => {
@@ -76,20 +76,20 @@ test('a successful probe does not hide that the writes of a process fail', async
   for (const seconds of [10, 20, 29]) {
     nowMs = seconds * 1_000;
     await expect(writes.track('events', revoked)).rejects.toThrow();
-    expect(await checkedAt(writes, seconds)).toBe('writable');
+    expect(await stateAfter(writes, seconds)).toBe('writable');
   }
   nowMs = 30_000;
   await expect(writes.track('events', revoked)).rejects.toThrow();
-  expect(await checkedAt(writes, 30)).toBe('unwritable');
+  expect(await stateAfter(writes, 30)).toBe('unwritable');
   await writes.track('events', async () => undefined);
-  expect(await checkedAt(writes, 40)).toBe('writable');
+  expect(await stateAfter(writes, 40)).toBe('writable');
 });
 
 test('data that PostgreSQL rejects does not affect the state of the record', async () => {
   const writes = create(true);
   const rejected = () => probeWrite(database.pool).then(() => database.pool.query(`SELECT '{'::jsonb`));
   await expect(writes.track('events', rejected)).rejects.toThrow();
-  expect(await checkedAt(writes, 60)).toBe('writable');
+  expect(await stateAfter(writes, 60)).toBe('writable');
 });
 
 test('successful writes of one kind do not hide failures of another, which are dropped a minute after the last one', async () => {
@@ -99,8 +99,8 @@ test('successful writes of one kind do not hide failures of another, which are d
     await writes.track('events', () => probeWrite(database.pool));
     nowMs = seconds * 1_000;
     await expect(writes.track('attempts', revoked)).rejects.toThrow();
-    expect(await checkedAt(writes, seconds)).toBe(seconds < 30 ? 'writable' : 'own_fault');
+    expect(await stateAfter(writes, seconds)).toBe(seconds < 30 ? 'writable' : 'own_fault');
   }
-  expect(await checkedAt(writes, 100)).toBe('own_fault');
-  expect(await checkedAt(writes, 101)).toBe('writable');
+  expect(await stateAfter(writes, 100)).toBe('own_fault');
+  expect(await stateAfter(writes, 101)).toBe('writable');
 });

@@ -77,9 +77,9 @@ test.each([
   ['data', `'[1]'::json`],
   ['headers', `'{"a":1}'::json`],
 ])('a row whose %s is %s is rejected with the name of the column', async (name, sql) => {
-  const refused = select({ ...GOOD, [name]: sql });
-  await expect(refused).rejects.toThrow(UnexpectedRowError);
-  await expect(refused).rejects.toThrow(`"${name}"`);
+  const rejected = select({ ...GOOD, [name]: sql });
+  await expect(rejected).rejects.toThrow(UnexpectedRowError);
+  await expect(rejected).rejects.toThrow(`"${name}"`);
 });
 
 test('a row that lacks a column is rejected', async () => {

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import { openDatabase } from '@runhook/database';
 import { withSchemaEngine } from '@runhook/database/migrate';
-import { createTestDatabase, IN_VAIN_MS } from '@runhook/testing';
+import { createTestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
 
 const schemaPath = new URL('../../../prisma/schema.prisma', import.meta.url);
 
@@ -47,7 +47,7 @@ const CATALOGUE = `
   ORDER BY 1`;
 
 async function catalogue(databaseUrl: string): Promise<string[]> {
-  const database = openDatabase({ url: databaseUrl, connectTimeoutMs: IN_VAIN_MS });
+  const database = openDatabase({ url: databaseUrl, connectTimeoutMs: WAIT_TIMEOUT_MS });
   try {
     return (await database.pool.query<{ line: string }>(CATALOGUE)).rows.map(({ line }) => line);
   } finally {
@@ -59,7 +59,7 @@ test('the migrations create the tables that schema.prisma describes', async () =
   const migrated = await createTestDatabase();
   const described = await createTestDatabase();
   try {
-    const database = openDatabase({ url: described.url, connectTimeoutMs: IN_VAIN_MS });
+    const database = openDatabase({ url: described.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
     await database.pool.query('DROP SCHEMA public CASCADE; CREATE SCHEMA public');
     await database.pool.query(await sqlOfSchema(described.url));
     await database.close();

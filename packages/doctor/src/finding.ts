@@ -42,7 +42,7 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message.slice(0, 120) : 'unknown';
 }
 
-const WORDS: Readonly<Record<Verdict, string>> = {
+const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
   ok: 'ok     ',
   warning: 'WARNING',
   failed: 'FAILED ',
@@ -53,27 +53,27 @@ const WORDS: Readonly<Record<Verdict, string>> = {
 export function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = findings.flatMap(({ check, verdict, says, todo }) => [
-    `${WORDS[verdict]}  ${check.padEnd(width)}  ${says}`,
+    `${VERDICT_LABELS[verdict]}  ${check.padEnd(width)}  ${says}`,
     ...(todo === null ? [] : [`${' '.repeat(width + 11)}→ ${todo}`]),
   ]);
-  const count = (wanted: Verdict) => findings.filter(({ verdict }) => verdict === wanted).length;
-  const sum = `${count('failed')} failed, ${count('warning')} warnings, ${count('ok')} ok, ${count('skipped')} skipped`;
-  return [...lines, '', sum].join('\n');
+  const count = (target: Verdict) => findings.filter(({ verdict }) => verdict === target).length;
+  const summary = `${count('failed')} failed, ${count('warning')} warnings, ${count('ok')} ok, ${count('skipped')} skipped`;
+  return [...lines, '', summary].join('\n');
 }
 
 const CLOCK_WARNING_MS = 1_000;
 const CLOCK_FAILED_MS = 60_000;
 
 /**
- * @param theirsMs read between `beforeMs` and `nowMs` of this machine's clock, so differences within that interval do
+ * @param serverMs read between `beforeMs` and `nowMs` of this machine's clock, so differences within that interval do
  * not count
  */
-export function clockFinding(check: string, theirsMs: number, beforeMs: number, nowMs: number): Finding {
-  const aheadMs = nowMs < theirsMs ? theirsMs - nowMs : theirsMs < beforeMs ? theirsMs - beforeMs : 0;
-  const apart = Math.abs(aheadMs);
-  if (apart < CLOCK_WARNING_MS) return ok(check, 'agrees with the clock of this machine');
-  const says = `is ${(apart / 1_000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`;
+export function clockFinding(check: string, serverMs: number, beforeMs: number, nowMs: number): Finding {
+  const aheadMs = nowMs < serverMs ? serverMs - nowMs : serverMs < beforeMs ? serverMs - beforeMs : 0;
+  const differenceMs = Math.abs(aheadMs);
+  if (differenceMs < CLOCK_WARNING_MS) return ok(check, 'agrees with the clock of this machine');
+  const says = `is ${(differenceMs / 1_000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`;
   const todo =
     'Synchronize both machines with NTP: signatures, retries and day partitions depend on the time.';
-  return apart < CLOCK_FAILED_MS ? warning(check, says, todo) : failed(check, says, todo);
+  return differenceMs < CLOCK_FAILED_MS ? warning(check, says, todo) : failed(check, says, todo);
 }

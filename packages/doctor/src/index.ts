@@ -28,7 +28,7 @@ export interface DoctorOptions {
 const { parsedBy, postgresUrl, wholeNumber } = environmentRules;
 
 /** Variables are validated one by one, so that an invalid one does not prevent the checks of the others. */
-const RULES: Readonly<Record<string, Joi.Schema>> = {
+const SETTING_RULES: Readonly<Record<string, Joi.Schema>> = {
   DATABASE_URL: postgresUrl(),
   DATABASE_REPLICA_URL: postgresUrl(),
   QUEUE_URL: Joi.string().pattern(
@@ -49,7 +49,7 @@ const TIMEOUT_MS = 5_000;
  * Checks everything that an installation depends on, and yields a finding with the recommended action for each. Changes
  * nothing and sends nothing to an endpoint. Problems of the installation never make it reject.
  */
-export async function* examine(options: DoctorOptions): AsyncGenerator<Finding> {
+export async function* runChecks(options: DoctorOptions): AsyncGenerator<Finding> {
   const { env, serviceUrl, token, endpoint, timeoutMs = TIMEOUT_MS, now = Date.now } = options;
   const { values, problems } = readSettings(env);
   yield problems.length === 0
@@ -68,9 +68,9 @@ export async function* examine(options: DoctorOptions): AsyncGenerator<Finding> 
     now,
     timeoutMs,
   };
-  yield* guarded('database', examineDatabase(stores));
-  yield* guarded('replica', examineReplica(stores));
-  yield* guarded('queue', examineQueue(stores));
+  yield* withFailureFinding('database', examineDatabase(stores));
+  yield* withFailureFinding('replica', examineReplica(stores));
+  yield* withFailureFinding('queue', examineQueue(stores));
   const rules = {
     allowCidrs: (values.EGRESS_ALLOW_CIDRS as string[] | undefined) ?? [],
     denyCidrs: (values.EGRESS_DENY_CIDRS as string[] | undefined) ?? [],
@@ -81,7 +81,10 @@ export async function* examine(options: DoctorOptions): AsyncGenerator<Finding> 
 }
 
 /** Converts an unexpected error of a check, such as a missing permission, to a finding. */
-async function* guarded(check: string, findings: AsyncGenerator<Finding>): AsyncGenerator<Finding> {
+async function* withFailureFinding(
+  check: string,
+  findings: AsyncGenerator<Finding>,
+): AsyncGenerator<Finding> {
   try {
     yield* findings;
   } catch (error) {
@@ -97,7 +100,7 @@ async function* guarded(check: string, findings: AsyncGenerator<Finding>): Async
 function readSettings(env: NodeJS.ProcessEnv): { values: Record<string, unknown>; problems: string[] } {
   const values: Record<string, unknown> = {};
   const problems: string[] = [];
-  for (const [name, rule] of Object.entries(RULES)) {
+  for (const [name, rule] of Object.entries(SETTING_RULES)) {
     try {
       Object.assign(values, parseEnvironment(Joi.object({ [name]: rule }), env));
     } catch (error) {

@@ -22,14 +22,14 @@ export async function examineEgress(
     );
   const url = new URL(endpoint);
   const name = url.hostname.replace(/^\[|\]$/g, '');
-  const found = await lookup(name, { all: true }).catch((error: unknown) => reasonOf(error));
-  if (typeof found === 'string')
+  const addresses = await lookup(name, { all: true }).catch((error: unknown) => reasonOf(error));
+  if (typeof addresses === 'string')
     return failed(
       'egress',
-      `${name} cannot be resolved (${found})`,
+      `${name} cannot be resolved (${addresses})`,
       'Check the host name and the DNS of this machine.',
     );
-  const allowed = found.map(({ address }) => address).filter((address) => guard.allows(address));
+  const allowed = addresses.map(({ address }) => address).filter((address) => guard.allows(address));
   const [address] = allowed;
   if (address === undefined)
     return failed(
@@ -51,9 +51,9 @@ export async function examineEgress(
 
 function dial(url: URL, address: string, timeoutMs: number): Promise<void> {
   const isTls = url.protocol === 'https:';
-  const at = { host: address, port: Number(url.port || (isTls ? 443 : 80)) };
+  const target = { host: address, port: Number(url.port || (isTls ? 443 : 80)) };
   return new Promise((resolve, reject) => {
-    const socket = isTls ? connectTls({ ...at, servername: url.hostname }) : connect(at);
+    const socket = isTls ? connectTls({ ...target, servername: url.hostname }) : connect(target);
     socket.setTimeout(timeoutMs, () =>
       socket.destroy(Object.assign(new Error('too late'), { code: 'ETIMEDOUT' })),
     );
@@ -93,7 +93,7 @@ interface Readiness {
 
 async function examineReadiness(url: string, timeoutMs: number): Promise<Finding> {
   try {
-    const response = await fetch(new URL('readyz', below(url)), {
+    const response = await fetch(new URL('readyz', withTrailingSlash(url)), {
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'manual',
     });
@@ -104,13 +104,16 @@ async function examineReadiness(url: string, timeoutMs: number): Promise<Finding
         `the response (${response.status}) is not from Runhook`,
         'Set the URL of the management service, including its path prefix.',
       );
-    const red = Object.entries(report.checks).filter(([, check]) => !check.ok);
-    const names = red.map(([name, { error = 'failed' }]) => `${name} (${error})`).join(', ');
+    const failedChecks = Object.entries(report.checks).filter(([, check]) => !check.ok);
+    const names = failedChecks.map(([name, { error = 'failed' }]) => `${name} (${error})`).join(', ');
     if (!report.ok)
       return failed('service', `is not ready: ${names}`, 'See the log of the service, and docs/runbook.md.');
     if (report.status === 'degraded')
       return warning('service', `is degraded: ${names}`, 'See the log of the service, and docs/runbook.md.');
-    return ok('service', red.length === 0 ? 'is ready' : `is ready, but these checks fail: ${names}`);
+    return ok(
+      'service',
+      failedChecks.length === 0 ? 'is ready' : `is ready, but these checks fail: ${names}`,
+    );
   } catch (error) {
     return failed(
       'service',
@@ -125,21 +128,21 @@ async function examineReadiness(url: string, timeoutMs: number): Promise<Finding
  */
 async function examineToken(url: string, token: string, timeoutMs: number): Promise<Finding> {
   try {
-    const response = await fetch(new URL('api/v3/accounts', below(url)), {
+    const response = await fetch(new URL('api/v3/accounts', withTrailingSlash(url)), {
       headers: { authorization: `Token ${token}` },
       signal: AbortSignal.timeout(timeoutMs),
       redirect: 'manual',
     });
-    const answer = (await response.json().catch(() => null)) as { data?: { id: number }[] } | null;
+    const body = (await response.json().catch(() => null)) as { data?: { id: number }[] } | null;
     if (response.status === 401)
       return failed(
         'token',
         'is rejected: invalid, revoked or expired',
         'Create another one: `npm run admin -- token create`.',
       );
-    if (!response.ok || !Array.isArray(answer?.data))
+    if (!response.ok || !Array.isArray(body?.data))
       return failed('token', `cannot be checked (${response.status})`, 'See the check of the service.');
-    const ids = answer.data.map(({ id }) => id);
+    const ids = body.data.map(({ id }) => id);
     if (ids.length > 0) return ok('token', `is valid for account ${ids.join(', ')}`);
     return failed(
       'token',
@@ -151,4 +154,4 @@ async function examineToken(url: string, token: string, timeoutMs: number): Prom
   }
 }
 
-const below = (url: string) => (url.endsWith('/') ? url : `${url}/`);
+const withTrailingSlash = (url: string) => (url.endsWith('/') ? url : `${url}/`);

@@ -1,4 +1,4 @@
-import { connectionProblem, isDatabaseUnavailable, requirePreparedStatements } from '@runhook/database';
+import { findConnectionProblem, isDatabaseUnavailable, requirePreparedStatements } from '@runhook/database';
 import { type Finding, failed, ok, reasonOf } from './finding.ts';
 
 /** Checks whether prepared statements work over the connections of `url`. Throws if the database cannot be reached. */
@@ -8,7 +8,7 @@ export async function examinePooler(url: string, connectTimeoutMs: number): Prom
     return ok('pooler', 'supports prepared statements, or no pooler is used');
   } catch (error) {
     if (isDatabaseUnavailable(error)) throw error;
-    if (connectionProblem(error)?.code !== 'database_pooler')
+    if (findConnectionProblem(error)?.code !== 'database_pooler')
       return failed('pooler', `could not be checked (${reasonOf(error)})`, 'See the log of PostgreSQL.');
     return failed(
       'pooler',

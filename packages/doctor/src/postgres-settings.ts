@@ -20,7 +20,7 @@ export async function* examinePostgresSettings(
   yield isReadOnly(settings)
     ? skipped('commit', 'not measured, because writes are not possible')
     : await examineCommit(pool, nowMs);
-  yield await examineSetAside(pool);
+  yield await examineQuarantine(pool);
 }
 
 interface Settings {
@@ -80,7 +80,7 @@ function jitFinding({ database, role, has_jit }: Settings): Finding {
 
 // A partition without statistics has `reltuples` -1; for smaller ones the planner's estimates are harmless.
 const SIZE_MIN_BYTES = 8 * 1024 * 1024;
-const WITHOUT_STATISTICS = `
+const TABLES_WITHOUT_STATISTICS = `
   SELECT c.oid::regclass::text AS name
   FROM unnest(ARRAY['events', 'deliveries', 'attempts']) AS log CROSS JOIN LATERAL pg_partition_tree(log::regclass) p
   JOIN pg_class c ON c.oid = p.relid
@@ -94,7 +94,7 @@ async function examineStatistics(pool: Pool, { has_autovacuum }: Settings): Prom
       'autovacuum or track_counts is off: day tables get no statistics and are not vacuumed',
       'ALTER SYSTEM SET autovacuum = on; ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();',
     );
-  const missing = await runStatement<{ name: string }>(pool, WITHOUT_STATISTICS, [SIZE_MIN_BYTES]);
+  const missing = await runStatement<{ name: string }>(pool, TABLES_WITHOUT_STATISTICS, [SIZE_MIN_BYTES]);
   if (missing.length === 0) return ok('statistics', 'exist for all day tables');
   const names = missing.map(({ name }) => name);
   return warning(
@@ -104,7 +104,7 @@ async function examineStatistics(pool: Pool, { has_autovacuum }: Settings): Prom
   );
 }
 
-const COMMITS = 5;
+const COMMIT_SAMPLES = 5;
 const COMMIT_WARNING_MS = 20;
 /** Writes to the write-ahead log and flushes it as every commit does, without changing data. */
 const COMMIT = `SELECT pg_logical_emit_message(true, 'runhook doctor', '')`;
@@ -127,15 +127,15 @@ async function examineCommit(pool: Pool, nowMs: () => number): Promise<Finding> 
 
 async function medianMs(pool: Pool, statement: string, nowMs: () => number): Promise<number> {
   const times: number[] = [];
-  for (let count = 0; count < COMMITS; count += 1) {
+  for (let count = 0; count < COMMIT_SAMPLES; count += 1) {
     const startMs = nowMs();
     await runStatement(pool, statement, []);
     times.push(nowMs() - startMs);
   }
-  return times.sort((one, other) => one - other)[Math.floor(COMMITS / 2)] ?? 0;
+  return times.sort((one, other) => one - other)[Math.floor(COMMIT_SAMPLES / 2)] ?? 0;
 }
 
-async function examineSetAside(pool: Pool): Promise<Finding> {
+async function examineQuarantine(pool: Pool): Promise<Finding> {
   const [newest] = await listQuarantined(pool, { limit: 1 });
   if (newest === undefined) return ok('set aside', 'no items');
   const count = await countQuarantined(pool);

@@ -1,13 +1,13 @@
 import {
-  decryptsNewest,
+  canDecryptNewest,
   defaultPartitionBytes,
   type EncryptionKey,
+  findMissingDayPartitions,
   isDatabaseUnavailable,
   KeysUnknownError,
-  lockRoom,
-  missingDayPartitions,
   openDatabase,
   type Pool,
+  readLockCapacity,
   requireKeys,
   requireSchema,
   runStatement,
@@ -33,7 +33,7 @@ const POSTGRES_MAJOR_MIN = 15;
 const REDIS_MAJOR_MIN = 7;
 
 /** Checks that require a reachable, migrated database. */
-const OF_DATABASE = [
+const DATABASE_CHECKS = [
   'pooler',
   'schema',
   'database clock',
@@ -52,10 +52,11 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
   const { pool, close } = openDatabase({ url: databaseUrl, connectionsMax: 1, connectTimeoutMs: timeoutMs });
   try {
     const beforeMs = now();
-    const server = await askServer(pool).catch((error: unknown) => databaseFailure(error));
+    const server = await readServer(pool).catch((error: unknown) => databaseFailure(error));
     if ('verdict' in server) {
       yield server;
-      for (const check of OF_DATABASE) yield skipped(check, 'not checked, because the database check failed');
+      for (const check of DATABASE_CHECKS)
+        yield skipped(check, 'not checked, because the database check failed');
       return;
     }
     const major = Number.parseInt(server.version, 10);
@@ -69,7 +70,7 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
     const pooler = await examinePooler(databaseUrl, timeoutMs);
     yield pooler;
     if (pooler.verdict === 'failed') {
-      for (const check of OF_DATABASE.slice(1))
+      for (const check of DATABASE_CHECKS.slice(1))
         yield skipped(check, 'not checked, because the pooler check failed');
       return;
     }
@@ -77,7 +78,7 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
     yield schema;
     yield clockFinding('database clock', Number(server.time_ms), beforeMs, now());
     if (schema.verdict === 'failed') {
-      for (const check of OF_DATABASE.slice(3))
+      for (const check of DATABASE_CHECKS.slice(3))
         yield skipped(check, 'not checked, because the schema is outdated');
       return;
     }
@@ -92,13 +93,13 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
 
 const SERVER = `SELECT current_setting('server_version') AS version, extract(epoch FROM clock_timestamp()) * 1000 AS time_ms`;
 
-async function askServer(pool: Pool): Promise<{ version: string; time_ms: string }> {
+async function readServer(pool: Pool): Promise<{ version: string; time_ms: string }> {
   const [row] = await runStatement<{ version: string; time_ms: string }>(pool, SERVER, []);
   return row as { version: string; time_ms: string };
 }
 
 /** PostgreSQL's login errors by SQLSTATE. */
-const LOGIN: Readonly<Record<string, [says: string, todo: string]>> = {
+const LOGIN_FAILURES: Readonly<Record<string, [says: string, todo: string]>> = {
   '28000': [
     'rejects the user of DATABASE_URL',
     'Allow the user in pg_hba.conf, or use another one in DATABASE_URL.',
@@ -112,8 +113,8 @@ const LOGIN: Readonly<Record<string, [says: string, todo: string]>> = {
 
 function databaseFailure(error: unknown): Finding {
   const code = reasonOf(error);
-  const login = LOGIN[code];
-  if (login !== undefined) return failed('database', login[0], login[1]);
+  const loginFailure = LOGIN_FAILURES[code];
+  if (loginFailure !== undefined) return failed('database', loginFailure[0], loginFailure[1]);
   if (!isDatabaseUnavailable(error) && /^[0-9A-Z]{5}$/.test(code))
     return failed('database', `rejects queries (${code})`, 'See the log of PostgreSQL.');
   return failed(
@@ -136,13 +137,13 @@ async function examineSchema(pool: Pool): Promise<Finding> {
 }
 
 async function examinePartitions(pool: Pool): Promise<Finding> {
-  const missing = await missingDayPartitions(pool);
+  const missing = await findMissingDayPartitions(pool);
   if (missing.length === 0) return await examineDefaultPartitions(pool);
   const names = missing.slice(0, 3).join(', ');
-  const more = missing.length > 3 ? ` and ${missing.length - 3} more` : '';
+  const suffix = missing.length > 3 ? ` and ${missing.length - 3} more` : '';
   return failed(
     'partitions',
-    `are missing: ${names}${more}`,
+    `are missing: ${names}${suffix}`,
     'A dispatcher creates them within minutes. Check that one is running, that its user may create tables, and that no long query on the log blocks it.',
   );
 }
@@ -151,9 +152,11 @@ const DEFAULT_BYTES_WARNING = 4 * 1024 * 1024;
 
 async function examineDefaultPartitions(pool: Pool): Promise<Finding> {
   const bytes = Object.entries(await defaultPartitionBytes(pool));
-  const grown = bytes.filter(([, size]) => size > DEFAULT_BYTES_WARNING);
-  if (grown.length === 0) return ok('partitions', 'exist for the next week');
-  const sizes = grown.map(([table, size]) => `${table}_default ${Math.round(size / 1024 / 1024)} MB`);
+  const largePartitions = bytes.filter(([, size]) => size > DEFAULT_BYTES_WARNING);
+  if (largePartitions.length === 0) return ok('partitions', 'exist for the next week');
+  const sizes = largePartitions.map(
+    ([table, size]) => `${table}_default ${Math.round(size / 1024 / 1024)} MB`,
+  );
   return warning(
     'partitions',
     `do not contain all rows: ${sizes.join(', ')}`,
@@ -162,7 +165,7 @@ async function examineDefaultPartitions(pool: Pool): Promise<Finding> {
 }
 
 async function examineLocks(pool: Pool, retentionDays: number): Promise<Finding> {
-  const { atOnce, setting, settingNeeded } = await lockRoom(pool, retentionDays);
+  const { statementsMax: atOnce, setting, settingNeeded } = await readLockCapacity(pool, retentionDays);
   if (setting >= settingNeeded) return ok('locks', `max_locks_per_transaction ${setting} is sufficient`);
   return warning(
     'locks',
@@ -184,13 +187,13 @@ async function examineKeys(pool: Pool, keys: readonly EncryptionKey[] | undefine
     if (error instanceof KeysUnknownError) return failed('keys', error.message, todo);
     return failed('keys', reasonOf(error), 'See the log of PostgreSQL.');
   }
-  if (await decryptsNewest(pool, keys))
+  if (await canDecryptNewest(pool, keys))
     return ok('keys', `decrypt the stored secrets (${keys.map(({ name }) => name).join(', ')})`);
   return failed('keys', 'have a matching name but a different key: the newest secret does not decrypt', todo);
 }
 
-const WRITTEN = `SELECT pg_current_wal_lsn()::text AS place`;
-const REPLAYED = `
+const SELECT_WRITTEN_LSN = `SELECT pg_current_wal_lsn()::text AS lsn`;
+const SELECT_REPLAY_STATE = `
   SELECT pg_is_in_recovery() AS is_replica, greatest(0, $1::pg_lsn - pg_last_wal_replay_lsn())::text AS bytes_behind`;
 /** A busy primary writes this much within seconds; a replica that is further behind does not keep up. */
 const BYTES_BEHIND_MAX = 256 * 1024 * 1024;
@@ -207,26 +210,26 @@ export async function* examineReplica(options: StoreOptions): AsyncGenerator<Fin
       yield { ...pooler, check: 'replica' };
       return;
     }
-    const [written] = await runStatement<{ place: string }>(primary.pool, WRITTEN, []);
+    const [writtenRow] = await runStatement<{ lsn: string }>(primary.pool, SELECT_WRITTEN_LSN, []);
     const [row] = await runStatement<{ is_replica: boolean; bytes_behind: string | null }>(
       replica.pool,
-      REPLAYED,
-      [written?.place],
+      SELECT_REPLAY_STATE,
+      [writtenRow?.lsn],
     );
-    const behind = Number(row?.bytes_behind ?? 0);
+    const bytesBehind = Number(row?.bytes_behind ?? 0);
     if (row?.is_replica !== true)
       yield failed(
         'replica',
         'is not a replica',
         'Set DATABASE_REPLICA_URL to a streaming replica of DATABASE_URL, or remove it.',
       );
-    else if (behind > BYTES_BEHIND_MAX)
+    else if (bytesBehind > BYTES_BEHIND_MAX)
       yield warning(
         'replica',
-        `is ${Math.round(behind / 1024 / 1024)} MB of the write-ahead log behind`,
+        `is ${Math.round(bytesBehind / 1024 / 1024)} MB of the write-ahead log behind`,
         'Lists are read from the primary until it catches up; pg_stat_replication shows its progress.',
       );
-    else yield ok('replica', `follows the primary, ${behind} bytes of the write-ahead log behind`);
+    else yield ok('replica', `follows the primary, ${bytesBehind} bytes of the write-ahead log behind`);
   } catch (error) {
     const { says, ...finding } = databaseFailure(error);
     yield {
@@ -300,9 +303,9 @@ function queueFailure(error: unknown): Finding {
 async function examineQueueInPostgres(url: string, timeoutMs: number): Promise<Finding> {
   const { pool, close } = openDatabase({ url, connectionsMax: 1, connectTimeoutMs: timeoutMs });
   try {
-    const statement = `SELECT to_regclass('bullmq.job') IS NOT NULL AS there`;
-    const [row] = await runStatement<{ there: boolean }>(pool, statement, []);
-    if (row?.there === true) return ok('queue', 'is in PostgreSQL, with its schema');
+    const statement = `SELECT to_regclass('bullmq.job') IS NOT NULL AS "isPresent"`;
+    const [row] = await runStatement<{ isPresent: boolean }>(pool, statement, []);
+    if (row?.isPresent === true) return ok('queue', 'is in PostgreSQL, with its schema');
     return failed('queue', 'is in PostgreSQL, without its schema', 'Run `migrate` with QUEUE_URL set.');
   } catch (error) {
     return {

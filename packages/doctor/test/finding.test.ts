@@ -8,8 +8,8 @@ test.each([
   ['warning', 13_000, 'is 3.0 s ahead of the clock of this machine'],
   ['warning', -30_000, 'is 31.0 s behind the clock of this machine'],
   ['failed', 110_000, 'is 100.0 s ahead of the clock of this machine'],
-])('a clock is %s if it shows %d between 1,000 and 10,000 of this machine', (verdict, theirsMs, says) => {
-  expect(clockFinding('clock', theirsMs, 1_000, 10_000)).toMatchObject({ verdict, says });
+])('a clock is %s if it shows %d between 1,000 and 10,000 of this machine', (verdict, serverMs, says) => {
+  expect(clockFinding('clock', serverMs, 1_000, 10_000)).toMatchObject({ verdict, says });
 });
 
 test('each finding is a line, its action is another line, and findings are counted by verdict', () => {
@@ -24,6 +24,8 @@ test('each finding is a line, its action is another line, and findings are count
 });
 
 test('the reason is the innermost error code, without the message', () => {
-  const refused = Object.assign(new Error('connect postgres://u:secret@h'), { code: 'ECONNREFUSED' });
-  expect(reasonOf(new Error('no connection', { cause: new AggregateError([refused]) }))).toBe('ECONNREFUSED');
+  const connectionError = Object.assign(new Error('connect postgres://u:secret@h'), { code: 'ECONNREFUSED' });
+  expect(reasonOf(new Error('no connection', { cause: new AggregateError([connectionError]) }))).toBe(
+    'ECONNREFUSED',
+  );
 });

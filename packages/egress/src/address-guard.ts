@@ -48,19 +48,19 @@ export interface AddressGuard {
  * @throws Error naming the entry that is not a range.
  */
 export function createAddressGuard({ allowCidrs, denyCidrs = [], ports = [] }: EgressRules): AddressGuard {
-  const opened = allowCidrs.map(parseRange);
-  const closed = denyCidrs.map(parseRange);
-  const forbidden = [...forbiddenIpv4, ...forbiddenIpv6].map(parseRange);
+  const allowedRanges = allowCidrs.map(parseRange);
+  const deniedRanges = denyCidrs.map(parseRange);
+  const specialRanges = [...forbiddenIpv4, ...forbiddenIpv6].map(parseRange);
 
   function allows(ip: string): boolean {
     const address = parseAddress(ip);
-    if (address === null || isClosed(address)) return false;
-    return inAnyRange(address, opened) || !inAnyRange(address, forbidden);
+    if (address === null || isDenied(address)) return false;
+    return inAnyRange(address, allowedRanges) || !inAnyRange(address, specialRanges);
   }
 
-  function isClosed(address: Address): boolean {
-    if (closed.length === 0) return false;
-    return [address, ...embeddedIpv4(address)].some((one) => inAnyRange(one, closed));
+  function isDenied(address: Address): boolean {
+    if (deniedRanges.length === 0) return false;
+    return [address, ...embeddedIpv4(address)].some((one) => inAnyRange(one, deniedRanges));
   }
 
   function allowsPort(port: number): boolean {

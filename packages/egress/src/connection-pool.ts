@@ -22,7 +22,7 @@ export interface ConnectionPoolOptions {
 export interface ConnectionPool {
   agents: { http: http.Agent; https: https.Agent };
   /** Whether the request was sent on a reused connection that has not returned a byte since. */
-  reusedInSilence(request: http.ClientRequest): boolean;
+  isReusedWithoutResponse(request: http.ClientRequest): boolean;
   /** Whether the request waits because its endpoint has the maximum number of connections. */
   waitsForConnection(request: http.ClientRequest): boolean;
   /** Destroys every connection; waiting and later requests fail. */
@@ -33,27 +33,27 @@ export interface ConnectionPool {
 export function createConnectionPool(options: ConnectionPoolOptions): ConnectionPool {
   const idle = new IdleSockets(options.idleSocketsMax);
   const bytesReadAtReuse = new WeakMap<object, number>();
-  let closed = false;
+  let isClosed = false;
 
   function guardAgent<A extends http.Agent>(agent: A): A {
     const connect = agent.createConnection.bind(agent);
-    const keep = agent.keepSocketAlive.bind(agent);
+    const keepAlive = agent.keepSocketAlive.bind(agent);
     const reuse = agent.reuseSocket.bind(agent);
 
     agent.createConnection = (target, callback) => {
-      const refusal = closed ? new EgressClosedError() : literalRefusal(target, options.guard);
-      if (refusal === null) return watchCertificate(inPieces(connect(target, callback) as Socket));
+      const rejection = isClosed ? new EgressClosedError() : rejectLiteral(target, options.guard);
+      if (rejection === null) return watchCertificate(withBoundedChunks(connect(target, callback) as Socket));
       forgetEmptyEntry(agent, target);
       // Destroying a socket here would emit its error before the request listens; the callback is the documented way to
       // fail.
-      callback?.(refusal, undefined as never);
+      callback?.(rejection, undefined as never);
       return undefined as never;
     };
     // The typings declare void, but Agent drops the socket if false is returned.
     agent.keepSocketAlive = (socket) => {
-      const kept: unknown = keep(socket);
-      if (kept) idle.add(socket as Socket);
-      return kept;
+      const isKept: unknown = keepAlive(socket);
+      if (isKept) idle.add(socket as Socket);
+      return isKept;
     };
     agent.reuseSocket = (socket, request) => {
       idle.delete(socket as Socket);
@@ -70,7 +70,7 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
 
   return {
     agents,
-    reusedInSilence(request) {
+    isReusedWithoutResponse(request) {
       const bytesRead = bytesReadAtReuse.get(request);
       return bytesRead !== undefined && request.socket?.bytesRead === bytesRead;
     },
@@ -78,27 +78,27 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
       return isQueued(agents.http, request) || isQueued(agents.https, request);
     },
     close() {
-      closed = true;
+      isClosed = true;
       agents.http.destroy();
       agents.https.destroy();
     },
   };
 }
 
-const PIECE_BYTES = 2_048;
+const CHUNK_BYTES_MAX = 2_048;
 
 /**
  * Feeds the HTTP parser 2 KiB at a time. Node parses a complete read of up to 64 KiB even if the request has ended,
  * e.g. thousands of one-byte chunks or interim responses; with smaller pieces, destroying the socket drops the rest.
  */
-function inPieces(socket: Socket): Socket {
+function withBoundedChunks(socket: Socket): Socket {
   const push = socket.push.bind(socket);
   socket.push = (bytes: Buffer | null, encoding) => {
-    if (bytes === null || bytes.length <= PIECE_BYTES) return push(bytes, encoding);
-    let goesOn = true;
-    for (let at = 0; at < bytes.length && !socket.destroyed; at += PIECE_BYTES)
-      goesOn = push(bytes.subarray(at, at + PIECE_BYTES), encoding);
-    return goesOn;
+    if (bytes === null || bytes.length <= CHUNK_BYTES_MAX) return push(bytes, encoding);
+    let wantsMore = true;
+    for (let offset = 0; offset < bytes.length && !socket.destroyed; offset += CHUNK_BYTES_MAX)
+      wantsMore = push(bytes.subarray(offset, offset + CHUNK_BYTES_MAX), encoding);
+    return wantsMore;
   };
   return socket;
 }
@@ -125,7 +125,7 @@ function watchCertificate(socket: Socket): Socket {
  */
 class IdleSockets {
   readonly #sockets = new Set<Socket>();
-  readonly #watched = new WeakSet<Socket>();
+  readonly #observed = new WeakSet<Socket>();
   readonly #max: number;
 
   constructor(max: number) {
@@ -135,8 +135,8 @@ class IdleSockets {
   add(socket: Socket): void {
     if (this.#sockets.size >= this.#max) this.#closeOldest();
     this.#sockets.add(socket);
-    if (this.#watched.has(socket)) return;
-    this.#watched.add(socket);
+    if (this.#observed.has(socket)) return;
+    this.#observed.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
   }
 
@@ -179,7 +179,7 @@ function httpsAgent(options: ConnectionPoolOptions): https.Agent {
 }
 
 /** Checks a literal address here, because a socket calls its lookup for names only. */
-function literalRefusal(target: http.ClientRequestArgs, guard: AddressGuard): Error | null {
+function rejectLiteral(target: http.ClientRequestArgs, guard: AddressGuard): Error | null {
   const host = target.host ?? '';
   if (target.socketPath) return new AddressForbiddenError(target.socketPath);
   return isIP(host) !== 0 && !guard.allows(host) ? new AddressForbiddenError(host) : null;

@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer';
 import type { LookupFunction } from 'node:net';
 import { type AddressGuard, createAddressGuard, type EgressRules } from './address-guard.ts';
 import { createConnectionPool } from './connection-pool.ts';
-import { KnownEndpoints } from './endpoint-url.ts';
+import { EndpointCache } from './endpoint-url.ts';
 import {
   type EgressResponse,
   type EgressTimings,
@@ -11,9 +11,15 @@ import {
   InFlight,
   type Sender,
 } from './exchange.ts';
-import { describeFailure, EgressClosedError, type EgressFailure, errorCode, timedOut } from './failure.ts';
+import {
+  describeFailure,
+  EgressClosedError,
+  type EgressFailure,
+  errorCode,
+  timeoutFailure,
+} from './failure.ts';
 import { createGotClient } from './got-client.ts';
-import { createGuardedLookup, lookupBy } from './host-lookup.ts';
+import { createGuardedLookup, createLookup } from './host-lookup.ts';
 import { createNameResolver } from './name-resolver.ts';
 
 export interface EgressOptions extends EgressRules {
@@ -83,26 +89,27 @@ export function createEgress(options: EgressOptions): Egress {
   const guard = createAddressGuard(options);
   const nameTimeoutMs = Math.min(timeoutMs, NAME_TIMEOUT_MAX_MS);
   const lookup = createGuardedLookup(
-    options.lookup ?? lookupBy(createNameResolver({ timeoutMs: nameTimeoutMs })),
+    options.lookup ?? createLookup(createNameResolver({ timeoutMs: nameTimeoutMs })),
     guard,
   );
-  const endpoints = new KnownEndpoints(guard, CACHED_ENDPOINTS_BYTES_MAX);
-  const pooled = createSender(options, { guard, lookup, endpoints, keepAlive: true });
-  const fresh = createSender(options, { guard, lookup, endpoints, keepAlive: false });
-  let closed = false;
+  const endpoints = new EndpointCache(guard, CACHED_ENDPOINTS_BYTES_MAX);
+  const pooledSender = createSender(options, { guard, lookup, endpoints, keepAlive: true });
+  const unpooledSender = createSender(options, { guard, lookup, endpoints, keepAlive: false });
+  let isClosed = false;
 
   async function send(request: EgressRequest, startedMs: number): Promise<Outcome> {
-    if (closed) return refused(describeFailure(new EgressClosedError()));
-    const { url, problem, forbidden } = endpoints.of(request.url);
-    if (problem !== undefined) return refused({ code: 'invalid_url', message: `The URL ${problem}.` });
-    if (forbidden !== undefined) return refused(describeFailure(forbidden));
+    if (isClosed) return rejectedOutcome(describeFailure(new EgressClosedError()));
+    const { url, problem, forbidden } = endpoints.get(request.url);
+    if (problem !== undefined)
+      return rejectedOutcome({ code: 'invalid_url', message: `The URL ${problem}.` });
+    if (forbidden !== undefined) return rejectedOutcome(describeFailure(forbidden));
     const { headers, body } = request;
-    let end = await exchange(pooled, { url, headers, body, responseBytesMax });
+    let end = await exchange(pooledSender, { url, headers, body, responseBytesMax });
     const leftMs = timeoutMs - (performance.now() - startedMs);
-    if (leftMs > 0 && wasStale(end, pooled)) {
-      end = await exchange(fresh, { url, headers, body, responseBytesMax, timeoutMs: leftMs });
+    if (leftMs > 0 && wasStaleConnection(end, pooledSender)) {
+      end = await exchange(unpooledSender, { url, headers, body, responseBytesMax, timeoutMs: leftMs });
     }
-    return outcomeOf(end, timeoutMs);
+    return toOutcome(end, timeoutMs);
   }
 
   return {
@@ -113,8 +120,8 @@ export function createEgress(options: EgressOptions): Egress {
       return { startedAt, durationMs: Math.round(performance.now() - startedMs), ...outcome };
     },
     close() {
-      closed = true;
-      for (const { pool, inFlight } of [pooled, fresh]) {
+      isClosed = true;
+      for (const { pool, inFlight } of [pooledSender, unpooledSender]) {
         pool.close();
         inFlight.abortAll(new EgressClosedError());
       }
@@ -124,9 +131,9 @@ export function createEgress(options: EgressOptions): Egress {
 
 function createSender(
   options: EgressOptions,
-  way: { guard: AddressGuard; lookup: LookupFunction; endpoints: KnownEndpoints; keepAlive: boolean },
+  context: { guard: AddressGuard; lookup: LookupFunction; endpoints: EndpointCache; keepAlive: boolean },
 ): Sender {
-  const { guard, lookup, endpoints, keepAlive } = way;
+  const { guard, lookup, endpoints, keepAlive } = context;
   const { timeoutMs } = options;
   const pool = createConnectionPool({
     guard,
@@ -150,19 +157,19 @@ function createSender(
  * and eventId. Without it, a healthy endpoint that closes idle connections would show failed attempts and receive its
  * events late. A new connection that fails, or one that returned a byte of the response, is never repeated here.
  */
-function wasStale(end: ExchangeEnd, { pool }: Sender): boolean {
+function wasStaleConnection(end: ExchangeEnd, { pool }: Sender): boolean {
   if (end.kind !== 'failed' || end.request === null || end.response !== null) return false;
   const code = errorCode(end.error);
-  return (code === 'ECONNRESET' || code === 'EPIPE') && pool.reusedInSilence(end.request);
+  return (code === 'ECONNRESET' || code === 'EPIPE') && pool.isReusedWithoutResponse(end.request);
 }
 
-function outcomeOf(end: ExchangeEnd, timeoutMs: number): Outcome {
+function toOutcome(end: ExchangeEnd, timeoutMs: number): Outcome {
   const { response, timings, costly } = end;
   if (end.kind === 'answered') return { response, error: null, timings, costly };
-  if (end.kind === 'timeout') return { response, error: timedOut(timeoutMs), timings, costly };
+  if (end.kind === 'timeout') return { response, error: timeoutFailure(timeoutMs), timings, costly };
   return { response, error: describeFailure(end.error), timings, costly };
 }
 
-function refused(error: EgressFailure): Outcome {
+function rejectedOutcome(error: EgressFailure): Outcome {
   return { response: null, error, timings: null, costly: false };
 }

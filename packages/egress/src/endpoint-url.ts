@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import { AddressForbiddenError, PortForbiddenError } from './failure.ts';
 
 /** Cached result of parsing and checking a URL. */
-export type KnownEndpoint =
+export type CachedEndpoint =
   | { url: URL; problem?: never; forbidden?: never }
   /** A phrase that completes "The URL …". */
   | { url?: never; problem: string; forbidden?: never }
@@ -21,42 +21,45 @@ interface TargetGuard {
 }
 
 /** Estimates the memory of a parsed URL: its text is in the cache key and in the parts of the URL. */
-const bytesOf = (_value: object, text: string) => 1_000 + 12 * text.length;
+const estimateBytes = (_value: object, text: string) => 1_000 + 12 * text.length;
 
 /** Caches parsed URLs, evicting the least recently used. */
-export class KnownEndpoints {
+export class EndpointCache {
   readonly #guard: TargetGuard;
-  readonly #byText: LRUCache<string, KnownEndpoint>;
+  readonly #byText: LRUCache<string, CachedEndpoint>;
   readonly #destinations: LRUCache<string, Destination>;
 
   /** @param bytesMax total memory of the parsed URLs and of their request options */
   constructor(guard: TargetGuard, bytesMax: number) {
     this.#guard = guard;
-    this.#byText = new LRUCache<string, KnownEndpoint>({ maxSize: bytesMax / 2, sizeCalculation: bytesOf });
+    this.#byText = new LRUCache<string, CachedEndpoint>({
+      maxSize: bytesMax / 2,
+      sizeCalculation: estimateBytes,
+    });
     this.#destinations = new LRUCache<string, Destination>({
       maxSize: bytesMax / 2,
-      sizeCalculation: bytesOf,
+      sizeCalculation: estimateBytes,
     });
   }
 
-  of(text: string): KnownEndpoint {
-    const known = this.#byText.get(text);
-    if (known !== undefined) return known;
-    const endpoint = this.#judge(text);
+  get(text: string): CachedEndpoint {
+    const cached = this.#byText.get(text);
+    if (cached !== undefined) return cached;
+    const endpoint = this.#parse(text);
     this.#byText.set(text, endpoint);
     return endpoint;
   }
 
   destinationOf(url: URL): Destination {
-    const known = this.#destinations.get(url.href);
-    if (known !== undefined) return known;
+    const cached = this.#destinations.get(url.href);
+    if (cached !== undefined) return cached;
     const { protocol, hostname, port, path } = urlToHttpOptions(url);
     const destination: Destination = { protocol, hostname, port, path };
     this.#destinations.set(url.href, destination);
     return destination;
   }
 
-  #judge(text: string): KnownEndpoint {
+  #parse(text: string): CachedEndpoint {
     const url = parseEndpointUrl(text);
     if (typeof url === 'string') return { problem: url };
     const port = portOf(url);

@@ -2,9 +2,9 @@ import type { Buffer } from 'node:buffer';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Got, type Request as GotRequest, TimeoutError } from 'got';
-import { BodyCollector, chunksSeenMax, watch } from './answer-body.ts';
 import type { ConnectionPool } from './connection-pool.ts';
-import { UnexpectedAnswerError } from './failure.ts';
+import { UnexpectedResponseError } from './failure.ts';
+import { BodyCollector, chunksSeenMax, filterChunks } from './response-body.ts';
 
 export interface EgressResponse {
   statusCode: number;
@@ -65,7 +65,7 @@ export type ExchangeEnd = { timings: EgressTimings | null; costly: boolean } & (
  * Allows the few interim (1xx) responses that endpoints send; without a limit an endpoint could flood the process with
  * them.
  */
-const informationalAnswersMax = 16;
+const informationalResponsesMax = 16;
 
 /** Limits the total of interim responses and the head of the final one. Node itself limits a single head. */
 const headBytesMax = 65_536;
@@ -76,7 +76,7 @@ const headBytesMax = 65_536;
 const readsMax = 64;
 /** A response with this many reads or interim responses costs several times an ordinary one. */
 const costlyReads = 48;
-const costlyInformationalAnswers = 8;
+const costlyInformationalResponses = 8;
 /** Number of received bytes outside of head and body, e.g. of thousands of interim responses or chunk headers. */
 const costlySurplusBytes = 32_768;
 
@@ -89,27 +89,27 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
   const { url, headers, body, responseBytesMax, timeoutMs } = options;
   return new Promise((resolve) => {
     const collector = new BodyCollector(responseBytesMax);
-    let answer: IncomingMessage | null = null;
+    let incoming: IncomingMessage | null = null;
     let request: ClientRequest | null = null;
     let connectionDeadline: NodeJS.Timeout | undefined;
-    let informationalAnswers = 0;
+    let informationalResponses = 0;
     let reads = 0;
     let bytesRead = 0;
     let settled = false;
 
-    const ofThisRequest = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
-    const stream = client.stream(url, { headers, body, ...ofThisRequest });
-    const open = inFlight.add((reason) => settle(endOf(reason, answer), reason));
+    const timeoutOptions = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
+    const stream = client.stream(url, { headers, body, ...timeoutOptions });
+    const entry = inFlight.add((reason) => settle(classifyEnd(reason, incoming), reason));
 
     function countRead(bytes: Buffer): void {
       reads += 1;
       bytesRead += bytes.length;
       if (settled) return;
-      if (answer === null) {
+      if (incoming === null) {
         if (surplusBytes() > headBytesMax)
-          settle('failed', new UnexpectedAnswerError('The endpoint sent too much before its answer.'));
+          settle('failed', new UnexpectedResponseError('The endpoint sent too much before its answer.'));
         else if (reads > readsMax)
-          settle('failed', new UnexpectedAnswerError('The endpoint sent its answer in crumbs.'));
+          settle('failed', new UnexpectedResponseError('The endpoint sent its answer in crumbs.'));
       } else if (reads > readsMax) {
         collector.stop();
         settle('answered');
@@ -124,21 +124,21 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       if (settled) return;
       settled = true;
       clearTimeout(connectionDeadline);
-      inFlight.remove(open);
+      inFlight.remove(entry);
       request?.socket?.off('data', countRead);
       const costly =
         reads >= costlyReads ||
-        informationalAnswers >= costlyInformationalAnswers ||
+        informationalResponses >= costlyInformationalResponses ||
         collector.chunksSeen > chunksSeenMax ||
         surplusBytes() > costlySurplusBytes;
-      const response = answer === null ? null : readResponse(answer, collector);
+      const response = incoming === null ? null : readResponse(incoming, collector);
       const timings = readTimings(stream.timings, request?.reusedSocket === true);
       if (kind === 'answered' && response !== null) resolve({ kind, response, timings, costly });
       else if (kind === 'timeout') resolve({ kind, response, timings, costly });
       else resolve({ kind: 'failed', response, error, request, timings, costly });
       // An endpoint may respond before it has read the request; such a socket could stay busy indefinitely.
-      const isWhole = kind === 'answered' && error === undefined && !collector.truncated;
-      const reusable = isWhole && request?.writableFinished === true;
+      const isComplete = kind === 'answered' && error === undefined && !collector.truncated;
+      const reusable = isComplete && request?.writableFinished === true;
       if (reusable) return;
       // Destroyed immediately, because got destroys it later: no further read of the socket is parsed.
       request?.socket?.destroy();
@@ -146,7 +146,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     }
 
     // The listeners remain after the end: a destroyed request still emits an error, which would otherwise be unhandled.
-    stream.on('error', (error) => settle(endOf(error, answer), error));
+    stream.on('error', (error) => settle(classifyEnd(error, incoming), error));
     stream.on('request', (created) => {
       request = created;
       created.on('error', ignore);
@@ -156,9 +156,9 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       // Watches the parser instead of got's stream, which would buffer ten thousand chunks of a 64 KiB read. Node
       // cannot be stopped within a read, but the rest of it is ignored.
       created.once('response', (received: IncomingMessage) => {
-        answer = received;
-        watch(received, {
-          takes(chunk) {
+        incoming = received;
+        filterChunks(received, {
+          accepts(chunk) {
             if (settled) return false;
             if (chunk !== null) collector.add(chunk);
             if (collector.truncated) settle('answered');
@@ -175,14 +175,14 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     stream.on('information', () => {
       // Node parses the rest of a flood even after the end, thousands of responses from one read.
       if (settled) return;
-      informationalAnswers += 1;
-      if (informationalAnswers <= informationalAnswersMax) return;
-      settle('failed', new UnexpectedAnswerError('The endpoint sent too many interim answers.'));
+      informationalResponses += 1;
+      if (informationalResponses <= informationalResponsesMax) return;
+      settle('failed', new UnexpectedResponseError('The endpoint sent too many interim answers.'));
     });
     // got listens for this event, so Node removes the socket from the pool and it must be destroyed here.
     stream.on('upgrade', (_response: IncomingMessage, socket: ClientRequest['socket']) => {
       socket?.on('error', ignore).destroy();
-      settle('failed', new UnexpectedAnswerError('The endpoint answered 101 and switched protocols.'));
+      settle('failed', new UnexpectedResponseError('The endpoint answered 101 and switched protocols.'));
     });
   });
 }
@@ -190,7 +190,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
 interface OpenExchange {
   abort: (reason: Error) => void;
   /** Index in the array. */
-  place: number;
+  index: number;
 }
 
 /**
@@ -198,23 +198,23 @@ interface OpenExchange {
  * next full collection.
  */
 export class InFlight {
-  readonly #open: OpenExchange[] = [];
+  readonly #entries: OpenExchange[] = [];
 
   add(abort: OpenExchange['abort']): OpenExchange {
-    const open = { abort, place: this.#open.length };
-    this.#open.push(open);
-    return open;
+    const entry = { abort, index: this.#entries.length };
+    this.#entries.push(entry);
+    return entry;
   }
 
-  remove(open: OpenExchange): void {
-    const last = this.#open.pop();
-    if (last === undefined || last === open) return;
-    last.place = open.place;
-    this.#open[open.place] = last;
+  remove(entry: OpenExchange): void {
+    const last = this.#entries.pop();
+    if (last === undefined || last === entry) return;
+    last.index = entry.index;
+    this.#entries[entry.index] = last;
   }
 
   abortAll(reason: Error): void {
-    for (const { abort } of [...this.#open]) abort(reason);
+    for (const { abort } of [...this.#entries]) abort(reason);
   }
 }
 
@@ -223,34 +223,35 @@ export class InFlight {
  * (an early close, a reset, a malformed chunk), the attempt still succeeded, since another attempt could only repeat
  * the event. Only the deadline makes it fail.
  */
-function endOf(error: unknown, answer: IncomingMessage | null): ExchangeEnd['kind'] {
+function classifyEnd(error: unknown, incoming: IncomingMessage | null): ExchangeEnd['kind'] {
   if (error instanceof TimeoutError) return 'timeout';
-  const isAccepted = answer?.statusCode !== undefined && answer.statusCode >= 200 && answer.statusCode < 300;
+  const isAccepted =
+    incoming?.statusCode !== undefined && incoming.statusCode >= 200 && incoming.statusCode < 300;
   return isAccepted ? 'answered' : 'failed';
 }
 
-function readResponse(answer: IncomingMessage, collector: BodyCollector): EgressResponse {
+function readResponse(incoming: IncomingMessage, collector: BodyCollector): EgressResponse {
   const headers: Record<string, string> = {};
-  for (const [name, value] of Object.entries(answer.headers)) {
+  for (const [name, value] of Object.entries(incoming.headers)) {
     if (value !== undefined) headers[name] = Array.isArray(value) ? value.join(', ') : value;
   }
   return {
-    statusCode: answer.statusCode ?? 0,
+    statusCode: incoming.statusCode ?? 0,
     headers,
     body: collector.bytes(),
-    truncated: collector.truncated || !answer.complete,
+    truncated: collector.truncated || !incoming.complete,
   };
 }
 
 /** For a reused connection got reports the phases of its creation, which are not part of this request. */
-function readTimings(timings: GotRequest['timings'], isKept: boolean): EgressTimings | null {
+function readTimings(timings: GotRequest['timings'], isReused: boolean): EgressTimings | null {
   if (timings === undefined) return null;
   const { phases, start, socket, lookup } = timings;
   return {
     // got's own `dns` phase is 0 whenever the connection took less than a millisecond, however slow the name was.
-    dnsMs: isKept || lookup === undefined || socket === undefined ? null : wholeMs(lookup - socket),
-    connectMs: isKept ? null : wholeMs(phases.tcp),
-    tlsMs: isKept ? null : wholeMs(phases.tls),
+    dnsMs: isReused || lookup === undefined || socket === undefined ? null : wholeMs(lookup - socket),
+    connectMs: isReused ? null : wholeMs(phases.tcp),
+    tlsMs: isReused ? null : wholeMs(phases.tls),
     firstByteMs: wholeMs(phases.firstByte),
     totalMs: wholeMs(phases.total) ?? Math.max(0, Date.now() - start),
   };

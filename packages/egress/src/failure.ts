@@ -31,9 +31,9 @@ export interface EgressFailure {
  * The message for every target that was not contacted, whichever rule rejected it and whether its name was found:
  * telling these cases apart would let a user probe the names and addresses of the internal network.
  */
-const NOT_DIALLED = 'The endpoint has no address that may be called.';
+const BLOCKED = 'The endpoint has no address that may be called.';
 
-const notDialledCodes: ReadonlySet<string> = new Set<EgressErrorCode>([
+const blockedCodes: ReadonlySet<string> = new Set<EgressErrorCode>([
   'address_forbidden',
   'port_forbidden',
   'dns_failed',
@@ -45,28 +45,32 @@ export function isForbidden(code: string): boolean {
 }
 
 /** Returns the error code as shown outside of the delivery log. @param code as recorded */
-export function outwardCode(code: string): string {
-  return notDialledCodes.has(code) ? 'no_address' : code;
+export function publicErrorCode(code: string): string {
+  return blockedCodes.has(code) ? 'no_address' : code;
 }
 
-function notDialled(code: EgressErrorCode, detail: string): EgressFailure {
-  return { code, message: NOT_DIALLED, detail };
+function blockedFailure(code: EgressErrorCode, detail: string): EgressFailure {
+  return { code, message: BLOCKED, detail };
 }
 
 /** Describes the failure of a request by the error's class and code; never by its message. */
 export function describeFailure(error: unknown): EgressFailure {
   const root = rootCause(error);
-  if (root instanceof AddressForbiddenError) return notDialled('address_forbidden', root.message);
-  if (root instanceof PortForbiddenError) return notDialled('port_forbidden', root.message);
-  if (root instanceof UnexpectedAnswerError) return { code: 'invalid_response', message: root.message };
+  if (root instanceof AddressForbiddenError) return blockedFailure('address_forbidden', root.message);
+  if (root instanceof PortForbiddenError) return blockedFailure('port_forbidden', root.message);
+  if (root instanceof UnexpectedResponseError) return { code: 'invalid_response', message: root.message };
   if (root instanceof EgressClosedError) {
     return { code: 'request_failed', message: 'The sender was shut down before the request was complete.' };
   }
   if (root instanceof NameNotResolvedError) {
-    return notDialled('dns_failed', `The name was not resolved (${errorCode(root.cause) || 'no address'}).`);
+    return blockedFailure(
+      'dns_failed',
+      `The name was not resolved (${errorCode(root.cause) || 'no address'}).`,
+    );
   }
   const expiredOn = expiries.get(root as object);
-  if (expiredOn !== undefined) return untrusted(`it expired on ${expiredOn.toISOString().slice(0, 10)}`);
+  if (expiredOn !== undefined)
+    return untrustedFailure(`it expired on ${expiredOn.toISOString().slice(0, 10)}`);
   return describeCode(errorCode(error));
 }
 
@@ -83,11 +87,11 @@ export function noteExpiry(error: Error, validTo: () => string | undefined): voi
   if (expiry.getTime() < Date.now()) expiries.set(error, expiry);
 }
 
-function untrusted(problem: string): EgressFailure {
+function untrustedFailure(problem: string): EgressFailure {
   return { code: 'tls_untrusted', message: `The certificate is not trusted: ${problem}.` };
 }
 
-export function timedOut(timeoutMs: number): EgressFailure {
+export function timeoutFailure(timeoutMs: number): EgressFailure {
   return { code: 'timeout', message: `Timed out after ${timeoutMs / 1000} s.` };
 }
 
@@ -97,18 +101,18 @@ export function timedOut(timeoutMs: number): EgressFailure {
 function rootCause(error: unknown): unknown {
   let current = error;
   for (let depth = 0; depth < 5 && isNativeError(current); depth += 1) {
-    if (isOurs(current) || !isNativeError(current.cause)) return current;
+    if (isEgressError(current) || !isNativeError(current.cause)) return current;
     current = current.cause;
   }
   return current;
 }
 
-function isOurs(error: Error): boolean {
+function isEgressError(error: Error): boolean {
   return (
     error instanceof AddressForbiddenError ||
     error instanceof PortForbiddenError ||
     error instanceof NameNotResolvedError ||
-    error instanceof UnexpectedAnswerError ||
+    error instanceof UnexpectedResponseError ||
     error instanceof EgressClosedError
   );
 }
@@ -124,10 +128,10 @@ export function errorCode(error: unknown): string {
 }
 
 function describeCode(code: string): EgressFailure {
-  const known = failureBySystemCode[code];
-  if (known !== undefined) return known;
+  const failure = failureBySystemCode[code];
+  if (failure !== undefined) return failure;
   const problem = certificateProblems[code];
-  if (problem !== undefined) return untrusted(problem);
+  if (problem !== undefined) return untrustedFailure(problem);
   if (code.startsWith('HPE_')) return { code: 'invalid_response', message: 'The answer was not valid HTTP.' };
   if (/^ERR_(SSL|TLS)_/.test(code)) return { code: 'tls_failed', message: 'The TLS handshake failed.' };
   return {
@@ -138,9 +142,9 @@ function describeCode(code: string): EgressFailure {
 
 const failureBySystemCode: Record<string, EgressFailure> = {
   ECONNREFUSED: { code: 'connection_refused', message: 'Connection refused.' },
-  ECONNRESET: connectionClosed(),
-  ECONNABORTED: connectionClosed(),
-  EPIPE: connectionClosed(),
+  ECONNRESET: connectionClosedFailure(),
+  ECONNABORTED: connectionClosedFailure(),
+  EPIPE: connectionClosedFailure(),
   ETIMEDOUT: { code: 'timeout', message: 'The connection timed out.' },
   ERR_SOCKET_CONNECTION_TIMEOUT: { code: 'timeout', message: 'The connection timed out.' },
   EHOSTUNREACH: { code: 'unreachable', message: 'The host cannot be reached.' },
@@ -175,7 +179,7 @@ const certificateProblems: Record<string, string> = {
   ERR_TLS_CERT_ALTNAME_INVALID: 'it is for another host name',
 };
 
-function connectionClosed(): EgressFailure {
+function connectionClosedFailure(): EgressFailure {
   return { code: 'connection_reset', message: 'The connection was closed before the answer was complete.' };
 }
 
@@ -208,9 +212,9 @@ export class PortForbiddenError extends Error {
 }
 
 /** The response is valid HTTP, but not acceptable from a webhook endpoint. */
-export class UnexpectedAnswerError extends Error {
-  override readonly name = 'UnexpectedAnswerError';
-  readonly code = 'ERR_UNEXPECTED_ANSWER';
+export class UnexpectedResponseError extends Error {
+  override readonly name = 'UnexpectedResponseError';
+  readonly code = 'ERR_UNEXPECTED_RESPONSE';
 }
 
 /** The owner of the egress closed it. */

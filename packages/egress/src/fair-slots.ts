@@ -5,7 +5,7 @@
 export class FairSlots {
   readonly #max: number;
   readonly #perGroupMax: number;
-  readonly #underWay = new Map<string, number>();
+  readonly #inFlight = new Map<string, number>();
   /** Waiters by group, in the order in which groups are served. */
   readonly #waiting = new Map<string, (() => void)[]>();
   #total = 0;
@@ -17,7 +17,7 @@ export class FairSlots {
 
   /** Runs the work once a slot is free. */
   async run<T>(group: string, work: () => Promise<T>): Promise<T> {
-    if (this.#hasRoom(group)) this.#take(group);
+    if (this.#hasCapacity(group)) this.#acquire(group);
     else await new Promise<void>((resolve) => this.#wait(group, resolve));
     try {
       return await work();
@@ -26,13 +26,13 @@ export class FairSlots {
     }
   }
 
-  #hasRoom(group: string): boolean {
-    return this.#total < this.#max && (this.#underWay.get(group) ?? 0) < this.#perGroupMax;
+  #hasCapacity(group: string): boolean {
+    return this.#total < this.#max && (this.#inFlight.get(group) ?? 0) < this.#perGroupMax;
   }
 
-  #take(group: string): void {
+  #acquire(group: string): void {
     this.#total += 1;
-    this.#underWay.set(group, (this.#underWay.get(group) ?? 0) + 1);
+    this.#inFlight.set(group, (this.#inFlight.get(group) ?? 0) + 1);
   }
 
   #wait(group: string, resolve: () => void): void {
@@ -43,20 +43,20 @@ export class FairSlots {
 
   #release(group: string): void {
     this.#total -= 1;
-    const left = (this.#underWay.get(group) ?? 1) - 1;
-    if (left > 0) this.#underWay.set(group, left);
-    else this.#underWay.delete(group);
-    this.#next();
+    const left = (this.#inFlight.get(group) ?? 1) - 1;
+    if (left > 0) this.#inFlight.set(group, left);
+    else this.#inFlight.delete(group);
+    this.#startNext();
   }
 
   /** Gives the free slot to the first group below its limit, and moves that group to the end. */
-  #next(): void {
+  #startNext(): void {
     for (const [group, waiting] of this.#waiting) {
-      if (!this.#hasRoom(group)) continue;
+      if (!this.#hasCapacity(group)) continue;
       const resolve = waiting.shift();
       this.#waiting.delete(group);
       if (waiting.length > 0) this.#waiting.set(group, waiting);
-      this.#take(group);
+      this.#acquire(group);
       resolve?.();
       return;
     }

@@ -2,13 +2,13 @@ import http, { type RequestOptions } from 'node:http';
 import https from 'node:https';
 import got, { type Got } from 'got';
 import type { ConnectionPool } from './connection-pool.ts';
-import type { KnownEndpoints } from './endpoint-url.ts';
+import type { EndpointCache } from './endpoint-url.ts';
 
 const HEADER_BYTES_MAX = 16_384;
 
 export interface GotClientOptions {
   agents: ConnectionPool['agents'];
-  endpoints: KnownEndpoints;
+  endpoints: EndpointCache;
   /** Deadline from the native request to the end of its response. */
   timeoutMs: number;
 }

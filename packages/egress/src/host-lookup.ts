@@ -5,7 +5,7 @@ import { AddressForbiddenError, NameNotResolvedError } from './failure.ts';
 import type { ResolveName } from './name-resolver.ts';
 
 /** Adapts a resolver to the lookup function of sockets. */
-export function lookupBy(resolve: ResolveName): LookupFunction {
+export function createLookup(resolve: ResolveName): LookupFunction {
   return (hostname, _options, callback) => {
     resolve(hostname).then(
       (addresses) => callback(null, [...addresses]),
@@ -22,21 +22,21 @@ export function lookupBy(resolve: ResolveName): LookupFunction {
  */
 export function createGuardedLookup(lookup: LookupFunction, guard: AddressGuard): LookupFunction {
   return (hostname, options, callback) => {
-    lookup(hostname, { ...options, all: true }, (error, answer, family) => {
+    lookup(hostname, { ...options, all: true }, (error, result, family) => {
       if (error) return callback(new NameNotResolvedError(hostname, { cause: error }), []);
-      const found: LookupAddress[] = Array.isArray(answer)
-        ? answer
-        : [{ address: answer, family: family ?? 4 }];
-      const allowed = found.filter(({ address }) => guard.allows(address));
+      const addresses: LookupAddress[] = Array.isArray(result)
+        ? result
+        : [{ address: result, family: family ?? 4 }];
+      const allowed = addresses.filter(({ address }) => guard.allows(address));
       const [first] = allowed;
-      if (first === undefined) return callback(refusal(hostname, found), []);
+      if (first === undefined) return callback(createLookupError(hostname, addresses), []);
       if (options.all) return callback(null, allowed);
       return callback(null, first.address, first.family);
     });
   };
 }
 
-function refusal(hostname: string, found: readonly LookupAddress[]): Error {
-  const [first] = found;
+function createLookupError(hostname: string, addresses: readonly LookupAddress[]): Error {
+  const [first] = addresses;
   return first === undefined ? new NameNotResolvedError(hostname) : new AddressForbiddenError(first.address);
 }

@@ -9,4 +9,4 @@ export {
 } from './address-guard.ts';
 export type { Egress, EgressOptions, EgressRequest, EgressResult } from './egress.ts';
 export type { EgressResponse, EgressTimings } from './exchange.ts';
-export { type EgressErrorCode, type EgressFailure, isForbidden, outwardCode } from './failure.ts';
+export { type EgressErrorCode, type EgressFailure, isForbidden, publicErrorCode } from './failure.ts';

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { isLocalhostName } from './endpoint-url.ts';
 import { errorCode } from './failure.ts';
 import { FairSlots } from './fair-slots.ts';
-import { candidatesOf, parseHosts, parseSearchRules, SystemFile } from './system-names.ts';
+import { candidateNames, parseHosts, parseSearchRules, SystemFile } from './system-names.ts';
 
 /** Returns every address of a name, IPv4 first; rejects with an error that has a code if there is none. */
 export type ResolveName = (hostname: string) => Promise<readonly LookupAddress[]>;
@@ -19,17 +19,17 @@ export interface NameResolverOptions {
 }
 
 /** Bounds for the time to live of cached addresses. */
-const FOUND_MIN_MS = 5_000;
-const FOUND_MAX_MS = 300_000;
+const TTL_MIN_MS = 5_000;
+const TTL_MAX_MS = 300_000;
 /** Short, because a user who has just created the record waits for it. */
-const FAILED_MS = 5_000;
+const FAILURE_TTL_MS = 5_000;
 const NAMES_MAX = 4_096;
 
 /** Limit per family: a name may have thousands of addresses, and a socket would try them one after the other. */
 const ADDRESSES_MAX = 16;
 
 /** Names whose servers do not respond occupy a slot for seconds, so these limits bound the new names per second. */
-const PLACES = { max: 256, perGroupMax: 16 };
+const SLOTS = { max: 256, perGroupMax: 16 };
 
 /** Additional wait for the other family once one is found: some servers never respond to AAAA queries. */
 const OTHER_FAMILY_MS = 1_000;
@@ -39,10 +39,10 @@ const loopback: readonly LookupAddress[] = [
   { address: '::1', family: 6 },
 ];
 
-interface Known {
+interface CacheEntry {
   addresses: Promise<readonly LookupAddress[]>;
   /** Null while the query is pending. */
-  untilMs: number | null;
+  expiresAtMs: number | null;
   /** Whether the previous query found an address. */
   wasFound: boolean;
 }
@@ -60,47 +60,47 @@ export function createNameResolver(options: NameResolverOptions): ResolveName {
   const { timeoutMs, dnsServers, nowMs = () => performance.now() } = options;
   const hosts = new SystemFile(options.hostsPath ?? '/etc/hosts', parseHosts, nowMs);
   const searchRules = new SystemFile(options.resolvConfPath ?? '/etc/resolv.conf', parseSearchRules, nowMs);
-  const known = new LRUCache<string, Known>({ maxSize: NAMES_MAX, sizeCalculation: () => 1 });
-  const placesOfFound = new FairSlots(PLACES);
-  const placesOfNew = new FairSlots(PLACES);
+  const cache = new LRUCache<string, CacheEntry>({ maxSize: NAMES_MAX, sizeCalculation: () => 1 });
+  const resolvedNameSlots = new FairSlots(SLOTS);
+  const newNameSlots = new FairSlots(SLOTS);
 
-  function ask(hostname: string, wasFound: boolean): Promise<readonly LookupAddress[]> {
-    const places = wasFound ? placesOfFound : placesOfNew;
-    const entry: Known = { addresses: Promise.resolve([]), untilMs: null, wasFound };
-    entry.addresses = places
-      .run(domainOf(hostname), () =>
-        query(candidatesOf(hostname, searchRules.get()), { timeoutMs, ...(dnsServers && { dnsServers }) }),
+  function resolveUncached(hostname: string, wasFound: boolean): Promise<readonly LookupAddress[]> {
+    const slots = wasFound ? resolvedNameSlots : newNameSlots;
+    const entry: CacheEntry = { addresses: Promise.resolve([]), expiresAtMs: null, wasFound };
+    entry.addresses = slots
+      .run(registrableDomain(hostname), () =>
+        query(candidateNames(hostname, searchRules.get()), { timeoutMs, ...(dnsServers && { dnsServers }) }),
       )
       .then(
         ({ addresses, ttlMs }) => {
           entry.wasFound = true;
-          entry.untilMs = nowMs() + Math.min(Math.max(ttlMs, FOUND_MIN_MS), FOUND_MAX_MS);
+          entry.expiresAtMs = nowMs() + Math.min(Math.max(ttlMs, TTL_MIN_MS), TTL_MAX_MS);
           return addresses;
         },
         (error) => {
           entry.wasFound = false;
-          entry.untilMs = nowMs() + FAILED_MS;
+          entry.expiresAtMs = nowMs() + FAILURE_TTL_MS;
           throw error;
         },
       );
-    known.set(hostname, entry);
+    cache.set(hostname, entry);
     return entry.addresses;
   }
 
   return async (hostname) => {
     if (isLocalhostName(hostname)) return loopback;
-    const ofMachine = hosts.get().get(hostname.toLowerCase().replace(/\.$/, ''));
-    if (ofMachine !== undefined) return ofMachine;
+    const hostsFileAddresses = hosts.get().get(hostname.toLowerCase().replace(/\.$/, ''));
+    if (hostsFileAddresses !== undefined) return hostsFileAddresses;
     // RFC 6761: names below `invalid` never exist, so no query is needed.
     if (/(^|\.)invalid\.?$/i.test(hostname)) throw notFound('ENOTFOUND');
-    const entry = known.get(hostname);
-    if (entry === undefined) return await ask(hostname, false);
-    const isOver = entry.untilMs !== null && nowMs() >= entry.untilMs;
-    return await (isOver ? ask(hostname, entry.wasFound) : entry.addresses);
+    const entry = cache.get(hostname);
+    if (entry === undefined) return await resolveUncached(hostname, false);
+    const isExpired = entry.expiresAtMs !== null && nowMs() >= entry.expiresAtMs;
+    return await (isExpired ? resolveUncached(hostname, entry.wasFound) : entry.addresses);
   };
 }
 
-interface Found {
+interface ResolvedName {
   addresses: readonly LookupAddress[];
   ttlMs: number;
 }
@@ -115,58 +115,58 @@ const ABSENT = new Set(['ENOTFOUND', 'ENODATA', 'EBADNAME']);
 async function query(
   names: readonly string[],
   { timeoutMs, dnsServers }: { timeoutMs: number; dnsServers?: readonly string[] },
-): Promise<Found> {
+): Promise<ResolvedName> {
   const deadlineMs = performance.now() + timeoutMs;
-  let absence: unknown = notFound('ENOTFOUND');
+  let absenceError: unknown = notFound('ENOTFOUND');
   for (const name of names) {
     const leftMs = deadlineMs - performance.now();
     if (leftMs <= 0) throw notFound('ETIMEOUT');
     // Two tries, the second with twice the timeout.
     const resolver = new dns.Resolver({ timeout: Math.max(1, Math.floor(leftMs / 3)), tries: 2 });
     if (dnsServers !== undefined) resolver.setServers(dnsServers);
-    const { found, error } = await bothFamilies(resolver, name, leftMs);
-    if (found !== undefined) return found;
+    const { resolved, error } = await queryBothFamilies(resolver, name, leftMs);
+    if (resolved !== undefined) return resolved;
     if (!ABSENT.has(errorCode(error))) throw error;
-    absence = error;
+    absenceError = error;
   }
-  throw absence;
+  throw absenceError;
 }
 
-type Answer = { found: Found; error?: never } | { found?: never; error: unknown };
+type QueryResult = { resolved: ResolvedName; error?: never } | { resolved?: never; error: unknown };
 
-async function bothFamilies(resolver: dns.Resolver, name: string, leftMs: number): Promise<Answer> {
-  const giveUp = () => resolver.cancel();
-  const deadline = setTimeout(giveUp, leftMs);
-  let graceForOther: NodeJS.Timeout | undefined;
-  const hurry = (records: RecordWithTtl[]) => {
+async function queryBothFamilies(resolver: dns.Resolver, name: string, leftMs: number): Promise<QueryResult> {
+  const cancel = () => resolver.cancel();
+  const deadline = setTimeout(cancel, leftMs);
+  let otherFamilyTimer: NodeJS.Timeout | undefined;
+  const limitOtherFamily = (records: RecordWithTtl[]) => {
     // If the event loop was blocked, a response may already have arrived; setImmediate lets it be read before the
     // cancellation.
-    graceForOther ??= setTimeout(() => setImmediate(giveUp), OTHER_FAMILY_MS);
+    otherFamilyTimer ??= setTimeout(() => setImmediate(cancel), OTHER_FAMILY_MS);
     return records;
   };
   const [ipv4, ipv6] = await Promise.allSettled([
-    resolver.resolve4(name, { ttl: true }).then(hurry),
-    resolver.resolve6(name, { ttl: true }).then(hurry),
+    resolver.resolve4(name, { ttl: true }).then(limitOtherFamily),
+    resolver.resolve6(name, { ttl: true }).then(limitOtherFamily),
   ]);
   clearTimeout(deadline);
-  clearTimeout(graceForOther);
-  const records = [...recordsOf(ipv4, 4), ...recordsOf(ipv6, 6)];
+  clearTimeout(otherFamilyTimer);
+  const records = [...toRecords(ipv4, 4), ...toRecords(ipv6, 6)];
   if (records.length > 0) {
     const addresses = records.map(({ address, family }) => ({ address, family }));
-    return { found: { addresses, ttlMs: Math.min(...records.map(({ ttl }) => ttl)) * 1_000 } };
+    return { resolved: { addresses, ttlMs: Math.min(...records.map(({ ttl }) => ttl)) * 1_000 } };
   }
   // If one family has no address and the other one failed, the failure is reported.
-  const errors = [ipv4, ipv6].map((answer) =>
-    answer.status === 'rejected' ? answer.reason : notFound('ENODATA'),
+  const errors = [ipv4, ipv6].map((result) =>
+    result.status === 'rejected' ? result.reason : notFound('ENODATA'),
   );
   const failure = errors.find((error) => !ABSENT.has(errorCode(error)));
   if (failure === undefined) return { error: errors[0] };
   return { error: errorCode(failure) === 'ECANCELLED' ? notFound('ETIMEOUT') : failure };
 }
 
-function recordsOf(answer: PromiseSettledResult<RecordWithTtl[]>, family: 4 | 6) {
-  if (answer.status === 'rejected') return [];
-  return answer.value.slice(0, ADDRESSES_MAX).map(({ address, ttl }) => ({ address, ttl, family }));
+function toRecords(result: PromiseSettledResult<RecordWithTtl[]>, family: 4 | 6) {
+  if (result.status === 'rejected') return [];
+  return result.value.slice(0, ADDRESSES_MAX).map(({ address, ttl }) => ({ address, ttl, family }));
 }
 
 function notFound(code: string): Error {
@@ -174,13 +174,13 @@ function notFound(code: string): Error {
 }
 
 /** Public suffixes with two labels: co.uk, com.au, ne.jp. */
-const DEEPER = /\.(?:ac|co|com|edu|go|gob|gov|ne|net|or|org)\.[a-z]{2}$/;
+const MULTI_LABEL_SUFFIX = /\.(?:ac|co|com|edu|go|gob|gov|ne|net|or|org)\.[a-z]{2}$/;
 
 /** Approximates the registered domain of a name. */
-function domainOf(hostname: string): string {
+function registrableDomain(hostname: string): string {
   const name = hostname.toLowerCase().replace(/\.$/, '');
   return name
     .split('.')
-    .slice(DEEPER.test(name) ? -3 : -2)
+    .slice(MULTI_LABEL_SUFFIX.test(name) ? -3 : -2)
     .join('.');
 }

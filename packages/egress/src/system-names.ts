@@ -22,16 +22,16 @@ const SEARCH_MAX = 16;
 export function parseHosts(text: string): Hosts {
   const hosts = new Map<string, LookupAddress[]>();
   for (const line of text.split('\n')) {
-    const [address = '', ...names] = wordsOf(line.replace(/#.*/, ''));
+    const [address = '', ...names] = splitFields(line.replace(/#.*/, ''));
     const family = isIP(address);
     if (family === 0) continue;
     for (const name of names.map((one) => one.toLowerCase())) {
-      const found = hosts.get(name) ?? [];
-      found.push({ address, family });
-      hosts.set(name, found);
+      const addresses = hosts.get(name) ?? [];
+      addresses.push({ address, family });
+      hosts.set(name, addresses);
     }
   }
-  for (const found of hosts.values()) found.sort((one, other) => one.family - other.family);
+  for (const addresses of hosts.values()) addresses.sort((one, other) => one.family - other.family);
   return hosts;
 }
 
@@ -40,7 +40,7 @@ export function parseSearchRules(text: string): SearchRules {
   let search: string[] = [];
   let ndots = NDOTS_DEFAULT;
   for (const line of text.split('\n')) {
-    const [keyword, ...values] = wordsOf(line.replace(/^\s*[#;].*/, ''));
+    const [keyword, ...values] = splitFields(line.replace(/^\s*[#;].*/, ''));
     if (keyword === 'search' || keyword === 'domain') search = values;
     if (keyword !== 'options') continue;
     for (const value of values) {
@@ -57,7 +57,7 @@ export function parseSearchRules(text: string): SearchRules {
  * regardless of `ndots`: most such names are fully qualified, and the owner of a search domain must not be able to
  * respond for them. A name with at least `ndots` dots, or a trailing one, gets no search domains.
  */
-export function candidatesOf(hostname: string, { search, ndots }: SearchRules): string[] {
+export function candidateNames(hostname: string, { search, ndots }: SearchRules): string[] {
   if (hostname.endsWith('.')) return [hostname.slice(0, -1)];
   const dots = hostname.split('.').length - 1;
   if (dots > 0 && dots >= ndots) return [hostname];
@@ -65,7 +65,7 @@ export function candidatesOf(hostname: string, { search, ndots }: SearchRules): 
   return dots > 0 || ndots === 0 ? [hostname, ...completed] : [...completed, hostname];
 }
 
-function wordsOf(line: string): string[] {
+function splitFields(line: string): string[] {
   return line.split(/\s+/).filter((word) => word !== '');
 }
 
@@ -89,7 +89,7 @@ export class SystemFile<T> {
     this.#path = path;
     this.#parse = parse;
     this.#nowMs = nowMs;
-    this.#text = readOrNothing(path);
+    this.#text = readOrEmpty(path);
     this.#parsed = parse(this.#text);
     this.#readAtMs = nowMs();
   }
@@ -115,7 +115,7 @@ export class SystemFile<T> {
   }
 }
 
-function readOrNothing(path: string): string {
+function readOrEmpty(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch {

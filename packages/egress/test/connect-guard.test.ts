@@ -5,17 +5,17 @@ import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts'
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
 /** The message is the same for every rule, and for names that were not found. */
-const NOT_DIALLED = 'The endpoint has no address that may be called.';
+const BLOCKED = 'The endpoint has no address that may be called.';
 
 let server: Listening;
 let egress: Egress;
-let asked: string[];
+let lookedUp: string[];
 
 /** Returns the nth list for the nth lookup, and the last list for all later ones. */
-function answering(...answers: string[][]): NonNullable<EgressOptions['lookup']> {
+function lookupReturning(...ips: string[][]): NonNullable<EgressOptions['lookup']> {
   return (hostname, _options, callback) => {
-    const addresses = answers[Math.min(asked.length, answers.length - 1)] ?? [];
-    asked.push(hostname);
+    const addresses = ips[Math.min(lookedUp.length, ips.length - 1)] ?? [];
+    lookedUp.push(hostname);
     const list: LookupAddress[] = addresses.map((address) => ({
       address,
       family: address.includes(':') ? 6 : 4,
@@ -35,13 +35,13 @@ const forbidden = (address: string) => ({
   response: null,
   error: {
     code: 'address_forbidden',
-    message: NOT_DIALLED,
+    message: BLOCKED,
     detail: `The address ${address} is not allowed.`,
   },
 });
 
 beforeEach(async () => {
-  asked = [];
+  lookedUp = [];
   server = await listen(createServer((_request, response) => void response.end('reached')));
 });
 afterEach(async () => {
@@ -74,7 +74,7 @@ describe('no connection is made', () => {
   });
 
   test('to a public name whose addresses are all forbidden', async () => {
-    open({ lookup: answering(['127.0.0.1', '10.0.0.1', '::1']) });
+    open({ lookup: lookupReturning(['127.0.0.1', '10.0.0.1', '::1']) });
     expect(await post('rebound.example')).toMatchObject(forbidden('127.0.0.1'));
     expect(await post('rebound.example', 'https')).toMatchObject(forbidden('127.0.0.1'));
     expect(server.connections).toBe(0);
@@ -83,7 +83,7 @@ describe('no connection is made', () => {
   test.each(['::ffff:127.0.0.1', '64:ff9b::7f00:1', '2002:7f00:1::', '127.0.0.1%lo', 'not an address'])(
     'to a name that resolves to %s',
     async (address) => {
-      open({ lookup: answering([address]), allowCidrs: ['127.0.0.0/8'] });
+      open({ lookup: lookupReturning([address]), allowCidrs: ['127.0.0.0/8'] });
       expect(await post('odd.example')).toMatchObject(forbidden(address));
       expect(server.connections).toBe(0);
     },
@@ -92,15 +92,15 @@ describe('no connection is made', () => {
 
 describe('DNS rebinding', () => {
   test('cannot bypass the guard, because the checked address is the one used and no second lookup is made', async () => {
-    open({ lookup: answering(['127.0.0.1'], ['10.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
+    open({ lookup: lookupReturning(['127.0.0.1'], ['10.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
     const result = await post('rebound.example');
     expect(result.response?.body.toString()).toBe('reached');
-    expect(asked).toEqual(['rebound.example']);
+    expect(lookedUp).toEqual(['rebound.example']);
   });
 
   test('to a forbidden address is rejected when a later connection resolves the name again', async () => {
     open({
-      lookup: answering(['198.51.100.7'], ['127.0.0.1']),
+      lookup: lookupReturning(['198.51.100.7'], ['127.0.0.1']),
       allowCidrs: ['198.51.100.0/24'],
       timeoutMs: 300,
     });
@@ -112,17 +112,20 @@ describe('DNS rebinding', () => {
 
 describe('a name with several addresses', () => {
   test('is reached at its allowed addresses only', async () => {
-    open({ lookup: answering(['10.0.0.1', '::1', '127.0.0.1']), allowCidrs: ['127.0.0.1/32'] });
+    open({ lookup: lookupReturning(['10.0.0.1', '::1', '127.0.0.1']), allowCidrs: ['127.0.0.1/32'] });
     expect((await post('mixed.example')).response?.body.toString()).toBe('reached');
   });
 
   test('is reached even if nothing listens on the first address of another family', async () => {
-    open({ lookup: answering(['::1', '127.0.0.2', '127.0.0.1']), allowCidrs: ['127.0.0.0/8', '::1/128'] });
+    open({
+      lookup: lookupReturning(['::1', '127.0.0.2', '127.0.0.1']),
+      allowCidrs: ['127.0.0.0/8', '::1/128'],
+    });
     expect((await post('dual.example')).response?.body.toString()).toBe('reached');
   });
 
   test('is reported as refusing connections if nothing listens on any address', async () => {
-    open({ lookup: answering(['127.0.0.2', '127.0.0.3']), allowCidrs: ['127.0.0.0/8'] });
+    open({ lookup: lookupReturning(['127.0.0.2', '127.0.0.3']), allowCidrs: ['127.0.0.0/8'] });
     expect((await post('down.example')).error).toEqual({
       code: 'connection_refused',
       message: 'Connection refused.',
@@ -140,11 +143,11 @@ test('a name that cannot be resolved is reported as dns_failed', async () => {
   open({ lookup: (_hostname, _options, callback) => callback(failure, []) });
   const notResolved = (why: string) => ({
     code: 'dns_failed',
-    message: NOT_DIALLED,
+    message: BLOCKED,
     detail: `The name was not resolved (${why}).`,
   });
   expect((await post('no.example')).error).toEqual(notResolved('ENOTFOUND'));
-  open({ lookup: answering([]) });
+  open({ lookup: lookupReturning([]) });
   expect((await post('empty.example')).error).toEqual(notResolved('no address'));
 });
 
@@ -165,7 +168,7 @@ test.each([
 test.each(['http://unix/var/run/x.sock:/a', 'http://example.com/%E0%A4%A', 'http://example.com:0/'])(
   'the unusual URL %s gives an error result and no exception',
   async (url) => {
-    open({ lookup: answering(['127.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
+    open({ lookup: lookupReturning(['127.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
     const result = await egress.post({ url, headers: {}, body: Buffer.from('{}') });
     expect(result.error).not.toBeNull();
   },

@@ -2,18 +2,18 @@ import type { Server, Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions, type EgressResult } from '../src/egress.ts';
 import {
-  clientHasRead,
+  iterateUntil,
   type Listening,
   listen,
   rawServer,
   resetConnection,
-  turnsUntil,
+  waitForClientRead,
 } from './listening.ts';
 import { GOT_GRACE_MS, passMs, startClock, stopClock } from './stopped-clock.ts';
 
 const timeoutMs = 10_000;
 const timeout = { code: 'timeout', message: 'Timed out after 10 s.' };
-const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const RESPONSE = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 let server: Listening;
 let egress: Egress;
 /** Sockets of requests that arrived and have no response yet, in order; a connection may be here more than once. */
@@ -53,7 +53,7 @@ function post(body: Buffer | string = '{}'): Posted {
 }
 
 async function arrival(count: number): Promise<Socket> {
-  await turnsUntil(() => arrived.length >= count);
+  await iterateUntil(() => arrived.length >= count);
   return arrived[count - 1] as Socket;
 }
 
@@ -82,7 +82,7 @@ describe('one deadline applies to the whole request, and no connection remains, 
       await passMs(paceMs);
       socket.write(piece);
       sentBytes += piece.length;
-      await clientHasRead(socket, sentBytes);
+      await waitForClientRead(socket, sentBytes);
     }
     await passMs(timeoutMs - 1 - paceMs * pieces.length);
     expect(posted.result).toBeNull();
@@ -119,9 +119,9 @@ test('a response after the deadline is a timeout and is not mistaken for the res
   const socket = await arrival(1);
   await passMs(timeoutMs + GOT_GRACE_MS);
   expect(late.result?.error).toEqual(timeout);
-  socket.write(answer.replace('ok', 'no'));
+  socket.write(RESPONSE.replace('ok', 'no'));
   const next = post();
-  (await arrival(2)).write(answer);
+  (await arrival(2)).write(RESPONSE);
   expect((await next.ended).response?.body.toString()).toBe('ok');
 });
 
@@ -144,7 +144,7 @@ test('requests that wait for a connection have the same deadline', async () => {
 test('a request whose reused connection broke is repeated within the same deadline', async () => {
   await start();
   const first = post();
-  (await arrival(1)).write(answer);
+  (await arrival(1)).write(RESPONSE);
   await first.ended;
 
   const posted = post();
@@ -162,8 +162,8 @@ test('a request whose reused connection broke is repeated within the same deadli
 test('a repetition that waits for a connection has the same deadline, even if other requests occupy the connections for longer', async () => {
   await start(undefined, { maxSocketsPerEndpoint: 2 });
   const kept = [post(), post()];
-  (await arrival(1)).write(answer);
-  (await arrival(2)).write(answer);
+  (await arrival(1)).write(RESPONSE);
+  (await arrival(2)).write(RESPONSE);
   await Promise.all(kept.map(({ ended }) => ended));
   const posted = post();
   const connection = await arrival(3);
@@ -173,9 +173,9 @@ test('a repetition that waits for a connection has the same deadline, even if ot
   const holders = [post()];
   await resetConnection(await arrival(4));
   await arrival(5);
-  const keptAgain = post();
-  (await arrival(6)).write(answer);
-  await keptAgain.ended;
+  const reused = post();
+  (await arrival(6)).write(RESPONSE);
+  await reused.ended;
   holders.push(post());
   await resetConnection(await arrival(7));
   await arrival(8);

@@ -10,7 +10,7 @@ export interface DnsServer {
   /** All queries received, as `name type`: 1 is A, 28 is AAAA. */
   questions: string[];
   /** Responds that the name does not exist to all queries that got no response. */
-  endSilence(): void;
+  respondToAll(): void;
   close(): Promise<void>;
 }
 
@@ -20,28 +20,28 @@ export async function startDnsServer(
 ): Promise<DnsServer> {
   const server = createSocket('udp4');
   const questions: string[] = [];
-  const owed: (() => void)[] = [];
+  const unanswered: (() => void)[] = [];
   server.on('message', (query, { port, address }) => {
     const { name, type } = readQuestion(query);
     questions.push(`${name} ${type}`);
-    const answer = (code: number, data: Buffer | null = null, ttlSeconds = 60) =>
+    const respond = (code: number, data: Buffer | null = null, ttlSeconds = 60) =>
       server.send(reply(query, code, data, ttlSeconds), port, address);
     const entry = zone(name, type);
-    if (entry === undefined) return answer(NO_SUCH_NAME);
-    if (entry === 'broken') return answer(SERVER_FAILED);
+    if (entry === undefined) return respond(NO_SUCH_NAME);
+    if (entry === 'broken') return respond(SERVER_FAILED);
     if (entry === 'silent' || (type === AAAA && entry.aaaa === 'silent')) {
-      owed.push(() => answer(NO_SUCH_NAME));
+      unanswered.push(() => respond(NO_SUCH_NAME));
       return;
     }
-    return answer(0, type === AAAA ? ipv6Bytes(entry.aaaa) : ipv4Bytes(entry.a), entry.ttlSeconds);
+    return respond(0, type === AAAA ? ipv6Bytes(entry.aaaa) : ipv4Bytes(entry.a), entry.ttlSeconds);
   });
   server.bind(0, '127.0.0.1');
   await once(server, 'listening');
   return {
     address: `127.0.0.1:${server.address().port}`,
     questions,
-    endSilence() {
-      for (const answer of owed.splice(0)) answer();
+    respondToAll() {
+      for (const respond of unanswered.splice(0)) respond();
     },
     async close() {
       await new Promise<void>((resolve) => server.close(resolve));

@@ -3,8 +3,8 @@ import {
   AddressForbiddenError,
   describeFailure,
   NameNotResolvedError,
-  outwardCode,
   PortForbiddenError,
+  publicErrorCode,
 } from '../src/failure.ts';
 
 const withCode = (code: unknown) => Object.assign(new Error('internal detail /srv/app/x.js:1'), { code });
@@ -62,8 +62,8 @@ test('all targets that were not contacted have the same public message and code'
     new NameNotResolvedError('x'),
   ].map(describeFailure);
   expect(new Set(failures.map(({ message }) => message)).size).toBe(1);
-  expect(new Set(failures.map(({ code }) => outwardCode(code)))).toEqual(new Set(['no_address']));
-  expect(outwardCode('connection_refused')).toBe('connection_refused');
+  expect(new Set(failures.map(({ code }) => publicErrorCode(code)))).toEqual(new Set(['no_address']));
+  expect(publicErrorCode('connection_refused')).toBe('connection_refused');
 });
 
 test.each([undefined, null, 'text', {}])(

@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { FairSlots } from '../src/fair-slots.ts';
-import { turn } from './listening.ts';
+import { nextIteration } from './listening.ts';
 
 /** Starts work of a group that ends on request, and records its start. */
 function working(slots: FairSlots) {
@@ -20,7 +20,7 @@ function working(slots: FairSlots) {
   };
   const end = async (name: string, error?: Error) => {
     ends.get(name)?.(error);
-    await turn();
+    await nextIteration();
   };
   return { begun, run, end };
 }
@@ -28,7 +28,7 @@ function working(slots: FairSlots) {
 test('the limits per group and in total are enforced', async () => {
   const { begun, run, end } = working(new FairSlots({ max: 3, perGroupMax: 2 }));
   for (const name of ['a1', 'a2', 'a3', 'b1', 'c1']) void run(name.charAt(0), name);
-  await turn();
+  await nextIteration();
   expect(begun).toEqual(['a1', 'a2', 'b1']);
   await end('b1');
   // a3 has waited longer, but its group is at its limit.
@@ -42,7 +42,7 @@ test('waiting groups are served round-robin', async () => {
   for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'c1', 'b2']) void run(name.charAt(0), name);
   const order: string[] = [];
   for (let n = 0; n < 7; n += 1) {
-    await turn();
+    await nextIteration();
     const name = begun.at(-1) ?? '';
     order.push(name);
     await end(name);
@@ -54,7 +54,7 @@ test('failing work releases its slot and rejects for its caller', async () => {
   const { begun, run, end } = working(new FairSlots({ max: 1, perGroupMax: 1 }));
   const failed = run('a', 'a1');
   void run('a', 'a2');
-  await turn();
+  await nextIteration();
   await end('a1', new Error('no'));
   await expect(failed).rejects.toThrow('no');
   expect(begun).toEqual(['a1', 'a2']);

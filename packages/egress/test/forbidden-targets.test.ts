@@ -6,16 +6,16 @@ import fc from 'fast-check';
 import { Address4, Address6 } from 'ip-address';
 import { createEgress, type Egress } from '../src/egress.ts';
 import { createAddressGuard } from '../src/index.ts';
-import { allowedAddresses, refusedAddresses, refusedHosts, spellingsOf } from './forbidden-targets.ts';
+import { allowedAddresses, forbiddenAddresses, forbiddenHosts, spellingsOf } from './forbidden-targets.ts';
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
 const guard = createAddressGuard({ allowCidrs: [] });
 const hostOf = (address: string) => (isIPv6(address) ? `[${address}]` : address);
 
 test('the tables of targets are complete and have no duplicates', () => {
-  expect(refusedHosts.length).toBeGreaterThanOrEqual(200);
+  expect(forbiddenHosts.length).toBeGreaterThanOrEqual(200);
   expect(allowedAddresses.length).toBeGreaterThanOrEqual(40);
-  for (const table of [refusedHosts, refusedAddresses, allowedAddresses]) {
+  for (const table of [forbiddenHosts, forbiddenAddresses, allowedAddresses]) {
     expect(new Set(table).size).toBe(table.length);
   }
 });
@@ -23,13 +23,13 @@ test('the tables of targets are complete and have no duplicates', () => {
 describe('a target in the table', () => {
   let server: Listening;
   let egress: Egress;
-  let answer: LookupAddress[] = [];
+  let lookupResult: LookupAddress[] = [];
   beforeAll(async () => {
     server = await listen(createServer((_request, response) => void response.end('reached')));
     egress = createEgress({
       allowCidrs: [],
       timeoutMs: NO_DEADLINE_MS,
-      lookup: (_hostname, _options, callback) => callback(null, answer),
+      lookup: (_hostname, _options, callback) => callback(null, lookupResult),
     });
   });
   afterAll(async () => {
@@ -46,11 +46,11 @@ describe('a target in the table', () => {
   };
 
   test('is rejected at creation and at delivery in every spelling', async () => {
-    for (const host of refusedHosts) {
+    for (const host of forbiddenHosts) {
       for (const scheme of ['http', 'https']) {
         expect([host, guard.urlProblem(`${scheme}://${host}/`)]).toEqual([host, expect.any(String)]);
         // Delivery is tested even if creation accepted the URL: here the name resolves to a loopback address.
-        answer = [{ address: '127.0.0.1', family: 4 }];
+        lookupResult = [{ address: '127.0.0.1', family: 4 }];
         expect([host, await codeOf(host, scheme)]).toEqual([
           host,
           expect.stringMatching(/^(?:address_forbidden|invalid_url)$/),
@@ -61,8 +61,8 @@ describe('a target in the table', () => {
   });
 
   test('is rejected at delivery when a name resolves to it', async () => {
-    for (const address of refusedAddresses) {
-      answer = [{ address, family: isIPv6(address) ? 6 : 4 }];
+    for (const address of forbiddenAddresses) {
+      lookupResult = [{ address, family: isIPv6(address) ? 6 : 4 }];
       expect([address, await codeOf('name.example', 'http')]).toEqual([address, 'address_forbidden']);
     }
     expect(server.connections).toBe(0);
@@ -88,7 +88,7 @@ const ipv6Of = (number: bigint) => {
 };
 
 /** Random addresses, and those next to the bounds of forbidden ranges. */
-const ipv4Bounds = refusedAddresses
+const ipv4Bounds = forbiddenAddresses
   .filter((address) => !isIPv6(address))
   .map((address) => Number(new Address4(address).bigInt()));
 const anyIpv4 = fc
@@ -100,7 +100,7 @@ const anyIpv4 = fc
   )
   .map(ipv4Of);
 
-const ipv6Bounds = refusedAddresses.filter(isIPv6).map((address) => new Address6(address).bigInt());
+const ipv6Bounds = forbiddenAddresses.filter(isIPv6).map((address) => new Address6(address).bigInt());
 const IPV6_COUNT = 1n << 128n;
 const anyIpv6 = fc
   .oneof(
@@ -118,7 +118,7 @@ const anyIpv6 = fc
   .map(ipv6Of);
 
 /** Ranges that are public in the registries but forbidden here. */
-const closedBeside4 = [
+const neighboursOfForbidden4 = [
   '168.63.129.16/32',
   '192.0.0.0/24',
   '192.31.196.0/24',
@@ -127,25 +127,25 @@ const closedBeside4 = [
   '192.175.48.0/24',
   '224.0.0.0/4',
 ].map((range) => new Address4(range));
-const closedBeside6 = ['2001::/23', '2002::/16', '2620:4f:8000::/48', '3ffe::/16', '3fff::/20'].map(
+const neighboursOfForbidden6 = ['2001::/23', '2002::/16', '2620:4f:8000::/48', '3ffe::/16', '3fff::/20'].map(
   (range) => new Address6(range),
 );
 const routed6 = new Address6('2000::/3');
 
-function publicByTheOther(text: string): boolean {
+function isPublicByReference(text: string): boolean {
   if (!isIPv6(text)) {
     const address = new Address4(text);
-    return address.isGlobal() && !closedBeside4.some((range) => address.isInSubnet(range));
+    return address.isGlobal() && !neighboursOfForbidden4.some((range) => address.isInSubnet(range));
   }
   const address = new Address6(text);
   return (
     address.isInSubnet(routed6) &&
     address.isGlobal() &&
-    !closedBeside6.some((range) => address.isInSubnet(range))
+    !neighboursOfForbidden6.some((range) => address.isInSubnet(range))
   );
 }
 
-function isInByTheOther(text: string, cidr: string): boolean {
+function isInRangeByReference(text: string, cidr: string): boolean {
   if (isIPv6(text) !== cidr.includes(':')) return false;
   return isIPv6(text)
     ? new Address6(text).isInSubnet(new Address6(cidr))
@@ -161,7 +161,7 @@ test.each([
     fc.property(any, (address) => {
       const allows = guard.allows(address);
       if (allows) allowed += 1;
-      expect([address, allows]).toEqual([address, publicByTheOther(address)]);
+      expect([address, allows]).toEqual([address, isPublicByReference(address)]);
       expect(guard.urlProblem(`http://${hostOf(address)}/`) === null).toBe(allows);
     }),
     RUNS,
@@ -196,8 +196,8 @@ test('allowed and denied ranges are applied as sets, whatever the ranges are', (
       fc.array(anyRange, { maxLength: 3 }),
       fc.oneof(anyIpv4, anyIpv6),
       (allowCidrs, denyCidrs, address) => {
-        const isIn = (ranges: string[]) => ranges.some((range) => isInByTheOther(address, range));
-        const expected = !isIn(denyCidrs) && (isIn(allowCidrs) || publicByTheOther(address));
+        const isIn = (ranges: string[]) => ranges.some((range) => isInRangeByReference(address, range));
+        const expected = !isIn(denyCidrs) && (isIn(allowCidrs) || isPublicByReference(address));
         const allows = createAddressGuard({ allowCidrs, denyCidrs }).allows(address);
         // A closed IPv4 range includes the forms that embed it; otherwise the result depends only on the sets.
         const isEmbedding = isIPv6(address) && !new Address6(address).isInSubnet(routed6);

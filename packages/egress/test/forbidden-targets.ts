@@ -1,10 +1,10 @@
 /**
  * Targets as an attacker would write them: hosts of URLs in every spelling that some URL parser interprets as an
- * address. Each of `refusedHosts` must be rejected at creation, at the test and at delivery.
+ * address. Each of `forbiddenHosts` must be rejected at creation, at the test and at delivery.
  */
 
 /** First and last address of each forbidden range, one in between where it matters, and addresses of known services. */
-const refusedIpv4 = [
+const forbiddenIpv4Samples = [
   ['0.0.0.0', '0.1.2.3', '0.255.255.255'],
   ['10.0.0.0', '10.0.0.1', '10.20.30.40', '10.96.0.1', '10.255.255.255'],
   ['100.64.0.0', '100.100.100.200', '100.127.255.255'],
@@ -18,7 +18,7 @@ const refusedIpv4 = [
   ['224.0.0.1', '239.255.255.255', '240.0.0.0', '255.255.255.254', '255.255.255.255'],
 ].flat();
 
-const refusedIpv6 = [
+const forbiddenIpv6Samples = [
   ['::', '::1', '0:0:0:0:0:0:0:1', '::0001', '::2'],
   ['::127.0.0.1', '::7f00:1', '::a00:1', '::8.8.8.8'],
   ['::ffff:127.0.0.1', '::ffff:7f00:1', '::FFFF:10.0.0.1', '::ffff:169.254.169.254', '::ffff:8.8.8.8'],
@@ -34,7 +34,14 @@ const refusedIpv6 = [
 ].flat();
 
 /** Addresses that are also tested in other spellings. */
-const spelledIpv4 = ['127.0.0.1', '10.0.0.1', '169.254.169.254', '192.168.0.1', '100.100.100.200', '0.0.0.0'];
+const ipv4Spellings = [
+  '127.0.0.1',
+  '10.0.0.1',
+  '169.254.169.254',
+  '192.168.0.1',
+  '100.100.100.200',
+  '0.0.0.0',
+];
 
 /** Returns all spellings of an IPv4 address that the WHATWG URL parser or another parser interprets as that address. */
 export function spellingsOf(address: string): string[] {
@@ -81,15 +88,15 @@ const localhostNames = [
   'localhost\u3002',
 ];
 
-export const refusedHosts: readonly string[] = [
-  ...refusedIpv4,
-  ...new Set(spelledIpv4.flatMap(spellingsOf)),
-  ...refusedIpv6.map((address) => `[${address}]`),
+export const forbiddenHosts: readonly string[] = [
+  ...forbiddenIpv4Samples,
+  ...new Set(ipv4Spellings.flatMap(spellingsOf)),
+  ...forbiddenIpv6Samples.map((address) => `[${address}]`),
   ...localhostNames,
 ];
 
 /** Literal addresses only, as a name may resolve to them. */
-export const refusedAddresses: readonly string[] = [...refusedIpv4, ...refusedIpv6];
+export const forbiddenAddresses: readonly string[] = [...forbiddenIpv4Samples, ...forbiddenIpv6Samples];
 
 /** Public addresses, including those next to each forbidden range. */
 export const allowedAddresses: readonly string[] = [

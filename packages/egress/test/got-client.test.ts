@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 import type { Got } from 'got';
 import { createConnectionPool } from '../src/connection-pool.ts';
 import { createEgress } from '../src/egress.ts';
-import { KnownEndpoints } from '../src/endpoint-url.ts';
+import { EndpointCache } from '../src/endpoint-url.ts';
 import { createGotClient } from '../src/got-client.ts';
 import { listen, NO_DEADLINE_MS } from './listening.ts';
 
@@ -19,7 +19,7 @@ function ourClient(): Got {
     addressAttemptTimeoutMs: 1_000,
     certificateAuthorities: [],
   });
-  return createGotClient({ agents, endpoints: new KnownEndpoints(guard, 100_000), timeoutMs: 1_000 });
+  return createGotClient({ agents, endpoints: new EndpointCache(guard, 100_000), timeoutMs: 1_000 });
 }
 
 test('only the request timeout of got is set', () => {
@@ -29,14 +29,14 @@ test('only the request timeout of got is set', () => {
 
 test('a URL is parsed and checked once, and the least recently used one is evicted', () => {
   const judged: string[] = [];
-  const endpoints = new KnownEndpoints(
+  const endpoints = new EndpointCache(
     { allows: (address) => judged.push(address) > 0, allowsPort: () => true },
     2 * 2 * 1_500,
   );
   const urlOf = (n: number) => `http://192.0.2.${n}/`;
-  for (const n of [1, 2, 1, 3, 1]) expect(endpoints.of(urlOf(n)).url?.href).toBe(urlOf(n));
+  for (const n of [1, 2, 1, 3, 1]) expect(endpoints.get(urlOf(n)).url?.href).toBe(urlOf(n));
   expect(judged).toEqual(['192.0.2.1', '192.0.2.2', '192.0.2.3']);
-  endpoints.of(urlOf(2));
+  endpoints.get(urlOf(2));
   expect(judged).toHaveLength(4);
 });
 

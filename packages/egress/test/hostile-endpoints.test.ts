@@ -2,16 +2,16 @@ import type { Server } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress } from '../src/egress.ts';
 import {
-  clientHasRead,
   type Listening,
   listen,
   NO_DEADLINE_MS,
   rawServer,
+  waitForClientRead,
   writeForever,
 } from './listening.ts';
 
-const loose: unknown[] = [];
-const catchLoose = (reason: unknown) => void loose.push(reason);
+const unhandledRejections: unknown[] = [];
+const recordRejection = (reason: unknown) => void unhandledRejections.push(reason);
 let server: Listening;
 let egress: Egress;
 
@@ -24,17 +24,17 @@ const post = (body: Buffer = Buffer.from('{}')) =>
   egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body });
 
 beforeAll(() => {
-  process.on('unhandledRejection', catchLoose);
-  process.on('uncaughtException', catchLoose);
+  process.on('unhandledRejection', recordRejection);
+  process.on('uncaughtException', recordRejection);
 });
 afterAll(() => {
-  process.off('unhandledRejection', catchLoose);
-  process.off('uncaughtException', catchLoose);
+  process.off('unhandledRejection', recordRejection);
+  process.off('uncaughtException', recordRejection);
 });
 afterEach(async () => {
   egress.close();
   await server.close();
-  expect(loose).toEqual([]);
+  expect(unhandledRejections).toEqual([]);
 });
 
 const ok = 'HTTP/1.1 200 OK\r\n';
@@ -128,7 +128,7 @@ describe('a 2xx response with an incomplete body is a success when the endpoint'
     const posted = postTo(
       rawServer((s) => {
         s.write(beginning);
-        void clientHasRead(s, beginning.length).then(() => egress.close());
+        void waitForClientRead(s, beginning.length).then(() => egress.close());
       }),
     );
     const result = await posted;
@@ -148,7 +148,7 @@ function cutOff(statusLine: string): [string, Server][] {
       rawServer((s) => {
         s.write(head);
         // A reset discards what the client has not read.
-        void clientHasRead(s, head.length).then(() => s.resetAndDestroy());
+        void waitForClientRead(s, head.length).then(() => s.resetAndDestroy());
       }),
     ],
     [
@@ -166,10 +166,10 @@ describe('the response is complete when an endpoint', () => {
   ];
   test.each(accepted)(
     '%s after a 2xx (the event is accepted, the connection is closed)',
-    async (_name, answer) => {
-      const result = await postTo(rawServer((s) => void s.write(answer)));
+    async (_name, rawResponse) => {
+      const result = await postTo(rawServer((s) => void s.write(rawResponse)));
       expect(result.error).toBeNull();
-      expect(result.response?.statusCode).toBe(Number(answer.slice(9, 12)));
+      expect(result.response?.statusCode).toBe(Number(rawResponse.slice(9, 12)));
       await server.drained();
     },
   );
@@ -221,8 +221,10 @@ describe('the response is complete when an endpoint', () => {
   });
 
   test('sends a few interim responses first', async () => {
-    const interim = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
-    const result = await postTo(rawServer((s) => void s.write(`${interim}${ok}Content-Length: 2\r\n\r\nok`)));
+    const interimResponses = 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
+    const result = await postTo(
+      rawServer((s) => void s.write(`${interimResponses}${ok}Content-Length: 2\r\n\r\nok`)),
+    );
     expect(result).toMatchObject({ error: null, response: { statusCode: 200, body: Buffer.from('ok') } });
   });
 
@@ -249,7 +251,7 @@ test('bytes that an endpoint sends after its response are not mistaken for the r
 });
 
 test('hundreds of invalid responses leave no connection behind', async () => {
-  const answers = [
+  const responses = [
     'garbage\r\n\r\n',
     `${ok}Content-Length: 9\r\n\r\nhalf`,
     '',
@@ -258,7 +260,7 @@ test('hundreds of invalid responses leave no connection behind', async () => {
   let turn = 0;
   const behaviour = rawServer((socket) => {
     turn += 1;
-    socket.end(answers[turn % answers.length] ?? '');
+    socket.end(responses[turn % responses.length] ?? '');
   });
   await postTo(behaviour);
   for (let n = 0; n < 6; n += 1) {

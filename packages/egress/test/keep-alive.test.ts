@@ -17,9 +17,9 @@ const post = (server: Listening) =>
   egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body: Buffer.from('{}') });
 
 /** Never closes idle connections. */
-const keepingServer = (listener: RequestListener) => createServer({ keepAliveTimeout: 0 }, listener);
+const keepAliveServer = (listener: RequestListener) => createServer({ keepAliveTimeout: 0 }, listener);
 
-const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
+const RESPONSE = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
 afterEach(async () => {
   egress.close();
@@ -28,14 +28,14 @@ afterEach(async () => {
 });
 
 test('one connection is reused for one request after another', async () => {
-  const server = await start(keepingServer((_request, response) => void response.end('ok')));
+  const server = await start(keepAliveServer((_request, response) => void response.end('ok')));
   for (let n = 0; n < 20; n += 1) expect((await post(server)).error).toBeNull();
   expect(server.connections).toBe(1);
 });
 
 test('an endpoint gets no more connections than its limit, and all its requests get through', async () => {
   const server = await start(
-    keepingServer((_request, response) => void setTimeout(() => response.end('ok'), 5)),
+    keepAliveServer((_request, response) => void setTimeout(() => response.end('ok'), 5)),
     {
       maxSocketsPerEndpoint: 3,
     },
@@ -47,7 +47,7 @@ test('an endpoint gets no more connections than its limit, and all its requests 
 
 test('idle connections are closed after the timeout', async () => {
   const server = await start(
-    keepingServer((_request, response) => void response.end('ok')),
+    keepAliveServer((_request, response) => void response.end('ok')),
     { idleSocketTimeoutMs: 100 },
   );
   await post(server);
@@ -56,7 +56,7 @@ test('idle connections are closed after the timeout', async () => {
 });
 
 test('the number of idle connections is limited over all endpoints, and the longest idle one is closed first', async () => {
-  const behaviour = () => keepingServer((_request, response) => void response.end('ok'));
+  const behaviour = () => keepAliveServer((_request, response) => void response.end('ok'));
   const first = await start(behaviour(), { idleSocketsMax: 2 });
   const second = await start(behaviour());
   const third = await start(behaviour());
@@ -69,7 +69,7 @@ test('the number of idle connections is limited over all endpoints, and the long
 describe('a request whose reused connection the endpoint closes', () => {
   test('before the first byte of the response is repeated on a new connection', async () => {
     const server = await start(
-      rawServer((socket, nth) => (nth === 1 ? socket.write(answer) : socket.resetAndDestroy())),
+      rawServer((socket, nth) => (nth === 1 ? socket.write(RESPONSE) : socket.resetAndDestroy())),
     );
     await post(server);
     const result = await post(server);
@@ -82,7 +82,7 @@ describe('a request whose reused connection the endpoint closes', () => {
     const server = await start(
       rawServer((socket) => {
         requests += 1;
-        if (requests === 1) socket.write(answer);
+        if (requests === 1) socket.write(RESPONSE);
         else socket.resetAndDestroy();
       }),
     );
@@ -96,7 +96,7 @@ describe('a request whose reused connection the endpoint closes', () => {
     const server = await start(
       rawServer((socket) => {
         requests += 1;
-        if (requests === 1) socket.write(answer);
+        if (requests === 1) socket.write(RESPONSE);
         else socket.end('H');
       }),
     );

@@ -38,7 +38,7 @@ export async function listen(server: Server, host = '127.0.0.1', port = 0): Prom
     port: (server.address() as AddressInfo).port,
     connections: 0,
     open,
-    connected: (count) => turnsUntil(() => listening.connections >= count),
+    connected: (count) => iterateUntil(() => listening.connections >= count),
     drained: () => (open.size === 0 ? Promise.resolve() : new Promise((resolve) => waiting.add(resolve))),
     async close() {
       for (const socket of open) socket.destroy();
@@ -70,35 +70,35 @@ export function writeForever(socket: Socket, piece: Buffer | string): void {
 }
 
 /** All client connections of this process; the egress runs in the same process as the servers of its tests. */
-const dialled = new Set<Socket>();
-subscribe('net.client.socket', (message) => void dialled.add((message as { socket: Socket }).socket));
+const connectEvents = new Set<Socket>();
+subscribe('net.client.socket', (message) => void connectEvents.add((message as { socket: Socket }).socket));
 
 /** Resolves once the client has read this many bytes of the server-side connection and passed them on. */
-export async function clientHasRead(served: Socket, bytes: number): Promise<void> {
+export async function waitForClientRead(served: Socket, bytes: number): Promise<void> {
   const client = clientOf(served);
-  await turnsUntil(() => client.bytesRead >= bytes);
-  await turn();
+  await iterateUntil(() => client.bytesRead >= bytes);
+  await nextIteration();
 }
 
 /** Resets a server-side connection; resolves once the client has noticed. */
 export async function resetConnection(served: Socket): Promise<void> {
   const client = clientOf(served);
   served.resetAndDestroy();
-  await turnsUntil(() => client.closed);
-  await turn();
+  await iterateUntil(() => client.closed);
+  await nextIteration();
 }
 
 function clientOf(served: Socket): Socket {
-  for (const client of dialled) if (client.localPort === served.remotePort) return client;
+  for (const client of connectEvents) if (client.localPort === served.remotePort) return client;
   throw new Error('this process has not dialled that connection');
 }
 
 /** Waits for one iteration of the event loop, in which received data is read and passed on. */
-export function turn(): Promise<void> {
+export function nextIteration(): Promise<void> {
   return new Promise((resolve) => void setImmediate(resolve));
 }
 
 /** Polls without a time limit. */
-export async function turnsUntil(isTrue: () => boolean): Promise<void> {
-  while (!isTrue()) await turn();
+export async function iterateUntil(isTrue: () => boolean): Promise<void> {
+  while (!isTrue()) await nextIteration();
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createNameResolver, type NameResolverOptions, type ResolveName } from '../src/name-resolver.ts';
 import { type DnsServer, type Entry, startDnsServer } from './dns-server.ts';
-import { NO_DEADLINE_MS, turn, turnsUntil } from './listening.ts';
+import { iterateUntil, NO_DEADLINE_MS, nextIteration } from './listening.ts';
 
 let folder: string;
 let server: DnsServer;
@@ -39,7 +39,7 @@ beforeEach(() => {
   nowMs = 0;
 });
 afterEach(async () => {
-  server.endSilence();
+  server.respondToAll();
   await server.close();
   rmSync(folder, { recursive: true });
 });
@@ -76,67 +76,72 @@ test.each([
 });
 
 describe('names whose servers do not respond', () => {
-  const silentOrNot = (name: string): Entry | undefined =>
+  const silentWithExceptions = (name: string): Entry | undefined =>
     name.startsWith('dead') ? 'silent' : { a: '203.0.113.1' };
 
   /**
    * Sends queries one after the other: a burst would overflow the server's receive buffer and wait for the second try.
    */
-  const heard = (count: number) => turnsUntil(() => server.questions.length >= count);
+  const countReceived = (count: number) => iterateUntil(() => server.questions.length >= count);
 
   test.each([
     ['of many domains', (n: number) => `dead-${n}.test`, 100],
     ['of one domain', (n: number) => `dead-${n}.attacker.test`, 16],
-  ])('%s delay neither other names nor work that needs a thread', async (_which, nameOf, askedAtOnce) => {
-    const resolve = await resolverOf(silentOrNot);
-    let givenUp = 0;
-    const dead: Promise<string>[] = [];
-    for (let n = 0; n < 100; n += 1) {
-      const end = resolve(nameOf(n)).catch((error) => {
-        givenUp += 1;
-        return error.code;
-      });
-      dead.push(end as Promise<string>);
-      await heard(2 * Math.min(n + 1, askedAtOnce));
-    }
-    expect(await addressesOf(resolve, 'healthy.test')).toEqual(['203.0.113.1']);
-    // Database and queue names are resolved on libuv's four threads.
-    expect(await systemLookup('localhost')).toHaveProperty('address');
-    expect(await readFile(new URL(import.meta.url))).toBeInstanceOf(Buffer);
-    expect(givenUp).toBe(0);
-    expect(server.questions.filter((question) => question.startsWith('dead'))).toHaveLength(2 * askedAtOnce);
-    while (givenUp < 100) {
-      server.endSilence();
-      await turn();
-    }
-    expect(new Set(await Promise.all(dead))).toEqual(new Set(['ENOTFOUND']));
-  });
+  ])(
+    '%s delay neither other names nor work that needs a thread',
+    async (_which, nameOf, concurrentQuestions) => {
+      const resolve = await resolverOf(silentWithExceptions);
+      let givenUpNames = 0;
+      const dead: Promise<string>[] = [];
+      for (let n = 0; n < 100; n += 1) {
+        const end = resolve(nameOf(n)).catch((error) => {
+          givenUpNames += 1;
+          return error.code;
+        });
+        dead.push(end as Promise<string>);
+        await countReceived(2 * Math.min(n + 1, concurrentQuestions));
+      }
+      expect(await addressesOf(resolve, 'healthy.test')).toEqual(['203.0.113.1']);
+      // Database and queue names are resolved on libuv's four threads.
+      expect(await systemLookup('localhost')).toHaveProperty('address');
+      expect(await readFile(new URL(import.meta.url))).toBeInstanceOf(Buffer);
+      expect(givenUpNames).toBe(0);
+      expect(server.questions.filter((question) => question.startsWith('dead'))).toHaveLength(
+        2 * concurrentQuestions,
+      );
+      while (givenUpNames < 100) {
+        server.respondToAll();
+        await nextIteration();
+      }
+      expect(new Set(await Promise.all(dead))).toEqual(new Set(['ENOTFOUND']));
+    },
+  );
 
   test('do not delay names that were found before, however many they are', async () => {
-    const resolve = await resolverOf(silentOrNot);
+    const resolve = await resolverOf(silentWithExceptions);
     await resolve('known.test');
     const dead: Promise<unknown>[] = [];
     for (let n = 0; n < 300; n += 1) {
       dead.push(resolve(`dead.${n}.test`).catch(() => {}));
-      await heard(2 + 2 * Math.min(n + 1, 256));
+      await countReceived(2 + 2 * Math.min(n + 1, 256));
     }
     nowMs = 60_000;
     expect(await addressesOf(resolve, 'known.test')).toEqual(['203.0.113.1']);
     expect(server.questions).toHaveLength(2 + 512 + 2);
     const all = Promise.all(dead);
-    let isOver = false;
+    let hasSettled = false;
     void all.then(() => {
-      isOver = true;
+      hasSettled = true;
     });
-    while (!isOver) {
-      server.endSilence();
-      await turn();
+    while (!hasSettled) {
+      server.respondToAll();
+      await nextIteration();
     }
   });
 });
 
 describe('a result is cached', () => {
-  const asks = async (resolve: ResolveName, name: string, atMs: number) => {
+  const countQuestions = async (resolve: ResolveName, name: string, atMs: number) => {
     nowMs = atMs;
     const before = server.questions.length;
     await resolve(name).catch(() => {});
@@ -147,20 +152,20 @@ describe('a result is cached', () => {
     ['for its time to live', 60, 60_000],
     ['for no less than 5 s', 0, 5_000],
     ['for no more than 5 minutes', 86_400, 300_000],
-  ])('%s', async (_how, ttlSeconds, keptMs) => {
+  ])('%s', async (_how, ttlSeconds, cachedForMs) => {
     const resolve = await resolverOf({ 'one.test': { a: '203.0.113.1', ttlSeconds } });
     await Promise.all(Array.from({ length: 20 }, () => resolve('one.test')));
     expect(server.questions.sort()).toEqual(['one.test 1', 'one.test 28']);
-    expect(await asks(resolve, 'one.test', keptMs - 1)).toBe(false);
-    expect(await asks(resolve, 'one.test', keptMs)).toBe(true);
+    expect(await countQuestions(resolve, 'one.test', cachedForMs - 1)).toBe(false);
+    expect(await countQuestions(resolve, 'one.test', cachedForMs)).toBe(true);
   });
 
   test.each(['absent.test', 'broken.test'])('for 5 s if it is a failure: %s', async (name) => {
     const resolve = await resolverOf({ 'broken.test': 'broken' });
     await expect(resolve(name)).rejects.toThrow();
-    expect(await asks(resolve, name, 4_999)).toBe(false);
+    expect(await countQuestions(resolve, name, 4_999)).toBe(false);
     await expect(resolve(name)).rejects.toThrow();
-    expect(await asks(resolve, name, 5_000)).toBe(true);
+    expect(await countQuestions(resolve, name, 5_000)).toBe(true);
   });
 });
 
@@ -188,7 +193,7 @@ describe('the resolver', () => {
     writeFileSync(hostsPath(), '203.0.113.6 receiver\n');
     expect(await addressesOf(resolve, 'receiver')).toEqual(['203.0.113.5']);
     nowMs = 5_000;
-    while ((await addressesOf(resolve, 'receiver'))[0] !== '203.0.113.6') await turn();
+    while ((await addressesOf(resolve, 'receiver'))[0] !== '203.0.113.6') await nextIteration();
   });
 
   test('completes names with the search domains of resolv.conf, as in a cluster', async () => {

@@ -1,10 +1,10 @@
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { createEgress, type Egress } from '../src/egress.ts';
-import { lookupBy } from '../src/host-lookup.ts';
+import { createLookup } from '../src/host-lookup.ts';
 import { createNameResolver } from '../src/name-resolver.ts';
 import { type DnsServer, type Entry, startDnsServer } from './dns-server.ts';
-import { type Listening, listen, NO_DEADLINE_MS, turn, turnsUntil } from './listening.ts';
+import { iterateUntil, type Listening, listen, NO_DEADLINE_MS, nextIteration } from './listening.ts';
 
 let server: Listening;
 let dns: DnsServer;
@@ -22,19 +22,19 @@ async function open(zone: (name: string, type: number) => Entry | undefined, all
     resolvConfPath: '/nonexistent',
     nowMs: () => nowMs,
   });
-  egress = createEgress({ allowCidrs, timeoutMs: NO_DEADLINE_MS, lookup: lookupBy(resolve) });
+  egress = createEgress({ allowCidrs, timeoutMs: NO_DEADLINE_MS, lookup: createLookup(resolve) });
 }
 
 const post = (host: string) =>
   egress.post({ url: `http://${host}:${server.port}/`, headers: {}, body: '{}' });
 
-let answered: Map<string, number>;
+let answeredNames: Map<string, number>;
 beforeEach(() => {
-  answered = new Map();
+  answeredNames = new Map();
 });
 afterEach(async () => {
   egress.close();
-  dns.endSilence();
+  dns.respondToAll();
   await Promise.all([server.close(), dns.close()]);
 });
 
@@ -42,28 +42,28 @@ test('60 names whose servers stop responding do not delay requests to other name
   await open(
     (name, type) => {
       if (!name.startsWith('trap')) return { a: '127.0.0.1' };
-      const questions = (answered.get(`${name} ${type}`) ?? 0) + 1;
-      answered.set(`${name} ${type}`, questions);
+      const questions = (answeredNames.get(`${name} ${type}`) ?? 0) + 1;
+      answeredNames.set(`${name} ${type}`, questions);
       return questions === 1 ? undefined : 'silent';
     },
     ['127.0.0.1/32'],
   );
-  const traps = Array.from({ length: 60 }, (_, n) => `trap-${n}.test`);
+  const silentNames = Array.from({ length: 60 }, (_, n) => `trap-${n}.test`);
   // One after the other: a burst would overflow the name server's receive buffer and wait for the second try.
   const refused = [];
-  for (const name of traps) refused.push(await post(name));
+  for (const name of silentNames) refused.push(await post(name));
   expect(new Set(refused.map(({ error }) => error?.code))).toEqual(new Set(['dns_failed']));
   // Failures are cached for a few seconds; later queries for the names get no response.
   nowMs = 5_000;
   let ended = 0;
   const silent = [];
-  for (const [n, name] of traps.entries()) {
+  for (const [n, name] of silentNames.entries()) {
     silent.push(
       post(name).finally(() => {
         ended += 1;
       }),
     );
-    await turnsUntil(() => dns.questions.length >= 2 * (60 + n + 1));
+    await iterateUntil(() => dns.questions.length >= 2 * (60 + n + 1));
   }
   const others = [];
   for (let n = 0; n < 100; n += 1) others.push(await post(`healthy-${n}.test`));
@@ -72,8 +72,8 @@ test('60 names whose servers stop responding do not delay requests to other name
   );
   expect(ended).toBe(0);
   while (ended < 60) {
-    dns.endSilence();
-    await turn();
+    dns.respondToAll();
+    await nextIteration();
   }
   expect((await Promise.all(silent)).every(({ error }) => error?.code === 'dns_failed')).toBe(true);
 });
@@ -83,8 +83,8 @@ test('a name that alternates between an allowed and a forbidden address never le
   await open(
     (name, type) => {
       if (type === 28) return {};
-      const questions = (answered.get(name) ?? 0) + 1;
-      answered.set(name, questions);
+      const questions = (answeredNames.get(name) ?? 0) + 1;
+      answeredNames.set(name, questions);
       return { a: questions % 2 === 1 ? '127.0.0.2' : '127.0.0.1', ttlSeconds: 0 };
     },
     ['127.0.0.2/32'],
@@ -96,7 +96,7 @@ test('a name that alternates between an allowed and a forbidden address never le
     const code = (await post('rebound.test')).error?.code;
     codes.set(code, (codes.get(code) ?? 0) + 1);
   }
-  expect(answered.get('rebound.test')).toBe(200);
+  expect(answeredNames.get('rebound.test')).toBe(200);
   expect([...codes]).toEqual([
     ['connection_refused', 200],
     ['address_forbidden', 200],

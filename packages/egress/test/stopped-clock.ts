@@ -1,5 +1,5 @@
 import { jest } from '@jest/globals';
-import { turn } from './listening.ts';
+import { nextIteration } from './listening.ts';
 
 /**
  * Stops the clock of deadlines, so that a test decides when they expire even on a busy machine. `setImmediate`, sockets
@@ -27,8 +27,8 @@ export function startClock(): void {
 /** Advances the clock, runs the timers that become due, and waits for their effects. */
 export async function passMs(ms: number): Promise<void> {
   await jest.advanceTimersByTimeAsync(ms);
-  await turn();
-  await turn();
+  await nextIteration();
+  await nextIteration();
 }
 
 /** got waits for one more millisecond before it reports a timeout, so that data that has arrived is read first. */

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { candidatesOf, parseHosts, parseSearchRules } from '../src/system-names.ts';
+import { candidateNames, parseHosts, parseSearchRules } from '../src/system-names.ts';
 
 test('parseHosts() parses addresses, names and comments line by line', () => {
   const hosts = parseHosts(
@@ -44,5 +44,5 @@ test.each([
   ['gone.example.com', compose, ['gone.example.com']],
   ['receiver', { search: [], ndots: 1 }, ['receiver']],
 ])('the candidates of %s by the rules %j are %j', (name, rules, candidates) => {
-  expect(candidatesOf(name, rules)).toEqual(candidates);
+  expect(candidateNames(name, rules)).toEqual(candidates);
 });

@@ -1,7 +1,14 @@
 import { createServer } from 'node:http';
 import { afterEach, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts';
-import { type Listening, listen, NO_DEADLINE_MS, rawServer, turn, turnsUntil } from './listening.ts';
+import {
+  iterateUntil,
+  type Listening,
+  listen,
+  NO_DEADLINE_MS,
+  nextIteration,
+  rawServer,
+} from './listening.ts';
 
 let server: Listening;
 let egress: Egress;
@@ -17,9 +24,9 @@ const post = (host = '127.0.0.1') =>
  * lets got record the start of the phase.
  */
 async function elapse(ms: number): Promise<void> {
-  await turn();
+  await nextIteration();
   const startMs = Date.now();
-  await turnsUntil(() => Date.now() - startMs >= ms);
+  await iterateUntil(() => Date.now() - startMs >= ms);
 }
 
 const atLeast = (ms: number) => ({

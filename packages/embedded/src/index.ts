@@ -5,8 +5,8 @@ export {
   findProgram,
   ServerFailed,
   type ServerFailedCode,
-  serverAccount,
+  selectServerAccount,
   serverEnvironment,
   spawnServer,
 } from './server-process.ts';
-export { type StartCommand, startCommand } from './start-command.ts';
+export { readStartCommand, type StartCommand } from './start-command.ts';

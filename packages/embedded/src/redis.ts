@@ -2,7 +2,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { readPidFile, stopLeftOverServer } from './server-folder.ts';
+import { readPidFile, stopOrphanedServer } from './server-folder.ts';
 import {
   findFreePort,
   findProgram,
@@ -62,11 +62,11 @@ export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
 
   const ownerFile = join(dataDir, 'owner.pid');
   const pidFile = join(dataDir, 'redis.pid');
-  const leftOver = await readPidFile(pidFile);
-  if (leftOver !== null) {
+  const orphanPid = await readPidFile(pidFile);
+  if (orphanPid !== null) {
     const ownerPid = await readPidFile(ownerFile);
     const program = '-server';
-    await stopLeftOverServer({ pid: leftOver, ownerPid, folder: dataDir, program, steps: STOP_STEPS });
+    await stopOrphanedServer({ pid: orphanPid, ownerPid, folder: dataDir, program, steps: STOP_STEPS });
     await rm(pidFile, { force: true });
   }
   await writeFile(ownerFile, `${process.pid}\n`);
@@ -75,7 +75,7 @@ export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
     const { port } = await findFreePort(options.port);
     const server = await spawnServer({
       file,
-      args: flags(options, port),
+      args: serverArguments(options, port),
       cwd: dataDir,
       env: serverEnvironment(),
     });
@@ -97,7 +97,7 @@ export async function startRedis(options: RedisOptions): Promise<RunningRedis> {
 }
 
 /** Paths are relative to the working folder, which avoids Redis' quoting rules. */
-function flags({ appendOnly = false, databases = 16 }: RedisOptions, port: number): string[] {
+function serverArguments({ appendOnly = false, databases = 16 }: RedisOptions, port: number): string[] {
   const settings = {
     bind: '127.0.0.1',
     port: String(port),
@@ -118,7 +118,7 @@ function flags({ appendOnly = false, databases = 16 }: RedisOptions, port: numbe
 async function isReady(server: ServerProcess, port: number): Promise<boolean> {
   const deadline = Date.now() + READY_TIMEOUT_MS;
   while (!server.hasExited() && Date.now() < deadline) {
-    if ((await servingPid(port)) === server.pid) return true;
+    if ((await readServerPid(port)) === server.pid) return true;
     await wait(POLL_MS);
   }
   return false;
@@ -128,7 +128,7 @@ async function isReady(server: ServerProcess, port: number): Promise<boolean> {
  * Returns the pid of the server that responds on the port, once it has loaded its data. Distinguishes this server from
  * another one that took the port first.
  */
-async function servingPid(port: number): Promise<number | null> {
+async function readServerPid(port: number): Promise<number | null> {
   const client = new Redis({
     host: '127.0.0.1',
     port,

@@ -19,48 +19,48 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type Account, ServerFailed, type StopStep } from './server-process.ts';
 
 /** Other accounts may pass through the folder but not list it, which is sufficient for the server's account. */
-const PASSABLE = 0o711;
+const PASSABLE_MODE = 0o711;
 
 /**
  * Returns the folder for the server's own files (data, and possibly binaries): `dataDir`, or, if the server's account
  * cannot use that (a checkout under /root, a file system without owners or modes), a folder in /var/tmp, to which
  * `dataDir`/data is a symbolic link. Later starts use the location of the existing data.
  */
-export async function serverFolder(
+export async function ensureServerFolder(
   dataDir: string,
   account: Account | null,
   onLog: (line: string) => void,
-  elsewhere = '/var/tmp',
+  fallbackFolder = '/var/tmp',
 ): Promise<string> {
   // Sets the mode only of a folder that was created here, because the umask may be 077.
-  if ((await mkdir(dataDir, { recursive: true })) !== undefined) await chmod(dataDir, PASSABLE);
+  if ((await mkdir(dataDir, { recursive: true })) !== undefined) await chmod(dataDir, PASSABLE_MODE);
   const data = join(dataDir, 'data');
-  const earlier = await kindOf(data);
-  if (earlier === 'link') {
+  const existingKind = await readPathKind(data);
+  if (existingKind === 'link') {
     const target = await readlink(data);
-    if ((await kindOf(target)) === 'folder') return dirname(target);
+    if ((await readPathKind(target)) === 'folder') return dirname(target);
     onLog(`${target}, where the data was, is gone: starting with an empty database`);
     await rm(data);
   }
   if (await isUsable(dataDir, account)) return dataDir;
-  if (earlier === 'folder') {
+  if (existingKind === 'folder') {
     throw new ServerFailed(
       'no-folder',
       `${account?.name ?? 'this account'} cannot reach the database in ${data}: every folder above it must allow passing through (chmod o+x)`,
     );
   }
 
-  const moved = join(elsewhere, `runhook-${hashOf(await realpath(dataDir))}`);
-  await claimFolder(moved);
-  if (!(await isUsable(moved, account))) {
+  const fallback = join(fallbackFolder, `runhook-${hashOf(await realpath(dataDir))}`);
+  await claimFolder(fallback);
+  if (!(await isUsable(fallback, account))) {
     throw new ServerFailed(
       'no-folder',
-      `${account?.name ?? 'this account'} can use neither ${dataDir} nor ${moved}`,
+      `${account?.name ?? 'this account'} can use neither ${dataDir} nor ${fallback}`,
     );
   }
-  await symlink(join(moved, 'data'), data);
-  onLog(`${account?.name ?? 'this account'} cannot use ${dataDir}: the database lies in ${moved}`);
-  return moved;
+  await symlink(join(fallback, 'data'), data);
+  onLog(`${account?.name ?? 'this account'} cannot use ${dataDir}: the database lies in ${fallback}`);
+  return fallback;
 }
 
 /** Tests whether the account can have and reach a folder of mode 700. */
@@ -88,7 +88,7 @@ async function isUsable(folder: string, account: Account | null): Promise<boolea
 
 /** Rejects a folder that another account created: the name is predictable and /var/tmp is writable for all accounts. */
 async function claimFolder(folder: string): Promise<void> {
-  await mkdir(folder, { mode: PASSABLE }).catch((error: NodeJS.ErrnoException) => {
+  await mkdir(folder, { mode: PASSABLE_MODE }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });
   const stats = await lstat(folder);
@@ -98,10 +98,10 @@ async function claimFolder(folder: string): Promise<void> {
       `${folder} is needed for the database, but belongs to another account`,
     );
   }
-  await chmod(folder, PASSABLE);
+  await chmod(folder, PASSABLE_MODE);
 }
 
-async function kindOf(path: string): Promise<'none' | 'link' | 'folder'> {
+async function readPathKind(path: string): Promise<'none' | 'link' | 'folder'> {
   try {
     return (await lstat(path)).isSymbolicLink() ? 'link' : 'folder';
   } catch (error) {
@@ -124,7 +124,7 @@ const POLL_MS = 50;
  * that works in `folder` is stopped. `ownerPid` is the process that started the server; if it is alive, the server is
  * in use, and this throws `in-use`.
  */
-export async function stopLeftOverServer(options: {
+export async function stopOrphanedServer(options: {
   pid: number;
   ownerPid: number | null;
   folder: string;
@@ -132,18 +132,18 @@ export async function stopLeftOverServer(options: {
   steps: readonly StopStep[];
 }): Promise<'stopped' | 'none'> {
   const { pid, ownerPid, folder, program, steps } = options;
-  if (!(await worksIn(pid, folder, program))) return 'none';
-  if (ownerPid !== null && parentOf(pid) === ownerPid) {
+  if (!(await isRunningIn(pid, folder, program))) return 'none';
+  if (ownerPid !== null && readParentPid(pid) === ownerPid) {
     throw new ServerFailed('in-use', `${folder} is in use by ${program} (pid ${pid}) of process ${ownerPid}`);
   }
   for (const { signal, graceMs } of [...steps, { signal: 'SIGKILL', graceMs: 5_000 } as const]) {
     process.kill(pid, signal);
-    if (await isGoneWithin(pid, graceMs)) return 'stopped';
+    if (await exitsWithin(pid, graceMs)) return 'stopped';
   }
   throw new ServerFailed('in-use', `${program} (pid ${pid}) on ${folder} does not end`);
 }
 
-async function worksIn(pid: number, folder: string, program: string): Promise<boolean> {
+async function isRunningIn(pid: number, folder: string, program: string): Promise<boolean> {
   if (pid === process.pid || !isAlive(pid)) return false;
   if (process.platform === 'linux') {
     try {
@@ -153,7 +153,7 @@ async function worksIn(pid: number, folder: string, program: string): Promise<bo
     }
   }
   // Other systems have no /proc, so the command line is searched for the folder.
-  const args = ps('args', pid);
+  const args = readPsColumn('args', pid);
   return args.includes(program) && args.includes(folder);
 }
 
@@ -164,10 +164,10 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
-  return !stateOf(pid).startsWith('Z');
+  return !readProcessState(pid).startsWith('Z');
 }
 
-async function isGoneWithin(pid: number, graceMs: number): Promise<boolean> {
+async function exitsWithin(pid: number, graceMs: number): Promise<boolean> {
   const deadline = Date.now() + graceMs;
   while (Date.now() < deadline) {
     if (!isAlive(pid)) return true;
@@ -176,19 +176,19 @@ async function isGoneWithin(pid: number, graceMs: number): Promise<boolean> {
   return !isAlive(pid);
 }
 
-function stateOf(pid: number): string {
-  return process.platform === 'linux' ? (procStat(pid)[0] ?? 'Z') : ps('stat', pid);
+function readProcessState(pid: number): string {
+  return process.platform === 'linux' ? (readProcStat(pid)[0] ?? 'Z') : readPsColumn('stat', pid);
 }
 
-function parentOf(pid: number): number | null {
-  return Number(process.platform === 'linux' ? procStat(pid)[1] : ps('ppid', pid)) || null;
+function readParentPid(pid: number): number | null {
+  return Number(process.platform === 'linux' ? readProcStat(pid)[1] : readPsColumn('ppid', pid)) || null;
 }
 
 /**
  * Returns state and parent from /proc, because slim containers have no ps. The preceding process name may contain any
  * character, including `)`.
  */
-function procStat(pid: number): string[] {
+function readProcStat(pid: number): string[] {
   try {
     const line = readFileSync(`/proc/${pid}/stat`, 'utf8');
     return line.slice(line.lastIndexOf(')') + 2).split(' ');
@@ -197,7 +197,7 @@ function procStat(pid: number): string[] {
   }
 }
 
-function ps(column: string, pid: number): string {
+function readPsColumn(column: string, pid: number): string {
   const { stdout } = spawnSync('ps', ['-o', `${column}=`, '-p', String(pid)], { encoding: 'utf8' });
   return stdout?.trim() ?? '';
 }

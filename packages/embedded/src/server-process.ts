@@ -25,9 +25,9 @@ export class ServerFailed extends Error {
   }
 }
 
-const LOG_LINES_KEPT = 30;
+const LOG_LINES_MAX = 30;
 /** Time limit for reading the output pipes of a server that has exited. */
-const PIPES_MS = 500;
+const PIPE_DRAIN_MS = 500;
 
 /** Returns the path of the first of the programs that PATH contains, or null. */
 export function findProgram(names: readonly string[]): string | null {
@@ -91,18 +91,18 @@ export async function spawnServer(command: ServerCommand): Promise<ServerProcess
   for (const stream of [child.stdout, child.stderr]) {
     createInterface({ input: stream }).on('line', (line) => {
       logLines.push(line);
-      if (logLines.length > LOG_LINES_KEPT) logLines.shift();
+      if (logLines.length > LOG_LINES_MAX) logLines.shift();
       onLog?.(line);
     });
   }
-  let ended = false;
+  let hasExited = false;
   // Waits for 'close' instead of 'exit', so that the last log lines have been read.
   const closed = new Promise<number | null>((resolve) => child.once('close', (code) => resolve(code)));
   const exited = new Promise<number | null>((resolve) => {
     child.once('exit', (code) => {
-      ended = true;
+      hasExited = true;
       // A grandchild may keep the pipes open after the server has exited.
-      void endsWithin(closed, PIPES_MS).then(() => resolve(code));
+      void waitAtMost(closed, PIPE_DRAIN_MS).then(() => resolve(code));
     });
   });
   await new Promise<void>((resolve, reject) => {
@@ -116,25 +116,25 @@ export async function spawnServer(command: ServerCommand): Promise<ServerProcess
   return {
     pid,
     exited,
-    hasExited: () => ended,
+    hasExited: () => hasExited,
     lastLogLines: () => [...logLines],
     async stop(steps) {
       for (const { signal, graceMs } of steps) {
-        if (ended) break;
+        if (hasExited) break;
         child.kill(signal);
-        await endsWithin(exited, graceMs);
+        await waitAtMost(exited, graceMs);
       }
-      if (!ended) child.kill('SIGKILL');
+      if (!hasExited) child.kill('SIGKILL');
       await exited;
     },
   };
 }
 
 /** Clears its timer, which would otherwise keep the process alive. */
-async function endsWithin(end: Promise<unknown>, graceMs: number): Promise<void> {
+async function waitAtMost(settled: Promise<unknown>, graceMs: number): Promise<void> {
   const timer = new AbortController();
   const timeout = wait(graceMs, undefined, { signal: timer.signal }).catch(() => undefined);
-  await Promise.race([end, timeout]);
+  await Promise.race([settled, timeout]);
   timer.abort();
 }
 
@@ -143,9 +143,9 @@ async function endsWithin(end: Promise<unknown>, graceMs: number): Promise<void>
  * the cluster, and secrets must not be passed on.
  */
 export function serverEnvironment(): NodeJS.ProcessEnv {
-  const kept = ['PATH', 'LD_LIBRARY_PATH', 'SystemRoot', 'TEMP', 'TMP'];
+  const inheritedNames = ['PATH', 'LD_LIBRARY_PATH', 'SystemRoot', 'TEMP', 'TMP'];
   const environment: NodeJS.ProcessEnv = { LC_ALL: 'C', TZ: 'UTC' };
-  for (const name of kept) {
+  for (const name of inheritedNames) {
     const value = process.env[name];
     if (value !== undefined) environment[name] = value;
   }
@@ -159,52 +159,52 @@ export interface Account {
   name: string;
 }
 
-const CANDIDATES = ['postgres', 'nobody'];
+const ACCOUNT_CANDIDATES = ['postgres', 'nobody'];
 
 /**
  * Returns the account for PostgreSQL, which refuses to run as root: the owner of existing data, or else an unprivileged
  * account of the system. No account is created, so that nothing remains on the machine. Null: the current account.
  */
-export function serverAccount(dataDir: string): Account | null {
+export function selectServerAccount(dataDir: string): Account | null {
   if (process.getuid?.() !== 0) return null;
-  const owner = ownerOf(join(dataDir, 'data'));
+  const owner = readOwner(join(dataDir, 'data'));
   if (owner !== null && owner.uid !== 0) return owner;
-  for (const name of CANDIDATES) {
-    const uid = idOf('-u', name);
-    const gid = idOf('-g', name);
+  for (const name of ACCOUNT_CANDIDATES) {
+    const uid = readId('-u', name);
+    const gid = readId('-g', name);
     if (uid !== null && gid !== null && uid !== 0) return { uid, gid, name };
   }
   throw new ServerFailed(
     'no-account',
-    `PostgreSQL does not run as root, and this system has none of the accounts ${CANDIDATES.join(', ')}: run as another user`,
+    `PostgreSQL does not run as root, and this system has none of the accounts ${ACCOUNT_CANDIDATES.join(', ')}: run as another user`,
   );
 }
 
-function ownerOf(folder: string): Account | null {
+function readOwner(folder: string): Account | null {
   const stats = statSync(folder, { throwIfNoEntry: false });
   return stats === undefined ? null : { uid: stats.uid, gid: stats.gid, name: `uid ${stats.uid}` };
 }
 
-function idOf(flag: '-u' | '-g', name: string): number | null {
+function readId(flag: '-u' | '-g', name: string): number | null {
   const { status, stdout } = spawnSync('id', [flag, name], { encoding: 'utf8' });
   const id = Number(stdout?.trim());
   return status === 0 && Number.isSafeInteger(id) && id >= 0 ? id : null;
 }
 
 const HOST = '127.0.0.1';
-const NEIGHBOURS = 20;
+const NEXT_PORTS_MAX = 20;
 
 /**
  * Returns a free TCP port on 127.0.0.1: `preferred`, one of the next twenty, or any. `wasTaken` means that `preferred`
  * was requested but in use. The port is not reserved, so the caller must handle that it is taken in the meantime.
  */
 export async function findFreePort(preferred?: number): Promise<{ port: number; wasTaken: boolean }> {
-  if (preferred === undefined || preferred === 0) return { port: await anyFreePort(), wasTaken: false };
-  const last = Math.min(preferred + NEIGHBOURS, 65_535);
+  if (preferred === undefined || preferred === 0) return { port: await findAnyFreePort(), wasTaken: false };
+  const last = Math.min(preferred + NEXT_PORTS_MAX, 65_535);
   for (let port = preferred; port <= last; port += 1) {
     if (await isPortFree(port)) return { port, wasTaken: port !== preferred };
   }
-  return { port: await anyFreePort(), wasTaken: true };
+  return { port: await findAnyFreePort(), wasTaken: true };
 }
 
 /**
@@ -212,16 +212,16 @@ export async function findFreePort(preferred?: number): Promise<{ port: number; 
  * addresses.
  */
 export async function isPortFree(port: number): Promise<boolean> {
-  return !(await answers(port)) && (await listenOnce(port)) !== null;
+  return !(await acceptsConnections(port)) && (await probeListen(port)) !== null;
 }
 
-async function anyFreePort(): Promise<number> {
-  const port = await listenOnce(0);
+async function findAnyFreePort(): Promise<number> {
+  const port = await probeListen(0);
   if (port === null) throw new Error(`no free port on ${HOST}`);
   return port;
 }
 
-function answers(port: number): Promise<boolean> {
+function acceptsConnections(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect({ host: HOST, port });
     socket.once('connect', () => {
@@ -232,7 +232,7 @@ function answers(port: number): Promise<boolean> {
   });
 }
 
-function listenOnce(port: number): Promise<number | null> {
+function probeListen(port: number): Promise<number | null> {
   return new Promise((resolve) => {
     const server = createServer();
     server.once('error', () => resolve(null));

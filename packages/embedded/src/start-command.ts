@@ -17,14 +17,14 @@ export interface StartCommand {
  * Parses the start command in the service's package.json (`NAME=value node <flags> <program>`), so that tests and
  * measurements run what production runs. A checkout of another release has its own command.
  */
-export function startCommand(service: 'management' | 'dispatcher', checkout = CHECKOUT): StartCommand {
+export function readStartCommand(service: 'management' | 'dispatcher', checkout = CHECKOUT): StartCommand {
   const manifest = join(checkout, 'services', service, 'package.json');
   const { scripts } = JSON.parse(readFileSync(manifest, 'utf8')) as { scripts: { start: string } };
-  const words = scripts.start.split(' ');
-  const node = words.indexOf('node');
+  const parts = scripts.start.split(' ');
+  const nodeIndex = parts.indexOf('node');
   return {
-    environment: Object.fromEntries(words.slice(0, node).map((word) => word.split('=', 2))),
-    nodeArguments: words.slice(node + 1, -1),
-    program: `services/${service}/${words.at(-1)}`,
+    environment: Object.fromEntries(parts.slice(0, nodeIndex).map((word) => word.split('=', 2))),
+    nodeArguments: parts.slice(nodeIndex + 1, -1),
+    program: `services/${service}/${parts.at(-1)}`,
   };
 }

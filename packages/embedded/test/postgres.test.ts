@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Client } from 'pg';
 import { type RunningPostgres, startPostgres } from '../src/index.ts';
-import { isRunning, leaveBehind } from './killed-parent.ts';
+import { isRunning, orphanServer } from './orphan-server.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 // All tests here share one cluster, which most of them restart.
@@ -24,19 +24,19 @@ beforeAll(async () => {
 afterAll(() => folder.remove());
 
 test('a second start finds the data of the first one and does not create the cluster again', async () => {
-  await running(async ({ url }) => {
+  await withPostgres(async ({ url }) => {
     await query(url, "INSERT INTO kept VALUES ('across a restart')");
   });
   const versionFile = join(dataDir, 'data', 'PG_VERSION');
   const { mtimeMs: madeAtMs } = await stat(versionFile);
-  await running(async ({ url }) => {
+  await withPostgres(async ({ url }) => {
     expect(await query(url, 'SELECT what FROM kept')).toContainEqual({ what: 'across a restart' });
   });
   expect((await stat(versionFile)).mtimeMs).toBe(madeAtMs);
 });
 
 test('the password is in a file that only its owner can read, and a wrong password is rejected', async () => {
-  await running(async ({ url }) => {
+  await withPostgres(async ({ url }) => {
     const password = (await readFile(join(dataDir, 'password'), 'utf8')).trim();
     expect(new URL(url).password).toBe(password);
     expect((await stat(join(dataDir, 'password'))).mode & 0o777).toBe(0o600);
@@ -45,7 +45,7 @@ test('the password is in a file that only its owner can read, and a wrong passwo
 });
 
 test('the server listens only on 127.0.0.1, and text is UTF-8 that sorts by code point', async () => {
-  await running(async ({ url }) => {
+  await withPostgres(async ({ url }) => {
     const [settings] = await query(
       url,
       `SELECT current_setting('listen_addresses') AS addresses, current_setting('unix_socket_directories') AS sockets,
@@ -62,7 +62,7 @@ test('the server listens only on 127.0.0.1, and text is UTF-8 that sorts by code
 });
 
 test('settings and the name of the database are as requested, even an unusual name', async () => {
-  await running(
+  await withPostgres(
     async ({ url }) => {
       expect(await query(url, 'SHOW fsync')).toEqual([{ fsync: 'off' }]);
       expect(await query(url, 'SELECT current_database() AS name')).toEqual([{ name: 'odd "name" ü' }]);
@@ -75,7 +75,7 @@ test('a port that is in use is skipped', async () => {
   const holder = createServer().listen(0, '127.0.0.1');
   await once(holder, 'listening');
   const { port } = holder.address() as { port: number };
-  await running(async (postgres) => expect(postgres.port).not.toBe(port), { port });
+  await withPostgres(async (postgres) => expect(postgres.port).not.toBe(port), { port });
   holder.close();
 });
 
@@ -84,7 +84,7 @@ test('committed data survives a kill -9', async () => {
   await query(postgres.url, "INSERT INTO kept VALUES ('across a kill')");
   await postgres.kill();
   expect(await postgres.exited).toBeNull();
-  await running(async ({ url }) => {
+  await withPostgres(async ({ url }) => {
     expect(await query(url, 'SELECT what FROM kept')).toContainEqual({ what: 'across a kill' });
   });
 });
@@ -92,11 +92,11 @@ test('committed data survives a kill -9', async () => {
 test('stop() ends open sessions instead of waiting for them', async () => {
   const postgres = await startPostgres({ dataDir });
   const client = new Client({ connectionString: postgres.url });
-  const cutOff = new Promise((resolve) => client.on('error', resolve));
+  const connectionClosed = new Promise((resolve) => client.on('error', resolve));
   await client.connect();
   await postgres.stop();
   expect(await postgres.exited).toBe(0);
-  await cutOff;
+  await connectionClosed;
 });
 
 test('a stopped server leaves no timer that would keep the process alive', async () => {
@@ -107,18 +107,18 @@ test('a stopped server leaves no timer that would keep the process alive', async
 });
 
 test('a server left by a killed parent is stopped, and its data is available', async () => {
-  const orphan = await leaveBehind('startPostgres', { dataDir }, async ({ url }) => {
+  const orphan = await orphanServer('startPostgres', { dataDir }, async ({ url }) => {
     await query(url, "INSERT INTO kept VALUES ('by an orphan')");
   });
   expect(await isRunning(orphan)).toBe(true);
-  await running(async ({ url }) => {
+  await withPostgres(async ({ url }) => {
     expect(await isRunning(orphan)).toBe(false);
     expect(await query(url, 'SELECT what FROM kept')).toContainEqual({ what: 'by an orphan' });
   });
 });
 
 test('a folder whose server still has its parent is rejected, and that server continues', async () => {
-  await running(async ({ url }) => {
+  await withPostgres(async ({ url }) => {
     await expect(startPostgres({ dataDir })).rejects.toMatchObject({ code: 'in-use' });
     expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
@@ -126,19 +126,19 @@ test('a folder whose server still has its parent is rejected, and that server co
 
 test('a lock file with the pid of another process neither prevents the start nor harms that process', async () => {
   const { uid, gid } = await stat(join(dataDir, 'data'));
-  const stranger = spawn('sleep', ['3600'], process.getuid?.() === 0 ? { uid, gid } : {});
-  await once(stranger, 'spawn');
+  const foreignProcess = spawn('sleep', ['3600'], process.getuid?.() === 0 ? { uid, gid } : {});
+  await once(foreignProcess, 'spawn');
   await writeFile(
     join(dataDir, 'data', 'postmaster.pid'),
-    `${stranger.pid}\n${dataDir}/data\n1700000000\n5432\n`,
+    `${foreignProcess.pid}\n${dataDir}/data\n1700000000\n5432\n`,
   );
   try {
-    await running(async ({ url }) => {
+    await withPostgres(async ({ url }) => {
       expect(await query(url, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     });
-    expect([stranger.exitCode, stranger.signalCode]).toEqual([null, null]);
+    expect([foreignProcess.exitCode, foreignProcess.signalCode]).toEqual([null, null]);
   } finally {
-    stranger.kill('SIGKILL');
+    foreignProcess.kill('SIGKILL');
   }
 });
 
@@ -152,14 +152,14 @@ test("a failed start reports the server's log", async () => {
 
 test('Ctrl-C in the terminal does not reach the server, because it has a separate session', async () => {
   if (process.platform !== 'linux') return;
-  await running(async ({ pid }) => {
+  await withPostgres(async ({ pid }) => {
     const line = await readFile(`/proc/${pid}/stat`, 'utf8');
     const [, , group, session] = line.slice(line.lastIndexOf(')') + 2).split(' ');
     expect([group, session]).toEqual([String(pid), String(pid)]);
   });
 });
 
-async function running(
+async function withPostgres(
   use: (postgres: RunningPostgres) => Promise<void>,
   options: Partial<Parameters<typeof startPostgres>[0]> = {},
 ): Promise<void> {

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { Redis } from 'ioredis';
 import { findRedisServer, startRedis } from '../src/index.ts';
-import { isRunning, leaveBehind } from './killed-parent.ts';
+import { isRunning, orphanServer } from './orphan-server.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
 const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
@@ -20,46 +20,46 @@ describeWithRedis('startRedis', () => {
 
   test('an append-only server has its keys after a restart and does not evict keys', async () => {
     const first = await startRedis({ dataDir, appendOnly: true });
-    await ask(first.url, (client) => client.set('key', 'kept'));
-    expect(await ask(first.url, (client) => client.config('GET', 'maxmemory-policy'))).toContain(
+    await sendCommand(first.url, (client) => client.set('key', 'kept'));
+    expect(await sendCommand(first.url, (client) => client.config('GET', 'maxmemory-policy'))).toContain(
       'noeviction',
     );
     await first.stop();
     expect(await first.exited).toBe(0);
 
     const second = await startRedis({ dataDir, appendOnly: true });
-    expect(await ask(second.url, (client) => client.get('key'))).toBe('kept');
+    expect(await sendCommand(second.url, (client) => client.get('key'))).toBe('kept');
     await second.stop();
   });
 
   test('data is not persisted by default, and a port that is in use is skipped', async () => {
     const first = await startRedis({ dataDir, databases: 300 });
-    await ask(`${first.url}/299`, (client) => client.set('key', 'lost'));
-    const beside = await startRedis({ dataDir: join(folder.path, 'beside'), port: first.port });
-    expect(beside.port).not.toBe(first.port);
-    await beside.stop();
+    await sendCommand(`${first.url}/299`, (client) => client.set('key', 'lost'));
+    const concurrent = await startRedis({ dataDir: join(folder.path, 'beside'), port: first.port });
+    expect(concurrent.port).not.toBe(first.port);
+    await concurrent.stop();
     await first.stop();
 
     const second = await startRedis({ dataDir, databases: 300 });
-    expect(await ask(`${second.url}/299`, (client) => client.get('key'))).toBeNull();
+    expect(await sendCommand(`${second.url}/299`, (client) => client.get('key'))).toBeNull();
     await second.kill();
     expect(await second.exited).toBeNull();
   });
 
   test('a server left by a killed parent is stopped first, because two servers on one folder would corrupt it', async () => {
-    const orphan = await leaveBehind('startRedis', { dataDir, appendOnly: true }, async ({ url }) => {
-      await ask(url, (client) => client.set('key', 'by an orphan'));
+    const orphan = await orphanServer('startRedis', { dataDir, appendOnly: true }, async ({ url }) => {
+      await sendCommand(url, (client) => client.set('key', 'by an orphan'));
     });
     expect(await isRunning(orphan)).toBe(true);
     const redis = await startRedis({ dataDir, appendOnly: true });
     expect(await isRunning(orphan)).toBe(false);
-    expect(await ask(redis.url, (client) => client.get('key'))).toBe('by an orphan');
+    expect(await sendCommand(redis.url, (client) => client.get('key'))).toBe('by an orphan');
     await expect(startRedis({ dataDir, appendOnly: true })).rejects.toMatchObject({ code: 'in-use' });
     await redis.stop();
   });
 });
 
-async function ask<T>(url: string, command: (client: Redis) => Promise<T>): Promise<T> {
+async function sendCommand<T>(url: string, command: (client: Redis) => Promise<T>): Promise<T> {
   const client = new Redis(url);
   try {
     return await command(client);

@@ -66,7 +66,9 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
       return serverTimeMs ?? Date.now();
     },
   });
-  const reportHostClock = once(() => (options.onError ?? process.emitWarning)(new Error(HOST_CLOCK_WARNING)));
+  const reportHostClock = runOnce(() =>
+    (options.onError ?? process.emitWarning)(new Error(HOST_CLOCK_WARNING)),
+  );
   const queue = openEventQueue(
     createQueueBackend(options.queueUrl, { clock }),
     options.onError ?? (() => undefined),
@@ -75,7 +77,7 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
   const retentionDays = options.retentionDays ?? 30;
 
   async function publishMany(published: readonly PublishedEvent[]): Promise<string[]> {
-    const unavailable = await measured(clock);
+    const unavailable = await ensureMeasured(clock);
     const nowMs = clock.nowMs();
     const defaults = { eventId: () => createId('event', nowMs), timestampMs: nowMs, nowMs, retentionDays };
     const events = published.map((candidate, index) => {
@@ -98,7 +100,7 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
 const HOST_CLOCK_WARNING =
   "The publisher's user must not read the clock of the queue's server, so ids and times go by the clock of this host; if that is wrong, events are set aside instead of delivered. Give the user the ACL rule +time.";
 
-function once(work: () => void): () => void {
+function runOnce(work: () => void): () => void {
   let isDone = false;
   return () => {
     if (isDone) return;
@@ -107,14 +109,14 @@ function once(work: () => void): () => void {
   };
 }
 
-const MEASURED_FOR_MS = 60_000;
+const MEASUREMENT_MAX_AGE_MS = 60_000;
 
 /**
  * Measures the clock of the queue's server if that is due. Returns the error if the queue is unavailable, otherwise
  * null.
  */
-async function measured(clock: ServerClock): Promise<unknown> {
-  if (clock.isMeasuredWithin(MEASURED_FOR_MS)) return null;
+async function ensureMeasured(clock: ServerClock): Promise<unknown> {
+  if (clock.isMeasuredWithin(MEASUREMENT_MAX_AGE_MS)) return null;
   try {
     await clock.measure();
     return null;

@@ -23,7 +23,7 @@ describe.each(queueBackends())('on $name', (backend) => {
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();
   });
-  const publisherOf = (url: string, options: { retentionDays?: number } = {}) => {
+  const openPublisher = (url: string, options: { retentionDays?: number } = {}) => {
     const publisher = createEventPublisher({ queueUrl: url, ...options });
     closers.push(() => publisher.close());
     return publisher;
@@ -36,7 +36,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   test('an event is a job named after its type, its id and its account, whose data is the complete event', async () => {
     const event = exampleEvent('job.run.errored', EXAMPLE_JOB);
-    expect(await publisherOf(queueUrl).publish(event)).toBe(event.eventId);
+    expect(await openPublisher(queueUrl).publish(event)).toBe(event.eventId);
     const [queued, ...others] = await waiting();
     expect(others).toEqual([]);
     expect(queued).toMatchObject({ name: 'job.run.errored', id: eventJobId(event), data: event });
@@ -44,7 +44,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   test('an id and a timestamp are generated for an event without them', async () => {
     const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', EXAMPLE_JOB);
-    const eventId = await publisherOf(queueUrl).publish(anonymous as never);
+    const eventId = await openPublisher(queueUrl).publish(anonymous as never);
     const [queued] = await waiting();
     expect(eventId).toMatch(/^wev_[0-9A-Za-z]{27}$/);
     expect(queued?.data).toEqual({
@@ -56,7 +56,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   test('an id that is queued is not queued a second time', async () => {
     const event = exampleEvent('job.run.started', EXAMPLE_JOB);
-    const publisher = publisherOf(queueUrl);
+    const publisher = openPublisher(queueUrl);
     await publisher.publishMany([event, event]);
     await publisher.publish(event);
     expect(await waiting()).toHaveLength(1);
@@ -64,7 +64,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   test('many events are published as jobs of twenty, in their order and without duplicates', async () => {
     const events = Array.from({ length: 50 }, () => exampleEvent('job.run.started', EXAMPLE_JOB));
-    const publisher = publisherOf(queueUrl);
+    const publisher = openPublisher(queueUrl);
     await publisher.publishMany([...events, ...events]);
     await publisher.publishMany(events);
     const jobs = (await waiting()).map(({ name, data }) => ({ name, events: batchedEvents(data) ?? [] }));
@@ -80,7 +80,7 @@ describe.each(queueBackends())('on $name', (backend) => {
       const event = exampleEvent('job.run.started', EXAMPLE_JOB);
       return { ...event, data: { ...event.data, runReason: '🚀'.repeat(10_000) } } as typeof event;
     };
-    await publisherOf(queueUrl).publishMany([long(), long()]);
+    await openPublisher(queueUrl).publishMany([long(), long()]);
     expect((await waiting()).map(({ name }) => name)).toEqual(['job.run.started', 'job.run.started']);
   });
 
@@ -88,7 +88,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     const whole = exampleEvent('job.run.started', EXAMPLE_JOB);
     const data = { ...whole.data, jobName: 'a\0b', runReason: 'cut \ud83d', runStatusMessage: '\ufffe' };
     const cut = { ...exampleEvent('job.run.started', EXAMPLE_JOB), data } as typeof whole;
-    await publisherOf(queueUrl).publishMany([whole, cut]);
+    await openPublisher(queueUrl).publishMany([whole, cut]);
     const [job] = await waiting();
     const events = batchedEvents(job?.data) ?? [];
     expect(events.map(({ eventId }) => eventId)).toEqual([whole.eventId, cut.eventId]);
@@ -105,14 +105,14 @@ describe.each(queueBackends())('on $name', (backend) => {
       const event = exampleEvent('job.run.started', EXAMPLE_JOB);
       return { ...event, data: { ...event.data, runReason: text, runStatusMessage: text } } as typeof event;
     };
-    await publisherOf(queueUrl).publishMany(Array.from({ length: 17 }, longest));
+    await openPublisher(queueUrl).publishMany(Array.from({ length: 17 }, longest));
     expect(await waiting()).toHaveLength(17);
   });
 
   test('an invalid event is rejected with its problems, and no event of its call is published', async () => {
     const valid = exampleEvent('job.run.started', EXAMPLE_JOB);
     const invalid = { ...valid, data: { ...valid.data, jobId: 7 } };
-    const error = await publisherOf(queueUrl)
+    const error = await openPublisher(queueUrl)
       .publishMany([valid, invalid as never])
       .catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(InvalidEventError);
@@ -125,11 +125,11 @@ describe.each(queueBackends())('on $name', (backend) => {
 
   test('an id is accepted within the configured retention, and rejected if it is older', async () => {
     const event = exampleEvent('job.run.started', EXAMPLE_JOB);
-    const publisher = publisherOf(queueUrl, { retentionDays: 60 });
+    const publisher = openPublisher(queueUrl, { retentionDays: 60 });
     const eventId = createId('event', Date.now() - 40 * DAY_MS);
     expect(await publisher.publish({ ...event, eventId })).toBe(eventId);
-    const tooOld = { ...event, eventId: createId('event', Date.now() - 70 * DAY_MS) };
-    await expect(publisher.publish(tooOld)).rejects.toMatchObject({
+    const expiredId = { ...event, eventId: createId('event', Date.now() - 70 * DAY_MS) };
+    await expect(publisher.publish(expiredId)).rejects.toMatchObject({
       problems: [{ field: 'eventId', message: 'eventId is older than the 60 days of the log' }],
     });
   });
@@ -148,7 +148,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
     test("generated ids, timestamps and jobs have the time of the queue's server", async () => {
       const { eventId: _id, timestamp: _time, ...anonymous } = exampleEvent('job.run.started', EXAMPLE_JOB);
-      const eventId = await publisherOf(queueUrl).publish(anonymous as never);
+      const eventId = await openPublisher(queueUrl).publish(anonymous as never);
       const [queued] = (await waiting()) as unknown as [{ timestamp: number; data: { timestamp: string } }];
       for (const timeMs of [idTimeMs('event', eventId), Date.parse(queued.data.timestamp), queued.timestamp])
         expect(Math.abs((timeMs ?? 0) - now())).toBeLessThan(HOUR_MS);
@@ -156,7 +156,7 @@ describe.each(queueBackends())('on $name', (backend) => {
 
     test("an id that was generated by the host's clock is rejected by the rule of the dispatchers", async () => {
       const event = { ...exampleEvent('job.run.started', EXAMPLE_JOB), eventId: createEventId() };
-      await expect(publisherOf(queueUrl).publish(event)).rejects.toMatchObject({
+      await expect(openPublisher(queueUrl).publish(event)).rejects.toMatchObject({
         code: 'invalid_event',
         problems: [{ field: 'eventId', message: problem }],
       });
@@ -168,7 +168,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     const proxy = await startTcpProxy(queueUrl);
     closers.push(() => proxy.close());
     await proxy.cut();
-    const publisher = publisherOf(proxy.url);
+    const publisher = openPublisher(proxy.url);
     const event = exampleEvent('job.run.started', EXAMPLE_JOB);
     await expect(publisher.publish(event)).rejects.toBeInstanceOf(QueueUnavailableError);
     await proxy.restore();

@@ -27,9 +27,9 @@ export function createBurstLimiter(nowMs: () => number = () => performance.now()
   return {
     take(accountId) {
       const now = nowMs();
-      const former = buckets.get(accountId);
-      const refilled = former
-        ? former.tokens + ((now - former.atMs) / 1_000) * EVENTS_PER_SECOND
+      const previous = buckets.get(accountId);
+      const refilled = previous
+        ? previous.tokens + ((now - previous.atMs) / 1_000) * EVENTS_PER_SECOND
         : BURST_EVENTS;
       const tokens = Math.min(BURST_EVENTS, refilled);
       const isWithin = tokens >= 1;

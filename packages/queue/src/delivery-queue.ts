@@ -6,15 +6,15 @@ import {
   WEBHOOK_DELIVERIES,
 } from '@runhook/contract';
 import type { QueueBackend } from './backends/index.ts';
-import { firstsInLine, type JobInLine } from './first-in-line.ts';
+import { type NextJob, readNextJobs } from './next-job.ts';
 import {
   addInBulks,
-  addInsteadOfOrphans,
-  countsOf,
+  countJobs,
   createProducer,
-  heldAnywhere,
-  heldBy,
-  policyOfAny,
+  findEvictionPolicy,
+  findQueuedJobs,
+  findQueuedOnAnyShard,
+  replaceOrphans,
   type TelemetrySource,
 } from './producer.ts';
 
@@ -46,25 +46,25 @@ export interface DeliveryQueue {
    * Adds deliveries that the queue has lost. Keys of orphaned jobs are removed first, so that their ids can be added
    * again. A queued delivery is not added again. Throws `QueueUnavailableError`.
    */
-  putBack(deliveries: readonly QueuedDelivery[]): Promise<void>;
+  requeue(deliveries: readonly QueuedDelivery[]): Promise<void>;
   /** Adds the jobs of lanes that may have lost theirs, in the same way. */
-  putBackLanes(lanes: readonly WokenLane[]): Promise<void>;
+  requeueLanes(lanes: readonly WokenLane[]): Promise<void>;
   /** Removes jobs of retries, the last due first, and returns their number; the reconciler adds them again when due. */
-  shed(count: number): Promise<number>;
+  evictDelayed(count: number): Promise<number>;
   /**
    * Returns the job ids of the deliveries' cycles that are queued in any shard: their job is in a list or set that
    * workers take from, or a worker has it. An orphaned key, which is in no list, does not count. Costs one call for
    * each thousand, and one pass over the wait list for all of them, of at most 2,000,000 entries: if the list is
    * longer, every job that has a key counts.
    */
-  holds(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
+  findQueued(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   /** Returns the job ids of the lanes that have a queued job. */
-  holdsLanes(lanes: readonly WokenLane[]): Promise<Set<string>>;
+  findQueuedLanes(lanes: readonly WokenLane[]): Promise<Set<string>>;
   /** Returns the subscriptions whose lane's job a worker is processing. */
-  lanesAtWork(): Promise<Set<string>>;
+  findActiveLanes(): Promise<Set<string>>;
   counts(): Promise<Record<string, number>>;
   /** Returns the waiting job that a worker would take next, for each shard that may have jobs; null when none waits. */
-  firstsInLine(): Promise<Map<number, JobInLine | null>>;
+  nextJobs(): Promise<Map<number, NextJob | null>>;
   /** Returns the `maxmemory-policy` of a server that evicts jobs when it is full; null when all servers retain them. */
   evictionPolicy(): Promise<string | null>;
   close(): Promise<void>;
@@ -82,40 +82,40 @@ export function openDeliveryQueue(
   return {
     add: (deliveries) => addInBulks(backend, producer, deliveries, toJob),
     wakeLanes: (lanes) => addInBulks(backend, producer, lanes, toLaneJob),
-    putBack: (deliveries) => addInBulks(backend, producer, deliveries, toJob, addInsteadOfOrphans),
-    putBackLanes: (lanes) => addInBulks(backend, producer, lanes, toLaneJob, addInsteadOfOrphans),
-    async shed(count) {
-      const shed = await producer.callEach(async (queue) => {
+    requeue: (deliveries) => addInBulks(backend, producer, deliveries, toJob, replaceOrphans),
+    requeueLanes: (lanes) => addInBulks(backend, producer, lanes, toLaneJob, replaceOrphans),
+    async evictDelayed(count) {
+      const counts = await producer.callEach(async (queue) => {
         const jobIds = await backend.lastDelayed(queue, count);
         await backend.discard(queue, jobIds);
         return jobIds.length;
       });
-      return shed.reduce((sum, one) => sum + one, 0);
+      return counts.reduce((sum, one) => sum + one, 0);
     },
-    holds: (deliveries) =>
-      heldAnywhere(producer, deliveries, deliveryJobId, (queue, those) =>
-        heldBy(backend, queue, those.map(deliveryJobId)),
+    findQueued: (deliveries) =>
+      findQueuedOnAnyShard(producer, deliveries, deliveryJobId, (queue, shardItems) =>
+        findQueuedJobs(backend, queue, shardItems.map(deliveryJobId)),
       ),
-    holdsLanes: (lanes) =>
-      heldAnywhere(producer, lanes, laneJobId, (queue, those) =>
-        heldBy(backend, queue, those.map(laneJobId)),
+    findQueuedLanes: (lanes) =>
+      findQueuedOnAnyShard(producer, lanes, laneJobId, (queue, shardItems) =>
+        findQueuedJobs(backend, queue, shardItems.map(laneJobId)),
       ),
-    async lanesAtWork() {
+    async findActiveLanes() {
       const active = await producer.callEach((queue) => queue.getActive());
       const lanes = active
         .flat()
         .flatMap(({ data }) => ('subscriptionId' in data ? [data.subscriptionId] : []));
       return new Set(lanes);
     },
-    counts: () => countsOf(producer),
-    firstsInLine: () => firstsInLine(producer),
-    evictionPolicy: () => policyOfAny(backend, producer),
+    counts: () => countJobs(producer),
+    nextJobs: () => readNextJobs(producer),
+    evictionPolicy: () => findEvictionPolicy(backend, producer),
     close: () => producer.close(),
   };
 }
 
 /** The queue's server is available, but may evict jobs when it is full. */
-class QueueEvictsError extends Error {
+class QueueEvictionError extends Error {
   readonly code = 'QUEUE_EVICTS';
   /** Public text for the service state. */
   readonly told: string;
@@ -127,10 +127,10 @@ class QueueEvictsError extends Error {
   }
 }
 
-/** Checks that the queue is available and retains its jobs. Throws `QueueUnavailableError` or {@link QueueEvictsError}. */
-export async function requireKeeping(queue: Pick<DeliveryQueue, 'evictionPolicy'>): Promise<void> {
+/** Checks that the queue is available and retains its jobs. Throws `QueueUnavailableError` or {@link QueueEvictionError}. */
+export async function requireNoEviction(queue: Pick<DeliveryQueue, 'evictionPolicy'>): Promise<void> {
   const policy = await queue.evictionPolicy();
-  if (policy !== null) throw new QueueEvictsError(policy);
+  if (policy !== null) throw new QueueEvictionError(policy);
 }
 
 function toLaneJob({ subscriptionId, accountId, delayMs = 0 }: WokenLane) {

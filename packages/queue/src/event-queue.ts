@@ -8,25 +8,25 @@ import {
   type PublishedEvent,
 } from '@runhook/contract';
 import type { JobsOptions, Queue } from 'bullmq';
-import type { PeekedJob, RejectedJob, Strangers } from './backends/backend.ts';
+import type { ForeignPublishers, PeekedJob, RejectedJob } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 import { type BurstLimiter, createBurstLimiter } from './burst-limiter.ts';
-import { type EventSample, sampleEvents, samplesTogether } from './event-sample.ts';
-import { firstOfAll, firstsInLine, type JobInLine } from './first-in-line.ts';
+import { type EventSample, mergeSamples, sampleEvents } from './event-sample.ts';
+import { findLongestWaitingJob, type NextJob, readNextJobs } from './next-job.ts';
 import {
-  addAsGuest,
-  addInsteadOfFailed,
+  addAsAddOnlyUser,
   addJobs,
-  countsOf,
+  countJobs,
   createProducer,
-  heldAnywhere,
+  findQueuedOnAnyShard,
   jobIdOf,
   type NewJob,
-  requireNone,
+  replaceFailed,
   type TelemetrySource,
+  throwIfRejected,
 } from './producer.ts';
-import { queuedEvents, type SoughtEvent } from './queued-events.ts';
-import { Room } from './room.ts';
+import { QueueCapacity } from './queue-capacity.ts';
+import { type EventLookup, queuedEvents } from './queued-events.ts';
 
 /** A bulk call of this many usual events takes less than 50 ms on Redis. The bytes of text as UTF-8 bound its memory. */
 const BULK_MAX = { events: 500, bytes: 8 * 1024 * 1024 };
@@ -50,7 +50,7 @@ export interface EventQueue {
   /** Adds each event in a separate job, for events that need separate retries, or stay as failed jobs. */
   addEach(events: readonly IdentifiedEvent[]): Promise<void>;
   /** Adds each event that the queue has lost in a separate job, after removing the key of an orphaned one. */
-  putBack(events: readonly IdentifiedEvent[]): Promise<void>;
+  requeue(events: readonly IdentifiedEvent[]): Promise<void>;
   /** Returns waiting events, the next one first, also from a full server; see `Connector.peek`. */
   peek(count: number): Promise<PeekedJob<unknown>[]>;
   /** Removes waiting events that were processed otherwise. */
@@ -59,27 +59,27 @@ export interface EventQueue {
    * Returns the {@link eventJobId} of the events that are queued; see {@link queuedEvents}. A job that is retained as failed
    * does not count, and neither does an orphaned key, which is in no list.
    */
-  holds(events: readonly SoughtEvent[]): Promise<Set<string>>;
+  findQueued(events: readonly EventLookup[]): Promise<Set<string>>;
   /** The events of a part of the queue, read from its jobs; see {@link sampleEvents}. */
   sample(options: { fraction: number; jobsMax: number }): Promise<EventSample>;
   /** Returns the number of jobs by state: waiting, active, delayed, and failed, where malformed messages are retained. */
   counts(): Promise<Record<string, number>>;
   /** Rewrites BullMQ's settings in an emptied queue, because publishers whose user may only add cannot do so. */
-  keepSettings(): Promise<void>;
+  restoreSettings(): Promise<void>;
   /** Returns the time of the queue's server, in milliseconds since the epoch; null if the user may not read it. */
   serverTimeMs(): Promise<number | null>;
   /** Returns traces of publishers that are not configured for this queue. */
-  strangers(): Promise<Strangers>;
+  findForeignPublishers(): Promise<ForeignPublishers>;
   /** Returns the job that has waited longest; null when none waits. */
-  firstInLine(): Promise<JobInLine | null>;
+  nextJob(): Promise<NextJob | null>;
   /** Returns the waiting job that a worker would take next, for each shard that may have jobs; null when none waits. */
-  firstsInLine(): Promise<Map<number, JobInLine | null>>;
+  nextJobs(): Promise<Map<number, NextJob | null>>;
   close(): Promise<void>;
 }
 
 const JOB_OPTIONS: JobsOptions = { removeOnComplete: true };
 /** BullMQ takes jobs without a priority before those that have one. */
-const BEHIND: JobsOptions = { ...JOB_OPTIONS, priority: 1 };
+const LOW_PRIORITY: JobsOptions = { ...JOB_OPTIONS, priority: 1 };
 
 export function openEventQueue(
   backend: QueueBackend,
@@ -88,34 +88,34 @@ export function openEventQueue(
   burstLimiter: BurstLimiter = createBurstLimiter(),
 ): EventQueue {
   const producer = createProducer<EventMessage>(backend, JOB_RUN_EVENTS, onError, telemetry);
-  const room = new Room(backend);
+  const capacity = new QueueCapacity(backend);
   /** Priorities of events in failed calls. A retry must use the same ones, because the jobs may have been added. */
-  const placed = new WeakMap<IdentifiedEvent, JobsOptions>();
+  const optionsByFailedEvent = new WeakMap<IdentifiedEvent, JobsOptions>();
   const optionsOf = (event: IdentifiedEvent) =>
-    placed.get(event) ?? (burstLimiter.take(event.accountId) ? JOB_OPTIONS : BEHIND);
+    optionsByFailedEvent.get(event) ?? (burstLimiter.take(event.accountId) ? JOB_OPTIONS : LOW_PRIORITY);
 
   async function addBulk(queue: Queue<EventMessage>, jobs: NewJob<EventMessage>[]): Promise<RejectedJob[]> {
     const single = jobs.filter(({ name }) => name !== EVENT_BATCH);
-    await room.require(queue);
+    await capacity.require(queue);
     try {
       const [hasFailed, rejected] = await Promise.all([
         single.length > 0 && backend.hasFailed(queue),
         addJobs(backend, queue, jobs),
       ]);
-      if (hasFailed) await addInsteadOfFailed(backend, queue, single);
+      if (hasFailed) await replaceFailed(backend, queue, single);
       return rejected;
     } catch (error) {
       if (!backend.isForbidden(error)) throw error;
-      return await addAsGuest(backend, queue, jobs);
+      return await addAsAddOnlyUser(backend, queue, jobs);
     }
   }
 
   /** Adds several events per job. The events of a rejected job get separate jobs, so that one invalid event rejects no other. */
   async function addShared(
     queue: Queue<EventMessage>,
-    added: readonly PlacedEvent[],
+    added: readonly PrioritizedEvent[],
   ): Promise<RejectedJob[]> {
-    const jobs = together(added);
+    const jobs = batchIntoJobs(added);
     const rejected = await addBulk(queue, jobs);
     if (rejected.length === 0) return rejected;
     const ids = new Set(rejected.map(({ jobId }) => jobId));
@@ -123,20 +123,20 @@ export function openEventQueue(
     const single = added.filter(({ event }) => events.has(event));
     return await addBulk(
       queue,
-      single.map(({ event, options }) => jobOf(event, options)),
+      single.map(({ event, options }) => createEventJob(event, options)),
     );
   }
 
-  async function addTogether(events: readonly IdentifiedEvent[]): Promise<RejectedJob[]> {
+  async function addBatched(events: readonly IdentifiedEvent[]): Promise<RejectedJob[]> {
     const added = events.map((event) => ({ event, accountId: event.accountId, options: optionsOf(event) }));
     const rejected: RejectedJob[] = [];
     try {
-      await producer.callByShard(added, async (queue, those) => {
-        rejected.push(...(await addShared(queue, those)));
+      await producer.callByShard(added, async (queue, shardItems) => {
+        rejected.push(...(await addShared(queue, shardItems)));
       });
       return rejected;
     } catch (error) {
-      for (const { event, options } of added) placed.set(event, options);
+      for (const { event, options } of added) optionsByFailedEvent.set(event, options);
       throw error;
     }
   }
@@ -151,14 +151,14 @@ export function openEventQueue(
       metadata: traceContexts?.[index],
     }));
     const rejected: RejectedJob[] = [];
-    for (const bulk of bulksOf(added, ({ event }) => event))
-      await producer.callByShard(bulk, async (queue, those) => {
-        const jobs = those.map(({ event, metadata }) =>
-          jobOf(event, { ...optionsOf(event), ...(metadata && { telemetry: { metadata } }) }),
+    for (const bulk of splitIntoBulks(added, ({ event }) => event))
+      await producer.callByShard(bulk, async (queue, shardItems) => {
+        const jobs = shardItems.map(({ event, metadata }) =>
+          createEventJob(event, { ...optionsOf(event), ...(metadata && { telemetry: { metadata } }) }),
         );
         rejected.push(...(await addBulk(queue, jobs)));
       });
-    requireNone(rejected);
+    throwIfRejected(rejected);
   }
 
   return {
@@ -166,15 +166,15 @@ export function openEventQueue(
       // A job can continue only one trace.
       if (telemetry !== undefined || events.length === 1) return await addEach(events, traceContexts);
       const rejected: RejectedJob[] = [];
-      for (const bulk of bulksOf(events, (event) => event)) rejected.push(...(await addTogether(bulk)));
-      requireNone(rejected);
+      for (const bulk of splitIntoBulks(events, (event) => event)) rejected.push(...(await addBatched(bulk)));
+      throwIfRejected(rejected);
     },
     addEach: (events) => addEach(events),
-    async putBack(events) {
-      await producer.callByShard(events, (queue, those) =>
+    async requeue(events) {
+      await producer.callByShard(events, (queue, shardItems) =>
         backend.removeOrphans(
           queue,
-          those.flatMap((event) => [eventJobId(event), event.eventId]),
+          shardItems.flatMap((event) => [eventJobId(event), event.eventId]),
         ),
       );
       await addEach(events);
@@ -195,15 +195,16 @@ export function openEventQueue(
         await producer.call((queue) => backend.discard(queue, ids), shard);
       }
     },
-    holds: (events) =>
-      heldAnywhere(producer, events, eventJobId, (queue, those) => queuedEvents(backend, queue, those)),
-    sample: async (options) =>
-      samplesTogether(await producer.callEach((queue) => sampleEvents(queue, options))),
+    findQueued: (events) =>
+      findQueuedOnAnyShard(producer, events, eventJobId, (queue, shardItems) =>
+        queuedEvents(backend, queue, shardItems),
+      ),
+    sample: async (options) => mergeSamples(await producer.callEach((queue) => sampleEvents(queue, options))),
     async counts() {
-      const { prioritized = 0, ...counts } = await countsOf(producer);
+      const { prioritized = 0, ...counts } = await countJobs(producer);
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
     },
-    keepSettings: async () => void (await producer.callEach((queue) => backend.keepSettings(queue))),
+    restoreSettings: async () => void (await producer.callEach((queue) => backend.restoreSettings(queue))),
     serverTimeMs: () =>
       producer.call(async (queue) => {
         try {
@@ -213,17 +214,17 @@ export function openEventQueue(
           throw error;
         }
       }),
-    async strangers() {
+    async findForeignPublishers() {
       const [first, ...others] = await producer.callEach(async (queue, shard) =>
         shard === 0
-          ? await backend.strangers(queue)
-          : { elsewhere: [], version: await backend.strangeVersion(queue) },
+          ? await backend.findForeignPublishers(queue)
+          : { foreignQueues: [], version: await backend.findForeignVersion(queue) },
       );
       const version = [first, ...others].find((one) => one && one.version !== null)?.version ?? null;
-      return { elsewhere: first?.elsewhere ?? [], version };
+      return { foreignQueues: first?.foreignQueues ?? [], version };
     },
-    firstInLine: () => firstOfAll(producer),
-    firstsInLine: () => firstsInLine(producer),
+    nextJob: () => findLongestWaitingJob(producer),
+    nextJobs: () => readNextJobs(producer),
     close: () => producer.close(),
   };
 }
@@ -232,31 +233,31 @@ export function openEventQueue(
  * Limits of a job with several events: enough of them to make the queue's cost per event small, few enough that they
  * are committed together and that a retried job repeats little. Bytes of the text as UTF-8: one event may have 524 KB.
  */
-const TOGETHER_MAX = { events: 20, bytes: 32_768 };
+const BATCH_MAX = { events: 20, bytes: 32_768 };
 
 /** An event and its priority in the queue. */
-interface PlacedEvent {
+interface PrioritizedEvent {
   event: IdentifiedEvent;
   options: JobsOptions;
 }
 
 /** Groups events of the same priority into jobs, in their order and without duplicates. */
-function together(added: readonly PlacedEvent[]): NewJob<EventMessage>[] {
+function batchIntoJobs(added: readonly PrioritizedEvent[]): NewJob<EventMessage>[] {
   const jobs: NewJob<EventMessage>[] = [];
-  const open = new Map<JobsOptions, { events: IdentifiedEvent[]; bytes: number }>();
+  const openBatches = new Map<JobsOptions, { events: IdentifiedEvent[]; bytes: number }>();
   const seen = new Set<string>();
   for (const { event, options } of added) {
     if (seen.has(eventJobId(event))) continue;
     seen.add(eventJobId(event));
-    const batch = open.get(options) ?? { events: [], bytes: 0 };
-    open.set(options, batch);
+    const batch = openBatches.get(options) ?? { events: [], bytes: 0 };
+    openBatches.set(options, batch);
     batch.events.push(event);
     batch.bytes += textBytesOf(event);
-    if (batch.events.length < TOGETHER_MAX.events && batch.bytes < TOGETHER_MAX.bytes) continue;
-    jobs.push(jobOfAll(batch.events, options));
-    open.delete(options);
+    if (batch.events.length < BATCH_MAX.events && batch.bytes < BATCH_MAX.bytes) continue;
+    jobs.push(createBatchJob(batch.events, options));
+    openBatches.delete(options);
   }
-  for (const [options, batch] of open) jobs.push(jobOfAll(batch.events, options));
+  for (const [options, batch] of openBatches) jobs.push(createBatchJob(batch.events, options));
   return jobs;
 }
 
@@ -271,7 +272,7 @@ function textBytesOf({ data }: IdentifiedEvent): number {
 }
 
 /** Splits the items of a call, in order. The same input always gives the same bulk calls, and so the same jobs. */
-function bulksOf<Added>(added: readonly Added[], eventOf: (one: Added) => IdentifiedEvent): Added[][] {
+function splitIntoBulks<Added>(added: readonly Added[], eventOf: (one: Added) => IdentifiedEvent): Added[][] {
   const bulks: Added[][] = [];
   let bytes = 0;
   for (const one of added) {
@@ -286,14 +287,14 @@ function bulksOf<Added>(added: readonly Added[], eventOf: (one: Added) => Identi
   return bulks;
 }
 
-function jobOf(event: IdentifiedEvent, options: JobsOptions): NewJob<EventMessage> {
+function createEventJob(event: IdentifiedEvent, options: JobsOptions): NewJob<EventMessage> {
   return { name: event.eventType, data: event, opts: { jobId: eventJobId(event), ...options } };
 }
 
 /** The same events make the same job id, so that repeating a call whose reply was lost adds nothing. */
-function jobOfAll(events: IdentifiedEvent[], options: JobsOptions): NewJob<EventMessage> {
+function createBatchJob(events: IdentifiedEvent[], options: JobsOptions): NewJob<EventMessage> {
   const [first] = events;
-  if (first !== undefined && events.length === 1) return jobOf(first, options);
+  if (first !== undefined && events.length === 1) return createEventJob(first, options);
   const ids = events.map(eventJobId).join(' ');
   const jobId = `batch_${hash('sha256', ids, 'base64url')}`;
   return { name: EVENT_BATCH, data: { events }, opts: { jobId, ...options } };

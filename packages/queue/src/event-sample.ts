@@ -19,8 +19,8 @@ export interface EventSample {
 const PAGE_SIZE = 25;
 /** Jobs that a worker returned to the queue are at an end of the list, whatever their age. */
 const END_SIZE = 100;
-const LINES = ['waiting', 'prioritized'] as const;
-const COUNTED = { waiting: 'wait', prioritized: 'prioritized' } as const;
+const LISTS = ['waiting', 'prioritized'] as const;
+const COUNT_KEYS = { waiting: 'wait', prioritized: 'prioritized' } as const;
 
 /**
  * Reads at most `jobsMax` jobs of each list in pages, the jobs at the ends of the lists, and the delayed and active
@@ -34,15 +34,15 @@ export async function sampleEvents<Data>(
 ): Promise<EventSample> {
   const sample = emptySample();
   const counts = await queue.getJobCounts();
-  for (const line of LINES) {
-    const count = counts[line] ?? counts[COUNTED[line]] ?? 0;
-    if (count > 0) await sampleLine(queue, sample, { line, count, fraction, jobsMax });
+  for (const list of LISTS) {
+    const count = counts[list] ?? counts[COUNT_KEYS[list]] ?? 0;
+    if (count > 0) await sampleList(queue, sample, { list, count, fraction, jobsMax });
   }
   if ((counts.delayed ?? 0) > jobsMax) sample.sinceMs = Number.POSITIVE_INFINITY;
   else await notePages(queue, sample, ['delayed'], counts.delayed ?? 0);
-  await notePages(queue, sample, LINES, END_SIZE);
+  await notePages(queue, sample, LISTS, END_SIZE);
   // Read in one call, because a job that leaves this end would move another one to a page that was read before.
-  note(sample, await queue.getJobs([...LINES], 0, END_SIZE - 1, true));
+  note(sample, await queue.getJobs([...LISTS], 0, END_SIZE - 1, true));
   note(sample, await queue.getJobs(['active']));
   return sample;
 }
@@ -69,7 +69,7 @@ function emptySample(): EventSample {
 async function notePages<Data>(
   queue: Queue<Data>,
   sample: EventSample,
-  states: readonly ((typeof LINES)[number] | 'delayed')[],
+  states: readonly ((typeof LISTS)[number] | 'delayed')[],
   jobsMax: number,
 ): Promise<void> {
   for (let start = 0; start < jobsMax; start += PAGE_SIZE) {
@@ -78,17 +78,17 @@ async function notePages<Data>(
   }
 }
 
-interface Line {
-  line: (typeof LINES)[number];
+interface ListPart {
+  list: (typeof LISTS)[number];
   count: number;
   fraction: number;
   jobsMax: number;
 }
 
-async function sampleLine<Data>(
+async function sampleList<Data>(
   queue: Queue<Data>,
   sample: EventSample,
-  { line, count, fraction, jobsMax }: Line,
+  { list, count, fraction, jobsMax }: ListPart,
 ): Promise<void> {
   const start = Math.floor(fraction * Math.max(0, count - jobsMax));
   let oldestMs = Number.POSITIVE_INFINITY;
@@ -97,7 +97,7 @@ async function sampleLine<Data>(
   // A page has fewer jobs if some ended or lost their key meanwhile, so a short page is not the end of the list.
   for (let offset = 0; offset < read; offset += PAGE_SIZE) {
     const end = Math.min(offset + PAGE_SIZE, read);
-    const jobs = await queue.getJobs([line], start + offset, start + end - 1);
+    const jobs = await queue.getJobs([list], start + offset, start + end - 1);
     note(sample, jobs);
     for (const { timestamp } of jobs) {
       oldestMs = Math.min(oldestMs, timestamp);
@@ -123,7 +123,7 @@ function note<Data>(sample: EventSample, jobs: readonly (Job<Data> | undefined)[
 }
 
 /** Combines the samples of several queues. The interval is the intersection of theirs. */
-export function samplesTogether(samples: readonly EventSample[]): EventSample {
+export function mergeSamples(samples: readonly EventSample[]): EventSample {
   return {
     ids: new Set(samples.flatMap(({ ids }) => [...ids])),
     sinceMs: Math.max(...samples.map(({ sinceMs }) => sinceMs)),

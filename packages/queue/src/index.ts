@@ -16,12 +16,12 @@ export {
   type QueueBackendOptions,
   queueBackendName,
 } from './backends/index.ts';
-export type { Backlog } from './backends/pace.ts';
+export type { Backlog } from './backends/shared-concurrency.ts';
 export {
   type DeliveryQueue,
   openDeliveryQueue,
   type QueuedDelivery,
-  requireKeeping,
+  requireNoEviction,
   type WokenLane,
 } from './delivery-queue.ts';
 export {
@@ -30,10 +30,10 @@ export {
   openEventQueue,
 } from './event-queue.ts';
 export type { EventSample } from './event-sample.ts';
-export type { JobInLine } from './first-in-line.ts';
-export { type FailedJob, openQueueDesk, type QueueDesk, type QueueStats } from './queue-desk.ts';
-export { UNDER_WAY_MS } from './queued-events.ts';
-export { openShardDesk, type ShardDesk, type ShardsTended } from './shard-desk.ts';
+export { type Maintenance, type MaintenanceTask, startMaintenance } from './maintenance.ts';
+export type { NextJob } from './next-job.ts';
+export { type FailedJob, openQueueAdmin, type QueueAdmin, type QueueStats } from './queue-admin.ts';
+export { ENQUEUE_WINDOW_MS } from './queued-events.ts';
+export { openShardAdmin, type ShardAdmin, type ShardsReconciled } from './shard-admin.ts';
 export { parseShards, ShardWorkers } from './shard-workers.ts';
 export { openQueueTelemetry, type QueueTelemetry } from './telemetry.ts';
-export { startUpkeep, type Upkeep, type UpkeepTask } from './upkeep.ts';

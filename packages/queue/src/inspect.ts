@@ -1,6 +1,6 @@
 // Separate from the queues, so that a process that only inspects their server does not load BullMQ.
 import { withinDeadline } from '@runhook/runtime/timers';
-import { openRedisBeside } from './backends/redis/connection.ts';
+import { openRedisConnection } from './backends/redis/connection.ts';
 
 /** State that a queue's server reports. */
 export interface QueueServer {
@@ -19,27 +19,27 @@ export interface QueueServer {
  * @throws the driver's error when it does not respond in time
  */
 export async function inspectRedis(queueUrl: string, timeoutMs: number): Promise<QueueServer> {
-  let trouble: Error | null = null;
+  let connectionError: Error | null = null;
   const note = (error: Error) => {
-    trouble = error;
+    connectionError = error;
   };
-  const redis = await openRedisBeside(queueUrl, note, timeoutMs);
+  const redis = await openRedisConnection(queueUrl, note, timeoutMs);
   try {
     return await withinDeadline(timeoutMs, async () => {
       const [seconds, micros] = await redis.time();
       const timeMs = Number(seconds) * 1_000 + Number(micros) / 1_000;
-      const said = `${await redis.info('server')}\n${await redis.info('memory')}`;
-      const told = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(said)?.[1] ?? '';
-      const max = Number(told('maxmemory'));
+      const info = `${await redis.info('server')}\n${await redis.info('memory')}`;
+      const readField = (name: string) => new RegExp(`^${name}:(.*?)\\r?$`, 'm').exec(info)?.[1] ?? '';
+      const max = Number(readField('maxmemory'));
       return {
-        version: told('redis_version'),
-        maxmemoryPolicy: told('maxmemory_policy'),
-        usedShare: max > 0 ? Number(told('used_memory')) / max : null,
+        version: readField('redis_version'),
+        maxmemoryPolicy: readField('maxmemory_policy'),
+        usedShare: max > 0 ? Number(readField('used_memory')) / max : null,
         timeMs,
       };
     });
   } catch (error) {
-    throw trouble ?? error;
+    throw connectionError ?? error;
   } finally {
     redis.disconnect();
   }

@@ -17,13 +17,13 @@ export interface Producer<Data> {
   /** Runs a call on each shard, but only one where all shards are on one server. */
   callEachServer<T>(work: (queue: Queue<Data>) => Promise<T>): Promise<T[]>;
   /** Runs a call on the shards that may have jobs in these states; the result of other shards is `otherwise`. */
-  callHaving<T>(
+  callWithJobs<T>(
     states: readonly string[],
     work: (queue: Queue<Data>, shard: number) => Promise<T>,
-    otherwise: T,
-  ): Promise<[shard: number, answer: T][]>;
+    fallback: T,
+  ): Promise<[shard: number, result: T][]>;
   /** Runs a call on the shard of each item's account, with the items of a shard in their order. */
-  callByShard<Item extends OfAccount>(
+  callByShard<Item extends AccountItem>(
     items: readonly Item[],
     work: (queue: Queue<Data>, items: Item[]) => Promise<void>,
   ): Promise<void>;
@@ -33,7 +33,7 @@ export interface Producer<Data> {
 }
 
 /** An item, whose account determines its shard; without an account the shard is 0. */
-export interface OfAccount {
+export interface AccountItem {
   accountId?: number | undefined;
 }
 
@@ -66,9 +66,9 @@ export function createProducer<Data>(
   }
 
   /** Returns the queue. If it could not be opened, the next call opens it again. */
-  function ready(shard: number): Promise<Queue<Data>> {
-    const known = opened.get(shard);
-    if (known !== undefined) return known;
+  function openOnce(shard: number): Promise<Queue<Data>> {
+    const cached = opened.get(shard);
+    if (cached !== undefined) return cached;
     const opening = open(shard);
     opened.set(shard, opening);
     opening.catch(() => opened.delete(shard));
@@ -76,44 +76,49 @@ export function createProducer<Data>(
   }
 
   async function call<T>(work: (queue: Queue<Data>) => Promise<T>, shard = 0): Promise<T> {
-    const queue = await ready(shard);
+    const queue = await openOnce(shard);
     return await backend.withinCallTimeout(() => work(queue));
   }
 
   const { shardMaps } = backend;
   const shardMap = (): ShardMap | Promise<ShardMap> =>
-    shardMaps.lately(() => ready(0) as Promise<Queue>) ?? call((queue) => shardMaps.look(queue as Queue));
+    shardMaps.recentMap(() => openOnce(0) as Promise<Queue>) ??
+    call((queue) => shardMaps.refresh(queue as Queue));
 
   async function callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]> {
     const shards = shardsInUse(await shardMap());
-    return await all(shards.map((shard) => call((queue) => work(queue, shard), shard)));
+    return await settleAll(shards.map((shard) => call((queue) => work(queue, shard), shard)));
   }
 
   return {
     call,
     callEach,
     callEachServer: async (work) => (backend.isSpread ? await callEach(work) : [await call(work)]),
-    async callHaving(states, work, otherwise) {
+    async callWithJobs(states, work, fallback) {
       const shards = shardsInUse(await shardMap());
-      const queues = await all(shards.map(ready));
-      const having = await backend.withinCallTimeout(() => backend.having(queues, states));
-      const ask = async (shard: number, queue: Queue<Data>) =>
-        having.has(queue) ? await call(() => work(queue, shard), shard) : otherwise;
-      const answers = await all(shards.map((shard, index) => ask(shard, queues[index] as Queue<Data>)));
-      return shards.map((shard, index) => [shard, answers[index] as (typeof answers)[number]]);
+      const queues = await settleAll(shards.map(openOnce));
+      const queuesWithJobs = await backend.withinCallTimeout(() => backend.queuesWithJobs(queues, states));
+      const callOrFallback = async (shard: number, queue: Queue<Data>) =>
+        queuesWithJobs.has(queue) ? await call(() => work(queue, shard), shard) : fallback;
+      const results = await settleAll(
+        shards.map((shard, index) => callOrFallback(shard, queues[index] as Queue<Data>)),
+      );
+      return shards.map((shard, index) => [shard, results[index] as (typeof results)[number]]);
     },
     async callByShard(items, work) {
       const map = await shardMap();
       const byShard = new Map<number, (typeof items)[number][]>();
       for (const item of items) {
         const shard = item.accountId === undefined ? 0 : shardOf(map, item.accountId);
-        const those = byShard.get(shard);
-        if (those) those.push(item);
+        const shardItems = byShard.get(shard);
+        if (shardItems) shardItems.push(item);
         else byShard.set(shard, [item]);
       }
-      await all(Array.from(byShard, ([shard, those]) => call((queue) => work(queue, those), shard)));
+      await settleAll(
+        Array.from(byShard, ([shard, shardItems]) => call((queue) => work(queue, shardItems), shard)),
+      );
     },
-    isDivided: () => shardsInUse(shardMaps.known).length > 1,
+    isDivided: () => shardsInUse(shardMaps.cached).length > 1,
     async close() {
       const queues = await Promise.all(Array.from(opened.values(), (one) => one.catch(() => undefined)));
       await Promise.all(queues.map((queue) => queue?.close()));
@@ -122,7 +127,7 @@ export function createProducer<Data>(
 }
 
 /** Waits for calls to several shards. Throws the first error; if all are rejections, one with all rejected jobs. */
-async function all<T>(calls: Promise<T>[]): Promise<T[]> {
+async function settleAll<T>(calls: Promise<T>[]): Promise<T[]> {
   const faults = (await Promise.allSettled(calls)).flatMap((one) =>
     one.status === 'rejected' ? [one.reason as unknown] : [],
   );
@@ -148,7 +153,7 @@ export async function addJobs<Data>(
   // Added individually, each job would have a separate span, under the active trace instead of the job's.
   const isTraced = queue.opts.telemetry !== undefined;
   const add = async (part: readonly NewJob<Data>[]) => {
-    if (part.length > backend.addedSinglyMax || isTraced) await queue.addBulk([...part]);
+    if (part.length > backend.singleAddMax || isTraced) await queue.addBulk([...part]);
     else for (const { name, data, opts } of part) await queue.add(name, data, opts);
   };
   const isFault = (error: unknown) => error instanceof TypeError || backend.isJobFault(error);
@@ -159,7 +164,7 @@ export async function addJobs<Data>(
 export const jobIdOf = <Data>({ opts }: NewJob<Data>) => opts?.jobId ?? '';
 
 /** Throws {@link JobsRejectedError} if any job was rejected. */
-export function requireNone(rejected: readonly RejectedJob[]): void {
+export function throwIfRejected(rejected: readonly RejectedJob[]): void {
   if (rejected.length > 0) throw new JobsRejectedError(rejected);
 }
 
@@ -170,7 +175,7 @@ const BULK_SIZE = 100;
  * Adds as {@link addJobs}, each item on the shard of its account, in several calls with a timeout each. Throws
  * {@link JobsRejectedError} once all others are added.
  */
-export async function addInBulks<Data, Item extends OfAccount>(
+export async function addInBulks<Data, Item extends AccountItem>(
   backend: QueueBackend,
   producer: Producer<Data>,
   items: readonly Item[],
@@ -180,36 +185,36 @@ export async function addInBulks<Data, Item extends OfAccount>(
   const rejected: RejectedJob[] = [];
   for (let start = 0; start < items.length; start += BULK_SIZE) {
     const bulk = items.slice(start, start + BULK_SIZE);
-    await producer.callByShard(bulk, async (queue, those) => {
-      rejected.push(...(await add(backend, queue, those.map(jobOf))));
+    await producer.callByShard(bulk, async (queue, shardItems) => {
+      rejected.push(...(await add(backend, queue, shardItems.map(jobOf))));
     });
   }
-  requireNone(rejected);
+  throwIfRejected(rejected);
 }
 
 /**
  * Returns the ids of the items that are in any shard. The shard of an item's account is searched first, then all shards
  * for missing ones: an item may have been added before its account moved to this shard.
  */
-export async function heldAnywhere<Data, Item extends OfAccount>(
+export async function findQueuedOnAnyShard<Data, Item extends AccountItem>(
   producer: Producer<Data>,
   items: readonly Item[],
   idOf: (item: Item) => string,
-  heldIn: (queue: Queue<Data>, items: readonly Item[]) => Promise<ReadonlySet<string>>,
+  findQueued: (queue: Queue<Data>, items: readonly Item[]) => Promise<ReadonlySet<string>>,
 ): Promise<Set<string>> {
-  const held = new Set<string>();
-  const note = (ids: ReadonlySet<string>) => {
-    for (const id of ids) held.add(id);
+  const queued = new Set<string>();
+  const addIds = (ids: ReadonlySet<string>) => {
+    for (const id of ids) queued.add(id);
   };
-  await producer.callByShard(items, async (queue, those) => note(await heldIn(queue, those)));
-  const missing = items.filter((item) => !held.has(idOf(item)));
+  await producer.callByShard(items, async (queue, shardItems) => addIds(await findQueued(queue, shardItems)));
+  const missing = items.filter((item) => !queued.has(idOf(item)));
   if (missing.length > 0 && producer.isDivided())
-    await producer.callEach(async (queue) => note(await heldIn(queue, missing)));
-  return held;
+    await producer.callEach(async (queue) => addIds(await findQueued(queue, missing)));
+  return queued;
 }
 
 /** Returns the eviction policy of any server that evicts data when it is full; null when all retain it. */
-export async function policyOfAny<Data>(
+export async function findEvictionPolicy<Data>(
   backend: QueueBackend,
   producer: Producer<Data>,
 ): Promise<string | null> {
@@ -217,20 +222,28 @@ export async function policyOfAny<Data>(
   return policies.find((policy) => policy !== null) ?? null;
 }
 
-const COUNTED = ['wait', 'active', 'delayed', 'prioritized', 'failed', 'completed', 'waiting-children'];
-const NOTHING = { waiting: 0, active: 0, delayed: 0, prioritized: 0, failed: 0, completed: 0 };
+const COUNTED_STATES = [
+  'wait',
+  'active',
+  'delayed',
+  'prioritized',
+  'failed',
+  'completed',
+  'waiting-children',
+];
+const ZERO_COUNTS = { waiting: 0, active: 0, delayed: 0, prioritized: 0, failed: 0, completed: 0 };
 
 /** Returns the number of jobs by state, of all shards together. */
-export async function countsOf<Data>(producer: Producer<Data>): Promise<Record<string, number>> {
-  const counted = await producer.callHaving<Record<string, number>>(
-    COUNTED,
+export async function countJobs<Data>(producer: Producer<Data>): Promise<Record<string, number>> {
+  const counted = await producer.callWithJobs<Record<string, number>>(
+    COUNTED_STATES,
     (queue) => queue.getJobCounts(),
-    NOTHING,
+    ZERO_COUNTS,
   );
-  return summed(counted.map(([, counts]) => counts));
+  return sumCounts(counted.map(([, counts]) => counts));
 }
 
-export function summed(counts: readonly Record<string, number>[]): Record<string, number> {
+export function sumCounts(counts: readonly Record<string, number>[]): Record<string, number> {
   const sums: Record<string, number> = {};
   for (const one of counts)
     for (const [state, count] of Object.entries(one)) sums[state] = (sums[state] ?? 0) + count;
@@ -241,7 +254,7 @@ export function summed(counts: readonly Record<string, number>[]): Record<string
  * Returns the job ids that a worker will take or has taken. An ended job, which is retained for operators, is not among
  * them, and neither is an orphaned one. A job that was not searched for counts as queued.
  */
-export async function heldBy<Data>(
+export async function findQueuedJobs<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
   jobIds: readonly string[],
@@ -252,7 +265,7 @@ export async function heldBy<Data>(
 }
 
 /** Adds jobs that the queue has lost, after removing orphaned keys, which prevent adding their ids. */
-export async function addInsteadOfOrphans<Data>(
+export async function replaceOrphans<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
   jobs: readonly NewJob<Data>[],
@@ -265,12 +278,12 @@ export async function addInsteadOfOrphans<Data>(
  * Adds jobs again whose id was retained as failed, because BullMQ ignored them when they were added. A job that has
  * ended meanwhile may be added twice, which its processing detects.
  */
-export async function addInsteadOfFailed<Data>(
+export async function replaceFailed<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
   jobs: readonly NewJob<Data>[],
 ): Promise<void> {
-  const failed = await backend.failedAmong(queue, jobs.map(jobIdOf));
+  const failed = await backend.findFailed(queue, jobs.map(jobIdOf));
   const ended = jobs.filter((job) => failed.has(jobIdOf(job)));
   await Promise.all(ended.map((job) => queue.remove(jobIdOf(job))));
   if (ended.length > 0) await addJobs(backend, queue, ended);
@@ -280,13 +293,16 @@ export async function addInsteadOfFailed<Data>(
  * Adds jobs for a user that may only add: BullMQ reads the existing job with an id, which that user may not. So
  * existing jobs are skipped, and a job that is retained as failed stays: the new one gets an extended id.
  */
-export async function addAsGuest<Data>(
+export async function addAsAddOnlyUser<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
   jobs: readonly NewJob<Data>[],
 ): Promise<RejectedJob[]> {
   const ids = jobs.map(jobIdOf);
-  const [present, failed] = await Promise.all([backend.present(queue, ids), backend.failedAmong(queue, ids)]);
+  const [present, failed] = await Promise.all([
+    backend.findExisting(queue, ids),
+    backend.findFailed(queue, ids),
+  ]);
   const added = jobs.flatMap((job, index) => {
     const jobId = ids[index] ?? '';
     if (failed.has(jobId)) return [{ ...job, opts: { ...job.opts, jobId: `${jobId}_${Date.now()}` } }];

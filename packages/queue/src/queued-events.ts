@@ -2,16 +2,16 @@ import { type EventKey, eventJobId } from '@runhook/contract';
 import type { Queue } from 'bullmq';
 import type { QueueBackend } from './backends/index.ts';
 import { delayedEvents } from './event-sample.ts';
-import { heldBy } from './producer.ts';
+import { findQueuedJobs } from './producer.ts';
 
 /** An event that the queue should have. */
-export interface SoughtEvent extends EventKey {
+export interface EventLookup extends EventKey {
   /** Since when it may be on the queue, in milliseconds since the epoch. */
   sinceMs: number;
 }
 
 /** Maximum time from an event's commit to its job while the queue is available. Later the reconciler checks the event. */
-export const UNDER_WAY_MS = 5_000;
+export const ENQUEUE_WINDOW_MS = 5_000;
 
 /** Jobs that are read of each state: more than one, because the oldest may end while it is read. */
 const OLDEST_READ = 10;
@@ -20,27 +20,31 @@ const DELAYED_READ_MAX = 1_000;
 
 /**
  * Returns the events that have a job which waits, is active or is delayed, by {@link eventJobId}. An event without a separate job may share
- * one with others. It counts as queued while a job that waits or is active was added less than {@link UNDER_WAY_MS} after it. Jobs that
+ * one with others. It counts as queued while a job that waits or is active was added less than {@link ENQUEUE_WINDOW_MS} after it. Jobs that
  * are delayed after a fault may be of any age, so their events are read.
  */
 export async function queuedEvents<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
-  events: readonly SoughtEvent[],
+  events: readonly EventLookup[],
 ): Promise<Set<string>> {
   // Foreign publishers may use the event's id as job id.
   const ids = events.flatMap((event) => [eventJobId(event), event.eventId]);
   // Read before and after the other states: meanwhile a job may become due, or be delayed after a fault.
   const delayedBefore = await delayedEvents(queue, DELAYED_READ_MAX);
-  const [jobs, openSinceMs] = await Promise.all([heldBy(backend, queue, ids), oldestOpen(queue)]);
+  const [jobs, oldestUnfinishedMs] = await Promise.all([
+    findQueuedJobs(backend, queue, ids),
+    oldestUnfinished(queue),
+  ]);
   const delayedAfter = await delayedEvents(queue, DELAYED_READ_MAX);
-  const isUnderWay = (sinceMs: number) => openSinceMs !== null && sinceMs + UNDER_WAY_MS >= openSinceMs;
+  const mayBeInSharedJob = (sinceMs: number) =>
+    oldestUnfinishedMs !== null && sinceMs + ENQUEUE_WINDOW_MS >= oldestUnfinishedMs;
   const isDelayed = (id: string) =>
     [delayedBefore, delayedAfter].some((delayed) => delayed === null || delayed.has(id));
-  const isQueued = (event: SoughtEvent) =>
+  const isQueued = (event: EventLookup) =>
     jobs.has(eventJobId(event)) ||
     jobs.has(event.eventId) ||
-    isUnderWay(event.sinceMs) ||
+    mayBeInSharedJob(event.sinceMs) ||
     isDelayed(eventJobId(event));
   return new Set(events.filter(isQueued).map(eventJobId));
 }
@@ -49,7 +53,7 @@ export async function queuedEvents<Data>(
  * Returns when the oldest job that waits or is active was added, in milliseconds since the epoch; null if there is none. The states
  * are read in the order in which a job passes them: a job that a worker takes meanwhile is seen in one of them.
  */
-async function oldestOpen<Data>(queue: Queue<Data>): Promise<number | null> {
+async function oldestUnfinished<Data>(queue: Queue<Data>): Promise<number | null> {
   let oldestMs: number | null = null;
   for (const state of ['waiting', 'prioritized', 'active'] as const) {
     const jobs = await queue.getJobs([state], 0, OLDEST_READ - 1, true);

@@ -1,6 +1,6 @@
 import { SHARDS_MAX, type ShardMap, shardsInUse } from '@runhook/contract';
 import type { Worker } from 'bullmq';
-import { type Backlog, Gate } from './backends/pace.ts';
+import { type Backlog, SharedConcurrency } from './backends/shared-concurrency.ts';
 
 export interface ShardWorkersOptions {
   name: string;
@@ -10,7 +10,7 @@ export interface ShardWorkersOptions {
   backlog?: Backlog | undefined;
   /** Shards that this process serves, if they are in use; all when omitted. */
   served?: readonly number[] | undefined;
-  create: (shard: number, gate: Gate) => Worker;
+  create: (shard: number, sharedConcurrency: SharedConcurrency) => Worker;
   onError: (error: unknown) => void;
 }
 
@@ -18,7 +18,7 @@ export interface ShardWorkersOptions {
 export class ShardWorkers {
   readonly name: string;
   readonly #options: ShardWorkersOptions;
-  readonly #gate: Gate;
+  readonly #sharedConcurrency: SharedConcurrency;
   readonly #workers = new Map<number, Worker>();
   /** Closing workers, which finish their current jobs. */
   readonly #closing = new Set<Promise<void>>();
@@ -28,7 +28,7 @@ export class ShardWorkers {
   constructor(options: ShardWorkersOptions) {
     this.name = options.name;
     this.#options = options;
-    this.#gate = new Gate(options.concurrency, options.backlog);
+    this.#sharedConcurrency = new SharedConcurrency(options.concurrency, options.backlog);
   }
 
   /** Workers by shard. */
@@ -43,7 +43,7 @@ export class ShardWorkers {
     for (const [shard, worker] of this.#workers) if (!shards.has(shard)) this.#end(shard, worker);
     for (const shard of shards) {
       if (this.#workers.has(shard)) continue;
-      const worker = create(shard, this.#gate);
+      const worker = create(shard, this.#sharedConcurrency);
       this.#workers.set(shard, worker);
       if (this.#isPaused) worker.pause(true).catch(this.#options.onError);
     }

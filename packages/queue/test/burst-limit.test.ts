@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { batchedEvents, createId, JOB_RUN_EVENTS, type PublishedEvent } from '@runhook/contract';
-import { createTestQueue, EXAMPLE_JOB, exampleEvent, IN_VAIN_MS, queueBackends } from '@runhook/testing';
+import { createTestQueue, EXAMPLE_JOB, exampleEvent, queueBackends, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { createBurstLimiter } from '../src/burst-limiter.ts';
 import { type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
 import { createQueueBackend } from '../src/index.ts';
@@ -8,12 +8,12 @@ import { createQueueBackend } from '../src/index.ts';
 test('an account may send a thousand events at once, and five hundred more each second', () => {
   let nowMs = 0;
   const { take } = createBurstLimiter(() => nowMs);
-  const taken = (count: number) => Array.from({ length: count }, () => take(1)).filter(Boolean).length;
-  expect(taken(1_500)).toBe(1_000);
+  const countTaken = (count: number) => Array.from({ length: count }, () => take(1)).filter(Boolean).length;
+  expect(countTaken(1_500)).toBe(1_000);
   nowMs += 100;
-  expect(taken(1_500)).toBe(50);
+  expect(countTaken(1_500)).toBe(50);
   nowMs += 3_600_000;
-  expect(taken(1_500)).toBe(1_000);
+  expect(countTaken(1_500)).toBe(1_000);
 });
 
 test('events of one account do not count against another', () => {
@@ -41,23 +41,23 @@ describe.each(queueBackends())('the burst limit on $name', (backend) => {
   });
 
   test('does not change the jobs of a failed call that is repeated', async () => {
-    const backend = createQueueBackend(queueUrl, { callMs: IN_VAIN_MS });
+    const backend = createQueueBackend(queueUrl, { callMs: WAIT_TIMEOUT_MS });
     const burstLimiter = createBurstLimiter(() => 0);
     // The remaining tokens run out in the middle of a job.
     for (let used = 0; used < 695; used += 1) burstLimiter.take(1);
-    let answersLost = 1;
-    const losing: typeof backend = {
+    let responsesToLose = 1;
+    const losingBackend: typeof backend = {
       ...backend,
       async withinCallTimeout(call) {
-        const answer = await backend.withinCallTimeout(call);
+        const result = await backend.withinCallTimeout(call);
         const { waiting = 0 } = await queue.getJobCounts();
-        if (waiting > 0 && answersLost-- > 0) throw new Error('taken, and no answer');
-        return answer;
+        if (waiting > 0 && responsesToLose-- > 0) throw new Error('taken, and no answer');
+        return result;
       },
     };
     const queue = backend.createQueue<PublishedEvent>(JOB_RUN_EVENTS);
     closers.push(() => queue.close());
-    const events = openEventQueue(losing, () => undefined, undefined, burstLimiter);
+    const events = openEventQueue(losingBackend, () => undefined, undefined, burstLimiter);
     closers.push(() => events.close());
     const burst = Array.from({ length: 400 }, () => eventOf(1));
     await expect(events.add(burst)).rejects.toThrow('taken, and no answer');
@@ -72,7 +72,7 @@ describe.each(queueBackends())('the burst limit on $name', (backend) => {
     // The clock stands still, so that no token is refilled however slowly this machine adds the events.
     const burstLimiter = createBurstLimiter(() => 0);
     const events = openEventQueue(
-      createQueueBackend(queueUrl, { callMs: IN_VAIN_MS }),
+      createQueueBackend(queueUrl, { callMs: WAIT_TIMEOUT_MS }),
       () => undefined,
       undefined,
       burstLimiter,

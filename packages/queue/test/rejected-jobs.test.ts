@@ -25,7 +25,7 @@ afterEach(async () => {
 });
 
 const errorOf = (work: Promise<unknown>) => work.then(() => undefined).catch((error: unknown) => error);
-const rejectedBy = async (work: Promise<unknown>) => {
+const rejectedJobIds = async (work: Promise<unknown>) => {
   const error = await errorOf(work);
   expect(error).toBeInstanceOf(JobsRejectedError);
   return (error as JobsRejectedError).rejected.map(({ jobId }) => jobId);
@@ -43,9 +43,9 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
   });
 
   /** JSON cannot encode a bigint, so no server accepts it. */
-  const poisoned = (event: JobRunEvent) =>
+  const invalidate = (event: JobRunEvent) =>
     ({ ...event, data: { ...event.data, runId: 1n as never } }) as JobRunEvent;
-  const made = (count: number): JobRunEvent[] =>
+  const createEvents = (count: number): JobRunEvent[] =>
     Array.from({ length: count }, () => ({
       ...exampleEvent('job.run.started', JOB),
       eventId: createId('event'),
@@ -64,43 +64,43 @@ describe.each(queueBackends())('jobs whose data the queue rejects, on $name', (b
   }
 
   test('only the invalid one of several events in a shared job is rejected', async () => {
-    const some = made(50);
-    const [bad] = some.splice(25, 1) as [JobRunEvent];
-    const mixed = [...some.slice(0, 25), poisoned(bad), ...some.slice(25)];
-    expect(await rejectedBy(events.add(mixed))).toEqual([eventJobId(bad)]);
-    expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
+    const valid = createEvents(50);
+    const [bad] = valid.splice(25, 1) as [JobRunEvent];
+    const mixed = [...valid.slice(0, 25), invalidate(bad), ...valid.slice(25)];
+    expect(await rejectedJobIds(events.add(mixed))).toEqual([eventJobId(bad)]);
+    expect(await queuedIds()).toEqual(valid.map(({ eventId }) => eventId).sort());
   });
 
   test('events of the bulk calls after a rejected event are added', async () => {
-    const some = made(520);
-    const [bad] = some.splice(3, 1) as [JobRunEvent];
-    expect(await rejectedBy(events.add([poisoned(bad), ...some]))).toEqual([eventJobId(bad)]);
-    expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
+    const valid = createEvents(520);
+    const [bad] = valid.splice(3, 1) as [JobRunEvent];
+    expect(await rejectedJobIds(events.add([invalidate(bad), ...valid]))).toEqual([eventJobId(bad)]);
+    expect(await queuedIds()).toEqual(valid.map(({ eventId }) => eventId).sort());
   });
 
   test('only the invalid one of several events in separate jobs is rejected', async () => {
-    const some = made(30);
-    const [bad] = some.splice(7, 1) as [JobRunEvent];
-    expect(await rejectedBy(events.addEach([...some, poisoned(bad)]))).toEqual([eventJobId(bad)]);
-    expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
+    const valid = createEvents(30);
+    const [bad] = valid.splice(7, 1) as [JobRunEvent];
+    expect(await rejectedJobIds(events.addEach([...valid, invalidate(bad)]))).toEqual([eventJobId(bad)]);
+    expect(await queuedIds()).toEqual(valid.map(({ eventId }) => eventId).sort());
   });
 
   test('only the invalid delivery is rejected', async () => {
     const deliveries = openDeliveryQueue(createQueueBackend(queueUrl), () => undefined);
     closing.push(() => deliveries.close());
     const delivery = { cycle: 0, accountId: 1, delayMs: 0, attemptsLeft: 1 };
-    const some = Array.from({ length: 150 }, (_, index) => ({ ...delivery, deliveryId: `wdl_${index}` }));
-    Object.assign(some[60] as object, { deliveryId: 'wdl_60', accountId: 1n });
-    expect(await rejectedBy(deliveries.add(some))).toEqual(['wdl_60-0']);
+    const valid = Array.from({ length: 150 }, (_, index) => ({ ...delivery, deliveryId: `wdl_${index}` }));
+    Object.assign(valid[60] as object, { deliveryId: 'wdl_60', accountId: 1n });
+    expect(await rejectedJobIds(deliveries.add(valid))).toEqual(['wdl_60-0']);
     expect(await deliveries.counts()).toMatchObject({ waiting: 149 });
   });
 
   if (backend.name === 'PostgreSQL')
     test('text that jsonb rejects affects its own event only', async () => {
-      const some = made(30);
-      const bad = { ...(some.pop() as JobRunEvent) };
+      const valid = createEvents(30);
+      const bad = { ...(valid.pop() as JobRunEvent) };
       bad.data = { ...bad.data, jobName: 'cut \ud83d' } as never;
-      expect(await rejectedBy(events.add([...some, bad]))).toEqual([eventJobId(bad)]);
-      expect(await queuedIds()).toEqual(some.map(({ eventId }) => eventId).sort());
+      expect(await rejectedJobIds(events.add([...valid, bad]))).toEqual([eventJobId(bad)]);
+      expect(await queuedIds()).toEqual(valid.map(({ eventId }) => eventId).sort());
     });
 });

@@ -9,18 +9,18 @@ import {
   shardPrefix,
   spreadSlots,
 } from '@runhook/contract';
-import { createTestQueueUrl, EXAMPLE_JOB, eventually, exampleEvent, IN_VAIN_MS } from '@runhook/testing';
-import { Gate } from '../src/backends/pace.ts';
+import { createTestQueueUrl, EXAMPLE_JOB, eventually, exampleEvent, WAIT_TIMEOUT_MS } from '@runhook/testing';
+import { SharedConcurrency } from '../src/backends/shared-concurrency.ts';
 import {
   createQueueBackend,
   type EventQueue,
   openDeliveryQueue,
   openEventQueue,
   openRedis,
-  openShardDesk,
+  openShardAdmin,
   parseShards,
   type QueueBackend,
-  type ShardDesk,
+  type ShardAdmin,
 } from '../src/index.ts';
 
 type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
@@ -54,34 +54,34 @@ describe('the list of shards that a process serves', () => {
 });
 
 test('a released slot goes to the shard with the fewest started jobs, and the limit is not exceeded', async () => {
-  const gate = new Gate(4);
-  const [many, few] = [gate.door(), gate.door()];
-  for (let job = 0; job < 4; job += 1) expect(many.enter()).toBeUndefined();
-  const begun: string[] = [];
+  const sharedConcurrency = new SharedConcurrency(4);
+  const [many, few] = [sharedConcurrency.addWorker(), sharedConcurrency.addWorker()];
+  for (let job = 0; job < 4; job += 1) expect(many.acquire()).toBeUndefined();
+  const started: string[] = [];
   const waits = (['many', 'few'] as const).flatMap((name) =>
-    Array.from({ length: 4 }, () => (name === 'many' ? many : few).enter()?.then(() => begun.push(name))),
+    Array.from({ length: 4 }, () => (name === 'many' ? many : few).acquire()?.then(() => started.push(name))),
   );
   expect(waits).not.toContain(undefined);
-  for (const door of [many, many, many, few]) {
-    door.leave();
+  for (const slot of [many, many, many, few]) {
+    slot.release();
     await Promise.resolve();
     await Promise.resolve();
   }
-  expect(begun).toEqual(['few', 'few', 'many', 'few']);
+  expect(started).toEqual(['few', 'few', 'many', 'few']);
 });
 
 test('fewer jobs are prefetched the more items a job has, but at least one', () => {
-  const gate = new Gate(300);
-  const [door, other] = [gate.door(), gate.door()];
-  const fetchedAhead = () => door.allowance() - door.begun;
-  door.enter();
+  const sharedConcurrency = new SharedConcurrency(300);
+  const [slot, other] = [sharedConcurrency.addWorker(), sharedConcurrency.addWorker()];
+  const fetchedAhead = () => slot.allowance() - slot.activeCount;
+  slot.acquire();
   expect(fetchedAhead()).toBe(48);
-  for (let job = 0; job < 100; job += 1) gate.brought(20);
+  for (let job = 0; job < 100; job += 1) sharedConcurrency.noteBatchSize(20);
   expect(fetchedAhead()).toBe(2);
-  other.enter();
-  for (let job = 0; job < 100; job += 1) gate.brought(200);
+  other.acquire();
+  for (let job = 0; job < 100; job += 1) sharedConcurrency.noteBatchSize(200);
   expect(fetchedAhead()).toBe(1);
-  for (let job = 0; job < 100; job += 1) gate.brought(1);
+  for (let job = 0; job < 100; job += 1) sharedConcurrency.noteBatchSize(1);
   expect(fetchedAhead()).toBe(24);
 });
 
@@ -94,16 +94,16 @@ describeOnRedis('a queue with shards', () => {
   let url: string;
   let redis: Redis;
   let backend: QueueBackend;
-  let desk: ShardDesk;
+  let shardAdmin: ShardAdmin;
   let events: EventQueue;
 
   beforeEach(async () => {
     url = await createTestQueueUrl({ name: 'Redis' }, '');
     redis = (await openRedis(url, silent)) as Redis;
     closers.push(async () => redis.disconnect());
-    backend = createQueueBackend(url, { callMs: IN_VAIN_MS });
-    desk = openShardDesk(backend, silent, 0);
-    closers.push(() => desk.close());
+    backend = createQueueBackend(url, { callMs: WAIT_TIMEOUT_MS });
+    shardAdmin = openShardAdmin(backend, silent, 0);
+    closers.push(() => shardAdmin.close());
     events = openEvents();
   });
   afterEach(async () => {
@@ -116,12 +116,12 @@ describeOnRedis('a queue with shards', () => {
     return opened;
   }
   const waiting = (shard: number) => redis.llen(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:wait`);
-  const waitingInEach = () => Promise.all(ACCOUNTS.map((_, shard) => waiting(shard)));
+  const countWaitingByShard = () => Promise.all(ACCOUNTS.map((_, shard) => waiting(shard)));
 
   test('adds each event to the shard of its account, combines events of a shard, and counts the jobs of all shards', async () => {
-    expect(await desk.spread(8)).toEqual(EIGHT);
+    expect(await shardAdmin.spread(8)).toEqual(EIGHT);
     await events.add(ACCOUNTS.flatMap((accountId) => [eventOf(accountId), eventOf(accountId)]));
-    expect(await waitingInEach()).toEqual(new Array(8).fill(1));
+    expect(await countWaitingByShard()).toEqual(new Array(8).fill(1));
     for (const [shard, accountId] of ACCOUNTS.entries()) {
       const [id] = await redis.lrange(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:wait`, 0, -1);
       const data = JSON.parse(
@@ -133,7 +133,7 @@ describeOnRedis('a queue with shards', () => {
     expect(await events.peek(3)).toHaveLength(3);
     await events.discard(await events.peek(100));
     expect(await events.counts()).toMatchObject({ waiting: 0 });
-    expect((await events.strangers()).elsewhere).toEqual([]);
+    expect((await events.findForeignPublishers()).foreignQueues).toEqual([]);
   });
 
   test('adds deliveries and lanes to the shard of their account, and finds them in any shard', async () => {
@@ -148,7 +148,7 @@ describeOnRedis('a queue with shards', () => {
     }));
     // Two deliveries are added before there are shards, and stay in shard 0.
     await deliveries.add(queued.slice(6));
-    await desk.spread(8);
+    await shardAdmin.spread(8);
     await deliveries.add(queued.slice(0, 6));
     await deliveries.wakeLanes([{ subscriptionId: 'wsu_1', accountId: ACCOUNTS[5] as number }]);
     const delayed = await Promise.all(
@@ -156,20 +156,20 @@ describeOnRedis('a queue with shards', () => {
     );
     expect(delayed).toEqual([3, 1, 1, 1, 1, 1, 0, 0]);
     expect(await redis.llen(`${shardPrefix(5)}:webhook-deliveries:wait`)).toBe(1);
-    expect((await deliveries.holds(queued)).size).toBe(8);
+    expect((await deliveries.findQueued(queued)).size).toBe(8);
     expect(await deliveries.counts()).toMatchObject({ delayed: 8, waiting: 1 });
-    expect(await deliveries.shed(100)).toBe(8);
+    expect(await deliveries.evictDelayed(100)).toBe(8);
   });
 
   test('finds the events of a publisher with a previous map until the publisher reads the new one', async () => {
     const account = ACCOUNTS[5] as number;
-    const other = openEvents(createQueueBackend(url, { callMs: IN_VAIN_MS }));
+    const other = openEvents(createQueueBackend(url, { callMs: WAIT_TIMEOUT_MS }));
     await other.add([eventOf(account)]);
-    await desk.spread(8);
+    await shardAdmin.spread(8);
     const late = eventOf(account);
     await other.add([late]);
     expect(await waiting(0)).toBe(2);
-    expect(await events.holds([{ ...late, sinceMs: 0 }])).toEqual(new Set([eventJobId(late)]));
+    expect(await events.findQueued([{ ...late, sinceMs: 0 }])).toEqual(new Set([eventJobId(late)]));
     await eventually(async () => {
       await other.add([eventOf(account)]);
       expect(await waiting(5)).toBeGreaterThan(0);
@@ -177,35 +177,35 @@ describeOnRedis('a queue with shards', () => {
   });
 
   test('drops a draining shard once it is empty, and serves one again that gets jobs', async () => {
-    await desk.spread(8);
+    await shardAdmin.spread(8);
     await events.add([eventOf(ACCOUNTS[5] as number)]);
-    expect((await desk.spread(1)).draining).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    expect(await desk.tend()).toEqual({ dropped: [1, 2, 3, 4, 6, 7], found: [] });
-    expect((await desk.look()).draining).toEqual([5]);
+    expect((await shardAdmin.spread(1)).draining).toEqual([1, 2, 3, 4, 5, 6, 7]);
+    expect(await shardAdmin.reconcile()).toEqual({ dropped: [1, 2, 3, 4, 6, 7], found: [] });
+    expect((await shardAdmin.refresh()).draining).toEqual([5]);
     await events.discard(await events.peek(1));
-    expect(await desk.tend()).toEqual({ dropped: [5], found: [] });
+    expect(await shardAdmin.reconcile()).toEqual({ dropped: [5], found: [] });
     // Simulates a process that was halted for a minute between reading the map and the call.
     await redis.lpush(`${shardPrefix(3)}:${JOB_RUN_EVENTS}:wait`, 'late');
-    expect(await desk.tend()).toEqual({ dropped: [], found: [3] });
-    expect(await desk.look()).toEqual({ ...ONE_SHARD, version: 5, draining: [3] });
+    expect(await shardAdmin.reconcile()).toEqual({ dropped: [], found: [3] });
+    expect(await shardAdmin.refresh()).toEqual({ ...ONE_SHARD, version: 5, draining: [3] });
   });
 
   test('serves a draining shard for as long as a publisher may have the previous map', async () => {
-    const patient = openShardDesk(backend, silent);
-    closers.push(() => patient.close());
-    await patient.spread(2);
-    await patient.spread(1);
-    expect(await patient.tend()).toEqual({ dropped: [], found: [] });
-    expect((await patient.look()).draining).toEqual([1]);
+    const lateAdmin = openShardAdmin(backend, silent);
+    closers.push(() => lateAdmin.close());
+    await lateAdmin.spread(2);
+    await lateAdmin.spread(1);
+    expect(await lateAdmin.reconcile()).toEqual({ dropped: [], found: [] });
+    expect((await lateAdmin.refresh()).draining).toEqual([1]);
   });
 
   test('has one map after concurrent changes', async () => {
-    const desks = Array.from({ length: 6 }, () => openShardDesk(createQueueBackend(url), silent, 0));
-    closers.push(() => Promise.all(desks.map((one) => one.close())));
-    const maps = await Promise.all(desks.map((one) => one.spread(8)));
+    const shardAdmins = Array.from({ length: 6 }, () => openShardAdmin(createQueueBackend(url), silent, 0));
+    closers.push(() => Promise.all(shardAdmins.map((one) => one.close())));
+    const maps = await Promise.all(shardAdmins.map((one) => one.spread(8)));
     for (const map of maps) expect(map).toEqual(EIGHT);
-    await Promise.all(desks.map((one, index) => one.spread(index + 1)));
-    const { version, slots } = await desk.look();
+    await Promise.all(shardAdmins.map((one, index) => one.spread(index + 1)));
+    const { version, slots } = await shardAdmin.refresh();
     expect(version).toBeGreaterThan(1);
     expect(Math.max(...slots)).toBeLessThan(6);
   });
@@ -219,7 +219,7 @@ describeOnRedis('a queue with shards', () => {
   });
 
   test('has one connection for all producers, one for all workers, and one for the waits of each worker', async () => {
-    await desk.spread(8);
+    await shardAdmin.spread(8);
     await events.add(ACCOUNTS.map(eventOf));
     const workers = ACCOUNTS.map((_, shard) =>
       backend.createWorker('work', async () => undefined, {}, shard),
@@ -229,44 +229,44 @@ describeOnRedis('a queue with shards', () => {
     await Promise.all(workers.map((worker) => worker.waitUntilReady()));
     const database = new URL(url).pathname.slice(1);
     const list = String(await redis.call('CLIENT', 'LIST')).split('\n');
-    const ours = list.filter((line) => line.includes(` db=${database} `));
+    const ownConnections = list.filter((line) => line.includes(` db=${database} `));
     // One of them belongs to this test.
-    expect(ours).toHaveLength(1 + 1 + 8 + 1);
+    expect(ownConnections).toHaveLength(1 + 1 + 8 + 1);
   });
 
   test('does not let a shard with hundreds of jobs delay one with ten, and keeps the common limit', async () => {
-    await desk.spread(8);
+    await shardAdmin.spread(8);
     const CONCURRENCY = 4;
     const many = backend.createQueue('fair', undefined, 1);
     const few = backend.createQueue('fair', undefined, 2);
     closers.push(() => Promise.all([many.close(), few.close()]));
     const jobs = (count: number) => Array.from({ length: count }, () => ({ name: 'job', data: {} }));
     await many.addBulk(jobs(600));
-    const gate = new Gate(CONCURRENCY);
+    const sharedConcurrency = new SharedConcurrency(CONCURRENCY);
     const done = { many: 0, few: 0 };
-    let manyWhenFewWereDone = Number.NaN;
+    let manyDoneAtLastFew = Number.NaN;
     let hasFew = false;
-    let inHand = 0;
-    let inHandMost = 0;
+    let inFlight = 0;
+    let inFlightMax = 0;
     const serve = (shard: number, kind: keyof typeof done) => {
       const worker = backend.createWorker(
         'fair',
         async () => {
-          inHand += 1;
-          inHandMost = Math.max(inHandMost, inHand);
+          inFlight += 1;
+          inFlightMax = Math.max(inFlightMax, inFlight);
           // The other shard gets its jobs while the first is being processed.
           if (!hasFew && done.many >= 50) {
             hasFew = true;
             await few.addBulk(jobs(10));
           }
           await new Promise((resolve) => setTimeout(resolve, 2));
-          inHand -= 1;
+          inFlight -= 1;
           done[kind] += 1;
-          if (done.few === 10 && kind === 'few') manyWhenFewWereDone = done.many;
+          if (done.few === 10 && kind === 'few') manyDoneAtLastFew = done.many;
         },
         {},
         shard,
-        gate,
+        sharedConcurrency,
       );
       worker.on('error', silent);
       closers.push(() => worker.close());
@@ -274,8 +274,8 @@ describeOnRedis('a queue with shards', () => {
     serve(2, 'few');
     serve(1, 'many');
     await eventually(() => expect(done).toEqual({ many: 600, few: 10 }));
-    expect(inHandMost).toBe(CONCURRENCY);
+    expect(inFlightMax).toBe(CONCURRENCY);
     // 50 jobs ended before, about as many ended as the other shard occupied slots, and some were prefetched.
-    expect(manyWhenFewWereDone).toBeLessThan(250);
+    expect(manyDoneAtLastFew).toBeLessThan(250);
   });
 });

@@ -1,7 +1,7 @@
 import {
   type DeliveryHeaders,
   type JobRunEvent,
-  PARSED,
+  PARSED_BODY_MESSAGE,
   RefusedDelivery,
   secretsOf,
   type VerifyOptions,
@@ -24,7 +24,7 @@ export type OnEvent = (event: JobRunEvent) => unknown;
 
 const BYTES_MAX = 1_048_576;
 
-interface Answer {
+interface HandlerResponse {
   status: number;
   /** Shown in the log of deliveries. */
   text?: string;
@@ -33,10 +33,10 @@ interface Answer {
 type Receive = (
   headers: DeliveryHeaders,
   readBody: () => Promise<string | Uint8Array> | string | Uint8Array,
-) => Promise<Answer>;
+) => Promise<HandlerResponse>;
 
 /** The part that all handlers share. Throws errors that the request did not cause. */
-function receiving(options: HandlerOptions, onEvent: OnEvent): Receive {
+function createReceive(options: HandlerOptions, onEvent: OnEvent): Receive {
   // Throws at program start if no request could be valid with these options.
   secretsOf(options);
   return async (headers, readBody) => {
@@ -82,36 +82,36 @@ export function expressHandler(
   options: HandlerOptions,
   onEvent: OnEvent,
 ): (request: NodeRequest, response: NodeResponse, next?: (error?: unknown) => void) => void {
-  const receive = receiving(options, onEvent);
+  const receive = createReceive(options, onEvent);
   return (request, response, next) => {
-    const answer = ({ status, text }: Answer) => {
+    const sendResponse = ({ status, text }: HandlerResponse) => {
       response.statusCode = status;
       response.end(text);
     };
-    receive(request.headers, () => bodyOf(request, options.bytesMax)).then(answer, (error) => {
-      if (next === undefined) answer({ status: 500 });
+    receive(request.headers, () => readNodeBody(request, options.bytesMax)).then(sendResponse, (error) => {
+      if (next === undefined) sendResponse({ status: 500 });
       else next(error);
     });
   };
 }
 
-async function bodyOf(request: NodeRequest, bytesMax = BYTES_MAX): Promise<string | Uint8Array> {
-  for (const held of [request.rawBody, request.body])
-    if (typeof held === 'string' || held instanceof Uint8Array) return held;
-  if (request.readableEnded) throw new TypeError(PARSED);
-  return await joined(request, bytesMax);
+async function readNodeBody(request: NodeRequest, bytesMax = BYTES_MAX): Promise<string | Uint8Array> {
+  for (const candidate of [request.rawBody, request.body])
+    if (typeof candidate === 'string' || candidate instanceof Uint8Array) return candidate;
+  if (request.readableEnded) throw new TypeError(PARSED_BODY_MESSAGE);
+  return await joinChunks(request, bytesMax);
 }
 
-async function joined(chunks: AsyncIterable<Uint8Array | string>, bytesMax: number): Promise<Uint8Array> {
-  const read: Uint8Array[] = [];
+async function joinChunks(chunks: AsyncIterable<Uint8Array | string>, bytesMax: number): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of chunks) {
-    const piece = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
-    bytes += piece.length;
+    const part = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
+    bytes += part.length;
     if (bytes > bytesMax) throw new RefusedDelivery('too_large');
-    read.push(piece);
+    parts.push(part);
   }
-  return Buffer.concat(read, bytes);
+  return Buffer.concat(parts, bytes);
 }
 
 /** The members of Fastify that are used here. */
@@ -139,11 +139,11 @@ export function fastifyHandler(
   options: HandlerOptions,
   onEvent: OnEvent,
 ): (scope: FastifyScope) => Promise<void> {
-  const receive = receiving(options, onEvent);
+  const receive = createReceive(options, onEvent);
   return async (scope) => {
     scope.removeAllContentTypeParsers();
-    const reading = { parseAs: 'buffer', bodyLimit: options.bytesMax ?? BYTES_MAX } as const;
-    scope.addContentTypeParser('*', reading, (_request, body, done) => done(null, body));
+    const parserOptions = { parseAs: 'buffer', bodyLimit: options.bytesMax ?? BYTES_MAX } as const;
+    scope.addContentTypeParser('*', parserOptions, (_request, body, done) => done(null, body));
     scope.post(path, async (request, reply) => {
       const { status, text = '' } = await receive(request.headers, () => request.body ?? '');
       return reply.code(status).type('text/plain').send(text);
@@ -159,11 +159,11 @@ export function webHandler(
   options: HandlerOptions,
   onEvent: OnEvent,
 ): (request: Request) => Promise<Response> {
-  const receive = receiving(options, onEvent);
+  const receive = createReceive(options, onEvent);
   return async (request) => {
     const { status, text } = await receive(request.headers, async () => {
-      if (request.bodyUsed) throw new TypeError(PARSED);
-      return request.body === null ? '' : await joined(request.body, options.bytesMax ?? BYTES_MAX);
+      if (request.bodyUsed) throw new TypeError(PARSED_BODY_MESSAGE);
+      return request.body === null ? '' : await joinChunks(request.body, options.bytesMax ?? BYTES_MAX);
     });
     return new Response(text ?? null, { status });
   };

@@ -52,18 +52,18 @@ export function withoutRepeats<Event extends Pick<JobRunEvent, 'eventId'> = JobR
   onEvent: (event: Event) => unknown,
   { ttlMs = DAY_MS, workingMs = WORKING_MS, eventsMax = EVENTS_MAX, store }: RepeatOptions = {},
 ): (event: Event) => Promise<void> {
-  const known = store ?? rememberInMemory(eventsMax);
+  const events = store ?? rememberInMemory(eventsMax);
   return async (event) => {
-    const state = await known.claim(event.eventId, workingMs);
+    const state = await events.claim(event.eventId, workingMs);
     if (state === 'done') return;
     if (state === 'working') throw new RepeatUnderway(`event ${event.eventId} is being worked on`);
     try {
       await onEvent(event);
     } catch (error) {
-      await known.release(event.eventId);
+      await events.release(event.eventId);
       throw error;
     }
-    await known.finish(event.eventId, ttlMs);
+    await events.finish(event.eventId, ttlMs);
   };
 }
 
@@ -71,24 +71,24 @@ export function withoutRepeats<Event extends Pick<JobRunEvent, 'eventId'> = JobR
  * Stores the events of this process. If there are more than `eventsMax`, the least recently stored event is removed.
  */
 export function rememberInMemory(eventsMax = EVENTS_MAX, now: () => number = Date.now): RepeatStore {
-  const noted = new Map<string, { state: 'working' | 'done'; until: number }>();
-  const note = (eventId: string, state: 'working' | 'done', ttlMs: number) => {
+  const entries = new Map<string, { state: 'working' | 'done'; expiresAtMs: number }>();
+  const setEntry = (eventId: string, state: 'working' | 'done', ttlMs: number) => {
     // Reinserts the event, so that the map is in the order of storing.
-    noted.delete(eventId);
-    noted.set(eventId, { state, until: now() + ttlMs });
-    for (const oldest of noted.keys()) {
-      if (noted.size <= eventsMax) break;
-      noted.delete(oldest);
+    entries.delete(eventId);
+    entries.set(eventId, { state, expiresAtMs: now() + ttlMs });
+    for (const oldest of entries.keys()) {
+      if (entries.size <= eventsMax) break;
+      entries.delete(oldest);
     }
   };
   return {
     claim(eventId, ttlMs) {
-      const former = noted.get(eventId);
-      if (former !== undefined && former.until > now()) return former.state;
-      note(eventId, 'working', ttlMs);
+      const existing = entries.get(eventId);
+      if (existing !== undefined && existing.expiresAtMs > now()) return existing.state;
+      setEntry(eventId, 'working', ttlMs);
       return 'claimed';
     },
-    finish: (eventId, ttlMs) => note(eventId, 'done', ttlMs),
-    release: (eventId) => noted.delete(eventId),
+    finish: (eventId, ttlMs) => setEntry(eventId, 'done', ttlMs),
+    release: (eventId) => entries.delete(eventId),
   };
 }

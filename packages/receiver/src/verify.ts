@@ -30,7 +30,7 @@ export interface VerifyOptions {
   now?: () => number;
 }
 
-const REFUSALS = {
+const REJECTIONS = {
   no_signature: { status: 401, message: 'The request has no signature.' },
   wrong_signature: { status: 401, message: 'The signature does not fit the body and any of the secrets.' },
   too_old: { status: 401, message: 'The request was signed too long ago.' },
@@ -42,13 +42,13 @@ const REFUSALS = {
 /** The request is not a genuine delivery; `status` is the status to respond with. */
 export class RefusedDelivery extends Error {
   override readonly name = 'RefusedDelivery';
-  readonly code: keyof typeof REFUSALS;
+  readonly code: keyof typeof REJECTIONS;
   readonly status: number;
 
-  constructor(code: keyof typeof REFUSALS) {
-    super(REFUSALS[code].message);
+  constructor(code: keyof typeof REJECTIONS) {
+    super(REJECTIONS[code].message);
     this.code = code;
-    this.status = REFUSALS[code].status;
+    this.status = REJECTIONS[code].status;
   }
 }
 
@@ -64,18 +64,18 @@ export function verify(
   headers: DeliveryHeaders,
   options: VerifyOptions,
 ): JobRunEvent {
-  if (typeof body !== 'string' && !(body instanceof Uint8Array)) throw new TypeError(PARSED);
+  if (typeof body !== 'string' && !(body instanceof Uint8Array)) throw new TypeError(PARSED_BODY_MESSAGE);
   const secrets = secretsOf(options);
-  const refusal =
+  const rejection =
     options.scheme === 'authorization'
-      ? authorizationRefusal(body, headers, secrets, options)
-      : standardWebhooksRefusal(body, headers, secrets, options);
-  if (refusal !== null) throw new RefusedDelivery(refusal);
+      ? checkAuthorization(body, headers, secrets, options)
+      : checkStandardWebhooks(body, headers, secrets, options);
+  if (rejection !== null) throw new RefusedDelivery(rejection);
   return eventOf(body);
 }
 
 /** Message for the developer of the receiver, not for its callers. */
-export const PARSED =
+export const PARSED_BODY_MESSAGE =
   'The body was parsed before its signature could be checked. Verify its bytes: put the webhook before ' +
   "express.json(), or express.raw({ type: '*/*' }) on its route.";
 
@@ -89,33 +89,33 @@ export function secretsOf({ secrets }: VerifyOptions): readonly string[] {
   return list;
 }
 
-type Refusal = keyof typeof REFUSALS | null;
+type RejectionCode = keyof typeof REJECTIONS | null;
 
-function authorizationRefusal(
+function checkAuthorization(
   body: string | Uint8Array,
   headers: DeliveryHeaders,
   secrets: readonly string[],
   { signatureHeader = 'Authorization' }: VerifyOptions,
-): Refusal {
-  const given = headerOf(headers, signatureHeader);
-  if (given === undefined) return 'no_signature';
-  return secrets.some((secret) => verifyAuthorization(body, secret, given)) ? null : 'wrong_signature';
+): RejectionCode {
+  const signature = headerOf(headers, signatureHeader);
+  if (signature === undefined) return 'no_signature';
+  return secrets.some((secret) => verifyAuthorization(body, secret, signature)) ? null : 'wrong_signature';
 }
 
-function standardWebhooksRefusal(
+function checkStandardWebhooks(
   body: string | Uint8Array,
   headers: DeliveryHeaders,
   secrets: readonly string[],
   { toleranceSeconds = TOLERANCE_SECONDS, now = Date.now }: VerifyOptions,
-): Refusal {
+): RejectionCode {
   const [id, timestamp, signatures] = ['webhook-id', 'webhook-timestamp', 'webhook-signature'].map((name) =>
     headerOf(headers, name),
   );
   if (id === undefined || timestamp === undefined || signatures === undefined) return 'no_signature';
-  const given = signatures.split(' ').map((text) => Buffer.from(text));
+  const candidates = signatures.split(' ').map((text) => Buffer.from(text));
   const isSigned = secrets.some((secret) => {
     const expected = Buffer.from(standardWebhooksSignature(id, timestamp, body, secret));
-    return given.some((text) => text.length === expected.length && timingSafeEqual(text, expected));
+    return candidates.some((text) => text.length === expected.length && timingSafeEqual(text, expected));
   });
   if (!isSigned) return 'wrong_signature';
   const ageSeconds = now() / 1000 - Number(timestamp);
@@ -128,8 +128,8 @@ function headerOf(headers: DeliveryHeaders, name: string): string | undefined {
   if (typeof headers.get === 'function') return headers.get(name) ?? undefined;
   const lower = name.toLowerCase();
   const entries = headers as Readonly<Record<string, string | readonly string[] | undefined>>;
-  const found = Object.keys(entries).find((key) => key.toLowerCase() === lower);
-  const value = found === undefined ? undefined : entries[found];
+  const matchingKey = Object.keys(entries).find((key) => key.toLowerCase() === lower);
+  const value = matchingKey === undefined ? undefined : entries[matchingKey];
   return typeof value === 'object' ? (value.length === 1 ? value[0] : undefined) : value;
 }
 

@@ -29,13 +29,13 @@ const [delivery] = deliveries as [GoldenDelivery];
 const options = { secrets: delivery.secrets, now: () => delivery.nowMs };
 
 /** Returns the error of `verify`, or null. */
-function refusalOf(
+function rejectionOf(
   body: string | Uint8Array,
   headers: DeliveryHeaders,
-  more: object,
+  overrides: object,
 ): RefusedDelivery | null {
   try {
-    verify(body, headers, { ...options, ...more });
+    verify(body, headers, { ...options, ...overrides });
     return null;
   } catch (error) {
     if (error instanceof RefusedDelivery) return error;
@@ -50,10 +50,10 @@ describe.each(deliveries)(
       ['authorization', genuine.authorization],
       ['standard-webhooks', genuine.standardWebhooks],
     ] as const)('by %s is genuine: %s', (scheme, isGenuine) => {
-      const more = { secrets, now: () => nowMs, scheme };
+      const overrides = { secrets, now: () => nowMs, scheme };
       // A genuine body that is not an event is rejected as such and not as a forgery.
       const codes = [body, Buffer.from(bodyBase64, 'base64')].map(
-        (one) => refusalOf(one, headers, more)?.code ?? 'none',
+        (one) => rejectionOf(one, headers, overrides)?.code ?? 'none',
       );
       expect(codes[1]).toBe(codes[0]);
       expect(['none', 'not_an_event'].includes(codes[0] as string)).toBe(isGenuine);
@@ -63,17 +63,20 @@ describe.each(deliveries)(
 
 test('headers are found in any capitalization and container, and a signature header that occurs twice is rejected', () => {
   const { body, headers } = delivery;
-  expect(refusalOf(body, new Headers(headers), {})).toBeNull();
+  expect(rejectionOf(body, new Headers(headers), {})).toBeNull();
   const capital = { 'Webhook-Id': '', 'WEBHOOK-TIMESTAMP': '', 'Webhook-Signature': '' };
   for (const name of Object.keys(capital))
     capital[name as 'Webhook-Id'] = headers[name.toLowerCase()] as string;
-  expect(refusalOf(body, capital, {})).toBeNull();
-  const own = { 'x-signature': [headers.authorization] } as Record<string, string[]>;
-  const more = { scheme: 'authorization', signatureHeader: 'X-Signature' };
-  expect(refusalOf(body, own, more)).toBeNull();
-  const twice = { 'x-signature': [headers.authorization, headers.authorization] } as Record<string, string[]>;
-  expect(refusalOf(body, twice, more)).toMatchObject({ code: 'no_signature', status: 401 });
-  expect(refusalOf(body, {}, {})).toMatchObject({ code: 'no_signature', status: 401 });
+  expect(rejectionOf(body, capital, {})).toBeNull();
+  const customHeaders = { 'x-signature': [headers.authorization] } as Record<string, string[]>;
+  const overrides = { scheme: 'authorization', signatureHeader: 'X-Signature' };
+  expect(rejectionOf(body, customHeaders, overrides)).toBeNull();
+  const duplicateHeaders = { 'x-signature': [headers.authorization, headers.authorization] } as Record<
+    string,
+    string[]
+  >;
+  expect(rejectionOf(body, duplicateHeaders, overrides)).toMatchObject({ code: 'no_signature', status: 401 });
+  expect(rejectionOf(body, {}, {})).toMatchObject({ code: 'no_signature', status: 401 });
 });
 
 test('invalid secrets and a parsed body are errors of the program and not rejected deliveries', () => {
@@ -102,20 +105,20 @@ describe('a handler', () => {
   };
 
   test('responds 204 to an event, the reason to a rejected request, and 500 if processing fails', async () => {
-    const seen: string[] = [];
+    const receivedTypes: string[] = [];
     const onEvent = async ({ eventType }: { eventType: string }) => {
-      seen.push(eventType);
-      if (seen.length > 1) throw new Error('the disk is full');
+      receivedTypes.push(eventType);
+      if (receivedTypes.length > 1) throw new Error('the disk is full');
     };
-    const refused: string[] = [];
-    const onRefused = ({ code }: RefusedDelivery) => refused.push(code);
+    const rejectedCodes: string[] = [];
+    const onRefused = ({ code }: RefusedDelivery) => rejectedCodes.push(code);
     const url = await serve(expressHandler({ ...options, bytesMax: 2_000, onRefused }, onEvent));
     expect(await post(url)).toEqual([204, '']);
     expect(await post(url, `${delivery.body}\n`)).toEqual([401, 'wrong_signature']);
     expect(await post(url, delivery.body.repeat(5))).toEqual([413, 'too_large']);
     expect(await post(url)).toEqual([500, '']);
-    expect(seen).toEqual(['job.run.started', 'job.run.started']);
-    expect(refused).toEqual(['wrong_signature', 'too_large']);
+    expect(receivedTypes).toEqual(['job.run.started', 'job.run.started']);
+    expect(rejectedCodes).toEqual(['wrong_signature', 'too_large']);
   });
 
   test('accepts bytes from a body parser, and explains if a parser has left none', async () => {
@@ -124,18 +127,18 @@ describe('a handler', () => {
     const url = await serve(async (request, response) => {
       const chunks: Buffer[] = [];
       for await (const chunk of request) chunks.push(chunk);
-      const held = request.headers['x-held'];
+      const holdHeader = request.headers['x-held'];
       const bytes = Buffer.concat(chunks);
-      Object.assign(request, held === 'raw' ? { body: bytes } : { body: JSON.parse(String(bytes)) });
-      if (held === 'beside') Object.assign(request, { rawBody: bytes });
+      Object.assign(request, holdHeader === 'raw' ? { body: bytes } : { body: JSON.parse(String(bytes)) });
+      if (holdHeader === 'beside') Object.assign(request, { rawBody: bytes });
       handler(request, response, (error) => {
         errors.push(error);
         response.writeHead(500).end();
       });
     });
     const statuses = [];
-    for (const held of ['raw', 'beside', 'parsed']) {
-      const headers = { ...delivery.headers, 'x-held': held };
+    for (const holdHeader of ['raw', 'beside', 'parsed']) {
+      const headers = { ...delivery.headers, 'x-held': holdHeader };
       statuses.push((await fetch(url, { method: 'POST', body: delivery.body, headers })).status);
     }
     expect(statuses).toEqual([204, 204, 500]);
@@ -158,11 +161,11 @@ describe('a handler', () => {
 
   test('responds 503 to an event that is being processed, and drops it once it is processed', async () => {
     let finish: (error?: Error) => void = () => undefined;
-    const begun: string[] = [];
+    const startedIds: string[] = [];
     const handle = webHandler(
       options,
       withoutRepeats(({ eventId }) => {
-        begun.push(eventId);
+        startedIds.push(eventId);
         return new Promise<void>((resolve, reject) => {
           finish = (error) => (error ? reject(error) : resolve());
         });
@@ -170,20 +173,20 @@ describe('a handler', () => {
     );
     const deliver = () =>
       handle(new Request('http://a/', { method: 'POST', body: delivery.body, headers: delivery.headers }));
-    const until = async (count: number) => {
-      while (begun.length < count) await new Promise(setImmediate);
+    const waitForCount = async (count: number) => {
+      while (startedIds.length < count) await new Promise(setImmediate);
     };
-    const first = deliver();
-    await until(1);
+    const firstDelivery = deliver();
+    await waitForCount(1);
     expect((await deliver()).status).toBe(503);
     finish(new Error('the disk is full'));
-    await expect(first).rejects.toThrow('the disk is full');
+    await expect(firstDelivery).rejects.toThrow('the disk is full');
     const second = deliver();
-    await until(2);
+    await waitForCount(2);
     finish();
     expect((await second).status).toBe(204);
     expect((await deliver()).status).toBe(204);
-    expect(begun).toHaveLength(2);
+    expect(startedIds).toHaveLength(2);
   });
 });
 

@@ -1,4 +1,4 @@
-import { halvesOf } from './halving.ts';
+import { splitInHalf } from './halving.ts';
 
 export interface MicroBatcherOptions<Item, Result> {
   /** Must return one result per item, in order. */
@@ -13,16 +13,16 @@ export interface MicroBatcherOptions<Item, Result> {
   /**
    * Waiting size, in the units of `sizeMax`, from which a batch starts as soon as a slot is free; default `sizeMax`.
    */
-  enough?: number;
+  startSize?: number;
   /** For items whose callers can wait: a batch smaller than `enough` waits for up to `ms` for further items. */
-  gather?: { ms: number; enough: number };
+  gather?: { ms: number; startSize: number };
   /** Whether an error means that an item is invalid. The batch is then halved until the invalid item is isolated. */
   isItemFault: (error: unknown) => boolean;
   /** Called with the number of items of each batch. */
   onBatch?: (size: number) => void;
 }
 
-interface Waiting<Item, Result> {
+interface WaitingItem<Item, Result> {
   item: Item;
   resolve: (result: Result) => void;
   reject: (error: unknown) => void;
@@ -34,14 +34,14 @@ interface Waiting<Item, Result> {
  */
 export class MicroBatcher<Item, Result> {
   readonly #options: MicroBatcherOptions<Item, Result>;
-  #waiting: Waiting<Item, Result>[] = [];
+  #waiting: WaitingItem<Item, Result>[] = [];
   /** Total size of the waiting items. */
   #waitingSize = 0;
   #inFlight = 0;
   /** Earliest start of the next batch, unless its size is sufficient. */
   #nextStartMs = Number.NEGATIVE_INFINITY;
   /** Time from which `gather.ms` is counted. */
-  #sinceMs = 0;
+  #waitingSinceMs = 0;
   #scheduled: NodeJS.Immediate | undefined;
   #delayed: NodeJS.Timeout | undefined;
   #delayedUntilMs = 0;
@@ -52,7 +52,7 @@ export class MicroBatcher<Item, Result> {
 
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
-      if (this.#waiting.length === 0) this.#sinceMs = performance.now();
+      if (this.#waiting.length === 0) this.#waitingSinceMs = performance.now();
       this.#waiting.push({ item, resolve, reject });
       this.#waitingSize += this.#sizeOf(item);
       this.#schedule();
@@ -60,12 +60,13 @@ export class MicroBatcher<Item, Result> {
   }
 
   #schedule(): void {
-    const { slots, sizeMax, enough = sizeMax, gather } = this.#options;
+    const { slots, sizeMax, startSize = sizeMax, gather } = this.#options;
     if (this.#scheduled || this.#waiting.length === 0 || this.#inFlight >= slots) return;
     const nowMs = performance.now();
     let startMs = this.#nextStartMs;
-    if (gather && this.#waitingSize < gather.enough) startMs = Math.max(startMs, this.#sinceMs + gather.ms);
-    if (startMs <= nowMs || this.#waitingSize >= enough) {
+    if (gather && this.#waitingSize < gather.startSize)
+      startMs = Math.max(startMs, this.#waitingSinceMs + gather.ms);
+    if (startMs <= nowMs || this.#waitingSize >= startSize) {
       clearTimeout(this.#delayed);
       this.#delayed = undefined;
       this.#scheduled = setImmediate(() => this.#start());
@@ -80,12 +81,12 @@ export class MicroBatcher<Item, Result> {
     const { onBatch, spacingMs } = this.#options;
     this.#scheduled = undefined;
     this.#delayed = undefined;
-    const batch = this.#waiting.splice(0, this.#countOfNext());
+    const batch = this.#waiting.splice(0, this.#nextCount());
     const size = batch.reduce((sum, { item }) => sum + this.#sizeOf(item), 0);
     this.#waitingSize -= size;
     this.#inFlight += 1;
-    this.#sinceMs = performance.now();
-    this.#nextStartMs = this.#sinceMs + spacingMs;
+    this.#waitingSinceMs = performance.now();
+    this.#nextStartMs = this.#waitingSinceMs + spacingMs;
     onBatch?.(batch.length);
     void this.#settle(batch).finally(() => {
       this.#inFlight -= 1;
@@ -99,7 +100,7 @@ export class MicroBatcher<Item, Result> {
   }
 
   /** Returns the number of items that fit into one batch, at least one. */
-  #countOfNext(): number {
+  #nextCount(): number {
     const { sizeMax, sizeOf } = this.#options;
     if (sizeOf === undefined) return sizeMax;
     let size = 0;
@@ -111,7 +112,7 @@ export class MicroBatcher<Item, Result> {
   }
 
   /** Halves a batch that is rejected for one of its items, so that only the caller of that item gets the error. */
-  async #settle(batch: Waiting<Item, Result>[]): Promise<void> {
+  async #settle(batch: WaitingItem<Item, Result>[]): Promise<void> {
     const { run, isItemFault } = this.#options;
     try {
       const results = await run(batch.map(({ item }) => item));
@@ -120,7 +121,7 @@ export class MicroBatcher<Item, Result> {
       });
     } catch (error) {
       if (batch.length > 1 && isItemFault(error))
-        for (const half of halvesOf(batch)) await this.#settle(half);
+        for (const half of splitInHalf(batch)) await this.#settle(half);
       else for (const { reject } of batch) reject(error);
     }
   }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import Joi from 'joi';
 
 /** A shorter value may occur in any sentence, so finding it there is no sign that the sentence reveals it. */
-const tellingLengthMin = 4;
+const echoLengthMin = 4;
 
 /** Replaces messages of Joi that would repeat the value or the error of a validator. */
 const valueFreeMessages = {
@@ -39,10 +39,10 @@ export class EnvironmentError extends Error {
 export function parseEnvironment<T>(schema: Joi.ObjectSchema<T>, source: NodeJS.ProcessEnv = process.env): T {
   const names = Object.keys(schema.describe().keys ?? {});
   const { environment, problems } = readFileVariables(names, source);
-  const given = Object.fromEntries(
+  const values = Object.fromEntries(
     Object.entries(environment).filter(([, value]) => value !== undefined && value !== ''),
   );
-  const { error, value } = schema.validate(given, {
+  const { error, value } = schema.validate(values, {
     abortEarly: false,
     stripUnknown: true,
     messages: valueFreeMessages,
@@ -53,18 +53,21 @@ export function parseEnvironment<T>(schema: Joi.ObjectSchema<T>, source: NodeJS.
   if (details.length === 0 && Object.keys(problems).length === 0) return value as T;
   throw new EnvironmentError([
     ...Object.values(problems),
-    ...details.map((detail) => describeProblem(detail, given)),
+    ...details.map((detail) => describeProblem(detail, values)),
   ]);
 }
 
-function describeProblem(detail: Joi.ValidationErrorItem, given: Record<string, string | undefined>): string {
+function describeProblem(
+  detail: Joi.ValidationErrorItem,
+  values: Record<string, string | undefined>,
+): string {
   const [variable] = detail.path;
   if (variable === undefined) return detail.message.replace(/^value\b/, 'The environment');
-  const raw = given[String(variable)] ?? '';
-  const echoes = raw.length >= tellingLengthMin && detail.message.includes(raw);
-  const names = detail.message.includes(String(variable));
-  if (echoes) return `${variable} is not valid`;
-  return names ? detail.message : `${variable}: ${detail.message}`;
+  const raw = values[String(variable)] ?? '';
+  const repeatsValue = raw.length >= echoLengthMin && detail.message.includes(raw);
+  const namesVariable = detail.message.includes(String(variable));
+  if (repeatsValue) return `${variable} is not valid`;
+  return namesVariable ? detail.message : `${variable}: ${detail.message}`;
 }
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
@@ -138,9 +141,9 @@ function readFileVariables(names: readonly string[], source: NodeJS.ProcessEnv):
       continue;
     }
     try {
-      environment[name] = textOf(path);
+      environment[name] = readValue(path);
     } catch (error) {
-      problems[name] = `${name}${FILE_SUFFIX}: ${describe(error)}`;
+      problems[name] = `${name}${FILE_SUFFIX}: ${describeFileError(error)}`;
     }
   }
   return { environment, problems };
@@ -148,7 +151,7 @@ function readFileVariables(names: readonly string[], source: NodeJS.ProcessEnv):
 
 class UnusableFileError extends Error {}
 
-function textOf(path: string): string {
+function readValue(path: string): string {
   const bytes = readFileSync(path);
   if (bytes.length > FILE_BYTES_MAX) {
     throw new UnusableFileError(`the file is larger than ${FILE_BYTES_MAX} bytes`);
@@ -158,7 +161,7 @@ function textOf(path: string): string {
   return text;
 }
 
-function describe(error: unknown): string {
+function describeFileError(error: unknown): string {
   if (error instanceof UnusableFileError) return error.message;
   const { code } = error as NodeJS.ErrnoException;
   return `the file cannot be read${code === undefined ? '' : ` (${code})`}`;

@@ -24,12 +24,12 @@ export async function callHalving<Item>(
     const [item] = items;
     if (items.length === 1) return [{ item: item as Item, error }];
     const rejected: RejectedItem<Item>[] = [];
-    for (const half of halvesOf(items)) rejected.push(...(await callHalving(half, call, isItemFault)));
+    for (const half of splitInHalf(items)) rejected.push(...(await callHalving(half, call, isItemFault)));
     return rejected;
   }
 }
 
-export function halvesOf<Item>(items: readonly Item[]): [Item[], Item[]] {
+export function splitInHalf<Item>(items: readonly Item[]): [Item[], Item[]] {
   const middle = Math.ceil(items.length / 2);
   return [items.slice(0, middle), items.slice(middle)];
 }

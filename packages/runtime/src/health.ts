@@ -55,7 +55,7 @@ interface Check {
   run: () => Promise<void> | void;
   required: boolean;
   /** The pending run: the next report joins a check that hangs instead of starting it a second time. */
-  underway: Promise<void> | null;
+  running: Promise<void> | null;
   failing: boolean;
 }
 
@@ -63,60 +63,60 @@ interface Check {
 export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOptions = {}): Health {
   const checks: Check[] = [];
 
-  async function outcomeOf(check: Check): Promise<CheckReport> {
-    const told = check.required ? {} : ({ required: false } as const);
+  async function runCheck(check: Check): Promise<CheckReport> {
+    const requirement = check.required ? {} : ({ required: false } as const);
     try {
-      await withinDeadline(timeoutMs, () => joinRun(check));
+      await withinDeadline(timeoutMs, () => joinRunning(check));
       if (check.failing) logger?.info({ check: check.name }, 'health check passes again');
       check.failing = false;
-      return { ok: true, ...told };
+      return { ok: true, ...requirement };
     } catch (err) {
       if (!check.failing) logger?.warn({ err, check: check.name }, 'health check fails');
       check.failing = true;
-      return { ok: false, error: describe(err), ...words(err), ...told };
+      return { ok: false, error: errorCode(err), ...publicText(err), ...requirement };
     }
   }
 
   return {
     register(name, kind, check, { required } = { required: true }) {
-      checks.push({ name, kind, run: check, required, underway: null, failing: false });
+      checks.push({ name, kind, run: check, required, running: null, failing: false });
     },
 
     async report(kind) {
-      const asked = checks.filter((check) => check.kind === kind);
-      const outcomes = await Promise.all(asked.map(outcomeOf));
+      const selected = checks.filter((check) => check.kind === kind);
+      const outcomes = await Promise.all(selected.map(runCheck));
       const report: HealthReport = { ok: true, checks: {} };
-      for (const [index, check] of asked.entries())
+      for (const [index, check] of selected.entries())
         report.checks[check.name] = outcomes[index] ?? { ok: false };
       // Checked last, because the process may begin to stop while the other checks run.
       if (kind === 'ready' && lifecycle?.stopping) report.checks.lifecycle = { ok: false, error: 'stopping' };
-      const outcomesOf = Object.values(report.checks);
-      report.ok = outcomesOf.every(({ ok, required = true }) => ok || !required);
-      if (report.ok && outcomesOf.some(({ ok }) => !ok)) report.status = 'degraded';
+      const reports = Object.values(report.checks);
+      report.ok = reports.every(({ ok, required = true }) => ok || !required);
+      if (report.ok && reports.some(({ ok }) => !ok)) report.status = 'degraded';
       return report;
     },
   };
 }
 
-function joinRun(check: Check): Promise<void> {
-  check.underway ??= (async () => check.run())().finally(() => {
-    check.underway = null;
+function joinRunning(check: Check): Promise<void> {
+  check.running ??= (async () => check.run())().finally(() => {
+    check.running = null;
   });
-  return check.underway;
+  return check.running;
 }
 
 /**
  * Returns the error's code only: probes are accessible to anyone who reaches the port, and messages may contain hosts,
  * users and SQL.
  */
-function describe(error: unknown): string {
+function errorCode(error: unknown): string {
   if (error instanceof DeadlineError) return 'timed out';
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : 'failed';
 }
 
 /** An error may have a sentence for the caller of the probe in `told`; it must not contain internals. */
-function words(error: unknown): { told?: string } {
+function publicText(error: unknown): { told?: string } {
   const told = error instanceof Error && 'told' in error ? error.told : undefined;
   return typeof told === 'string' ? { told } : {};
 }
@@ -124,7 +124,7 @@ function words(error: unknown): { told?: string } {
 /** Responds to a probe and resolves with true, or ignores the request and resolves with false. Never rejects. */
 export type HttpProbes = (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
 
-interface Answer {
+interface ProbeResponse {
   statusCode: number;
   contentType: string;
   body: string;
@@ -137,46 +137,46 @@ interface Answer {
  * @param options omit `registry` on a port that is accessible to others than operators
  */
 export function createHttpProbes({ health, registry }: { health: Health; registry?: Registry }): HttpProbes {
-  const answers: Record<string, () => Promise<Answer>> = {
-    '/healthz': () => reportAnswer(health, 'live'),
-    '/readyz': () => reportAnswer(health, 'ready'),
-    ...(registry && { '/metrics': () => metricsAnswer(registry) }),
+  const responders: Record<string, () => Promise<ProbeResponse>> = {
+    '/healthz': () => reportResponse(health, 'live'),
+    '/readyz': () => reportResponse(health, 'ready'),
+    ...(registry && { '/metrics': () => metricsResponse(registry) }),
   };
 
   return async (request, response) => {
     const [path = ''] = (request.url ?? '').split('?');
-    const answer = Object.hasOwn(answers, path) ? answers[path] : undefined;
-    if (answer === undefined) return false;
+    const respond = Object.hasOwn(responders, path) ? responders[path] : undefined;
+    if (respond === undefined) return false;
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       send(request, response, { statusCode: 405, contentType: 'text/plain', body: 'Method not allowed.\n' });
       return true;
     }
-    send(request, response, await answer().catch(unavailable));
+    send(request, response, await respond().catch(unavailable));
     return true;
   };
 }
 
-async function metricsAnswer(registry: Registry): Promise<Answer> {
+async function metricsResponse(registry: Registry): Promise<ProbeResponse> {
   return { statusCode: 200, contentType: registry.contentType, body: await registry.metrics() };
 }
 
-async function reportAnswer(health: Health, kind: HealthKind): Promise<Answer> {
+async function reportResponse(health: Health, kind: HealthKind): Promise<ProbeResponse> {
   const report = await health.report(kind);
   return { statusCode: report.ok ? 200 : 503, contentType: 'application/json', body: JSON.stringify(report) };
 }
 
 /** Returned if the collect function of a metric or a check fails; the error may contain internals. */
-function unavailable(): Answer {
+function unavailable(): ProbeResponse {
   return { statusCode: 500, contentType: 'text/plain', body: 'Not available.\n' };
 }
 
-function send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {
-  response.statusCode = answer.statusCode;
-  response.setHeader('content-type', answer.contentType);
-  response.setHeader('content-length', Buffer.byteLength(answer.body));
+function send(request: IncomingMessage, response: ServerResponse, probe: ProbeResponse): void {
+  response.statusCode = probe.statusCode;
+  response.setHeader('content-type', probe.contentType);
+  response.setHeader('content-length', Buffer.byteLength(probe.body));
   response.setHeader('cache-control', 'no-store');
-  if (answer.statusCode === 405) response.setHeader('allow', 'GET, HEAD');
-  response.end(request.method === 'HEAD' ? undefined : answer.body);
+  if (probe.statusCode === 405) response.setHeader('allow', 'GET, HEAD');
+  response.end(request.method === 'HEAD' ? undefined : probe.body);
 }
 
 /** Limits how long a slow client can delay the stop of the process. */
@@ -210,9 +210,9 @@ export async function startProbeServer({ port, host, probes }: ProbeServerOption
       if (!server.listening) return;
       const closed = once(server, 'close');
       server.close();
-      const cut = setTimeout(() => server.closeAllConnections(), closeGraceMs);
+      const forceClosing = setTimeout(() => server.closeAllConnections(), closeGraceMs);
       await closed;
-      clearTimeout(cut);
+      clearTimeout(forceClosing);
     },
   };
 }

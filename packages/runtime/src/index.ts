@@ -23,7 +23,7 @@ export {
   startProbeServer,
 } from './health.ts';
 export { Lifecycle, type LifecycleOptions } from './lifecycle.ts';
-export { addToEachLine, createLogger, type LoggerOptions } from './logger.ts';
+export { addLogFields, createLogger, type LoggerOptions } from './logger.ts';
 export {
   createMetricsRegistry,
   type DependencyMetrics,
@@ -37,14 +37,14 @@ export { type OpenServerClockOptions, openServerClock } from './open-server-cloc
 export { registerRecordHealth, watchRecord } from './record-health.ts';
 export { Semaphore } from './semaphore.ts';
 export { type Clock, LOCAL_CLOCK, ServerClock } from './server-clock.ts';
-export { startFailure } from './start-failure.ts';
-export { letGoOfStart } from './start-garbage.ts';
+export { describeStartFailure } from './start-failure.ts';
+export { collectStartupGarbage } from './startup-garbage.ts';
 export {
   DeadlineError,
-  endedWithin,
-  jittered,
   type Periodic,
   startPeriodic,
+  waitAtMost,
   withinDeadline,
+  withJitter,
 } from './timers.ts';
 export { type OpenSpan, openTraces, type SpanAttributes, type SpanOptions, type Traces } from './traces.ts';

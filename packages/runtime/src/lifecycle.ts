@@ -23,7 +23,7 @@ export class Lifecycle {
   readonly #logger: LifecycleOptions['logger'];
   readonly #closeTimeoutMs: number;
   readonly #closers: Closer[] = [];
-  readonly #end = deferred();
+  readonly #end = createDeferred();
   /** Name of the running closer, which is logged if the stop takes too long. */
   #closing: string | null = null;
   #stopping = false;
@@ -131,7 +131,7 @@ export class Lifecycle {
   }
 }
 
-function deferred(): { promise: Promise<void>; resolve: () => void } {
+function createDeferred(): { promise: Promise<void>; resolve: () => void } {
   let resolve: () => void = () => {};
   const promise = new Promise<void>((settle) => {
     resolve = settle;

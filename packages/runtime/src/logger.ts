@@ -11,14 +11,14 @@ export interface LoggerOptions {
 }
 
 /** Additional fields by logger. A map, because their source may be opened after the first lines. */
-const eachLine = new WeakMap<object, () => object>();
+const extraFields = new WeakMap<object, () => object>();
 
 /**
  * Adds the fields that `fields` returns to every line of a logger and of its children. It is called for each line and
  * must return little data and no secrets.
  */
-export function addToEachLine(logger: Logger, fields: () => object): void {
-  eachLine.set(logger, fields);
+export function addLogFields(logger: Logger, fields: () => object): void {
+  extraFields.set(logger, fields);
 }
 
 /**
@@ -34,7 +34,7 @@ export function createLogger({ service, level, destination }: LoggerOptions): Lo
       level: (label: string) => ({ level: label }),
       log: redact,
     },
-    mixin: () => eachLine.get(logger)?.() ?? {},
+    mixin: () => extraFields.get(logger)?.() ?? {},
     // Redaction has already serialized the error; pino's serializer would serialize it a second time.
     serializers: { err: (rendered: unknown) => rendered },
   };
@@ -93,14 +93,14 @@ const secretName =
  * Caches the result per name: a service logs a few names repeatedly. Bounded, because names may come from outside, such
  * as header names.
  */
-const knownNames = new LRUCache<string, boolean>({ max: 1_000 });
+const secretNameCache = new LRUCache<string, boolean>({ max: 1_000 });
 
 /** Whether the name indicates a secret: `apiKey`, `api_key`, `X-Api-Key`, `hmac_secret`, `set-cookie`, … */
 function isSecretName(name: string): boolean {
-  const known = knownNames.get(name);
-  if (known !== undefined) return known;
+  const cached = secretNameCache.get(name);
+  if (cached !== undefined) return cached;
   const isSecret = secretName.test(name.toLowerCase().replaceAll(/[-_]/g, ''));
-  knownNames.set(name, isSecret);
+  secretNameCache.set(name, isSecret);
   return isSecret;
 }
 
@@ -114,10 +114,10 @@ function redact(value: object): Record<string, unknown> {
 
 /** `seen` prevents a second walk of a value that occurs twice or contains itself. */
 function redactDeep(value: unknown, depth: number, seen: Map<object, unknown>): unknown {
-  if (typeof value !== 'object' || value === null || hasOwnForm(value)) return value;
+  if (typeof value !== 'object' || value === null || serializesItself(value)) return value;
   if (depth > depthMax) return '[deep]';
-  const known = seen.get(value);
-  if (known !== undefined) return known;
+  const redactedBefore = seen.get(value);
+  if (redactedBefore !== undefined) return redactedBefore;
   seen.set(value, '[circular]');
   const source = value instanceof Error ? stdSerializers.err(value) : value;
   const redacted = redactFields(source as Record<string, unknown>, depth, seen);
@@ -138,7 +138,7 @@ function redactFields(source: Record<string, unknown>, depth: number, seen: Map<
 }
 
 /** Dates, buffers and URLs serialize themselves. */
-function hasOwnForm(value: object): boolean {
+function serializesItself(value: object): boolean {
   return ArrayBuffer.isView(value) || 'toJSON' in value;
 }
 

@@ -39,14 +39,14 @@ export interface MetricsRegistryOptions {
 }
 
 /** The counts of a `pg.Pool`, read at each scrape. */
-export interface PoolNumbers {
+export interface PoolStats {
   readonly totalCount: number;
   readonly idleCount: number;
   readonly waitingCount: number;
   readonly options: { readonly max?: number };
 }
 
-export function registerPoolMetrics(registry: Registry, pool: PoolNumbers): void {
+export function registerPoolMetrics(registry: Registry, pool: PoolStats): void {
   const registers = [registry];
   new Gauge({
     name: 'runhook_database_connections',

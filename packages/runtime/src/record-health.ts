@@ -49,13 +49,13 @@ export function watchRecord(watch: RecordWatch, writes: Writes): void {
 export function registerRecordHealth(
   health: Health,
   registry: Registry,
-  stateOf: () => Writes['state'],
+  readState: () => Writes['state'],
 ): void {
   health.register(
     'record',
     'ready',
     () => {
-      if (stateOf() === 'unwritable')
+      if (readState() === 'unwritable')
         throw new NotWritableError(
           'RECORD_NOT_WRITABLE',
           'PostgreSQL has taken no write for 30 s: docs/runbook.md#runhookrecordnotwritable.',
@@ -64,7 +64,7 @@ export function registerRecordHealth(
     { required: false },
   );
   health.register('record connections', 'ready', () => {
-    if (stateOf() === 'own_fault')
+    if (readState() === 'own_fault')
       throw new NotWritableError(
         'RECORD_WRITES_FAIL',
         'Writes of this process to PostgreSQL fail, while another connection can write: docs/runbook.md#runhookrecordnotwritable.',
@@ -75,7 +75,7 @@ export function registerRecordHealth(
     help: 'Whether this process can write to PostgreSQL: 0 when one kind of writes has failed for 30 s.',
     registers: [registry],
     collect() {
-      this.set(stateOf() === 'writable' ? 1 : 0);
+      this.set(readState() === 'writable' ? 1 : 0);
     },
   });
 }

@@ -12,17 +12,17 @@ const LISTENING_PROBLEMS: Record<string, string> = {
  * Returns the reason why a program did not start, for the operator: one line for a problem that the operator can fix,
  * one line for each invalid setting, or the stack of any other error, which is a defect of Runhook.
  *
- * @param sentenceOf explains further errors that the operator can fix; null for unknown ones
+ * @param describe explains further errors that the operator can fix; null for unknown ones
  */
-export function startFailure(error: unknown, sentenceOf: (error: unknown) => string | null): string {
+export function describeStartFailure(error: unknown, describe: (error: unknown) => string | null): string {
   if (error instanceof EnvironmentError) return error.message;
-  const sentence = listeningProblem(error) ?? sentenceOf(error);
+  const sentence = describeListeningProblem(error) ?? describe(error);
   if (sentence !== null) return sentence.replace(/\s*\n\s*/g, ' ');
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
 /** Checks the system call as well, because a database that refuses connections has the same kind of code. */
-function listeningProblem(error: unknown): string | null {
+function describeListeningProblem(error: unknown): string | null {
   const { syscall, code, address, hostname, port } = error as NodeJS.ErrnoException & {
     address?: string;
     hostname?: string;
@@ -31,6 +31,6 @@ function listeningProblem(error: unknown): string | null {
   const problem = LISTENING_PROBLEMS[code ?? ''];
   const isListening = syscall === 'listen' || (syscall === 'getaddrinfo' && code === 'ENOTFOUND');
   if (!isListening || problem === undefined) return null;
-  const place = [address ?? hostname, port].filter((part) => part !== undefined).join(':');
-  return `Cannot listen on ${place}: ${problem}.`;
+  const location = [address ?? hostname, port].filter((part) => part !== undefined).join(':');
+  return `Cannot listen on ${location}: ${problem}.`;
 }

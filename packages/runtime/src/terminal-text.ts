@@ -32,19 +32,19 @@ function width(text: string): number {
  * Streams with an error listener. writeLine() reports errors to its caller; without a listener they would also end the
  * process.
  */
-const listenedTo = new WeakSet<NodeJS.WritableStream>();
-const GONE = new Set(['EPIPE', 'ERR_STREAM_DESTROYED']);
+const observedStreams = new WeakSet<NodeJS.WritableStream>();
+const READER_GONE_CODES = new Set(['EPIPE', 'ERR_STREAM_DESTROYED']);
 
 /**
  * Writes the text and a newline; resolves once they are written. A reader that closed the stream (`| head`) is not an
  * error; any other failure rejects with the system's error.
  */
 export function writeLine(stream: NodeJS.WritableStream, text: string): Promise<void> {
-  if (!listenedTo.has(stream)) stream.on('error', () => undefined);
-  listenedTo.add(stream);
+  if (!observedStreams.has(stream)) stream.on('error', () => undefined);
+  observedStreams.add(stream);
   return new Promise((resolve, reject) => {
     stream.write(`${text}\n`, (error?: NodeJS.ErrnoException | null) => {
-      if (!error || GONE.has(error.code ?? '')) resolve();
+      if (!error || READER_GONE_CODES.has(error.code ?? '')) resolve();
       else reject(error);
     });
   });

@@ -20,17 +20,17 @@ export function startPeriodic(
     await measure().catch(onError);
     if (stopped) return;
     timer = setTimeout(() => {
-      underway = measureAndSchedule();
+      running = measureAndSchedule();
     }, everyMs);
     timer.unref();
   }
 
-  let underway = measureAndSchedule();
+  let running = measureAndSchedule();
   return {
     async stop() {
       stopped = true;
       clearTimeout(timer);
-      await underway;
+      await running;
     },
   };
 }
@@ -59,16 +59,16 @@ export async function withinDeadline<T>(timeoutMs: number, work: () => Promise<T
 }
 
 /** Resolves once the work has settled or the time is over; leaves no timer. */
-export async function endedWithin(timeMs: number, work: Promise<unknown>): Promise<void> {
+export async function waitAtMost(timeMs: number, work: Promise<unknown>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<void>((resolve) => {
+  const timeout = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, timeMs);
   });
   const ended = work.then(
     () => {},
     () => {},
   );
-  await Promise.race([ended, over]);
+  await Promise.race([ended, timeout]);
   clearTimeout(timer);
 }
 
@@ -77,6 +77,6 @@ export async function endedWithin(timeMs: number, work: Promise<unknown>): Promi
  * simultaneously.
  * @param random from 0 to 1
  */
-export function jittered(waitMs: number, random = Math.random()): number {
+export function withJitter(waitMs: number, random = Math.random()): number {
   return (waitMs * (1 + random)) / 2;
 }

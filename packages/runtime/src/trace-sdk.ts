@@ -61,14 +61,14 @@ export function startTraceSdk(service: string, logger: Pick<Logger, 'warn'>): Tr
   const tracer = provider.getTracer('runhook');
 
   function start(name: string, { kind = 'internal', attributes = {}, parent }: SpanOptions = {}): OpenSpan {
-    const above = parent === undefined ? context.active() : contextOf(parent);
-    const span = tracer.startSpan(name, { kind: KINDS[kind], attributes }, above);
-    return openSpan(span, trace.setSpan(above, span));
+    const parentContext = parent === undefined ? context.active() : parseContext(parent);
+    const span = tracer.startSpan(name, { kind: KINDS[kind], attributes }, parentContext);
+    return openSpan(span, trace.setSpan(parentContext, span));
   }
 
   return {
     start,
-    async within(name, options, work) {
+    async withSpan(name, options, work) {
       const span = start(name, options);
       try {
         return await span.run(() => work(span));
@@ -79,17 +79,17 @@ export function startTraceSdk(service: string, logger: Pick<Logger, 'warn'>): Tr
         span.end();
       }
     },
-    carried: () => (trace.getSpan(context.active()) ? JSON.stringify(injected()) : null),
-    headers: injected,
+    serializeContext: () => (trace.getSpan(context.active()) ? JSON.stringify(traceHeaders()) : null),
+    headers: traceHeaders,
     ids,
-    detached: (work) => context.with(ROOT_CONTEXT, work),
+    runDetached: (work) => context.with(ROOT_CONTEXT, work),
     close: () => provider.shutdown(),
   };
 }
 
-function openSpan(span: Span, inside: Context): OpenSpan {
+function openSpan(span: Span, spanContext: Context): OpenSpan {
   return {
-    run: (work) => context.with(inside, work),
+    run: (work) => context.with(spanContext, work),
     rename: (name) => void span.updateName(name),
     set: (attributes) => void span.setAttributes(attributes),
     // Exports the code only, because an error's message may contain hosts, SQL or a body.
@@ -103,14 +103,14 @@ function ids(): TraceIds | Record<string, never> {
   return active === undefined ? {} : { trace_id: active.traceId, span_id: active.spanId };
 }
 
-function injected(): Record<string, string> {
+function traceHeaders(): Record<string, string> {
   const headers: Record<string, string> = {};
   propagation.inject(context.active(), headers);
   return headers;
 }
 
 /** A carrier may come from any program that reaches the queue: invalid text starts a new trace instead of failing. */
-function contextOf(parent: string | Record<string, unknown> | null): Context {
+function parseContext(parent: string | Record<string, unknown> | null): Context {
   if (parent === null) return ROOT_CONTEXT;
   if (typeof parent !== 'string') return propagation.extract(ROOT_CONTEXT, parent);
   try {

@@ -8,7 +8,7 @@ export interface SpanOptions {
   kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
   attributes?: SpanAttributes;
   /**
-   * Parent of the span: a value of {@link Traces.carried}, or headers with a `traceparent`; default: the active span.
+   * Parent of the span: a value of {@link Traces.serializeContext}, or headers with a `traceparent`; default: the active span.
    * An invalid value starts a new trace.
    */
   parent?: string | Record<string, unknown> | null;
@@ -35,15 +35,15 @@ export interface TraceIds {
 export interface Traces {
   start(name: string, options?: SpanOptions): OpenSpan;
   /** Runs work inside of a new span, which fails if the work throws. */
-  within<T>(name: string, options: SpanOptions, work: (span: OpenSpan) => Promise<T>): Promise<T>;
+  withSpan<T>(name: string, options: SpanOptions, work: (span: OpenSpan) => Promise<T>): Promise<T>;
   /** Returns the active span as text, to store in a row or a queue job; null if there is none. */
-  carried(): string | null;
+  serializeContext(): string | null;
   /** Returns the active span as W3C headers: `traceparent` and, if present, `tracestate`. */
   headers(): Record<string, string>;
   /** Returns the ids of the active span for a log line; an empty object if there is none. */
   ids(): TraceIds | Record<string, never>;
   /** Runs work outside of any trace, because work that several traces share belongs to none of them. */
-  detached<T>(work: () => T): T;
+  runDetached<T>(work: () => T): T;
   /** Exports the remaining spans. */
   close(): Promise<void>;
 }

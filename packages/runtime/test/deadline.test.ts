@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { DeadlineError, endedWithin, withinDeadline } from '../src/index.ts';
+import { DeadlineError, waitAtMost, withinDeadline } from '../src/index.ts';
 
 const never = () => new Promise<never>(() => undefined);
 
@@ -24,11 +24,11 @@ test('work that exceeds its deadline is abandoned, and its later failure is igno
   await new Promise((resolve) => setImmediate(resolve));
 });
 
-test('endedWithin() leaves no timer, however the work ends', async () => {
+test('waitAtMost() leaves no timer, however the work ends', async () => {
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
-  await endedWithin(60_000, Promise.resolve('done'));
-  await endedWithin(60_000, Promise.reject(new Error('its own')));
-  await endedWithin(1, never());
+  await waitAtMost(60_000, Promise.resolve('done'));
+  await waitAtMost(60_000, Promise.reject(new Error('its own')));
+  await waitAtMost(1, never());
   expect(timers()).toBe(before);
 });

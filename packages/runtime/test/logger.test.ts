@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { addToEachLine, createLogger } from '../src/index.ts';
+import { addLogFields, createLogger } from '../src/index.ts';
 
 function capture(level = 'info') {
   const lines: string[] = [];
@@ -27,7 +27,7 @@ test('fields for all lines are evaluated when a line is written, and fields of t
   const { logger, last } = capture();
   let trace: object = {};
   const child = logger.child({ part: 'relay' });
-  addToEachLine(logger, () => trace);
+  addLogFields(logger, () => trace);
   logger.info('before');
   expect(last()).not.toHaveProperty('trace_id');
   trace = { trace_id: 'a', token: 'secret' };

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { MicroBatcher } from '../src/batcher.ts';
 
 /** Creates a `run` whose batches the test ends one by one. */
-function heldRun() {
+function pausableRun() {
   const batches: { items: number[]; release: () => void }[] = [];
   const run = (items: number[]) =>
     new Promise<number[]>((resolve) => {
@@ -25,7 +25,7 @@ test('items of one event loop iteration form a batch, and each gets its own resu
 });
 
 test('items collect up to the maximum batch size while the slots are busy', async () => {
-  const { batches, run } = heldRun();
+  const { batches, run } = pausableRun();
   const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, spacingMs: 0, isItemFault: always });
   const results = [batcher.add(1)];
   await eventLoopTurn();
@@ -41,8 +41,8 @@ test('items collect up to the maximum batch size while the slots are busy', asyn
 });
 
 test('waiting items of the size "enough" start as one batch as soon as a slot is free', async () => {
-  const { batches, run } = heldRun();
-  const options = { sizeMax: 10, enough: 2, slots: 2, spacingMs: 3_600_000, isItemFault: always };
+  const { batches, run } = pausableRun();
+  const options = { sizeMax: 10, startSize: 2, slots: 2, spacingMs: 3_600_000, isItemFault: always };
   const batcher = new MicroBatcher({ run, ...options });
   const results = [batcher.add(1)];
   await eventLoopTurn();
@@ -68,15 +68,15 @@ test('items with "gather" wait until there are enough of them or the time is ove
     return items;
   };
   const options = { run, sizeMax: 10, slots: 1, spacingMs: 0, isItemFault: always };
-  const patient = new MicroBatcher({ ...options, gather: { ms: 3_600_000, enough: 3 } });
-  const added = [patient.add(1), patient.add(2)];
+  const gatheringBatcher = new MicroBatcher({ ...options, gather: { ms: 3_600_000, startSize: 3 } });
+  const added = [gatheringBatcher.add(1), gatheringBatcher.add(2)];
   await eventLoopTurn();
   expect(batches).toEqual([]);
-  await Promise.all([...added, patient.add(3)]);
+  await Promise.all([...added, gatheringBatcher.add(3)]);
   expect(batches).toEqual([[1, 2, 3]]);
 
-  const hasty = new MicroBatcher({ ...options, gather: { ms: 5, enough: 3 } });
-  expect(await Promise.all([hasty.add(4), hasty.add(5)])).toEqual([4, 5]);
+  const quickBatcher = new MicroBatcher({ ...options, gather: { ms: 5, startSize: 3 } });
+  expect(await Promise.all([quickBatcher.add(4), quickBatcher.add(5)])).toEqual([4, 5]);
   expect(batches).toEqual([
     [1, 2, 3],
     [4, 5],

@@ -7,13 +7,13 @@ beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
 test('measurements never overlap, a failed one is followed by the next, and stop() waits for the last', async () => {
-  const underway: { end: () => void; fail: (error: Error) => void }[] = [];
+  const pendingCalls: { end: () => void; fail: (error: Error) => void }[] = [];
   let calls = 0;
   const errors: unknown[] = [];
   const measure = () =>
     new Promise<void>((end, fail) => {
       calls += 1;
-      underway.push({ end, fail });
+      pendingCalls.push({ end, fail });
     });
   const periodic = startPeriodic(EVERY_MS, measure, (error) => errors.push(error));
   const pass = () => jest.advanceTimersByTimeAsync(EVERY_MS);
@@ -21,10 +21,10 @@ test('measurements never overlap, a failed one is followed by the next, and stop
   // The second measurement starts only after the first one has ended, however long it takes.
   for (let times = 0; times < 3; times++) await pass();
   expect(calls).toBe(1);
-  underway[0]?.end();
+  pendingCalls[0]?.end();
   await pass();
   expect(calls).toBe(2);
-  underway[1]?.fail(new Error('the second'));
+  pendingCalls[1]?.fail(new Error('the second'));
   await pass();
   expect({ calls, errors }).toEqual({ calls: 3, errors: [new Error('the second')] });
 
@@ -34,7 +34,7 @@ test('measurements never overlap, a failed one is followed by the next, and stop
   });
   await pass();
   expect(isStopped).toBe(false);
-  underway[2]?.end();
+  pendingCalls[2]?.end();
   await stopped;
   await pass();
   expect(calls).toBe(3);

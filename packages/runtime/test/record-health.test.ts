@@ -11,8 +11,8 @@ test.each([
   const health = createHealth();
   const registry = createMetricsRegistry({ service: 'test' });
   registerRecordHealth(health, registry, () => state);
-  const { checks, ...said } = await health.report('ready');
-  expect(said).toEqual(report);
+  const { checks, ...body } = await health.report('ready');
+  expect(body).toEqual(report);
   expect(checks).toMatchObject({
     record: { ok: state !== 'unwritable' },
     'record connections': { ok: state !== 'own_fault' },

@@ -7,7 +7,7 @@ const HOUR_MS = 3_600_000;
  * Simulates a server whose clock is at 1,000,000 ms when the monotonic clock is at 0, and a host whose clock is ahead
  * of it.
  */
-function world(localAheadMs: number, roundTripsMs: number[] = [0]) {
+function createWorld(localAheadMs: number, roundTripsMs: number[] = [0]) {
   let elapsedMs = 0;
   let aheadMs = localAheadMs;
   let reads = 0;
@@ -40,7 +40,7 @@ function world(localAheadMs: number, roundTripsMs: number[] = [0]) {
 test.each([HOUR_MS, -HOUR_MS, 0])(
   "returns the server's time on a host that is %d ms ahead",
   async (aheadMs) => {
-    const { clock, serverNowMs, pass } = world(aheadMs);
+    const { clock, serverNowMs, pass } = createWorld(aheadMs);
     expect(clock.offsetMs).toBe(0);
     await clock.measure();
     expect(clock.nowMs()).toBe(serverNowMs());
@@ -51,7 +51,7 @@ test.each([HOUR_MS, -HOUR_MS, 0])(
 );
 
 test('is not affected by a step of the local clock between measurements', async () => {
-  const { clock, serverNowMs, stepLocalClock } = world(0);
+  const { clock, serverNowMs, stepLocalClock } = createWorld(0);
   await clock.measure();
   stepLocalClock(HOUR_MS);
   expect(clock.nowMs()).toBe(serverNowMs());
@@ -59,7 +59,7 @@ test('is not affected by a step of the local clock between measurements', async 
 });
 
 test('is outdated after a time, or when the local clock was set or the host suspended', async () => {
-  const { clock, pass, stepLocalClock } = world(HOUR_MS);
+  const { clock, pass, stepLocalClock } = createWorld(HOUR_MS);
   expect(clock.isMeasuredWithin(Number.POSITIVE_INFINITY)).toBe(false);
   await clock.measure();
   pass(60_000);
@@ -72,18 +72,18 @@ test('is outdated after a time, or when the local clock was set or the host susp
 });
 
 test('uses the shortest of several round trips, and stops after one that is short enough', async () => {
-  const slow = world(0, [4_000, 100, 900]);
+  const slow = createWorld(0, [4_000, 100, 900]);
   await slow.clock.measure();
   expect(slow.reads()).toBe(3);
   expect(Math.abs(slow.clock.nowMs() - slow.serverNowMs())).toBeLessThanOrEqual(50);
   await slow.clock.measure();
-  const quick = world(0, [10]);
+  const quick = createWorld(0, [10]);
   await quick.clock.measure();
   expect(quick.reads()).toBe(1);
 });
 
 test('keeps the last measurement if the server does not respond', async () => {
-  const { clock, serverNowMs } = world(HOUR_MS);
+  const { clock, serverNowMs } = createWorld(HOUR_MS);
   await clock.measure();
   const failing = new ServerClock({ read: () => Promise.reject(new Error('away')) });
   await expect(failing.measure()).rejects.toThrow('away');

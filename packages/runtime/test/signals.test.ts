@@ -10,7 +10,7 @@ const fixture = fileURLToPath(new URL('./service.fixture.mjs', import.meta.url))
 interface Running {
   child: ChildProcess;
   lines: Record<string, unknown>[];
-  said(word: string): Promise<void>;
+  waitForLine(word: string): Promise<void>;
   ended(): Promise<{ code: number | null; signal: string | null }>;
 }
 
@@ -28,7 +28,7 @@ function run(scenario = ''): Running {
   running = {
     child,
     lines,
-    async said(word) {
+    async waitForLine(word) {
       while (!lines.some(({ say }) => say === word)) await once(output, 'line');
     },
     ended: () => exit,
@@ -36,7 +36,7 @@ function run(scenario = ''): Running {
   return running;
 }
 
-const words = (lines: Record<string, unknown>[]) =>
+const parseLines = (lines: Record<string, unknown>[]) =>
   lines.flatMap(({ say }) => (say === undefined ? [] : [say]));
 
 afterEach(() => void running?.child.kill('SIGKILL'));
@@ -45,30 +45,30 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
   '%s runs all closers in reverse order and exits with 0',
   async (signal) => {
     const service = run();
-    await service.said('running');
+    await service.waitForLine('running');
     service.child.kill(signal);
     expect(await service.ended()).toEqual({ code: 0, signal: null });
-    expect(words(service.lines)).toEqual(['running', 'worker closing', 'database closed']);
+    expect(parseLines(service.lines)).toEqual(['running', 'worker closing', 'database closed']);
     expect(service.lines).toContainEqual(expect.objectContaining({ msg: 'stopping', reason: signal }));
   },
 );
 
 test('a second signal exits immediately with 1', async () => {
   const service = run('hang');
-  await service.said('running');
+  await service.waitForLine('running');
   service.child.kill('SIGTERM');
-  await service.said('worker closing');
+  await service.waitForLine('worker closing');
   service.child.kill('SIGINT');
   expect(await service.ended()).toEqual({ code: 1, signal: null });
-  expect(words(service.lines)).not.toContain('database closed');
+  expect(parseLines(service.lines)).not.toContain('database closed');
 });
 
 test('a stop that exceeds its time limit exits with 1 and logs the closer that it waited for', async () => {
   const service = run('outlast');
-  await service.said('running');
+  await service.waitForLine('running');
   service.child.kill('SIGTERM');
   expect(await service.ended()).toEqual({ code: 1, signal: null });
-  expect(words(service.lines)).not.toContain('database closed');
+  expect(parseLines(service.lines)).not.toContain('database closed');
   expect(service.lines).toContainEqual(
     expect.objectContaining({ level: 'error', closer: 'worker', budgetMs: 300 }),
   );
@@ -85,20 +85,20 @@ test.each([
     expect(service.lines).toContainEqual(
       expect.objectContaining({ level: 'fatal', origin, err: expect.objectContaining({ message }) }),
     );
-    expect(words(service.lines)).toContain('database closed');
+    expect(parseLines(service.lines)).toContain('database closed');
   },
 );
 
 test('an error while closing makes the exit code 1 and does not prevent the other closers', async () => {
   const service = run('fault while closing');
-  await service.said('running');
+  await service.waitForLine('running');
   service.child.kill('SIGTERM');
   expect(await service.ended()).toEqual({ code: 1, signal: null });
-  expect(words(service.lines)).toContain('database closed');
+  expect(parseLines(service.lines)).toContain('database closed');
 });
 
 test('a service that closes itself exits with 0', async () => {
   const service = run('close');
   expect(await service.ended()).toEqual({ code: 0, signal: null });
-  expect(words(service.lines)).toContain('database closed');
+  expect(parseLines(service.lines)).toContain('database closed');
 });

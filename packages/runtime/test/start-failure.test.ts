@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, test } from '@jest/globals';
-import { EnvironmentError, startFailure } from '../src/index.ts';
+import { describeStartFailure, EnvironmentError } from '../src/index.ts';
 
 const nothing = () => null;
 
@@ -13,7 +13,7 @@ test('a port in use and an address of another machine are each explained in one 
   const failureAt = async (where: { port: number; host: string }) => {
     const server = createServer().listen(where);
     const [error] = await once(server, 'error');
-    return startFailure(error, nothing);
+    return describeStartFailure(error, nothing);
   };
   expect(await failureAt({ port, host: '127.0.0.1' })).toBe(
     `Cannot listen on 127.0.0.1:${port}: another process listens there already.`,
@@ -27,16 +27,18 @@ test('a port in use and an address of another machine are each explained in one 
 
 test('invalid settings are listed unchanged, and an error that the caller explains is one line', () => {
   const settings = new EnvironmentError(['PORT must be a number']);
-  expect(startFailure(settings, nothing)).toBe(settings.message);
-  expect(startFailure(new Error('x'), () => 'The database\n  refuses.')).toBe('The database refuses.');
+  expect(describeStartFailure(settings, nothing)).toBe(settings.message);
+  expect(describeStartFailure(new Error('x'), () => 'The database\n  refuses.')).toBe(
+    'The database refuses.',
+  );
 });
 
 test('a connection that a server refuses is not mistaken for a listening problem', () => {
   const refused = Object.assign(new Error('connect'), { syscall: 'connect', code: 'EACCES' });
-  expect(startFailure(refused, nothing)).toContain('Error: connect\n    at ');
+  expect(describeStartFailure(refused, nothing)).toContain('Error: connect\n    at ');
 });
 
 test('a defect is shown with its stack', () => {
-  expect(startFailure(new TypeError('oh'), nothing)).toMatch(/^TypeError: oh\n {4}at /);
-  expect(startFailure('text', nothing)).toBe('text');
+  expect(describeStartFailure(new TypeError('oh'), nothing)).toMatch(/^TypeError: oh\n {4}at /);
+  expect(describeStartFailure('text', nothing)).toBe('text');
 });

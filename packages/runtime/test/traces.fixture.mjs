@@ -1,6 +1,6 @@
 // Opens traces as a service does and prints which modules were loaded: `node traces.fixture.mjs`.
 import { createRequire } from 'node:module';
-import { addToEachLine, createLogger, openTraces } from '../dist/index.js';
+import { addLogFields, createLogger, openTraces } from '../dist/index.js';
 
 const traces = await openTraces('fixture', { warn() {} });
 const loaded = Object.keys(createRequire(import.meta.url).cache).filter((file) =>
@@ -15,8 +15,8 @@ if (traces !== null) {
     },
   };
   const logger = createLogger({ service: 'fixture', level: 'info', destination });
-  addToEachLine(logger, traces.ids);
-  await traces.within('work', {}, async () => logger.info('within'));
+  addLogFields(logger, traces.ids);
+  await traces.withSpan('work', {}, async () => logger.info('within'));
   const within = JSON.parse(line);
   logger.info('outside');
   isInLines =

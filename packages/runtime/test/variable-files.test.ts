@@ -25,7 +25,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-async function fileOf(content: string | Buffer): Promise<string> {
+async function writeTestFile(content: string | Buffer): Promise<string> {
   const path = join(folder, 'value');
   await writeFile(path, content);
   return path;
@@ -42,7 +42,7 @@ function problemsOf(source: NodeJS.ProcessEnv): readonly string[] {
 }
 
 test('a variable is read from the file that its _FILE names, without the line break at the end', async () => {
-  const path = await fileOf('postgres://u:p@db/x\r\n');
+  const path = await writeTestFile('postgres://u:p@db/x\r\n');
   expect(parseSettings(schema, { DATABASE_URL_FILE: path, PORT: '1' })).toEqual({
     databaseUrl: 'postgres://u:p@db/x',
     port: 1,
@@ -50,19 +50,19 @@ test('a variable is read from the file that its _FILE names, without the line br
 });
 
 test('the content of a file is validated like any value and not repeated in messages', async () => {
-  const path = await fileOf('mysql://secret');
+  const path = await writeTestFile('mysql://secret');
   expect(problemsOf({ DATABASE_URL_FILE: path })).toEqual(['DATABASE_URL is not a valid postgres:// URL']);
 });
 
 test('a variable that is set both ways is rejected as ambiguous', async () => {
-  const path = await fileOf('postgres://db/x');
+  const path = await writeTestFile('postgres://db/x');
   expect(problemsOf({ DATABASE_URL: 'postgres://db/y', DATABASE_URL_FILE: path })).toEqual([
     'DATABASE_URL and DATABASE_URL_FILE are both set; set one of them',
   ]);
 });
 
 test('an empty _FILE counts as not set, and so does an empty variable if its _FILE is set', async () => {
-  const path = await fileOf('postgres://db/x');
+  const path = await writeTestFile('postgres://db/x');
   expect(parseSettings(schema, { DATABASE_URL: 'postgres://db/y', DATABASE_URL_FILE: '' }).databaseUrl).toBe(
     'postgres://db/y',
   );
@@ -77,16 +77,16 @@ test('a file that is missing, empty or too large is reported with all other prob
     'DATABASE_URL_FILE: the file cannot be read (ENOENT)',
     'PORT must be a number',
   ]);
-  expect(problemsOf({ DATABASE_URL_FILE: await fileOf('\n') })).toEqual([
+  expect(problemsOf({ DATABASE_URL_FILE: await writeTestFile('\n') })).toEqual([
     'DATABASE_URL_FILE: the file is empty',
   ]);
-  expect(problemsOf({ DATABASE_URL_FILE: await fileOf(Buffer.alloc(70_000, 'a')) })).toEqual([
+  expect(problemsOf({ DATABASE_URL_FILE: await writeTestFile(Buffer.alloc(70_000, 'a')) })).toEqual([
     'DATABASE_URL_FILE: the file is larger than 65536 bytes',
   ]);
 });
 
 test('a file that the process may not read is reported with its error code', async () => {
-  const path = await fileOf('postgres://db/x');
+  const path = await writeTestFile('postgres://db/x');
   await chmod(path, 0o000);
   // The superuser may read everything: a folder in the file's place is unreadable for everyone.
   const source = { DATABASE_URL_FILE: process.getuid?.() === 0 ? folder : path };

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { DISTRIBUTED_TABLES } from './citus-cluster.ts';
 import {
   isNode,
   listOf,
@@ -6,9 +7,8 @@ import {
   type ParseNode,
   type ParseValue,
   parseNodeTree,
-  wordOf,
+  tokenOf,
 } from './parse-tree.ts';
-import { DISTRIBUTED_TABLES } from './spread-postgres.ts';
 
 /*
  * Finds the statements that Citus rejects in the parse trees of plain PostgreSQL, because no developer runs Citus routinely. Each
@@ -26,19 +26,20 @@ interface Catalog {
 }
 
 /** Returns the reasons for which Citus would reject a statement, empty if there are none. */
-export async function citusRestrictions(pool: pg.Pool, text: string): Promise<string[]> {
+export async function findCitusRestrictions(pool: pg.Pool, text: string): Promise<string[]> {
   const client = await pool.connect();
   try {
-    const tree = parseNodeTree(await parseTreeOf(client, text));
+    const tree = parseNodeTree(await readParseTree(client, text));
     const catalog = await readCatalog(client, tree);
     const queries = [...nodesOf(tree)].filter(isQuery);
     const distributed = queries.filter((query) => distributedTables(query, catalog).length > 0);
     if (distributed.length === 0) return [];
     const rules = [...MODIFICATION_RULES];
     // Citus sends a statement that names one account to one worker unchanged, except for the coordinator's tables in it.
-    const isOfOneAccount = distributed.every((query) => namesOneAccount(query, catalog));
-    if (!isOfOneAccount) rules.push(...SELECTION_RULES);
-    if (!isOfOneAccount || queries.some((query) => readsCoordinator(query, catalog))) rules.push(columnless);
+    const isSingleAccount = distributed.every((query) => filtersBySingleAccount(query, catalog));
+    if (!isSingleAccount) rules.push(...SELECTION_RULES);
+    if (!isSingleAccount || queries.some((query) => readsCoordinator(query, catalog)))
+      rules.push(emptySelectList);
     return [...new Set(queries.flatMap((query) => rules.flatMap((rule) => rule(query, catalog) ?? [])))];
   } finally {
     client.release(true);
@@ -46,7 +47,7 @@ export async function citusRestrictions(pool: pg.Pool, text: string): Promise<st
 }
 
 /** A function with an SQL-standard body stores its parse tree; a prepared statement has the types of its parameters. */
-async function parseTreeOf(client: pg.PoolClient, text: string): Promise<string> {
+async function readParseTree(client: pg.PoolClient, text: string): Promise<string> {
   await client.query('BEGIN');
   try {
     await client.query(`PREPARE restricted AS ${text}`);
@@ -87,7 +88,7 @@ type Rule = (query: ParseNode, catalog: Catalog) => string[] | null;
 
 const isQuery = ({ type }: ParseNode) => type === 'QUERY';
 const COMMANDS: Record<string, string> = { 1: 'SELECT', 2: 'UPDATE', 3: 'INSERT', 4: 'DELETE' };
-const commandOf = (query: ParseNode) => COMMANDS[wordOf(query, 'commandType')] ?? '';
+const commandOf = (query: ParseNode) => COMMANDS[tokenOf(query, 'commandType')] ?? '';
 const RELATION_RTE = '0';
 const FUNCTION_RTE = '3';
 const SUBQUERY_RTE = '1';
@@ -96,7 +97,7 @@ const RECORD = '2249';
 
 /** The oid of the function that a node calls, of an operator its function; empty if it calls none. */
 function functionOf(node: ParseNode): string {
-  const oid = wordOf(node, 'funcid') || wordOf(node, 'opfuncid');
+  const oid = tokenOf(node, 'funcid') || tokenOf(node, 'opfuncid');
   return oid === '0' ? '' : oid;
 }
 
@@ -106,7 +107,7 @@ function distributedTables(
   { distributed }: Catalog,
 ): { index: string; columns: string[] }[] {
   return listOf(query, 'rtable').flatMap((entry, position) => {
-    if (!distributed.has(wordOf(entry, 'relid'))) return [];
+    if (!distributed.has(tokenOf(entry, 'relid'))) return [];
     const [eref] = entry.fields.get('eref') ?? [];
     const [columns] = isNode(eref) ? (eref.fields.get('colnames') ?? []) : [];
     const names = Array.isArray(columns) ? columns.map((name) => String(name).replaceAll('"', '')) : [];
@@ -122,23 +123,23 @@ function readsDistributed(query: ParseNode, catalog: Catalog): boolean {
 /** Whether a query reads a table that is on the coordinator. */
 function readsCoordinator(query: ParseNode, { distributed }: Catalog): boolean {
   return listOf(query, 'rtable').some(
-    (entry) => wordOf(entry, 'rtekind') === RELATION_RTE && !distributed.has(wordOf(entry, 'relid')),
+    (entry) => tokenOf(entry, 'rtekind') === RELATION_RTE && !distributed.has(tokenOf(entry, 'relid')),
   );
 }
 
 /** Yields the nodes of some fields of a query, without those of its subqueries. */
-function ownNodes(query: ParseNode, ...fields: string[]): ParseNode[] {
+function directNodes(query: ParseNode, ...fields: string[]): ParseNode[] {
   return fields.flatMap((field) => [...nodesOf(query.fields.get(field) ?? [], isQuery)]);
 }
 
 function modifiesDistributed(query: ParseNode, catalog: Catalog, ...commands: string[]): boolean {
   if (!commands.includes(commandOf(query))) return false;
-  const target = wordOf(query, 'resultRelation');
+  const target = tokenOf(query, 'resultRelation');
   return distributedTables(query, catalog).some(({ index }) => index === target);
 }
 
 /** The functions of nodes that are not immutable, with the nodes. */
-function mutable(nodes: readonly ParseNode[], { functions }: Catalog) {
+function findNonImmutableCalls(nodes: readonly ParseNode[], { functions }: Catalog) {
   return nodes.flatMap((node) => {
     if (node.type === 'SQLVALUEFUNCTION') return [{ node, name: 'CURRENT_TIMESTAMP', volatility: 's' }];
     const called = functions.get(functionOf(node));
@@ -147,27 +148,27 @@ function mutable(nodes: readonly ParseNode[], { functions }: Catalog) {
 }
 
 /** Whether the account of each distributed table of a query is compared with a parameter or a constant. */
-function namesOneAccount(query: ParseNode, catalog: Catalog): boolean {
-  const comparisons = ownNodes(query, 'jointree').filter(
+function filtersBySingleAccount(query: ParseNode, catalog: Catalog): boolean {
+  const comparisons = directNodes(query, 'jointree').filter(
     (node) =>
       node.type === 'OPEXPR' && /^int\d*eq$/.test(catalog.functions.get(functionOf(node))?.name ?? ''),
   );
-  const inserted = commandOf(query) === 'INSERT' ? wordOf(query, 'resultRelation') : '';
+  const inserted = commandOf(query) === 'INSERT' ? tokenOf(query, 'resultRelation') : '';
   const read = distributedTables(query, catalog).filter(({ index }) => index !== inserted);
   return read.every(({ index, columns }) =>
     comparisons.some((comparison) => {
       const sides = listOf(comparison, 'args');
       const isAccount = (node: ParseNode) =>
         node.type === 'VAR' &&
-        wordOf(node, 'varno') === index &&
-        columns[Number(wordOf(node, 'varattno')) - 1] === 'account_id';
+        tokenOf(node, 'varno') === index &&
+        columns[Number(tokenOf(node, 'varattno')) - 1] === 'account_id';
       return sides.some(isAccount) && sides.some(({ type }) => type === 'PARAM' || type === 'CONST');
     }),
   );
 }
 
 /** Citus: a column definition list is required for functions returning "record". */
-const columnless: Rule = (query) =>
+const emptySelectList: Rule = (query) =>
   commandOf(query) === 'SELECT' &&
   listOf(query, 'targetList').length === 0 &&
   !isNode(query.fields.get('setOperations')?.[0])
@@ -176,8 +177,8 @@ const columnless: Rule = (query) =>
 
 /** Citus: input of anonymous composite types is not implemented. It accepts a record that it does not pass between servers. */
 const recordFunction: Rule = (query, catalog) => {
-  const calls = ownNodes(query, 'targetList', 'jointree').filter(
-    (node) => node.type === 'FUNCEXPR' && wordOf(node, 'funcresulttype') === RECORD,
+  const calls = directNodes(query, 'targetList', 'jointree').filter(
+    (node) => node.type === 'FUNCEXPR' && tokenOf(node, 'funcresulttype') === RECORD,
   );
   return calls.map(
     (node) => `${catalog.functions.get(functionOf(node))?.name} returns a record without named columns`,
@@ -187,65 +188,67 @@ const recordFunction: Rule = (query, catalog) => {
 /** Citus: functions used in UPDATE queries on distributed tables must not be VOLATILE; … in the WHERE/ON/WHEN clause. */
 const volatileFunction: Rule = (query, catalog) => {
   if (!modifiesDistributed(query, catalog, 'UPDATE', 'DELETE')) return null;
-  const called = mutable(ownNodes(query, 'targetList', 'jointree'), catalog);
+  const called = findNonImmutableCalls(directNodes(query, 'targetList', 'jointree'), catalog);
   return called
     .filter(({ volatility }) => volatility === 'v')
     .map(({ name }) => `${commandOf(query)} calls ${name}, which is volatile`);
 };
 
 /** Citus: STABLE functions used in UPDATE queries cannot be called with column references. */
-const stableOfColumn: Rule = (query, catalog) => {
+const stableWithColumn: Rule = (query, catalog) => {
   if (!modifiesDistributed(query, catalog, 'UPDATE', 'DELETE')) return null;
-  const called = mutable(ownNodes(query, 'targetList', 'jointree'), catalog);
-  const ofColumns = called.filter(({ node, volatility }) => volatility === 's' && hasColumn(node));
-  return ofColumns.map(({ name }) => `${commandOf(query)} calls ${name}, which is stable, with a column`);
+  const called = findNonImmutableCalls(directNodes(query, 'targetList', 'jointree'), catalog);
+  const withColumns = called.filter(({ node, volatility }) => volatility === 's' && hasColumn(node));
+  return withColumns.map(({ name }) => `${commandOf(query)} calls ${name}, which is stable, with a column`);
 };
 
 const hasColumn = (node: ParseNode) => [...nodesOf([node], isQuery)].some(({ type }) => type === 'VAR');
 
 /** Citus: non-IMMUTABLE functions are not allowed in CASE or COALESCE statements. */
-const mutableInCase: Rule = (query, catalog) => {
+const nonImmutableInCase: Rule = (query, catalog) => {
   if (!modifiesDistributed(query, catalog, 'UPDATE', 'DELETE')) return null;
-  const choices = ownNodes(query, 'targetList', 'jointree').filter(({ type }) =>
+  const choices = directNodes(query, 'targetList', 'jointree').filter(({ type }) =>
     /^(CASEEXPR|CASE|COALESCEEXPR|COALESCE)$/.test(type),
   );
   return choices.flatMap((choice) =>
-    mutable([...nodesOf([choice], isQuery)], catalog).map(
+    findNonImmutableCalls([...nodesOf([choice], isQuery)], catalog).map(
       ({ name }) => `CASE or coalesce calls ${name}, which is not immutable`,
     ),
   );
 };
 
 /** Citus: non-IMMUTABLE functions are not allowed in the RETURNING clause. */
-const mutableInReturning: Rule = (query, catalog) => {
+const nonImmutableInReturning: Rule = (query, catalog) => {
   if (!modifiesDistributed(query, catalog, 'UPDATE', 'INSERT', 'DELETE')) return null;
-  return mutable(ownNodes(query, 'returningList'), catalog).map(
+  return findNonImmutableCalls(directNodes(query, 'returningList'), catalog).map(
     ({ name }) => `RETURNING calls ${name}, which is not immutable`,
   );
 };
 
 /** Citus: functions used in the DO UPDATE SET clause of INSERTs on distributed tables must be marked IMMUTABLE. */
-const mutableOnConflict: Rule = (query, catalog) => {
+const nonImmutableOnConflict: Rule = (query, catalog) => {
   if (!modifiesDistributed(query, catalog, 'INSERT')) return null;
-  return mutable(ownNodes(query, 'onConflict'), catalog).map(
+  return findNonImmutableCalls(directNodes(query, 'onConflict'), catalog).map(
     ({ name }) => `ON CONFLICT calls ${name}, which is not immutable`,
   );
 };
 
 /** Citus: could not run distributed query with FOR UPDATE/SHARE commands. */
-const locksOfSeveral: Rule = (query, catalog) => {
-  const locked = new Set(listOf(query, 'rowMarks').map((mark) => wordOf(mark, 'rti')));
-  const isOfLog = distributedTables(query, catalog).some(({ index }) => locked.has(index));
-  return isOfLog && !namesOneAccount(query, catalog) ? ['FOR UPDATE locks rows of several accounts'] : null;
+const locksAcrossAccounts: Rule = (query, catalog) => {
+  const locked = new Set(listOf(query, 'rowMarks').map((mark) => tokenOf(mark, 'rti')));
+  const locksDistributed = distributedTables(query, catalog).some(({ index }) => locked.has(index));
+  return locksDistributed && !filtersBySingleAccount(query, catalog)
+    ? ['FOR UPDATE locks rows of several accounts']
+    : null;
 };
 
 /** Citus: recursive CTEs are only supported when they contain a filter on the distribution column. */
-const recursion: Rule = (query, catalog) => {
-  const recursive = listOf(query, 'cteList').filter((cte) => wordOf(cte, 'cterecursive') === 'true');
+const recursionAcrossAccounts: Rule = (query, catalog) => {
+  const recursive = listOf(query, 'cteList').filter((cte) => tokenOf(cte, 'cterecursive') === 'true');
   const inner = [...nodesOf(recursive)].filter(
     (node) => isQuery(node) && distributedTables(node, catalog).length > 0,
   );
-  return inner.every((each) => namesOneAccount(each, catalog))
+  return inner.every((each) => filtersBySingleAccount(each, catalog))
     ? null
     : ['a recursion reads rows of several accounts'];
 };
@@ -254,14 +257,16 @@ const recursion: Rule = (query, catalog) => {
 const rowAddress: Rule = (query, catalog) => {
   const tables = distributedTables(query, catalog).map(({ index }) => index);
   const isAddress = (node: ParseNode) =>
-    node.type === 'VAR' && wordOf(node, 'varattno') === '-1' && tables.includes(wordOf(node, 'varno'));
-  return ownNodes(query, 'targetList', 'jointree').some(isAddress) ? ['ctid of a distributed table'] : null;
+    node.type === 'VAR' && tokenOf(node, 'varattno') === '-1' && tables.includes(tokenOf(node, 'varno'));
+  return directNodes(query, 'targetList', 'jointree').some(isAddress)
+    ? ['ctid of a distributed table']
+    : null;
 };
 
 /** Citus: cannot push down this subquery, … when a lateral subquery references a column. */
 const lateralLimit: Rule = (query, catalog) => {
   const subqueries = listOf(query, 'rtable').filter(
-    (entry) => wordOf(entry, 'rtekind') === SUBQUERY_RTE && wordOf(entry, 'lateral') === 'true',
+    (entry) => tokenOf(entry, 'rtekind') === SUBQUERY_RTE && tokenOf(entry, 'lateral') === 'true',
   );
   const limited = [...nodesOf(subqueries)].filter(
     (node) => isQuery(node) && isNode(node.fields.get('limitCount')?.[0]),
@@ -272,13 +277,13 @@ const lateralLimit: Rule = (query, catalog) => {
 };
 
 /** Citus: correlated subqueries are not supported when the FROM clause contains a CTE or subquery / a set returning function. */
-const correlated: Rule = (query, catalog) => {
+const correlatedSubquery: Rule = (query, catalog) => {
   if (commandOf(query) !== 'SELECT' || distributedTables(query, catalog).length > 0) return null;
-  const kinds = listOf(query, 'rtable').map((entry) => wordOf(entry, 'rtekind'));
+  const kinds = listOf(query, 'rtable').map((entry) => tokenOf(entry, 'rtekind'));
   if (![FUNCTION_RTE, SUBQUERY_RTE, CTE_RTE].some((kind) => kinds.includes(kind))) return null;
-  const sublinks = ownNodes(query, 'targetList', 'jointree').filter(({ type }) => type === 'SUBLINK');
+  const sublinks = directNodes(query, 'targetList', 'jointree').filter(({ type }) => type === 'SUBLINK');
   const isCorrelated = (node: ParseNode) =>
-    [...nodesOf([node])].some((each) => each.type === 'VAR' && wordOf(each, 'varlevelsup') === '1');
+    [...nodesOf([node])].some((each) => each.type === 'VAR' && tokenOf(each, 'varlevelsup') === '1');
   return sublinks.some((node) => isCorrelated(node) && readsDistributed(node, catalog))
     ? ['a correlated sub-select reads a distributed table for rows of a function, a CTE or a sub-select']
     : null;
@@ -288,12 +293,17 @@ const correlated: Rule = (query, catalog) => {
 const MODIFICATION_RULES: readonly Rule[] = [
   recordFunction,
   volatileFunction,
-  stableOfColumn,
-  mutableInCase,
-  mutableInReturning,
-  mutableOnConflict,
+  stableWithColumn,
+  nonImmutableInCase,
+  nonImmutableInReturning,
+  nonImmutableOnConflict,
   rowAddress,
 ];
 
 /** Apply where a statement does not name one account for every distributed table in it. */
-const SELECTION_RULES: readonly Rule[] = [locksOfSeveral, recursion, lateralLimit, correlated];
+const SELECTION_RULES: readonly Rule[] = [
+  locksAcrossAccounts,
+  recursionAcrossAccounts,
+  lateralLimit,
+  correlatedSubquery,
+];

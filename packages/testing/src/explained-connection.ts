@@ -42,26 +42,26 @@ interface Statement {
   values?: unknown[];
 }
 
-export async function explainedConnection(url: string): Promise<ExplainedConnection> {
+export async function openExplainedConnection(url: string): Promise<ExplainedConnection> {
   const database = openDatabase({ url, connectionsMax: 1 });
   const client = await database.pool.connect();
   const found: ExplainedStatement[] = [];
   let isExplaining = false;
   let isInTransaction = false;
 
-  async function explained({ name = '', values = [] }: Statement): Promise<ExplainedStatement> {
-    const literals = values.length === 0 ? '' : `(${values.map(literal).join(', ')})`;
+  async function explainExecution({ name = '', values = [] }: Statement): Promise<ExplainedStatement> {
+    const literals = values.length === 0 ? '' : `(${values.map(formatLiteral).join(', ')})`;
     await client.query(isInTransaction ? 'SAVEPOINT explained' : 'BEGIN');
-    const before = await customPlans(name);
+    const before = await countCustomPlans(name);
     const { rows } = await client.query(
       `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE ${pg.escapeIdentifier(name)}${literals}`,
     );
-    const isCustom = (await customPlans(name)) > before;
+    const isCustom = (await countCustomPlans(name)) > before;
     await client.query(isInTransaction ? 'ROLLBACK TO explained' : 'ROLLBACK');
     return { name, isCustom, plan: rows[0]['QUERY PLAN'][0] };
   }
 
-  async function customPlans(name: string): Promise<number> {
+  async function countCustomPlans(name: string): Promise<number> {
     const text = 'SELECT custom_plans::int AS count FROM pg_prepared_statements WHERE name = $1';
     return (await client.query<{ count: number }>(text, [name])).rows[0]?.count ?? 0;
   }
@@ -69,14 +69,14 @@ export async function explainedConnection(url: string): Promise<ExplainedConnect
   const query = async (statement: Statement | string) => {
     const text = typeof statement === 'string' ? statement : statement.text;
     if (isExplaining && typeof statement === 'object' && statement.name !== undefined)
-      found.push(await explained(statement));
+      found.push(await explainExecution(statement));
     if (text.startsWith('BEGIN')) isInTransaction = true;
     if (/^(COMMIT|ROLLBACK)/.test(text)) isInTransaction = false;
     return await client.query(statement as pg.QueryConfig);
   };
-  const connected = { query, on: () => {}, off: () => {}, release: () => {} };
+  const connection = { query, on: () => {}, off: () => {}, release: () => {} };
   return {
-    pool: { ...connected, connect: async () => connected } as unknown as Pool,
+    pool: { ...connection, connect: async () => connection } as unknown as Pool,
     async explain(work) {
       found.length = 0;
       isExplaining = true;
@@ -93,7 +93,7 @@ export async function explainedConnection(url: string): Promise<ExplainedConnect
 }
 
 /** A parameter as a literal of the text that pg would send. */
-export function literal(value: unknown): string {
+export function formatLiteral(value: unknown): string {
   if (value === null || value === undefined) return 'NULL';
   return pg.escapeLiteral(Array.isArray(value) ? `{${value.map(element).join(',')}}` : textOf(value));
 }
@@ -108,12 +108,12 @@ function textOf(value: unknown): string {
 }
 
 /** Number of rows that scans of the tables read, with those that a filter removed. */
-export function rowsRead({ Plan }: ExecutedPlan, table: RegExp): number {
-  const readBy = (node: PlanNode): number => {
-    const below = (node.Plans ?? []).reduce((sum, child) => sum + readBy(child), 0);
-    if (!node['Node Type'].endsWith('Scan') || !table.test(node['Relation Name'] ?? '')) return below;
-    const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
-    return below + (node['Actual Rows'] + removed) * node['Actual Loops'];
+export function countRowsRead({ Plan }: ExecutedPlan, table: RegExp): number {
+  const countRows = (node: PlanNode): number => {
+    const childRows = (node.Plans ?? []).reduce((sum, child) => sum + countRows(child), 0);
+    if (!node['Node Type'].endsWith('Scan') || !table.test(node['Relation Name'] ?? '')) return childRows;
+    const removedRows = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
+    return childRows + (node['Actual Rows'] + removedRows) * node['Actual Loops'];
   };
-  return readBy(Plan);
+  return countRows(Plan);
 }

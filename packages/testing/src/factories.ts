@@ -143,7 +143,7 @@ export function exampleEvent(eventType: EventType, job: JobView, runId = 7_001):
 }
 
 /** Counts the events whose deliveries are committed. */
-export async function countFannedOut({ pool }: PrismaDatabase): Promise<number> {
+export async function countDispatchedEvents({ pool }: PrismaDatabase): Promise<number> {
   const text = 'SELECT (SELECT count(*) FROM events) - (SELECT count(*) FROM undispatched_events) AS count';
   return Number((await pool.query<{ count: string }>(text)).rows[0]?.count);
 }

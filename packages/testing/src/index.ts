@@ -1,14 +1,20 @@
-export { citusRestrictions } from './citus-restrictions.ts';
 export {
-  createDividedDatabase,
-  explainingPool,
-  leafOf,
-  type OpenedLeaves,
-  type RestrictedStatement,
-} from './divided-days.ts';
-export { type ExecutedPlan, explainedConnection, literal, rowsRead } from './explained-connection.ts';
+  type CitusCluster,
+  distributeRecord,
+  PARTITION_OF_ROW,
+  startCitusCluster,
+  workerUrls,
+} from './citus-cluster.ts';
+export { findCitusRestrictions } from './citus-restrictions.ts';
+export { eventually, WAIT_TIMEOUT_MS } from './eventually.ts';
 export {
-  countFannedOut,
+  countRowsRead,
+  type ExecutedPlan,
+  formatLiteral,
+  openExplainedConnection,
+} from './explained-connection.ts';
+export {
+  countDispatchedEvents,
   EXAMPLE_JOB,
   exampleEvent,
   seedAccount,
@@ -38,8 +44,8 @@ export {
   type RawHandler,
   type ReceivedRequest,
   type Receiver,
-  type ReceiverAnswer,
   type ReceiverOptions,
+  type ReceiverResponse,
   type Responder,
   startReceiver,
 } from './receiver.ts';
@@ -47,19 +53,19 @@ export { type ReplicatedPostgres, startReplicatedPostgres } from './replicated-p
 export {
   type SeededLane,
   type SeededLog,
+  seedDeferred,
   seedDeliveries,
   seedJobs,
-  seedParked,
   seedSubscriptions,
   vacuumLog,
 } from './seed-log.ts';
 export {
-  PARTITION_OF_ROW,
-  type SpreadPostgres,
-  spreadRecord,
-  startSpreadPostgres,
-  workerUrls,
-} from './spread-postgres.ts';
+  type AccessedPartitions,
+  createExplainingPool,
+  createSubpartitionedDatabase,
+  type RestrictedStatement,
+  readLeafIndex,
+} from './subpartitioned-days.ts';
 export { startTcpProxy, type TcpProxy } from './tcp-proxy.ts';
 export {
   createTestDatabase,
@@ -67,4 +73,3 @@ export {
   removeTestDatabases,
   type TestDatabase,
 } from './template-database.ts';
-export { eventually, IN_VAIN_MS } from './waiting.ts';

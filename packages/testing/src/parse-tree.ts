@@ -69,7 +69,7 @@ export function listOf({ fields }: ParseNode, field: string): ParseNode[] {
 }
 
 /** Returns the value of a field that is an identifier or a number; empty if there is none. */
-export function wordOf({ fields }: ParseNode, field: string): string {
-  const [word] = fields.get(field) ?? [];
-  return typeof word === 'string' ? word : '';
+export function tokenOf({ fields }: ParseNode, field: string): string {
+  const [token] = fields.get(field) ?? [];
+  return typeof token === 'string' ? token : '';
 }

@@ -2,7 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findFreePort, findProgram, serverAccount, serverEnvironment, spawnServer } from '@runhook/embedded';
+import {
+  findFreePort,
+  findProgram,
+  selectServerAccount,
+  serverEnvironment,
+  spawnServer,
+} from '@runhook/embedded';
 
 /** A PgBouncer that is installed on this machine. */
 export interface Pooler {
@@ -15,12 +21,12 @@ export interface Pooler {
 /** Returns the PgBouncer on the path and the one that `TEST_PGBOUNCER` names. */
 export function findPoolers(): Pooler[] {
   const files = new Set([findProgram(['pgbouncer']), process.env.TEST_PGBOUNCER || null]);
-  return [...files].filter((file) => file !== null).map(describe);
+  return [...files].filter((file) => file !== null).map(inspectPooler);
 }
 
-function describe(file: string): Pooler {
-  const said = execFileSync(file, ['--version'], { encoding: 'utf8' });
-  const [, major = '0', minor = '0'] = /PgBouncer (\d+)\.(\d+)/.exec(said) ?? [];
+function inspectPooler(file: string): Pooler {
+  const versionOutput = execFileSync(file, ['--version'], { encoding: 'utf8' });
+  const [, major = '0', minor = '0'] = /PgBouncer (\d+)\.(\d+)/.exec(versionOutput) ?? [];
   const tracksStatements = Number(major) > 1 || Number(minor) >= 21;
   return { file, version: `${major}.${minor}`, tracksStatements };
 }
@@ -36,22 +42,22 @@ export async function startPooler(
   // PgBouncer does not run as root, so another account must be able to read the file.
   await chmod(folder, 0o711);
   const { port: listenPort } = await findFreePort();
-  const all = {
+  const options = {
     listen_addr: '127.0.0.1',
     listen_port: String(listenPort),
     unix_socket_dir: '',
     auth_type: 'any',
     ...settings,
   };
-  const lines = Object.entries(all).map(([name, value]) => `${name} = ${value}`);
+  const lines = Object.entries(options).map(([name, value]) => `${name} = ${value}`);
   const database = `* = host=${hostname} port=${port} user=${username} password=${decodeURIComponent(password)}`;
   const configuration = join(folder, 'pgbouncer.ini');
   await writeFile(configuration, ['[databases]', database, '[pgbouncer]', ...lines, ''].join('\n'));
   await chmod(configuration, 0o644);
-  const account = serverAccount(folder);
-  let isUp = () => {};
-  const up = new Promise<void>((resolve) => {
-    isUp = resolve;
+  const account = selectServerAccount(folder);
+  let markReady = () => {};
+  const ready = new Promise<void>((resolve) => {
+    markReady = resolve;
   });
   const server = await spawnServer({
     file,
@@ -59,13 +65,13 @@ export async function startPooler(
     cwd: folder,
     env: serverEnvironment(),
     ...(account && { uid: account.uid, gid: account.gid }),
-    onLog: (line) => line.includes('process up') && isUp(),
+    onLog: (line) => line.includes('process up') && markReady(),
   });
   const ended = server.exited.then(() => {
     throw new Error(`${file} ended: ${server.lastLogLines().join('\n')}`);
   });
   ended.catch(() => undefined);
-  await Promise.race([up, ended]);
+  await Promise.race([ready, ended]);
   const url = new URL(databaseUrl);
   url.host = `127.0.0.1:${listenPort}`;
   return {

@@ -9,8 +9,8 @@ export interface QueueBackend {
 }
 
 /** A key that marks a logical database which tests may empty. */
-const MARK = 'runhook:test';
-const NEXT = 'runhook:test:next';
+const TEST_MARKER_KEY = 'runhook:test';
+const NEXT_DATABASE_KEY = 'runhook:test:next';
 
 /** Returns the available queue back ends, for `describe.each`; Redis only if TEST_REDIS_URL is set. */
 export function queueBackends(): QueueBackend[] {
@@ -63,12 +63,12 @@ export async function createTestQueueUrl(backend: QueueBackend, databaseUrl: str
   const redisUrl = process.env.TEST_REDIS_URL;
   if (redisUrl === undefined) throw new Error('TEST_REDIS_URL is not set');
   return withRedis(redisUrl, async (redis) => {
-    const count = await databaseCount(redis);
+    const count = await readDatabaseCount(redis);
     for (let attempt = 0; attempt < count; attempt += 1) {
       await redis.send('SELECT', '0');
-      const number = 1 + (Number(await redis.send('INCR', NEXT)) % (count - 1));
-      if (await empty(redis, number)) {
-        await redis.send('SET', MARK, '1');
+      const number = 1 + (Number(await redis.send('INCR', NEXT_DATABASE_KEY)) % (count - 1));
+      if (await flushIfTestDatabase(redis, number)) {
+        await redis.send('SET', TEST_MARKER_KEY, '1');
         const url = new URL(redisUrl);
         url.pathname = `/${number}`;
         return url.href;
@@ -89,26 +89,26 @@ export async function createTestQueue(
 /** Empties the databases that tests used, on a server that outlives the run. */
 export async function removeTestQueues(redisUrl: string): Promise<void> {
   await withRedis(redisUrl, async (redis) => {
-    const count = await databaseCount(redis);
+    const count = await readDatabaseCount(redis);
     for (let number = 1; number < count; number += 1) {
       await redis.send('SELECT', String(number));
-      if ((await redis.send('EXISTS', MARK)) === 1) await redis.send('FLUSHDB');
+      if ((await redis.send('EXISTS', TEST_MARKER_KEY)) === 1) await redis.send('FLUSHDB');
     }
     await redis.send('SELECT', '0');
-    await redis.send('DEL', NEXT);
+    await redis.send('DEL', NEXT_DATABASE_KEY);
   });
 }
 
 /** Returns false if the database has keys of other programs. */
-async function empty(redis: RedisConnection, number: number): Promise<boolean> {
+async function flushIfTestDatabase(redis: RedisConnection, number: number): Promise<boolean> {
   await redis.send('SELECT', String(number));
   if ((await redis.send('DBSIZE')) === 0) return true;
-  if ((await redis.send('EXISTS', MARK)) === 0) return false;
+  if ((await redis.send('EXISTS', TEST_MARKER_KEY)) === 0) return false;
   await redis.send('FLUSHDB');
   return true;
 }
 
-async function databaseCount(redis: RedisConnection): Promise<number> {
+async function readDatabaseCount(redis: RedisConnection): Promise<number> {
   // A managed server may reject the command; every server has at least 16.
   const reply = await redis.send('CONFIG', 'GET', 'databases').catch(() => null);
   return Number(Array.isArray(reply) ? reply[1] : 16) || 16;
@@ -144,20 +144,20 @@ export async function connectRedis(redisUrl: string): Promise<RedisConnection> {
   await once(socket, isTls ? 'secureConnect' : 'connect');
 
   let received = Buffer.alloc(0);
-  let waiting: { resolve(reply: Reply): void; reject(error: Error): void } | null = null;
+  let pendingReplies: { resolve(reply: Reply): void; reject(error: Error): void } | null = null;
   socket.on('data', (chunk: Buffer) => {
     received = Buffer.concat([received, chunk]);
-    const parsed = parse(received, 0);
-    if (parsed === null || waiting === null) return;
+    const parsed = parseReply(received, 0);
+    if (parsed === null || pendingReplies === null) return;
     received = received.subarray(parsed.end);
-    const { resolve, reject } = waiting;
-    waiting = null;
+    const { resolve, reject } = pendingReplies;
+    pendingReplies = null;
     if (parsed.reply instanceof Error) reject(parsed.reply);
     else resolve(parsed.reply);
   });
   const fail = (error?: Error) => {
-    waiting?.reject(error ?? new Error('Redis closed the connection'));
-    waiting = null;
+    pendingReplies?.reject(error ?? new Error('Redis closed the connection'));
+    pendingReplies = null;
   };
   socket.on('error', fail);
   socket.on('close', () => fail());
@@ -166,7 +166,7 @@ export async function connectRedis(redisUrl: string): Promise<RedisConnection> {
     send(...command) {
       return new Promise((resolve, reject) => {
         if (socket.destroyed) return reject(new Error('Redis closed the connection'));
-        waiting = { resolve, reject };
+        pendingReplies = { resolve, reject };
         const parts = command.map((part) => `$${Buffer.byteLength(part)}\r\n${part}\r\n`);
         socket.write(`*${command.length}\r\n${parts.join('')}`);
       });
@@ -181,7 +181,7 @@ export async function connectRedis(redisUrl: string): Promise<RedisConnection> {
 }
 
 /** Returns null while the reply is incomplete. */
-function parse(bytes: Buffer, start: number): { reply: Reply | Error; end: number } | null {
+function parseReply(bytes: Buffer, start: number): { reply: Reply | Error; end: number } | null {
   const lineEnd = bytes.indexOf('\r\n', start);
   if (lineEnd === -1) return null;
   const kind = String.fromCharCode(bytes[start] as number);
@@ -199,7 +199,7 @@ function parse(bytes: Buffer, start: number): { reply: Reply | Error; end: numbe
   const replies: Reply[] = [];
   let end = next;
   for (let index = 0; index < length; index += 1) {
-    const item = parse(bytes, end);
+    const item = parseReply(bytes, end);
     if (item === null) return null;
     replies.push(item.reply instanceof Error ? item.reply.message : item.reply);
     end = item.end;

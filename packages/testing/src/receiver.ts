@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
-import { IN_VAIN_MS } from './waiting.ts';
+import { WAIT_TIMEOUT_MS } from './eventually.ts';
 
 /** A request, recorded once its complete body has arrived. */
 export interface ReceivedRequest {
@@ -17,7 +17,7 @@ export interface ReceivedRequest {
 }
 
 /** The response to a request. Default: 200 and an empty body. */
-export interface ReceiverAnswer {
+export interface ReceiverResponse {
   status?: number;
   headers?: Record<string, string | string[]>;
   body?: string | Buffer;
@@ -26,11 +26,14 @@ export interface ReceiverAnswer {
   /** Sends the headers immediately, then `bytes` of the body every `intervalMs`; without a body it sends endlessly. */
   drip?: { bytes: number; intervalMs: number };
   /** Accepts the request and never responds. */
-  never?: true;
+  neverResponds?: true;
 }
 
 /** `index` counts the recorded requests from 0. A promise delays the response until it settles. */
-export type Responder = (request: ReceivedRequest, index: number) => ReceiverAnswer | Promise<ReceiverAnswer>;
+export type Responder = (
+  request: ReceivedRequest,
+  index: number,
+) => ReceiverResponse | Promise<ReceiverResponse>;
 
 /** Gets the request when its headers have arrived and must respond; the body is recorded as well. */
 export type RawHandler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -41,7 +44,7 @@ export interface ReceiverOptions {
   /** An address of this machine; default 127.0.0.1. */
   host?: string;
   /** See `respondWith`. Default 200. */
-  respond?: number | ReceiverAnswer | Responder;
+  respond?: number | ReceiverResponse | Responder;
 }
 
 export interface Receiver {
@@ -51,7 +54,7 @@ export interface Receiver {
   /** All requests in the order of arrival; grows while the receiver runs. */
   requests: ReceivedRequest[];
   /** Sets the response to later requests: a status, a response, or a function that returns one per request. */
-  respondWith(respond: number | ReceiverAnswer | Responder): void;
+  respondWith(respond: number | ReceiverResponse | Responder): void;
   /**
    * Handles later requests with a handler of node:http, for responses that cannot be described (broken framing, a
    * reset).
@@ -67,7 +70,7 @@ export interface Receiver {
     options?: { timeoutMs?: number },
   ): Promise<ReceivedRequest[]>;
   /** Resolves once no connection is open, so that every request that was sent is recorded. */
-  everyoneGone(): Promise<void>;
+  waitUntilDisconnected(): Promise<void>;
   /** Closes every connection, including those without a response. */
   close(): Promise<void>;
 }
@@ -85,10 +88,10 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     request.on('error', () => undefined);
     response.on('error', () => undefined);
     const handleRaw = rawHandler;
-    record(request, (received) => {
+    collectRequest(request, (received) => {
       const index = requests.push(received) - 1;
       arrivals.emit('request');
-      if (handleRaw === null) void answer(received, index, response);
+      if (handleRaw === null) void handleRequest(received, index, response);
     });
     handleRaw?.(request, response);
   });
@@ -102,7 +105,11 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     });
   });
 
-  async function answer(received: ReceivedRequest, index: number, response: ServerResponse): Promise<void> {
+  async function handleRequest(
+    received: ReceivedRequest,
+    index: number,
+    response: ServerResponse,
+  ): Promise<void> {
     try {
       await respond(response, await responder(received, index), closing.signal);
     } catch (error) {
@@ -127,11 +134,12 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
     handleWith(handler) {
       rawHandler = handler;
     },
-    waitFor: (expected, { timeoutMs = IN_VAIN_MS } = {}) =>
-      untilArrived(requests, arrivals, expected, timeoutMs),
-    async everyoneGone() {
+    waitFor: (expected, { timeoutMs = WAIT_TIMEOUT_MS } = {}) =>
+      waitForRequests(requests, arrivals, expected, timeoutMs),
+    async waitUntilDisconnected() {
       // Two event loop iterations accept the connections that are already waiting.
-      for (let turns = 0; turns < 2; turns++) await new Promise((resolve) => setImmediate(resolve));
+      for (let iterations = 0; iterations < 2; iterations++)
+        await new Promise((resolve) => setImmediate(resolve));
       while (sockets.size > 0) await once(arrivals, 'gone');
     },
     async close() {
@@ -143,7 +151,7 @@ export async function startReceiver(options: ReceiverOptions = {}): Promise<Rece
   };
 }
 
-function untilArrived(
+function waitForRequests(
   requests: ReceivedRequest[],
   arrivals: EventEmitter,
   expected: Parameters<Receiver['waitFor']>[0],
@@ -151,7 +159,7 @@ function untilArrived(
 ): Promise<ReceivedRequest[]> {
   const matching = () => (typeof expected === 'number' ? requests : requests.filter(expected));
   const needed = typeof expected === 'number' ? expected : 1;
-  const what = typeof expected === 'number' ? `${expected} request(s)` : 'a matching request';
+  const description = typeof expected === 'number' ? `${expected} request(s)` : 'a matching request';
   return new Promise((resolve, reject) => {
     const check = () => {
       try {
@@ -161,13 +169,13 @@ function untilArrived(
       } catch (error) {
         reject(error);
       }
-      settle();
+      cleanUp();
     };
     const timer = setTimeout(() => {
-      settle();
-      reject(new Error(`waited ${timeoutMs} ms for ${what}; ${describe(requests)}`));
+      cleanUp();
+      reject(new Error(`waited ${timeoutMs} ms for ${description}; ${describeRequests(requests)}`));
     }, timeoutMs);
-    const settle = () => {
+    const cleanUp = () => {
       clearTimeout(timer);
       arrivals.off('request', check);
     };
@@ -176,12 +184,12 @@ function untilArrived(
   });
 }
 
-function toResponder(respond: number | ReceiverAnswer | Responder): Responder {
+function toResponder(respond: number | ReceiverResponse | Responder): Responder {
   if (typeof respond === 'function') return respond;
   return () => (typeof respond === 'number' ? { status: respond } : respond);
 }
 
-function record(request: IncomingMessage, onComplete: (received: ReceivedRequest) => void): void {
+function collectRequest(request: IncomingMessage, onComplete: (received: ReceivedRequest) => void): void {
   const chunks: Buffer[] = [];
   request.on('data', (chunk: Buffer) => chunks.push(chunk));
   request.on('end', () =>
@@ -195,7 +203,7 @@ function record(request: IncomingMessage, onComplete: (received: ReceivedRequest
   );
 }
 
-function describe(requests: readonly ReceivedRequest[]): string {
+function describeRequests(requests: readonly ReceivedRequest[]): string {
   if (requests.length === 0) return 'nothing arrived';
   const shown = requests.slice(-20).map(({ method, path, headers, body, receivedAt }) => {
     const id = headers['webhook-id'] === undefined ? '' : ` webhook-id=${headers['webhook-id']}`;
@@ -207,12 +215,12 @@ function describe(requests: readonly ReceivedRequest[]): string {
 /** Sends a response; ends early, without an error, if the receiver is closed or the sender has disconnected. */
 async function respond(
   response: ServerResponse,
-  answer: ReceiverAnswer,
+  content: ReceiverResponse,
   closing: AbortSignal,
 ): Promise<void> {
-  const { status = 200, headers = {}, body = '', delayMs = 0, drip, never } = answer;
-  if (never) return;
-  if (delayMs > 0 && !(await pause(delayMs, closing))) return;
+  const { status = 200, headers = {}, body = '', delayMs = 0, drip, neverResponds } = content;
+  if (neverResponds) return;
+  if (delayMs > 0 && !(await waitUnlessClosed(delayMs, closing))) return;
   response.writeHead(status, headers);
   if (drip === undefined) {
     response.end(body);
@@ -222,7 +230,7 @@ async function respond(
   response.flushHeaders();
   const bytes = Buffer.from(body);
   for (let sent = 0; bytes.length === 0 || sent < bytes.length; sent += drip.bytes) {
-    if (!(await pause(drip.intervalMs, closing)) || response.destroyed) return;
+    if (!(await waitUnlessClosed(drip.intervalMs, closing)) || response.destroyed) return;
     response.write(
       bytes.length === 0 ? Buffer.alloc(drip.bytes, ' ') : bytes.subarray(sent, sent + drip.bytes),
     );
@@ -231,8 +239,8 @@ async function respond(
 }
 
 /** Resolves with false if the receiver was closed during the pause. */
-function pause(milliseconds: number, closing: AbortSignal): Promise<boolean> {
-  return wait(milliseconds, undefined, { signal: closing }).then(
+function waitUnlessClosed(delayMs: number, closing: AbortSignal): Promise<boolean> {
+  return wait(delayMs, undefined, { signal: closing }).then(
     () => true,
     () => false,
   );

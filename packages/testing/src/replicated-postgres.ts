@@ -18,7 +18,7 @@ export interface ReplicatedPostgres {
 const SETTINGS = { fsync: 'off', full_page_writes: 'off', max_connections: '60' };
 
 /** A program that ends the servers whose pids it received when its standard input is closed. */
-const GUARD = `
+const GUARD_SCRIPT = `
   let pids = '';
   process.stdin.setEncoding('utf8').on('data', (text) => { pids += text; }).on('end', () => {
     for (const pid of pids.trim().split('\\n')) try { process.kill(Number(pid), 'SIGQUIT'); } catch {}
@@ -29,7 +29,7 @@ const GUARD = `
  * tests are interrupted, e.g. by Ctrl-C.
  */
 function startGuard() {
-  const guard = spawn(process.execPath, ['-e', GUARD], {
+  const guard = spawn(process.execPath, ['-e', GUARD_SCRIPT], {
     detached: true,
     stdio: ['pipe', 'ignore', 'ignore'],
   });
@@ -48,27 +48,27 @@ export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'runhook-replica-'));
   // Other accounts must be able to pass, because PostgreSQL does not run as root.
   await chmod(folder, 0o711);
-  const [ofPrimary, ofReplica] = [join(folder, 'primary'), join(folder, 'replica')];
+  const [primaryDir, replicaDir] = [join(folder, 'primary'), join(folder, 'replica')];
   const guard = startGuard();
-  const guarded = async (starting: Promise<RunningPostgres>) => {
+  const startGuarded = async (starting: Promise<RunningPostgres>) => {
     const server = await starting;
     guard.watch(server.pid);
     return server;
   };
-  const startPrimary = () => guarded(startPostgres({ dataDir: ofPrimary, settings: SETTINGS }));
-  const first = await startPrimary();
-  await prepareTemplate(first.url);
-  await first.stop();
+  const startPrimary = () => startGuarded(startPostgres({ dataDir: primaryDir, settings: SETTINGS }));
+  const initialPrimary = await startPrimary();
+  await prepareTemplate(initialPrimary.url);
+  await initialPrimary.stop();
   // Preserves the owners, which the server requires, and copies the targets of links.
-  execFileSync('cp', ['-R', '-p', '-L', ofPrimary, ofReplica]);
-  await writeFile(join(ofReplica, 'data', 'standby.signal'), '');
+  execFileSync('cp', ['-R', '-p', '-L', primaryDir, replicaDir]);
+  await writeFile(join(replicaDir, 'data', 'standby.signal'), '');
   const primary = await startPrimary();
   const { username, password, port: primaryPort } = new URL(primary.url);
   const primary_conninfo = `host=127.0.0.1 port=${primaryPort} user=${username} password=${password}`;
   const startReplica = (port?: number) =>
-    guarded(
+    startGuarded(
       startPostgres({
-        dataDir: ofReplica,
+        dataDir: replicaDir,
         ...(port !== undefined && { port }),
         settings: { ...SETTINGS, primary_conninfo },
       }),

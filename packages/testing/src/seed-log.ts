@@ -116,8 +116,8 @@ async function seedBatch(
     minutes * (MINUTE_MS / 1000),
     startMs / 1000,
     firstMinute,
-    minutesMs.map((timeMs) => idStart('event', timeMs)),
-    minutesMs.map((timeMs) => idStart('delivery', timeMs)),
+    minutesMs.map((timeMs) => idPrefix('event', timeMs)),
+    minutesMs.map((timeMs) => idPrefix('delivery', timeMs)),
     batch.accountId,
     batch.subscriptionId,
   ]);
@@ -133,7 +133,7 @@ export interface SeededLane {
  * queue jobs, distributed round-robin over the lanes. The deliveries of a lane differ in age; all are in the `minutes`
  * before the current one. A million take a minute or two.
  */
-export async function seedParked(
+export async function seedDeferred(
   pool: Pool,
   { lanes, count, minutes }: { lanes: readonly SeededLane[]; count: number; minutes: number },
 ): Promise<void> {
@@ -145,13 +145,13 @@ export async function seedParked(
   const minutesMs = Array.from({ length: minutes }, (_, index) => startMs + index * MINUTE_MS);
   const seed = randomUUID();
   for (let first = 0; first < count; first += BATCH) {
-    await pool.query(INSERT_PARKED, [
+    await pool.query(INSERT_DEFERRED, [
       first,
       Math.min(first + BATCH, count) - 1,
       (minutes * MINUTE_MS) / 1000 / count,
       startMs / 1000,
-      minutesMs.map((timeMs) => idStart('event', timeMs)),
-      minutesMs.map((timeMs) => idStart('delivery', timeMs)),
+      minutesMs.map((timeMs) => idPrefix('event', timeMs)),
+      minutesMs.map((timeMs) => idPrefix('delivery', timeMs)),
       lanes.map(({ accountId }) => accountId),
       lanes.map(({ subscriptionId }) => subscriptionId),
       seed,
@@ -164,7 +164,7 @@ export async function seedParked(
  * Returns the beginning of ids of a minute. It is created in the middle of the minute, because the characters that
  * follow may change an id's time by a second.
  */
-function idStart(kind: IdKind, minuteMs: number): string {
+function idPrefix(kind: IdKind, minuteMs: number): string {
   return createId(kind, minuteMs + MINUTE_MS / 2).slice(0, PREFIX_CHARACTERS + TIME_CHARACTERS);
 }
 
@@ -230,7 +230,7 @@ const INSERT_BATCH = `
     CASE status WHEN 'delivered' THEN 'ok' END, NULL::boolean
   FROM made`;
 
-const INSERT_PARKED = `
+const INSERT_DEFERRED = `
   WITH numbered AS (
     SELECT number, 1 + number % cardinality($8::text[]) AS lane, number + 1 AS run_id,
       to_timestamp($4::float8 + number * $3::float8) AS created_at,

@@ -13,9 +13,9 @@ export interface TcpProxy {
    * Forwards everything to the server, but closes the connection instead of forwarding the response to a request that
    * contains `text`: the server has executed the request, and the client gets no result.
    */
-  loseAnswersTo(text: string): void;
+  dropResponsesTo(text: string): void;
   /** Connects new connections to another server, which has replaced the first one. */
-  follow(serverUrl: string): void;
+  redirectTo(serverUrl: string): void;
   /** Accepts connections again and forwards everything. Stalled connections remain stalled. */
   restore(): Promise<void>;
   /** The number of open sockets, two per connection. */
@@ -33,27 +33,30 @@ export async function startTcpProxy(serverUrl: string, host = '127.0.0.1'): Prom
   let port = 0;
   let isStalled = false;
   /** Sockets that were open during a stall: the data was lost, so they must not be used further. */
-  const stalled = new WeakSet<Socket>();
-  let losesAnswersTo: string | null = null;
+  const stalledSockets = new WeakSet<Socket>();
+  let droppedRequestText: string | null = null;
 
   function serve(client: Socket): void {
     const upstream = connect({ host: target.hostname, port: Number(target.port) });
-    let answerIsLost = false;
+    let isResponseDropped = false;
     client.on('data', (chunk) => {
-      answerIsLost ||= losesAnswersTo !== null && chunk.includes(losesAnswersTo);
+      isResponseDropped ||= droppedRequestText !== null && chunk.includes(droppedRequestText);
     });
-    upstream.on('data', () => answerIsLost && client.destroy());
-    for (const [from, to] of [
+    upstream.on('data', () => isResponseDropped && client.destroy());
+    for (const [source, destination] of [
       [client, upstream],
       [upstream, client],
     ] as const) {
-      sockets.add(from);
-      if (isStalled) stalled.add(from);
-      from.on('data', (chunk) => stalled.has(from) || to.destroyed || to.write(chunk));
-      from.on('error', () => undefined);
-      from.on('close', () => {
-        sockets.delete(from);
-        to.destroy();
+      sockets.add(source);
+      if (isStalled) stalledSockets.add(source);
+      source.on(
+        'data',
+        (chunk) => stalledSockets.has(source) || destination.destroyed || destination.write(chunk),
+      );
+      source.on('error', () => undefined);
+      source.on('close', () => {
+        sockets.delete(source);
+        destination.destroy();
       });
     }
   }
@@ -81,24 +84,24 @@ export async function startTcpProxy(serverUrl: string, host = '127.0.0.1'): Prom
     cut,
     stall() {
       isStalled = true;
-      for (const socket of sockets) stalled.add(socket);
+      for (const socket of sockets) stalledSockets.add(socket);
     },
-    loseAnswersTo(text) {
-      losesAnswersTo = text;
+    dropResponsesTo(text) {
+      droppedRequestText = text;
     },
-    follow(other) {
-      target = new URL(other);
+    redirectTo(nextServerUrl) {
+      target = new URL(nextServerUrl);
     },
     async restore() {
       isStalled = false;
-      losesAnswersTo = null;
+      droppedRequestText = null;
       if (!server) await listen();
     },
     get socketCount() {
       return sockets.size;
     },
     get stalledCount() {
-      return [...sockets].filter((socket) => stalled.has(socket)).length;
+      return [...sockets].filter((socket) => stalledSockets.has(socket)).length;
     },
     close: cut,
   };

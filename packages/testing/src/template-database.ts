@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { ensureDayPartitions, openDatabase } from '@runhook/database';
 import { Client, escapeIdentifier } from 'pg';
-import { spreadRecord, workerUrls } from './spread-postgres.ts';
+import { distributeRecord, workerUrls } from './citus-cluster.ts';
 
 const TEMPLATE = 'runhook_template';
 
@@ -17,14 +17,14 @@ export async function prepareTemplate(postgresUrl: string): Promise<void> {
   // Imported here, so that tests that only need a receiver do not load the migration engine.
   const { migrate } = await import('@runhook/database/migrate');
   const servers = [postgresUrl, ...workerUrls()];
-  await onEach(servers, async (client) => {
+  await forEachServer(servers, async (client) => {
     await client.query(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
     await client.query(`CREATE DATABASE ${TEMPLATE}`);
   });
   await migrate(databaseUrl(postgresUrl, TEMPLATE));
-  await makeDays(databaseUrl(postgresUrl, TEMPLATE));
-  if (servers.length > 1) await spreadRecord(servers.map((url) => databaseUrl(url, TEMPLATE)));
-  await onEach(servers, async (client) => {
+  await createDayPartitions(databaseUrl(postgresUrl, TEMPLATE));
+  if (servers.length > 1) await distributeRecord(servers.map((url) => databaseUrl(url, TEMPLATE)));
+  await forEachServer(servers, async (client) => {
     // A database with connections cannot be copied.
     await client.query(`ALTER DATABASE ${TEMPLATE} WITH ALLOW_CONNECTIONS false`);
     await client.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1', [
@@ -34,7 +34,7 @@ export async function prepareTemplate(postgresUrl: string): Promise<void> {
 }
 
 /** Creates the day partitions in the template, which costs less than creating them when each service starts. */
-async function makeDays(url: string): Promise<void> {
+async function createDayPartitions(url: string): Promise<void> {
   const { pool, close } = openDatabase({ url, connectionsMax: 1 });
   try {
     await ensureDayPartitions(pool);
@@ -47,7 +47,7 @@ async function makeDays(url: string): Promise<void> {
  * Creates a migrated database for a test, empty except for the current day partitions, on the server of
  * TEST_POSTGRES_URL.
  */
-export async function createTestDatabase({ hasDays = true } = {}): Promise<TestDatabase> {
+export async function createTestDatabase({ hasDayPartitions = true } = {}): Promise<TestDatabase> {
   const postgresUrl = process.env.TEST_POSTGRES_URL;
   if (postgresUrl === undefined) {
     throw new Error(
@@ -58,12 +58,12 @@ export async function createTestDatabase({ hasDays = true } = {}): Promise<TestD
   const servers = [postgresUrl, ...workerUrls()];
   // Copying files is faster for a small template than writing each page to the log.
   const create = `CREATE DATABASE ${name} TEMPLATE ${TEMPLATE} STRATEGY FILE_COPY`;
-  await onEach(servers, (client) => client.query(create));
+  await forEachServer(servers, (client) => client.query(create));
   const url = databaseUrl(postgresUrl, name);
-  if (!hasDays) await withClient(url, (client) => client.query(DROP_DAYS));
+  if (!hasDayPartitions) await withClient(url, (client) => client.query(DROP_DAY_PARTITIONS));
   return {
     url,
-    drop: () => onEach(servers, (client) => dropDatabase(client, name)),
+    drop: () => forEachServer(servers, (client) => dropDatabase(client, name)),
   };
 }
 
@@ -71,16 +71,16 @@ const OBJECT_IN_USE = '55006';
 const DROPS_MAX = 5;
 
 /** Terminates all connections; a daemon of Citus may reconnect before the database is dropped. */
-async function dropDatabase(client: Client, name: string, tries = 1): Promise<void> {
+async function dropDatabase(client: Client, name: string, attempt = 1): Promise<void> {
   try {
     await client.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
   } catch (error) {
-    if ((error as { code?: unknown }).code !== OBJECT_IN_USE || tries === DROPS_MAX) throw error;
-    await dropDatabase(client, name, tries + 1);
+    if ((error as { code?: unknown }).code !== OBJECT_IN_USE || attempt === DROPS_MAX) throw error;
+    await dropDatabase(client, name, attempt + 1);
   }
 }
 
-const DROP_DAYS = `
+const DROP_DAY_PARTITIONS = `
   DO $$ BEGIN
     EXECUTE (SELECT 'DROP TABLE ' || string_agg(oid::regclass::text, ', ') FROM pg_class
              WHERE relkind = 'r' AND relname ~ '^(events|deliveries|attempts)_[0-9]{8}$');
@@ -100,13 +100,16 @@ export async function removeTestDatabases(postgresUrl: string, runId: string): P
 }
 
 /** Calls a function for one server after the other; a distributed record has a database of the same name on each. */
-async function onEach(urls: readonly string[], use: (client: Client) => Promise<unknown>): Promise<void> {
+async function forEachServer(
+  urls: readonly string[],
+  use: (client: Client) => Promise<unknown>,
+): Promise<void> {
   for (const url of urls) await withClient(url, use);
 }
 
 function namePrefix(runId: string | undefined): string {
-  const known = (runId ?? '').replace(/[^a-z0-9]/g, '');
-  return known === '' ? 'runhook_test_' : `runhook_test_${known}_`;
+  const runIdPart = (runId ?? '').replace(/[^a-z0-9]/g, '');
+  return runIdPart === '' ? 'runhook_test_' : `runhook_test_${runIdPart}_`;
 }
 
 function databaseUrl(postgresUrl: string, name: string): string {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Database, openDatabase } from '@runhook/database';
-import { citusRestrictions, createTestDatabase, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, findCitusRestrictions, type TestDatabase } from '@runhook/testing';
 
 let testDatabase: TestDatabase;
 let database: Database;
@@ -77,7 +77,7 @@ const REJECTED: [reason: string, text: string][] = [
 ];
 
 test.each(REJECTED)('reports "%s" for the statement %s', async (reason, text) => {
-  expect(await citusRestrictions(database.pool, text)).toContain(reason);
+  expect(await findCitusRestrictions(database.pool, text)).toContain(reason);
 });
 
 /** Citus 13.0.3 accepted each of these statements. */
@@ -99,11 +99,11 @@ const ACCEPTED = [
 ];
 
 test.each(ACCEPTED)('reports nothing for a statement that Citus accepts: %s', async (text) => {
-  expect(await citusRestrictions(database.pool, text)).toEqual([]);
+  expect(await findCitusRestrictions(database.pool, text)).toEqual([]);
 });
 
 test('reports nothing for a statement that reads no distributed table', async () => {
-  expect(await citusRestrictions(database.pool, 'SELECT EXISTS (SELECT FROM accounts) FOR UPDATE')).toEqual(
-    [],
-  );
+  expect(
+    await findCitusRestrictions(database.pool, 'SELECT EXISTS (SELECT FROM accounts) FOR UPDATE'),
+  ).toEqual([]);
 });

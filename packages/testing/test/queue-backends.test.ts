@@ -41,18 +41,18 @@ describeWithRedis('on Redis', () => {
   test('each test has a separate logical database, which is emptied of earlier keys', async () => {
     const first = await Promise.all([queueUrl(), queueUrl(), queueUrl(), queueUrl()]);
     expect(new Set(first).size).toBe(4);
-    await ask(first[0] as string, 'SET', 'job', 'left over');
-    const again = await Promise.all([queueUrl(), queueUrl(), queueUrl(), queueUrl()]);
-    expect(new Set(again)).toEqual(new Set(first));
-    expect(await ask(first[0] as string, 'EXISTS', 'job')).toBe(0);
+    await sendCommand(first[0] as string, 'SET', 'job', 'left over');
+    const reused = await Promise.all([queueUrl(), queueUrl(), queueUrl(), queueUrl()]);
+    expect(new Set(reused)).toEqual(new Set(first));
+    expect(await sendCommand(first[0] as string, 'EXISTS', 'job')).toBe(0);
   });
 
   test('a database with keys of other programs is never emptied', async () => {
-    await ask(`${redis.url}/2`, 'SET', 'treasure', 'mine');
+    await sendCommand(`${redis.url}/2`, 'SET', 'treasure', 'mine');
     const urls = [await queueUrl(), await queueUrl(), await queueUrl(), await queueUrl(), await queueUrl()];
     expect(urls).not.toContain(`${redis.url}/2`);
     await removeTestQueues(redis.url);
-    expect(await ask(redis.url, 'INFO', 'keyspace')).toMatch(/^# Keyspace\r\ndb2:keys=1,\S*\r\n$/);
+    expect(await sendCommand(redis.url, 'INFO', 'keyspace')).toMatch(/^# Keyspace\r\ndb2:keys=1,\S*\r\n$/);
   });
 });
 
@@ -60,7 +60,7 @@ function queueUrl(): Promise<string> {
   return createTestQueueUrl({ name: 'Redis' }, POSTGRES_URL);
 }
 
-async function ask(url: string, ...command: string[]): Promise<Reply> {
+async function sendCommand(url: string, ...command: string[]): Promise<Reply> {
   const connection = await connectRedis(url);
   await connection.send('SELECT', new URL(url).pathname.slice(1) || '0');
   const reply = await connection.send(...command);

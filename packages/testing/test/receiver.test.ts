@@ -24,23 +24,27 @@ test('a response is as the test specifies: a status, one response, or one per re
   receiver.respondWith(410);
   expect((await post('/')).status).toBe(410);
   receiver.respondWith({ status: 201, headers: { 'x-answer': 'yes' }, body: 'made' });
-  const made = await post('/');
-  expect([made.status, made.headers.get('x-answer'), await made.text()]).toEqual([201, 'yes', 'made']);
+  const customResponse = await post('/');
+  expect([
+    customResponse.status,
+    customResponse.headers.get('x-answer'),
+    await customResponse.text(),
+  ]).toEqual([201, 'yes', 'made']);
   receiver.respondWith((request, index) => ({ status: 200 + index, body: request.path }));
   const third = await post('/third');
   expect([third.status, await third.text()]).toEqual([202, '/third']);
 });
 
 test('a promise delays the response until the test resolves it', async () => {
-  const held = deferred();
+  const pendingResponse = deferred();
   receiver.respondWith(async () => {
-    await held.promise;
+    await pendingResponse.promise;
     return { status: 204 };
   });
-  const answer = post('/held');
+  const response = post('/held');
   await receiver.waitFor(1);
-  held.resolve();
-  expect((await answer).status).toBe(204);
+  pendingResponse.resolve();
+  expect((await response).status).toBe(204);
 });
 
 test('a response with delayMs is late, and a response with drip arrives in pieces', async () => {
@@ -60,20 +64,20 @@ test('a response with delayMs is late, and a response with drip arrives in piece
 
 test('close() ends requests without a response and endless responses', async () => {
   receiver.respondWith((_request, index) =>
-    index === 0 ? { never: true } : { drip: { bytes: 1, intervalMs: 10 } },
+    index === 0 ? { neverResponds: true } : { drip: { bytes: 1, intervalMs: 10 } },
   );
-  const unanswered = post('/').then(
+  const unansweredRequest = post('/').then(
     () => 'answered',
     () => 'cut off',
   );
   await receiver.waitFor(1);
-  const dripping = await post('/');
-  const rest = dripping.text().then(
+  const drippingResponse = await post('/');
+  const rest = drippingResponse.text().then(
     () => 'complete',
     () => 'cut off',
   );
   await receiver.close();
-  expect(await unanswered).toBe('cut off');
+  expect(await unansweredRequest).toBe('cut off');
   expect(await rest).toBe('cut off');
 });
 
@@ -106,21 +110,21 @@ test('waitFor() resolves at the expected request, with the requests that match',
   expect((await special).map(({ path }) => path)).toEqual(['/special']);
 });
 
-test('everyoneGone() resolves when the last connection is closed', async () => {
-  await receiver.everyoneGone();
-  receiver.respondWith((_request, index) => (index === 0 ? { never: true } : { status: 200 }));
-  const held = sendRequest(receiver.url, { agent: false }).on('error', () => undefined);
-  held.end();
+test('waitUntilDisconnected() resolves when the last connection is closed', async () => {
+  await receiver.waitUntilDisconnected();
+  receiver.respondWith((_request, index) => (index === 0 ? { neverResponds: true } : { status: 200 }));
+  const pendingResponse = sendRequest(receiver.url, { agent: false }).on('error', () => undefined);
+  pendingResponse.end();
   await receiver.waitFor(1);
-  const gone = receiver.everyoneGone().then(() => 'gone');
-  const answered = new Promise((resolve) => {
-    sendRequest(receiver.url, { agent: false }, (answer) =>
-      answer.resume().on('end', () => resolve('answered')),
+  const disconnected = receiver.waitUntilDisconnected().then(() => 'gone');
+  const secondResponse = new Promise((resolve) => {
+    sendRequest(receiver.url, { agent: false }, (response) =>
+      response.resume().on('end', () => resolve('answered')),
     ).end();
   });
-  expect(await Promise.race([gone, answered])).toBe('answered');
-  held.destroy();
-  expect(await gone).toBe('gone');
+  expect(await Promise.race([disconnected, secondResponse])).toBe('answered');
+  pendingResponse.destroy();
+  expect(await disconnected).toBe('gone');
 });
 
 test('waitFor() lists the requests that arrived if it times out', async () => {

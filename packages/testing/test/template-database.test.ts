@@ -14,10 +14,10 @@ test('each test has a separate migrated database', async () => {
 test('drop() ends remaining connections and may be repeated', async () => {
   const database = await createTestDatabase();
   const client = new Client({ connectionString: database.url });
-  const cutOff = new Promise((resolve) => client.on('error', resolve));
+  const connectionClosed = new Promise((resolve) => client.on('error', resolve));
   await client.connect();
   await database.drop();
-  await cutOff;
+  await connectionClosed;
   await database.drop();
   await expect(query(database.url, 'SELECT 1')).rejects.toMatchObject({ code: '3D000' });
 });

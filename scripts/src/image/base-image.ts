@@ -11,7 +11,7 @@ export interface Base {
 }
 
 /** Node needs this package, and Debian's minimal base does not include it. */
-const NOT_IN_MINBASE = 'libatomic1';
+const EXTRA_PACKAGES = 'libatomic1';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const CACHES = ['var/cache/apt/archives', 'var/lib/apt/lists'];
 
@@ -36,7 +36,7 @@ export async function makeBaseImage(
 ): Promise<string> {
   const container = (await buildah.run(['from', 'scratch'])).trim();
   const root = (await buildah.run(['mount', container])).trim();
-  const packages = ['--variant=minbase', `--include=${NOT_IN_MINBASE}`, debianRelease, root];
+  const packages = ['--variant=minbase', `--include=${EXTRA_PACKAGES}`, debianRelease, root];
   await exec('debootstrap', mirror === null ? packages : [...packages, mirror]);
   for (const cache of CACHES)
     for (const name of readdirSync(join(root, cache))) rmSync(join(root, cache, name), { recursive: true });

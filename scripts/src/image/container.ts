@@ -67,16 +67,16 @@ export function startProgram(
     output: () => output,
     hasExited: () => child.exitCode !== null || child.signalCode !== null,
     exited,
-    find: () => descendantOf(child.pid as number, uid, runningProcesses()),
+    find: () => findDescendant(child.pid as number, uid, runningProcesses()),
     // buildah ends the program, too.
     kill: () => void child.kill('SIGTERM'),
   };
 }
 
 /** Returns the last process of the chain: the process of buildah that starts it already runs as its user. */
-function descendantOf(pid: number, uid: number, processes: ProcessStatus[]): ProcessStatus | null {
+function findDescendant(pid: number, uid: number, processes: ProcessStatus[]): ProcessStatus | null {
   for (const child of processes.filter(({ parent }) => parent === pid)) {
-    const found = descendantOf(child.pid, uid, processes) ?? (child.uid === uid ? child : null);
+    const found = findDescendant(child.pid, uid, processes) ?? (child.uid === uid ? child : null);
     if (found !== null) return found;
   }
   return null;

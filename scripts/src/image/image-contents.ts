@@ -2,11 +2,11 @@ import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from '
 import { join, relative, sep } from 'node:path';
 
 /** Matches files of this repository's packages. Only those that run may be in an image. */
-const OURS = /^(?!.*node_modules\/)|node_modules\/@runhook\/[^/]+\/(?!.*node_modules\/)/;
-const NOTHING_THAT_RUNS = /(^|\/)(src|tests?|coverage)\/|\.test\.|\.ts$|\.map$/;
-const NEVER = /(^|\/)(\.env|\.npmrc|\.git)(\/|$|\.)|\.(pem|key|p12)$|(^|\/)id_rsa/;
+const OWN_FILE = /^(?!.*node_modules\/)|node_modules\/@runhook\/[^/]+\/(?!.*node_modules\/)/;
+const NON_RUNTIME_FILE = /(^|\/)(src|tests?|coverage)\/|\.test\.|\.ts$|\.map$/;
+const FORBIDDEN_PATH = /(^|\/)(\.env|\.npmrc|\.git)(\/|$|\.)|\.(pem|key|p12)$|(^|\/)id_rsa/;
 /** Matches the paths where buildah mounts file systems while a container runs. */
-const MOUNTED = /^(dev|proc|sys|run)\//;
+const MOUNT_POINTS = /^(dev|proc|sys|run)\//;
 
 export interface ImageContents {
   files: number;
@@ -27,8 +27,8 @@ export function inspectImage(
   root: string,
   { base, folder, unwanted }: { base: string; folder: string; unwanted: ReadonlySet<string> },
 ): ImageContents {
-  const ofBase = new Set(pathsBelow(base));
-  const added = pathsBelow(root).filter((path) => !ofBase.has(path) && !MOUNTED.test(path));
+  const basePaths = new Set(pathsBelow(base));
+  const added = pathsBelow(root).filter((path) => !basePaths.has(path) && !MOUNT_POINTS.test(path));
   const prefix = `${relative('/', folder)}/`;
   const findings = added
     .filter((path) => !path.startsWith(prefix))
@@ -38,11 +38,11 @@ export function inspectImage(
     const name = path.slice(prefix.length);
     const status = lstatSync(join(root, path));
     bytes += status.size;
-    if (status.isSymbolicLink() && !leadsInside(join(root, path), join(root, folder)))
+    if (status.isSymbolicLink() && !pointsInside(join(root, path), join(root, folder)))
       findings.push(`${name} is a link that leads out of the image`);
-    if (!OURS.test(name)) continue;
-    if (NEVER.test(name)) findings.push(`${name} must not be in an image`);
-    if (NOTHING_THAT_RUNS.test(name.replace(/^.*node_modules\/@runhook\/[^/]+\//, '')))
+    if (!OWN_FILE.test(name)) continue;
+    if (FORBIDDEN_PATH.test(name)) findings.push(`${name} must not be in an image`);
+    if (NON_RUNTIME_FILE.test(name.replace(/^.*node_modules\/@runhook\/[^/]+\//, '')))
       findings.push(`${name} is not needed at run time`);
   }
   const packages = readdirSync(join(root, folder, 'node_modules', '.pnpm')).filter((id) =>
@@ -76,7 +76,7 @@ export function unwantedPackages(
   ]);
 }
 
-function leadsInside(link: string, folder: string): boolean {
+function pointsInside(link: string, folder: string): boolean {
   return existsSync(link) && realpathSync(link).startsWith(realpathSync(folder) + sep);
 }
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { findFreePort } from '@runhook/embedded';
-import { answersWell } from '../service.ts';
+import { isHealthy } from '../service.ts';
 import type { Buildah } from './buildah.ts';
 import { type Container, type Program, startProgram } from './container.ts';
 
@@ -39,8 +39,9 @@ async function proveMigrate(container: Container, proof: Proof, environment: Env
   const runs = await Promise.all([run(container, proof, environment), run(container, proof, environment)]);
   if (!runs.some((output) => output.includes('migrations applied')))
     throw new Error(`migrate applied nothing:\n${runs.join('\n')}`);
-  const again = await run(container, proof, environment);
-  if (!again.includes('the schema was up to date')) throw new Error(`migrate is not finished:\n${again}`);
+  const secondRun = await run(container, proof, environment);
+  if (!secondRun.includes('the schema was up to date'))
+    throw new Error(`migrate is not finished:\n${secondRun}`);
   proof.say(
     'migrate: two concurrent runs waited for each other, a third had nothing to do, and each exited with 0',
   );
@@ -57,7 +58,7 @@ async function proveService(
   const url = `http://127.0.0.1:${port}`;
   const program = startProgram(container, proof.buildah, environment);
   try {
-    await untilReady(name, program, url, proof.signal);
+    await waitUntilReady(name, program, url, proof.signal);
     const owner = proveOwner(name, container, program);
     const [kind, , ...check] = container.config.Healthcheck?.Test ?? [];
     if (kind !== 'CMD') throw new Error(`${name} has no health check in exec form`);
@@ -90,11 +91,11 @@ function proveOwner(name: string, { config }: Container, program: Program) {
 
 /** Checks that the console is served, because the image would pass all other checks without its files. */
 async function proveConsole(url: string): Promise<void> {
-  const answer = await fetch(url);
-  const page = await answer.text();
+  const response = await fetch(url);
+  const page = await response.text();
   const [, script] = /<script[^>]* src="([^"]+)"/.exec(page) ?? [];
-  const asset = script === undefined ? null : await fetch(new URL(script, answer.url));
-  if (!asset?.ok) throw new Error(`the console is not served: ${answer.status}\n${page.slice(0, 500)}`);
+  const asset = script === undefined ? null : await fetch(new URL(script, response.url));
+  if (!asset?.ok) throw new Error(`the console is not served: ${response.status}\n${page.slice(0, 500)}`);
 }
 
 /** Runs the image and returns its output. Throws unless it exits with 0. */
@@ -115,9 +116,14 @@ ${program.output()}`);
   return program.output();
 }
 
-async function untilReady(name: string, program: Program, url: string, signal: AbortSignal): Promise<void> {
+async function waitUntilReady(
+  name: string,
+  program: Program,
+  url: string,
+  signal: AbortSignal,
+): Promise<void> {
   const deadline = Date.now() + READY_TIMEOUT_MS;
-  while (!(await answersWell(`${url}/readyz`))) {
+  while (!(await isHealthy(`${url}/readyz`))) {
     signal.throwIfAborted();
     if (program.hasExited() || Date.now() > deadline)
       throw new Error(`${name} did not become ready:\n${program.output()}`);

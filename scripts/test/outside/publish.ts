@@ -33,7 +33,7 @@ const event = (): PublishedEvent => ({
   data: run,
 });
 
-async function outcomeOf(work: () => Promise<unknown>): Promise<unknown> {
+async function describeOutcome(work: () => Promise<unknown>): Promise<unknown> {
   try {
     return await work();
   } catch (error) {
@@ -45,20 +45,20 @@ async function outcomeOf(work: () => Promise<unknown>): Promise<unknown> {
 }
 
 const [queueUrl] = process.argv.slice(2);
-const told: Record<string, unknown> = {};
+const messages: Record<string, unknown> = {};
 if (queueUrl !== undefined) {
   const publisher = createEventPublisher({ queueUrl });
-  told.one = await outcomeOf(() => publisher.publish(event()));
-  told.many = await outcomeOf(() => publisher.publishMany([event(), event(), event()]));
+  messages.one = await describeOutcome(() => publisher.publish(event()));
+  messages.many = await describeOutcome(() => publisher.publishMany([event(), event(), event()]));
   // @ts-expect-error an event that completed has its time
   const incomplete: PublishedEvent = { ...event(), eventType: 'job.run.completed' };
-  told.invalid = await outcomeOf(() => publisher.publishMany([event(), incomplete]));
+  messages.invalid = await describeOutcome(() => publisher.publishMany([event(), incomplete]));
   await publisher.close();
 }
-const away = createEventPublisher({ queueUrl: 'redis://127.0.0.1:1' });
-told.away = await outcomeOf(() => away.publish(event()));
-told.driver = await outcomeOf(() =>
+const unreachable = createEventPublisher({ queueUrl: 'redis://127.0.0.1:1' });
+messages.away = await describeOutcome(() => unreachable.publish(event()));
+messages.driver = await describeOutcome(() =>
   createEventPublisher({ queueUrl: 'postgres://127.0.0.1/a' }).publish(event()),
 );
-process.stdout.write(JSON.stringify(told));
+process.stdout.write(JSON.stringify(messages));
 process.exit(0);

@@ -8,7 +8,7 @@ const RECORDED_FROM_SECONDS = 5;
 /** Estimates the duration of a file without a record, from the median of those that have one. */
 const BYTES_PER_SECOND = 2_000;
 
-const pathOf = (file) => relative(root, file).replaceAll(sep, '/');
+const relativePath = (file) => relative(root, file).replaceAll(sep, '/');
 const read = () => (existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : {});
 
 /**
@@ -18,7 +18,7 @@ const read = () => (existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : 
  * @returns {(file: string) => number}
  */
 export function costEstimate(recorded = read()) {
-  return (file) => recorded[pathOf(file)] ?? statSync(file).size / BYTES_PER_SECOND;
+  return (file) => recorded[relativePath(file)] ?? statSync(file).size / BYTES_PER_SECOND;
 }
 
 /**
@@ -28,7 +28,7 @@ export function costEstimate(recorded = read()) {
  */
 export function recordCosts(durations) {
   const costs = { ...read() };
-  for (const { file, seconds } of durations) costs[pathOf(file)] = Math.round(seconds);
+  for (const { file, seconds } of durations) costs[relativePath(file)] = Math.round(seconds);
   const slow = Object.entries(costs)
     .filter(([path, seconds]) => seconds >= RECORDED_FROM_SECONDS && existsSync(join(root, path)))
     .sort(([, one], [, other]) => other - one);

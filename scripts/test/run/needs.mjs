@@ -17,7 +17,7 @@ const USES_CONSOLE = /chromium|playwright|@runhook\/console|console\/dist|consol
  * @param {string[]} files absolute
  * @returns {{ servers: boolean, build: boolean, console: boolean }}
  */
-export function needsOf(files) {
+export function findNeeds(files) {
   const needs = { servers: false, build: false, console: false };
   const seen = new Set();
   const visit = (file) => {

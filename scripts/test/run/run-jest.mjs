@@ -10,7 +10,7 @@ const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 const EXIT_WITHIN_MS = 30_000;
 
 /** Lists variables that a developer's shell may set and a test must not use. */
-const NOT_FOR_TESTS = [
+const REMOVED_VARIABLES = [
   'DATABASE_URL',
   'QUEUE_URL',
   'REDIS_URL',
@@ -37,9 +37,9 @@ export async function runJest(options) {
   const [resultsFile, figuresFile] = ['results.jsonl', 'figures.jsonl'].map((name) => join(folder, name));
   for (const file of [resultsFile, figuresFile]) await rm(file, { force: true });
   const [program, ...before] = [...within, process.execPath, JEST];
-  const ofRun = { TEST_SELECTION: tests, TEST_RESULTS: resultsFile, PROOF_FIGURES: figuresFile };
-  const env = { ...jestEnvironment(environment), ...ofRun };
-  const code = await exitOf(program, [...before, ...args], { env, signal, exitWithinMs, print });
+  const runEnvironment = { TEST_SELECTION: tests, TEST_RESULTS: resultsFile, PROOF_FIGURES: figuresFile };
+  const env = { ...jestEnvironment(environment), ...runEnvironment };
+  const code = await waitForExit(program, [...before, ...args], { env, signal, exitWithinMs, print });
   const files = await readLines(resultsFile);
   const sum = (count) => files.reduce((total, file) => total + file[count], 0);
   return {
@@ -81,31 +81,31 @@ export async function listTests(args, { tests = 'short', signal } = {}) {
  * Returns jest's exit code, or null if jest was ended. All processes that its tests have started end with jest, because none may
  * call servers that are about to stop.
  */
-function exitOf(file, args, { env, signal, exitWithinMs, print }) {
-  const overdue = new AbortController();
+function waitForExit(file, args, { env, signal, exitWithinMs, print }) {
+  const killTimer = new AbortController();
   let timer;
   return new Promise((resolve, reject) => {
     // Results are written to the file, and messages to stderr. The channel signals the end of the last test.
     const child = spawnGroup(file, args, {
       cwd: root,
       env,
-      signal: AbortSignal.any([signal, overdue.signal]),
+      signal: AbortSignal.any([signal, killTimer.signal]),
       stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
     });
     child.once('message', () => {
       timer = setTimeout(() => {
         const heading = `still running ${exitWithinMs / 1_000} s after the last test; ending`;
-        print(`\n${heading}:\n${processesOf(child.pid)}`);
-        overdue.abort();
+        print(`\n${heading}:\n${listProcesses(child.pid)}`);
+        killTimer.abort();
       }, exitWithinMs);
     });
     child.once('error', reject);
-    child.once('exit', (code) => resolve(overdue.signal.aborted ? null : code));
+    child.once('exit', (code) => resolve(killTimer.signal.aborted ? null : code));
   }).finally(() => clearTimeout(timer));
 }
 
 /** Returns a line for each process of a group except its leader. */
-function processesOf(group) {
+function listProcesses(group) {
   const { stdout } = spawnSync('ps', ['-A', '-ww', '-o', 'pgid=,pid=,args='], { encoding: 'utf8' });
   const lines = (stdout ?? '').split('\n').filter((line) => {
     const [pgid, pid] = line.trim().split(/\s+/).map(Number);
@@ -116,7 +116,7 @@ function processesOf(group) {
 
 function jestEnvironment(environment) {
   const merged = { ...process.env, ...environment };
-  for (const name of NOT_FOR_TESTS) delete merged[name];
+  for (const name of REMOVED_VARIABLES) delete merged[name];
   if (environment.TEST_REDIS_URL === undefined) delete merged.TEST_REDIS_URL;
   const options = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
   const isKnown = (option) => process.allowedNodeEnvironmentFlags.has(option.split('=')[0]);

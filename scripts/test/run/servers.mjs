@@ -42,10 +42,10 @@ export async function startTestServers({ folder, runId }) {
   };
 
   async function openPostgres() {
-    const given = process.env.TEST_DATABASE_URL;
-    if (given) {
-      closers.push(() => removeTestDatabases(given, runId));
-      return given;
+    const externalUrl = process.env.TEST_DATABASE_URL;
+    if (externalUrl) {
+      closers.push(() => removeTestDatabases(externalUrl, runId));
+      return externalUrl;
     }
     const postgres = await step('starting PostgreSQL', () =>
       startPostgres({ dataDir: `${folder}/postgres`, settings: POSTGRES_SETTINGS }),
@@ -69,10 +69,10 @@ export async function startTestServers({ folder, runId }) {
   }
 
   async function openRedis() {
-    const given = process.env.REDIS_URL;
-    if (given) {
-      closers.push(() => removeTestQueues(given));
-      return given;
+    const externalUrl = process.env.REDIS_URL;
+    if (externalUrl) {
+      closers.push(() => removeTestQueues(externalUrl));
+      return externalUrl;
     }
     if (findRedisServer() === null) return null;
     const redis = await startRedis({ dataDir: `${folder}/redis`, databases: REDIS_DATABASES });
@@ -96,7 +96,7 @@ export async function startTestServers({ folder, runId }) {
           : 'PostgreSQL and Redis',
       openSystemPostgres,
       browser: findHeadlessChromium() ?? `skipped, because ${NO_CHROMIUM}`,
-      poolers: poolersCovered(findPoolers()),
+      poolers: describePoolers(findPoolers()),
       close,
     };
   } catch (error) {
@@ -116,13 +116,13 @@ export async function runWithTestServers({ name, args, environment }) {
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => stopping.abort());
   await bootstrap({ signal: stopping.signal });
-  const { folder, environment: ofFolder, remove } = await makeTestFolder(name);
+  const { folder, environment: folderEnvironment, remove } = await makeTestFolder(name);
   let servers = null;
   try {
     servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
     const results = await runJest({
       args,
-      environment: { ...ofFolder, ...servers.environment, ...environment },
+      environment: { ...folderEnvironment, ...servers.environment, ...environment },
       folder,
       signal: stopping.signal,
     });
@@ -135,7 +135,7 @@ export async function runWithTestServers({ name, args, environment }) {
   }
 }
 
-function poolersCovered(poolers) {
+function describePoolers(poolers) {
   const names = poolers.map(({ version }) => `PgBouncer ${version}`).join(', ');
   if (poolers.some(({ tracksStatements }) => tracksStatements)) return names;
   const missing = 'TEST_PGBOUNCER names no PgBouncer of 1.21 or newer';

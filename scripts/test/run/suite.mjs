@@ -1,19 +1,19 @@
 import { constants } from 'node:os';
 import { join } from 'node:path';
 import { bootstrap, prepareUnitTests } from '../../build/bootstrap.mjs';
-import { compile, EVERYTHING } from '../../build/compile.mjs';
+import { ALL_PROJECTS, compile } from '../../build/compile.mjs';
 import { printStaleProofs } from '../../prove/proofs.mjs';
 import { run, step } from '../../shared/command.mjs';
 import { root } from '../../shared/workspace.mjs';
 import { recordCosts } from './costs.mjs';
-import { needsOf } from './needs.mjs';
+import { findNeeds } from './needs.mjs';
 import { listTests, runJest } from './run-jest.mjs';
 import { startTestServers } from './servers.mjs';
 import { findSystemPostgres, NO_SYSTEM_POSTGRES, SYSTEM_POSTGRES } from './system-postgres.mjs';
 import { makeTestFolder } from './test-folder.mjs';
 
 /** Lists the projects that start the servers and migrate their templates. */
-const OF_SERVERS = ['packages/embedded', 'packages/testing'];
+const SERVER_TESTS = ['packages/embedded', 'packages/testing'];
 const NO_RESULTS = { isSuccess: false, passed: 0, failed: 0, skipped: 0, files: [] };
 const RECORD_COSTS = '--record-costs';
 
@@ -61,9 +61,9 @@ async function prepare({ tests, args, isComplete, signal }) {
     return true;
   }
   await prepareUnitTests({ step, signal });
-  const needs = needsOf(await listTests(args, { tests, signal }));
+  const needs = findNeeds(await listTests(args, { tests, signal }));
   if (needs.build) await bootstrap({ step, signal, onFailure: rethrow, withConsole: needs.console });
-  else if (needs.servers) await step('building the servers', () => compile(OF_SERVERS, signal));
+  else if (needs.servers) await step('building the servers', () => compile(SERVER_TESTS, signal));
   return needs.servers;
 }
 
@@ -76,8 +76,14 @@ async function runTests({ tests, args, isComplete, withServers, signal }) {
     if (withServers)
       servers = await startTestServers({ folder, runId: `${process.pid}x${Date.now().toString(36)}` });
     if (isComplete && tests === 'short') systemPostgres = await openSystemPostgres(servers);
-    const ofServers = { ...servers?.environment, ...systemPostgres.environment };
-    results = await runJest({ environment: { ...environment, ...ofServers }, folder, signal, tests, args });
+    const serverEnvironment = { ...servers?.environment, ...systemPostgres.environment };
+    results = await runJest({
+      environment: { ...environment, ...serverEnvironment },
+      folder,
+      signal,
+      tests,
+      args,
+    });
     return results;
   } finally {
     await servers?.close();
@@ -122,7 +128,7 @@ async function checkSources(signal) {
   const program = (name, path, ...args) =>
     run(process.execPath, [join(root, 'node_modules', path), ...args], { cwd: root, signal, name });
   await check('linting', () => program('biome check .', '@biomejs/biome/bin/biome', 'check', '.'));
-  await check('checking types', () => compile([EVERYTHING], signal));
+  await check('checking types', () => compile([ALL_PROJECTS], signal));
   await check('looking for unused code', () => program('knip', 'knip/bin/knip.js', '--no-progress'));
   return failures;
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { availableMemory } from 'node:process';
 
 /** A run of all tests needs about 400 MB at its peak, and two runs may be concurrent. */
-const ROOM_MIN_BYTES = 6 * 2 ** 30;
+const FREE_BYTES_MIN = 6 * 2 ** 30;
 const NAME = /^runhook-[a-z-]+-(\d+)-/;
 
 /**
@@ -19,9 +19,9 @@ const NAME = /^runhook-[a-z-]+-(\d+)-/;
  * `environment` is for the tests: pictures of failures are written outside of the folder
  */
 export async function makeTestFolder(name, options = {}) {
-  const { memory = '/dev/shm', disk = tmpdir(), roomMinBytes = ROOM_MIN_BYTES } = options;
-  const parent = (await isRoomy(memory, roomMinBytes)) ? memory : disk;
-  if (parent === memory) await removeLeftBehind(memory);
+  const { memory = '/dev/shm', disk = tmpdir(), roomMinBytes = FREE_BYTES_MIN } = options;
+  const parent = (await hasSpace(memory, roomMinBytes)) ? memory : disk;
+  if (parent === memory) await removeOrphanedFolders(memory);
   const folder = await mkdtemp(join(parent, `runhook-${name}-${process.pid}-`));
   await chmod(folder, 0o711);
   const temporary = join(folder, 'tmp');
@@ -35,7 +35,7 @@ export async function makeTestFolder(name, options = {}) {
 }
 
 /** Whether the folder has enough capacity and permits execution, because PostgreSQL's programs may be copied to it for another account. */
-async function isRoomy(folder, roomMinBytes) {
+async function hasSpace(folder, roomMinBytes) {
   try {
     const { bsize, bavail } = await statfs(folder);
     if (Math.min(bsize * bavail, availableMemory()) < roomMinBytes) return false;
@@ -53,7 +53,7 @@ async function isRoomy(folder, roomMinBytes) {
 }
 
 /** Removes the folders of killed runs, whose memory would otherwise never be freed. */
-async function removeLeftBehind(parent) {
+async function removeOrphanedFolders(parent) {
   for (const entry of await readdir(parent)) {
     const pid = NAME.exec(entry)?.[1];
     if (pid === undefined || isAlive(Number(pid))) continue;

@@ -10,21 +10,21 @@ import {
 import {
   createQueueBackend,
   type DeliveryQueue,
+  ENQUEUE_WINDOW_MS,
   type EventQueue,
+  type Maintenance,
   openDeliveryQueue,
   openEventQueue,
   openQueueTelemetry,
-  openShardDesk,
+  openShardAdmin,
   type QueueBackend,
   type QueueTelemetry,
-  requireKeeping,
-  type ShardDesk,
-  startUpkeep,
-  UNDER_WAY_MS,
-  type Upkeep,
+  requireNoEviction,
+  type ShardAdmin,
+  startMaintenance,
 } from '@runhook/queue';
 import {
-  addToEachLine,
+  addLogFields,
   type Clock,
   createHealth,
   createHttpProbes,
@@ -39,23 +39,23 @@ import {
   startProbeServer,
 } from '@runhook/runtime';
 import type { Registry } from 'prom-client';
+import { type CompatibilityCheck, openCompatibilityCheck, warnAboutLockCapacity } from './compatibility.ts';
 import { openDatabaseClock } from './database-clock.ts';
 import { type Dispatcher, openDispatcher } from './dispatcher.ts';
 import { processEvents } from './event-job.ts';
-import { type CompatibilityCheck, openCompatibilityCheck, warnAboutLockCapacity } from './compatibility.ts';
-import { Quarantine, withDeliveryQuarantine, withEventQuarantine } from './record/quarantine.ts';
-import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
-import type { DispatcherSettings } from './settings.ts';
-import { followShards, applyShardCount } from './shards.ts';
-import { createBacklogMeasure } from './telemetry/backlog.ts';
-import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/metrics.ts';
-import { watchWrites } from './telemetry/record-writes.ts';
-import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
-import { createForeignPublishersMeasure } from './telemetry/foreign-publishers.ts';
-import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { FullQueue } from './maintenance/full-queue.ts';
 import { startMail } from './maintenance/notices.ts';
 import { maintenanceTasks } from './maintenance/tasks.ts';
+import { Quarantine, withDeliveryQuarantine, withEventQuarantine } from './record/quarantine.ts';
+import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
+import type { DispatcherSettings } from './settings.ts';
+import { applyShardCount, followShards } from './shards.ts';
+import { createBacklogMeasure } from './telemetry/backlog.ts';
+import { createForeignPublishersMeasure } from './telemetry/foreign-publishers.ts';
+import { createDispatcherMetrics, type DispatcherMetrics } from './telemetry/metrics.ts';
+import { watchWrites } from './telemetry/record-writes.ts';
+import { createSpans, noSpans, type Spans } from './telemetry/spans.ts';
+import { watchWorkers } from './telemetry/worker-liveness.ts';
 import { startDeliveryWorkers, startEventWorkers } from './worker.ts';
 
 const DATABASE_CONNECTIONS = 10;
@@ -142,7 +142,7 @@ async function openProcess(
   });
   const registry = createMetricsRegistry({ service: 'dispatcher' });
   const traces = await openTraces('dispatcher', logger);
-  if (traces) addToEachLine(logger, traces.ids);
+  if (traces) addLogFields(logger, traces.ids);
   if (traces) lifecycle.onClose('traces', () => traces.close(), { timeoutMs: TRACES_FLUSH_MS });
   const toEndpoints = settings.tracePropagateToEndpoints ?? false;
   return {
@@ -206,7 +206,7 @@ interface Queues {
   backend: QueueBackend;
   events: EventQueue;
   deliveries: DeliveryQueue;
-  shards: ShardDesk;
+  shards: ShardAdmin;
 }
 
 async function openQueues(process: Process, clock: Clock, quarantine: Quarantine): Promise<Queues> {
@@ -218,10 +218,10 @@ async function openQueues(process: Process, clock: Clock, quarantine: Quarantine
   lifecycle.onClose('delivery queue', () => deliveries.close());
   const events = withEventQuarantine(openEventQueue(backend, onError, telemetry), quarantine);
   lifecycle.onClose('event queue', () => events.close());
-  health.register('queue', 'ready', () => requireKeeping(deliveries));
+  health.register('queue', 'ready', () => requireNoEviction(deliveries));
   // BullMQ caches a failure of its first connection forever, so workers are created once the queue is available.
   await retryWhileUnavailable(process, () => deliveries.counts());
-  const shards = openShardDesk(backend, onError);
+  const shards = openShardAdmin(backend, onError);
   lifecycle.onClose('shards', () => shards.close());
   await retryWhileUnavailable(process, () => applyShardCount(process, shards));
   return { backend, events, deliveries, shards };
@@ -232,7 +232,7 @@ function openMaintenance(
   { pool }: Database,
   { backend, events, deliveries, shards }: Queues,
   { retryPolicy, pendingMax, quarantine }: Dispatcher,
-): Upkeep {
+): Maintenance {
   const graceMs = settings.deliveryTimeoutMs + RECONCILE_MARGIN_MS;
   const { logRetentionDays, runRetentionDays, deactivateAfterFailures, deactivateAfterDays } = settings;
   const retention = { logRetentionDays, runRetentionDays };
@@ -246,7 +246,7 @@ function openMaintenance(
     retryPolicy,
     pendingMax,
     graceMs,
-    eventGraceMs: UNDER_WAY_MS,
+    eventGraceMs: ENQUEUE_WINDOW_MS,
     ...retention,
     shouldNotifyAdmins,
     deactivateAfterFailures,
@@ -255,7 +255,7 @@ function openMaintenance(
     metrics,
     logger,
   };
-  const maintenance = startUpkeep(backend, maintenanceTasks(dependencies), (error) =>
+  const maintenance = startMaintenance(backend, maintenanceTasks(dependencies), (error) =>
     logger.warn({ err: error }, 'upkeep has trouble'),
   );
   lifecycle.onClose('maintenance', () => maintenance.close());
@@ -272,8 +272,10 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
   );
   lifecycle.onClose('backlog', () => void measuringBacklog.stop());
   const measureForeignPublishers = createForeignPublishersMeasure({ events, registry, logger });
-  const measuringForeignPublishers = startPeriodic(FOREIGN_PUBLISHERS_EVERY_MS, measureForeignPublishers, (error) =>
-    logger.warn({ err: error }, 'other publishers could not be looked for'),
+  const measuringForeignPublishers = startPeriodic(
+    FOREIGN_PUBLISHERS_EVERY_MS,
+    measureForeignPublishers,
+    (error) => logger.warn({ err: error }, 'other publishers could not be looked for'),
   );
   lifecycle.onClose('foreign publishers', () => void measuringForeignPublishers.stop());
 }
@@ -287,7 +289,7 @@ function openWorkers(
   process: Process,
   queues: Queues,
   dispatcher: Dispatcher,
-  maintenance: Upkeep,
+  maintenance: Maintenance,
   compatibility: CompatibilityCheck,
 ): void {
   const { settings, lifecycle, stop, drain, telemetry } = process;
@@ -321,8 +323,8 @@ function openWorkers(
   lifecycle.onClose('workers', close, { timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS });
   followShards(process, queues.shards, [events.workers, deliveries.workers]);
   const watched = [
-    { ...events, nextJobs: queues.events.firstsInLine },
-    { ...deliveries, nextJobs: queues.deliveries.firstsInLine },
+    { ...events, nextJobs: queues.events.nextJobs },
+    { ...deliveries, nextJobs: queues.deliveries.nextJobs },
   ];
   watchWorkers(process, watched, maintenance.worker, concurrency);
   compatibility.watch([events.workers, deliveries.workers]);

@@ -1,17 +1,17 @@
 import {
   attemptsLeft,
   deliveryHeaders,
-  loggedBody,
-  maskedHeaders,
+  maskHeaders,
   renderPayload,
   secretsAt,
+  toLoggedBody,
 } from '@runhook/contract';
 import { isPermanentRejection, isStoredEventData } from '@runhook/database';
 import { isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import type { Lane, LaneOutcome } from './policy/origins.ts';
-import { type Outcome, decideOutcome, toAttemptReport, retryAfterMs } from './policy/outcome.ts';
+import { decideOutcome, type Outcome, retryAfterMs, toAttemptReport } from './policy/outcome.ts';
 import type { Slot } from './policy/subscription-limiter.ts';
 import type { AttemptRecord } from './record/attempts.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
@@ -28,7 +28,11 @@ export function keyOf({ id, event }: AttemptableDelivery): DeliveryKey {
   return { deliveryId: id, accountId: event.accountId };
 }
 
-export function laneOf({ clock }: Dispatcher, { subscriptionId, event }: AttemptableDelivery, target: Target): Lane {
+export function laneOf(
+  { clock }: Dispatcher,
+  { subscriptionId, event }: AttemptableDelivery,
+  target: Target,
+): Lane {
   const blockedMs = Math.max(0, target.blockedUntilMs - clock.nowMs());
   return { subscriptionId, accountId: event.accountId, origin: target.endpoint, blockedMs };
 }
@@ -111,7 +115,7 @@ async function send(
     sentAt,
     signatureHeader: target.signatureHeader,
     ...(target.headersCiphertext !== null && {
-      ownHeaders: JSON.parse(secrets.decrypt(target.headersCiphertext)),
+      customHeaders: JSON.parse(secrets.decrypt(target.headersCiphertext)),
     }),
   });
   Object.assign(headers, traceHeaders);
@@ -136,10 +140,10 @@ async function send(
       startedAt: sentAt,
       durationMs: result.durationMs,
       ...report,
-      requestHeaders: maskedHeaders(headers),
+      requestHeaders: maskHeaders(headers),
       response: response && {
         headers: response.headers,
-        ...loggedBody(response.body, response.truncated),
+        ...toLoggedBody(response.body, response.truncated),
       },
       timings: result.timings,
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
@@ -227,7 +231,11 @@ export function reportAttempt(
   );
 }
 
-function measureAttempt(metrics: DispatcherMetrics, delivery: AttemptableDelivery, attemptRecord: AttemptRecord): void {
+function measureAttempt(
+  metrics: DispatcherMetrics,
+  delivery: AttemptableDelivery,
+  attemptRecord: AttemptRecord,
+): void {
   const { status, error, nextDelayMs } = attemptRecord;
   if (status === 'pending') metrics.attempts.retry.inc();
   else {

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { KeysUnknownError, lockRoom, type Pool, SchemaBehindError } from '@runhook/database';
+import { KeysUnknownError, type Pool, readLockCapacity, SchemaBehindError } from '@runhook/database';
 import { type Health, type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
 import type { Gauge } from 'prom-client';
-import { retryWhileUnavailable, StoppingError, type RetryOptions } from './record/retry-while-unavailable.ts';
+import { type RetryOptions, retryWhileUnavailable, StoppingError } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
 
 /**
@@ -97,11 +97,11 @@ interface LockCapacityProcess extends RetryOptions {
 /** Warns before statements over all days of a long log fail occasionally because many run concurrently. */
 export async function warnAboutLockCapacity(process: LockCapacityProcess, pool: Pool): Promise<void> {
   const { logRetentionDays } = process.settings;
-  const capacity = await retryWhileUnavailable(process, () => lockRoom(pool, logRetentionDays));
+  const capacity = await retryWhileUnavailable(process, () => readLockCapacity(pool, logRetentionDays));
   if (capacity.setting >= capacity.settingNeeded) return;
   process.logger.warn(
     { ...capacity, logRetentionDays },
-    `PostgreSQL has room for the locks of ${capacity.atOnce} statements over all days of the log at once: set its ` +
+    `PostgreSQL has room for the locks of ${capacity.statementsMax} statements over all days of the log at once: set its ` +
       `max_locks_per_transaction to ${capacity.settingNeeded} or more, or LOG_RETENTION_DAYS lower`,
   );
 }

@@ -1,6 +1,6 @@
 import { type Database, readServerTimeMs } from '@runhook/database';
 import { type Clock, type OpenServerClockOptions, openServerClock } from '@runhook/runtime';
-import { retryWhileUnavailable, type RetryOptions } from './record/retry-while-unavailable.ts';
+import { type RetryOptions, retryWhileUnavailable } from './record/retry-while-unavailable.ts';
 
 /** Opens PostgreSQL's clock, by which deliveries and jobs are due. Resolves once it is measured. */
 export async function openDatabaseClock(

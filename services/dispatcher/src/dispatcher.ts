@@ -24,7 +24,7 @@ export interface Dispatcher {
   retryPolicy: RetryPolicy;
   /** Limits the attempts of each lane. */
   limits: SubscriptionLimiter;
-  /** Maximum number of waiting deliveries of an account; see `KnownSubscription.isFull`. */
+  /** Maximum number of waiting deliveries of an account; see `CachedSubscription.isFull`. */
   pendingMax: number;
   /** Maximum duration of an attempt in milliseconds. */
   attemptMs: number;

@@ -58,12 +58,12 @@ export class DeliveryEnqueuer {
   /** Adds deliveries that are not queued in any shard; a job may be in the former shard of its account. */
   async enqueueMissing(deliveries: readonly Omit<QueuedDelivery, 'traceContext'>[]): Promise<void> {
     const { deliveryQueue } = this.#options;
-    const queued = await retryWhileUnavailable(this.#options, () => deliveryQueue.holds(deliveries));
+    const queued = await retryWhileUnavailable(this.#options, () => deliveryQueue.findQueued(deliveries));
     const traceContext = this.#spans.serializeContext();
     const missing = deliveries
       .filter((delivery) => !queued.has(deliveryJobId(delivery)))
       .map((delivery) => ({ traceContext, ...delivery }));
-    await retryWhileUnavailable(this.#options, () => ignoreQueueFull(() => deliveryQueue.putBack(missing)));
+    await retryWhileUnavailable(this.#options, () => ignoreQueueFull(() => deliveryQueue.requeue(missing)));
   }
 
   /**

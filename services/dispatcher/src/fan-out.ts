@@ -2,10 +2,10 @@ import { attemptsLeft, eventJobId, type JobRunEvent } from '@runhook/contract';
 import type { Dispatcher } from './dispatcher.ts';
 import {
   beginFirstAttempt,
+  createFirstAttempt,
   type FirstAttempt,
   type FirstAttemptCommit,
   FRESH_MS,
-  createFirstAttempt,
   newDelivery,
 } from './first-attempt.ts';
 import { type CachedSubscription, matchSubscriptions } from './policy/next-step.ts';
@@ -90,7 +90,8 @@ async function planAndCommit(
       const subscriptions: CachedSubscription[] =
         pending.length > 0 ? matched.map((one) => ({ ...one, isFull: false })) : matched;
       deliveries = subscriptions.length;
-      const mustResume = interrupted || record.commits.mustCommitFirst || deliveries > SINGLE_COMMIT_DELIVERIES_MAX;
+      const mustResume =
+        interrupted || record.commits.mustCommitFirst || deliveries > SINGLE_COMMIT_DELIVERIES_MAX;
       const commit = mustResume ? commitThenAttempt : attemptThenCommit;
       const { version } = account;
       result = await commit(dispatcher, { event, version, subscriptions }, pending);
@@ -161,7 +162,9 @@ async function attemptThenCommit(
     const plannedAtMs = performance.now();
     const start = resolveStart(event, await record.loadEventState({ event, version }));
     if (start.result !== undefined) return start.result;
-    const firstAttempts = subscriptions.map((subscription) => createFirstAttempt(dispatcher, start.event, subscription));
+    const firstAttempts = subscriptions.map((subscription) =>
+      createFirstAttempt(dispatcher, start.event, subscription),
+    );
     unusedPermits = 0;
     const isUrgent = () => events.waiting > 0;
     const commit = new TimedFirstAttemptCommit(firstAttempts, isUrgent, async () =>
@@ -174,7 +177,8 @@ async function attemptThenCommit(
         isRecorded: start.isRecorded,
       }),
     );
-    for (const firstAttempt of firstAttempts) track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, commit }));
+    for (const firstAttempt of firstAttempts)
+      track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, commit }));
     return (await commit.outcome).result;
   } finally {
     requests.release(unusedPermits);
@@ -262,7 +266,8 @@ async function commitThenAttempt(
     committed += page.length;
     const addedAttempts = page.filter(({ delivery }) => added.has(delivery.id));
     await requests.acquire(addedAttempts.length);
-    for (const firstAttempt of addedAttempts) track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs }));
+    for (const firstAttempt of addedAttempts)
+      track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs }));
   } while (committed < subscriptions.length);
   return 'claimed';
 }

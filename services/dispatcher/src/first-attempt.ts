@@ -10,7 +10,7 @@ import {
 } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
-import { fullLaneReason, type CachedSubscription } from './policy/next-step.ts';
+import { type CachedSubscription, fullLaneReason } from './policy/next-step.ts';
 import type { Lane } from './policy/origins.ts';
 import type { Slot } from './policy/subscription-limiter.ts';
 import type { CommitOutcome, NewDelivery } from './record/commit-events.ts';
@@ -89,7 +89,12 @@ export function beginFirstAttempt(
 ): Promise<void> {
   return dispatcher.spans.deliverFirst(firstAttempt.delivery, async () => {
     try {
-      firstAttempt.result = await sendFirstAttempt(dispatcher, firstAttempt, plannedAtMs + FRESH_MS, commit === undefined);
+      firstAttempt.result = await sendFirstAttempt(
+        dispatcher,
+        firstAttempt,
+        plannedAtMs + FRESH_MS,
+        commit === undefined,
+      );
     } finally {
       dispatcher.requests.release();
       commit?.attemptEnded();

@@ -1,6 +1,6 @@
 import type { LaneJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
-import { endedWithin } from '@runhook/runtime';
+import { waitAtMost } from '@runhook/runtime';
 import { type AttemptableDelivery, attempt, keyOf, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
@@ -59,7 +59,10 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
 }
 
 /** Ensures that a lane has its job after a delivery was deferred. */
-export function wakeLane({ limits, queue }: Dispatcher, { subscriptionId, event }: AttemptableDelivery): void {
+export function wakeLane(
+  { limits, queue }: Dispatcher,
+  { subscriptionId, event }: AttemptableDelivery,
+): void {
   const delayMs = limits.laneJobDelayMs(subscriptionId);
   if (delayMs !== null) queue.wakeLane({ subscriptionId, accountId: event.accountId, delayMs });
 }
@@ -130,7 +133,7 @@ class LanePass {
   async waitForAll(timeoutMs?: number): Promise<void> {
     const ended = Promise.all(this.#inFlight);
     if (timeoutMs === undefined) await ended;
-    else if (!this.isIdle()) await endedWithin(timeoutMs, ended);
+    else if (!this.isIdle()) await waitAtMost(timeoutMs, ended);
   }
 
   throwFault(): void {
@@ -152,13 +155,11 @@ class LanePass {
       this.#isOriginFull = true;
       return await record.defer(keyOf(delivery));
     }
-    const result = await attempt(this.#dispatcher, slot, delivery, target).catch(
-      async (error: unknown) => {
-        // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
-        if (!isPermanentRejection(error)) await record.defer(keyOf(delivery));
-        throw error;
-      },
-    );
+    const result = await attempt(this.#dispatcher, slot, delivery, target).catch(async (error: unknown) => {
+      // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
+      if (!isPermanentRejection(error)) await record.defer(keyOf(delivery));
+      throw error;
+    });
     await logAndSchedule(this.#dispatcher, delivery, result);
   }
 }

@@ -1,5 +1,11 @@
-import { connectionSentence } from '@runhook/database';
-import { createLogger, describeSettings, Lifecycle, letGoOfStart, startFailure } from '@runhook/runtime';
+import { describeConnectionProblem } from '@runhook/database';
+import {
+  collectStartupGarbage,
+  createLogger,
+  describeSettings,
+  describeStartFailure,
+  Lifecycle,
+} from '@runhook/runtime';
 import { startDispatcher } from './app.ts';
 import { readSettings, SECRET_SETTINGS } from './settings.ts';
 
@@ -15,7 +21,7 @@ try {
   const stopped = lifecycle.runUntilSignal({ budgetMs });
   try {
     const { port } = await startDispatcher(settings, lifecycle, logger);
-    letGoOfStart();
+    collectStartupGarbage();
     logger.info({ settings: describeSettings(settings, SECRET_SETTINGS), port }, 'dispatcher is working');
   } catch (error) {
     if (!lifecycle.stopping) throw error;
@@ -23,6 +29,6 @@ try {
   process.exit(await stopped);
 } catch (error) {
   // The log level is one of the settings, so their errors cannot be logged.
-  process.stderr.write(`${startFailure(error, connectionSentence)}\n`);
+  process.stderr.write(`${describeStartFailure(error, describeConnectionProblem)}\n`);
   process.exit(1);
 }

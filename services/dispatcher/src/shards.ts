@@ -1,5 +1,5 @@
 import { mappedShards, type ShardMap } from '@runhook/contract';
-import type { ShardDesk, ShardWorkers } from '@runhook/queue';
+import type { ShardAdmin, ShardWorkers } from '@runhook/queue';
 import { type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
 import type { DispatcherSettings } from './settings.ts';
 
@@ -15,12 +15,13 @@ interface ShardsProcess {
  */
 export async function applyShardCount(
   { settings, logger }: Pick<ShardsProcess, 'settings' | 'logger'>,
-  shards: ShardDesk,
+  shards: ShardAdmin,
 ): Promise<ShardMap> {
-  const current = await shards.look();
+  const current = await shards.refresh();
   if (settings.queueShards === undefined) return current;
   const map = await shards.spread(settings.queueShards);
-  if (map.version !== current.version) logger.info(shardLogFields(map), 'the queue has another number of shards');
+  if (map.version !== current.version)
+    logger.info(shardLogFields(map), 'the queue has another number of shards');
   return map;
 }
 
@@ -31,14 +32,14 @@ const POLL_EVERY_MS = 1_000;
 /** Opens and closes workers as the shard map changes. */
 export function followShards(
   process: ShardsProcess,
-  shards: ShardDesk,
+  shards: ShardAdmin,
   workers: readonly ShardWorkers[],
 ): void {
   const { lifecycle, logger } = process;
   let served: string | null = null;
 
   const poll = async () => {
-    const found = await shards.look();
+    const found = await shards.refresh();
     // The Redis was emptied, and the map with it.
     const map = found.version === 0 ? await applyShardCount(process, shards) : found;
     for (const shardWorkers of workers) shardWorkers.follow(map);

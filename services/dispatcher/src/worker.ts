@@ -1,5 +1,4 @@
 import {
-  beginningOf,
   codePointLength,
   type DeliveryJob,
   isId,
@@ -7,6 +6,7 @@ import {
   JOB_RUN_EVENTS,
   type LaneJob,
   shardOf,
+  truncateText,
   WEBHOOK_DELIVERIES,
   wellFormedText,
 } from '@runhook/contract';
@@ -72,7 +72,7 @@ async function truncateMessage({ logger }: Dispatcher, job: Job<unknown>): Promi
     // A message can be nested more deeply than the stack allows.
     const text = JSON.stringify(job.data) ?? '';
     if (!isLongerThan(text, STORED_CHARACTERS_MAX)) return;
-    const beginning = wellFormedText(beginningOf(text, STORED_CHARACTERS_MAX));
+    const beginning = wellFormedText(truncateText(text, STORED_CHARACTERS_MAX));
     await job.updateData({ characters: codePointLength(text), beginning });
   } catch (err) {
     logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a long malformed event was kept whole');
@@ -107,7 +107,7 @@ function hasMovedShard(
   shard: number,
 ): boolean {
   const accountId = data?.accountId;
-  return accountId !== undefined && shardOf(backend.shardMaps.known, accountId) !== shard;
+  return accountId !== undefined && shardOf(backend.shardMaps.cached, accountId) !== shard;
 }
 
 async function processDelivery(

@@ -72,7 +72,12 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
       isWorking = true;
     });
     await eventually(async () =>
-      expect(await readiness(port)).toEqual({ status: 503, incompatibility: 'SCHEMA_BEHIND', live: 200, idle: '1' }),
+      expect(await readiness(port)).toEqual({
+        status: 503,
+        incompatibility: 'SCHEMA_BEHIND',
+        live: 200,
+        idle: '1',
+      }),
     );
     expect(isWorking).toBe(false);
     expect(await deliveriesOf(harness.database)).toEqual([]);
@@ -80,7 +85,12 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     await starting;
     await harness.receiver.waitFor(1);
     await eventually(async () =>
-      expect(await readiness(port)).toEqual({ status: 200, incompatibility: undefined, live: 200, idle: '0' }),
+      expect(await readiness(port)).toEqual({
+        status: 200,
+        incompatibility: undefined,
+        live: 200,
+        idle: '0',
+      }),
     );
   });
 
@@ -91,7 +101,12 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     await harness.receiver.waitFor(1);
     await rotate();
     await eventually(async () =>
-      expect(await readiness(port)).toEqual({ status: 503, incompatibility: 'KEYS_UNKNOWN', live: 200, idle: '1' }),
+      expect(await readiness(port)).toEqual({
+        status: 503,
+        incompatibility: 'KEYS_UNKNOWN',
+        live: 200,
+        idle: '1',
+      }),
     );
     await publish(2);
     await harness.startDispatcher({ encryptionKeys: [NEW_KEY] });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { renderPayload, verify } from '@runhook/contract';
 import {
-  countFannedOut,
+  countDispatchedEvents,
   eventually,
   exampleEvent,
   oneQueueBackend,
@@ -339,6 +339,6 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
 
 async function everyEventIsFannedOut(harness: Harness, count: number): Promise<void> {
   await eventually(async () => {
-    expect(await countFannedOut(harness.database)).toBe(count);
+    expect(await countDispatchedEvents(harness.database)).toBe(count);
   });
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEventPublisher } from '@runhook/publisher';
 import { createQueueBackend, QueueFullError } from '@runhook/queue';
-import { eventually, exampleEvent, IN_VAIN_MS, queueBackends, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, queueBackends, seedSubscription, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { connectTo, startServer } from '../../../packages/queue/test/backends/redis-servers.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
@@ -79,7 +79,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
   }
 
   /** The timeout is long, so that a slow machine does not look like an endpoint that hangs. */
-  const LONG_TIMEOUT = { deliveryTimeoutMs: IN_VAIN_MS };
+  const LONG_TIMEOUT = { deliveryTimeoutMs: WAIT_TIMEOUT_MS };
 
   test('is drained completely without more memory, with one request for each event', async () => {
     await publish(COUNT);

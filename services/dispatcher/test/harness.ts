@@ -4,13 +4,13 @@ import { createLogger, Lifecycle } from '@runhook/runtime';
 import {
   createTestDatabase,
   createTestQueueUrl,
-  IN_VAIN_MS,
   type QueueBackend,
   type Receiver,
   seedAccount,
   startReceiver,
   type TestAccount,
   testEncryptionKeys,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { startDispatcher } from '../src/app.ts';
 import type { Quarantine } from '../src/record/quarantine.ts';
@@ -39,7 +39,7 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
   const queueUrl = await createTestQueueUrl(backend, testDatabase.url);
-  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   closers.push(() => database.close());
   const receiver = await startReceiver();
   closers.push(() => receiver.close());

@@ -3,8 +3,8 @@ import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedAccount, seedSubscription } from '@runhook/testing';
-import { claimDeferred } from '../src/record/deferred.ts';
 import { reconcileLanes } from '../src/maintenance/lanes.ts';
+import { claimDeferred } from '../src/record/deferred.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 

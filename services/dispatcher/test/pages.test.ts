@@ -2,12 +2,12 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import {
-  countFannedOut,
+  countDispatchedEvents,
   eventually,
   exampleEvent,
-  IN_VAIN_MS,
   oneQueueBackend,
   seedSubscription,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { type CommitResult, commitEvents, type EventCommit } from '../src/record/commit-events.ts';
 import { type Harness, openHarness } from './harness.ts';
@@ -54,7 +54,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
         const sql = "SELECT count(*)::int AS count FROM deliveries WHERE status = 'delivered'";
         expect((await harness.database.pool.query(sql)).rows).toEqual([{ count: COUNT }]);
       },
-      { timeoutMs: 4 * IN_VAIN_MS },
+      { timeoutMs: 4 * WAIT_TIMEOUT_MS },
     );
   }
 
@@ -82,7 +82,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     await expectAllDone();
     await harness.publisher.publish(published);
     await eventually(async () => {
-      expect(await countFannedOut(harness.database)).toBe(1);
+      expect(await countDispatchedEvents(harness.database)).toBe(1);
     });
     expect(harness.receiver.requests).toHaveLength(COUNT);
   });
@@ -106,7 +106,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     const published = event();
     await harness.publisher.publish(published);
     await eventually(async () => {
-      expect(await countFannedOut(harness.database)).toBe(1);
+      expect(await countDispatchedEvents(harness.database)).toBe(1);
     });
     const deliveries = await deliveriesOf(harness.database);
     expect(deliveries).toHaveLength(COUNT);

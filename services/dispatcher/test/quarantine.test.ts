@@ -10,8 +10,8 @@ import {
   type QueuedDelivery,
 } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
-import { withDeliveryQuarantine, withEventQuarantine } from '../src/record/quarantine.ts';
 import { reconcile } from '../src/maintenance/reconcile.ts';
+import { withDeliveryQuarantine, withEventQuarantine } from '../src/record/quarantine.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf, insertUndispatched } from './log-rows.ts';
 import { testQuarantine } from './silent-quarantine.ts';
@@ -224,9 +224,9 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     await deliveries.add([delivery(1), poisoned, delivery(3)]);
     expect(await deliveries.counts()).toMatchObject({ waiting: 2 });
     // Repeats calls of the reconciler and the audit: quarantined items stay so, and later ones are queued.
-    await events.putBack([bad, event(3)]);
+    await events.requeue([bad, event(3)]);
     expect(await events.counts()).toMatchObject({ waiting: 3 });
-    await deliveries.putBack([poisoned, delivery(4)]);
+    await deliveries.requeue([poisoned, delivery(4)]);
     expect(await deliveries.counts()).toMatchObject({ waiting: 3 });
     expect(await listItems()).toMatchObject([
       { kind: 'delivery', key: 'wdl_2', reason: 'cannot be encoded' },
@@ -238,11 +238,11 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     const lane = { subscriptionId: 'wsu_1', accountId: 1 };
     const rejected = { jobId: laneJobId(lane), error: new TypeError('cannot be encoded') };
     const rejecting: Pick<DeliveryQueue, 'requeueLanes'> = {
-      putBackLanes: async () => {
+      requeueLanes: async () => {
         throw new JobsRejectedError([rejected]);
       },
     };
-    await withDeliveryQuarantine(rejecting as DeliveryQueue, harness.quarantine).putBackLanes([lane]);
+    await withDeliveryQuarantine(rejecting as DeliveryQueue, harness.quarantine).requeueLanes([lane]);
     expect(await listItems()).toMatchObject([{ kind: 'lane', key: 'wsu_1', reason: 'cannot be encoded' }]);
   });
 });

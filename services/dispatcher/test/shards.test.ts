@@ -9,7 +9,7 @@ import {
   spreadSlots,
 } from '@runhook/contract';
 import { createEventPublisher } from '@runhook/publisher';
-import { createQueueBackend, openRedis, openShardDesk, type ShardDesk } from '@runhook/queue';
+import { createQueueBackend, openRedis, openShardAdmin, type ShardAdmin } from '@runhook/queue';
 import { eventually, exampleEvent, seedAccount, seedSubscription, type TestAccount } from '@runhook/testing';
 import { readSettings } from '../src/settings.ts';
 import { type Harness, openHarness } from './harness.ts';
@@ -39,7 +39,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
   const closers: (() => Promise<unknown>)[] = [];
   let harness: Harness;
   let redis: Redis;
-  let shardAdmin: ShardDesk;
+  let shardAdmin: ShardAdmin;
   let accounts: TestAccount[];
 
   beforeEach(async () => {
@@ -47,7 +47,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     closers.push(() => harness.close());
     redis = (await openRedis(harness.queueUrl, silent)) as Redis;
     closers.push(async () => redis.disconnect());
-    shardAdmin = openShardDesk(createQueueBackend(harness.queueUrl), silent, 0);
+    shardAdmin = openShardAdmin(createQueueBackend(harness.queueUrl), silent, 0);
     closers.push(() => shardAdmin.close());
     accounts = [];
     const shards = new Set<number>();
@@ -104,7 +104,8 @@ describeOnRedis('dispatchers on a queue with shards', () => {
       const before = published.size;
       await eventually(() => expect(published.size).toBeGreaterThan(before + 5 * accounts.length));
     };
-    const countJobsEver = (shard: number) => redis.get(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:id`).then(Number);
+    const countJobsEver = (shard: number) =>
+      redis.get(`${shardPrefix(shard)}:${JOB_RUN_EVENTS}:id`).then(Number);
 
     // On a busy machine a response may be slow, and the retry after a timeout would count as a repetition.
     const longTimeout = { deliveryTimeoutMs: 60_000 };
@@ -124,10 +125,10 @@ describeOnRedis('dispatchers on a queue with shards', () => {
 
     await eventually(() => expect(counts.size).toBe(published.size));
     await eventually(async () => {
-      await shardAdmin.tend();
-      expect(await shardAdmin.look()).toMatchObject({ draining: [] });
+      await shardAdmin.reconcile();
+      expect(await shardAdmin.refresh()).toMatchObject({ draining: [] });
     });
-    expect(mappedShards(await shardAdmin.look())).toEqual([0]);
+    expect(mappedShards(await shardAdmin.refresh())).toEqual([0]);
     const repeated = [...counts].filter(([, count]) => count !== 1);
     expect(repeated).toEqual([]);
     expect([...published].filter((id) => !counts.has(id))).toEqual([]);
@@ -161,7 +162,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
   test('distribute the accounts again after the Redis was emptied', async () => {
     await harness.startDispatcher({ queueShards: 4 });
     await redis.flushdb();
-    await eventually(async () => expect(mappedShards(await shardAdmin.look())).toEqual([0, 1, 2, 3]));
+    await eventually(async () => expect(mappedShards(await shardAdmin.refresh())).toEqual([0, 1, 2, 3]));
     await eventually(async () => {
       const before = harness.receiver.requests.length;
       await harness.publisher.publishMany(expectAllOnce());

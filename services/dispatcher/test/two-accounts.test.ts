@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import {
-  countFannedOut,
+  countDispatchedEvents,
   eventually,
   exampleEvent,
   oneQueueBackend,
@@ -33,7 +33,7 @@ describe.each(oneQueueBackend())('events of two accounts with the same id, on $n
 
   const expectDeliveredOnceEach = async () => {
     await eventually(async () => {
-      expect(await countFannedOut(harness.database)).toBe(2);
+      expect(await countDispatchedEvents(harness.database)).toBe(2);
       const rows = await deliveriesOf(harness.database);
       expect(rows.map(({ status }) => status)).toEqual(['delivered', 'delivered']);
     });

@@ -1,6 +1,6 @@
 import {
   type ConnectionProblem,
-  connectionProblem,
+  findConnectionProblem,
   openDatabase,
   type Pool,
   readServerTimeMs,
@@ -17,10 +17,10 @@ import {
   openEventQueue,
   openQueueTelemetry,
   type QueueBackendName,
-  requireKeeping,
+  requireNoEviction,
 } from '@runhook/queue';
 import {
-  addToEachLine,
+  addLogFields,
   type Clock,
   createHealth,
   createHttpProbes,
@@ -42,20 +42,20 @@ import {
 } from '@runhook/runtime';
 import { findConsole } from './console-files/routes.ts';
 import { createEndpoints } from './endpoints.ts';
-import { openLaggingReads } from './http/lagging-reads.ts';
 import { type LimitStore, openLimitStore } from './http/limits.ts';
-import { listen, type Patience } from './http/listen.ts';
+import { type ClientTimeouts, listen } from './http/listen.ts';
+import { openReplicaReads } from './http/replica-reads.ts';
 import { createHttpApp } from './http/server.ts';
 import { createManagementMetrics, type ManagementMetrics, measureDependencies } from './metrics.ts';
 import { openRecordWrites } from './record-writes.ts';
+import { quarantineEvents } from './runs/quarantine.ts';
 import { Relay } from './runs/relay.ts';
-import { setAsideEvents } from './runs/set-aside.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { ChangeStreams } from './subscriptions/changes.ts';
 
 /** Time that requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
-const DEPENDENCIES_EVERY_MS = 5_000;
+const DEPENDENCY_CHECK_INTERVAL_MS = 5_000;
 /** Three concurrent batches of reports, and one batch of published events. */
 const REPORT_CONNECTIONS = 4;
 /** Statement timeout; below the deadline of requests, so that a caller gets the outcome of a report that was sent. */
@@ -83,7 +83,7 @@ export interface Timeouts {
   /** Time the body of a request may take to arrive. */
   bodyMs?: number;
   /** Times that the server allows its clients. */
-  clients?: Partial<Patience>;
+  clients?: Partial<ClientTimeouts>;
 }
 
 export interface Management {
@@ -96,7 +96,7 @@ export interface Management {
 }
 
 /** Shared arguments of the functions below that open resources. */
-interface Surroundings {
+interface ServiceContext {
   settings: Settings;
   logger: Logger;
   lifecycle: Lifecycle;
@@ -134,22 +134,22 @@ export async function createManagement(
 
   try {
     const traces = await openTraces(service, logger);
-    if (traces) addToEachLine(logger, traces.ids);
+    if (traces) addLogFields(logger, traces.ids);
     if (traces) lifecycle.onClose('traces', () => traces.close(), { timeoutMs: TRACES_FLUSH_MS });
-    const surroundings = { settings, logger, lifecycle, health, registry, metrics, traces, timeouts };
-    const database = openServiceDatabase(surroundings);
+    const context = { settings, logger, lifecycle, health, registry, metrics, traces, timeouts };
+    const database = openServiceDatabase(context);
     await requireLogin(database.requireUsable, logger);
-    const clock = openServerClock({ ...surroundings, read: () => readServerTimeMs(database.pool) });
-    const queues = openQueues(surroundings, clock);
-    const limitStore = await openLimits(surroundings, database);
-    const egress = openCountedEgress(surroundings);
-    const relay = openRelay(surroundings, queues.eventQueue, database.pool);
+    const clock = openServerClock({ ...context, read: () => readServerTimeMs(database.pool) });
+    const queues = openQueues(context, clock);
+    const limitStore = await openLimits(context, database);
+    const egress = openMeasuredEgress(context);
+    const relay = openRelay(context, queues.eventQueue, database.pool);
     // A separate pool, so that slow lists do not delay the reports of job runners.
-    const reportPool = openReportPool(surroundings);
-    const reads = openLaggingReads(surroundings, database.pool);
-    const changes = new ChangeStreams({ database: reads.ofNobody, lookEveryMs: timeouts.changesMs });
-    const writes = openRecordWrites(surroundings, database.pool);
-    measureRegularly(surroundings, database, queues.eventQueue);
+    const reportPool = openReportPool(context);
+    const reads = openReplicaReads(context, database.pool);
+    const changes = new ChangeStreams({ database: reads.background, pollIntervalMs: timeouts.changesMs });
+    const writes = openRecordWrites(context, database.pool);
+    measureDependenciesPeriodically(context, database, queues.eventQueue);
     const { deliveryQueue } = queues;
     const resources = {
       logger,
@@ -186,7 +186,12 @@ export async function createManagement(
     });
     // Closed after the server, so that metrics can be read while the server drains.
     lifecycle.onClose('operations server', () => operations.close());
-    const server = await listen(app, { host, port: wantedPort, log: logger, patience: timeouts.clients });
+    const server = await listen(app, {
+      host,
+      port: wantedPort,
+      log: logger,
+      clientTimeouts: timeouts.clients,
+    });
     lifecycle.onClose('http server', () => server.close(), {
       timeoutMs: settings.deliveryTimeoutMs + DRAIN_MARGIN_MS,
     });
@@ -195,9 +200,12 @@ export async function createManagement(
 
     const { port } = server;
     const { port: operationsPort } = operations;
-    const described = describeSettings(settings, SECRET_SETTINGS);
+    const describedSettings = describeSettings(settings, SECRET_SETTINGS);
     const { backendName: queueBackend } = queues;
-    logger.info({ settings: described, port, operationsPort, queueBackend }, 'management is listening');
+    logger.info(
+      { settings: describedSettings, port, operationsPort, queueBackend },
+      'management is listening',
+    );
     return {
       port,
       operationsPort,
@@ -213,8 +221,8 @@ export async function createManagement(
 /** The database with a check that it responds, retains prepared statements, and has the schema of this release. */
 type ServiceDatabase = PrismaDatabase & { requireUsable: () => Promise<void> };
 
-function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
-  const { settings, logger, lifecycle, health, registry, timeouts } = surroundings;
+function openServiceDatabase(context: ServiceContext): ServiceDatabase {
+  const { settings, logger, lifecycle, health, registry, timeouts } = context;
   const database = openPrismaDatabase({
     url: settings.databaseUrl,
     connectTimeoutMs: timeouts.databaseMs,
@@ -223,11 +231,11 @@ function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
   // The mode of a connection pooler does not change while the process runs, so one success is enough.
-  let keepsStatements = false;
+  let retainsStatements = false;
   const requireUsable = async () => {
-    if (!keepsStatements)
+    if (!retainsStatements)
       await requirePreparedStatements({ url: settings.databaseUrl, connectTimeoutMs: timeouts.databaseMs });
-    keepsStatements = true;
+    retainsStatements = true;
     await requireSchema(database.pool);
   };
   health.register('database', 'ready', requireUsable);
@@ -235,7 +243,7 @@ function openServiceDatabase(surroundings: Surroundings): ServiceDatabase {
 }
 
 /** Codes of problems that only an operator can solve. */
-const LASTING: ReadonlySet<string> = new Set([
+const PERMANENT_PROBLEM_CODES: ReadonlySet<string> = new Set([
   'database_login_refused',
   'database_missing',
   'database_pooler',
@@ -249,15 +257,15 @@ async function requireLogin(requireUsable: () => Promise<void>, logger: Logger):
   try {
     await withinDeadline(LOGIN_TIMEOUT_MS, requireUsable);
   } catch (error) {
-    const problem = connectionProblem(error);
-    if (problem !== null && LASTING.has(problem.code)) throw error;
+    const problem = findConnectionProblem(error);
+    if (problem !== null && PERMANENT_PROBLEM_CODES.has(problem.code)) throw error;
     const reason = problem?.sentence ?? 'The database did not answer in time.';
     logger.warn({ reason }, 'requests are answered with 503 until the database is there');
   }
 }
 
 function openQueues(
-  { settings, logger, lifecycle, health, traces, timeouts }: Surroundings,
+  { settings, logger, lifecycle, health, traces, timeouts }: ServiceContext,
   clock: Clock,
 ): {
   backendName: QueueBackendName;
@@ -273,12 +281,12 @@ function openQueues(
   lifecycle.onClose('event queue', () => eventQueue.close());
   // Not required: an unavailable queue must not take every process of the API out of service. Reports are committed and
   // wait for the relay.
-  health.register('queue', 'ready', () => requireKeeping(deliveryQueue), { required: false });
+  health.register('queue', 'ready', () => requireNoEviction(deliveryQueue), { required: false });
   return { backendName: backend.name, deliveryQueue, eventQueue };
 }
 
 async function openLimits(
-  { settings, logger, lifecycle, timeouts }: Surroundings,
+  { settings, logger, lifecycle, timeouts }: ServiceContext,
   { pool }: PrismaDatabase,
 ): Promise<LimitStore> {
   const limitStore = await openLimitStore({
@@ -292,16 +300,16 @@ async function openLimits(
 }
 
 /** Loads the HTTP client with the first test of an endpoint: it takes 15 MB, and most processes never test one. */
-function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pick<Egress, 'post'> {
+function openMeasuredEgress({ settings, lifecycle, registry }: ServiceContext): Pick<Egress, 'post'> {
   const blockedAddresses = registerBlockedAddresses(registry);
   const options = { ...egressRules(settings), timeoutMs: settings.deliveryTimeoutMs };
-  let opened: Promise<Egress> | null = null;
+  let egressPromise: Promise<Egress> | null = null;
   const open = async () => (await import('@runhook/egress/client')).createEgress(options);
-  lifecycle.onClose('egress', async () => (await opened)?.close());
+  lifecycle.onClose('egress', async () => (await egressPromise)?.close());
   return {
     async post(request) {
-      opened ??= open();
-      const result = await (await opened).post(request);
+      egressPromise ??= open();
+      const result = await (await egressPromise).post(request);
       if (result.error && isForbidden(result.error.code)) blockedAddresses.inc();
       return result;
     },
@@ -309,24 +317,24 @@ function openCountedEgress({ settings, lifecycle, registry }: Surroundings): Pic
 }
 
 function openRelay(
-  { logger, lifecycle, metrics, traces }: Surroundings,
+  { logger, lifecycle, metrics, traces }: ServiceContext,
   events: EventQueue,
   pool: Pool,
 ): Relay {
   const relay = new Relay({
     events,
-    setAside: (rejected) => setAsideEvents({ pool, metrics, logger }, rejected),
+    quarantine: (rejected) => quarantineEvents({ pool, metrics, logger }, rejected),
     logger,
     traces,
-    onMoved: (result, count) => metrics.relayed.inc({ result }, count),
+    onRelayed: (result, count) => metrics.relayed.inc({ result }, count),
   });
-  metrics.measureRelay(() => relay.waiting);
+  metrics.measureRelay(() => relay.backlog);
   lifecycle.onClose('relay', () => relay.stop());
   return relay;
 }
 
 /** Opens a pool for reports, separate from that of all other requests. */
-function openReportPool({ settings, logger, lifecycle, timeouts }: Surroundings): Pool {
+function openReportPool({ settings, logger, lifecycle, timeouts }: ServiceContext): Pool {
   const database = openDatabase({
     url: settings.databaseUrl,
     connectTimeoutMs: timeouts.databaseMs,
@@ -338,16 +346,16 @@ function openReportPool({ settings, logger, lifecycle, timeouts }: Surroundings)
   return database.pool;
 }
 
-function measureRegularly(
-  { logger, lifecycle, registry }: Surroundings,
+function measureDependenciesPeriodically(
+  { logger, lifecycle, registry }: ServiceContext,
   { pool }: PrismaDatabase,
   queue: EventQueue,
 ): void {
   const dependencies = registerDependencyMetrics(registry);
-  const asking = { database: () => requireSchema(pool), queue: () => queue.counts() };
-  const measure = () => measureDependencies(asking, dependencies);
-  const measuring = startPeriodic(DEPENDENCIES_EVERY_MS, measure, (err) =>
+  const checks = { database: () => requireSchema(pool), queue: () => queue.counts() };
+  const measure = () => measureDependencies(checks, dependencies);
+  const timer = startPeriodic(DEPENDENCY_CHECK_INTERVAL_MS, measure, (err) =>
     logger.warn({ err }, 'what the service depends on could not be asked'),
   );
-  lifecycle.onClose('dependency measure', () => void measuring.stop());
+  lifecycle.onClose('dependency measure', () => void timer.stop());
 }

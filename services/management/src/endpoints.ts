@@ -12,15 +12,15 @@ import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
 import { serviceStateEndpoint } from './deliveries/service-state.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
-import { AccountPlaces, placesOf } from './http/account-places.ts';
+import { AccountBulkhead, bulkheadLimits } from './http/account-bulkhead.ts';
 import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
 import { createIdempotency } from './http/idempotency.ts';
-import type { LaggingReads } from './http/lagging-reads.ts';
 import type { LimitStore } from './http/limits.ts';
+import type { ReplicaReads } from './http/replica-reads.ts';
 import type { RouterDependencies } from './http/router.ts';
 import { accountsEndpoints } from './identity/accounts.ts';
 import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
-import { findPrincipal, RememberedPrincipals } from './identity/find-principal.ts';
+import { findPrincipal, PrincipalCache } from './identity/find-principal.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
 import { publishEndpoint } from './runs/publish-routes.ts';
@@ -50,7 +50,7 @@ export interface EndpointDependencies {
   database: PrismaDatabase;
   /** For reports of runs, which are recorded in batches. */
   reportPool: Pool;
-  reads: LaggingReads;
+  reads: ReplicaReads;
   deliveryQueue: DeliveryQueue;
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
@@ -108,16 +108,16 @@ export function createEndpoints(
       perAddressMax: settings.signInAttemptsPerAddress,
     }),
   });
-  const reported = {
+  const reportDependencies = {
     pool,
     reportPool,
     relay,
     onAccepted: (count: number) => metrics.accepted.inc(count),
-    ...(traces && { traceContext: () => traces.carried() }),
+    ...(traces && { traceContext: () => traces.serializeContext() }),
   };
-  const runs = createRuns({ ...reported, nowMs: () => clock.nowMs() });
-  const published = createPublishedEvents(reported);
-  const principals = new RememberedPrincipals((credential) => findPrincipal(pool, credential));
+  const runs = createRuns({ ...reportDependencies, nowMs: () => clock.nowMs() });
+  const publishedEvents = createPublishedEvents(reportDependencies);
+  const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
   const endpoints = [
     ...subscriptionEndpoints({
@@ -140,7 +140,14 @@ export function createEndpoints(
     changesEndpoint(changes),
     ...deliveryEndpoints({ prisma, pool, reads }),
     ...accountLogEndpoints({ pool, reads }),
-    redeliverEndpoint({ prisma, pool, deliveryQueue, deliveryMaxRetries, logger, hurryMs: timeouts.queueMs }),
+    redeliverEndpoint({
+      prisma,
+      pool,
+      deliveryQueue,
+      deliveryMaxRetries,
+      logger,
+      enqueueTimeoutMs: timeouts.queueMs,
+    }),
     ...recoveryEndpoints({ prisma }),
     statisticsEndpoint({ prisma, reads }),
     ratesEndpoint({ prisma, reads }),
@@ -148,7 +155,7 @@ export function createEndpoints(
     serviceStateEndpoint({ prisma, writes }),
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs, reads),
-    publishEndpoint({ published, retentionDays: settings.logRetentionDays, clock }),
+    publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
@@ -156,13 +163,13 @@ export function createEndpoints(
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;
-  const places = new AccountPlaces({
-    ...placesOf(pool.options.max ?? 10),
-    hereMax: settings.apiConcurrencyPerAccount,
+  const bulkhead = new AccountBulkhead({
+    ...bulkheadLimits(pool.options.max ?? 10),
+    maxInFlight: settings.apiConcurrencyPerAccount,
     waitMs: requestMs,
-    onRefused: () => metrics.refused.inc(),
+    onRejected: () => metrics.rejectedRequests.inc(),
   });
-  metrics.measureWaiting(() => places.waitingCount);
+  metrics.measureWaiting(() => bulkhead.waitingCount);
   return {
     endpoints,
     routing: {
@@ -170,14 +177,14 @@ export function createEndpoints(
       writes,
       deadlineMs: requestMs,
       bodyMs: timeouts.bodyMs,
-      places,
-      findPrincipal: (credential, isChecked) => principals.find(credential, isChecked),
+      bulkhead,
+      findPrincipal: (credential, isVersionChecked) => principals.find(credential, isVersionChecked),
       findSession: (sessionId) => sessions.find(sessionId),
       requestLimit: limitStore.createLimiter({
         name: 'requests',
         callsMax: settings.apiRateLimitPerMinute,
         windowSeconds: REQUEST_LIMIT_WINDOW_SECONDS,
-        refusedFromMemory: true,
+        rejectsFromMemory: true,
       }),
       idempotency: createIdempotency({
         pool,

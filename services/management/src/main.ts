@@ -1,5 +1,5 @@
-import { connectionSentence } from '@runhook/database';
-import { createLogger, Lifecycle, letGoOfStart, startFailure } from '@runhook/runtime';
+import { describeConnectionProblem } from '@runhook/database';
+import { collectStartupGarbage, createLogger, describeStartFailure, Lifecycle } from '@runhook/runtime';
 import { createManagement } from './app.ts';
 import { readSettings } from './settings.ts';
 
@@ -11,16 +11,16 @@ try {
   const logger = createLogger({ service: 'management', level: settings.logLevel });
   const lifecycle = new Lifecycle({ logger });
   // Handles stop signals from here on, also while resources are being opened.
-  const stopped = lifecycle.runUntilSignal({ budgetMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS });
+  const stopResult = lifecycle.runUntilSignal({ budgetMs: settings.deliveryTimeoutMs + STOP_MARGIN_MS });
   try {
     await createManagement(settings, { process: { logger, lifecycle } });
-    letGoOfStart();
+    collectStartupGarbage();
   } catch (error) {
     if (!lifecycle.stopping) throw error;
   }
-  process.exit(await stopped);
+  process.exit(await stopResult);
 } catch (error) {
   // The level of the logger is one of the settings, so problems with settings cannot be logged.
-  process.stderr.write(`${startFailure(error, connectionSentence)}\n`);
+  process.stderr.write(`${describeStartFailure(error, describeConnectionProblem)}\n`);
   process.exit(1);
 }

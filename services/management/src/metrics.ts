@@ -28,7 +28,7 @@ export function createManagementMetrics(registry: Registry) {
       this.set(waitingCount());
     },
   });
-  let relayWaiting = (): Relay['waiting'] => ({ events: 0, oldestSeconds: 0 });
+  let relayWaiting = (): Relay['backlog'] => ({ events: 0, oldestSeconds: 0 });
   new Gauge({
     name: 'runhook_relay_events',
     help: 'Committed events of this process that the queue has not taken yet.',
@@ -70,14 +70,14 @@ export function createManagementMetrics(registry: Registry) {
       replicaLagMs = lagMs;
     },
     /** Sets the function that returns the events of the relay when metrics are collected. */
-    measureRelay(waiting: () => Relay['waiting']) {
+    measureRelay(waiting: () => Relay['backlog']) {
       relayWaiting = waiting;
     },
     /** Sets the function that returns the number of waiting requests when metrics are collected. */
     measureWaiting(count: () => number) {
       waitingCount = count;
     },
-    refused: new Counter({
+    rejectedRequests: new Counter({
       name: 'runhook_http_requests_refused_total',
       help: 'Requests answered 429 because their account had too many in this process.',
       registers,
@@ -105,13 +105,13 @@ export function createManagementMetrics(registry: Registry) {
 
 /** Checks whether the database and the queue respond, and records the results. */
 export async function measureDependencies(
-  asking: Record<'database' | 'queue', () => Promise<unknown>>,
+  checks: Record<'database' | 'queue', () => Promise<unknown>>,
   dependencies: DependencyMetrics,
 ): Promise<void> {
-  const note = async (name: 'database' | 'queue') =>
-    await asking[name]().then(
+  const recordCheck = async (name: 'database' | 'queue') =>
+    await checks[name]().then(
       () => dependencies.note(name, true),
       () => dependencies.note(name, false),
     );
-  await Promise.all([note('database'), note('queue')]);
+  await Promise.all([recordCheck('database'), recordCheck('queue')]);
 }

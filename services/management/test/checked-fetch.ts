@@ -1,7 +1,7 @@
 import { openApiDocument } from '../src/http/openapi/document.ts';
-import { createAnswerChecker } from './answer-checker.ts';
+import { createResponseChecker } from './response-checker.ts';
 
-const check = createAnswerChecker(openApiDocument());
+const check = createResponseChecker(openApiDocument());
 
 /**
  * Rejects if a response does not match the OpenAPI document. Every request of a test should use it, directly, by

@@ -13,7 +13,7 @@ import {
   type SecretBox,
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createTestDatabase, createTestQueueUrl, IN_VAIN_MS, queueBackends } from '@runhook/testing';
+import { createTestDatabase, createTestQueueUrl, queueBackends, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { createManagement, type Management, type Timeouts } from '../src/app.ts';
 import type { Settings } from '../src/settings.ts';
 import { checkedFetch } from './checked-fetch.ts';
@@ -21,7 +21,7 @@ import { checkedFetch } from './checked-fetch.ts';
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a client reads it
 export type Json = any;
 
-export interface Answered {
+export interface ApiResult {
   status: number;
   headers: Headers;
   json: Json;
@@ -40,7 +40,7 @@ export interface TestAccount {
   /** A service token with `account_admin`, which has all permissions. */
   token: string;
   /** Returns `/api/v3/accounts/<id>/webhooks` followed by `rest`. */
-  path(rest: string): string;
+  path(suffix: string): string;
 }
 
 export const PASSWORD = 'correct horse battery staple';
@@ -78,7 +78,7 @@ export interface Harness {
   settings: Settings;
   database: PrismaDatabase;
   secrets: SecretBox;
-  call(method: string, path: string, options?: CallOptions): Promise<Answered>;
+  call(method: string, path: string, options?: CallOptions): Promise<ApiResult>;
   newAccount(account?: { plan?: Plan; deployment?: Deployment }): Promise<TestAccount>;
   newToken(account: TestAccount, permissionSets: PermissionSet[], expiresAt?: Date): Promise<string>;
   newUser(account: TestAccount, license: License, permissionSets: PermissionSet[]): Promise<TestUser>;
@@ -101,11 +101,11 @@ export const SUBSCRIPTION_FIELDS = {
 };
 
 /** Timeouts for tests that do not simulate an outage: a busy machine is slow but available. */
-export const UNHURRIED = {
-  requestMs: IN_VAIN_MS,
-  databaseMs: IN_VAIN_MS,
-  queueMs: IN_VAIN_MS,
-  countMs: IN_VAIN_MS,
+export const GENEROUS_TIMEOUTS = {
+  requestMs: WAIT_TIMEOUT_MS,
+  databaseMs: WAIT_TIMEOUT_MS,
+  queueMs: WAIT_TIMEOUT_MS,
+  countMs: WAIT_TIMEOUT_MS,
 } as const satisfies Timeouts;
 
 /**
@@ -147,12 +147,12 @@ export async function startHarness(
   const database = openPrismaDatabase({
     url: testDatabase.url,
     connectionsMax: 2,
-    connectTimeoutMs: IN_VAIN_MS,
+    connectTimeoutMs: WAIT_TIMEOUT_MS,
   });
   const secrets = createSecretBox(settings.encryptionKeys);
   const management = await createManagement(settings, {
     consoleFolder: null,
-    timeouts: UNHURRIED,
+    timeouts: GENEROUS_TIMEOUTS,
     ...options,
   });
   const origin = `http://127.0.0.1:${management.port}`;
@@ -181,7 +181,7 @@ export async function startHarness(
         id,
         identifier,
         token: '',
-        path: (rest: string) => `/api/v3/accounts/${id}/webhooks${rest}`,
+        path: (suffix: string) => `/api/v3/accounts/${id}/webhooks${suffix}`,
       };
       return { ...account, token: await newToken(account, ['account_admin']) };
     },
@@ -208,7 +208,7 @@ export async function startHarness(
       if (status !== 201) throw new Error(JSON.stringify(json));
       return { cookie: cookieOf(headers), 'sec-fetch-site': 'same-origin' };
     },
-    async startSecond(overridden = {}, timeouts = UNHURRIED) {
+    async startSecond(overridden = {}, timeouts = GENEROUS_TIMEOUTS) {
       const second = await createManagement(
         { ...settings, ...overridden },
         { consoleFolder: null, timeouts },
@@ -255,7 +255,7 @@ export async function callApi(
   path: string,
   { token, body, headers = {} }: CallOptions = {},
   send: typeof fetch = checkedFetch,
-): Promise<Answered> {
+): Promise<ApiResult> {
   const response = await send(origin + path, {
     method,
     headers: {

@@ -3,10 +3,10 @@ import { runInNewContext } from 'node:vm';
 import { expect, test } from '@jest/globals';
 import { createId, type JobRunEvent } from '@runhook/contract';
 import { exampleEvent } from '@runhook/testing';
-import { KeptCounts } from '../src/deliveries/kept-counts.ts';
-import { RememberedPrincipals } from '../src/identity/find-principal.ts';
+import { CountCache } from '../src/deliveries/count-cache.ts';
+import { PrincipalCache } from '../src/identity/find-principal.ts';
+import { JobCache } from '../src/runs/job-cache.ts';
 import { Relay } from '../src/runs/relay.ts';
-import { RememberedJobs } from '../src/runs/remembered.ts';
 
 /*
  * Fills each cache and buffer of management with the largest values that the contract allows. Together they must leave
@@ -21,7 +21,7 @@ const MESSAGE_CHARACTERS = 65_536;
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-function heldBytes(): number {
+function usedBytes(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
@@ -32,9 +32,9 @@ const textOf = (characters: number, number: number) =>
   `${Buffer.alloc(2 * (characters - 8), '\u6f22', 'utf16le').toString('utf16le')}${String(number).padStart(8, '0')}`;
 
 async function growthOf(fill: () => Promise<unknown> | unknown): Promise<number> {
-  const before = heldBytes();
+  const bytesBefore = usedBytes();
   const filled = await fill();
-  const growth = heldBytes() - before;
+  const growth = usedBytes() - bytesBefore;
   // Keeps the filled objects referenced during the measurement.
   expect(filled).toBeDefined();
   return growth;
@@ -65,8 +65,8 @@ test('the relay retains at most 64 MiB of events while the queue does not respon
     const relay = new Relay({
       events: { add: never, addEach: never },
       logger,
-      setAside: async () => {},
-      onMoved: (_result, count) => {
+      quarantine: async () => {},
+      onRelayed: (_result, count) => {
         leftCount += count;
       },
     });
@@ -80,13 +80,13 @@ test('the relay retains at most 64 MiB of events while the queue does not respon
 
 test('the caches of jobs, callers and counts retain at most 64 MiB', async () => {
   const growth = await growthOf(async () => {
-    const jobs = new RememberedJobs();
+    const jobs = new JobCache();
     const rows = Array.from({ length: 100 }, (_, index) => index);
     for (let page = 0; page < 60; page += 1) {
-      const wanted = rows.map((index) => ({ accountId: 1, id: page * 100 + index, version: '1' }));
+      const keys = rows.map((index) => ({ accountId: 1, id: page * 100 + index, version: '1' }));
       const pool = {
         query: async () => ({
-          rows: wanted.map(({ id }) => ({
+          rows: keys.map(({ id }) => ({
             version: '1',
             ...{ id: String(id), account_id: '1', project_id: '1', environment_id: '1' },
             ...{ name: textOf(NAME_CHARACTERS, id), project_name: textOf(NAME_CHARACTERS, id) },
@@ -94,15 +94,15 @@ test('the caches of jobs, callers and counts retain at most 64 MiB', async () =>
           })),
         }),
       };
-      await jobs.of(pool as never, wanted);
+      await jobs.find(pool as never, keys);
     }
-    const principals = new RememberedPrincipals(async (credential) => ({
+    const principals = new PrincipalCache(async (credential) => ({
       principal: { kind: 'user', memberships: textOf(NAME_CHARACTERS, Number(credential)) } as never,
       version: '1',
       validMs: null,
     }));
     for (let caller = 0; caller < 15_000; caller += 1) await principals.find(String(caller), true);
-    const counts = new KeptCounts<{ hours: object[] }>();
+    const counts = new CountCache<{ hours: object[] }>();
     for (let log = 0; log < 300; log += 1)
       await counts.count(String(log), async () => ({
         hours: Array.from({ length: 24 * 31 }, (_, hour) => ({ hour, deliveries: log, status: 'failed' })),

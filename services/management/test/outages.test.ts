@@ -11,11 +11,11 @@ import {
 import { insertDelivery } from './deliveries/delivery-rows.ts';
 import {
   failure,
+  GENEROUS_TIMEOUTS,
   type Harness,
   SUBSCRIPTION_FIELDS,
   startHarness,
   type TestAccount,
-  UNHURRIED,
 } from './harness.ts';
 
 const UNAVAILABLE = failure(503, 'The service is temporarily unavailable.');
@@ -84,8 +84,11 @@ describe('while the database is unavailable', () => {
 
   test('the readiness probe fails and the liveness probe succeeds', async () => {
     await proxy.cut();
-    const ready = await harness.call('GET', '/readyz');
-    expect(ready).toMatchObject({ status: 503, json: { ok: false, checks: { database: { ok: false } } } });
+    const readyResponse = await harness.call('GET', '/readyz');
+    expect(readyResponse).toMatchObject({
+      status: 503,
+      json: { ok: false, checks: { database: { ok: false } } },
+    });
     expect((await harness.call('GET', '/healthz')).status).toBe(200);
     await proxy.restore();
     await eventually(async () => expect((await harness.call('GET', '/readyz')).status).toBe(200));
@@ -101,7 +104,10 @@ describe.each(queueBackends())('while the queue is unavailable, on $name', (back
   beforeAll(async () => {
     queueDatabase = await createTestDatabase();
     proxy = await startTcpProxy(await createTestQueueUrl(backend, queueDatabase.url));
-    harness = await startHarness({ queueUrl: proxy.url }, { timeouts: { databaseMs: UNHURRIED.databaseMs } });
+    harness = await startHarness(
+      { queueUrl: proxy.url },
+      { timeouts: { databaseMs: GENEROUS_TIMEOUTS.databaseMs } },
+    );
     account = await harness.newAccount();
   });
 

@@ -63,24 +63,25 @@ test.each([
   { call: 'a report', table: 'runs', path: '/runs/', key: undefined },
   { call: 'a report with an Idempotency-Key', table: 'idempotency_keys', path: '/runs/', key: 'a' },
   { call: 'a call that writes through Prisma Client', table: 'projects', path: '/jobs/', key: undefined },
-])('$call that PostgreSQL rejects for 30 s makes the record unwritable', async (tried) => {
+])('$call that PostgreSQL rejects for 30 s makes the record unwritable', async (writeAttempts) => {
   let nowMs = 0;
   // The probe succeeds, while writes of the service fail.
   const writes = new RecordWrites({ write: async () => undefined, nowMs: () => nowMs });
   const server = await startRunsServer({ writes });
   closers.push(() => server.close());
   const job = await server.createJob('Nightly');
-  const named = { name: 'x', project_name: 'another', environment_name: 'Production' };
-  const body = tried.path === '/jobs/' ? named : { job_id: job.id, engine_version: '1' };
-  const headers = tried.key === undefined ? {} : { 'Idempotency-Key': tried.key };
+  const newJobBody = { name: 'x', project_name: 'another', environment_name: 'Production' };
+  const body = writeAttempts.path === '/jobs/' ? newJobBody : { job_id: job.id, engine_version: '1' };
+  const headers = writeAttempts.key === undefined ? {} : { 'Idempotency-Key': writeAttempts.key };
   const call = async () =>
-    (await server.call('POST', tried.path, body, undefined, headers as Record<string, string>)).status;
+    (await server.call('POST', writeAttempts.path, body, undefined, headers as Record<string, string>))
+      .status;
   const { pool } = server.database;
-  await pool.query(`ALTER TABLE ${tried.table} RENAME TO mislaid`);
+  await pool.query(`ALTER TABLE ${writeAttempts.table} RENAME TO mislaid`);
   for (nowMs of [15_000, 30_000]) await expect(call()).rejects.toThrow('was answered 500');
   await writes.check();
   expect(writes.state).toBe('unwritable');
-  await pool.query(`ALTER TABLE mislaid RENAME TO ${tried.table}`);
+  await pool.query(`ALTER TABLE mislaid RENAME TO ${writeAttempts.table}`);
   expect(await call()).toBe(201);
   await writes.check();
   expect(writes.state).toBe('writable');

@@ -48,7 +48,7 @@ beforeEach(async () => {
 
 type Process = Pick<SecondManagement, 'call' | 'operationsOrigin'>;
 
-const listed = async (process: Process, token = account.token): Promise<number> => {
+const countListed = async (process: Process, token = account.token): Promise<number> => {
   const { status, json } = await process.call('GET', account.path('/deliveries'), { token });
   expect({ status, json }).toMatchObject({ status: 200 });
   return json.data.length;
@@ -66,26 +66,26 @@ const readsOf = async ({ operationsOrigin }: Process) => {
 /** Waits until the replica is read and shows the changes of the account. */
 async function readFromReplica(process: Process): Promise<void> {
   await eventually(async () => {
-    const before = await readsOf(process);
-    await listed(process);
-    const after = await readsOf(process);
-    expect(after).toEqual({ replica: expect.any(Number), primary: before.primary });
-    expect(after.replica).toBeGreaterThan(before.replica);
+    const readsBefore = await readsOf(process);
+    await countListed(process);
+    const readsAfter = await readsOf(process);
+    expect(readsAfter).toEqual({ replica: expect.any(Number), primary: readsBefore.primary });
+    expect(readsAfter.replica).toBeGreaterThan(readsBefore.replica);
   });
 }
 
 const newDelivery = async () =>
   (await insertDelivery(harness.database, { accountId: account.id, subscriptionId: webhookId })).id;
 
-const shownByReplica = async () =>
+const countOnReplica = async () =>
   (await replica.query('SELECT FROM deliveries WHERE account_id = $1', [account.id])).rowCount;
 
 describe('while the replica has stopped replaying', () => {
-  let kept: string;
+  let keptId: string;
 
   beforeEach(async () => {
-    kept = await newDelivery();
-    await eventually(async () => expect(await shownByReplica()).toBe(1));
+    keptId = await newDelivery();
+    await eventually(async () => expect(await countOnReplica()).toBe(1));
     await replica.query('SELECT pg_wal_replay_pause()');
     await eventually(async () => {
       const { rows } = await replica.query('SELECT pg_get_wal_replay_pause_state() AS state');
@@ -97,36 +97,36 @@ describe('while the replica has stopped replaying', () => {
   afterEach(async () => void (await replica.query('SELECT pg_wal_replay_resume()')));
 
   test('lists show its state within the maximum lag, and single objects are current', async () => {
-    const late = await newDelivery();
-    expect(await listed(harness)).toBe(1);
-    const path = account.path(`/subscription/${webhookId}/delivery/${late}`);
+    const lateId = await newDelivery();
+    expect(await countListed(harness)).toBe(1);
+    const path = account.path(`/subscription/${webhookId}/delivery/${lateId}`);
     expect((await harness.call('GET', path, { token: account.token })).status).toBe(200);
-    for (const rest of ['/deliveries/histogram', `/subscription/${webhookId}/deliveries`, '/incidents'])
-      expect((await harness.call('GET', account.path(rest), { token: account.token })).status).toBe(200);
+    for (const suffix of ['/deliveries/histogram', `/subscription/${webhookId}/deliveries`, '/incidents'])
+      expect((await harness.call('GET', account.path(suffix), { token: account.token })).status).toBe(200);
     const { json } = await harness.call('GET', account.path(`/subscription/${webhookId}/deliveries`), {
       token: account.token,
     });
-    expect(json.data.map(({ id }: Json) => id)).toEqual([kept]);
+    expect(json.data.map(({ id }: Json) => id)).toEqual([keptId]);
   });
 
   test('lists come from the primary once the maximum lag is exceeded', async () => {
     const second = await harness.startSecond({ databaseReplicaMaxLagMs: BOUND_MS });
     try {
-      await eventually(async () => expect(await listed(second)).toBe(2));
+      await eventually(async () => expect(await countListed(second)).toBe(2));
       expect((await readsOf(second)).primary).toBeGreaterThan(0);
       await newDelivery();
-      expect(await listed(second)).toBe(3);
-      expect(await listed(harness)).toBe(1);
+      expect(await countListed(second)).toBe(3);
+      expect(await countListed(harness)).toBe(1);
     } finally {
       await second.close();
     }
   });
 
   test('an account that has changed something reads its own changes', async () => {
-    const other = await harness.newToken(account, ['read_only']);
-    expect(await listed(harness, other)).toBe(1);
+    const otherToken = await harness.newToken(account, ['read_only']);
+    expect(await countListed(harness, otherToken)).toBe(1);
     await harness.newSubscription(account);
-    expect(await listed(harness, other)).toBe(2);
+    expect(await countListed(harness, otherToken)).toBe(2);
   });
 
   test('a job runner reads its own reports at once, and other callers still read from the replica', async () => {
@@ -170,9 +170,9 @@ test('no request fails while the replica hangs, is killed, and restarts', async 
     await newDelivery();
     await readFromReplica(second);
     proxy.stall();
-    await Promise.all(Array.from({ length: 20 }, async () => expect(await listed(second)).toBe(1)));
+    await Promise.all(Array.from({ length: 20 }, async () => expect(await countListed(second)).toBe(1)));
     await servers.killReplica();
-    for (let reads = 0; reads < 20; reads += 1) expect(await listed(second)).toBe(1);
+    for (let reads = 0; reads < 20; reads += 1) expect(await countListed(second)).toBe(1);
     expect((await fetch(`${second.operationsOrigin}/readyz`)).status).toBe(200);
     await proxy.restore();
     await servers.startReplica();
@@ -186,7 +186,7 @@ test('no request fails while the replica hangs, is killed, and restarts', async 
 test('a server that is not a replica is not read', async () => {
   const second = await harness.startSecond({ databaseReplicaUrl: harness.settings.databaseUrl });
   try {
-    for (let reads = 0; reads < 5; reads += 1) await listed(second);
+    for (let reads = 0; reads < 5; reads += 1) await countListed(second);
     expect((await readsOf(second)).replica).toBe(0);
   } finally {
     await second.close();

@@ -4,29 +4,29 @@ import { createId, type JobRunEvent, sampleEvent } from '@runhook/contract';
 import { inTransaction, type Pool } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
-  createDividedDatabase,
-  explainingPool,
-  IN_VAIN_MS,
-  leafOf,
-  type OpenedLeaves,
+  type AccessedPartitions,
+  createExplainingPool,
+  createSubpartitionedDatabase,
   type RestrictedStatement,
+  readLeafIndex,
   seedAccount,
   seedSubscription,
   type TestDatabase,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { accountLogEndpoints } from '../src/deliveries/account-log-routes.ts';
 import { insertRecovery } from '../src/deliveries/begin-recovery.ts';
-import { cancelDelivery, keyOfDelivery } from '../src/deliveries/by-operator.ts';
 import { type DeliveryKey, findDelivery, listAttempts } from '../src/deliveries/delivery.ts';
 import { countHours } from '../src/deliveries/hourly-counts.ts';
-import { evidenceOf } from '../src/deliveries/incident-evidence.ts';
+import { readEvidence } from '../src/deliveries/incident-evidence.ts';
+import { cancelDelivery, findDeliveryKey } from '../src/deliveries/operator-actions.ts';
 import { ratesEndpoint } from '../src/deliveries/rates.ts';
 import { beginRedelivery } from '../src/deliveries/redeliver.ts';
 import { deliveryEndpoints } from '../src/deliveries/routes.ts';
 import { runEventsEndpoint } from '../src/deliveries/run-events.ts';
 import { statisticsEndpoint } from '../src/deliveries/statistics.ts';
 import type { AccountEndpoint } from '../src/http/endpoint.ts';
-import { LaggingReads } from '../src/http/lagging-reads.ts';
+import { ReplicaReads } from '../src/http/replica-reads.ts';
 import { createPublishedEvents } from '../src/runs/published-events.ts';
 import { recordRuns } from '../src/runs/report-statements.ts';
 import { insertAttempt, insertDelivery } from './deliveries/delivery-rows.ts';
@@ -37,9 +37,9 @@ import { insertAttempt, insertDelivery } from './deliveries/delivery-rows.ts';
  */
 
 /** Files with statements on the path of a delivery, all of which are tested below. */
-const ON_THE_WAY = [
+const EVENT_PATH_STATEMENTS = [
   'deliveries/begin-recovery.ts',
-  'deliveries/by-operator.ts',
+  'deliveries/operator-actions.ts',
   'deliveries/delivery.ts',
   'deliveries/redeliver.ts',
   'runs/published-events.ts',
@@ -63,25 +63,25 @@ const READS_OF_THE_LOG = [
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
 let pool: Pool;
-let opened: OpenedLeaves[] = [];
+let openedLeaves: AccessedPartitions[] = [];
 const restricted: RestrictedStatement[] = [];
 let accountId: number;
 let subscriptionId: string;
 let leaf: number;
 
 beforeAll(async () => {
-  testDatabase = await createDividedDatabase();
+  testDatabase = await createSubpartitionedDatabase();
   database = openPrismaDatabase({
     url: testDatabase.url,
-    connectTimeoutMs: IN_VAIN_MS,
+    connectTimeoutMs: WAIT_TIMEOUT_MS,
   });
-  pool = explainingPool(
+  pool = createExplainingPool(
     database.pool,
-    (leaves) => void opened.push(leaves),
+    (partitions) => void openedLeaves.push(partitions),
     (statement) => void restricted.push(statement),
   );
   accountId = (await seedAccount(database)).id;
-  leaf = await leafOf(database.pool, accountId);
+  leaf = await readLeafIndex(database.pool, accountId);
   subscriptionId = (await seedSubscription(database, { accountId, clientUrl: 'http://127.0.0.1:9' })).id;
 });
 afterAll(async () => {
@@ -102,8 +102,8 @@ const relay = { add: () => {} } as never;
 
 async function publish(event: JobRunEvent): Promise<void> {
   const { publish } = createPublishedEvents({ pool, reportPool: pool, relay });
-  const withoutKey = { beforeCommit: () => {}, answer: (answer: unknown) => answer };
-  const reporting = { accountId, version: null, keep: { withoutKey } } as never;
+  const batch = { beforeCommit: () => {}, accept: (response: unknown) => response };
+  const reporting = { accountId, version: null, recorder: { batch } } as never;
   await publish(reporting, [event], () => ({ code: 202, data: null }));
 }
 
@@ -155,20 +155,20 @@ const RUN_ID = '12345';
 
 /** Returns the endpoint that reads pages or counts at a path. */
 function endpoint(path: string): AccountEndpoint {
-  const reads = new LaggingReads(pool, null);
+  const reads = new ReplicaReads(pool, null);
   const deps = { prisma: database.prisma, pool, reads };
-  const found = [
+  const matchingEndpoint = [
     ...deliveryEndpoints(deps),
     ...accountLogEndpoints(deps),
     statisticsEndpoint(deps),
     ratesEndpoint(deps),
     runEventsEndpoint(deps),
   ].find((one) => one.method === 'GET' && one.path.endsWith(path));
-  if (!found) throw new Error(`nothing answers at ${path}`);
-  return found;
+  if (!matchingEndpoint) throw new Error(`nothing answers at ${path}`);
+  return matchingEndpoint;
 }
 
-const asked = (path: string, query: Record<string, string> = {}) =>
+const requestEndpoint = (path: string, query: Record<string, string> = {}) =>
   endpoint(path).handle({
     account: { id: accountId },
     param: (name: string) => (name === 'run_id' ? RUN_ID : subscriptionId),
@@ -177,18 +177,18 @@ const asked = (path: string, query: Record<string, string> = {}) =>
 
 /** Reads of old and current times, so that several days are read. */
 const READS: [name: string, run: () => Promise<unknown>][] = [
-  ['the deliveries of a webhook', () => asked('/:webhook_id/deliveries')],
-  ['those that failed', () => asked('/:webhook_id/deliveries', { status: 'failed' })],
-  ['the log of the account', () => asked('/webhooks/deliveries')],
-  ['what failed in it', () => asked('/webhooks/deliveries', { status: 'failed' })],
-  ['what waits in it', () => asked('/webhooks/deliveries', { status: 'pending' })],
-  ['of one job in it', () => asked('/webhooks/deliveries', { job_id: '12' })],
-  ['of one run in it', () => asked('/webhooks/deliveries', { run_id: RUN_ID })],
-  ['its histogram', () => asked('/histogram')],
-  ['the histogram of what failed', () => asked('/histogram', { status: 'failed' })],
-  ['the statistics of a webhook', () => asked(`/:webhook_id/statistics`)],
-  ['those of several', () => asked('/webhooks/statistics', { subscription_id: subscriptionId })],
-  ['the events of a run', () => asked('/events')],
+  ['the deliveries of a webhook', () => requestEndpoint('/:webhook_id/deliveries')],
+  ['those that failed', () => requestEndpoint('/:webhook_id/deliveries', { status: 'failed' })],
+  ['the log of the account', () => requestEndpoint('/webhooks/deliveries')],
+  ['what failed in it', () => requestEndpoint('/webhooks/deliveries', { status: 'failed' })],
+  ['what waits in it', () => requestEndpoint('/webhooks/deliveries', { status: 'pending' })],
+  ['of one job in it', () => requestEndpoint('/webhooks/deliveries', { job_id: '12' })],
+  ['of one run in it', () => requestEndpoint('/webhooks/deliveries', { run_id: RUN_ID })],
+  ['its histogram', () => requestEndpoint('/histogram')],
+  ['the histogram of what failed', () => requestEndpoint('/histogram', { status: 'failed' })],
+  ['the statistics of a webhook', () => requestEndpoint(`/:webhook_id/statistics`)],
+  ['those of several', () => requestEndpoint('/webhooks/statistics', { subscription_id: subscriptionId })],
+  ['the events of a run', () => requestEndpoint('/events')],
   [
     'the hours of a log',
     () =>
@@ -199,22 +199,22 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
   ],
   [
     'what a webhook fails by',
-    () => evidenceOf(pool, accountId, [{ subscriptionId, since: '1700000000000000', until: null }]),
+    () => readEvidence(pool, accountId, [{ subscriptionId, since: '1700000000000000', until: null }]),
   ],
 ];
 
 describe('on a log that is partitioned by account', () => {
   test.each(CASES)('%s opens only the partition of its account', async (_name, tables, run) => {
-    opened = [];
+    openedLeaves = [];
     expect(await run()).not.toBeNull();
-    expect(opened.map(({ execution }) => execution)).toEqual(['first', 'later']);
+    expect(openedLeaves.map(({ execution }) => execution)).toEqual(['first', 'later']);
     const today = new Date().toISOString().slice(0, 10).replaceAll('-', '');
     const expected = tables.map((table) => `${table}_${today}_${leaf}`);
-    for (const { leaves } of opened) expect(leaves).toEqual(expected);
+    for (const { partitions } of openedLeaves) expect(partitions).toEqual(expected);
   });
 
   test('inserting a recovery opens only the partition of its account in each day', async () => {
-    opened = [];
+    openedLeaves = [];
     await newDelivery('failed');
     const transaction = {
       $queryRawUnsafe: async (text: string, ...values: unknown[]) =>
@@ -230,31 +230,34 @@ describe('on a log that is partitioned by account', () => {
       deliveryStatus: 'failed',
     };
     expect(await insertRecovery(transaction as never, recovery)).toBe(true);
-    expect(opened).toHaveLength(2);
-    for (const { leaves } of opened) {
-      expect(leaves).not.toEqual([]);
-      for (const name of leaves) expect(name).toMatch(new RegExp(`^deliveries_(\\d{8}_${leaf}|default)$`));
+    expect(openedLeaves).toHaveLength(2);
+    for (const { partitions } of openedLeaves) {
+      expect(partitions).not.toEqual([]);
+      for (const name of partitions)
+        expect(name).toMatch(new RegExp(`^deliveries_(\\d{8}_${leaf}|default)$`));
     }
   });
 
   test('a delivery that an operator names by its id alone is searched in its day only', async () => {
     const { id } = await newDelivery('failed');
-    opened = [];
-    expect(await keyOfDelivery(pool, id)).toEqual({ accountId, subscriptionId, id });
-    for (const { leaves } of opened) expect(leaves).toHaveLength(4);
+    openedLeaves = [];
+    expect(await findDeliveryKey(pool, id)).toEqual({ accountId, subscriptionId, id });
+    for (const { partitions } of openedLeaves) expect(partitions).toHaveLength(4);
   });
 
   // These run last: a slow read starts a count in the background, whose statements would count in the next test.
   test.each(READS)('%s are read only from the partitions of the account', async (_name, run) => {
     await newDelivery('failed');
-    opened = [];
+    openedLeaves = [];
     expect(await run()).toBeTruthy();
-    expect(opened.length).toBeGreaterThan(1);
-    for (const { leaves } of opened) {
-      for (const name of leaves)
+    expect(openedLeaves.length).toBeGreaterThan(1);
+    for (const { partitions } of openedLeaves) {
+      for (const name of partitions)
         expect(name).toMatch(new RegExp(`^(deliveries|events|attempts)_(\\d{8}_${leaf}|default)$`));
     }
-    expect(opened.flatMap(({ leaves }) => leaves).some((name) => name.startsWith('deliveries_2'))).toBe(true);
+    expect(
+      openedLeaves.flatMap(({ partitions }) => partitions).some((name) => name.startsWith('deliveries_2')),
+    ).toBe(true);
   });
 
   test('Citus accepts every statement of the tests above', () => {
@@ -270,6 +273,6 @@ describe('on a log that is partitioned by account', () => {
           readFileSync(new URL(path, source), 'utf8'),
         ),
     );
-    expect(ofLog.sort()).toEqual([...ON_THE_WAY, ...READS_OF_THE_LOG].sort());
+    expect(ofLog.sort()).toEqual([...EVENT_PATH_STATEMENTS, ...READS_OF_THE_LOG].sort());
   });
 });

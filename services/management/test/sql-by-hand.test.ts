@@ -11,13 +11,13 @@ const BY_HAND: Record<string, string> = {
   'audit/actor.ts': 'a setting of the transaction, which the triggers of the audit log read.',
   'deliveries/account-counts.ts':
     'counts millions of deliveries of all webhooks of an account by the half-hour.',
-  'deliveries/account-log-places.ts':
+  'deliveries/account-log-conditions.ts':
     'conditions that select a part of the logs of an account’s webhooks by indexes and days.',
   'deliveries/account-log.ts':
     'reads the log of all webhooks of an account through the index of each, in segments of bounded size.',
   'deliveries/begin-recovery.ts':
     'counts the deliveries and inserts the recovery in one statement, with a window exact to the microsecond.',
-  'deliveries/by-operator.ts':
+  'deliveries/operator-actions.ts':
     'finds a delivery of the log by its id alone, and cancels it only if it is pending.',
   'deliveries/delivery.ts':
     'finds rows of the log by day and id in their partition, with times to the microsecond.',
@@ -57,19 +57,19 @@ async function sources(): Promise<Map<string, string>> {
 }
 
 test('all SQL by hand is in the listed files, each with its reason in the first line', async () => {
-  const found = [...(await sources())].filter(([, text]) => SQL.test(text));
-  const reasons = found.map(([name, text]) => [name, /^\/\/ SQL by hand: (.+)\n/.exec(text)?.[1]]);
+  const filesWithSql = [...(await sources())].filter(([, text]) => SQL.test(text));
+  const reasons = filesWithSql.map(([name, text]) => [name, /^\/\/ SQL by hand: (.+)\n/.exec(text)?.[1]]);
   expect(Object.fromEntries(reasons)).toEqual(BY_HAND);
 });
 
 test('the linter permits SQL in the listed files only', async () => {
   const { overrides } = JSON.parse(await readFile(new URL('../../../biome.json', import.meta.url), 'utf8'));
   const folder = 'services/management/src/';
-  const listed = Object.keys(BY_HAND).map((name) => folder + name);
+  const listedFiles = Object.keys(BY_HAND).map((name) => folder + name);
   const restricts = overrides.filter(({ linter }: { linter: object }) =>
     JSON.stringify(linter).includes('runStatement'),
   );
   expect(restricts.map(({ includes }: { includes: string[] }) => includes)).toEqual([
-    [`${folder}*/**`, ...listed.map((name) => `!${name}`)],
+    [`${folder}*/**`, ...listedFiles.map((name) => `!${name}`)],
   ]);
 });

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { eventually, IN_VAIN_MS } from '@runhook/testing';
+import { eventually, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { createManagement } from '../src/app.ts';
-import { failure, type Harness, startHarness, UNHURRIED } from './harness.ts';
+import { failure, GENEROUS_TIMEOUTS, type Harness, startHarness } from './harness.ts';
 
 let harness: Harness;
 
@@ -39,7 +39,7 @@ test('a service whose port is in use does not start and leaves no connection ope
 });
 
 test('a stopped service refuses connections, has closed those to the database, and does not wait for idle ones', async () => {
-  const second = await createManagement({ ...harness.settings, port: 0 }, { timeouts: UNHURRIED });
+  const second = await createManagement({ ...harness.settings, port: 0 }, { timeouts: GENEROUS_TIMEOUTS });
   const origin = `http://127.0.0.1:${second.port}`;
   await eventually(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200));
   const connections = async () => {
@@ -48,14 +48,14 @@ test('a stopped service refuses connections, has closed those to the database, a
     );
     return rows[0].count;
   };
-  const before = await connections();
+  const connectionsBefore = await connections();
   const unused = connect(second.port, '127.0.0.1');
   await once(unused, 'connect');
-  const ended = once(unused, 'close', { signal: AbortSignal.timeout(IN_VAIN_MS) });
+  const closed = once(unused, 'close', { signal: AbortSignal.timeout(WAIT_TIMEOUT_MS) });
   unused.resume();
   await second.close();
-  await ended;
+  await closed;
   await expect(fetch(`${origin}/readyz`)).rejects.toThrow();
   // PostgreSQL counts a connection until its process has ended, shortly after it was closed.
-  await eventually(async () => expect(await connections()).toBeLessThan(before));
+  await eventually(async () => expect(await connections()).toBeLessThan(connectionsBefore));
 });

@@ -43,26 +43,26 @@ describe('the other process immediately applies', () => {
 
   test('the rotation of an API key', async () => {
     let key = user.apiKey;
-    for (const [call, other] of [
+    for (const [call, otherProcess] of [
       [first.call, second.call],
       [second.call, first.call],
     ] as const) {
-      expect((await list(other, key)).status).toBe(200);
+      expect((await list(otherProcess, key)).status).toBe(200);
       const { json } = await call('POST', `/api/v2/users/${user.id}/apikey/`, { token: key });
-      expect(await list(other, key)).toMatchObject(INVALID);
+      expect(await list(otherProcess, key)).toMatchObject(INVALID);
       key = json.data.api_key;
-      expect((await list(other, key)).status).toBe(200);
+      expect((await list(otherProcess, key)).status).toBe(200);
     }
   });
 
   test('one of two concurrent rotations, and returns a 401 to the other', async () => {
-    const someone = await first.newUser(account, 'it', []);
-    const answers = await Promise.all(
+    const user2 = await first.newUser(account, 'it', []);
+    const responses = await Promise.all(
       [first.call, second.call].map((call) =>
-        call('POST', `/api/v2/users/${someone.id}/apikey/`, { token: someone.apiKey }),
+        call('POST', `/api/v2/users/${user2.id}/apikey/`, { token: user2.apiKey }),
       ),
     );
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 401]);
   });
 
   test('the end of a service token that is revoked or expired', async () => {

@@ -1,4 +1,4 @@
-import { migrationStates, resolveMigration } from '@runhook/database/migrate';
+import { readMigrationStates, resolveMigration } from '@runhook/database/migrate';
 import type { MigrateSettings } from './migrate-all.ts';
 
 const USAGE = `Without a command: applies what is missing.
@@ -24,8 +24,8 @@ export async function runCommand(
 }
 
 async function printStatus(databaseUrl: string, write: (text: string) => void): Promise<number> {
-  const states = await migrationStates(databaseUrl);
-  for (const { name, state, at, words: errorText } of states) {
+  const states = await readMigrationStates(databaseUrl);
+  for (const { name, state, at, errorText } of states) {
     write(`${name}  ${state}${at === null ? '' : `  ${at.toISOString()}`}\n`);
     if (errorText) write(`    ${errorText.replaceAll('\n', '\n    ')}\n`);
   }

@@ -1,5 +1,5 @@
-import { connectionSentence } from '@runhook/database';
-import { createLogger, startFailure } from '@runhook/runtime';
+import { describeConnectionProblem } from '@runhook/database';
+import { createLogger, describeStartFailure } from '@runhook/runtime';
 import { runCommand } from './command.ts';
 import { migrateAll, readSettings } from './migrate-all.ts';
 
@@ -18,7 +18,9 @@ try {
   process.exit(0);
 } catch (error) {
   const { code = '', message } = error as Error & { code?: string };
-  const sentence = SELF_EXPLANATORY.has(code) ? message : startFailure(error, connectionSentence);
+  const sentence = SELF_EXPLANATORY.has(code)
+    ? message
+    : describeStartFailure(error, describeConnectionProblem);
   process.stderr.write(`${sentence}\n`);
   process.exit(1);
 }

@@ -1,5 +1,10 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { connectionSentence, isDatabaseUnavailable, openDatabase, runStatement } from '@runhook/database';
+import {
+  describeConnectionProblem,
+  isDatabaseUnavailable,
+  openDatabase,
+  runStatement,
+} from '@runhook/database';
 import { disableJit, migrate, rewriteLog } from '@runhook/database/migrate';
 import { migrateQueue, queueBackendName } from '@runhook/queue';
 import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@runhook/runtime';
@@ -14,7 +19,7 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
   const { databaseUrl, queueUrl, migrateWaitSeconds } = settings;
   await waitForDatabase(databaseUrl, {
     waitMs: migrateWaitSeconds * 1_000,
-    onWait: (error) => logger.warn({ reason: connectionSentence(error) }, 'waiting for the database'),
+    onWait: (error) => logger.warn({ reason: describeConnectionProblem(error) }, 'waiting for the database'),
   });
   const applied = await migrate(databaseUrl, {
     onLockWait: (err) => logger.warn({ err }, 'waiting for a lock of the database'),

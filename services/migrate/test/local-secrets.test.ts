@@ -14,7 +14,11 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 const read = (name: string) => readFile(join(folder, name), 'utf8');
 
 test('the first start creates a password, the URL with it and a key, which other users can read and not write', async () => {
-  expect(createLocalSecrets(folder)).toEqual(['database/password', 'database/url', 'service/encryption-keys']);
+  expect(createLocalSecrets(folder)).toEqual([
+    'database/password',
+    'database/url',
+    'service/encryption-keys',
+  ]);
   const password = await read('database/password');
   expect(password).toMatch(/^[\w-]{32}$/);
   expect(await read('database/url')).toBe(`postgres://runhook:${password}@postgres:5432/runhook`);

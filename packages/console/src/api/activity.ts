@@ -1,5 +1,5 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { isLive, unlessLive } from './live.ts';
+import { isLive, pollUnlessLive } from './live.ts';
 import { type Query, request } from './request.ts';
 import { webhooksKey } from './subscriptions.ts';
 import type { Histogram, Run } from './types.ts';
@@ -24,7 +24,7 @@ export function activityKey(accountId: number) {
 }
 
 const pollRuns = () => (isLive() ? RUNS_POLL_MS : POLL_MS);
-const pollLog = unlessLive(POLL_MS);
+const pollLog = pollUnlessLive(POLL_MS);
 
 /** A page of the account's runs, newest first. */
 export function runsQuery(accountId: number, query: RunsQuery) {

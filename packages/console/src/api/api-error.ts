@@ -1,4 +1,4 @@
-import { waitWords } from '../words/time.ts';
+import { formatWait } from '../wording/time.ts';
 
 /** Error of an API call: a response that is not a 2xx, or no response. */
 export class ApiError extends Error {
@@ -23,15 +23,15 @@ export class ApiError extends Error {
 }
 
 /** Returns the message to show: the server's, or, for errors that it cannot explain, what the user can do. */
-export function problemWords(error: unknown): string {
+export function describeProblem(error: unknown): string {
   if (!(error instanceof ApiError)) return 'An unexpected error occurred. Try again.';
   switch (error.code) {
     case 401:
       return 'Your session has ended. Sign in again.';
     case 429:
-      return `Too many requests. Try again ${afterWords(error.retryAfterSeconds)}.`;
+      return `Too many requests. Try again ${describeRetryAfter(error.retryAfterSeconds)}.`;
     case 503:
-      return `Runhook is currently unavailable. Try again ${afterWords(error.retryAfterSeconds)}.`;
+      return `Runhook is currently unavailable. Try again ${describeRetryAfter(error.retryAfterSeconds)}.`;
     case 500:
       return 'Runhook could not process this request. Try again; if it fails again, contact your administrator.';
     default:
@@ -39,6 +39,6 @@ export function problemWords(error: unknown): string {
   }
 }
 
-function afterWords(seconds: number | null): string {
-  return seconds === null ? 'in a moment' : `in ${waitWords(Math.max(1, seconds))}`;
+function describeRetryAfter(seconds: number | null): string {
+  return seconds === null ? 'in a moment' : `in ${formatWait(Math.max(1, seconds))}`;
 }

@@ -1,6 +1,6 @@
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
-import { ownUrl } from '../served-page.ts';
+import { consoleUrl } from '../served-page.ts';
 import { activityKey } from './activity.ts';
 import { logKey } from './deliveries.ts';
 import { incidentsKey, ratesKey } from './incidents.ts';
@@ -8,10 +8,10 @@ import { isLive, setLive } from './live.ts';
 import { webhooksKey } from './subscriptions.ts';
 
 /** Minimum age of expensive queries before a change refreshes them. */
-const LIST_MS = 5_000;
-const STATISTICS_MS = 15_000;
+const LIST_REFRESH_MS = 5_000;
+const STATISTICS_REFRESH_MS = 15_000;
 /** Wait before reconnecting after an error response: the browser does not reconnect an `EventSource` after one. */
-const AGAIN_MS = 60_000;
+const RECONNECT_MS = 60_000;
 
 /**
  * Subscribes to changes of the account's webhooks while the page is visible, and refetches the queries that they affect.
@@ -20,49 +20,49 @@ const AGAIN_MS = 60_000;
 export function useChanges(accountId: number, webhookId: string | null): void {
   const client = useQueryClient();
   useEffect(() => {
-    const changes = new Changes(client, accountId, webhookId);
-    return () => changes.close();
+    const stream = new ChangeStream(client, accountId, webhookId);
+    return () => stream.close();
   }, [client, accountId, webhookId]);
 }
 
-class Changes {
+class ChangeStream {
   readonly #client: QueryClient;
   readonly #accountId: number;
   readonly #url: string;
   readonly #throttles = new Map<string, ReturnType<typeof setTimeout>>();
   #source: EventSource | null = null;
-  #again: ReturnType<typeof setTimeout> | undefined;
+  #reconnectTimer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(client: QueryClient, accountId: number, webhookId: string | null) {
     this.#client = client;
     this.#accountId = accountId;
-    const of = webhookId === null ? '' : `?subscription_id=${encodeURIComponent(webhookId)}`;
-    this.#url = ownUrl(`api/v3/accounts/${accountId}/webhooks/changes${of}`);
-    document.addEventListener('visibilitychange', this.#onSeen);
-    window.addEventListener('offline', this.#onLost);
-    this.#onSeen();
+    const query = webhookId === null ? '' : `?subscription_id=${encodeURIComponent(webhookId)}`;
+    this.#url = consoleUrl(`api/v3/accounts/${accountId}/webhooks/changes${query}`);
+    document.addEventListener('visibilitychange', this.#onVisibilityChange);
+    window.addEventListener('offline', this.#onDisconnect);
+    this.#onVisibilityChange();
   }
 
   close(): void {
-    document.removeEventListener('visibilitychange', this.#onSeen);
-    window.removeEventListener('offline', this.#onLost);
-    this.#leave();
+    document.removeEventListener('visibilitychange', this.#onVisibilityChange);
+    window.removeEventListener('offline', this.#onDisconnect);
+    this.#disconnect();
   }
 
-  readonly #onSeen = (): void => {
-    if (document.visibilityState === 'visible') this.#listen();
-    else this.#leave();
+  readonly #onVisibilityChange = (): void => {
+    if (document.visibilityState === 'visible') this.#connect();
+    else this.#disconnect();
   };
 
   /** Makes the pages poll. The first requests are made immediately, and also report other problems. */
-  readonly #onLost = (): void => {
+  readonly #onDisconnect = (): void => {
     if (!isLive()) return;
     setLive(false);
     void this.#client.invalidateQueries({ queryKey: webhooksKey(this.#accountId) });
   };
 
-  #listen(): void {
-    this.#leave();
+  #connect(): void {
+    this.#disconnect();
     const source = new EventSource(this.#url);
     this.#source = source;
     source.addEventListener('open', () => {
@@ -72,50 +72,50 @@ class Changes {
     });
     source.addEventListener('changed', ({ data }) => {
       const { subscription_ids } = JSON.parse(data) as { subscription_ids: string[] };
-      this.#hear(subscription_ids);
+      this.#refreshChanged(subscription_ids);
     });
     source.addEventListener('error', () => {
-      this.#onLost();
+      this.#onDisconnect();
       if (source.readyState !== EventSource.CLOSED) return;
-      this.#again = setTimeout(() => this.#listen(), AGAIN_MS);
+      this.#reconnectTimer = setTimeout(() => this.#connect(), RECONNECT_MS);
     });
   }
 
-  #leave(): void {
+  #disconnect(): void {
     setLive(false);
     this.#source?.close();
     this.#source = null;
-    clearTimeout(this.#again);
+    clearTimeout(this.#reconnectTimer);
     for (const timer of this.#throttles.values()) clearTimeout(timer);
     this.#throttles.clear();
   }
 
-  #hear(webhookIds: readonly string[]): void {
+  #refreshChanged(webhookIds: readonly string[]): void {
     const webhooks = webhooksKey(this.#accountId);
-    this.#refresh([...webhooks, 'list'], LIST_MS);
-    this.#refresh(incidentsKey(this.#accountId), LIST_MS);
-    this.#refresh(ratesKey(this.#accountId), STATISTICS_MS);
-    this.#refresh(activityKey(this.#accountId), LIST_MS);
+    this.#refresh([...webhooks, 'list'], LIST_REFRESH_MS);
+    this.#refresh(incidentsKey(this.#accountId), LIST_REFRESH_MS);
+    this.#refresh(ratesKey(this.#accountId), STATISTICS_REFRESH_MS);
+    this.#refresh(activityKey(this.#accountId), LIST_REFRESH_MS);
     for (const webhookId of webhookIds) {
       const statistics = [...logKey({ accountId: this.#accountId, webhookId }), 'statistics'];
-      this.#refresh(statistics, STATISTICS_MS);
+      this.#refresh(statistics, STATISTICS_REFRESH_MS);
       void this.#client.invalidateQueries({
         queryKey: [...webhooks, webhookId],
         // Later pages of the log do not move, so they are not refetched. Those with pending rows poll.
         predicate: ({ queryKey, meta }) =>
-          meta?.isStill !== true && statistics.some((part, index) => queryKey[index] !== part),
+          meta?.isStatic !== true && statistics.some((part, index) => queryKey[index] !== part),
       });
     }
   }
 
-  /** Refetches immediately, or as soon as the data is `goodForMs` old. */
-  #refresh(queryKey: readonly unknown[], goodForMs: number): void {
+  /** Refetches immediately, or as soon as the data is `maxAgeMs` old. */
+  #refresh(queryKey: readonly unknown[], maxAgeMs: number): void {
     const name = JSON.stringify(queryKey);
     if (this.#throttles.has(name)) return;
     const queries = this.#client.getQueryCache().findAll({ queryKey, type: 'active' });
     if (queries.length === 0) return;
     const updatedAt = Math.max(...queries.map(({ state }) => state.dataUpdatedAt));
-    const waitMs = Math.max(0, updatedAt + goodForMs - Date.now());
+    const waitMs = Math.max(0, updatedAt + maxAgeMs - Date.now());
     const refresh = () => {
       this.#throttles.delete(name);
       void this.#client.invalidateQueries({ queryKey });

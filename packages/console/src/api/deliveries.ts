@@ -1,7 +1,7 @@
 import { queryOptions } from '@tanstack/react-query';
-import { unlessLive } from './live.ts';
+import { pollUnlessLive } from './live.ts';
 import { type Query, request } from './request.ts';
-import { inPath, type WebhookKey, webhooksKey } from './subscriptions.ts';
+import { pathParameters, type WebhookKey, webhooksKey } from './subscriptions.ts';
 import type { Delivery, DeliveryPage, Recovery } from './types.ts';
 
 const WEBHOOK = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
@@ -24,12 +24,12 @@ export async function fetchDeliveries(
   query: DeliveriesQuery,
   signal?: AbortSignal,
 ): Promise<DeliveryPage> {
-  const { data, extra } = await request('get', ALL, { path: inPath(key), query, signal });
+  const { data, extra } = await request('get', ALL, { path: pathParameters(key), query, signal });
   return { rows: data, totalCount: extra.pagination.total_count };
 }
 
 export function deliveryQuery(key: WebhookKey, deliveryId: string) {
-  const path = { ...inPath(key), delivery_id: deliveryId };
+  const path = { ...pathParameters(key), delivery_id: deliveryId };
   return queryOptions({
     queryKey: [...logKey(key), 'delivery', deliveryId],
     queryFn: async ({ signal }) => (await request('get', ONE, { path, signal })).data,
@@ -38,7 +38,7 @@ export function deliveryQuery(key: WebhookKey, deliveryId: string) {
 
 /** Queues a delivery again and returns it as pending. Throws a 409 with the reason if it cannot be resent. */
 export async function redeliver(key: WebhookKey, deliveryId: string): Promise<Delivery> {
-  const path = { ...inPath(key), delivery_id: deliveryId };
+  const path = { ...pathParameters(key), delivery_id: deliveryId };
   return (await request('post', `${ONE}/redeliver`, { path })).data;
 }
 
@@ -48,8 +48,8 @@ export function statisticsQuery(key: WebhookKey, hours: number) {
   return queryOptions({
     queryKey: [...logKey(key), 'statistics', hours],
     queryFn: async ({ signal }) =>
-      (await request('get', `${WEBHOOK}/statistics`, { path: inPath(key), query, signal })).data,
-    refetchInterval: unlessLive(STATISTICS_POLL_MS),
+      (await request('get', `${WEBHOOK}/statistics`, { path: pathParameters(key), query, signal })).data,
+    refetchInterval: pollUnlessLive(STATISTICS_POLL_MS),
   });
 }
 
@@ -61,12 +61,12 @@ export interface RecoveryWindow {
 }
 
 export async function startRecovery(key: WebhookKey, body: RecoveryWindow): Promise<Recovery> {
-  return (await request('post', `${WEBHOOK}/recover`, { path: inPath(key), body })).data;
+  return (await request('post', `${WEBHOOK}/recover`, { path: pathParameters(key), body })).data;
 }
 
 /** Stops a recovery: it queues no more deliveries. */
 export async function stopRecovery(key: WebhookKey, recoveryId: string): Promise<Recovery> {
-  const path = { ...inPath(key), recovery_id: recoveryId };
+  const path = { ...pathParameters(key), recovery_id: recoveryId };
   return (await request('post', `${WEBHOOK}/recovery/{recovery_id}/cancel`, { path })).data;
 }
 
@@ -77,12 +77,12 @@ export function recoveriesQuery(key: WebhookKey) {
     queryFn: async ({ signal }) =>
       (
         await request('get', `${WEBHOOK}/recoveries`, {
-          path: inPath(key),
+          path: pathParameters(key),
           query: { limit: RECOVERIES_SHOWN },
           signal,
         })
       ).data,
-    refetchInterval: ({ state }) => (state.data?.some(isUnderWay) ? RECOVERY_POLL_MS : false),
+    refetchInterval: ({ state }) => (state.data?.some(isInProgress) ? RECOVERY_POLL_MS : false),
   });
 }
 
@@ -90,6 +90,6 @@ export function recoveriesKey(key: WebhookKey) {
   return [...logKey(key), 'recoveries'] as const;
 }
 
-function isUnderWay({ status, outcome }: Recovery): boolean {
+function isInProgress({ status, outcome }: Recovery): boolean {
   return status === 'running' || outcome.pending > 0;
 }

@@ -1,5 +1,5 @@
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { unlessLive } from './live.ts';
+import { pollUnlessLive } from './live.ts';
 import { type Query, request } from './request.ts';
 import { webhooksKey } from './subscriptions.ts';
 
@@ -19,7 +19,7 @@ export function incidentsQuery(accountId: number, query: Query<'get', typeof INC
     queryFn: async ({ signal }) =>
       (await request('get', INCIDENTS, { path: { account_id: accountId }, query, signal })).data,
     placeholderData: keepPreviousData,
-    refetchInterval: unlessLive(INCIDENTS_POLL_MS),
+    refetchInterval: pollUnlessLive(INCIDENTS_POLL_MS),
   });
 }
 
@@ -32,7 +32,7 @@ export function openCountQuery(accountId: number) {
       const { extra } = await request('get', INCIDENTS, { path: { account_id: accountId }, query, signal });
       return extra.pagination.total_count;
     },
-    refetchInterval: unlessLive(INCIDENTS_POLL_MS),
+    refetchInterval: pollUnlessLive(INCIDENTS_POLL_MS),
   });
 }
 
@@ -52,6 +52,6 @@ export function ratesQuery(accountId: number, webhookIds: readonly string[]) {
       return new Map(data.map((rates) => [rates.subscription_id, rates]));
     },
     placeholderData: keepPreviousData,
-    refetchInterval: unlessLive(RATES_POLL_MS),
+    refetchInterval: pollUnlessLive(RATES_POLL_MS),
   });
 }

@@ -5,12 +5,12 @@ export function isLive(): boolean {
   return live;
 }
 
-export function setLive(now: boolean): void {
-  live = now;
+export function setLive(isLiveNow: boolean): void {
+  live = isLiveNow;
 }
 
 /** Returns the poll interval of a query that changes invalidate: it polls only while no changes are received, or after an error. */
-export function unlessLive(pollMs: number) {
+export function pollUnlessLive(pollMs: number) {
   return ({ state }: { state: { status: string } }): number | false =>
     live && state.status !== 'error' ? false : pollMs;
 }

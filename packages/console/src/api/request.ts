@@ -1,5 +1,5 @@
 import type { Answer, Method, PathOf, RequestParts } from '@runhook/client';
-import { ownUrl } from '../served-page.ts';
+import { consoleUrl } from '../served-page.ts';
 import { ApiError } from './api-error.ts';
 
 export type { Answer, Query } from '@runhook/client';
@@ -13,9 +13,11 @@ export async function request<M extends Method, P extends PathOf<M>>(
   path: P,
   parts: RequestParts<M, P>,
 ): Promise<Answer<M, P>> {
-  const { path: inPath = {}, query = {}, body, headers = {}, signal } = parts as UntypedParts;
-  const url = path.slice(1).replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(inPath[name])));
-  const response = await answerOf(ownUrl(url) + searchOf(query), {
+  const { path: pathParameters = {}, query = {}, body, headers = {}, signal } = parts as UntypedParts;
+  const url = path
+    .slice(1)
+    .replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(pathParameters[name])));
+  const response = await fetchResponse(consoleUrl(url) + toQueryString(query), {
     method: method.toUpperCase(),
     credentials: 'same-origin',
     headers: {
@@ -26,9 +28,9 @@ export async function request<M extends Method, P extends PathOf<M>>(
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     ...(signal === undefined ? {} : { signal }),
   });
-  const answer: unknown = await response.json().catch(() => null);
-  if (response.ok && answer !== null) return answer as Answer<M, P>;
-  throw refusalOf(response, answer as Refusal | null);
+  const result: unknown = await response.json().catch(() => null);
+  if (response.ok && result !== null) return result as Answer<M, P>;
+  throw toApiError(response, result as ErrorBody | null);
 }
 
 interface UntypedParts {
@@ -39,7 +41,7 @@ interface UntypedParts {
   signal?: AbortSignal;
 }
 
-async function answerOf(url: string, init: RequestInit): Promise<Response> {
+async function fetchResponse(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);
   } catch (error) {
@@ -48,21 +50,21 @@ async function answerOf(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-interface Refusal {
+interface ErrorBody {
   status?: { code?: number; user_message?: string; errors?: { field: string; message: string }[] };
 }
 
-function refusalOf(response: Response, answer: Refusal | null): ApiError {
+function toApiError(response: Response, body: ErrorBody | null): ApiError {
   const retryAfter = Number.parseInt(response.headers.get('retry-after') ?? '', 10);
-  const { status } = answer ?? {};
+  const { status } = body ?? {};
   return new ApiError(response.status, status?.user_message ?? `The server returned ${response.status}.`, {
     fieldProblems: Object.fromEntries((status?.errors ?? []).map(({ field, message }) => [field, message])),
     retryAfterSeconds: Number.isNaN(retryAfter) ? null : retryAfter,
   });
 }
 
-function searchOf(query: Record<string, unknown>): string {
-  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
-  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
-  return text === '' ? '' : `?${text}`;
+function toQueryString(query: Record<string, unknown>): string {
+  const entries = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  const queryString = new URLSearchParams(entries.map(([name, value]) => [name, String(value)])).toString();
+  return queryString === '' ? '' : `?${queryString}`;
 }

@@ -1,5 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
-import { unlessLive } from './live.ts';
+import { pollUnlessLive } from './live.ts';
 import { request } from './request.ts';
 import { webhooksKey } from './subscriptions.ts';
 
@@ -12,6 +12,6 @@ export function serviceStateQuery(accountId: number) {
     queryKey: [...webhooksKey(accountId), 'service-state'],
     queryFn: async ({ signal }) =>
       (await request('get', SERVICE_STATE, { path: { account_id: accountId }, signal })).data,
-    refetchInterval: unlessLive(POLL_MS),
+    refetchInterval: pollUnlessLive(POLL_MS),
   });
 }

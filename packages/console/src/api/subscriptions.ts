@@ -15,7 +15,7 @@ const UNSAVED_TEST = '/api/v3/accounts/{account_id}/webhooks/test';
 const JOBS = '/api/v2/accounts/{account_id}/jobs';
 
 /** The error code determines the text for an attempt: the status alone does not show whether the endpoint or Runhook set it. */
-const WITH_MORE = { include: 'error_code,health' } as const;
+const INCLUDE_DETAILS = { include: 'error_code,health' } as const;
 
 /** Identifies a webhook of an account. */
 export interface WebhookKey {
@@ -31,7 +31,7 @@ export function webhooksKey(accountId: number) {
 }
 
 /** Returns the path parameters of the API. */
-export function inPath({ accountId, webhookId }: WebhookKey) {
+export function pathParameters({ accountId, webhookId }: WebhookKey) {
   return { account_id: accountId, webhook_id: webhookId };
 }
 
@@ -39,7 +39,11 @@ export function subscriptionsQuery(accountId: number, query: Query<'get', typeof
   return queryOptions({
     queryKey: [...webhooksKey(accountId), 'list', query],
     queryFn: ({ signal }) =>
-      request('get', ALL, { path: { account_id: accountId }, query: { ...query, ...WITH_MORE }, signal }),
+      request('get', ALL, {
+        path: { account_id: accountId },
+        query: { ...query, ...INCLUDE_DETAILS },
+        signal,
+      }),
     placeholderData: keepPreviousData,
   });
 }
@@ -48,12 +52,12 @@ export function subscriptionQuery(key: WebhookKey) {
   return queryOptions({
     queryKey: [...webhooksKey(key.accountId), key.webhookId],
     queryFn: async ({ signal }) =>
-      (await request('get', ONE, { path: inPath(key), query: WITH_MORE, signal })).data,
+      (await request('get', ONE, { path: pathParameters(key), query: INCLUDE_DETAILS, signal })).data,
   });
 }
 
 export async function readSubscription(key: WebhookKey): Promise<Subscription> {
-  return (await request('get', ONE, { path: inPath(key) })).data;
+  return (await request('get', ONE, { path: pathParameters(key) })).data;
 }
 
 export async function createSubscription(
@@ -64,16 +68,16 @@ export async function createSubscription(
 }
 
 /**
- * Replaces all fields. @param seen `updated_at` of the version that the user edited; the call fails with 412 if it was
+ * Replaces all fields. @param expectedUpdatedAt `updated_at` of the version that the user edited; the call fails with 412 if it was
  * replaced since
  */
 export async function replaceSubscription(
   key: WebhookKey,
   body: SubscriptionFields,
-  seen: string,
+  expectedUpdatedAt: string,
 ): Promise<Subscription> {
-  const headers = { 'if-match': `"${seen}"` };
-  return (await request('put', ONE, { path: inPath(key), body, headers })).data;
+  const headers = { 'if-match': `"${expectedUpdatedAt}"` };
+  return (await request('put', ONE, { path: pathParameters(key), body, headers })).data;
 }
 
 /** Reads the current fields first, because a PUT writes all of them. */
@@ -85,23 +89,24 @@ export async function setActive(key: WebhookKey, active: boolean): Promise<void>
 }
 
 export async function deleteSubscription(key: WebhookKey): Promise<void> {
-  await request('delete', ONE, { path: inPath(key) });
+  await request('delete', ONE, { path: pathParameters(key) });
 }
 
 /** Rotates the secret and returns the new one, which no other response contains. */
 export async function rotateSecret(key: WebhookKey, overlapHours: number): Promise<string> {
   const body = { overlap_hours: overlapHours };
-  return (await request('post', `${ONE}/rotate-secret`, { path: inPath(key), body })).data.hmac_secret;
+  return (await request('post', `${ONE}/rotate-secret`, { path: pathParameters(key), body })).data
+    .hmac_secret;
 }
 
 export async function finishRotation(key: WebhookKey): Promise<void> {
-  await request('post', `${ONE}/finish-rotation`, { path: inPath(key) });
+  await request('post', `${ONE}/finish-rotation`, { path: pathParameters(key) });
 }
 
 /** Sends a signed sample to the endpoint and returns the result, which is not logged. */
 export async function testEndpoint(key: WebhookKey, eventType: EventType): Promise<EndpointTest> {
   const query = { event_type: eventType, include: 'error_code,exchange' };
-  return (await request('get', `${ONE}/test`, { path: inPath(key), query })).data;
+  return (await request('get', `${ONE}/test`, { path: pathParameters(key), query })).data;
 }
 
 /**

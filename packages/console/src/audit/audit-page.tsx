@@ -4,10 +4,10 @@ import { useSearchParams } from 'react-router';
 import { request } from '../api/request.ts';
 import type { AuditEntry } from '../api/types.ts';
 import { PageHeading, Problem } from '../components/page.tsx';
-import { Moment } from '../components/state.tsx';
+import { Timestamp } from '../components/state.tsx';
 import { Table, TableScroll } from '../components/table.tsx';
 import { useAccount } from '../session/session.ts';
-import { actionWords, actorWords, detailWords } from '../words/audit.ts';
+import { describeAction, describeActor, formatDetails } from '../wording/audit.ts';
 
 const PATH = '/api/v3/accounts/{account_id}/audit';
 const PAGE_SIZE = 25;
@@ -16,8 +16,8 @@ const PAGE_SIZE = 25;
 export function Component() {
   const account = useAccount();
   const [parameters, setParameters] = useSearchParams();
-  const asked = Number(parameters.get('page'));
-  const page = Number.isSafeInteger(asked) && asked >= 1 ? asked : 1;
+  const requestedPage = Number(parameters.get('page'));
+  const page = Number.isSafeInteger(requestedPage) && requestedPage >= 1 ? requestedPage : 1;
   const query = { limit: PAGE_SIZE, offset: (page - 1) * PAGE_SIZE };
   const audit = useQuery({
     queryKey: ['accounts', account.id, 'audit', query],
@@ -27,7 +27,7 @@ export function Component() {
   const pageCount = Math.ceil((audit.data?.extra.pagination.total_count ?? 0) / PAGE_SIZE);
   return (
     <>
-      <PageHeading title="Audit log" below={`Changes to ${account.name} and sign-ins of the last year.`} />
+      <PageHeading title="Audit log" subtitle={`Changes to ${account.name} and sign-ins of the last year.`} />
       <Stack gap="md">
         {audit.isError && audit.data === undefined && (
           <Problem
@@ -45,7 +45,9 @@ export function Component() {
             <Pagination
               total={pageCount}
               value={Math.min(page, pageCount)}
-              onChange={(wanted) => setParameters(wanted === 1 ? {} : { page: String(wanted) })}
+              onChange={(selectedPage) =>
+                setParameters(selectedPage === 1 ? {} : { page: String(selectedPage) })
+              }
               getControlProps={(control) => ({ 'aria-label': `${control} page` })}
             />
           </Group>
@@ -70,13 +72,13 @@ function Entries({ entries }: { entries: readonly AuditEntry[] }) {
           {entries.map((entry) => (
             <tr key={entry.id}>
               <td>
-                <Moment at={entry.created_at} />
+                <Timestamp at={entry.created_at} />
               </td>
-              <td style={{ overflowWrap: 'anywhere' }}>{actorWords(entry.actor)}</td>
+              <td style={{ overflowWrap: 'anywhere' }}>{describeActor(entry.actor)}</td>
               <td style={{ overflowWrap: 'anywhere' }}>
-                {actionWords(entry)}
+                {describeAction(entry)}
                 <Text span size="xs" c="dimmed" display="block">
-                  {detailWords(entry.details)}
+                  {formatDetails(entry.details)}
                 </Text>
               </td>
             </tr>

@@ -1,7 +1,7 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { type ReactNode, useEffect, useState } from 'react';
 import { type Blocker, useBlocker } from 'react-router';
-import { Dialog } from './opened-later.tsx';
+import { Dialog } from './lazy-popover.tsx';
 import { Problem } from './page.tsx';
 
 interface ConfirmDialogProps {
@@ -99,11 +99,11 @@ export function LeaveDialog({ blocker, title, text, leaveLabel, stayLabel }: Lea
 /** Asks before the page is left while `isGuarded()`: the router's blocker within the console, otherwise the browser. */
 export function useLeaveGuard(isGuarded: () => boolean): Blocker {
   useEffect(() => {
-    const ask = (event: BeforeUnloadEvent) => {
+    const onBeforeUnload = (event: BeforeUnloadEvent) => {
       if (isGuarded()) event.preventDefault();
     };
-    window.addEventListener('beforeunload', ask);
-    return () => window.removeEventListener('beforeunload', ask);
+    window.addEventListener('beforeunload', onBeforeUnload);
+    return () => window.removeEventListener('beforeunload', onBeforeUnload);
   }, [isGuarded]);
   return useBlocker(
     ({ currentLocation, nextLocation }) => isGuarded() && currentLocation.pathname !== nextLocation.pathname,

@@ -41,9 +41,9 @@ export function CodeBlock({ code, label, copyValue = code, wrap = false, heightM
 
 const FEEDBACK_MS = 2_500;
 const OUTCOMES = {
-  idle: { icon: IconCopy, words: null },
-  copied: { icon: IconCheck, words: 'Copied' },
-  refused: { icon: IconAlertTriangle, words: 'Copy manually' },
+  idle: { icon: IconCopy, text: null },
+  copied: { icon: IconCheck, text: 'Copied' },
+  refused: { icon: IconAlertTriangle, text: 'Copy manually' },
 } as const;
 
 interface CopyButtonProps {
@@ -82,7 +82,7 @@ export function CopyButton({
     const timer = setTimeout(() => setOutcome('idle'), FEEDBACK_MS);
     return () => clearTimeout(timer);
   }, [outcome]);
-  const { icon: Icon, words } = OUTCOMES[outcome];
+  const { icon: Icon, text } = OUTCOMES[outcome];
 
   async function copy() {
     const isCopied = await copyText(typeof value === 'string' ? value : value());
@@ -99,8 +99,8 @@ export function CopyButton({
         leftSection={<Icon size={14} aria-hidden />}
         style={{ flexShrink: 0 }}
       >
-        {words ?? label}
-        {words === null && what !== undefined && <VisuallyHidden> {what}</VisuallyHidden>}
+        {text ?? label}
+        {text === null && what !== undefined && <VisuallyHidden> {what}</VisuallyHidden>}
       </Button>
       <VisuallyHidden role="status">
         {outcome === 'copied' && `Copied ${what ?? ''}`}
@@ -116,20 +116,20 @@ async function copyText(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return copyTextOldWay(text);
+    return copyTextWithCommand(text);
   }
 }
 
 /** Copies with `execCommand`, because pages served over HTTP have no `navigator.clipboard`. */
-function copyTextOldWay(text: string): boolean {
-  const before = document.activeElement;
+function copyTextWithCommand(text: string): boolean {
+  const previousFocus = document.activeElement;
   const field = document.createElement('textarea');
   field.value = text;
   field.setAttribute('readonly', '');
   field.style.position = 'fixed';
   field.style.opacity = '0';
   // The field must be inside an open dialog, whose focus trap would otherwise remove the selection.
-  (before?.closest('[role=dialog]') ?? document.body).append(field);
+  (previousFocus?.closest('[role=dialog]') ?? document.body).append(field);
   field.select();
   try {
     return document.execCommand('copy');
@@ -137,6 +137,6 @@ function copyTextOldWay(text: string): boolean {
     return false;
   } finally {
     field.remove();
-    if (before instanceof HTMLElement) before.focus();
+    if (previousFocus instanceof HTMLElement) previousFocus.focus();
   }
 }

@@ -3,8 +3,8 @@ import { IconLock } from '@tabler/icons-react';
 import { type ComponentProps, type ReactNode, useId } from 'react';
 import { Link } from 'react-router';
 import { useAccount } from '../session/session.ts';
-import { writeRefusal } from '../words/webhooks.ts';
-import { Hint } from './opened-later.tsx';
+import { writeDenialReason } from '../wording/webhooks.ts';
+import { Hint } from './lazy-popover.tsx';
 
 type GuardedButtonProps = ButtonProps &
   Pick<ComponentProps<'button'>, 'onClick' | 'type'> & {
@@ -48,7 +48,7 @@ export function GuardedLinkButton({
 
 /** Notice at the top of a page with controls that the user may not use. It gives the reason once. */
 export function WriteNotice() {
-  const reason = writeRefusal(useAccount());
+  const reason = writeDenialReason(useAccount());
   if (reason === null) return null;
   return (
     <Alert role="note" color="gray" icon={<IconLock aria-hidden />} title="You have read-only access" mb="md">

@@ -4,7 +4,7 @@ import { notifications } from '@mantine/notifications';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { type ReactNode, useDeferredValue, useEffect, useRef } from 'react';
 import { useLocation } from 'react-router';
-import { problemWords } from '../api/api-error.ts';
+import { describeProblem } from '../api/api-error.ts';
 import classes from './components.module.css';
 
 /** Page whose heading had the focus last; null before the first page, whose focus is left to the browser. */
@@ -15,14 +15,14 @@ interface PageHeadingProps {
   title: string;
   tabTitle?: string;
   /** Shown above the title: a link to the parent page. */
-  above?: ReactNode;
+  breadcrumb?: ReactNode;
   /** Shown below the title: one line about the page. */
-  below?: ReactNode;
+  subtitle?: ReactNode;
   actions?: ReactNode;
 }
 
 /** The heading of a page. It takes the focus after a navigation, so that screen readers announce the page. */
-export function PageHeading({ title, tabTitle = title, above, below, actions }: PageHeadingProps) {
+export function PageHeading({ title, tabTitle = title, breadcrumb, subtitle, actions }: PageHeadingProps) {
   usePageTitle(tabTitle);
   const { pathname } = useLocation();
   const heading = useRef<HTMLHeadingElement>(null);
@@ -32,9 +32,9 @@ export function PageHeading({ title, tabTitle = title, above, below, actions }: 
   }, [pathname]);
   return (
     <Box component="header" mb="md">
-      {above !== undefined && (
+      {breadcrumb !== undefined && (
         <Text component="div" size="sm" mb={4}>
-          {above}
+          {breadcrumb}
         </Text>
       )}
       <Group justify="space-between" align="flex-start" gap="sm">
@@ -43,9 +43,9 @@ export function PageHeading({ title, tabTitle = title, above, below, actions }: 
         </Title>
         {actions !== undefined && <Group gap="xs">{actions}</Group>}
       </Group>
-      {below !== undefined && (
+      {subtitle !== undefined && (
         <Text component="div" size="sm" c="dimmed" mt={4}>
-          {below}
+          {subtitle}
         </Text>
       )}
     </Box>
@@ -72,7 +72,7 @@ export function Problem({ title, error, onRetry, isRetrying = false }: ProblemPr
   return (
     <Alert color="red" role="alert" title={title} icon={<IconAlertTriangle aria-hidden />}>
       <Stack align="flex-start" gap="sm">
-        <Text size="sm">{problemWords(error)}</Text>
+        <Text size="sm">{describeProblem(error)}</Text>
         {onRetry !== undefined && (
           <Button size="xs" variant="default" onClick={onRetry} loading={isRetrying}>
             Try again
@@ -83,9 +83,9 @@ export function Problem({ title, error, onRetry, isRetrying = false }: ProblemPr
   );
 }
 
-interface InPiecesProps {
+interface DeferredRenderProps {
   /** Placeholder until the children are rendered. */
-  meanwhile: ReactNode;
+  fallback: ReactNode;
   children: ReactNode;
 }
 
@@ -93,15 +93,15 @@ interface InPiecesProps {
  * Renders slow content in the background. Content that a response brings is rendered in one long task, which blocks a slow
  * device; after a deferred value, React renders it in slices of some milliseconds.
  */
-export function InPieces({ meanwhile, children }: InPiecesProps) {
-  return useDeferredValue(true, false) ? children : meanwhile;
+export function DeferredRender({ fallback, children }: DeferredRenderProps) {
+  return useDeferredValue(true, false) ? children : fallback;
 }
 
-const SHOWN_MS = 6_000;
-const UNDO_SHOWN_MS = 20_000;
+const TOAST_MS = 6_000;
+const UNDO_TOAST_MS = 20_000;
 
 /** Shows that an action succeeded, with an undo button if there is one. */
-export function toastDone(message: string, undo?: { label: string; onClick: () => void }): void {
+export function toastSuccess(message: string, undo?: { label: string; onClick: () => void }): void {
   const id = notifications.show({
     message:
       undo === undefined ? (
@@ -122,7 +122,7 @@ export function toastDone(message: string, undo?: { label: string; onClick: () =
         </Stack>
       ),
     color: 'green',
-    autoClose: undo === undefined ? SHOWN_MS : UNDO_SHOWN_MS,
+    autoClose: undo === undefined ? TOAST_MS : UNDO_TOAST_MS,
     withBorder: true,
     role: 'status',
   });

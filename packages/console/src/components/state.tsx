@@ -2,17 +2,17 @@ import { Group, Text } from '@mantine/core';
 import { IconCircleCheck, IconCircleDashed, IconCircleX, IconClockHour4 } from '@tabler/icons-react';
 import { type ReactNode, useEffect, useState } from 'react';
 import type { Subscription } from '../api/types.ts';
-import { statusTone, statusWords, type Tone } from '../words/http-status.ts';
+import { formatStatus, statusTone, type Tone } from '../wording/http-status.ts';
 import {
-  exactLocalTime,
-  fullLocalTime,
+  formatExactLocalTime,
+  formatFullLocalTime,
+  formatRelativeTime,
+  formatShortLocalTime,
+  formatUtcTime,
   parseTime,
-  relativeTime,
-  shortLocalTime,
-  utcTime,
-} from '../words/time.ts';
+} from '../wording/time.ts';
 import classes from './components.module.css';
-import { Hint } from './opened-later.tsx';
+import { Hint } from './lazy-popover.tsx';
 
 const ICONS = {
   good: IconCircleCheck,
@@ -32,9 +32,9 @@ export function StatusBadge({ tone, children }: { tone: Tone; children: ReactNod
   );
 }
 
-const NEAR_MS = 90_000;
+const RECENT_MS = 90_000;
 
-interface MomentProps {
+interface TimestampProps {
   /** A time of the API: microseconds since the epoch as digits, or ISO 8601. */
   at: string;
   /**
@@ -47,19 +47,19 @@ interface MomentProps {
 }
 
 /** A time in the user's time zone, with a tooltip in UTC. */
-export function Moment({ at, format = 'relative', focusable = format !== 'exact' }: MomentProps) {
+export function Timestamp({ at, format = 'relative', focusable = format !== 'exact' }: TimestampProps) {
   const date = parseTime(at);
-  const isNear = date !== null && Math.abs(date.getTime() - Date.now()) < NEAR_MS;
-  const nowMs = useNow(isNear ? 1_000 : 30_000);
+  const isRecent = date !== null && Math.abs(date.getTime() - Date.now()) < RECENT_MS;
+  const nowMs = useNow(isRecent ? 1_000 : 30_000);
   if (date === null) return <span>{at}</span>;
-  const relative = relativeTime(date, nowMs);
+  const relative = formatRelativeTime(date, nowMs);
   return (
     <Hint
       label={
         <>
-          {fullLocalTime(date)}
+          {formatFullLocalTime(date)}
           <br />
-          {utcTime(date)}
+          {formatUtcTime(date)}
           {format === 'exact' && relative !== null && (
             <>
               <br />
@@ -77,9 +77,9 @@ export function Moment({ at, format = 'relative', focusable = format !== 'exact'
           className={classes.moment}
           {...(focusable && { tabIndex: 0 })}
         >
-          {format === 'relative' && (relative ?? shortLocalTime(date))}
-          {format === 'exact' && exactLocalTime(date, nowMs)}
-          {format === 'full' && fullLocalTime(date)}
+          {format === 'relative' && (relative ?? formatShortLocalTime(date))}
+          {format === 'exact' && formatExactLocalTime(date, nowMs)}
+          {format === 'full' && formatFullLocalTime(date)}
         </time>
       )}
     </Hint>
@@ -101,15 +101,15 @@ export function LastStatus({ subscription }: { subscription: Subscription }) {
   const { http_status_code: code, error_code = null, dispatched_at, health } = subscription;
   return (
     <Group gap="2px 8px">
-      <StatusBadge tone={statusTone(code)}>{statusWords(code, error_code)}</StatusBadge>
+      <StatusBadge tone={statusTone(code)}>{formatStatus(code, error_code)}</StatusBadge>
       {dispatched_at !== undefined && (
         <Text span size="xs" c="dimmed">
-          <Moment at={dispatched_at} />
+          <Timestamp at={dispatched_at} />
         </Text>
       )}
       {health?.failing_since !== undefined && (
         <Text span size="xs" c="red">
-          failing since <Moment at={health.failing_since} />
+          failing since <Timestamp at={health.failing_since} />
         </Text>
       )}
     </Group>

@@ -6,7 +6,7 @@ import { UNSAFE_DataRouterContext as RouterContext, useLocation } from 'react-ro
  * State of a field whose value is in the URL. The URL is updated with a delay, so the field keeps its own text while it has
  * the focus. Other changes of the URL (back, cleared filters) update it while it has not.
  */
-export function useTypedText(value: string): {
+export function useAddressText(value: string): {
   text: string;
   setText: (text: string) => void;
   field: RefObject<HTMLInputElement | null>;
@@ -25,8 +25,8 @@ export const TYPING_PAUSE_MS = 350;
  * Calls `tell` with the text once typing pauses, unless a link has been followed meanwhile: its page may still be loading,
  * and changing the URL would cancel that navigation.
  */
-export function useOncePaused(
-  tell: (text: string) => void,
+export function useDebouncedInput(
+  onInput: (text: string) => void,
 ): ((text: string) => void) & { cancel: () => void } {
   const { pathname } = useLocation();
   const context = useContext(RouterContext);
@@ -34,6 +34,6 @@ export function useOncePaused(
     // Reads the current state: `useNavigation` returns the last rendered one, which a busy browser renders long after a
     // click.
     const next = context?.router.state.navigation.location;
-    if (next === undefined || next.pathname === pathname) tell(text);
+    if (next === undefined || next.pathname === pathname) onInput(text);
   }, TYPING_PAUSE_MS);
 }

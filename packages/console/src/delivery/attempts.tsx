@@ -2,10 +2,10 @@ import { Button, Text, Title } from '@mantine/core';
 import { IconChevronDown, IconChevronRight } from '@tabler/icons-react';
 import { useId, useState } from 'react';
 import type { Attempt, DeliveryDetail } from '../api/types.ts';
-import { Moment, StatusBadge } from '../components/state.tsx';
-import { answerAdvice, wordsOf } from '../words/deliveries.ts';
-import { statusTone, statusWords } from '../words/http-status.ts';
-import { durationWords } from '../words/time.ts';
+import { StatusBadge, Timestamp } from '../components/state.tsx';
+import { failureAdvice, toAttemptDetails } from '../wording/deliveries.ts';
+import { formatStatus, statusTone } from '../wording/http-status.ts';
+import { formatDuration } from '../wording/time.ts';
 import classes from './attempts.module.css';
 import { Exchange } from './exchange.tsx';
 
@@ -13,7 +13,7 @@ import { Exchange } from './exchange.tsx';
 export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
   const { attempts, status } = delivery;
   // Attempts that arrive later stay collapsed, so that they do not move the content that the user reads.
-  const [newestAtFirst] = useState(() => attempts.at(-1)?.number);
+  const [initialNewest] = useState(() => attempts.at(-1)?.number);
   return (
     <section aria-labelledby="attempts">
       <Title order={2} size="h4" id="attempts" mb="sm">
@@ -31,7 +31,7 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
             <AttemptCard
               key={attempt.number}
               attempt={attempt}
-              isOpenAtFirst={attempt.number === newestAtFirst}
+              isInitiallyOpen={attempt.number === initialNewest}
             />
           ))}
         </ol>
@@ -40,26 +40,26 @@ export function AttemptTimeline({ delivery }: { delivery: DeliveryDetail }) {
   );
 }
 
-const TRIGGER_WORDS = { automatic: 'automatic', manual: 'resent manually' };
+const TRIGGER_LABELS = { automatic: 'automatic', manual: 'resent manually' };
 
 /** An attempt: its result and, expanded, its request and response. */
-function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFirst: boolean }) {
-  const [isOpen, setOpen] = useState(isOpenAtFirst);
+function AttemptCard({ attempt, isInitiallyOpen }: { attempt: Attempt; isInitiallyOpen: boolean }) {
+  const [isOpen, setOpen] = useState(isInitiallyOpen);
   const exchangeId = useId();
   const { number, http_status_code, error } = attempt;
   const Chevron = isOpen ? IconChevronDown : IconChevronRight;
-  const advice = error && answerAdvice(http_status_code, error.code, wordsOf(attempt));
+  const advice = error && failureAdvice(http_status_code, error.code, toAttemptDetails(attempt));
   return (
     <li className={classes.attempt} data-good={error === null}>
       <div className={classes.head}>
         <h3 className={classes.title}>Attempt {number}</h3>
         <StatusBadge tone={error === null ? statusTone(http_status_code) : 'bad'}>
-          {statusWords(http_status_code, error?.code ?? null)}
+          {formatStatus(http_status_code, error?.code ?? null)}
         </StatusBadge>
-        <Moment at={attempt.started_at} format="full" />
-        <span>took {durationWords(attempt.duration_ms)}</span>
+        <Timestamp at={attempt.started_at} format="full" />
+        <span>took {formatDuration(attempt.duration_ms)}</span>
         <Text span size="sm" c="dimmed">
-          {TRIGGER_WORDS[attempt.trigger]}
+          {TRIGGER_LABELS[attempt.trigger]}
         </Text>
         <Button
           size="compact-xs"
@@ -86,7 +86,7 @@ function AttemptCard({ attempt, isOpenAtFirst }: { attempt: Attempt; isOpenAtFir
       <div id={exchangeId} hidden={!isOpen}>
         {isOpen && (
           <Exchange
-            of={`of attempt ${number}`}
+            labelSuffix={`of attempt ${number}`}
             exchange={attempt}
             note="The body is the payload below, the same bytes in every attempt. The log does not store signatures."
           />

@@ -9,23 +9,23 @@ import type { Account, Delivery, DeliveryDetail } from '../api/types.ts';
 import { CopyButton } from '../components/copy.tsx';
 import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
-import { Moment, StatusBadge, useNow } from '../components/state.tsx';
+import { StatusBadge, Timestamp, useNow } from '../components/state.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { NotFoundPage } from '../shell/error-pages.tsx';
 import classes from '../webhook/webhook-facts.module.css';
 import { Fact } from '../webhook/webhook-facts.tsx';
 import {
   deliveryTone,
-  deliveryWords,
-  durationOf,
-  jobWords,
-  lastAnswerWords,
-  nextAttemptWords,
-  stateSentence,
-} from '../words/deliveries.ts';
-import { statusTone } from '../words/http-status.ts';
-import { EVENT_WORDS, writeRefusal } from '../words/webhooks.ts';
+  describeState,
+  formatDeliveryDuration,
+  formatDeliveryStatus,
+  formatJob,
+  formatLastResponse,
+  formatNextAttempt,
+} from '../wording/deliveries.ts';
+import { statusTone } from '../wording/http-status.ts';
+import { EVENT_TEXTS, writeDenialReason } from '../wording/webhooks.ts';
 import { AttemptTimeline } from './attempts.tsx';
 import { CopyAsCurl, PayloadSection, RedeliverButton } from './payload.tsx';
 
@@ -59,7 +59,7 @@ export function Component() {
   if (delivery.isError) {
     return (
       <>
-        <PageHeading title="Delivery" above={<Way account={account} webhook={key} />} />
+        <PageHeading title="Delivery" breadcrumb={<DeliveryBreadcrumb account={account} webhook={key} />} />
         <Problem
           title="The delivery could not be loaded"
           error={delivery.error}
@@ -82,13 +82,13 @@ function DeliveryPage({
   delivery: DeliveryDetail;
 }) {
   const subscription = useQuery(subscriptionQuery(webhook));
-  const { label } = EVENT_WORDS[delivery.event_type];
+  const { label } = EVENT_TEXTS[delivery.event_type];
   return (
     <>
       <PageHeading
         title={`${label}, run ${delivery.run_id}`}
         tabTitle={`Delivery: ${label}, run ${delivery.run_id}`}
-        above={<Way account={account} webhook={webhook} name={subscription.data?.name} />}
+        breadcrumb={<DeliveryBreadcrumb account={account} webhook={webhook} name={subscription.data?.name} />}
         actions={
           <>
             <CopyAsCurl delivery={delivery} webhook={subscription.data} />
@@ -96,7 +96,7 @@ function DeliveryPage({
               webhook={webhook}
               delivery={delivery}
               isActive={subscription.data?.active ?? true}
-              refusal={writeRefusal(account)}
+              denialReason={writeDenialReason(account)}
             />
           </>
         }
@@ -112,7 +112,7 @@ function DeliveryPage({
   );
 }
 
-function Way({
+function DeliveryBreadcrumb({
   account,
   webhook,
   name = 'Webhook',
@@ -156,16 +156,16 @@ function DeliveryState({ delivery }: { delivery: Delivery }) {
   const { next_attempt_at, completed_at } = delivery;
   return (
     <Group gap="xs">
-      <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
+      <StatusBadge tone={deliveryTone(delivery)}>{formatDeliveryStatus(delivery)}</StatusBadge>
       <Text size="sm" component="div" style={{ overflowWrap: 'anywhere', minWidth: 0 }}>
-        {stateSentence(delivery)}{' '}
+        {describeState(delivery)}{' '}
         {delivery.status === 'pending' && next_attempt_at !== null && (
           <Countdown at={next_attempt_at} attemptCount={delivery.attempt_count} />
         )}
-        {completed_at !== null && <Moment at={completed_at} />}
+        {completed_at !== null && <Timestamp at={completed_at} />}
       </Text>
       <VisuallyHidden role="status">
-        {deliveryWords(delivery)}, {delivery.attempt_count} attempts so far
+        {formatDeliveryStatus(delivery)}, {delivery.attempt_count} attempts so far
       </VisuallyHidden>
     </Group>
   );
@@ -176,27 +176,27 @@ function Countdown({ at, attemptCount }: { at: string; attemptCount: number }) {
   const nowMs = useNow(1_000);
   return (
     <>
-      {nextAttemptWords(at, attemptCount, nowMs)} (<Moment at={at} format="full" />)
+      {formatNextAttempt(at, attemptCount, nowMs)} (<Timestamp at={at} format="full" />)
     </>
   );
 }
 
 /** Event, job and ids of the delivery. */
 function DeliveryFacts({ delivery }: { delivery: Delivery }) {
-  const answerTone = delivery.attempt_count === 0 ? 'neutral' : statusTone(delivery.http_status_code);
+  const responseTone = delivery.attempt_count === 0 ? 'neutral' : statusTone(delivery.http_status_code);
   return (
     <dl className={classes.facts}>
       <Fact name="Event">
-        {EVENT_WORDS[delivery.event_type].label} <Code>{delivery.event_type}</Code>
+        {EVENT_TEXTS[delivery.event_type].label} <Code>{delivery.event_type}</Code>
       </Fact>
-      <Fact name="Job">{jobWords(delivery)}</Fact>
+      <Fact name="Job">{formatJob(delivery)}</Fact>
       <Fact name="Created">
-        <Moment at={delivery.created_at} format="full" />
+        <Timestamp at={delivery.created_at} format="full" />
       </Fact>
       <Fact name="Last response">
         <Group gap="2px 8px">
-          <StatusBadge tone={answerTone}>{lastAnswerWords(delivery)}</StatusBadge>
-          {delivery.duration_ms !== null && <span>in {durationOf(delivery)}</span>}
+          <StatusBadge tone={responseTone}>{formatLastResponse(delivery)}</StatusBadge>
+          {delivery.duration_ms !== null && <span>in {formatDeliveryDuration(delivery)}</span>}
         </Group>
       </Fact>
       <Id name="Delivery id" value={delivery.id} />

@@ -1,16 +1,16 @@
 import { Text } from '@mantine/core';
 import type { Attempt } from '../api/types.ts';
 import { CodeBlock } from '../components/copy.tsx';
-import { prettyJson, readableBody } from '../words/code.ts';
-import { phasesOf } from '../words/deliveries.ts';
-import { durationWords } from '../words/time.ts';
+import { formatJson, readableBody } from '../wording/code.ts';
+import { listPhases } from '../wording/deliveries.ts';
+import { formatDuration } from '../wording/time.ts';
 import classes from './exchange.module.css';
 
 const HEIGHT_MAX = 280;
 
 interface ExchangeProps {
   /** Owner of the exchange, for labels: "of attempt 1". */
-  of: string;
+  labelSuffix: string;
   exchange: Pick<
     Attempt,
     'request_headers' | 'response_headers' | 'response_body' | 'response_truncated' | 'timings'
@@ -21,7 +21,7 @@ interface ExchangeProps {
 }
 
 /** Request, response, and the duration of each phase. */
-export function Exchange({ of, exchange, request, note }: ExchangeProps) {
+export function Exchange({ labelSuffix, exchange, request, note }: ExchangeProps) {
   const { request_headers, response_headers, response_body, response_truncated, timings } = exchange;
   return (
     <>
@@ -29,15 +29,15 @@ export function Exchange({ of, exchange, request, note }: ExchangeProps) {
       <div className={classes.exchange}>
         <div className={classes.column}>
           <CodeBlock
-            label={`Request headers ${of}`}
+            label={`Request headers ${labelSuffix}`}
             code={(request ? `${request.line}\n` : '') + headerLines(request_headers)}
             wrap
             heightMax={HEIGHT_MAX}
           />
           {request !== undefined && (
             <CodeBlock
-              label={`Request body ${of}`}
-              code={prettyJson(request.body) ?? request.body}
+              label={`Request body ${labelSuffix}`}
+              code={formatJson(request.body) ?? request.body}
               copyValue={request.body}
               wrap
               heightMax={HEIGHT_MAX}
@@ -53,12 +53,16 @@ export function Exchange({ of, exchange, request, note }: ExchangeProps) {
           ) : (
             <>
               <CodeBlock
-                label={`Response headers ${of}`}
+                label={`Response headers ${labelSuffix}`}
                 code={headerLines(response_headers)}
                 wrap
                 heightMax={HEIGHT_MAX}
               />
-              <ResponseBody of={of} body={response_body ?? ''} isTruncated={response_truncated} />
+              <ResponseBody
+                labelSuffix={labelSuffix}
+                body={response_body ?? ''}
+                isTruncated={response_truncated}
+              />
             </>
           )}
         </div>
@@ -70,17 +74,25 @@ export function Exchange({ of, exchange, request, note }: ExchangeProps) {
 function Phases({ timings }: { timings: NonNullable<Attempt['timings']> }) {
   return (
     <dl className={classes.phases} aria-label="Timings">
-      {phasesOf(timings).map(({ name, ms }) => (
+      {listPhases(timings).map(({ name, ms }) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{durationWords(ms)}</dd>
+          <dd>{formatDuration(ms)}</dd>
         </div>
       ))}
     </dl>
   );
 }
 
-function ResponseBody({ of, body, isTruncated }: { of: string; body: string; isTruncated: boolean }) {
+function ResponseBody({
+  labelSuffix,
+  body,
+  isTruncated,
+}: {
+  labelSuffix: string;
+  body: string;
+  isTruncated: boolean;
+}) {
   if (body === '')
     return (
       <Text size="sm">
@@ -89,7 +101,7 @@ function ResponseBody({ of, body, isTruncated }: { of: string; body: string; isT
     );
   const readable = readableBody(body);
   if (readable.kind === 'binary') return <Text size="sm">Binary response (not shown)</Text>;
-  const label = `Response body ${of}`;
+  const label = `Response body ${labelSuffix}`;
   return (
     <>
       <CodeBlock label={label} code={readable.text} copyValue={body} wrap heightMax={HEIGHT_MAX} />

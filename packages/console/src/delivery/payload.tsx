@@ -1,14 +1,14 @@
 import { Text, Title, VisuallyHidden } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { activityKey } from '../api/activity.ts';
-import { problemWords } from '../api/api-error.ts';
+import { describeProblem } from '../api/api-error.ts';
 import { deliveryQuery, redeliver } from '../api/deliveries.ts';
 import { subscriptionQuery, type WebhookKey } from '../api/subscriptions.ts';
 import type { Delivery, DeliveryDetail, Subscription } from '../api/types.ts';
 import { CodeBlock, CopyButton } from '../components/copy.tsx';
 import { GuardedButton } from '../components/guarded.tsx';
-import { toastDone, toastProblem } from '../components/page.tsx';
-import { curlCommand, prettyJson } from '../words/code.ts';
+import { toastProblem, toastSuccess } from '../components/page.tsx';
+import { curlCommand, formatJson } from '../wording/code.ts';
 
 const HEIGHT_MAX = 520;
 
@@ -26,7 +26,7 @@ export function PayloadSection({ delivery }: { delivery: DeliveryDetail }) {
         <>
           <CodeBlock
             label="Request body"
-            code={prettyJson(payload) ?? payload}
+            code={formatJson(payload) ?? payload}
             copyValue={payload}
             wrap
             heightMax={HEIGHT_MAX}
@@ -73,27 +73,33 @@ interface RedeliverButtonProps {
   delivery: Delivery;
   isActive: boolean;
   /** Reason why the user may not change webhooks; null if the user may. */
-  refusal: string | null;
+  denialReason: string | null;
   /** Name of the webhook, if the button is one of several. */
-  among?: string;
+  webhookName?: string;
 }
 
 const INACTIVE = 'The webhook is switched off. Switch it on to resend this delivery.';
 const PENDING = 'This delivery is still pending.';
 
 /** Queues the delivery again. Its attempts appear in the list. */
-export function RedeliverButton({ webhook, delivery, isActive, refusal, among }: RedeliverButtonProps) {
+export function RedeliverButton({
+  webhook,
+  delivery,
+  isActive,
+  denialReason,
+  webhookName,
+}: RedeliverButtonProps) {
   const client = useQueryClient();
   const { queryKey } = deliveryQuery(webhook, delivery.id);
-  const again = useMutation({
+  const redelivery = useMutation({
     mutationFn: () => redeliver(webhook, delivery.id),
-    onSuccess: (now) => {
-      toastDone('The delivery was queued again.');
-      client.setQueryData<DeliveryDetail>(queryKey, (before) => before && { ...before, ...now });
+    onSuccess: (updated) => {
+      toastSuccess('The delivery was queued again.');
+      client.setQueryData<DeliveryDetail>(queryKey, (previous) => previous && { ...previous, ...updated });
       void client.invalidateQueries({ queryKey: activityKey(webhook.accountId) });
     },
     onError: (error) => {
-      toastProblem('The delivery was not resent', problemWords(error));
+      toastProblem('The delivery was not resent', describeProblem(error));
       void client.invalidateQueries({
         queryKey: subscriptionQuery(webhook).queryKey,
       });
@@ -102,13 +108,13 @@ export function RedeliverButton({ webhook, delivery, isActive, refusal, among }:
   const state = delivery.status === 'pending' ? PENDING : isActive ? null : INACTIVE;
   return (
     <GuardedButton
-      reason={refusal ?? state}
-      loading={again.isPending}
-      onClick={() => again.mutate()}
-      {...(among !== undefined && { size: 'compact-sm', variant: 'default' })}
+      reason={denialReason ?? state}
+      loading={redelivery.isPending}
+      onClick={() => redelivery.mutate()}
+      {...(webhookName !== undefined && { size: 'compact-sm', variant: 'default' })}
     >
       Redeliver
-      {among !== undefined && <VisuallyHidden> to {among}</VisuallyHidden>}
+      {webhookName !== undefined && <VisuallyHidden> to {webhookName}</VisuallyHidden>}
     </GuardedButton>
   );
 }

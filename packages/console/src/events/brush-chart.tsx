@@ -1,16 +1,16 @@
 import { useElementSize } from '@mantine/hooks';
 import { type KeyboardEvent, type PointerEvent, useId, useRef, useState } from 'react';
 import type { Histogram } from '../api/types.ts';
-import { OutcomeBar, OutcomeLegend, OutcomePatterns } from '../webhook/last-day/charts.tsx';
-import chart from '../webhook/last-day/hour-chart.module.css';
-import { axisOf, place } from '../webhook/last-day/scale.ts';
-import { countOf, hourWords, OUTCOMES, totalOf } from '../webhook/last-day/summary.ts';
-import { type Brush, barLabel, brushed, brushKey, spanOfBars, spanWords } from './brush.ts';
+import { OutcomeBar, OutcomeLegend, OutcomePatterns } from '../webhook/statistics/charts.tsx';
+import chart from '../webhook/statistics/hour-chart.module.css';
+import { createAxis, scaleToPixels } from '../webhook/statistics/scale.ts';
+import { countOf, formatHourCounts, OUTCOMES, totalOf } from '../webhook/statistics/summary.ts';
+import { type Brush, barLabel, brushKey, formatSpan, normalizeBrush, toTimeSpan } from './brush.ts';
 import classes from './events.module.css';
 
 const HEIGHT = 180;
 const PLOT = { top: 8, bottom: HEIGHT - 22, left: 46, right: 8 };
-const LABELS_WANTED = 6;
+const LABELS_TARGET = 6;
 const LABEL_PX = 70;
 const compactFormat = new Intl.NumberFormat(undefined, { notation: 'compact' });
 
@@ -31,26 +31,26 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
   const bands = useRef<(SVGRectElement | null)[]>([]);
   const [brush, setBrush] = useState<Brush | null>(null);
   const [isDrawing, setDrawing] = useState(false);
-  const [wantedStop, setStop] = useState(buckets.length - 1);
-  const stop = Math.min(wantedStop, buckets.length - 1);
+  const [selectedStop, setStop] = useState(buckets.length - 1);
+  const tabStop = Math.min(selectedStop, buckets.length - 1);
   const bandWidth = Math.max(1, (width - PLOT.left - PLOT.right) / buckets.length);
   const xOf = (index: number) => PLOT.left + index * bandWidth;
-  const axis = axisOf(Math.max(...buckets.map(totalOf)));
-  const yOf = (value: number) => place(value, axis.max, PLOT.bottom, PLOT.top);
+  const axis = createAxis(Math.max(...buckets.map(totalOf)));
+  const yOf = (value: number) => scaleToPixels(value, axis.max, PLOT.bottom, PLOT.top);
   const outcomes = OUTCOMES.filter((outcome) => countOf(histogram.totals, outcome) > 0);
 
-  function choose(chosen: Brush) {
+  function applyBrush(chosen: Brush) {
     setBrush(null);
-    const { fromMs, toMs } = spanOfBars(buckets, bucket_seconds, chosen);
+    const { fromMs, toMs } = toTimeSpan(buckets, bucket_seconds, chosen);
     onBrush(fromMs, toMs);
   }
-  function press(event: KeyboardEvent) {
-    const key = brushKey(event, stop, buckets.length);
+  function handleKey(event: KeyboardEvent) {
+    const key = brushKey(event, tabStop, buckets.length);
     if (key === null) return;
     event.preventDefault();
-    if (key.kind === 'choose') return choose(brush ?? { anchor: stop, head: stop });
+    if (key.kind === 'choose') return applyBrush(brush ?? { anchor: tabStop, head: tabStop });
     if (key.kind === 'clear') return setBrush(null);
-    setBrush(key.kind === 'extend' ? { anchor: brush?.anchor ?? stop, head: key.to } : null);
+    setBrush(key.kind === 'extend' ? { anchor: brush?.anchor ?? tabStop, head: key.to } : null);
     setStop(key.to);
     bands.current[key.to]?.focus();
   }
@@ -76,7 +76,7 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
             className={classes.frame}
             width={width}
             height={HEIGHT}
-            onKeyDown={press}
+            onKeyDown={handleKey}
             onPointerDown={(event) => {
               if (event.button !== 0) return;
               event.currentTarget.setPointerCapture(event.pointerId);
@@ -88,7 +88,7 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
             }}
             onPointerUp={() => {
               setDrawing(false);
-              if (isDrawing && brush !== null) choose(brush);
+              if (isDrawing && brush !== null) applyBrush(brush);
             }}
             onPointerCancel={() => {
               setDrawing(false);
@@ -131,7 +131,7 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
               ))}
             </g>
             {buckets.map((bucket, index) => {
-              const { fromMs, toMs } = spanOfBars(buckets, bucket_seconds, { anchor: index, head: index });
+              const { fromMs, toMs } = toTimeSpan(buckets, bucket_seconds, { anchor: index, head: index });
               return (
                 // biome-ignore lint/a11y/useSemanticElements: SVG has no buttons; the chart handles the keys
                 <rect
@@ -146,8 +146,8 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
                   width={bandWidth}
                   height={PLOT.bottom - PLOT.top}
                   role="button"
-                  tabIndex={index === stop ? 0 : -1}
-                  aria-label={`${spanWords(fromMs, toMs)}: ${hourWords(bucket)}`}
+                  tabIndex={index === tabStop ? 0 : -1}
+                  aria-label={`${formatSpan(fromMs, toMs)}: ${formatHourCounts(bucket)}`}
                   onFocus={() => setStop(index)}
                 />
               );
@@ -156,9 +156,9 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
           </svg>
         )}
       </div>
-      <BarWords
+      <BarDescription
         histogram={histogram}
-        brush={brush ?? { anchor: stop, head: stop }}
+        brush={brush ?? { anchor: tabStop, head: tabStop }}
         isDrawn={brush !== null}
       />
     </figure>
@@ -166,16 +166,24 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
 }
 
 /** Describes the selection, or the focused bar. */
-function BarWords({ histogram, brush, isDrawn }: { histogram: Histogram; brush: Brush; isDrawn: boolean }) {
+function BarDescription({
+  histogram,
+  brush,
+  isDrawn,
+}: {
+  histogram: Histogram;
+  brush: Brush;
+  isDrawn: boolean;
+}) {
   const { buckets, bucket_seconds } = histogram;
-  const { first, last } = brushed(brush);
-  const { fromMs, toMs } = spanOfBars(buckets, bucket_seconds, brush);
+  const { first, last } = normalizeBrush(brush);
+  const { fromMs, toMs } = toTimeSpan(buckets, bucket_seconds, brush);
   const sums = { delivered_count: 0, failed_count: 0, pending_count: 0, cancelled_count: 0 };
   for (const bucket of buckets.slice(first, last + 1))
     for (const outcome of OUTCOMES) sums[`${outcome}_count`] += bucket[`${outcome}_count`];
   return (
     <div style={{ fontSize: 'var(--mantine-font-size-xs)' }} aria-live={isDrawn ? 'polite' : 'off'}>
-      {spanWords(fromMs, toMs)}: {hourWords(sums)}.{' '}
+      {formatSpan(fromMs, toMs)}: {formatHourCounts(sums)}.{' '}
       {isDrawn
         ? 'Press Enter to zoom in, Escape to clear.'
         : 'Drag over the bars, or use Shift and the arrow keys, to zoom in.'}
@@ -192,7 +200,7 @@ function Selection({
   xOf: (index: number) => number;
   bandWidth: number;
 }) {
-  const { first, last } = brushed(brush);
+  const { first, last } = normalizeBrush(brush);
   return (
     <rect
       className={classes.selection}
@@ -212,11 +220,11 @@ interface PartProps {
 
 function Labels({ histogram, xOf, width }: PartProps & { width: number }) {
   const { buckets, bucket_seconds } = histogram;
-  const wanted = Math.max(1, Math.min(LABELS_WANTED, Math.floor((width - PLOT.left) / LABEL_PX)));
-  const every = Math.max(1, Math.ceil(buckets.length / wanted));
+  const labelCount = Math.max(1, Math.min(LABELS_TARGET, Math.floor((width - PLOT.left) / LABEL_PX)));
+  const step = Math.max(1, Math.ceil(buckets.length / labelCount));
   return buckets.map(
     ({ start }, index) =>
-      index % every === 0 && (
+      index % step === 0 && (
         <text key={start} className={chart.tick} x={xOf(index)} y={HEIGHT - 5}>
           {barLabel(Math.floor(Number(start) / 1_000), buckets.length * bucket_seconds * 1_000)}
         </text>

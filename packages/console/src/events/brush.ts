@@ -6,7 +6,7 @@ export interface Brush {
   head: number;
 }
 
-export function brushed({ anchor, head }: Brush): { first: number; last: number } {
+export function normalizeBrush({ anchor, head }: Brush): { first: number; last: number } {
   return { first: Math.min(anchor, head), last: Math.max(anchor, head) };
 }
 
@@ -36,12 +36,12 @@ export function brushKey(
 }
 
 /** Returns the time range of the selected bars, in milliseconds since the epoch. */
-export function spanOfBars(
+export function toTimeSpan(
   buckets: readonly Pick<HistogramBucket, 'start'>[],
   bucketSeconds: number,
   brush: Brush,
 ) {
-  const { first, last } = brushed(brush);
+  const { first, last } = normalizeBrush(brush);
   const startMs = (index: number) => Math.floor(Number(buckets[index]?.start ?? 0) / 1_000);
   return { fromMs: startMs(first), toMs: startMs(last) + bucketSeconds * 1_000 };
 }
@@ -68,7 +68,7 @@ export function barLabel(startMs: number, spanMs: number): string {
 }
 
 /** "21 Nov, 10:00 to 10:30 UTC" */
-export function spanWords(fromMs: number, toMs: number): string {
+export function formatSpan(fromMs: number, toMs: number): string {
   const format = toMs - fromMs < 60_000 ? secondFormat : timeFormat;
   const [from, to] = [`${dayFormat.format(fromMs)}, ${format.format(fromMs)}`, format.format(toMs)];
   const isSameDay = Math.floor(fromMs / DAY_MS) === Math.floor(toMs / DAY_MS);

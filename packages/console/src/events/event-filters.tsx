@@ -8,10 +8,10 @@ import {
   subscriptionQuery,
   subscriptionsQuery,
 } from '../api/subscriptions.ts';
-import { TYPING_PAUSE_MS, useOncePaused, useTypedText } from '../components/typed-text.ts';
-import { DELIVERY_STATUS_WORDS } from '../words/deliveries.ts';
-import { ERROR_CODES } from '../words/http-status.ts';
-import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
+import { TYPING_PAUSE_MS, useAddressText, useDebouncedInput } from '../components/typed-text.ts';
+import { DELIVERY_STATUS_LABELS } from '../wording/deliveries.ts';
+import { ERROR_CODES } from '../wording/http-status.ts';
+import { EVENT_TEXTS, EVENT_TYPES_IN_ORDER } from '../wording/webhooks.ts';
 import classes from './events.module.css';
 import {
   type EventsAddress,
@@ -40,13 +40,13 @@ export function EventFilters({ accountId, address, onChange }: EventFiltersProps
       <Choice
         label="Status"
         value={address.status}
-        data={STATUSES.map((status) => ({ value: status, label: DELIVERY_STATUS_WORDS[status] }))}
+        data={STATUSES.map((status) => ({ value: status, label: DELIVERY_STATUS_LABELS[status] }))}
         onChange={(status) => onChange({ status: status as EventsAddress['status'] })}
       />
       <Choice
         label="Event"
         value={address.event}
-        data={EVENT_TYPES_IN_ORDER.map((type) => ({ value: type, label: EVENT_WORDS[type].label }))}
+        data={EVENT_TYPES_IN_ORDER.map((type) => ({ value: type, label: EVENT_TEXTS[type].label }))}
         onChange={(event) => onChange({ event: event as EventsAddress['event'] })}
       />
       <WebhookFilter
@@ -113,8 +113,8 @@ function WebhookFilter({ accountId, value, onChange }: SearchedProps) {
   const key = { accountId, webhookId: value };
   const chosen = useQuery({ ...subscriptionQuery(key), enabled: value !== '' });
   const name = chosen.data?.name ?? value;
-  const wanted = debounced === name ? '' : debounced;
-  const found = useQuery(subscriptionsQuery(accountId, { search: wanted, limit: WEBHOOKS_SHOWN }));
+  const query = debounced === name ? '' : debounced;
+  const found = useQuery(subscriptionsQuery(accountId, { search: query, limit: WEBHOOKS_SHOWN }));
   const options = (found.data?.data ?? []).map(({ id, name: label }) => ({ value: id, label }));
   return (
     <SearchedSelect
@@ -188,9 +188,9 @@ interface TypedFilterProps {
 /** Reports its value once typing pauses. An invalid value is marked and not reported. */
 function TypedFilter({ name, label, address, onChange }: TypedFilterProps) {
   const value = address[name];
-  const { text, setText, field } = useTypedText(value);
-  const askLater = useOncePaused((asked) => {
-    if (isFilter(name, asked)) onChange({ [name]: asked });
+  const { text, setText, field } = useAddressText(value);
+  const changeDebounced = useDebouncedInput((requested) => {
+    if (isFilter(name, requested)) onChange({ [name]: requested });
   });
   const isId = name === 'eventId';
   return (
@@ -205,7 +205,7 @@ function TypedFilter({ name, label, address, onChange }: TypedFilterProps) {
       onChange={(event) => {
         const next = event.currentTarget.value.trim();
         setText(next);
-        askLater(next);
+        changeDebounced(next);
       }}
     />
   );

@@ -1,6 +1,6 @@
 import type { EventType } from '@runhook/contract';
 import type { DeliveryStatus } from '../api/types.ts';
-import { EVENT_TYPES_IN_ORDER } from '../words/webhooks.ts';
+import { EVENT_TYPES_IN_ORDER } from '../wording/webhooks.ts';
 import { readUtc, utcMs, utcText } from './utc.ts';
 
 /** Filters in the URL of the page; an empty string means any. Times are absolute, in UTC (`…Z`). */
@@ -29,11 +29,11 @@ const HOUR_MS = 3_600_000;
 
 /** Ranges that the user can select with one click. */
 export const PRESETS = [
-  { label: '1 h', words: 'the last hour', ms: HOUR_MS },
-  { label: '6 h', words: 'the last 6 hours', ms: 6 * HOUR_MS },
-  { label: '24 h', words: 'the last 24 hours', ms: 24 * HOUR_MS },
-  { label: '7 d', words: 'the last 7 days', ms: 7 * 24 * HOUR_MS },
-  { label: '30 d', words: 'the last 30 days', ms: 30 * 24 * HOUR_MS },
+  { label: '1 h', description: 'the last hour', ms: HOUR_MS },
+  { label: '6 h', description: 'the last 6 hours', ms: 6 * HOUR_MS },
+  { label: '24 h', description: 'the last 24 hours', ms: 24 * HOUR_MS },
+  { label: '7 d', description: 'the last 7 days', ms: 7 * 24 * HOUR_MS },
+  { label: '30 d', description: 'the last 30 days', ms: 30 * 24 * HOUR_MS },
 ] as const;
 
 const PATTERNS: Partial<Record<keyof EventsAddress, RegExp>> = {
@@ -76,12 +76,12 @@ export function readEventsAddress(parameters: URLSearchParams): EventsAddress {
 
 /** Serializes the filters that are set. Colons are not escaped, so that users can read the times. */
 export function writeEventsAddress(address: EventsAddress): string {
-  const given = Object.entries(address).filter(([, value]) => value !== '');
-  return new URLSearchParams(given).toString().replaceAll('%3A', ':');
+  const entries = Object.entries(address).filter(([, value]) => value !== '');
+  return new URLSearchParams(entries).toString().replaceAll('%3A', ':');
 }
 
 /** Returns a range that ends now and starts `ms` ago, rounded down to the minute. */
-export function sinceNow(ms: number, nowMs: number): Pick<EventsAddress, 'from' | 'to'> {
+export function windowUntilNow(ms: number, nowMs: number): Pick<EventsAddress, 'from' | 'to'> {
   return { from: utcText(Math.floor((nowMs - ms) / 60_000) * 60_000), to: '' };
 }
 
@@ -102,10 +102,10 @@ export const NO_EVENT_FILTERS = {
   faster: '',
 } as const satisfies Partial<EventsAddress>;
 
-export type EventsQuery = NonNullable<ReturnType<typeof eventsQueryOf>>;
+export type EventsQuery = NonNullable<ReturnType<typeof toEventsQuery>>;
 
 /** Returns the query of the API; null if the range ends before it begins. */
-export function eventsQueryOf(address: EventsAddress) {
+export function toEventsQuery(address: EventsAddress) {
   const { from, to } = address;
   if (from !== '' && to !== '' && utcMs(to) <= utcMs(from)) return null;
   const number = (text: string) => (text === '' ? '' : Number(text));

@@ -4,13 +4,19 @@ import { Link } from 'react-router';
 import { accountLogQuery } from '../api/activity.ts';
 import type { AccountDelivery } from '../api/types.ts';
 import { Problem, useIsNarrow } from '../components/page.tsx';
-import { Moment, StatusBadge } from '../components/state.tsx';
+import { StatusBadge, Timestamp } from '../components/state.tsx';
 import { Table } from '../components/table.tsx';
 import { deliveryPath, runPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import classes from '../webhook/log/delivery-rows.module.css';
-import { deliveryTone, deliveryWords, durationOf, jobWords, lastAnswerWords } from '../words/deliveries.ts';
-import { EVENT_WORDS } from '../words/webhooks.ts';
+import {
+  deliveryTone,
+  formatDeliveryDuration,
+  formatDeliveryStatus,
+  formatJob,
+  formatLastResponse,
+} from '../wording/deliveries.ts';
+import { EVENT_TEXTS } from '../wording/webhooks.ts';
 import type { EventsQuery } from './events-address.ts';
 
 const PAGE_SIZE = 25;
@@ -45,7 +51,7 @@ export function EventsLog({ query }: { query: EventsQuery }) {
           {last.looked_until !== null && (
             <Text size="sm" role="status">
               {rows.length === 0 ? 'No matches so far: searched' : 'Searched'} back to{' '}
-              <Moment at={last.looked_until} format="full" />.
+              <Timestamp at={last.looked_until} format="full" />.
             </Text>
           )}
           {log.hasNextPage && (
@@ -80,13 +86,13 @@ function Rows({ rows }: { rows: readonly AccountDelivery[] }) {
             </div>
             <div className={classes.line}>
               <span>{delivery.webhook_name}</span>
-              <Moment at={delivery.created_at} format="exact" />
+              <Timestamp at={delivery.created_at} format="exact" />
             </div>
             <div className={`${classes.line} ${classes.dimmed}`}>
               <span>
-                {jobWords(delivery)}, run {delivery.run_id}
+                {formatJob(delivery)}, run {delivery.run_id}
               </span>
-              <span>{lastAnswerWords(delivery)}</span>
+              <span>{formatLastResponse(delivery)}</span>
             </div>
           </li>
         ))}
@@ -117,17 +123,17 @@ function Rows({ rows }: { rows: readonly AccountDelivery[] }) {
             </td>
             <td>
               <div className={classes.job} title={delivery.job_name}>
-                {jobWords(delivery)}
+                {formatJob(delivery)}
               </div>
             </td>
             <td>
               <RunLink runId={delivery.run_id} />
             </td>
             <td>
-              <Moment at={delivery.created_at} format="exact" />
+              <Timestamp at={delivery.created_at} format="exact" />
             </td>
-            <td>{lastAnswerWords(delivery)}</td>
-            <td>{durationOf(delivery)}</td>
+            <td>{formatLastResponse(delivery)}</td>
+            <td>{formatDeliveryDuration(delivery)}</td>
           </tr>
         ))}
       </tbody>
@@ -136,7 +142,7 @@ function Rows({ rows }: { rows: readonly AccountDelivery[] }) {
 }
 
 function State({ delivery }: { delivery: AccountDelivery }) {
-  return <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>;
+  return <StatusBadge tone={deliveryTone(delivery)}>{formatDeliveryStatus(delivery)}</StatusBadge>;
 }
 
 function RunLink({ runId }: { runId: string }) {
@@ -158,7 +164,7 @@ function RunLink({ runId }: { runId: string }) {
 /** Link to the delivery. Deliveries of a deleted webhook have no page. */
 function EventLink({ delivery }: { delivery: AccountDelivery }) {
   const account = useAccount();
-  const { label } = EVENT_WORDS[delivery.event_type];
+  const { label } = EVENT_TEXTS[delivery.event_type];
   if (delivery.webhook_state === 'deleted')
     return (
       <span>
@@ -172,7 +178,7 @@ function EventLink({ delivery }: { delivery: AccountDelivery }) {
     <Link to={deliveryPath(account.id, delivery.subscription_id, delivery.id)} className={classes.link ?? ''}>
       {label}
       <VisuallyHidden>
-        , run {delivery.run_id} to {delivery.webhook_name}, {deliveryWords(delivery).toLowerCase()}
+        , run {delivery.run_id} to {delivery.webhook_name}, {formatDeliveryStatus(delivery).toLowerCase()}
       </VisuallyHidden>
     </Link>
   );

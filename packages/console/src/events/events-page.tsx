@@ -6,37 +6,40 @@ import { histogramQuery } from '../api/activity.ts';
 import { useChanges } from '../api/changes.ts';
 import type { Histogram } from '../api/types.ts';
 import { PageHeading, Problem } from '../components/page.tsx';
-import { Moment } from '../components/state.tsx';
+import { Timestamp } from '../components/state.tsx';
 import { useAccount } from '../session/session.ts';
-import { totalOf } from '../webhook/last-day/summary.ts';
+import { totalOf } from '../webhook/statistics/summary.ts';
 import { BrushChart } from './brush-chart.tsx';
 import { EventFilters } from './event-filters.tsx';
 import {
   type EventsAddress,
   type EventsQuery,
-  eventsQueryOf,
   PRESETS,
   readEventsAddress,
-  sinceNow,
+  toEventsQuery,
+  windowUntilNow,
   writeEventsAddress,
 } from './events-address.ts';
 import { EventsLog } from './events-log.tsx';
 import { utcMs, utcText } from './utc.ts';
 
-const PRESET_USUAL = PRESETS[2];
+const PRESET_DEFAULT = PRESETS[2];
 
 /** Page "Activity, Events": deliveries of all webhooks, as a histogram and as a list. Its whole state is in the URL. */
 export function Component() {
   const [parameters] = useSearchParams();
   const navigate = useNavigate();
   const address = readEventsAddress(parameters);
-  const asked = useRef(address);
+  const requestedAddress = useRef(address);
   useEffect(() => {
-    asked.current = readEventsAddress(parameters);
+    requestedAddress.current = readEventsAddress(parameters);
   }, [parameters]);
   const go = (part: Partial<EventsAddress>, replace: boolean) => {
-    asked.current = { ...asked.current, ...part };
-    void navigate({ search: `?${writeEventsAddress(asked.current)}` }, { replace, preventScrollReset: true });
+    requestedAddress.current = { ...requestedAddress.current, ...part };
+    void navigate(
+      { search: `?${writeEventsAddress(requestedAddress.current)}` },
+      { replace, preventScrollReset: true },
+    );
   };
   // The start of the range is written into the URL, so that everyone who opens a shared link sees the same range.
   const needsBeginning = address.from === '';
@@ -44,12 +47,12 @@ export function Component() {
     if (!needsBeginning) return;
     const current = readEventsAddress(parameters);
     const endMs = current.to === '' ? Date.now() : utcMs(current.to);
-    const { from } = sinceNow(PRESET_USUAL.ms, endMs);
+    const { from } = windowUntilNow(PRESET_DEFAULT.ms, endMs);
     void navigate({ search: `?${writeEventsAddress({ ...current, from })}` }, { replace: true });
   }, [needsBeginning, parameters, navigate]);
   return (
     <>
-      <PageHeading title="Events" below="Deliveries of all webhooks over time." />
+      <PageHeading title="Events" subtitle="Deliveries of all webhooks over time." />
       {!needsBeginning && <Events address={address} onChange={go} />}
     </>
   );
@@ -64,7 +67,7 @@ interface EventsProps {
 function Events({ address, onChange }: EventsProps) {
   const account = useAccount();
   useChanges(account.id, null);
-  const query = eventsQueryOf(address);
+  const query = toEventsQuery(address);
   return (
     <Stack gap="md">
       <Presets address={address} onChange={onChange} />
@@ -73,7 +76,7 @@ function Events({ address, onChange }: EventsProps) {
         <Text size="sm">The end must be later than the start.</Text>
       ) : (
         <>
-          <OverTime
+          <DeliveryHistogram
             query={query}
             onBrush={(fromMs, toMs) => onChange({ from: utcText(fromMs), to: utcText(toMs) }, false)}
           />
@@ -94,18 +97,18 @@ function Presets({ address, onChange }: EventsProps) {
         size="xs"
         aria-label="Time range"
         value={current?.label ?? ''}
-        data={PRESETS.map(({ label, words }) => ({
+        data={PRESETS.map(({ label, description }) => ({
           value: label,
           label: (
             <>
               <span aria-hidden>{label}</span>
-              <VisuallyHidden>{words}</VisuallyHidden>
+              <VisuallyHidden>{description}</VisuallyHidden>
             </>
           ),
         }))}
         onChange={(label) => {
           const preset = PRESETS.find((one) => one.label === label);
-          if (preset !== undefined) onChange(sinceNow(preset.ms, Date.now()), false);
+          if (preset !== undefined) onChange(windowUntilNow(preset.ms, Date.now()), false);
         }}
       />
     </Group>
@@ -115,7 +118,7 @@ function Presets({ address, onChange }: EventsProps) {
 /** A range keeps the label of its preset while it grows by less than this share. */
 const PRESET_TOLERANCE = 0.1;
 
-function OverTime({
+function DeliveryHistogram({
   query,
   onBrush,
 }: {
@@ -138,11 +141,11 @@ function OverTime({
   return (
     <Paper withBorder p="md" style={{ opacity: histogram.isPlaceholderData ? 0.5 : 1 }}>
       <Text size="sm" mb="xs" role="status">
-        {totalWords(histogram.data)}
+        {formatTotal(histogram.data)}
       </Text>
       {histogram.data.counted_since !== null && (
         <Text size="sm" mb="xs">
-          Deliveries created before <Moment at={histogram.data.counted_since} format="full" /> are not
+          Deliveries created before <Timestamp at={histogram.data.counted_since} format="full" /> are not
           counted, because there are too many. Remove filters, or choose a shorter time range.
         </Text>
       )}
@@ -151,7 +154,7 @@ function OverTime({
   );
 }
 
-function totalWords({ totals, counted_since }: Histogram): string {
+function formatTotal({ totals, counted_since }: Histogram): string {
   const total = totalOf(totals);
   const noun = total === 1 ? 'delivery' : 'deliveries';
   return `${counted_since === null ? '' : 'At least '}${total.toLocaleString()} ${noun}, ${totals.failed_count.toLocaleString()} of them failed.`;

@@ -1,6 +1,6 @@
 import { TextInput } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
-import { fieldOf, utcMs, utcOfField } from './utc.ts';
+import { fromFieldValue, toFieldValue, utcMs } from './utc.ts';
 
 interface UtcRangeProps {
   /** The event that the range is about: "Started". */
@@ -44,10 +44,10 @@ interface UtcFieldProps {
 
 /** The field keeps its own text while it has the focus. Other changes of the URL update it while it has not. */
 function UtcField({ size, label, value, error = null, onChange }: UtcFieldProps) {
-  const [text, setText] = useState(fieldOf(value));
+  const [text, setText] = useState(toFieldValue(value));
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    if (document.activeElement !== field.current) setText(fieldOf(value));
+    if (document.activeElement !== field.current) setText(toFieldValue(value));
   }, [value]);
   return (
     <TextInput
@@ -60,9 +60,9 @@ function UtcField({ size, label, value, error = null, onChange }: UtcFieldProps)
       error={error}
       onChange={(event) => {
         setText(event.currentTarget.value);
-        onChange(utcOfField(event.currentTarget.value));
+        onChange(fromFieldValue(event.currentTarget.value));
       }}
-      onBlur={() => setText(fieldOf(value))}
+      onBlur={() => setText(toFieldValue(value))}
     />
   );
 }

@@ -21,11 +21,11 @@ export function utcMs(text: string): number {
 }
 
 /** Returns the value of a `datetime-local` field. */
-export function fieldOf(text: string): string {
+export function toFieldValue(text: string): string {
   return text.replace(/Z$/, '');
 }
 
 /** Parses the value of a `datetime-local` field as UTC. */
-export function utcOfField(field: string): string {
+export function fromFieldValue(field: string): string {
   return field === '' ? '' : readUtc(`${field}Z`);
 }

@@ -9,29 +9,34 @@ import { testEndpoint } from '../api/subscriptions.ts';
 import type { Incident, Recovery } from '../api/types.ts';
 import { GuardedButton, GuardedLinkButton } from '../components/guarded.tsx';
 import { Problem } from '../components/page.tsx';
-import { Moment, StatusBadge } from '../components/state.tsx';
+import { StatusBadge, Timestamp } from '../components/state.tsx';
 import { deliveryPath, editWebhookPath, webhookPath } from '../paths.ts';
-import { outcomeWords, progressWords } from '../webhook/recover-words.ts';
-import { verificationWords } from '../words/deliveries.ts';
-import { causeTitle, harmWords, otherCausesWords, resendWords } from '../words/incidents.ts';
+import { describeProgress, formatOutcome } from '../webhook/recover-wording.ts';
+import { describeVerification } from '../wording/deliveries.ts';
+import { causeTitle, describeImpact, describeOtherCauses, formatResendLabel } from '../wording/incidents.ts';
 import classes from './incidents.module.css';
 
 interface IncidentCardProps {
   accountId: number;
   incident: Incident;
   /** Reason why the user may not change webhooks; null if the user may. */
-  refusal: string | null;
+  denialReason: string | null;
   /** Whether the card is on the webhook's own page, which shows the name already. */
-  isOfPage?: boolean;
+  isOnWebhookPage?: boolean;
 }
 
 /** An incident of one webhook: its cause, start, affected deliveries, and what to do. */
-export function IncidentCard({ accountId, incident, refusal, isOfPage = false }: IncidentCardProps) {
+export function IncidentCard({
+  accountId,
+  incident,
+  denialReason,
+  isOnWebhookPage = false,
+}: IncidentCardProps) {
   const titleId = useId();
   const { subscription_id: webhookId, subscription_name, since, moved_at, last_success_at } = incident;
   const key = { accountId, webhookId };
   const test = useMutation({ mutationFn: () => testEndpoint(key, 'job.run.errored') });
-  const others = otherCausesWords(incident);
+  const otherCauses = describeOtherCauses(incident);
   return (
     <Paper
       component="article"
@@ -46,7 +51,7 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
           <StatusBadge tone={moved_at === null ? 'bad' : 'waiting'}>
             {moved_at === null ? 'Failing' : 'Not verified yet'}
           </StatusBadge>
-          {!isOfPage && (
+          {!isOnWebhookPage && (
             <Anchor
               component={Link}
               to={webhookPath(accountId, webhookId)}
@@ -57,21 +62,21 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
             </Anchor>
           )}
           <Text span size="sm" c="dimmed">
-            since <Moment at={since} />
+            since <Timestamp at={since} />
           </Text>
         </Group>
-        <Title order={isOfPage ? 2 : 3} size="h4" id={titleId} className={classes.anywhere ?? ''}>
+        <Title order={isOnWebhookPage ? 2 : 3} size="h4" id={titleId} className={classes.anywhere ?? ''}>
           {causeTitle(incident)}
         </Title>
         {incident.causes[0] !== undefined && <Text size="sm">{incident.causes[0].advice}</Text>}
         {moved_at !== null && (
           <Text size="sm">
-            The webhook was changed <Moment at={moved_at} />. No delivery has succeeded since: test the
+            The webhook was changed <Timestamp at={moved_at} />. No delivery has succeeded since: test the
             endpoint, then resend the failed deliveries.
           </Text>
         )}
         <Text size="sm">
-          {harmWords(incident)} {others}
+          {describeImpact(incident)} {otherCauses}
         </Text>
         <Text size="sm" c="dimmed">
           <Evidence accountId={accountId} incident={incident} />
@@ -80,22 +85,22 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
               'No delivery has succeeded yet.'
             ) : (
               <>
-                The last success was <Moment at={last_success_at} />.
+                The last success was <Timestamp at={last_success_at} />.
               </>
             ))}
         </Text>
         <Group gap="xs" mt={4}>
           <GuardedLinkButton
             to={editWebhookPath(accountId, webhookId)}
-            reason={refusal}
+            reason={denialReason}
             size="xs"
             variant="default"
           >
             Edit the webhook
           </GuardedLinkButton>
-          {!isOfPage && (
+          {!isOnWebhookPage && (
             <GuardedButton
-              reason={refusal}
+              reason={denialReason}
               size="xs"
               variant="default"
               loading={test.isPending}
@@ -104,9 +109,9 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
               Test the fix
             </GuardedButton>
           )}
-          <Resend accountId={accountId} incident={incident} refusal={refusal} />
+          <Resend accountId={accountId} incident={incident} denialReason={denialReason} />
         </Group>
-        <TestLine test={test} />
+        <InlineTestResult test={test} />
       </Stack>
     </Paper>
   );
@@ -116,7 +121,7 @@ export function IncidentCard({ accountId, incident, refusal, isOfPage = false }:
 function Evidence({ accountId, incident }: Pick<IncidentCardProps, 'accountId' | 'incident'>) {
   const { first_delivery, last_delivery, subscription_id } = incident;
   if (first_delivery === null || last_delivery === null) return null;
-  const link = (delivery: typeof first_delivery, words: string) => (
+  const link = (delivery: typeof first_delivery, label: string) => (
     <>
       <Anchor
         component={Link}
@@ -124,9 +129,9 @@ function Evidence({ accountId, incident }: Pick<IncidentCardProps, 'accountId' |
         inherit
         underline="always"
       >
-        {words}
+        {label}
       </Anchor>{' '}
-      <Moment at={delivery.created_at} />
+      <Timestamp at={delivery.created_at} />
     </>
   );
   if (first_delivery.id === last_delivery.id) return <>{link(first_delivery, 'Delivery')}. </>;
@@ -137,14 +142,14 @@ function Evidence({ accountId, incident }: Pick<IncidentCardProps, 'accountId' |
   );
 }
 
-function TestLine({
+function InlineTestResult({
   test,
 }: {
-  test: { data?: Parameters<typeof verificationWords>[0] | undefined; error: Error | null };
+  test: { data?: Parameters<typeof describeVerification>[0] | undefined; error: Error | null };
 }) {
   if (test.error !== null) return <Problem title="The endpoint was not tested" error={test.error} />;
   if (test.data === undefined) return null;
-  const { isGood, title, advice } = verificationWords(test.data);
+  const { isGood, title, advice } = describeVerification(test.data);
   return (
     <Alert
       role="status"
@@ -158,7 +163,7 @@ function TestLine({
 }
 
 /** Resends exactly the failed deliveries of the incident, and shows the progress. */
-export function Resend({ accountId, incident, refusal }: Omit<IncidentCardProps, 'isOfPage'>) {
+export function Resend({ accountId, incident, denialReason }: Omit<IncidentCardProps, 'isOnWebhookPage'>) {
   const key = { accountId, webhookId: incident.subscription_id };
   const client = useQueryClient();
   const { failed_count, first_delivery, last_delivery } = incident;
@@ -176,7 +181,7 @@ export function Resend({ accountId, incident, refusal }: Omit<IncidentCardProps,
     <>
       {failed_count > 0 && first_delivery !== null && last_delivery !== null && (
         <GuardedButton
-          reason={refusal}
+          reason={denialReason}
           size="xs"
           loading={start.isPending}
           onClick={() =>
@@ -187,12 +192,12 @@ export function Resend({ accountId, incident, refusal }: Omit<IncidentCardProps,
             })
           }
         >
-          {resendWords(incident)}
+          {formatResendLabel(incident)}
         </GuardedButton>
       )}
       {recovery !== undefined && (
         <Text size="sm" role="status">
-          {progressWords(recovery)} {outcomeWords(recovery.outcome)}
+          {describeProgress(recovery)} {formatOutcome(recovery.outcome)}
         </Text>
       )}
       {start.error !== null && <Problem title="The deliveries were not resent" error={start.error} />}

@@ -4,91 +4,97 @@ import { memo, type ReactNode } from 'react';
 import { Link } from 'react-router';
 import { incidentsQuery, openCountQuery } from '../api/incidents.ts';
 import type { Incident } from '../api/types.ts';
-import { Moment, StatusBadge } from '../components/state.tsx';
+import { StatusBadge, Timestamp } from '../components/state.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
-import { announcement, causeTitle, harmWords, moreFailingWords, openCountWords } from '../words/incidents.ts';
+import {
+  causeTitle,
+  createAnnouncement,
+  describeImpact,
+  moreFailingWords,
+  openCountWords,
+} from '../wording/incidents.ts';
 import { IncidentCard, Resend } from './incident-card.tsx';
 import classes from './incidents.module.css';
 
-const ASKED_FOR = 10;
+const INCIDENTS_LIMIT = 10;
 /** Maximum number of cards: more would hide the list, which begins with failing webhooks. */
-const CARDS = 3;
-const CLOSED_SHOWN = 3;
+const CARDS_MAX = 3;
+const CLOSED_MAX = 3;
 /** Age at which a closed incident is no longer shown. */
-const NEWS_MS = 24 * 3_600_000;
+const RECENTLY_CLOSED_MS = 24 * 3_600_000;
 
 /** Incidents of one webhook, or of all. */
-export function incidentsOf(accountId: number, webhookId?: string) {
-  const ofOne = webhookId === undefined ? {} : { subscription_id: webhookId };
-  return incidentsQuery(accountId, { ...ofOne, limit: ASKED_FOR });
+export function incidentListQuery(accountId: number, webhookId?: string) {
+  const filter = webhookId === undefined ? {} : { subscription_id: webhookId };
+  return incidentsQuery(accountId, { ...filter, limit: INCIDENTS_LIMIT });
 }
 
 /** Returns the open and the recently closed incidents of one webhook, or of all. */
 export function useIncidents(accountId: number, webhookId?: string) {
-  const query = useQuery(incidentsOf(accountId, webhookId));
+  const query = useQuery(incidentListQuery(accountId, webhookId));
   const rows = query.data ?? [];
   const open = rows.filter(({ status }) => status === 'open');
   // A full page may not contain all of them: only then is their total requested.
-  const count = useQuery({ ...openCountQuery(accountId), enabled: open.length === ASKED_FOR });
+  const count = useQuery({ ...openCountQuery(accountId), enabled: open.length === INCIDENTS_LIMIT });
   return {
-    isKnown: query.data !== undefined,
+    isLoaded: query.data !== undefined,
     isPending: query.isPending,
     open,
     openCount: Math.max(open.length, count.data ?? 0),
-    news: rows.filter(isNews).slice(0, CLOSED_SHOWN),
+    recentlyClosed: rows.filter(isRecentlyClosed).slice(0, CLOSED_MAX),
   };
 }
 
 interface IncidentsProps {
   accountId: number;
-  refusal: string | null;
+  denialReason: string | null;
   /** The webhook whose incidents are shown; omitted for those of all webhooks. */
   webhookId?: string;
   /** Shown instead if no incident is open. */
-  whenNone?: ReactNode;
+  emptyContent?: ReactNode;
 }
 
 /** Open incidents, and those that were closed since yesterday, at the top of the start page. */
 export const Incidents = memo(function Incidents({
   accountId,
-  refusal,
+  denialReason,
   webhookId,
-  whenNone,
+  emptyContent,
 }: IncidentsProps) {
-  const { isKnown, open, openCount, news } = useIncidents(accountId, webhookId);
-  const isOfPage = webhookId !== undefined;
+  const { isLoaded, open, openCount, recentlyClosed } = useIncidents(accountId, webhookId);
+  const isOnWebhookPage = webhookId !== undefined;
   return (
-    <section aria-label={isOfPage ? 'Incidents of the webhook' : 'Open incidents'}>
+    <section aria-label={isOnWebhookPage ? 'Incidents of the webhook' : 'Open incidents'}>
       {/* A separate status is announced, because the cards contain times that change continuously. */}
-      <VisuallyHidden role="status">{announcement(open, news)}</VisuallyHidden>
+      <VisuallyHidden role="status">{createAnnouncement(open, recentlyClosed)}</VisuallyHidden>
       <Stack gap="sm">
-        {!isOfPage && open.length > 0 && (
+        {!isOnWebhookPage && open.length > 0 && (
           <Title order={2} size="h4">
             {openCountWords(openCount)}
           </Title>
         )}
-        {open.slice(0, CARDS).map((incident) => (
+        {open.slice(0, CARDS_MAX).map((incident) => (
           <IncidentCard
             key={incident.subscription_id}
             accountId={accountId}
             incident={incident}
-            refusal={refusal}
-            isOfPage={isOfPage}
+            denialReason={denialReason}
+            isOnWebhookPage={isOnWebhookPage}
           />
         ))}
-        {open.length > CARDS && (
+        {open.length > CARDS_MAX && (
           <Anchor component={Link} to={`${webhooksPath(accountId)}?failing=true`} size="sm">
-            {moreFailingWords(openCount - CARDS)}
+            {moreFailingWords(openCount - CARDS_MAX)}
           </Anchor>
         )}
-        {isKnown && open.length === 0 && whenNone}
-        {news.map((incident) => (
-          <Ended
+        {isLoaded && open.length === 0 && emptyContent}
+        {recentlyClosed.map((incident) => (
+          <ClosedIncident
             key={`${incident.subscription_id} ${incident.since}`}
             accountId={accountId}
             incident={incident}
-            refusal={refusal}
-            isOfPage={isOfPage}
+            denialReason={denialReason}
+            isOnWebhookPage={isOnWebhookPage}
           />
         ))}
       </Stack>
@@ -96,22 +102,22 @@ export const Incidents = memo(function Incidents({
   );
 });
 
-function isNews({ until }: Incident): boolean {
-  return until !== null && Date.now() - Number(until) / 1_000 < NEWS_MS;
+function isRecentlyClosed({ until }: Incident): boolean {
+  return until !== null && Date.now() - Number(until) / 1_000 < RECENTLY_CLOSED_MS;
 }
 
 /** A line about a closed incident, with a button that resends the deliveries that are still failed. */
-function Ended({
+function ClosedIncident({
   accountId,
   incident,
-  refusal,
-  isOfPage,
-}: Pick<IncidentsProps, 'accountId' | 'refusal'> & { incident: Incident; isOfPage: boolean }) {
+  denialReason,
+  isOnWebhookPage,
+}: Pick<IncidentsProps, 'accountId' | 'denialReason'> & { incident: Incident; isOnWebhookPage: boolean }) {
   const { subscription_id, subscription_name, since, until } = incident;
   return (
     <Group gap="xs" className={classes.ended ?? ''}>
       <StatusBadge tone="good">Incident closed</StatusBadge>
-      {!isOfPage && (
+      {!isOnWebhookPage && (
         <Anchor
           component={Link}
           to={webhookPath(accountId, subscription_id)}
@@ -123,16 +129,16 @@ function Ended({
         </Anchor>
       )}
       <Text span size="sm" className={classes.anywhere ?? ''}>
-        {causeTitle(incident)}. It started <Moment at={since} />
+        {causeTitle(incident)}. It started <Timestamp at={since} />
         {until !== null && (
           <>
             {' '}
-            and ended <Moment at={until} />
+            and ended <Timestamp at={until} />
           </>
         )}
-        . {harmWords(incident)}
+        . {describeImpact(incident)}
       </Text>
-      <Resend accountId={accountId} incident={incident} refusal={refusal} />
+      <Resend accountId={accountId} incident={incident} denialReason={denialReason} />
     </Group>
   );
 }

@@ -6,9 +6,9 @@ import type { Profile } from '../api/types.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { CodeBlock, CopiedText, CopyButton } from '../components/copy.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
-import { ownUrl } from '../served-page.ts';
+import { consoleUrl } from '../served-page.ts';
 import { useCurrentAccount, useSession } from '../session/session.ts';
-import { maskedKey, profileQuery, rotateKey } from './profile.ts';
+import { maskKey, profileQuery, rotateKey } from './profile.ts';
 
 /** Page "Profile, API Access": the API key of the user (docs/contract.md#api-keys). */
 export function Component() {
@@ -18,7 +18,7 @@ export function Component() {
     <>
       <PageHeading
         title="API Access"
-        below={
+        subtitle={
           <>
             The API key of {email}. Anyone who has it can do everything that you can do, in all your accounts.
           </>
@@ -78,9 +78,7 @@ function ApiKeySection({ profile }: { profile: Profile }) {
           Your API key
         </Title>
         <Group gap="xs">
-          <CopiedText testId="api-key">
-            {isRevealed ? profile.api_key : maskedKey(profile.api_key)}
-          </CopiedText>
+          <CopiedText testId="api-key">{isRevealed ? profile.api_key : maskKey(profile.api_key)}</CopiedText>
           <Group gap="xs" wrap="nowrap">
             <Button
               size="sm"
@@ -176,11 +174,11 @@ function SampleCall({ apiKey, isRevealed }: { apiKey: string; isRevealed: boolea
   const account = useCurrentAccount();
   const path = account === null ? 'api/v3/profile' : `api/v3/accounts/${account.id}/webhooks/subscriptions`;
   const sample = (key: string) =>
-    `curl -s '${location.origin}${ownUrl(path)}' \\\n  -H 'Authorization: Token ${key}'`;
+    `curl -s '${location.origin}${consoleUrl(path)}' \\\n  -H 'Authorization: Token ${key}'`;
   return (
     <CodeBlock
       label={account === null ? 'Your profile' : `The webhooks of ${account.name}`}
-      code={sample(isRevealed ? apiKey : maskedKey(apiKey))}
+      code={sample(isRevealed ? apiKey : maskKey(apiKey))}
       copyValue={sample(apiKey)}
     />
   );

@@ -30,11 +30,11 @@ export async function rotateKey({ user_id, api_key }: Profile): Promise<Rotation
   }
 }
 
-const SHOWN_AT_END = 4;
+const VISIBLE_CHARACTERS = 4;
 const DOTS = '•'.repeat(16);
 
 /** `rhu_••••••••••••••••3kQz`: enough to distinguish two keys. */
-export function maskedKey(key: string): string {
+export function maskKey(key: string): string {
   const prefix = /^[a-z]+_/.exec(key)?.[0] ?? '';
-  return `${prefix}${DOTS}${key.slice(-SHOWN_AT_END)}`;
+  return `${prefix}${DOTS}${key.slice(-VISIBLE_CHARACTERS)}`;
 }

@@ -19,25 +19,25 @@ import type { AccountDelivery, Run, RunEvent } from '../api/types.ts';
 import { CopyButton } from '../components/copy.tsx';
 import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
-import { Moment, StatusBadge } from '../components/state.tsx';
+import { StatusBadge, Timestamp } from '../components/state.tsx';
 import { runsPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { NotFoundPage } from '../shell/error-pages.tsx';
 import classes from '../webhook/webhook-facts.module.css';
 import { Fact } from '../webhook/webhook-facts.tsx';
 import {
-  heardWords,
-  NOBODY_WORDS,
-  RUN_STATUS_WORDS,
-  runDuration,
+  describeMatches,
+  formatRunDuration,
+  formatWebhookCount,
+  RUN_STATUS_LABELS,
   runTone,
-  webhooksWords,
-} from '../words/runs.ts';
-import { EVENT_WORDS } from '../words/webhooks.ts';
-import { HeardBy } from './heard-by.tsx';
+  UNDELIVERED_TEXTS,
+} from '../wording/runs.ts';
+import { EVENT_TEXTS } from '../wording/webhooks.ts';
+import { EventDeliveries } from './event-deliveries.tsx';
 
 /** Maximum page size of the API: the deliveries of 33 webhooks and three events. */
-const DELIVERIES_AT_ONCE = 100;
+const DELIVERIES_PER_CALL = 100;
 
 /** Page of a run: its events, and the webhooks to which each was delivered. */
 export function Component() {
@@ -49,23 +49,23 @@ export function Component() {
   const run = useQuery({ ...runQuery(account.id, runId), enabled: isNumber });
   const events = useQuery({ ...runEventsQuery(account.id, runId), enabled: isNumber });
   const log = useInfiniteQuery({
-    ...accountLogQuery(account.id, { run_id: runId, limit: DELIVERIES_AT_ONCE }),
+    ...accountLogQuery(account.id, { run_id: runId, limit: DELIVERIES_PER_CALL }),
     enabled: isNumber,
   });
-  const isNowhere = [run, events].every(({ error }) => error instanceof ApiError && error.code === 404);
-  if (!isNumber || isNowhere) return <NotFoundPage what="run" />;
+  const isNotFound = [run, events].every(({ error }) => error instanceof ApiError && error.code === 404);
+  if (!isNumber || isNotFound) return <NotFoundPage what="run" />;
   const failed = [events, log].find(({ isError, data }) => isError && data === undefined);
   const deliveries = log.data?.pages.flatMap(({ data }) => data) ?? [];
   return (
     <>
       <PageHeading
         title={`Run ${runId}`}
-        above={
+        breadcrumb={
           <Anchor component={Link} to={runsPath(account.id)} size="sm">
             Runs
           </Anchor>
         }
-        {...(events.data !== undefined && { below: heardWords(events.data) })}
+        {...(events.data !== undefined && { subtitle: describeMatches(events.data) })}
       />
       <WriteNotice />
       <Stack gap="md">
@@ -82,7 +82,7 @@ export function Component() {
         {events.data !== undefined &&
           log.data !== undefined &&
           events.data.map((event) => (
-            <EventOfRun
+            <RunEventSection
               key={`${event.event_type} ${event.event_id}`}
               event={event}
               deliveries={deliveries.filter(({ event_id }) => event_id === event.event_id)}
@@ -119,17 +119,17 @@ function RunFacts({ run }: { run: Run }) {
   return (
     <dl className={classes.facts}>
       <Fact name="Status">
-        <StatusBadge tone={runTone(run.status)}>{RUN_STATUS_WORDS[run.status]}</StatusBadge>
+        <StatusBadge tone={runTone(run.status)}>{RUN_STATUS_LABELS[run.status]}</StatusBadge>
       </Fact>
       <Fact name="Started">
-        <Moment at={run.started_at} format="full" />
+        <Timestamp at={run.started_at} format="full" />
       </Fact>
       <Fact name="Finished">
         {run.finished_at === null ? (
           'not yet'
         ) : (
           <>
-            <Moment at={run.finished_at} format="full" /> after {runDuration(run)}
+            <Timestamp at={run.finished_at} format="full" /> after {formatRunDuration(run)}
           </>
         )}
       </Fact>
@@ -137,7 +137,7 @@ function RunFacts({ run }: { run: Run }) {
         {run.artifacts_ingested_at === null ? (
           'not yet'
         ) : (
-          <Moment at={run.artifacts_ingested_at} format="full" />
+          <Timestamp at={run.artifacts_ingested_at} format="full" />
         )}
       </Fact>
       <Fact name="Job">
@@ -161,8 +161,8 @@ function RunFacts({ run }: { run: Run }) {
 }
 
 /** An event and its deliveries. */
-function EventOfRun({ event, deliveries }: { event: RunEvent; deliveries: readonly AccountDelivery[] }) {
-  const { label } = EVENT_WORDS[event.event_type];
+function RunEventSection({ event, deliveries }: { event: RunEvent; deliveries: readonly AccountDelivery[] }) {
+  const { label } = EVENT_TEXTS[event.event_type];
   const headingId = `${event.event_type}-${event.event_id ?? 'none'}`;
   return (
     <Paper component="section" withBorder p="md" aria-labelledby={headingId}>
@@ -171,13 +171,13 @@ function EventOfRun({ event, deliveries }: { event: RunEvent; deliveries: readon
           {label}
         </Title>
         <Text size="sm" c="dimmed" component="div">
-          {event.state === 'told' && `${webhooksWords(event.delivery_count)}, `}
-          <Moment at={event.happened_at} />
+          {event.state === 'told' && `${formatWebhookCount(event.delivery_count)}, `}
+          <Timestamp at={event.happened_at} />
         </Text>
       </Group>
       {event.state === 'told' ? (
         <Stack gap="xs">
-          <HeardBy deliveries={deliveries} label={label} />
+          <EventDeliveries deliveries={deliveries} label={label} />
           {event.event_id !== null && (
             <Group gap={6} wrap="nowrap" align="flex-start">
               <Code style={{ overflowWrap: 'anywhere' }}>{event.event_id}</Code>
@@ -186,7 +186,7 @@ function EventOfRun({ event, deliveries }: { event: RunEvent; deliveries: readon
           )}
         </Stack>
       ) : (
-        <Text size="sm">{NOBODY_WORDS[event.state]}</Text>
+        <Text size="sm">{UNDELIVERED_TEXTS[event.state]}</Text>
       )}
     </Paper>
   );

@@ -1,6 +1,6 @@
 import type { RunStatus } from '../api/types.ts';
 import { readUtc } from '../events/utc.ts';
-import { RUN_STATUSES } from '../words/runs.ts';
+import { RUN_STATUSES } from '../wording/runs.ts';
 
 /** Filters in the URL of the list of runs. */
 export interface RunsAddress {

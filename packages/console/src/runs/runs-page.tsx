@@ -7,14 +7,14 @@ import { runQuery, runsQuery } from '../api/activity.ts';
 import { useChanges } from '../api/changes.ts';
 import type { Run } from '../api/types.ts';
 import { PageHeading, Problem, useIsNarrow } from '../components/page.tsx';
-import { Moment, StatusBadge } from '../components/state.tsx';
+import { StatusBadge, Timestamp } from '../components/state.tsx';
 import { Table } from '../components/table.tsx';
-import { useOncePaused, useTypedText } from '../components/typed-text.ts';
+import { useAddressText, useDebouncedInput } from '../components/typed-text.ts';
 import { UtcRange } from '../events/utc-range.tsx';
 import { runPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
 import classes from '../webhook/log/delivery-rows.module.css';
-import { RUN_STATUS_WORDS, RUN_STATUSES, runDuration, runTone } from '../words/runs.ts';
+import { formatRunDuration, RUN_STATUS_LABELS, RUN_STATUSES, runTone } from '../wording/runs.ts';
 import { hasRunFilters, type RunsAddress, readRunsAddress, writeRunsAddress } from './runs-address.ts';
 
 const PAGE_SIZE = 25;
@@ -47,7 +47,7 @@ export function Component() {
   const pageCount = Math.ceil(total / PAGE_SIZE);
   return (
     <>
-      <PageHeading title="Runs" below="Find a run to see which webhooks were notified." />
+      <PageHeading title="Runs" subtitle="Find a run to see which webhooks were notified." />
       <Stack gap="md">
         <Group gap="sm" align="flex-end" role="search" aria-label="Find runs">
           <RunSearch key={clearings} search={address.search} onSearch={(search) => go({ search })} />
@@ -57,7 +57,7 @@ export function Component() {
             onChange={(event) => go({ status: event.currentTarget.value as RunsAddress['status'] })}
             data={[
               { value: '', label: 'Any' },
-              ...RUN_STATUSES.map((status) => ({ value: status, label: RUN_STATUS_WORDS[status] })),
+              ...RUN_STATUSES.map((status) => ({ value: status, label: RUN_STATUS_LABELS[status] })),
             ]}
           />
           <UtcRange what="Started" from={address.from} to={address.to} onChange={go} />
@@ -107,17 +107,17 @@ function RunSearch({ search, onSearch }: { search: string; onSearch: (search: st
   const account = useAccount();
   const client = useQueryClient();
   const navigate = useNavigate();
-  const { text, setText, field } = useTypedText(search);
-  const searchLater = useOncePaused(onSearch);
+  const { text, setText, field } = useAddressText(search);
+  const searchDebounced = useDebouncedInput(onSearch);
 
   async function open(event: FormEvent) {
     event.preventDefault();
     // Enter reports the text immediately, so the delayed change is cancelled.
-    searchLater.cancel();
-    const wanted = text.trim();
-    if (!/^\d{1,15}$/.test(wanted)) return onSearch(wanted);
-    const run = await client.fetchQuery(runQuery(account.id, Number(wanted))).catch(() => null);
-    if (run === null) onSearch(wanted);
+    searchDebounced.cancel();
+    const runId = text.trim();
+    if (!/^\d{1,15}$/.test(runId)) return onSearch(runId);
+    const run = await client.fetchQuery(runQuery(account.id, Number(runId))).catch(() => null);
+    if (run === null) onSearch(runId);
     else void navigate(runPath(account.id, run.id));
   }
 
@@ -132,7 +132,7 @@ function RunSearch({ search, onSearch }: { search: string; onSearch: (search: st
         value={text}
         onChange={(event) => {
           setText(event.currentTarget.value);
-          searchLater(event.currentTarget.value.trim());
+          searchDebounced(event.currentTarget.value.trim());
         }}
       />
     </form>
@@ -185,9 +185,9 @@ function RunTable({ runs }: { runs: readonly Run[] }) {
               </div>
             </td>
             <td>
-              <Moment at={run.started_at} format="exact" />
+              <Timestamp at={run.started_at} format="exact" />
             </td>
-            <td className={classes.number ?? ''}>{runDuration(run) ?? '–'}</td>
+            <td className={classes.number ?? ''}>{formatRunDuration(run) ?? '–'}</td>
           </tr>
         ))}
       </tbody>
@@ -206,11 +206,11 @@ function RunCards({ runs }: { runs: readonly Run[] }) {
           </div>
           <div className={classes.line}>
             <span>{run.job_name}</span>
-            <Moment at={run.started_at} format="exact" />
+            <Timestamp at={run.started_at} format="exact" />
           </div>
           <div className={`${classes.line} ${classes.dimmed}`}>
             <span>{run.environment_name}</span>
-            <span>{runDuration(run) ?? ''}</span>
+            <span>{formatRunDuration(run) ?? ''}</span>
           </div>
         </li>
       ))}
@@ -219,7 +219,7 @@ function RunCards({ runs }: { runs: readonly Run[] }) {
 }
 
 function RunState({ run: { status } }: { run: Run }) {
-  return <StatusBadge tone={runTone(status)}>{RUN_STATUS_WORDS[status]}</StatusBadge>;
+  return <StatusBadge tone={runTone(status)}>{RUN_STATUS_LABELS[status]}</StatusBadge>;
 }
 
 function RunLink({ run }: { run: Run }) {

@@ -4,8 +4,8 @@ import { IconCircleCheck, IconCircleX } from '@tabler/icons-react';
 import type { EndpointTest } from '../api/types.ts';
 import { CopiedText, CopyButton } from '../components/copy.tsx';
 import { Exchange } from '../delivery/exchange.tsx';
-import { verificationWords } from '../words/deliveries.ts';
-import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
+import { describeVerification } from '../wording/deliveries.ts';
+import { EVENT_TEXTS, EVENT_TYPES_IN_ORDER } from '../wording/webhooks.ts';
 
 interface EventSelectProps {
   value: EventType;
@@ -24,7 +24,7 @@ export function EventSelect({ value, onChange }: EventSelectProps) {
     >
       <Group gap="6px 16px" mt={4}>
         {EVENT_TYPES_IN_ORDER.map((type) => (
-          <Radio key={type} value={type} label={EVENT_WORDS[type].label} />
+          <Radio key={type} value={type} label={EVENT_TEXTS[type].label} />
         ))}
       </Group>
     </Radio.Group>
@@ -32,9 +32,9 @@ export function EventSelect({ value, onChange }: EventSelectProps) {
 }
 
 /** Result of a test: the status, what to check, and the whole exchange. */
-export function TestAnswer({ test, onClose }: { test: EndpointTest; onClose: () => void }) {
+export function TestResult({ test, onClose }: { test: EndpointTest; onClose: () => void }) {
   const { exchange, hmac_secret: secret } = test;
-  const { isGood, title, advice } = verificationWords(test);
+  const { isGood, title, advice } = describeVerification(test);
   return (
     <Stack gap="xs" style={{ minWidth: 0 }}>
       <Alert
@@ -59,7 +59,7 @@ export function TestAnswer({ test, onClose }: { test: EndpointTest; onClose: () 
       </Alert>
       {exchange !== undefined && (
         <Exchange
-          of="of the test"
+          labelSuffix="of the test"
           exchange={exchange}
           request={{ line: `${exchange.method} ${exchange.url}`, body: exchange.request_body }}
           note="Signatures and the values of custom headers are masked. The body is formatted; copying gives the exact bytes."

@@ -6,9 +6,9 @@ import { type ReactNode, useId, useState } from 'react';
 import type { EndpointTest } from '../api/types.ts';
 import { CodeBlock } from '../components/copy.tsx';
 import { Problem } from '../components/page.tsx';
-import { prettyJson } from '../words/code.ts';
-import { EVENT_WORDS } from '../words/webhooks.ts';
-import { EventSelect, TestAnswer } from './endpoint-test.tsx';
+import { formatJson } from '../wording/code.ts';
+import { EVENT_TEXTS } from '../wording/webhooks.ts';
+import { EventSelect, TestResult } from './endpoint-test.tsx';
 import classes from './sample-panel.module.css';
 
 interface SamplePanelProps {
@@ -28,7 +28,7 @@ export function SamplePanel({ accountId, webhook, eventType, onEventType, send, 
   const headingId = useId();
   const test = useMutation({ mutationFn: send, gcTime: 0 });
   const payload = useSamplePayload(accountId, webhook, eventType);
-  const { fires, remark } = EVENT_WORDS[eventType];
+  const { fires, remark } = EVENT_TEXTS[eventType];
   return (
     <section className={classes.panel} aria-labelledby={headingId}>
       <Stack gap="sm">
@@ -41,7 +41,7 @@ export function SamplePanel({ accountId, webhook, eventType, onEventType, send, 
         </Text>
         <CodeBlock
           label="Sample payload"
-          code={prettyJson(payload) ?? payload}
+          code={formatJson(payload) ?? payload}
           copyValue={payload}
           wrap
           heightMax={HEIGHT_MAX}
@@ -55,7 +55,7 @@ export function SamplePanel({ accountId, webhook, eventType, onEventType, send, 
           </Text>
         </Group>
         {test.isError && <Problem title="The event was not sent" error={test.error} />}
-        {test.data && <TestAnswer test={test.data} onClose={() => test.reset()} />}
+        {test.data && <TestResult test={test.data} onClose={() => test.reset()} />}
       </Stack>
     </section>
   );
@@ -78,7 +78,7 @@ function useSamplePayload(
 }
 
 /** A form with the panel next to it, or below it on narrow screens. */
-export function BesideForm({ form, panel }: { form: ReactNode; panel: ReactNode }) {
+export function FormWithPanel({ form, panel }: { form: ReactNode; panel: ReactNode }) {
   return (
     <div className={classes.beside}>
       {form}

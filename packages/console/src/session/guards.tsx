@@ -2,18 +2,18 @@ import { Center, Loader } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Navigate, Outlet, useLocation, useParams } from 'react-router';
-import { InPieces, Problem } from '../components/page.tsx';
+import { DeferredRender, Problem } from '../components/page.tsx';
 import { ServiceNotice } from '../incidents/service-notice.tsx';
 import { SIGN_IN_PATH, webhooksPath } from '../paths.ts';
-import { NoAccountPage, NotFoundPage } from '../shell/dead-ends.tsx';
+import { NoAccountPage, NotFoundPage } from '../shell/error-pages.tsx';
 import { UnavailablePage } from '../webhooks/empty-list.tsx';
-import { webhooksRefusal } from '../words/webhooks.ts';
+import { webhooksDenialReason } from '../wording/webhooks.ts';
 import {
   AccountContext,
-  rememberAccountId,
-  rememberedAccountId,
+  readLastAccountId,
   SessionContext,
   sessionQuery,
+  storeLastAccountId,
   useSession,
 } from './session.ts';
 
@@ -44,19 +44,19 @@ export function RequireSession() {
     );
   }
   if (session.data === null || session.data === undefined) {
-    const here = pathname + search;
+    const currentPath = pathname + search;
     return (
       <Navigate
         replace
-        to={here === '/' ? SIGN_IN_PATH : `${SIGN_IN_PATH}?next=${encodeURIComponent(here)}`}
+        to={currentPath === '/' ? SIGN_IN_PATH : `${SIGN_IN_PATH}?next=${encodeURIComponent(currentPath)}`}
       />
     );
   }
   return (
     <SessionContext value={session.data}>
-      <InPieces meanwhile={LOADING}>
+      <DeferredRender fallback={LOADING}>
         <Outlet />
-      </InPieces>
+      </DeferredRender>
     </SessionContext>
   );
 }
@@ -67,20 +67,20 @@ export function AccountLayout() {
   const { accountId } = useParams();
   const account = accounts.find(({ id }) => String(id) === accountId);
   useEffect(() => {
-    if (account !== undefined) rememberAccountId(account.id);
+    if (account !== undefined) storeLastAccountId(account.id);
   }, [account]);
   if (!account) return <NotFoundPage what="account" />;
-  const refusal = webhooksRefusal(account);
+  const denialReason = webhooksDenialReason(account);
   // The key discards the state of the previous account's page.
   return (
     <AccountContext key={account.id} value={account}>
-      {refusal === null ? (
+      {denialReason === null ? (
         <>
           <ServiceNotice accountId={account.id} />
           <Outlet />
         </>
       ) : (
-        <UnavailablePage reason={refusal} />
+        <UnavailablePage reason={denialReason} />
       )}
     </AccountContext>
   );
@@ -89,8 +89,8 @@ export function AccountLayout() {
 /** Redirects to the account that was shown last, or to the first one. */
 export function HomeRedirect() {
   const { accounts } = useSession();
-  const remembered = accounts.find(({ id }) => id === rememberedAccountId());
-  const account = remembered ?? accounts[0];
+  const lastAccount = accounts.find(({ id }) => id === readLastAccountId());
+  const account = lastAccount ?? accounts[0];
   if (!account) return <NoAccountPage />;
   return <Navigate replace to={webhooksPath(account.id)} />;
 }

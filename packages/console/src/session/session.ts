@@ -33,7 +33,7 @@ export async function beginSession(client: QueryClient, session: Session | null)
 }
 
 /** Whether a retry may succeed. Other errors of the API are permanent. */
-const isPassing = (error: Error) => error instanceof ApiError && (error.code === 0 || error.code >= 502);
+const isTransient = (error: Error) => error instanceof ApiError && (error.code === 0 || error.code >= 502);
 
 const RETRIES_MAX = 2;
 
@@ -48,7 +48,7 @@ export function createQueryClient(): QueryClient {
     defaultOptions: {
       queries: {
         staleTime: 5_000,
-        retry: (failures, error) => failures < RETRIES_MAX && isPassing(error),
+        retry: (failures, error) => failures < RETRIES_MAX && isTransient(error),
       },
     },
   });
@@ -79,15 +79,15 @@ export function useCurrentAccount(): Account | null {
   const { accounts } = useSession();
   const accountId = useMatch('/accounts/:accountId/*')?.params.accountId;
   if (accountId !== undefined) return accounts.find(({ id }) => String(id) === accountId) ?? null;
-  return accounts.find(({ id }) => id === rememberedAccountId()) ?? accounts[0] ?? null;
+  return accounts.find(({ id }) => id === readLastAccountId()) ?? accounts[0] ?? null;
 }
 
-const REMEMBERED = 'runhook-account';
+const LAST_ACCOUNT_KEY = 'runhook-account';
 
 /** Returns the id of the account that this browser showed last, or null. */
-export function rememberedAccountId(): number | null {
+export function readLastAccountId(): number | null {
   try {
-    const text = localStorage.getItem(REMEMBERED);
+    const text = localStorage.getItem(LAST_ACCOUNT_KEY);
     return text !== null && /^\d+$/.test(text) ? Number(text) : null;
   } catch {
     return null;
@@ -95,8 +95,8 @@ export function rememberedAccountId(): number | null {
 }
 
 /** Stores the id. If the browser has no storage, the first account is shown the next time. */
-export function rememberAccountId(id: number): void {
+export function storeLastAccountId(id: number): void {
   try {
-    localStorage.setItem(REMEMBERED, String(id));
+    localStorage.setItem(LAST_ACCOUNT_KEY, String(id));
   } catch {}
 }

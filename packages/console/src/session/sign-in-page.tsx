@@ -13,26 +13,26 @@ import {
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Navigate, useSearchParams } from 'react-router';
-import { ApiError, problemWords } from '../api/api-error.ts';
+import { ApiError, describeProblem } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
 import { usePageTitle } from '../components/page.tsx';
-import { ownPath } from '../paths.ts';
-import { ownUrl } from '../served-page.ts';
+import { safeRedirectPath } from '../paths.ts';
+import { consoleUrl } from '../served-page.ts';
 import { ProductMark } from '../shell/shell.tsx';
 import { beginSession, sessionQuery } from './session.ts';
 
-const BEHIND = 'light-dark(var(--mantine-color-gray-0), var(--mantine-color-dark-8))';
+const PAGE_BACKGROUND = 'light-dark(var(--mantine-color-gray-0), var(--mantine-color-dark-8))';
 
 type Fields = 'email' | 'password';
 
 export function Component() {
   usePageTitle('Sign in');
   const [parameters] = useSearchParams();
-  const known = useQuery(sessionQuery).data;
-  const next = ownPath(parameters.get('next'));
-  if (known) return <Navigate replace to={next} />;
+  const session = useQuery(sessionQuery).data;
+  const next = safeRedirectPath(parameters.get('next'));
+  if (session) return <Navigate replace to={next} />;
   return (
-    <Center component="main" mih="100dvh" p="md" bg={BEHIND}>
+    <Center component="main" mih="100dvh" p="md" bg={PAGE_BACKGROUND}>
       <Paper withBorder p="xl" w="100%" maw={400}>
         <Stack gap="lg">
           <ProductMark />
@@ -48,7 +48,7 @@ export function Component() {
           <Text size="sm" c="dimmed">
             No password, or forgotten it? An administrator of your installation can set one. The API is
             described in the{' '}
-            <Anchor href={ownUrl('docs')} underline="always" inherit>
+            <Anchor href={consoleUrl('docs')} underline="always" inherit>
               API reference
             </Anchor>
             .
@@ -97,7 +97,7 @@ function SignInForm() {
       <Stack>
         {problem !== null && (
           <Alert color="red" role="alert" title="Sign-in failed">
-            {refusalWords(problem)}
+            {describeSignInProblem(problem)}
           </Alert>
         )}
         <TextInput
@@ -125,6 +125,6 @@ function SignInForm() {
 }
 
 /** A 401 means a wrong password here, not an expired session. */
-function refusalWords(problem: unknown): string {
-  return problem instanceof ApiError && problem.code === 401 ? problem.message : problemWords(problem);
+function describeSignInProblem(problem: unknown): string {
+  return problem instanceof ApiError && problem.code === 401 ? problem.message : describeProblem(problem);
 }

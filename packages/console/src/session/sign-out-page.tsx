@@ -17,9 +17,9 @@ export function Component() {
   const client = useQueryClient();
   const navigate = useNavigate();
   const { state } = useLocation();
-  const isAsked = (state as { isAsked?: boolean } | null)?.isAsked === true;
+  const isRequested = (state as { isRequested?: boolean } | null)?.isRequested === true;
   const [problem, setProblem] = useState<unknown>(null);
-  const [isPending, setPending] = useState(isAsked);
+  const [isPending, setPending] = useState(isRequested);
 
   const signOut = useCallback(async () => {
     setPending(true);
@@ -34,12 +34,12 @@ export function Component() {
     }
   }, [client, navigate]);
 
-  const isBegun = useRef(false);
+  const hasStarted = useRef(false);
   useEffect(() => {
-    if (!isAsked || isBegun.current) return;
-    isBegun.current = true;
+    if (!isRequested || hasStarted.current) return;
+    hasStarted.current = true;
     void signOut();
-  }, [isAsked, signOut]);
+  }, [isRequested, signOut]);
 
   return (
     <Center component="main" mih="100dvh" p="md">

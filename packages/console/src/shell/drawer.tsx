@@ -1,6 +1,6 @@
 import { Drawer } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { useOpenedAfterwards } from '../components/opened.tsx';
+import { useDelayedOpen } from '../components/overlays.tsx';
 
 interface NavigationDrawerProps {
   isOpen: boolean;
@@ -12,7 +12,7 @@ interface NavigationDrawerProps {
 export default function NavigationDrawer({ isOpen, onClose, children }: NavigationDrawerProps) {
   return (
     <Drawer
-      opened={useOpenedAfterwards(isOpen)}
+      opened={useDelayedOpen(isOpen)}
       onClose={onClose}
       title="Navigation"
       size={280}

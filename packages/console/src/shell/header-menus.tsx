@@ -9,23 +9,23 @@ import {
 import { IconCheck, IconDeviceDesktop, IconLogout, IconMoon, IconSun } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
-import { useOpenedOnArrival } from '../components/opened.tsx';
-import type { OpenedProps } from '../components/opened-later.tsx';
+import type { PopoverProps } from '../components/lazy-popover.tsx';
+import { useOpenOnMount } from '../components/overlays.tsx';
 import { SIGN_OUT_PATH, webhooksPath } from '../paths.ts';
 import { useCurrentAccount, useSession } from '../session/session.ts';
 import { Plan } from './plan.tsx';
 import classes from './shell.module.css';
 
 /** Number of accounts from which the list has a search. */
-const MANY = 8;
+const SEARCH_FROM_ACCOUNTS = 8;
 
 /** The accounts of the user. */
-export function AccountList({ trigger }: OpenedProps) {
+export function AccountList({ trigger }: PopoverProps) {
   const { accounts } = useSession();
   const current = useCurrentAccount();
   const navigate = useNavigate();
   const [search, setSearch] = useState('');
-  const isSearchable = accounts.length >= MANY;
+  const isSearchable = accounts.length >= SEARCH_FROM_ACCOUNTS;
   const combobox = useCombobox({
     onDropdownClose: () => {
       combobox.resetSelectedOption();
@@ -37,7 +37,7 @@ export function AccountList({ trigger }: OpenedProps) {
       combobox.selectActiveOption();
     },
   });
-  const target = useOpenedOnArrival(() => combobox.openDropdown());
+  const target = useOpenOnMount(() => combobox.openDropdown());
   const shown = accounts.filter(({ name }) => name.toLowerCase().includes(search.trim().toLowerCase()));
 
   return (
@@ -95,9 +95,9 @@ const SCHEMES: { value: MantineColorScheme; label: string; icon: typeof IconSun 
   { value: 'auto', label: 'System', icon: IconDeviceDesktop },
 ];
 
-export function OwnMenu({ trigger }: OpenedProps) {
+export function OwnMenu({ trigger }: PopoverProps) {
   const [opened, setOpened] = useState(false);
-  const target = useOpenedOnArrival(() => setOpened(true));
+  const target = useOpenOnMount(() => setOpened(true));
   const { name, email } = useSession();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const navigate = useNavigate();
@@ -128,7 +128,7 @@ export function OwnMenu({ trigger }: OpenedProps) {
         <Menu.Divider />
         <Menu.Item
           leftSection={<IconLogout size={16} aria-hidden />}
-          onClick={() => void navigate(SIGN_OUT_PATH, { state: { isAsked: true } })}
+          onClick={() => void navigate(SIGN_OUT_PATH, { state: { isRequested: true } })}
         >
           Sign out
         </Menu.Item>

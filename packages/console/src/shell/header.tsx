@@ -2,16 +2,16 @@ import { Button, TextInput, VisuallyHidden } from '@mantine/core';
 import { IconSearch, IconSelector, IconUserCircle } from '@tabler/icons-react';
 import { type FormEvent, useState } from 'react';
 import { useNavigate } from 'react-router';
-import { fetchedLater, OpenedLater, type TriggerProps } from '../components/opened-later.tsx';
-import { isFilter, NO_EVENT_FILTERS, sinceNow, writeEventsAddress } from '../events/events-address.ts';
+import { LazyPopover, lazyOverlay, type TriggerProps } from '../components/lazy-popover.tsx';
+import { isFilter, NO_EVENT_FILTERS, windowUntilNow, writeEventsAddress } from '../events/events-address.ts';
 import { eventsPath, runPath, runsPath } from '../paths.ts';
 import { useCurrentAccount, useSession } from '../session/session.ts';
 import { Plan } from './plan.tsx';
 import classes from './shell.module.css';
 
 const menus = () => import('./header-menus.tsx');
-const AccountList = fetchedLater(async () => ({ default: (await menus()).AccountList }));
-const OwnMenu = fetchedLater(async () => ({ default: (await menus()).OwnMenu }));
+const AccountList = lazyOverlay(async () => ({ default: (await menus()).AccountList }));
+const OwnMenu = lazyOverlay(async () => ({ default: (await menus()).OwnMenu }));
 
 /** Shows the current account, and switches to another. */
 export function AccountSwitcher() {
@@ -32,9 +32,9 @@ export function AccountSwitcher() {
     </Button>
   );
   return (
-    <OpenedLater popup="listbox" trigger={trigger}>
+    <LazyPopover popup="listbox" trigger={trigger}>
       <AccountList trigger={trigger} />
-    </OpenedLater>
+    </LazyPopover>
   );
 }
 
@@ -47,12 +47,12 @@ export function GoTo() {
 
   function go(event: FormEvent) {
     event.preventDefault();
-    const wanted = text.trim();
-    if (account === null || wanted === '') return;
+    const query = text.trim();
+    if (account === null || query === '') return;
     setText('');
-    if (/^[1-9]\d{0,14}$/.test(wanted)) void navigate(runPath(account.id, wanted));
-    else if (isFilter('eventId', wanted)) void navigate(eventPath(account.id, wanted));
-    else void navigate(`${runsPath(account.id)}?${new URLSearchParams({ search: wanted })}`);
+    if (/^[1-9]\d{0,14}$/.test(query)) void navigate(runPath(account.id, query));
+    else if (isFilter('eventId', query)) void navigate(eventPath(account.id, query));
+    else void navigate(`${runsPath(account.id)}?${new URLSearchParams({ search: query })}`);
   }
 
   return (
@@ -73,7 +73,7 @@ export function GoTo() {
 const LOG_DAYS = 30;
 
 function eventPath(accountId: number, eventId: string): string {
-  const { from } = sinceNow(LOG_DAYS * 86_400_000, Date.now());
+  const { from } = windowUntilNow(LOG_DAYS * 86_400_000, Date.now());
   return `${eventsPath(accountId)}?${writeEventsAddress({ ...NO_EVENT_FILTERS, from, to: '', eventId })}`;
 }
 
@@ -95,8 +95,8 @@ export function UserMenu() {
     </Button>
   );
   return (
-    <OpenedLater popup="menu" trigger={trigger}>
+    <LazyPopover popup="menu" trigger={trigger}>
       <OwnMenu trigger={trigger} />
-    </OpenedLater>
+    </LazyPopover>
   );
 }

@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
 import type { Account } from '../api/types.ts';
-import { PLAN_NAMES } from '../words/webhooks.ts';
+import { PLAN_NAMES } from '../wording/webhooks.ts';
 import classes from './shell.module.css';
 
 /** Plan of the account, shown next to its name. */

@@ -11,11 +11,11 @@ import {
 } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
 import { Link, Outlet, NavLink as RouterNavLink, useHref } from 'react-router';
-import { useWasTrue } from '../components/opened-later.tsx';
+import { useHasBeenTrue } from '../components/lazy-popover.tsx';
 import { API_ACCESS_PATH, auditPath, eventsPath, runsPath, webhooksPath } from '../paths.ts';
-import { ownUrl } from '../served-page.ts';
+import { consoleUrl } from '../served-page.ts';
 import { useCurrentAccount } from '../session/session.ts';
-import { mayReadAudit } from '../words/audit.ts';
+import { mayReadAudit } from '../wording/audit.ts';
 import { AccountSwitcher, GoTo, UserMenu } from './header.tsx';
 import classes from './shell.module.css';
 
@@ -24,7 +24,7 @@ const LazyDrawer = lazy(() => import('./drawer.tsx'));
 /** Frame of every page that requires a session. On narrow screens the navigation is a drawer. */
 export function Shell() {
   const [isDrawerOpen, drawer] = useDisclosure(false);
-  const wasDrawerOpen = useWasTrue(isDrawerOpen);
+  const hasDrawerBeenOpen = useHasBeenTrue(isDrawerOpen);
   return (
     <>
       <SkipLink />
@@ -48,7 +48,7 @@ export function Shell() {
       <div className={classes.navigation}>
         <Navigation />
       </div>
-      {wasDrawerOpen && (
+      {hasDrawerBeenOpen && (
         <Suspense>
           <LazyDrawer isOpen={isDrawerOpen} onClose={drawer.close}>
             <Navigation onNavigate={drawer.close} />
@@ -106,24 +106,44 @@ function Navigation({ onNavigate }: { onNavigate?: () => void }) {
     <Stack component="nav" gap="lg" aria-label="Main">
       {account !== null && (
         <Section title="Activity">
-          <Place to={runsPath(account.id)} label="Runs" Icon={IconPlayerPlay} onNavigate={onNavigate} />
-          <Place to={eventsPath(account.id)} label="Events" Icon={IconChartBar} onNavigate={onNavigate} />
+          <NavigationLink
+            to={runsPath(account.id)}
+            label="Runs"
+            Icon={IconPlayerPlay}
+            onNavigate={onNavigate}
+          />
+          <NavigationLink
+            to={eventsPath(account.id)}
+            label="Events"
+            Icon={IconChartBar}
+            onNavigate={onNavigate}
+          />
         </Section>
       )}
       {account !== null && (
         <Section title="Account Settings">
-          <Place to={webhooksPath(account.id)} label="Webhooks" Icon={IconWebhook} onNavigate={onNavigate} />
+          <NavigationLink
+            to={webhooksPath(account.id)}
+            label="Webhooks"
+            Icon={IconWebhook}
+            onNavigate={onNavigate}
+          />
           {mayReadAudit(account) && (
-            <Place to={auditPath(account.id)} label="Audit log" Icon={IconHistory} onNavigate={onNavigate} />
+            <NavigationLink
+              to={auditPath(account.id)}
+              label="Audit log"
+              Icon={IconHistory}
+              onNavigate={onNavigate}
+            />
           )}
         </Section>
       )}
       <Section title="Profile">
-        <Place to={API_ACCESS_PATH} label="API Access" Icon={IconKey} onNavigate={onNavigate} />
+        <NavigationLink to={API_ACCESS_PATH} label="API Access" Icon={IconKey} onNavigate={onNavigate} />
       </Section>
       <Section title="Help">
         <NavLink
-          href={ownUrl('docs')}
+          href={consoleUrl('docs')}
           target="_blank"
           rel="noreferrer"
           label={
@@ -139,14 +159,14 @@ function Navigation({ onNavigate }: { onNavigate?: () => void }) {
   );
 }
 
-interface PlaceProps {
+interface NavigationLinkProps {
   to: string;
   label: string;
   Icon: typeof IconKey;
   onNavigate: (() => void) | undefined;
 }
 
-function Place({ to, label, Icon, onNavigate }: PlaceProps) {
+function NavigationLink({ to, label, Icon, onNavigate }: NavigationLinkProps) {
   return (
     <NavLink
       component={RouterNavLink}

@@ -1,31 +1,33 @@
 import { Alert, PasswordInput, Stack, Text, Textarea } from '@mantine/core';
 import {
   checkSignature,
-  type GivenDelivery,
+  type DeliveryInput,
+  formatVerdict,
   type Verdict,
-  verdictWords,
 } from '@runhook/contract/check-signature';
 import { type ReactNode, useEffect, useState } from 'react';
 import { PageHeading } from '../components/page.tsx';
 import { StatusBadge } from '../components/state.tsx';
-import { NotFoundPage } from '../shell/dead-ends.tsx';
-import { useWebhookOfPage, WayTo } from '../webhook/page-of-webhook.tsx';
+import { NotFoundPage } from '../shell/error-pages.tsx';
+import { useCurrentWebhook, WebhookBreadcrumb } from '../webhook/current-webhook.tsx';
 
 /** Page that finds out why an endpoint rejects a signature. The pasted values do not leave the page. */
 export function Component() {
-  const { account, webhookId, webhook, isGone } = useWebhookOfPage();
+  const { account, webhookId, webhook, isNotFound } = useCurrentWebhook();
   const [body, setBody] = useState('');
   const [header, setHeader] = useState('');
   const [secret, setSecret] = useState('');
   const signatureHeader = webhook.data?.signature_header ?? 'Authorization';
   const verdict = useVerdict({ body, header, secret, signatureHeader });
-  if (isGone) return <NotFoundPage what="webhook" />;
+  if (isNotFound) return <NotFoundPage what="webhook" />;
   return (
     <>
       <PageHeading
         title="Check a signature"
-        above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
-        below="Finds out why your endpoint rejects a delivery’s signature. The check runs in your browser: nothing that you paste is sent or stored."
+        breadcrumb={
+          <WebhookBreadcrumb accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />
+        }
+        subtitle="Finds out why your endpoint rejects a delivery’s signature. The check runs in your browser: nothing that you paste is sent or stored."
       />
       <Stack gap="md" maw={860}>
         <Textarea
@@ -71,8 +73,8 @@ const CODE = {
 };
 
 /** Checks the pasted values. Returns null if the browser cannot compute signatures. */
-function useVerdict({ body, header, secret, signatureHeader }: GivenDelivery): Verdict | null {
-  const [verdict, setVerdict] = useState<Verdict>({ kind: 'unreadable', why: 'no-body' });
+function useVerdict({ body, header, secret, signatureHeader }: DeliveryInput): Verdict | null {
+  const [verdict, setVerdict] = useState<Verdict>({ kind: 'unreadable', reason: 'no-body' });
   useEffect(() => {
     if (!HAS_CRYPTO) return;
     let isCurrent = true;
@@ -98,7 +100,7 @@ function NoCrypto() {
 }
 
 function VerdictView({ verdict, webhookId }: { verdict: Verdict; webhookId: string }): ReactNode {
-  const { tone, title, lines } = verdictWords(verdict, webhookId);
+  const { tone, title, lines } = formatVerdict(verdict, webhookId);
   return (
     <Stack gap={4}>
       <StatusBadge tone={tone}>{title}</StatusBadge>

@@ -4,11 +4,11 @@ import { useQuery } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { CodeBlock } from '../components/copy.tsx';
 import { Problem } from '../components/page.tsx';
-import { shellQuoted } from '../words/code.ts';
-import type { KnownTarget } from './known-targets.ts';
+import { quoteForShell } from '../wording/code.ts';
+import type { RecognizedTarget } from './recognized-targets.ts';
 
 interface TargetNoticeProps {
-  target: KnownTarget;
+  target: RecognizedTarget;
   clientUrl: string;
   /** An empty string means `Authorization`. */
   signatureHeader: string;
@@ -76,15 +76,21 @@ export function TargetNotice({ target, clientUrl, signatureHeader }: TargetNotic
 const HEIGHT_MAX = 360;
 
 /** The user inserts the secret, which is shown once, when the webhook is saved. */
-function runCommand({ key, needs }: KnownTarget, url: string, signatureHeader: string): string {
+function runCommand(
+  { key, relayRequirement }: RecognizedTarget,
+  url: string,
+  signatureHeader: string,
+): string {
   return [
     '# Node 22 or newer, no packages. HMAC_SECRET is the secret of this webhook, shown once it is saved.',
     'export HMAC_SECRET=…',
-    ...(needs === 'routing-key' ? ['export ROUTING_KEY=…  # of the integration “Events API v2”'] : []),
+    ...(relayRequirement === 'routing-key'
+      ? ['export ROUTING_KEY=…  # of the integration “Events API v2”']
+      : []),
     [
       `TARGET=${key}`,
-      `TARGET_URL=${shellQuoted(url)}`,
-      ...(signatureHeader === '' ? [] : [`SIGNATURE_HEADER=${shellQuoted(signatureHeader)}`]),
+      `TARGET_URL=${quoteForShell(url)}`,
+      ...(signatureHeader === '' ? [] : [`SIGNATURE_HEADER=${quoteForShell(signatureHeader)}`]),
       'HOST=0.0.0.0 PORT=3004 node relay.mjs',
     ].join(' \\\n  '),
   ].join('\n');

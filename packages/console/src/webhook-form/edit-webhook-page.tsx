@@ -13,30 +13,40 @@ import {
 } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
 import { WriteNotice } from '../components/guarded.tsx';
-import { PageHeading, toastDone } from '../components/page.tsx';
+import { PageHeading, toastSuccess } from '../components/page.tsx';
 import { webhookPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { NotFoundPage } from '../shell/dead-ends.tsx';
-import { useWebhookOfPage, WayTo, WebhookProblem } from '../webhook/page-of-webhook.tsx';
-import { writeRefusal } from '../words/webhooks.ts';
+import { NotFoundPage } from '../shell/error-pages.tsx';
+import { useCurrentWebhook, WebhookBreadcrumb, WebhookProblem } from '../webhook/current-webhook.tsx';
+import { writeDenialReason } from '../wording/webhooks.ts';
 import { WebhookForm } from './webhook-form.tsx';
-import { fieldsOf, isSentAsBefore, testFieldsOf, valuesOf, type WebhookValues } from './webhook-values.ts';
+import {
+  hasSameDestination,
+  toApiFields,
+  toFormValues,
+  toTestFields,
+  type WebhookValues,
+} from './webhook-values.ts';
 
 export function Component() {
-  const { account, webhookId, webhook, isGone } = useWebhookOfPage();
-  if (isGone) return <NotFoundPage what="webhook" />;
+  const { account, webhookId, webhook, isNotFound } = useCurrentWebhook();
+  if (isNotFound) return <NotFoundPage what="webhook" />;
   return (
     <>
       <PageHeading
         title="Edit webhook"
         tabTitle={webhook.data ? `Edit ${webhook.data.name}` : 'Edit webhook'}
-        above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
-        below="Existing deliveries and the secret do not change."
+        breadcrumb={
+          <WebhookBreadcrumb accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />
+        }
+        subtitle="Existing deliveries and the secret do not change."
       />
       <WriteNotice />
       <WebhookProblem webhook={webhook} />
       {webhook.isPending && <FormSkeleton />}
-      {webhook.data && writeRefusal(account) === null && <EditForm key={webhookId} webhook={webhook.data} />}
+      {webhook.data && writeDenialReason(account) === null && (
+        <EditForm key={webhookId} webhook={webhook.data} />
+      )}
     </>
   );
 }
@@ -47,8 +57,8 @@ function EditForm({ webhook }: { webhook: Subscription }) {
   const key = { accountId: account.id, webhookId: webhook.id };
   const navigate = useNavigate();
   // The values at the opening of the page: a later response must not overwrite the user's input.
-  const [initial] = useState(() => valuesOf(webhook));
-  const seen = useRef(webhook);
+  const [initial] = useState(() => toFormValues(webhook));
+  const baseline = useRef(webhook);
   return (
     <WebhookForm
       accountId={account.id}
@@ -58,25 +68,25 @@ function EditForm({ webhook }: { webhook: Subscription }) {
       cancelTo={webhookPath(account.id, webhook.id)}
       webhookId={webhook.id}
       onTest={(values, type) =>
-        isSentAsBefore(values, initial)
+        hasSameDestination(values, initial)
           ? testEndpoint(key, type)
-          : testUnsaved(account.id, testFieldsOf(values, type))
+          : testUnsaved(account.id, toTestFields(values, type))
       }
       testNote={(values) => testNote(values, initial)}
       onSave={async (values) => {
-        const saved = await replaceSubscription(key, fieldsOf(values), seen.current.updated_at).catch(
+        const saved = await replaceSubscription(key, toApiFields(values), baseline.current.updated_at).catch(
           async (error: unknown) => {
-            if (!(error instanceof ApiError && error.code === CHANGED_MEANWHILE)) throw error;
-            const theirs = await readSubscription(key);
-            const words = overtakenWords(seen.current, theirs);
+            if (!(error instanceof ApiError && error.code === PRECONDITION_FAILED)) throw error;
+            const current = await readSubscription(key);
+            const message = describeConflict(baseline.current, current);
             // The user has seen the message, so a second save overwrites the other change.
-            seen.current = theirs;
-            throw new ApiError(error.code, words);
+            baseline.current = current;
+            throw new ApiError(error.code, message);
           },
         );
         client.setQueryData(subscriptionQuery(key).queryKey, saved);
         void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
-        toastDone(`“${saved.name}” was saved.`);
+        toastSuccess(`“${saved.name}” was saved.`);
         await navigate(webhookPath(account.id, webhook.id));
       }}
     />
@@ -88,14 +98,14 @@ function EditForm({ webhook }: { webhook: Subscription }) {
  * for it.
  */
 function testNote(values: WebhookValues, initial: WebhookValues): string {
-  if (isSentAsBefore(values, initial)) return 'Signed with the secret of the webhook.';
+  if (hasSameDestination(values, initial)) return 'Signed with the secret of the webhook.';
   const stored = values.headers.filter(({ value, isStored }) => isStored && value === '');
   const names = stored.map(({ name }) => name).join(', ');
   return `Nothing is saved, and the sample is signed with a temporary secret.${names === '' ? '' : ` Sent without ${names}: stored values are sent only after the change is saved.`}`;
 }
 
-const CHANGED_MEANWHILE = 412;
-const FIELD_WORDS = {
+const PRECONDITION_FAILED = 412;
+const FIELD_LABELS = {
   name: 'the name',
   description: 'the description',
   event_types: 'the events',
@@ -107,14 +117,16 @@ const FIELD_WORDS = {
 } as const satisfies Partial<Record<keyof Subscription, string>>;
 
 /**
- * @param seen the version when the page was opened
- * @param theirs the version that another user has saved since
+ * @param baseline the version when the page was opened
+ * @param current the version that another user has saved since
  */
-function overtakenWords(seen: Subscription, theirs: Subscription): string {
-  const fields = Object.keys(FIELD_WORDS) as (keyof typeof FIELD_WORDS)[];
-  const changed = fields.filter((field) => JSON.stringify(seen[field]) !== JSON.stringify(theirs[field]));
-  const what = changed.map((field) => FIELD_WORDS[field]).join(', ');
-  return `Someone else saved this webhook after you opened it${what === '' ? '' : ` and changed ${what}`}. Save again to overwrite their changes, or reload the page to start from them.`;
+function describeConflict(baseline: Subscription, current: Subscription): string {
+  const fields = Object.keys(FIELD_LABELS) as (keyof typeof FIELD_LABELS)[];
+  const changed = fields.filter(
+    (field) => JSON.stringify(baseline[field]) !== JSON.stringify(current[field]),
+  );
+  const fieldList = changed.map((field) => FIELD_LABELS[field]).join(', ');
+  return `Someone else saved this webhook after you opened it${fieldList === '' ? '' : ` and changed ${fieldList}`}. Save again to overwrite their changes, or reload the page to start from them.`;
 }
 
 function FormSkeleton() {

@@ -1,16 +1,16 @@
 import { Button, Group, Input, PasswordInput, Stack, Text, TextInput } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { LIMITS, type OwnHeader } from './webhook-values.ts';
+import { type CustomHeader, LIMITS } from './webhook-values.ts';
 
 interface HeadersFieldProps {
-  value: readonly OwnHeader[];
-  onChange: (headers: OwnHeader[]) => void;
+  value: readonly CustomHeader[];
+  onChange: (headers: CustomHeader[]) => void;
   error?: string | undefined;
 }
 
 /** Rows of custom headers. Stored values are not shown; an empty field keeps the stored value. */
 export function HeadersField({ value, onChange, error }: HeadersFieldProps) {
-  const change = (index: number, changes: Partial<OwnHeader>) =>
+  const change = (index: number, changes: Partial<CustomHeader>) =>
     onChange(value.map((header, at) => (at === index ? { ...header, ...changes } : header)));
   return (
     <fieldset data-path="headers" style={{ border: 0, padding: 0, margin: 0, minWidth: 0 }}>
@@ -70,6 +70,6 @@ export function HeadersField({ value, onChange, error }: HeadersFieldProps) {
   );
 }
 
-function newHeader(): OwnHeader {
+function newHeader(): CustomHeader {
   return { key: crypto.randomUUID(), name: '', value: '', isStored: false };
 }

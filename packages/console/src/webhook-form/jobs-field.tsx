@@ -2,7 +2,7 @@ import { Group, MultiSelect, type MultiSelectProps, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
-import { problemWords } from '../api/api-error.ts';
+import { describeProblem } from '../api/api-error.ts';
 import { JOBS_SHOWN_MAX, jobSearchQuery, jobsByIdQuery } from '../api/subscriptions.ts';
 import type { Job } from '../api/types.ts';
 
@@ -16,35 +16,35 @@ interface JobsFieldProps extends Pick<MultiSelectProps, 'error' | 'onFocus' | 'o
 }
 
 /** Selects jobs by name, with a search on the server, because an account may have thousands. */
-export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldProps) {
+export function JobsField({ accountId, value, onChange, ...inputProps }: JobsFieldProps) {
   const [search, setSearch] = useState('');
   const [debounced] = useDebouncedValue(search.trim(), DEBOUNCE_MS);
   const [initialIds] = useState(value);
   const chosen = useQuery(jobsByIdQuery(accountId, initialIds));
-  const found = useQuery(jobSearchQuery(accountId, debounced));
-  const known = useKnownJobs([...(chosen.data ?? []), ...(found.data?.data ?? [])]);
+  const results = useQuery(jobSearchQuery(accountId, debounced));
+  const jobsById = useJobCache([...(chosen.data ?? []), ...(results.data?.data ?? [])]);
 
-  const ids = [...new Set([...value, ...(found.data?.data ?? []).map(({ id }) => String(id))])];
-  const foundIds = new Set((found.data?.data ?? []).map(({ id }) => String(id)));
-  const isSettled = debounced === search.trim() && !found.isPlaceholderData;
-  const totalCount = found.data?.extra.pagination.total_count ?? 0;
+  const ids = [...new Set([...value, ...(results.data?.data ?? []).map(({ id }) => String(id))])];
+  const foundIds = new Set((results.data?.data ?? []).map(({ id }) => String(id)));
+  const isLoaded = debounced === search.trim() && !results.isPlaceholderData;
+  const totalCount = results.data?.extra.pagination.total_count ?? 0;
 
-  const choose = (next: string[]) => {
+  const selectJobs = (next: string[]) => {
     onChange(next);
     setSearch('');
   };
-  const takeFirst = useFirstOnceFound({
-    isSettled,
+  const selectFirst = useSelectFirstOnceLoaded({
+    isLoaded,
     search,
-    onSettled: () => {
+    onLoaded: () => {
       const first = [...foundIds].find((id) => !value.includes(id));
-      if (first !== undefined) choose([...value, first]);
+      if (first !== undefined) selectJobs([...value, first]);
     },
   });
 
   return (
     <MultiSelect
-      {...ofForm}
+      {...inputProps}
       label="Jobs"
       description={
         <>
@@ -54,14 +54,14 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
         </>
       }
       placeholder={value.length === 0 ? 'All jobs' : ''}
-      data={ids.map((id) => ({ value: id, label: known.get(id)?.name ?? `Job ${id}` }))}
+      data={ids.map((id) => ({ value: id, label: jobsById.get(id)?.name ?? `Job ${id}` }))}
       value={value}
-      onChange={choose}
+      onChange={selectJobs}
       // Enter would submit the form. With a search text it selects the first result instead; otherwise it does nothing.
       wrapperProps={{
         onKeyDown: (event: KeyboardEvent) => {
           if (event.key !== 'Enter') return;
-          if (!event.defaultPrevented && search.trim() !== '') takeFirst();
+          if (!event.defaultPrevented && search.trim() !== '') selectFirst();
           event.preventDefault();
         },
       }}
@@ -75,11 +75,11 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
           (option) =>
             'value' in option &&
             foundIds.has(String(option.value)) &&
-            (isSettled || matches(option.label, String(option.value), search)),
+            (isLoaded || matches(option.label, String(option.value), search)),
         )
       }
-      renderOption={({ option }) => <JobOption job={known.get(option.value)} label={option.label} />}
-      nothingFoundMessage={nothingFound(found.error, found.isFetching, search)}
+      renderOption={({ option }) => <JobOption job={jobsById.get(option.value)} label={option.label} />}
+      nothingFoundMessage={describeNoResults(results.error, results.isFetching, search)}
       clearable={value.length > 0}
       maxDropdownHeight={280}
       styles={{ pillsList: { maxHeight: 180, overflowY: 'auto' } }}
@@ -88,23 +88,23 @@ export function JobsField({ accountId, value, onChange, ...ofForm }: JobsFieldPr
 }
 
 /** Returns a function that selects the first result as soon as the pending search has responded, for users who type quickly. */
-function useFirstOnceFound({
-  isSettled,
+function useSelectFirstOnceLoaded({
+  isLoaded,
   search,
-  onSettled,
+  onLoaded,
 }: {
-  isSettled: boolean;
+  isLoaded: boolean;
   search: string;
-  onSettled: () => void;
+  onLoaded: () => void;
 }): () => void {
-  const [wanted, setWanted] = useState<string | null>(null);
+  const [pendingSearch, setPendingSearch] = useState<string | null>(null);
   useEffect(() => {
-    if (wanted === null) return;
-    if (wanted === search && !isSettled) return;
-    setWanted(null);
-    if (wanted === search) onSettled();
+    if (pendingSearch === null) return;
+    if (pendingSearch === search && !isLoaded) return;
+    setPendingSearch(null);
+    if (pendingSearch === search) onLoaded();
   });
-  return () => setWanted(search);
+  return () => setPendingSearch(search);
 }
 
 /** Matches like the server: the name contains the text, or the id begins with it. */
@@ -114,10 +114,10 @@ function matches(name: string, id: string, search: string): boolean {
 }
 
 /** Caches jobs: a selected job must keep its name when the next search does not return it. */
-function useKnownJobs(jobs: Job[]): ReadonlyMap<string, Job> {
-  const known = useRef(new Map<string, Job>());
-  for (const job of jobs) known.current.set(String(job.id), job);
-  return known.current;
+function useJobCache(jobs: Job[]): ReadonlyMap<string, Job> {
+  const jobsById = useRef(new Map<string, Job>());
+  for (const job of jobs) jobsById.current.set(String(job.id), job);
+  return jobsById.current;
 }
 
 function JobOption({ job, label }: { job: Job | undefined; label: string }) {
@@ -135,8 +135,8 @@ function JobOption({ job, label }: { job: Job | undefined; label: string }) {
   );
 }
 
-function nothingFound(error: Error | null, isFetching: boolean, search: string): string {
+function describeNoResults(error: Error | null, isFetching: boolean, search: string): string {
   if (isFetching) return 'Searching…';
-  if (error !== null) return `The jobs could not be loaded. ${problemWords(error)}`;
+  if (error !== null) return `The jobs could not be loaded. ${describeProblem(error)}`;
   return search.trim() === '' ? 'This account has no jobs yet.' : `No job name contains “${search.trim()}”.`;
 }

@@ -11,10 +11,10 @@ import { WriteNotice } from '../components/guarded.tsx';
 import { PageHeading } from '../components/page.tsx';
 import { webhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { writeRefusal } from '../words/webhooks.ts';
+import { writeDenialReason } from '../wording/webhooks.ts';
 import { verificationSamples } from './verification-samples.ts';
 import { WebhookForm } from './webhook-form.tsx';
-import { fieldsOf, NEW_WEBHOOK, testFieldsOf } from './webhook-values.ts';
+import { NEW_WEBHOOK, toApiFields, toTestFields } from './webhook-values.ts';
 
 /** Page "Create New Webhook" (docs/contract.md#subscriptions), followed by the secret. */
 export function Component() {
@@ -28,14 +28,14 @@ export function Component() {
     <>
       <PageHeading
         title="Create New Webhook"
-        above={
+        breadcrumb={
           <Anchor component={Link} to={webhooksPath(account.id)} inherit>
             Webhooks
           </Anchor>
         }
-        below={`For ${account.name}. The secret is shown once, after you save.`}
+        subtitle={`For ${account.name}. The secret is shown once, after you save.`}
       />
-      {writeRefusal(account) !== null ? (
+      {writeDenialReason(account) !== null ? (
         <WriteNotice />
       ) : (
         <WebhookForm
@@ -45,10 +45,10 @@ export function Component() {
           problemTitle="The webhook was not created"
           cancelTo={webhooksPath(account.id)}
           webhookId={null}
-          onTest={(values, type) => testUnsaved(account.id, testFieldsOf(values, type))}
+          onTest={(values, type) => testUnsaved(account.id, toTestFields(values, type))}
           testNote={() => 'Nothing is saved.'}
           onSave={async (values) => {
-            setCreated(await createSubscription(account.id, fieldsOf(values)));
+            setCreated(await createSubscription(account.id, toApiFields(values)));
             void client.invalidateQueries({ queryKey: webhooksKey(account.id) });
           }}
         />

@@ -1,4 +1,4 @@
-import { routePattern, shellQuoted, singleQuoted } from '../words/code.ts';
+import { quoteForScript, quoteForShell, routePattern } from '../wording/code.ts';
 
 /** Code that verifies a delivery to the webhook's endpoint (docs/contract.md#signing). A test runs every sample. */
 interface VerificationSample {
@@ -23,7 +23,7 @@ import express from 'express';
 
 const app = express();
 // Verify the raw bytes: a body that was parsed and serialized again has another signature.
-app.post(${singleQuoted(routePattern(path))}, express.raw({ type: '*/*' }), (request, response) => {
+app.post(${quoteForScript(routePattern(path))}, express.raw({ type: '*/*' }), (request, response) => {
   const expected = createHmac('sha256', process.env.HMAC_SECRET).update(request.body).digest();
   const received = Buffer.from(request.get('authorization') ?? '', 'hex');
   if (received.length !== expected.length || !timingSafeEqual(received, expected))
@@ -65,7 +65,7 @@ openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex < body.json
 
 # Send your own signed body to your endpoint:
 SIGNATURE=$(openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex < body.json | sed 's/^.* //')
-curl -i ${shellQuoted(url)} \\
+curl -i ${quoteForShell(url)} \\
   -H "Authorization: $SIGNATURE" \\
   -H 'Content-Type: application/json' \\
   --data-binary @body.json

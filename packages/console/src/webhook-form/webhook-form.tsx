@@ -8,18 +8,18 @@ import type { EndpointTest } from '../api/types.ts';
 import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
 import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
-import { BesideForm, SamplePanel } from '../sample/sample-panel.tsx';
-import { knownTarget } from '../targets/known-targets.ts';
+import { FormWithPanel, SamplePanel } from '../sample/sample-panel.tsx';
+import { recognizeTarget } from '../targets/recognized-targets.ts';
 import { TargetNotice } from '../targets/target-notice.tsx';
-import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../words/webhooks.ts';
+import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TEXTS, EVENT_TYPES_IN_ORDER } from '../wording/webhooks.ts';
 import { HeadersField } from './headers-field.tsx';
 import { JobsField } from './jobs-field.tsx';
 import {
-  checkTested,
+  checkTestFields,
   checkWebhook,
   FIELDS_IN_ORDER,
   LIMITS,
-  problemsOfServer,
+  toFieldProblems,
   type WebhookValues,
 } from './webhook-values.ts';
 
@@ -53,52 +53,52 @@ export function WebhookForm({
   onSave,
 }: WebhookFormProps) {
   const form = useForm({ initialValues: initial, validate: checkWebhook });
-  const [refusal, setRefusal] = useState<unknown>(null);
+  const [saveError, setSaveError] = useState<unknown>(null);
   const [shownType, setShownType] = useState(initial.eventTypes[0] ?? EVENT_TYPES_IN_ORDER[0]);
   const isSaved = useRef(false);
   const blocker = useLeaveGuard(() => !isSaved.current && form.isDirty());
 
-  function focusFirst(problems: FormErrors) {
+  function focusFirstInvalid(problems: FormErrors) {
     const first = FIELDS_IN_ORDER.find((field) => problems[field] !== undefined);
     const node = first === undefined ? null : form.getInputNode(first);
     (node?.matches('input, textarea') ? node : node?.querySelector('input'))?.focus();
   }
 
   async function save(values: WebhookValues) {
-    setRefusal(null);
+    setSaveError(null);
     isSaved.current = true;
     try {
       await onSave(values);
     } catch (error) {
       isSaved.current = false;
-      const told = error instanceof ApiError ? problemsOfServer(error.fieldProblems) : {};
-      if (Object.keys(told).length === 0) setRefusal(error);
-      form.setErrors(told);
-      focusFirst(told);
+      const fieldProblems = error instanceof ApiError ? toFieldProblems(error.fieldProblems) : {};
+      if (Object.keys(fieldProblems).length === 0) setSaveError(error);
+      form.setErrors(fieldProblems);
+      focusFirstInvalid(fieldProblems);
     }
   }
 
   /** Sends a sample. Problems that the server reports are shown next to their fields. */
   async function test(type: EventType): Promise<EndpointTest | null> {
-    const problems = checkTested(form.values);
-    const told = await (Object.keys(problems).length > 0
+    const problems = checkTestFields(form.values);
+    const result = await (Object.keys(problems).length > 0
       ? problems
       : onTest(form.values, type).catch((error: unknown) => {
-          const found = error instanceof ApiError ? problemsOfServer(error.fieldProblems) : {};
+          const found = error instanceof ApiError ? toFieldProblems(error.fieldProblems) : {};
           if (Object.keys(found).length === 0) throw error;
           return found;
         }));
-    if ('verification_status_code' in told) return told;
-    form.setErrors(told);
-    focusFirst(told);
+    if ('verification_status_code' in result) return result;
+    form.setErrors(result);
+    focusFirstInvalid(result);
     return null;
   }
 
   const fields = (
-    <form onSubmit={form.onSubmit(save, focusFirst)} noValidate aria-label="Webhook">
+    <form onSubmit={form.onSubmit(save, focusFirstInvalid)} noValidate aria-label="Webhook">
       <Stack gap="lg" maw={640}>
-        <WebhookFields accountId={accountId} form={form} onChosen={setShownType} />
-        {refusal !== null && <SaveProblem title={problemTitle} error={refusal} />}
+        <WebhookFields accountId={accountId} form={form} onEventTypeAdded={setShownType} />
+        {saveError !== null && <SaveProblem title={problemTitle} error={saveError} />}
         <Group gap="xs">
           <Button type="submit" loading={form.submitting}>
             {submitLabel}
@@ -118,7 +118,7 @@ export function WebhookForm({
     </form>
   );
   return (
-    <BesideForm
+    <FormWithPanel
       form={fields}
       panel={
         <SamplePanel
@@ -140,11 +140,11 @@ interface WebhookFieldsProps {
   accountId: number;
   form: UseFormReturnType<WebhookValues>;
   /** Called with an event type when it is selected. */
-  onChosen: (type: EventType) => void;
+  onEventTypeAdded: (type: EventType) => void;
 }
 
-function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
-  const target = knownTarget(form.values.clientUrl);
+function WebhookFields({ accountId, form, onEventTypeAdded }: WebhookFieldsProps) {
+  const target = recognizeTarget(form.values.clientUrl);
   return (
     <>
       <TextInput label="Name" required {...form.getInputProps('name')} />
@@ -165,7 +165,7 @@ function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
           const types = EVENT_TYPES_IN_ORDER.filter((type) => chosen.includes(type));
           const added = types.find((type) => !form.values.eventTypes.includes(type));
           form.setFieldValue('eventTypes', types);
-          if (added !== undefined) onChosen(added);
+          if (added !== undefined) onEventTypeAdded(added);
         }}
       >
         <Stack gap="sm" my="xs">
@@ -175,13 +175,13 @@ function WebhookFields({ accountId, form, onChosen }: WebhookFieldsProps) {
               value={type}
               label={
                 <>
-                  {EVENT_WORDS[type].label}{' '}
+                  {EVENT_TEXTS[type].label}{' '}
                   <Text span size="xs" c="dimmed" ff="monospace">
                     {type}
                   </Text>
                 </>
               }
-              description={EVENT_WORDS[type].fires}
+              description={EVENT_TEXTS[type].fires}
             />
           ))}
         </Stack>

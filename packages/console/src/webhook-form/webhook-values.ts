@@ -11,11 +11,11 @@ export interface WebhookValues {
   clientUrl: string;
   /** An empty string means `Authorization`. */
   signatureHeader: string;
-  headers: OwnHeader[];
+  headers: CustomHeader[];
   active: boolean;
 }
 
-export interface OwnHeader {
+export interface CustomHeader {
   /** React key of its row. */
   key: string;
   name: string;
@@ -38,7 +38,7 @@ export const NEW_WEBHOOK: WebhookValues = {
   active: true,
 };
 
-export function valuesOf(subscription: Subscription): WebhookValues {
+export function toFormValues(subscription: Subscription): WebhookValues {
   return {
     name: subscription.name,
     description: subscription.description,
@@ -56,7 +56,7 @@ export function valuesOf(subscription: Subscription): WebhookValues {
   };
 }
 
-export function fieldsOf(values: WebhookValues): SubscriptionFields {
+export function toApiFields(values: WebhookValues): SubscriptionFields {
   return {
     name: values.name.trim(),
     description: values.description,
@@ -75,24 +75,24 @@ export function fieldsOf(values: WebhookValues): SubscriptionFields {
 }
 
 /** Returns the body of a test of unsaved values. Stored header values are unknown here, so they are not sent. */
-export function testFieldsOf(values: WebhookValues, eventType: EventType): EndpointTestFields {
-  const { name, client_url, signature_header = null } = fieldsOf(values);
-  const told = values.headers.filter((header) => header.value !== '' || !header.isStored);
-  const headers = Object.fromEntries(told.map((header) => [header.name.trim(), header.value]));
+export function toTestFields(values: WebhookValues, eventType: EventType): EndpointTestFields {
+  const { name, client_url, signature_header = null } = toApiFields(values);
+  const sentHeaders = values.headers.filter((header) => header.value !== '' || !header.isStored);
+  const headers = Object.fromEntries(sentHeaders.map((header) => [header.name.trim(), header.value]));
   return { name, client_url, event_type: eventType, signature_header, headers };
 }
 
 /** Whether deliveries would go to the same URL with the same headers. The stored webhook can then be tested with its own secret. */
-export function isSentAsBefore(values: WebhookValues, before: WebhookValues): boolean {
-  const sent = (of: WebhookValues) => {
-    const { client_url, signature_header, headers } = fieldsOf(of);
+export function hasSameDestination(values: WebhookValues, initialValues: WebhookValues): boolean {
+  const destination = (formValues: WebhookValues) => {
+    const { client_url, signature_header, headers } = toApiFields(formValues);
     return JSON.stringify([client_url, signature_header, headers]);
   };
-  return sent(values) === sent(before);
+  return destination(values) === destination(initialValues);
 }
 
 /** Returns the problems that prevent a test, which needs only some of the fields. */
-export function checkTested(values: WebhookValues): FieldProblems {
+export function checkTestFields(values: WebhookValues): FieldProblems {
   const { clientUrl, headers } = checkWebhook(values);
   return { ...(clientUrl !== undefined && { clientUrl }), ...(headers !== undefined && { headers }) };
 }
@@ -149,7 +149,7 @@ function checkUrl(text: string): string | null {
 }
 
 /** An object has one value per name, so duplicate names must be found before the request is built. */
-function checkHeaders(headers: readonly OwnHeader[]): string | null {
+function checkHeaders(headers: readonly CustomHeader[]): string | null {
   const names = headers.map(({ name }) => name.trim().toLowerCase());
   if (names.includes('')) return 'Give each header a name, or remove it.';
   if (new Set(names).size < names.length) return 'Give each header a different name.';
@@ -184,14 +184,14 @@ const LABELS: Readonly<Record<WebhookField, string>> = {
 };
 
 /** Maps the server's problems to fields of the form: `event_types.0` belongs to the events. */
-export function problemsOfServer(problems: Readonly<Record<string, string>>): FieldProblems {
-  const told: FieldProblems = {};
+export function toFieldProblems(problems: Readonly<Record<string, string>>): FieldProblems {
+  const fieldProblems: FieldProblems = {};
   for (const [path, message] of Object.entries(problems)) {
     const field = FIELD_OF_API[path.split('.')[0] ?? ''];
-    if (field === undefined || told[field] !== undefined) continue;
+    if (field === undefined || fieldProblems[field] !== undefined) continue;
     // A path such as `headers.X-Gateway-Key` names the header.
     const label = path.startsWith('headers.') ? path.slice('headers.'.length) : LABELS[field];
-    told[field] = `${label} ${message}${message.endsWith('.') ? '' : '.'}`;
+    fieldProblems[field] = `${label} ${message}${message.endsWith('.') ? '' : '.'}`;
   }
-  return told;
+  return fieldProblems;
 }

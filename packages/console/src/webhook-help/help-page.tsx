@@ -5,16 +5,16 @@ import type { Subscription } from '../api/types.ts';
 import { CodeBlock } from '../components/copy.tsx';
 import { PageHeading, Problem } from '../components/page.tsx';
 import { signaturePath } from '../paths.ts';
-import { ownUrl } from '../served-page.ts';
-import { NotFoundPage } from '../shell/dead-ends.tsx';
-import { useWebhookOfPage, WayTo, WebhookProblem } from '../webhook/page-of-webhook.tsx';
-import { EVENT_WORDS } from '../words/webhooks.ts';
+import { consoleUrl } from '../served-page.ts';
+import { NotFoundPage } from '../shell/error-pages.tsx';
+import { useCurrentWebhook, WebhookBreadcrumb, WebhookProblem } from '../webhook/current-webhook.tsx';
+import { EVENT_TEXTS } from '../wording/webhooks.ts';
 import { RECEIVERS, type Receiver } from './receivers.ts';
 
 /** Page that explains how to receive deliveries, with a receiver in each language of the examples. */
 export function Component() {
-  const { account, webhookId, webhook, isGone } = useWebhookOfPage();
-  if (isGone) return <NotFoundPage what="webhook" />;
+  const { account, webhookId, webhook, isNotFound } = useCurrentWebhook();
+  if (isNotFound) return <NotFoundPage what="webhook" />;
   return (
     <>
       <PageHeading
@@ -22,8 +22,10 @@ export function Component() {
         tabTitle={
           webhook.data ? `How to receive deliveries of ${webhook.data.name}` : 'How to receive deliveries'
         }
-        above={<WayTo accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />}
-        below="A receiver that verifies each delivery, with this webhook’s header and path filled in. Runhook’s tests run these files."
+        breadcrumb={
+          <WebhookBreadcrumb accountId={account.id} webhookId={webhookId} name={webhook.data?.name} />
+        }
+        subtitle="A receiver that verifies each delivery, with this webhook’s header and path filled in. Runhook’s tests run these files."
       />
       <WebhookProblem webhook={webhook} />
       {webhook.isPending && <Skeleton height={420} role="status" aria-label="Loading" />}
@@ -39,8 +41,8 @@ export function Component() {
 
 function Languages({ webhook }: { webhook: Subscription }) {
   const [search, setSearch] = useSearchParams();
-  const asked = RECEIVERS.find(({ key }) => key === search.get('language'));
-  const shown = asked ?? RECEIVERS[0];
+  const requested = RECEIVERS.find(({ key }) => key === search.get('language'));
+  const shown = requested ?? RECEIVERS[0];
   return (
     <Tabs
       value={shown?.key ?? null}
@@ -71,7 +73,7 @@ function Files({ receiver, webhook }: { receiver: Receiver; webhook: Subscriptio
     queryFn: receiver.load,
     staleTime: Number.POSITIVE_INFINITY,
   });
-  const of = { clientUrl: webhook.client_url, signatureHeader: signatureHeaderOf(webhook) };
+  const settings = { clientUrl: webhook.client_url, signatureHeader: signatureHeaderOf(webhook) };
   return (
     <Stack gap="sm">
       {files.isError && (
@@ -86,7 +88,7 @@ function Files({ receiver, webhook }: { receiver: Receiver; webhook: Subscriptio
         <CodeBlock
           key={name}
           label={name}
-          code={index === 0 ? receiver.fill(code, of) : code}
+          code={index === 0 ? receiver.fill(code, settings) : code}
           heightMax={HEIGHT_MAX}
         />
       ))}
@@ -107,7 +109,7 @@ function signatureHeaderOf({ signature_header = 'Authorization' }: Subscription)
 /** Rules for every receiver (docs/contract.md#signing). */
 function Rules({ accountId, webhook }: { accountId: number; webhook: Subscription }) {
   const docs = (
-    <Anchor href={ownUrl('docs')} underline="always" inherit>
+    <Anchor href={consoleUrl('docs')} underline="always" inherit>
       the reference
     </Anchor>
   );
@@ -120,7 +122,7 @@ function Rules({ accountId, webhook }: { accountId: number; webhook: Subscriptio
         <List size="sm" spacing={4}>
           {webhook.event_types.map((type) => (
             <List.Item key={type}>
-              <Code>{type}</Code>: {EVENT_WORDS[type].fires} {EVENT_WORDS[type].remark}
+              <Code>{type}</Code>: {EVENT_TEXTS[type].fires} {EVENT_TEXTS[type].remark}
             </List.Item>
           ))}
           <List.Item>Every field of the body, with an example of each event, is in {docs}.</List.Item>

@@ -1,4 +1,4 @@
-import { FILL_IN, type OfWebhook } from './fill-in.ts';
+import { RECEIVER_TEMPLATES, type WebhookSettings } from './receiver-templates.ts';
 
 interface ReceiverFile {
   name: string;
@@ -7,11 +7,11 @@ interface ReceiverFile {
 
 /** A language of the help page. Its code is the example itself, loaded on demand. */
 export interface Receiver {
-  key: keyof typeof FILL_IN;
+  key: keyof typeof RECEIVER_TEMPLATES;
   label: string;
   /** Loads the files. `fill` is applied to the first. */
   load: () => Promise<ReceiverFile[]>;
-  fill: (code: string, webhook: OfWebhook) => string;
+  fill: (code: string, webhook: WebhookSettings) => string;
   /** Commands that run the receiver in the folder of its files. */
   run: string;
 }
@@ -24,12 +24,12 @@ export const RECEIVERS: readonly Receiver[] = [
     key: 'express',
     label: 'Node.js (Express)',
     load: () =>
-      filesOf({
+      loadFiles({
         'receiver.js': import('../../../../examples/receivers/express/receiver.js?raw'),
         'signature.js': import('../../../../examples/receivers/express/signature.js?raw'),
         'attempts.js': import('../../../../examples/receivers/express/attempts.js?raw'),
       }),
-    fill: FILL_IN.express,
+    fill: RECEIVER_TEMPLATES.express,
     run: [
       'npm init --yes && npm pkg set type=module && npm install express@5',
       SECRET_NOTE,
@@ -40,13 +40,13 @@ export const RECEIVERS: readonly Receiver[] = [
   {
     key: 'python',
     label: 'Python',
-    load: () => filesOf({ 'receiver.py': import('../../../../examples/receivers/python/receiver.py?raw') }),
-    fill: FILL_IN.python,
+    load: () => loadFiles({ 'receiver.py': import('../../../../examples/receivers/python/receiver.py?raw') }),
+    fill: RECEIVER_TEMPLATES.python,
     run: [SECRET_NOTE, 'export HMAC_SECRET=…', 'HOST=0.0.0.0 PORT=3003 python3 receiver.py'].join('\n'),
   },
 ];
 
-async function filesOf(files: Record<string, Promise<{ default: string }>>): Promise<ReceiverFile[]> {
+async function loadFiles(files: Record<string, Promise<{ default: string }>>): Promise<ReceiverFile[]> {
   return await Promise.all(
     Object.entries(files).map(async ([name, file]) => ({ name, code: (await file).default })),
   );

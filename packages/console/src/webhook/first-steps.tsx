@@ -9,10 +9,10 @@ import { CodeBlock } from '../components/copy.tsx';
 import { GuardedButton } from '../components/guarded.tsx';
 import { Problem } from '../components/page.tsx';
 import { signaturePath, webhookHelpPath } from '../paths.ts';
-import { EventSelect, TestAnswer } from '../sample/endpoint-test.tsx';
-import { ownUrl } from '../served-page.ts';
-import { runSample } from '../words/code.ts';
-import { EVENT_WORDS } from '../words/webhooks.ts';
+import { EventSelect, TestResult } from '../sample/endpoint-test.tsx';
+import { consoleUrl } from '../served-page.ts';
+import { createRunSample } from '../wording/code.ts';
+import { EVENT_TEXTS } from '../wording/webhooks.ts';
 
 /** A single mutation for all buttons that test the endpoint, so that one test runs at a time. */
 export function useTestEndpoint(key: WebhookKey) {
@@ -22,7 +22,7 @@ export function useTestEndpoint(key: WebhookKey) {
 type Test = ReturnType<typeof useTestEndpoint>;
 
 /** Event type of the first sample. The user can select another one afterwards. */
-const FIRST_TYPE: EventType = 'job.run.completed';
+const DEFAULT_TYPE: EventType = 'job.run.completed';
 
 export function TestButton({ test, reason }: { test: Test; reason: string | null }) {
   return (
@@ -30,7 +30,7 @@ export function TestButton({ test, reason }: { test: Test; reason: string | null
       reason={reason}
       variant="default"
       loading={test.isPending}
-      onClick={() => test.mutate(FIRST_TYPE)}
+      onClick={() => test.mutate(DEFAULT_TYPE)}
     >
       Test Endpoint
     </GuardedButton>
@@ -39,19 +39,20 @@ export function TestButton({ test, reason }: { test: Test; reason: string | null
 
 /** Result of the test, and the selection of the next sample. */
 export function TestOutcome({ test }: { test: Test }) {
-  const [type, setType] = useState(FIRST_TYPE);
-  const again = () => test.mutate(type);
-  if (test.isError) return <Problem title="The endpoint was not tested" error={test.error} onRetry={again} />;
+  const [type, setType] = useState(DEFAULT_TYPE);
+  const retest = () => test.mutate(type);
+  if (test.isError)
+    return <Problem title="The endpoint was not tested" error={test.error} onRetry={retest} />;
   if (test.data === undefined && !test.isPending) return null;
   return (
     <Stack gap="sm" component="section" aria-label="Test of the endpoint">
       <Group gap="sm" align="flex-end">
         <EventSelect value={type} onChange={setType} />
-        <Button variant="default" loading={test.isPending} onClick={again}>
+        <Button variant="default" loading={test.isPending} onClick={retest}>
           Send this event now
         </Button>
       </Group>
-      {test.data && <TestAnswer test={test.data} onClose={() => test.reset()} />}
+      {test.data && <TestResult test={test.data} onClose={() => test.reset()} />}
     </Stack>
   );
 }
@@ -67,7 +68,7 @@ export function EmptyLog({ accountId, webhook, testButton }: EmptyLogProps) {
   const jobs = useQuery(jobSearchQuery(accountId, ''));
   const [runId] = useState(() => Math.floor(Date.now() / 1_000));
   const jobId = webhook.job_ids[0] === undefined ? jobs.data?.data[0]?.id : Number(webhook.job_ids[0]);
-  const events = webhook.event_types.map((type) => `“${EVENT_WORDS[type].label}”`).join(' or ');
+  const events = webhook.event_types.map((type) => `“${EVENT_TEXTS[type].label}”`).join(' or ');
   return (
     <Stack gap="sm" maw={720}>
       <Title order={3} size="h5">
@@ -75,7 +76,7 @@ export function EmptyLog({ accountId, webhook, testButton }: EmptyLogProps) {
       </Title>
       <Text size="sm">
         {webhook.active
-          ? `The next event ${events} of ${jobWordsOf(webhook)} is delivered. The delivery appears here automatically, with every attempt.`
+          ? `The next event ${events} of ${describeJobScope(webhook)} is delivered. The delivery appears here automatically, with every attempt.`
           : 'This webhook is switched off. Nothing is delivered until it is switched on.'}
       </Text>
       <Text size="sm">
@@ -86,8 +87,8 @@ export function EmptyLog({ accountId, webhook, testButton }: EmptyLogProps) {
       <Text size="sm">For a real delivery, report a run with a token that may report runs:</Text>
       <CodeBlock
         label="Report a run"
-        code={runSample({
-          baseUrl: new URL(ownUrl(''), location.href).href.replace(/\/$/, ''),
+        code={createRunSample({
+          baseUrl: new URL(consoleUrl(''), location.href).href.replace(/\/$/, ''),
           accountId,
           jobId: jobId ?? 'JOB_ID',
           runId,
@@ -114,7 +115,7 @@ export function HelpLinks({ accountId, webhookId }: { accountId: number; webhook
   );
 }
 
-function jobWordsOf({ job_ids }: Subscription): string {
+function describeJobScope({ job_ids }: Subscription): string {
   if (job_ids.length === 0) return 'any job';
   return job_ids.length === 1 ? 'its job' : 'one of its jobs';
 }

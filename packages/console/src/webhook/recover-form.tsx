@@ -1,13 +1,13 @@
 import { Button, Group, Radio, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { problemWords } from '../api/api-error.ts';
+import { describeProblem } from '../api/api-error.ts';
 import { fetchDeliveries, logKey, type RecoveryWindow, startRecovery } from '../api/deliveries.ts';
 import type { WebhookKey } from '../api/subscriptions.ts';
 import type { Recovery } from '../api/types.ts';
 import { Problem } from '../components/page.tsx';
-import { localOf } from './log/log-address.ts';
-import { matchWords, recoverWindow, windowRefusal } from './recover-words.ts';
+import { toLocalText } from './log/log-address.ts';
+import { describeMatchCount, findWindowProblem, toTimeWindow } from './recover-wording.ts';
 
 interface RecoverFormProps {
   webhook: WebhookKey;
@@ -23,15 +23,15 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
   // An open end is fixed at the opening of the dialog: otherwise the count would change continuously.
   const [openedMs] = useState(() => Date.now());
   const [status, setStatus] = useState<RecoveryWindow['status']>('failed');
-  const [from, setFrom] = useState(() => localOf(openedMs - HOUR_MS));
+  const [from, setFrom] = useState(() => toLocalText(openedMs - HOUR_MS));
   const [to, setTo] = useState('');
-  const window = recoverWindow({ from, to }, openedMs);
-  const refusal = windowRefusal({ from, to }, window);
+  const window = toTimeWindow({ from, to }, openedMs);
+  const inputProblem = findWindowProblem({ from, to }, window);
   const body: RecoveryWindow = { ...window, status };
   const count = useQuery({
     queryKey: [...logKey(webhook), 'recoverable', body],
     queryFn: ({ signal }) => fetchDeliveries(webhook, { ...body, limit: 1 }, signal),
-    enabled: refusal === null,
+    enabled: inputProblem === null,
     placeholderData: keepPreviousData,
   });
   const start = useMutation({
@@ -41,10 +41,10 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
       void client.invalidateQueries({ queryKey: logKey(webhook) });
     },
   });
-  const matching = refusal === null && !count.isPlaceholderData ? count.data?.totalCount : undefined;
+  const matching = inputProblem === null && !count.isPlaceholderData ? count.data?.totalCount : undefined;
   function submit(event: FormEvent) {
     event.preventDefault();
-    if (refusal === null && matching !== undefined && matching > 0) start.mutate();
+    if (inputProblem === null && matching !== undefined && matching > 0) start.mutate();
   }
   return (
     <form onSubmit={submit} noValidate>
@@ -66,7 +66,7 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
             type="datetime-local"
             label="Until (empty: now)"
             value={to}
-            error={refusal}
+            error={inputProblem}
             onChange={(event) => setTo(event.currentTarget.value)}
           />
         </SimpleGrid>
@@ -81,7 +81,8 @@ export function RecoverForm({ webhook, onStarted, onCancel }: RecoverFormProps) 
           </Stack>
         </Radio.Group>
         <Text size="sm" role="status" fw={500}>
-          {refusal === null && matchWords(matching, status, count.isError ? problemWords(count.error) : null)}
+          {inputProblem === null &&
+            describeMatchCount(matching, status, count.isError ? describeProblem(count.error) : null)}
         </Text>
         {start.isError && <Problem title="The recovery was not started" error={start.error} />}
         <Group justify="flex-end" gap="xs">

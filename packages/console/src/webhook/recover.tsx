@@ -5,30 +5,30 @@ import { logKey, recoveriesKey, recoveriesQuery, stopRecovery } from '../api/del
 import type { WebhookKey } from '../api/subscriptions.ts';
 import type { Recovery } from '../api/types.ts';
 import { GuardedButton } from '../components/guarded.tsx';
-import { Dialog } from '../components/opened-later.tsx';
+import { Dialog } from '../components/lazy-popover.tsx';
 import { Problem } from '../components/page.tsx';
-import { Moment, StatusBadge } from '../components/state.tsx';
-import type { Tone } from '../words/http-status.ts';
+import { StatusBadge, Timestamp } from '../components/state.tsx';
+import type { Tone } from '../wording/http-status.ts';
 import { RecoverForm } from './recover-form.tsx';
-import { outcomeWords, progressWords, shareWords, windowWords } from './recover-words.ts';
+import { describeProgress, describeWindow, formatOutcome, formatShare } from './recover-wording.ts';
 import classes from './webhook-facts.module.css';
 
 interface RecoverProps {
   webhook: WebhookKey;
   isActive: boolean;
   /** Reason why the user may not change webhooks; null if the user may. */
-  refusal: string | null;
+  denialReason: string | null;
 }
 
 const INACTIVE = 'The webhook is switched off. Switch it on to resend deliveries.';
 
 /** Resends deliveries of a time range, and lists earlier recoveries, which may still be running. */
-export function Recover({ webhook, isActive, refusal }: RecoverProps) {
+export function Recover({ webhook, isActive, denialReason }: RecoverProps) {
   const [isOpen, setOpen] = useState(false);
   const recoveries = useQuery(recoveriesQuery(webhook));
   const all = recoveries.data ?? [];
   const running = all.find(({ status }) => status === 'running');
-  const reason = refusal ?? (isActive ? null : INACTIVE);
+  const reason = denialReason ?? (isActive ? null : INACTIVE);
   return (
     <>
       <GuardedButton
@@ -37,7 +37,7 @@ export function Recover({ webhook, isActive, refusal }: RecoverProps) {
         reason={all.length > 0 ? null : reason}
         onClick={() => setOpen(true)}
       >
-        {running === undefined ? 'Resend a time range' : `Recovery: ${shareWords(running)}`}
+        {running === undefined ? 'Resend a time range' : `Recovery: ${formatShare(running)}`}
       </GuardedButton>
       <Dialog opened={isOpen} onClose={() => setOpen(false)} title="Resend a time range" size="lg">
         <RecoverDialog
@@ -45,7 +45,7 @@ export function Recover({ webhook, isActive, refusal }: RecoverProps) {
           recoveries={all}
           running={running}
           reason={reason}
-          refusal={refusal}
+          denialReason={denialReason}
           onClose={() => setOpen(false)}
         />
       </Dialog>
@@ -61,12 +61,12 @@ interface RecoverDialogProps {
   /** Reason why no recovery can be started; null if one can. */
   reason: string | null;
   /** Reason why the user may not change webhooks; null if the user may. */
-  refusal: string | null;
+  denialReason: string | null;
   onClose: () => void;
 }
 
 /** Shows the recovery that is running or was started here, otherwise the form; below it earlier recoveries. */
-function RecoverDialog({ webhook, recoveries, running, reason, refusal, onClose }: RecoverDialogProps) {
+function RecoverDialog({ webhook, recoveries, running, reason, denialReason, onClose }: RecoverDialogProps) {
   const client = useQueryClient();
   const [startedId, setStartedId] = useState<string | null>(null);
   const shown = running ?? recoveries.find(({ id }) => id === startedId);
@@ -77,7 +77,7 @@ function RecoverDialog({ webhook, recoveries, running, reason, refusal, onClose 
         <RecoveryProgress
           webhook={webhook}
           recovery={shown}
-          refusal={refusal}
+          denialReason={denialReason}
           onAnother={() => setStartedId(null)}
         />
       )}
@@ -107,10 +107,10 @@ function EarlierRecoveries({ recoveries }: { recoveries: readonly Recovery[] }) 
         {recoveries.map((recovery) => (
           <li key={recovery.id}>
             <Text size="sm">
-              <Moment at={recovery.created_at} />: {windowWords(recovery)}
+              <Timestamp at={recovery.created_at} />: {describeWindow(recovery)}
             </Text>
             <Text size="sm" c="dimmed">
-              {progressWords(recovery)} {outcomeWords(recovery.outcome)}
+              {describeProgress(recovery)} {formatOutcome(recovery.outcome)}
             </Text>
           </li>
         ))}
@@ -119,21 +119,21 @@ function EarlierRecoveries({ recoveries }: { recoveries: readonly Recovery[] }) 
   );
 }
 
-const STATES: Readonly<Record<string, { tone: Tone; words: string }>> = {
-  running: { tone: 'waiting', words: 'Running' },
-  done: { tone: 'good', words: 'Done' },
-  cancelled: { tone: 'neutral', words: 'Cancelled' },
+const STATES: Readonly<Record<string, { tone: Tone; label: string }>> = {
+  running: { tone: 'waiting', label: 'Running' },
+  done: { tone: 'good', label: 'Done' },
+  cancelled: { tone: 'neutral', label: 'Cancelled' },
 };
 
 interface RecoveryProgressProps {
   webhook: WebhookKey;
   recovery: Recovery;
-  refusal: string | null;
+  denialReason: string | null;
   onAnother: () => void;
 }
 
 /** Progress of a recovery and outcome of its deliveries. Closing the dialog does not stop it. */
-function RecoveryProgress({ webhook, recovery, refusal, onAnother }: RecoveryProgressProps) {
+function RecoveryProgress({ webhook, recovery, denialReason, onAnother }: RecoveryProgressProps) {
   const client = useQueryClient();
   const { id, status, total_count, recovered_count } = recovery;
   useEffect(() => {
@@ -144,16 +144,16 @@ function RecoveryProgress({ webhook, recovery, refusal, onAnother }: RecoveryPro
     onSettled: () => client.invalidateQueries({ queryKey: recoveriesKey(webhook) }),
   });
   const share = total_count === 0 ? 100 : (recovered_count / total_count) * 100;
-  const { tone, words } = STATES[status] ?? { tone: 'neutral', words: status };
+  const { tone, label } = STATES[status] ?? { tone: 'neutral', label: status };
   return (
     <Stack>
       <Group>
-        <StatusBadge tone={tone}>{words}</StatusBadge>
-        <Text size="sm">{windowWords(recovery)}</Text>
+        <StatusBadge tone={tone}>{label}</StatusBadge>
+        <Text size="sm">{describeWindow(recovery)}</Text>
       </Group>
       <Progress value={status === 'done' ? 100 : share} aria-label="Deliveries queued again" />
       <Text size="sm" role="status">
-        {progressWords(recovery)} {outcomeWords(recovery.outcome)}
+        {describeProgress(recovery)} {formatOutcome(recovery.outcome)}
       </Text>
       {stop.isError && <Problem title="The recovery was not stopped" error={stop.error} />}
       {status === 'running' ? (
@@ -163,7 +163,7 @@ function RecoveryProgress({ webhook, recovery, refusal, onAnother }: RecoveryPro
           </Text>
           <GuardedButton
             variant="default"
-            reason={refusal}
+            reason={denialReason}
             loading={stop.isPending}
             onClick={() => stop.mutate()}
           >

@@ -7,19 +7,19 @@ import type { Subscription } from '../api/types.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
 import { CopiedText, CopyButton } from '../components/copy.tsx';
 import { GuardedButton } from '../components/guarded.tsx';
-import { Dialog } from '../components/opened-later.tsx';
-import { Problem, toastDone } from '../components/page.tsx';
-import { Moment } from '../components/state.tsx';
+import { Dialog } from '../components/lazy-popover.tsx';
+import { Problem, toastSuccess } from '../components/page.tsx';
+import { Timestamp } from '../components/state.tsx';
 
 interface SecretProps {
   webhook: WebhookKey;
   subscription: Subscription;
   /** Reason why the user may not change webhooks; null if the user may. */
-  refusal: string | null;
+  denialReason: string | null;
 }
 
 /** Rotation of the secret (docs/contract.md#rotating-a-secret). */
-export function Secret({ webhook, subscription, refusal }: SecretProps) {
+export function Secret({ webhook, subscription, denialReason }: SecretProps) {
   const [isRotating, setRotating] = useState(false);
   const [isFinishing, setFinishing] = useState(false);
   const rotation = subscription.secret_rotation;
@@ -33,7 +33,7 @@ export function Secret({ webhook, subscription, refusal }: SecretProps) {
           <Text size="sm">
             Deliveries are signed with one secret. It was shown once, when it was created.
           </Text>
-          <GuardedButton size="xs" variant="default" reason={refusal} onClick={() => setRotating(true)}>
+          <GuardedButton size="xs" variant="default" reason={denialReason} onClick={() => setRotating(true)}>
             Rotate the secret
           </GuardedButton>
         </Group>
@@ -41,9 +41,15 @@ export function Secret({ webhook, subscription, refusal }: SecretProps) {
         <Alert color="yellow" role="note" icon={<IconKey aria-hidden />} title="The secret is being rotated">
           <Group justify="space-between">
             <Text size="sm">
-              Deliveries are signed with both secrets. The old one expires <Moment at={rotation.ends_at} />.
+              Deliveries are signed with both secrets. The old one expires <Timestamp at={rotation.ends_at} />
+              .
             </Text>
-            <GuardedButton size="xs" variant="default" reason={refusal} onClick={() => setFinishing(true)}>
+            <GuardedButton
+              size="xs"
+              variant="default"
+              reason={denialReason}
+              onClick={() => setFinishing(true)}
+            >
               Finish now
             </GuardedButton>
           </Group>
@@ -175,7 +181,7 @@ function FinishDialog({ webhook, isOpen, onClose }: DialogProps) {
   const client = useQueryClient();
   async function finish() {
     await finishRotation(webhook);
-    toastDone('The old secret was erased.');
+    toastSuccess('The old secret was erased.');
     await client.invalidateQueries({ queryKey: webhooksKey(webhook.accountId) });
   }
   return (

@@ -4,8 +4,8 @@ import { type ReactNode, useState } from 'react';
 import { jobsByIdQuery } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
 import { CopyButton } from '../components/copy.tsx';
-import { LastStatus, Moment } from '../components/state.tsx';
-import { EVENT_WORDS } from '../words/webhooks.ts';
+import { LastStatus, Timestamp } from '../components/state.tsx';
+import { EVENT_TEXTS } from '../wording/webhooks.ts';
 import classes from './webhook-facts.module.css';
 
 /** Configuration and state of a webhook. */
@@ -25,9 +25,9 @@ export function WebhookFacts({ accountId, webhook }: { accountId: number; webhoo
         <ul className={classes.list}>
           {webhook.event_types.map((type) => (
             <li key={type}>
-              {EVENT_WORDS[type].label}{' '}
+              {EVENT_TEXTS[type].label}{' '}
               <Text span size="sm" c="dimmed">
-                {EVENT_WORDS[type].fires}
+                {EVENT_TEXTS[type].fires}
               </Text>
             </li>
           ))}
@@ -47,10 +47,10 @@ export function WebhookFacts({ accountId, webhook }: { accountId: number; webhoo
         <LastStatus subscription={webhook} />
       </Fact>
       <Fact name="Created">
-        <Moment at={webhook.created_at} />
+        <Timestamp at={webhook.created_at} />
       </Fact>
       <Fact name="Updated">
-        <Moment at={webhook.updated_at} />
+        <Timestamp at={webhook.updated_at} />
       </Fact>
       <Fact name="Id">
         <Group gap={6} wrap="nowrap" align="flex-start">

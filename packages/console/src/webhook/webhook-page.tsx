@@ -6,36 +6,36 @@ import { Link, type Params, useNavigate, useParams, useSearchParams } from 'reac
 import { ApiError } from '../api/api-error.ts';
 import { useChanges } from '../api/changes.ts';
 import { statisticsQuery } from '../api/deliveries.ts';
-import { unlessLive } from '../api/live.ts';
+import { pollUnlessLive } from '../api/live.ts';
 import { subscriptionQuery } from '../api/subscriptions.ts';
 import type { Account, Health, Subscription } from '../api/types.ts';
 import { GuardedButton, GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
-import { InPieces, PageHeading, Problem } from '../components/page.tsx';
-import { Moment } from '../components/state.tsx';
-import { Incidents, incidentsOf } from '../incidents/incidents.tsx';
+import { DeferredRender, PageHeading, Problem } from '../components/page.tsx';
+import { Timestamp } from '../components/state.tsx';
+import { Incidents, incidentListQuery } from '../incidents/incidents.tsx';
 import { editWebhookPath, webhooksPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { NotFoundPage } from '../shell/dead-ends.tsx';
+import { NotFoundPage } from '../shell/error-pages.tsx';
 import { ActiveSwitch, DeleteDialog, useChangeActive } from '../webhooks/webhook-actions.tsx';
-import { eventsWords, writeRefusal } from '../words/webhooks.ts';
+import { formatEventTypes, writeDenialReason } from '../wording/webhooks.ts';
 import { EmptyLog, HelpLinks, TestButton, TestOutcome, useTestEndpoint } from './first-steps.tsx';
-import { LastDay } from './last-day/last-day.tsx';
-import { PERIOD_DEFAULT } from './last-day/summary.ts';
-import { addressOfHour, readLogAddress, writeLogAddress } from './log/log-address.ts';
+import { hourAddress, readLogAddress, writeLogAddress } from './log/log-address.ts';
 import { LOG_HEADING_ID, RecentDeliveries } from './log/recent-deliveries.tsx';
 import { logQuery } from './log/use-delivery-log.ts';
 import { Recover } from './recover.tsx';
 import { Secret } from './secret.tsx';
+import { PERIOD_DEFAULT } from './statistics/summary.ts';
+import { WebhookStatistics } from './statistics/webhook-statistics.tsx';
 import { WebhookFacts } from './webhook-facts.tsx';
 
-const pollWebhook = unlessLive(5_000);
+const pollWebhook = pollUnlessLive(5_000);
 
-/** See `AskAhead`. */
-export function askAhead(client: QueryClient, params: Params, search: URLSearchParams): void {
+/** See `Prefetch`. */
+export function prefetch(client: QueryClient, params: Params, search: URLSearchParams): void {
   const { accountId, webhookId = '' } = params;
   const webhook = { accountId: Number(accountId), webhookId };
   void client.prefetchQuery(subscriptionQuery(webhook));
-  void client.prefetchQuery(incidentsOf(webhook.accountId, webhookId));
+  void client.prefetchQuery(incidentListQuery(webhook.accountId, webhookId));
   void client.prefetchQuery(statisticsQuery(webhook, PERIOD_DEFAULT));
   void client.prefetchQuery(logQuery(webhook, readLogAddress(search)));
 }
@@ -54,15 +54,15 @@ export function Component() {
   if (query.error instanceof ApiError && query.error.code === 404) return <NotFoundPage what="webhook" />;
   if (query.data) {
     return (
-      <InPieces key={webhookId} meanwhile={<Loading />}>
+      <DeferredRender key={webhookId} fallback={<Loading />}>
         <WebhookPage account={account} webhook={query.data} onDeleted={() => setDeleted(true)} />
-      </InPieces>
+      </DeferredRender>
     );
   }
   if (query.isError) {
     return (
       <>
-        <PageHeading title="Webhook" above={<BackLink account={account} />} />
+        <PageHeading title="Webhook" breadcrumb={<BackLink account={account} />} />
         <Problem
           title="The webhook could not be loaded"
           error={query.error}
@@ -89,10 +89,10 @@ function WebhookPage({
   const [isDeleting, setDeleting] = useState(false);
   const test = useTestEndpoint(key);
   const change = useChangeActive(account.id);
-  const reason = writeRefusal(account);
+  const reason = writeDenialReason(account);
   const [, setSearch] = useSearchParams();
   const showHour = (hourStart: string) => {
-    setSearch(writeLogAddress(addressOfHour(hourStart)), { preventScrollReset: true });
+    setSearch(writeLogAddress(hourAddress(hourStart)), { preventScrollReset: true });
     const heading = document.getElementById(LOG_HEADING_ID);
     heading?.focus({ preventScroll: true });
     heading?.scrollIntoView({ block: 'start' });
@@ -103,13 +103,13 @@ function WebhookPage({
       <PageHeading
         title={webhook.name}
         tabTitle={active && webhook.health?.status === 'failing' ? `Failing: ${webhook.name}` : webhook.name}
-        above={<BackLink account={account} />}
-        below={<InShort webhook={webhook} />}
+        breadcrumb={<BackLink account={account} />}
+        subtitle={<WebhookSummary webhook={webhook} />}
         actions={
           <>
             <ActiveSwitch
               subscription={{ ...webhook, active }}
-              refusal={reason}
+              denialReason={reason}
               onChange={(to) => change.mutate({ subscription: webhook, active: to })}
             />
             <TestButton test={test} reason={reason} />
@@ -128,17 +128,17 @@ function WebhookPage({
         <Incidents
           accountId={account.id}
           webhookId={webhook.id}
-          refusal={reason}
-          whenNone={
+          denialReason={reason}
+          emptyContent={
             active && webhook.health?.status === 'failing' && <FailingNotice health={webhook.health} />
           }
         />
         <TestOutcome test={test} />
-        <LastDay webhook={key} onHour={showHour} />
+        <WebhookStatistics webhook={key} onHour={showHour} />
         <RecentDeliveries
           webhook={key}
-          actions={<Recover webhook={key} isActive={webhook.active} refusal={reason} />}
-          whenEmpty={
+          actions={<Recover webhook={key} isActive={webhook.active} denialReason={reason} />}
+          emptyContent={
             <EmptyLog
               accountId={account.id}
               webhook={webhook}
@@ -147,7 +147,7 @@ function WebhookPage({
           }
         />
         <WebhookFacts accountId={account.id} webhook={webhook} />
-        <Secret webhook={key} subscription={webhook} refusal={reason} />
+        <Secret webhook={key} subscription={webhook} denialReason={reason} />
         <HelpLinks accountId={account.id} webhookId={webhook.id} />
       </Stack>
       <DeleteDialog
@@ -164,12 +164,12 @@ function WebhookPage({
 }
 
 /** Summary of a webhook. Further facts are below the log, which is the main content of the page. */
-function InShort({ webhook: { client_url, event_types, description } }: { webhook: Subscription }) {
+function WebhookSummary({ webhook: { client_url, event_types, description } }: { webhook: Subscription }) {
   return (
     <Stack gap={2} style={{ overflowWrap: 'anywhere' }}>
       {description !== '' && <Text>{description}</Text>}
       <Text size="sm">
-        {eventsWords(event_types)} to{' '}
+        {formatEventTypes(event_types)} to{' '}
         <Text span inherit ff="monospace">
           {client_url}
         </Text>
@@ -207,7 +207,7 @@ function FailingNotice({ health }: { health: Health }) {
           : `${failures.toLocaleString()} attempts in a row failed`}
         {failing_since !== undefined && (
           <>
-            , the first <Moment at={failing_since} />
+            , the first <Timestamp at={failing_since} />
           </>
         )}
         .{' '}
@@ -215,7 +215,7 @@ function FailingNotice({ health }: { health: Health }) {
           'No delivery has succeeded yet.'
         ) : (
           <>
-            The last success was <Moment at={last_success_at} />.
+            The last success was <Timestamp at={last_success_at} />.
           </>
         )}
       </Text>

@@ -3,16 +3,16 @@ import { IconLock } from '@tabler/icons-react';
 import { GuardedLinkButton } from '../components/guarded.tsx';
 import { PageHeading } from '../components/page.tsx';
 import { newWebhookPath } from '../paths.ts';
-import { ownUrl } from '../served-page.ts';
+import { consoleUrl } from '../served-page.ts';
 import { useAccount } from '../session/session.ts';
 
 /** Explains webhooks, and offers to create the first one. */
-export function EmptyList({ accountId, refusal }: { accountId: number; refusal: string | null }) {
+export function EmptyList({ accountId, denialReason }: { accountId: number; denialReason: string | null }) {
   return (
     <Paper withBorder p="xl">
       <Stack align="flex-start" gap="sm" maw={620}>
         <Title order={2} size="h4">
-          {refusal === null ? 'No webhooks yet' : 'What a webhook does'}
+          {denialReason === null ? 'No webhooks yet' : 'What a webhook does'}
         </Title>
         <Text size="sm">
           A webhook notifies another system about your job runs as they happen, so that it does not have to
@@ -27,12 +27,12 @@ export function EmptyList({ accountId, refusal }: { accountId: number; refusal: 
         </List>
         <Text size="sm">
           Every attempt is logged, and every delivery can be resent. The{' '}
-          <Anchor href={ownUrl('docs')} target="_blank" rel="noreferrer" underline="always" inherit>
+          <Anchor href={consoleUrl('docs')} target="_blank" rel="noreferrer" underline="always" inherit>
             API reference (new tab)
           </Anchor>{' '}
           shows what an event looks like.
         </Text>
-        <GuardedLinkButton to={newWebhookPath(accountId)} reason={refusal}>
+        <GuardedLinkButton to={newWebhookPath(accountId)} reason={denialReason}>
           Create your first webhook
         </GuardedLinkButton>
       </Stack>
@@ -55,7 +55,7 @@ export function UnavailablePage({ reason }: { reason: string }) {
       >
         {reason}
       </Alert>
-      <EmptyList accountId={account.id} refusal={reason} />
+      <EmptyList accountId={account.id} denialReason={reason} />
     </>
   );
 }

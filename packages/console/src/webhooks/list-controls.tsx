@@ -36,8 +36,8 @@ export function readListParameters(parameters: URLSearchParams): ListParameters 
   return {
     search: parameters.get('search') ?? '',
     page: Number.isSafeInteger(page) && page >= 1 ? page : 1,
-    pageSize: PAGE_SIZES.find((known) => known === size) ?? PAGE_SIZE_DEFAULT,
-    order: ORDER_NAMES.find((known) => known === parameters.get('sort')) ?? ORDER_DEFAULT,
+    pageSize: PAGE_SIZES.find((option) => option === size) ?? PAGE_SIZE_DEFAULT,
+    order: ORDER_NAMES.find((option) => option === parameters.get('sort')) ?? ORDER_DEFAULT,
     isFailingOnly: parameters.get('failing') === 'true',
   };
 }
@@ -47,16 +47,16 @@ export function useListParameters(): [ListParameters, (change: Partial<ListParam
   const current = readListParameters(parameters);
 
   function change(changed: Partial<ListParameters>) {
-    const wanted = { ...current, page: 1, ...changed };
+    const nextParameters = { ...current, page: 1, ...changed };
     const isTyping = changed.search !== undefined;
     setParameters(
-      (before) => {
-        const next = new URLSearchParams(before);
-        put(next, 'search', wanted.search, '');
-        put(next, 'sort', wanted.order, ORDER_DEFAULT);
-        put(next, 'failing', String(wanted.isFailingOnly), 'false');
-        put(next, 'page', String(wanted.page), '1');
-        put(next, 'size', String(wanted.pageSize), String(PAGE_SIZE_DEFAULT));
+      (previous) => {
+        const next = new URLSearchParams(previous);
+        setUnlessDefault(next, 'search', nextParameters.search, '');
+        setUnlessDefault(next, 'sort', nextParameters.order, ORDER_DEFAULT);
+        setUnlessDefault(next, 'failing', String(nextParameters.isFailingOnly), 'false');
+        setUnlessDefault(next, 'page', String(nextParameters.page), '1');
+        setUnlessDefault(next, 'size', String(nextParameters.pageSize), String(PAGE_SIZE_DEFAULT));
         return next;
       },
       // Otherwise every typed letter would be an entry of the history.
@@ -67,8 +67,13 @@ export function useListParameters(): [ListParameters, (change: Partial<ListParam
   return [current, change];
 }
 
-function put(parameters: URLSearchParams, name: string, value: string, usual: string): void {
-  if (value === usual) parameters.delete(name);
+function setUnlessDefault(
+  parameters: URLSearchParams,
+  name: string,
+  value: string,
+  defaultValue: string,
+): void {
+  if (value === defaultValue) parameters.delete(name);
   else parameters.set(name, value);
 }
 
@@ -78,23 +83,23 @@ const CHARACTERS_MAX = 255;
 /** Reports its text once typing pauses. */
 export function SearchField({ value, onSearch }: { value: string; onSearch: (text: string) => void }) {
   const [text, setText] = useState(value);
-  const handedOn = useRef(value);
-  const handOn = useRef(onSearch);
-  handOn.current = onSearch;
+  const reportedText = useRef(value);
+  const onSearchRef = useRef(onSearch);
+  onSearchRef.current = onSearch;
 
   // The URL was changed by other means than typing: by the back button or a link.
   useEffect(() => {
-    if (value === handedOn.current) return;
-    handedOn.current = value;
+    if (value === reportedText.current) return;
+    reportedText.current = value;
     setText(value);
   }, [value]);
 
   useEffect(() => {
-    const wanted = text.trim();
-    if (wanted === handedOn.current) return;
+    const trimmed = text.trim();
+    if (trimmed === reportedText.current) return;
     const timer = setTimeout(() => {
-      handedOn.current = wanted;
-      handOn.current(wanted);
+      reportedText.current = trimmed;
+      onSearchRef.current(trimmed);
     }, DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [text]);
@@ -126,8 +131,8 @@ export function OrderSelect({ value, onChange }: { value: Order; onChange: (orde
       value={value}
       data={ORDER_NAMES.map((name) => ({ value: name, label: ORDERS[name] }))}
       onChange={(event) => {
-        const wanted = ORDER_NAMES.find((name) => name === event.currentTarget.value);
-        if (wanted) onChange(wanted);
+        const order = ORDER_NAMES.find((name) => name === event.currentTarget.value);
+        if (order) onChange(order);
       }}
     />
   );

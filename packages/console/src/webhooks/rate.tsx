@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
 import type { Rates } from '../api/types.ts';
-import { rateWords } from '../words/incidents.ts';
+import { formatFailureRate } from '../wording/incidents.ts';
 import classes from './webhook-list.module.css';
 
 const WIDTH = 96;
@@ -44,7 +44,7 @@ export function Rate({ rates }: { rates: Rates | undefined }) {
         </svg>
       )}
       <Text size="xs" c="dimmed">
-        {rateWords(rates)}
+        {formatFailureRate(rates)}
       </Text>
     </div>
   );

@@ -3,8 +3,8 @@ import { IconEye, IconPencil, IconTrash } from '@tabler/icons-react';
 import { useState } from 'react';
 import { Link } from 'react-router';
 import type { Subscription } from '../api/types.ts';
-import { useOpenedOnArrival } from '../components/opened.tsx';
-import type { OpenedProps } from '../components/opened-later.tsx';
+import type { PopoverProps } from '../components/lazy-popover.tsx';
+import { useOpenOnMount } from '../components/overlays.tsx';
 import { editWebhookPath, webhookPath } from '../paths.ts';
 
 export interface RowActionsProps {
@@ -20,9 +20,9 @@ export default function RowMenu({
   mayWrite,
   onDelete,
   trigger,
-}: RowActionsProps & OpenedProps) {
+}: RowActionsProps & PopoverProps) {
   const [opened, setOpened] = useState(false);
-  const target = useOpenedOnArrival(() => setOpened(true));
+  const target = useOpenOnMount(() => setOpened(true));
   return (
     <Menu position="bottom-end" width={180} opened={opened} onChange={setOpened}>
       <Menu.Target>{trigger({ ref: target })}</Menu.Target>

@@ -8,24 +8,24 @@ import {
   useQueryClient,
 } from '@tanstack/react-query';
 import { useId, useMemo } from 'react';
-import { ApiError, problemWords } from '../api/api-error.ts';
+import { ApiError, describeProblem } from '../api/api-error.ts';
 import { deleteSubscription, type SubscriptionPage, setActive, webhooksKey } from '../api/subscriptions.ts';
 import type { Subscription } from '../api/types.ts';
 import { ConfirmDialog } from '../components/confirm-dialog.tsx';
-import { fetchedLater, Hint, OpenedLater, type TriggerProps } from '../components/opened-later.tsx';
-import { toastDone, toastProblem } from '../components/page.tsx';
+import { Hint, LazyPopover, lazyOverlay, type TriggerProps } from '../components/lazy-popover.tsx';
+import { toastProblem, toastSuccess } from '../components/page.tsx';
 import type { RowActionsProps } from './row-menu.tsx';
 import classes from './webhook-list.module.css';
 
 interface ActiveSwitchProps {
   subscription: Subscription;
   /** Reason why the webhook cannot be switched on or off; null if it can. */
-  refusal: string | null;
+  denialReason: string | null;
   onChange: (active: boolean) => void;
 }
 
 /** A switch with its state as text. A disabled switch stays in the tab order and shows the reason. */
-export function ActiveSwitch({ subscription, refusal, onChange }: ActiveSwitchProps) {
+export function ActiveSwitch({ subscription, denialReason, onChange }: ActiveSwitchProps) {
   const { name, active } = subscription;
   const reasonId = useId();
   const control = (
@@ -33,25 +33,25 @@ export function ActiveSwitch({ subscription, refusal, onChange }: ActiveSwitchPr
       size="sm"
       checked={active}
       aria-label={`${name} is active`}
-      aria-disabled={refusal !== null}
-      {...(refusal !== null && { 'aria-describedby': reasonId })}
-      onChange={(event) => refusal === null && onChange(event.currentTarget.checked)}
+      aria-disabled={denialReason !== null}
+      {...(denialReason !== null && { 'aria-describedby': reasonId })}
+      onChange={(event) => denialReason === null && onChange(event.currentTarget.checked)}
       withThumbIndicator={false}
       classNames={{ track: classes.switchTrack ?? '', thumb: classes.switchThumb ?? '' }}
-      style={refusal === null ? {} : { opacity: 0.65 }}
+      style={denialReason === null ? {} : { opacity: 0.65 }}
     />
   );
   return (
     <Group gap={8} wrap="nowrap">
-      {refusal === null ? (
+      {denialReason === null ? (
         control
       ) : (
-        <Hint label={refusal}>{(target) => <div {...target}>{control}</div>}</Hint>
+        <Hint label={denialReason}>{(target) => <div {...target}>{control}</div>}</Hint>
       )}
       <Text span size="sm" aria-hidden miw={24}>
         {active ? 'On' : 'Off'}
       </Text>
-      {refusal !== null && <VisuallyHidden id={reasonId}>{refusal}</VisuallyHidden>}
+      {denialReason !== null && <VisuallyHidden id={reasonId}>{denialReason}</VisuallyHidden>}
     </Group>
   );
 }
@@ -80,18 +80,18 @@ export function useChangeActive(accountId: number) {
       await client.cancelQueries({ queryKey: lists });
       client.setQueriesData<SubscriptionPage>(
         { queryKey: lists },
-        (list) => list && { ...list, data: withActive(list.data, [{ subscription, active }]) },
+        (list) => list && { ...list, data: applyActiveChanges(list.data, [{ subscription, active }]) },
       );
-      if (active) return toastDone(`“${subscription.name}” was switched on: events are sent again.`);
+      if (active) return toastSuccess(`“${subscription.name}” was switched on: events are sent again.`);
       // Events that occur while a webhook is off are never sent, so a wrong click must be easy to undo.
-      toastDone(`“${subscription.name}” was switched off: no events are sent.`, {
+      toastSuccess(`“${subscription.name}” was switched off: no events are sent.`, {
         label: 'Switch it on again',
         onClick: () => change.mutate({ subscription: { ...subscription, active }, active: true }),
       });
     },
     onError: (error, { subscription, active }) => {
       const title = `“${subscription.name}” was not switched ${active ? 'on' : 'off'}`;
-      toastProblem(title, problemWords(error));
+      toastProblem(title, describeProblem(error));
     },
     onSettled: (_data, error) => {
       const refreshed = client.invalidateQueries({ queryKey: webhooksKey(accountId) });
@@ -108,17 +108,17 @@ export function useShownActive(accountId: number, subscriptions: Subscription[] 
     filters: { mutationKey: changeActiveKey(accountId), status: 'pending' },
     select: ({ state }) => state.variables as ActiveChange,
   });
-  return useMemo(() => subscriptions && withActive(subscriptions, pending), [subscriptions, pending]);
+  return useMemo(() => subscriptions && applyActiveChanges(subscriptions, pending), [subscriptions, pending]);
 }
 
 /** The last of several changes to one webhook applies. */
-function withActive(subscriptions: Subscription[], changes: readonly ActiveChange[]): Subscription[] {
+function applyActiveChanges(subscriptions: Subscription[], changes: readonly ActiveChange[]): Subscription[] {
   if (changes.length === 0) return subscriptions;
-  const wanted = new Map(changes.map(({ subscription: { id }, active }) => [id, active]));
-  return subscriptions.map((item) => ({ ...item, active: wanted.get(item.id) ?? item.active }));
+  const activeById = new Map(changes.map(({ subscription: { id }, active }) => [id, active]));
+  return subscriptions.map((item) => ({ ...item, active: activeById.get(item.id) ?? item.active }));
 }
 
-const RowMenu = fetchedLater(() => import('./row-menu.tsx'));
+const RowMenu = lazyOverlay(() => import('./row-menu.tsx'));
 
 /** Menu of the actions on a webhook of the list. */
 export function RowActions(props: RowActionsProps) {
@@ -134,9 +134,9 @@ export function RowActions(props: RowActionsProps) {
     </ActionIcon>
   );
   return (
-    <OpenedLater popup="menu" trigger={trigger}>
+    <LazyPopover popup="menu" trigger={trigger}>
       <RowMenu {...props} trigger={trigger} />
-    </OpenedLater>
+    </LazyPopover>
   );
 }
 
@@ -160,7 +160,7 @@ export function DeleteDialog({ accountId, webhook, onClose, onDeleted }: DeleteD
       // Another user has deleted it already, which is the wanted result.
       if (!(error instanceof ApiError && error.code === 404)) throw error;
     }
-    toastDone(`“${webhook.name}” was deleted.`);
+    toastSuccess(`“${webhook.name}” was deleted.`);
     onDeleted?.();
     await client.invalidateQueries({ queryKey: webhooksKey(accountId) });
   }

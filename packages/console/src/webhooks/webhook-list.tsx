@@ -2,11 +2,11 @@ import { Anchor, Group, Paper, Skeleton, Stack, Text, VisuallyHidden } from '@ma
 import { memo, type ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Rates, Subscription } from '../api/types.ts';
-import { InPieces, useIsNarrow } from '../components/page.tsx';
+import { DeferredRender, useIsNarrow } from '../components/page.tsx';
 import { LastStatus } from '../components/state.tsx';
 import { Table } from '../components/table.tsx';
 import { webhookPath } from '../paths.ts';
-import { eventsWords, jobsWords } from '../words/webhooks.ts';
+import { formatEventTypes, formatJobs } from '../wording/webhooks.ts';
 import { Rate } from './rate.tsx';
 import { ActiveSwitch, RowActions } from './webhook-actions.tsx';
 import classes from './webhook-list.module.css';
@@ -23,7 +23,7 @@ export interface WebhookListProps {
   /** Rates of the last 24 hours, by webhook id; loaded after the rows. */
   rates: ReadonlyMap<string, Rates>;
   /** Reason why the user may not change webhooks; null if the user may. */
-  refusal: string | null;
+  denialReason: string | null;
   onActive: (subscription: Subscription, active: boolean) => void;
   onDelete: (subscription: Subscription) => void;
 }
@@ -33,9 +33,9 @@ export const WebhookList = memo(function WebhookList(props: WebhookListProps) {
   const List = useIsNarrow(TABLE_MIN_EM) ? WebhookCards : WebhookTable;
   if (props.subscriptions === null) return <List {...props} />;
   return (
-    <InPieces meanwhile={<List {...props} subscriptions={null} />}>
+    <DeferredRender fallback={<List {...props} subscriptions={null} />}>
       <List {...props} />
-    </InPieces>
+    </DeferredRender>
   );
 });
 
@@ -80,7 +80,7 @@ type ItemProps = Omit<WebhookListProps, 'subscriptions' | 'skeletonCount' | 'isO
   subscription: Subscription;
 };
 
-function Row({ accountId, subscription, jobNames, rates, refusal, onActive, onDelete }: ItemProps) {
+function Row({ accountId, subscription, jobNames, rates, denialReason, onActive, onDelete }: ItemProps) {
   const { id, name, event_types, job_ids, client_url } = subscription;
   return (
     <tr>
@@ -92,11 +92,11 @@ function Row({ accountId, subscription, jobNames, rates, refusal, onActive, onDe
         </Anchor>
       </th>
       <td>
-        <Text size="sm">{eventsWords(event_types)}</Text>
+        <Text size="sm">{formatEventTypes(event_types)}</Text>
       </td>
       <td>
         <Text size="sm" lineClamp={2} className={classes.anywhere ?? ''}>
-          {jobsWords(job_ids, jobNames)}
+          {formatJobs(job_ids, jobNames)}
         </Text>
       </td>
       <td>
@@ -111,13 +111,13 @@ function Row({ accountId, subscription, jobNames, rates, refusal, onActive, onDe
         <LastStatus subscription={subscription} />
       </td>
       <td>
-        <Activity subscription={subscription} refusal={refusal} onActive={onActive} />
+        <Activity subscription={subscription} denialReason={denialReason} onActive={onActive} />
       </td>
       <td>
         <RowActions
           accountId={accountId}
           subscription={subscription}
-          mayWrite={refusal === null}
+          mayWrite={denialReason === null}
           onDelete={() => onDelete(subscription)}
         />
       </td>
@@ -128,14 +128,14 @@ function Row({ accountId, subscription, jobNames, rates, refusal, onActive, onDe
 /** Whether the webhook is active, and the reason if the service switched it off. */
 function Activity({
   subscription,
-  refusal,
+  denialReason,
   onActive,
-}: Pick<ItemProps, 'subscription' | 'refusal' | 'onActive'>) {
+}: Pick<ItemProps, 'subscription' | 'denialReason' | 'onActive'>) {
   return (
     <Stack gap={2}>
       <ActiveSwitch
         subscription={subscription}
-        refusal={refusal}
+        denialReason={denialReason}
         onChange={(active) => onActive(subscription, active)}
       />
       {subscription.deactivate_reason !== undefined && (
@@ -184,7 +184,7 @@ function WebhookCards({ subscriptions, skeletonCount, isOutdated, ...card }: Web
   );
 }
 
-function Card({ accountId, subscription, jobNames, rates, refusal, onActive, onDelete }: ItemProps) {
+function Card({ accountId, subscription, jobNames, rates, denialReason, onActive, onDelete }: ItemProps) {
   const { id, name, event_types, job_ids, client_url } = subscription;
   return (
     <Paper withBorder p="sm">
@@ -195,13 +195,13 @@ function Card({ accountId, subscription, jobNames, rates, refusal, onActive, onD
         <RowActions
           accountId={accountId}
           subscription={subscription}
-          mayWrite={refusal === null}
+          mayWrite={denialReason === null}
           onDelete={() => onDelete(subscription)}
         />
       </Group>
       <dl className={classes.facts}>
-        <Fact label="Events">{eventsWords(event_types)}</Fact>
-        <Fact label="Jobs">{jobsWords(job_ids, jobNames)}</Fact>
+        <Fact label="Events">{formatEventTypes(event_types)}</Fact>
+        <Fact label="Jobs">{formatJobs(job_ids, jobNames)}</Fact>
         <Fact label="Endpoint">
           <Text span ff="monospace" fz={12.5} className={classes.anywhere ?? ''}>
             {client_url}
@@ -214,7 +214,7 @@ function Card({ accountId, subscription, jobNames, rates, refusal, onActive, onD
           <LastStatus subscription={subscription} />
         </Fact>
         <Fact label="Active">
-          <Activity subscription={subscription} refusal={refusal} onActive={onActive} />
+          <Activity subscription={subscription} denialReason={denialReason} onActive={onActive} />
         </Fact>
       </dl>
     </Paper>

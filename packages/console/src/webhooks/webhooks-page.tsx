@@ -4,15 +4,15 @@ import { useCallback, useDeferredValue, useEffect, useMemo, useState } from 'rea
 import type { Params } from 'react-router';
 import { useChanges } from '../api/changes.ts';
 import { ratesQuery } from '../api/incidents.ts';
-import { unlessLive } from '../api/live.ts';
+import { pollUnlessLive } from '../api/live.ts';
 import { jobsByIdQuery, subscriptionsQuery } from '../api/subscriptions.ts';
 import type { Rates, Subscription } from '../api/types.ts';
 import { GuardedLinkButton, WriteNotice } from '../components/guarded.tsx';
-import { InPieces, PageHeading, Problem } from '../components/page.tsx';
-import { Incidents, incidentsOf, useIncidents } from '../incidents/incidents.tsx';
+import { DeferredRender, PageHeading, Problem } from '../components/page.tsx';
+import { Incidents, incidentListQuery, useIncidents } from '../incidents/incidents.tsx';
 import { newWebhookPath } from '../paths.ts';
 import { useAccount } from '../session/session.ts';
-import { JOBS_NAMED_MAX, writeRefusal } from '../words/webhooks.ts';
+import { JOBS_NAMED_MAX, writeDenialReason } from '../wording/webhooks.ts';
 import { EmptyList, EmptySearch } from './empty-list.tsx';
 import {
   FailingOnly,
@@ -26,15 +26,15 @@ import {
 import { DeleteDialog, useChangeActive, useShownActive } from './webhook-actions.tsx';
 import { WebhookList, type WebhookListProps } from './webhook-list.tsx';
 
-const pollList = unlessLive(15_000);
+const pollList = pollUnlessLive(15_000);
 const LOADING = <Skeleton height="60vh" role="status" aria-label="Loading the webhooks" />;
 const NO_RATES: ReadonlyMap<string, Rates> = new Map();
 
-/** See `AskAhead`. */
-export function askAhead(client: QueryClient, params: Params, search: URLSearchParams): void {
+/** See `Prefetch`. */
+export function prefetch(client: QueryClient, params: Params, search: URLSearchParams): void {
   const accountId = Number(params.accountId);
   void client.prefetchQuery(listQuery(accountId, readListParameters(search)));
-  void client.prefetchQuery(incidentsOf(accountId));
+  void client.prefetchQuery(incidentListQuery(accountId));
 }
 
 function listQuery(accountId: number, { search, page, pageSize, order, isFailingOnly }: ListParameters) {
@@ -50,7 +50,7 @@ function listQuery(accountId: number, { search, page, pageSize, order, isFailing
 /** Page "Account Settings, Webhooks": the list (docs/contract.md#subscriptions). */
 export function Component() {
   const account = useAccount();
-  const refusal = writeRefusal(account);
+  const denialReason = writeDenialReason(account);
   const [parameters, change] = useListParameters();
   const { search, page, pageSize, order, isFailingOnly } = parameters;
   useChanges(account.id, null);
@@ -71,16 +71,16 @@ export function Component() {
   });
 
   const isEmpty = list.isSuccess && totalCount === 0;
-  const isNarrowed = search !== '' || isFailingOnly;
+  const isFiltered = search !== '' || isFailingOnly;
   const { openCount, isPending } = useIncidents(account.id);
   return (
     <>
       <PageHeading
         title="Webhooks"
         tabTitle={openCount === 0 ? 'Webhooks' : `${openCount.toLocaleString()} failing: Webhooks`}
-        below="Webhooks notify other systems about job runs."
+        subtitle="Webhooks notify other systems about job runs."
         actions={
-          <GuardedLinkButton to={newWebhookPath(account.id)} reason={refusal}>
+          <GuardedLinkButton to={newWebhookPath(account.id)} reason={denialReason}>
             Create New Webhook
           </GuardedLinkButton>
         }
@@ -90,13 +90,13 @@ export function Component() {
         // Waits for the incidents above the list, which would otherwise shift it.
         LOADING
       ) : (
-        <InPieces meanwhile={LOADING}>
+        <DeferredRender fallback={LOADING}>
           <Stack gap="md">
-            <Incidents accountId={account.id} refusal={refusal} />
-            {(!isEmpty || isNarrowed) && (
+            <Incidents accountId={account.id} denialReason={denialReason} />
+            {(!isEmpty || isFiltered) && (
               <Group>
                 <SearchField value={search} onSearch={(text) => change({ search: text })} />
-                <OrderSelect value={order} onChange={(wanted) => change({ order: wanted })} />
+                <OrderSelect value={order} onChange={(value) => change({ order: value })} />
                 <FailingOnly isOn={isFailingOnly} onChange={(isOn) => change({ isFailingOnly: isOn })} />
               </Group>
             )}
@@ -108,8 +108,8 @@ export function Component() {
                 isRetrying={list.isFetching}
               />
             )}
-            {isEmpty && !isNarrowed && <EmptyList refusal={refusal} accountId={account.id} />}
-            {isEmpty && isNarrowed && (
+            {isEmpty && !isFiltered && <EmptyList denialReason={denialReason} accountId={account.id} />}
+            {isEmpty && isFiltered && (
               <EmptySearch
                 search={search}
                 isFailingOnly={isFailingOnly}
@@ -121,7 +121,7 @@ export function Component() {
                 subscriptions={subscriptions}
                 skeletonCount={pageSize}
                 isOutdated={list.isPlaceholderData}
-                refusal={refusal}
+                denialReason={denialReason}
                 onActive={switchActive}
                 onDelete={setDeleting}
               />
@@ -131,12 +131,12 @@ export function Component() {
                 page={Math.min(page, pageCount)}
                 pageSize={pageSize}
                 totalCount={totalCount}
-                onPage={(wanted) => change({ page: wanted })}
-                onPageSize={(wanted) => change({ pageSize: wanted })}
+                onPage={(value) => change({ page: value })}
+                onPageSize={(value) => change({ pageSize: value })}
               />
             )}
           </Stack>
-        </InPieces>
+        </DeferredRender>
       )}
       <DeleteDialog accountId={account.id} webhook={deleting} onClose={() => setDeleting(null)} />
     </>
@@ -145,7 +145,7 @@ export function Component() {
 
 type RowsProps = Pick<
   WebhookListProps,
-  'subscriptions' | 'skeletonCount' | 'isOutdated' | 'refusal' | 'onActive' | 'onDelete'
+  'subscriptions' | 'skeletonCount' | 'isOutdated' | 'denialReason' | 'onActive' | 'onDelete'
 >;
 
 /** The names of jobs and the rates are loaded after the rows, and rendered in slices. */

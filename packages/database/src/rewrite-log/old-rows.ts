@@ -31,52 +31,52 @@ export interface OldEvent {
 }
 
 /** Returns the event with repaired text. Throws if the row is not an event. */
-export function eventOfOldRow({ id, accountId, eventType, timestamp, data }: OldEvent): JobRunEvent {
+export function parseOldEvent({ id, accountId, eventType, timestamp, data }: OldEvent): JobRunEvent {
   if (!isEventType(eventType)) throw new TypeError(`"${eventType}" is not an event type`);
   const stored: unknown = JSON.parse(data);
-  const values = Array.isArray(stored) ? namedValues(stored, eventType) : (stored as Record<string, unknown>);
-  const run = Object.fromEntries(FIELDS.map((field) => [field, fieldOf(values, field)]));
-  const identity = { eventId: id, accountId: Number(accountId), timestamp: timestampOf(timestamp) };
-  return createEvent(eventType, identity, run as RunDetails, (time) => textOf(values, time));
+  const values = Array.isArray(stored) ? nameValues(stored, eventType) : (stored as Record<string, unknown>);
+  const run = Object.fromEntries(FIELDS.map((field) => [field, readField(values, field)]));
+  const identity = { eventId: id, accountId: Number(accountId), timestamp: readTimestamp(timestamp) };
+  return createEvent(eventType, identity, run as RunDetails, (time) => readText(values, time));
 }
 
-function namedValues(
+function nameValues(
   stored: readonly unknown[],
   eventType: JobRunEvent['eventType'],
 ): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [index, field] of FIELDS.entries())
-    values[field] = decodedValue(RUN_FIELDS[field], stored[index]);
+    values[field] = decodeValue(RUN_FIELDS[field], stored[index]);
   const status = stored[FIELDS.indexOf('runStatus')];
   if (typeof status === 'number') {
     values.runStatus = STATUS_OF_CODE.get(status);
     values.runStatusCode = status;
   }
   const { time } = EVENT_TYPE_TABLE[eventType];
-  if (time !== null) values[time] = decodedValue('time', stored[FIELDS.length]);
+  if (time !== null) values[time] = decodeValue('time', stored[FIELDS.length]);
   return values;
 }
 
-function decodedValue(kind: string, value: unknown): unknown {
+function decodeValue(kind: string, value: unknown): unknown {
   if (typeof value !== 'number' || kind === 'code') return value;
   return kind === 'time' ? new Date(value * 1_000).toISOString().replace('.000Z', 'Z') : String(value);
 }
 
-function fieldOf(values: Record<string, unknown>, field: keyof RunDetails): string | number {
-  if (RUN_FIELDS[field] !== 'code') return textOf(values, field);
+function readField(values: Record<string, unknown>, field: keyof RunDetails): string | number {
+  if (RUN_FIELDS[field] !== 'code') return readText(values, field);
   const code = values[field];
   if (typeof code !== 'number') throw new TypeError(`${field} is not a number`);
   return code;
 }
 
-function textOf(values: Record<string, unknown>, field: string): string {
+function readText(values: Record<string, unknown>, field: string): string {
   const text = values[field];
   if (typeof text !== 'string') throw new TypeError(`${field} is not a text`);
   return wellFormedText(text);
 }
 
 /** Seconds since the epoch with up to nine fractional digits, or the timestamp itself. */
-function timestampOf(stored: string): string {
+function readTimestamp(stored: string): string {
   if (!/^\d{1,11}(\.\d{1,9})?$/.test(stored)) return stored;
   const [seconds, fraction = ''] = stored.split('.');
   return new Date(Number(seconds) * 1_000).toISOString().replace(/\d{3}Z$/, `${fraction.padEnd(9, '0')}Z`);
@@ -92,22 +92,22 @@ export interface OldExchange {
 }
 
 /** Returns the headers as JSON text with their names. */
-export function headersOfOldRow(row: OldExchange): {
+export function restoreHeaders(row: OldExchange): {
   requestHeaders: string;
   responseHeaders: string | null;
 } {
   const { requestHeaders, responseHeaders } = row;
   return {
-    requestHeaders: JSON.stringify(requestHeadersOf(JSON.parse(requestHeaders), row)),
+    requestHeaders: JSON.stringify(restoreRequestHeaders(JSON.parse(requestHeaders), row)),
     responseHeaders:
       responseHeaders === null
         ? null
-        : JSON.stringify(responseHeadersOf(JSON.parse(responseHeaders), row.startedAt.getTime())),
+        : JSON.stringify(restoreResponseHeaders(JSON.parse(responseHeaders), row.startedAt.getTime())),
   };
 }
 
 /** Restores the usual request headers, of which the log had only the value of `user-agent`. */
-function requestHeadersOf(stored: unknown, { eventId, startedAt }: OldExchange): unknown {
+function restoreRequestHeaders(stored: unknown, { eventId, startedAt }: OldExchange): unknown {
   if (typeof stored !== 'string') return stored;
   return {
     'content-type': 'application/json',
@@ -120,7 +120,7 @@ function requestHeadersOf(stored: unknown, { eventId, startedAt }: OldExchange):
 }
 
 /** Headers by their number. The value applies unless one follows the number. */
-const NUMBERED: readonly (readonly [name: string, value?: string])[] = [
+const HEADERS_BY_NUMBER: readonly (readonly [name: string, value?: string])[] = [
   ['date'],
   ['connection', 'keep-alive'],
   ['connection', 'close'],
@@ -164,17 +164,18 @@ const NUMBERED: readonly (readonly [name: string, value?: string])[] = [
 ];
 
 /** Preceded the name of a header that has no number. */
-const NAMED = -1;
+const HEADER_WITHOUT_NUMBER = -1;
 const DATE_NUMBER = 0;
 
-function responseHeadersOf(stored: unknown, startedAtMs: number): unknown {
+function restoreResponseHeaders(stored: unknown, startedAtMs: number): unknown {
   if (!Array.isArray(stored)) return stored;
   const headers: Record<string, string> = {};
   let index = 0;
   const nextText = () => (typeof stored[index] === 'string' ? (stored[index++] as string) : undefined);
   while (index < stored.length) {
     const number = Number(stored[index++]);
-    const [name = '', usual = ''] = number === NAMED ? [nextText()] : (NUMBERED[number] ?? []);
+    const [name = '', usual = ''] =
+      number === HEADER_WITHOUT_NUMBER ? [nextText()] : (HEADERS_BY_NUMBER[number] ?? []);
     const value = nextText();
     headers[name] = wellFormedText(
       number === DATE_NUMBER ? dateHeader(startedAtMs, Number(value ?? 0)) : (value ?? usual),

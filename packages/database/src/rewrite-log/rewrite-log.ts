@@ -1,9 +1,9 @@
-import { distinctDays, inDays } from '../days-of-log.ts';
+import { distinctDays, inDays } from '../day-filter.ts';
 import { storedEventData } from '../event-data.ts';
 import type { Pool } from '../open-database.ts';
 import { REWRITE_IS_PENDING } from '../schema.ts';
 import { runStatement } from '../statements.ts';
-import { eventOfOldRow, headersOfOldRow } from './old-rows.ts';
+import { parseOldEvent, restoreHeaders } from './old-rows.ts';
 
 /** Maximum rows of one transaction. Their bytes are bounded too, because an event may have more than a megabyte of text. */
 const BATCH_ROWS = 1_000;
@@ -30,8 +30,8 @@ export async function rewriteLog(
   pool: Pool,
   { onTable }: { onTable?: (result: RewrittenTable) => void } = {},
 ): Promise<RewrittenTable[]> {
-  const [mark] = await runStatement<{ isPending: boolean | null }>(pool, IS_PENDING, []);
-  if (!mark?.isPending) return [];
+  const [pending] = await runStatement<{ isPending: boolean | null }>(pool, IS_PENDING, []);
+  if (!pending?.isPending) return [];
   const results: RewrittenTable[] = [];
   for (const [parent, rewrite] of Object.entries({
     events: EVENTS,
@@ -81,7 +81,7 @@ interface Row {
 }
 
 const text = (row: Row, name: string) => row[name] as string;
-const dayOf = (row: Row) => text(row, 'day');
+const readDay = (row: Row) => text(row, 'day');
 const EVENTS: Rewrite = {
   key: { id: 'text', account_id: 'bigint', day: 'date' },
   columns: `t.event_type, t."timestamp", t.data::text AS data`,
@@ -89,7 +89,7 @@ const EVENTS: Rewrite = {
   isOld: 't.run_id IS NULL',
   written: { timestamp: 'text', data: 'json', run_id: 'bigint' },
   values(row) {
-    const event = eventOfOldRow({
+    const event = parseOldEvent({
       id: text(row, 'id'),
       accountId: text(row, 'account_id'),
       eventType: text(row, 'event_type'),
@@ -123,7 +123,7 @@ const HEADERS = {
 };
 
 function headerValues(row: Row): (string | null)[] {
-  const headers = headersOfOldRow({
+  const headers = restoreHeaders({
     eventId: text(row, 'event_id'),
     startedAt: row.started_at as Date,
     requestHeaders: text(row, 'request_headers'),
@@ -149,12 +149,19 @@ const ATTEMPTS: Rewrite = {
 async function rewriteTable(pool: Pool, table: string, rewrite: Rewrite): Promise<RewrittenTable> {
   const result: RewrittenTable = { table, rewritten: 0, setAside: 0, withoutHeaders: 0 };
   for (let after: Row | null = null; ; ) {
-    const page: SizedRow[] = await runStatement(pool, pageOf(table, rewrite, after), keyOf(rewrite, after));
-    for (const batch of batchesOf(page)) {
+    const page: SizedRow[] = await runStatement(
+      pool,
+      selectPage(table, rewrite, after),
+      keyOf(rewrite, after),
+    );
+    for (const batch of splitIntoBatches(page)) {
       // Rows that are not old have no bytes.
       if (batch.some(({ bytes }) => bytes > 0)) {
-        const values = [...keyOf(rewrite, after), ...(rewrite.join ? [distinctDays(batch.map(dayOf))] : [])];
-        const text = oldRowsOf(table, rewrite, after, batch.length);
+        const values = [
+          ...keyOf(rewrite, after),
+          ...(rewrite.join ? [distinctDays(batch.map(readDay))] : []),
+        ];
+        const text = selectOldRows(table, rewrite, after, batch.length);
         await writeRows(pool, table, rewrite, await runStatement<Row>(pool, text, values), result);
       }
       after = batch.at(-1) ?? after;
@@ -169,7 +176,7 @@ interface SizedRow extends Row {
 }
 
 /** Divides a page into batches of at most {@link BATCH_BYTES}, each with at least one row. */
-function batchesOf(page: readonly SizedRow[]): SizedRow[][] {
+function splitIntoBatches(page: readonly SizedRow[]): SizedRow[][] {
   const batches: SizedRow[][] = [];
   let total = 0;
   for (const row of page) {
@@ -194,7 +201,7 @@ const keyColumns = ({ key }: Rewrite) => Object.keys(key).map((name) => `t.${nam
  * Returns SQL for the next rows of a table by its key, in either format: PostgreSQL expects few rows in the old format,
  * so a statement that selects only those would read and sort the whole table for each batch.
  */
-function nextRows(
+function selectNextRows(
   table: string,
   { key }: Rewrite,
   after: Row | null,
@@ -207,16 +214,16 @@ function nextRows(
   return `SELECT ${columns} FROM ${table} t ${next} ORDER BY ${names.join(', ')} LIMIT ${count}`;
 }
 
-function pageOf(table: string, rewrite: Rewrite, after: Row | null): string {
+function selectPage(table: string, rewrite: Rewrite, after: Row | null): string {
   const bytes = `CASE WHEN ${rewrite.isOld} THEN (${rewrite.bytes})::int ELSE 0 END AS bytes`;
-  return nextRows(table, rewrite, after, [...keyColumns(rewrite), bytes].join(', '), BATCH_ROWS);
+  return selectNextRows(table, rewrite, after, [...keyColumns(rewrite), bytes].join(', '), BATCH_ROWS);
 }
 
-function oldRowsOf(table: string, rewrite: Rewrite, after: Row | null, count: number): string {
+function selectOldRows(table: string, rewrite: Rewrite, after: Row | null, count: number): string {
   const days = `$${keyOf(rewrite, after).length + 1}`;
   return `
     SELECT ${[...keyColumns(rewrite), rewrite.columns].join(', ')}
-    FROM (${nextRows(table, rewrite, after, 't.*', count)}) AS t ${rewrite.join?.(days) ?? ''}
+    FROM (${selectNextRows(table, rewrite, after, 't.*', count)}) AS t ${rewrite.join?.(days) ?? ''}
     WHERE ${rewrite.isOld}`;
 }
 
@@ -238,19 +245,19 @@ async function writeRows(
   }
   await writeHalves(readable);
 
-  async function writeHalves(some: typeof readable): Promise<void> {
-    if (some.length === 0) return;
+  async function writeHalves(part: typeof readable): Promise<void> {
+    if (part.length === 0) return;
     try {
-      await write(pool, table, rewrite, some);
-      result.rewritten += some.length;
+      await write(pool, table, rewrite, part);
+      result.rewritten += part.length;
     } catch (error) {
       if (!isDataRejected(error)) throw error;
-      const [first] = some;
-      if (some.length === 1 && first)
+      const [first] = part;
+      if (part.length === 1 && first)
         return await replaceUnreadable(pool, table, rewrite, first.row, error, result);
-      const middle = Math.ceil(some.length / 2);
-      await writeHalves(some.slice(0, middle));
-      await writeHalves(some.slice(middle));
+      const middle = Math.ceil(part.length / 2);
+      await writeHalves(part.slice(0, middle));
+      await writeHalves(part.slice(middle));
     }
   }
 }
@@ -278,7 +285,7 @@ async function write(
     [
       ...Object.keys(key).map((name) => rows.map(({ row }) => row[name])),
       ...Object.keys(written).map((_, index) => rows.map(({ values }) => values[index])),
-      distinctDays(rows.map(({ row }) => dayOf(row))),
+      distinctDays(rows.map(({ row }) => readDay(row))),
     ],
   );
 }

@@ -28,9 +28,9 @@ export interface Connector {
   /** Store of the shard map; null where a queue cannot be divided. */
   shards: ShardStore | null;
   /** Returns the queues that may have jobs in these states. One call for all, where they are on one server and have none. */
-  having<Data>(queues: readonly Queue<Data>[], states: readonly string[]): Promise<Set<Queue<Data>>>;
+  queuesWithJobs<Data>(queues: readonly Queue<Data>[], states: readonly string[]): Promise<Set<Queue<Data>>>;
   /** Up to this number, jobs are added individually, because the bulk call costs more. */
-  addedSinglyMax: number;
+  singleAddMax: number;
   /** Whether an error means that the server has no memory or disk space left, and rejects writes until it has. */
   isFull(error: unknown): boolean;
   /** Whether an error of the server says that the data of a job is invalid; see {@link JobsRejectedError}. */
@@ -60,26 +60,26 @@ export interface Connector {
   /** Removes the keys of orphaned jobs, so that jobs with their ids can be added. */
   removeOrphans<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<void>;
   /** Returns the jobs that are retained as failed, without reading them. */
-  failedAmong<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
+  findFailed<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
   /** Returns the jobs that exist in any state, without reading them. */
-  present<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
+  findExisting<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
   /** Whether an error means that the user lacks a permission: one that may add jobs cannot read or remove them. */
   isForbidden(error: unknown): boolean;
   /** Rewrites BullMQ's settings of the queue if the server was emptied since the queue was opened. */
-  keepSettings<Data>(queue: Queue<Data>): Promise<void>;
+  restoreSettings<Data>(queue: Queue<Data>): Promise<void>;
   /** The time of the queue's server, in milliseconds since the epoch. */
   serverTimeMs<Data>(queue: Queue<Data>): Promise<number>;
   /** Returns traces of foreign publishers. Each call scans a part of the server's keys, and the next call continues. */
-  strangers<Data>(queue: Queue<Data>): Promise<Strangers>;
-  /** Returns {@link Strangers.version}. */
-  strangeVersion<Data>(queue: Queue<Data>): Promise<string | null>;
+  findForeignPublishers<Data>(queue: Queue<Data>): Promise<ForeignPublishers>;
+  /** Returns {@link ForeignPublishers.version}. */
+  findForeignVersion<Data>(queue: Queue<Data>): Promise<string | null>;
 }
 
 /** Reads and writes the shard map through any queue of shard 0. Without a stored map there is one shard. */
 export interface ShardStore {
   read<Data>(queue: Queue<Data>): Promise<ShardMap>;
   /** Reads the map if its version differs from that of `known`; otherwise returns `known`. */
-  readIfChanged<Data>(queue: Queue<Data>, known: ShardMap): Promise<ShardMap>;
+  readIfChanged<Data>(queue: Queue<Data>, cached: ShardMap): Promise<ShardMap>;
   /** Writes a map if its version is the next one. Returns whether it was written. */
   write<Data>(queue: Queue<Data>, map: ShardMap): Promise<boolean>;
   /** Groups the shards from 0 to `count` by server. */
@@ -122,9 +122,9 @@ export class JobsRejectedError extends Error {
 }
 
 /** Traces of foreign publishers, which are not configured for this queue. */
-export interface Strangers {
+export interface ForeignPublishers {
   /** Number of jobs under other prefixes, where no worker takes them. */
-  elsewhere: { prefix: string; jobs: number }[];
+  foreignQueues: { prefix: string; jobs: number }[];
   /** The version of BullMQ that opened the queue last, as `bullmq:5.1.0`, if its major version differs from Runhook's. */
   version: string | null;
 }

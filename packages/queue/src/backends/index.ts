@@ -2,7 +2,7 @@ import { type Clock, LOCAL_CLOCK } from '@runhook/runtime/server-clock';
 import { DeadlineError, withinDeadline } from '@runhook/runtime/timers';
 import type { Processor, Worker } from 'bullmq';
 import type { Cluster, Redis } from 'ioredis';
-import { withErrorPause } from '../patches/bullmq/error-pause.ts';
+import { withErrorBackoff } from '../patches/bullmq/error-backoff.ts';
 import { withServerTimes } from '../patches/bullmq/server-times.ts';
 import { reportUntestedVersion } from '../patches/bullmq/version.ts';
 import { ShardMaps } from '../shard-maps.ts';
@@ -15,10 +15,10 @@ import {
   SILENT_MS,
   type TunedWorkerOptions,
 } from './backend.ts';
-import { createPaced, Gate } from './pace.ts';
 import { postgres } from './postgres.ts';
-import { openRedisBeside } from './redis/connection.ts';
+import { openRedisConnection } from './redis/connection.ts';
 import { redis } from './redis/index.ts';
+import { createPacedWorker, SharedConcurrency } from './shared-concurrency.ts';
 
 /** All kinds of servers that a queue may be on. */
 const KINDS = [redis, postgres] as const satisfies readonly BackendKind[];
@@ -45,13 +45,13 @@ export interface QueueBackend extends Omit<Connector, 'createWorker'> {
   clock: Clock;
   /** The shard map as this process has cached it. */
   shardMaps: ShardMaps;
-  /** @param gate limit shared by a group of workers; a worker without one is limited by its `concurrency` */
+  /** @param sharedConcurrency limit shared by a group of workers; a worker without one is limited by its `concurrency` */
   createWorker<Data>(
     name: string,
     process: Processor<Data>,
     options: TunedWorkerOptions,
     shard?: number,
-    gate?: Gate,
+    sharedConcurrency?: SharedConcurrency,
   ): Worker<Data>;
   /** Limits the duration of a producer's call: a driver that waits for its server must not block a request. */
   withinCallTimeout<T>(call: () => Promise<T>): Promise<T>;
@@ -78,9 +78,15 @@ export function createQueueBackend(
       reportUntestedVersion(queue);
       return withServerTimes(queue, clock);
     },
-    createWorker: (name, process, options, shard = 0, gate = new Gate(options.concurrency ?? 1)) =>
-      withErrorPause(
-        createPaced(gate, process, (paced, concurrency) =>
+    createWorker: (
+      name,
+      process,
+      options,
+      shard = 0,
+      sharedConcurrency = new SharedConcurrency(options.concurrency ?? 1),
+    ) =>
+      withErrorBackoff(
+        createPacedWorker(sharedConcurrency, process, (paced, concurrency) =>
           withServerTimes(connector.createWorker(name, paced, { ...options, concurrency }, shard), clock),
         ),
       ),
@@ -96,13 +102,13 @@ export async function migrateQueue(queueUrl: string): Promise<number | null> {
   return await kindOf(queueUrl).migrate(queueUrl);
 }
 
-/** Calls {@link openRedisBeside}; returns null where the queue is not on Redis. */
+/** Calls {@link openRedisConnection}; returns null where the queue is not on Redis. */
 export async function openRedis(
   queueUrl: string,
   onError: (error: Error) => void,
   commandTimeoutMs?: number,
 ): Promise<Redis | Cluster | null> {
-  return kindOf(queueUrl) === redis ? await openRedisBeside(queueUrl, onError, commandTimeoutMs) : null;
+  return kindOf(queueUrl) === redis ? await openRedisConnection(queueUrl, onError, commandTimeoutMs) : null;
 }
 
 function kindOf(queueUrl: string): (typeof KINDS)[number] {

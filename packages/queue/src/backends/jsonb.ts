@@ -9,18 +9,19 @@ const DEPTH_MAX = 500;
 export function parseJsonb(text: string): unknown {
   const value: unknown = JSON.parse(text);
   // Each level has an opening bracket, so few brackets rule out deep nesting.
-  if (countOf('[', text) + countOf('{', text) > DEPTH_MAX) cutBelowMax(value);
+  if (countCharacter('[', text) + countCharacter('{', text) > DEPTH_MAX) truncateBelowMax(value);
   return value;
 }
 
-function countOf(character: string, text: string): number {
+function countCharacter(character: string, text: string): number {
   let count = 0;
-  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) count += 1;
+  for (let index = text.indexOf(character); index !== -1; index = text.indexOf(character, index + 1))
+    count += 1;
   return count;
 }
 
 /** Replaces containers below the maximum depth by null. Iterative, because the value may exceed the stack's depth. */
-function cutBelowMax(value: unknown): void {
+function truncateBelowMax(value: unknown): void {
   let level = [value].filter(isContainer);
   for (let depth = 1; level.length > 0; depth += 1) {
     const next: Container[] = [];

@@ -21,7 +21,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Statement timeout, as a share of `silentMs`. */
 const QUERY_SHARE = 2 / 3;
 /** BullMQ's bulk function creates two temporary tables: 5 ms of the server's CPU a call, ten times a single job (ADR 27). */
-const ADDED_SINGLY_MAX = 8;
+const SINGLE_ADD_MAX = 8;
 
 export const postgres: BackendKind<'PostgreSQL'> = {
   name: 'PostgreSQL',
@@ -73,22 +73,22 @@ function connect(connectionString: string, connectMs: number, silentMs: number):
   };
   return {
     shards: null,
-    having: async (queues) => new Set(queues),
-    addedSinglyMax: ADDED_SINGLY_MAX,
+    queuesWithJobs: async (queues) => new Set(queues),
+    singleAddMax: SINGLE_ADD_MAX,
     isSpread: false,
     hasFailed,
     jobStates,
     removeOrphans: async () => undefined,
-    failedAmong,
-    present: async (queue, jobIds) => new Set((await jobStates(queue, jobIds)).keys()),
+    findFailed,
+    findExisting: async (queue, jobIds) => new Set((await jobStates(queue, jobIds)).keys()),
     isForbidden: () => false,
-    keepSettings: async () => undefined,
+    restoreSettings: async () => undefined,
     async serverTimeMs(queue) {
       const { rows } = await poolOf(queue).query<{ ms: number }>(SERVER_TIME);
       return Number(rows[0]?.ms);
     },
-    strangers: async () => ({ elsewhere: [], version: null }),
-    strangeVersion: async () => null,
+    findForeignPublishers: async () => ({ foreignQueues: [], version: null }),
+    findForeignVersion: async () => null,
     // disk_full: PostgreSQL rejects writes until there is space again.
     isFull: (error) => (error as { code?: unknown }).code === '53100',
     // SQLSTATEs of data exceptions, violated constraints and exceeded limits of a value.
@@ -103,7 +103,7 @@ function connect(connectionString: string, connectMs: number, silentMs: number):
     lastDelayed: async () => [],
     createQueue: <Data>(name: string, telemetry?: Telemetry) =>
       new Postgres.Queue<Data>(name, {
-        connection: { ...connection, options: PLANNED_FOR_INDEXES },
+        connection: { ...connection, options: INDEX_SCAN_SETTINGS },
         ...(telemetry && { telemetry }),
       }) as unknown as Queue<Data>,
     createWorker: <Data>(name: string, process: Processor<Data>, options: TunedWorkerOptions) =>
@@ -131,12 +131,12 @@ const WITHOUT_JIT = '-c jit=off';
  * empty table costs nothing, so the plans read the whole table until the next ANALYZE: 5 ms a job with 1,000 jobs, 320
  * ms with 100,000 (ADR 27). Every statement has an index.
  */
-const PLANNED_FOR_INDEXES = `${WITHOUT_JIT} -c enable_seqscan=off`;
+const INDEX_SCAN_SETTINGS = `${WITHOUT_JIT} -c enable_seqscan=off`;
 /**
  * A crash of the server may lose a worker's latest commits: their jobs are then repeated, and the record shows that
  * they are done. A producer's commits must not be lost.
  */
-const WORKER_SETTINGS = `${PLANNED_FOR_INDEXES} -c synchronous_commit=off`;
+const WORKER_SETTINGS = `${INDEX_SCAN_SETTINGS} -c synchronous_commit=off`;
 
 const HAS_FAILED = `SELECT EXISTS (
     SELECT FROM ${POSTGRES_SCHEMA}.job WHERE queue = $1 AND state = 'failed') AS "hasFailed"`;
@@ -162,11 +162,11 @@ async function jobStates<Data>(
   return new Map(rows.map(({ id, state }) => [id, state]));
 }
 
-const FAILED_AMONG = `SELECT id FROM ${POSTGRES_SCHEMA}.job
+const FIND_FAILED = `SELECT id FROM ${POSTGRES_SCHEMA}.job
   WHERE queue = $1 AND id = ANY ($2::text[]) AND state = 'failed'`;
 
-async function failedAmong<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>> {
-  const { rows } = await poolOf(queue).query<{ id: string }>(FAILED_AMONG, [queue.name, jobIds]);
+async function findFailed<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>> {
+  const { rows } = await poolOf(queue).query<{ id: string }>(FIND_FAILED, [queue.name, jobIds]);
   return new Set(rows.map(({ id }) => id));
 }
 

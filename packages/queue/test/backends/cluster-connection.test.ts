@@ -7,15 +7,15 @@ import { withinDeadline } from '@runhook/runtime/timers';
 import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
 import { Queue, Worker } from 'bullmq';
 import { Cluster } from 'ioredis';
-import { openRedisBeside } from '../../src/backends/redis/connection.ts';
+import { openRedisConnection } from '../../src/backends/redis/connection.ts';
 import { createQueueBackend, openEventQueue } from '../../src/index.ts';
-import { withEndingWaits } from '../../src/patches/bullmq/ending-waits.ts';
+import { withWaitDeadlines } from '../../src/patches/bullmq/wait-deadlines.ts';
 import {
-  connectionsOf,
+  countConnections,
   type RedisProcess,
   startCluster,
   TEST_TIMEOUT_MS,
-  untilThen,
+  WITHIN_TEST_TIMEOUT,
 } from './redis-servers.ts';
 
 const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
@@ -36,17 +36,18 @@ afterEach(async () => {
 
 describeWithRedis('connections to a cluster that are closed while they open', () => {
   /** Iterations of the event loop before the close: none, a few, and as many as make a connection nearly ready. */
-  const CLOSED_AFTER_TURNS = Array.from({ length: 20 }, (_, index) => index * 4);
+  const CLOSED_AFTER_ITERATIONS = Array.from({ length: 20 }, (_, index) => index * 4);
 
   /** Fails with the name of the operation that does not end. */
-  async function ends(what: string, work: () => Promise<unknown>): Promise<void> {
-    await withinDeadline(untilThen.timeoutMs, work).catch((cause: unknown) => {
+  async function expectToEnd(what: string, work: () => Promise<unknown>): Promise<void> {
+    await withinDeadline(WITHIN_TEST_TIMEOUT.timeoutMs, work).catch((cause: unknown) => {
       throw new Error(`${what} did not end`, { cause });
     });
   }
 
-  async function turns(count: number): Promise<void> {
-    for (let turn = 0; turn < count; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  async function waitIterations(count: number): Promise<void> {
+    for (let iteration = 0; iteration < count; iteration += 1)
+      await new Promise((resolve) => setImmediate(resolve));
   }
 
   // An unhandled rejection fails the test.
@@ -72,24 +73,24 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
           return { opened: queue.add([event]), close: () => queue.close() };
         },
         'connection beside them': () => {
-          const redis = openRedisBeside(url, () => undefined);
+          const redis = openRedisConnection(url, () => undefined);
           return { opened: redis, close: async () => (await redis).disconnect() };
         },
       };
       for (const [kind, open] of Object.entries(kinds)) {
         await Promise.all(
-          CLOSED_AFTER_TURNS.map(async (count) => {
+          CLOSED_AFTER_ITERATIONS.map(async (count) => {
             const { opened, close } = open();
             const settled = opened.catch(() => undefined);
-            await turns(count);
-            await ends(`closing a ${kind} after ${count} turns`, close);
-            await ends(`opening a ${kind} that was closed after ${count} turns`, () => settled);
+            await waitIterations(count);
+            await expectToEnd(`closing a ${kind} after ${count} turns`, close);
+            await expectToEnd(`opening a ${kind} that was closed after ${count} turns`, () => settled);
           }),
         );
       }
       await eventually(async () => {
-        for (const { port } of servers) expect(await connectionsOf(port)).toBe(0);
-      }, untilThen);
+        for (const { port } of servers) expect(await countConnections(port)).toBe(0);
+      }, WITHIN_TEST_TIMEOUT);
     },
     TEST_TIMEOUT_MS,
   );
@@ -115,26 +116,26 @@ describeWithRedis('a worker that waits for a job on a cluster', () => {
       });
       // Simulates the state found after a failover: a wait that never settles.
       let isStuck = false;
-      let stuckCount = 0;
+      let stuckCalls = 0;
       const backend = plain.getBackend();
       const wait = backend.waitForJob.bind(backend);
       backend.waitForJob = (seconds) => {
         if (!isStuck) return wait(seconds);
-        stuckCount += 1;
+        stuckCalls += 1;
         return new Promise(() => undefined);
       };
-      const worker = withEndingWaits(plain, 300);
+      const worker = withWaitDeadlines(plain, 300);
       void worker.run();
       worker.on('error', () => undefined);
       try {
         await worker.waitUntilReady();
         await queue.add('job', 'before');
-        await eventually(() => expect(processed).toEqual(['before']), untilThen);
+        await eventually(() => expect(processed).toEqual(['before']), WITHIN_TEST_TIMEOUT);
         isStuck = true;
-        await eventually(() => expect(stuckCount).toBeGreaterThan(0), untilThen);
+        await eventually(() => expect(stuckCalls).toBeGreaterThan(0), WITHIN_TEST_TIMEOUT);
         isStuck = false;
         await queue.add('job', 'after');
-        await eventually(() => expect(processed).toEqual(['before', 'after']), untilThen);
+        await eventually(() => expect(processed).toEqual(['before', 'after']), WITHIN_TEST_TIMEOUT);
       } finally {
         await worker.close(true);
         await queue.close();
@@ -166,7 +167,7 @@ describeWithRedis('a worker whose cluster connection ended', () => {
         await plain.waitUntilReady();
         const waiting = await backend.blockingClient;
         backend.reconnectBlocking = () => new Promise(() => undefined);
-        withEndingWaits(plain, 1_000);
+        withWaitDeadlines(plain, 1_000);
         const ended = new Promise((resolve) => waiting.once('end', resolve));
         waiting.disconnect();
         await ended;
@@ -174,7 +175,7 @@ describeWithRedis('a worker whose cluster connection ended', () => {
         waiting.status = 'disconnecting';
         await expect(backend.reconnectBlocking()).rejects.toThrow('did not end within');
         // The attempt to connect continues when it takes longer than the wait.
-        await eventually(() => expect(waiting.status).toBe('ready'), untilThen);
+        await eventually(() => expect(waiting.status).toBe('ready'), WITHIN_TEST_TIMEOUT);
       } finally {
         await plain.close(true);
         client.disconnect();

@@ -39,9 +39,9 @@ describe.each(queueBackends())('a worker on $name', (backend) => {
     expect(proxy.stalledCount).toBeGreaterThan(0);
     await proxy.restore();
     await eventually(() => expect(processed.size).toBe(400));
-    const heard = new Promise<void>((resolve) => worker.once('completed', () => resolve()));
+    const received = new Promise<void>((resolve) => worker.once('completed', () => resolve()));
     await add(1);
-    await heard;
+    await received;
     await eventually(() => expect(proxy.stalledCount).toBe(0));
   });
 });

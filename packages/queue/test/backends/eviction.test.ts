@@ -5,14 +5,14 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS, shardOf, shardPrefix } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
 import { createTestDatabase, EXAMPLE_JOB, exampleEvent } from '@runhook/testing';
-import { openRedisBeside } from '../../src/backends/redis/connection.ts';
+import { openRedisConnection } from '../../src/backends/redis/connection.ts';
 import {
   createQueueBackend,
   openDeliveryQueue,
   openEventQueue,
-  openQueueDesk,
-  openShardDesk,
-  requireKeeping,
+  openQueueAdmin,
+  openShardAdmin,
+  requireNoEviction,
 } from '../../src/index.ts';
 import { type RedisProcess, send, startCluster, startServer, TEST_TIMEOUT_MS } from './redis-servers.ts';
 
@@ -41,16 +41,16 @@ const SLOTS_OF_FIRST = 5_461;
   test('reports a policy that may evict jobs until the policy is changed', async () => {
     const queueUrl = `redis://127.0.0.1:${server.port}`;
     const queue = open(queueUrl);
-    const redis = await openRedisBeside(queueUrl, () => undefined, 60_000);
+    const redis = await openRedisConnection(queueUrl, () => undefined, 60_000);
     try {
-      await requireKeeping(queue);
+      await requireNoEviction(queue);
       await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
-      await expect(requireKeeping(queue)).rejects.toMatchObject({
+      await expect(requireNoEviction(queue)).rejects.toMatchObject({
         code: 'QUEUE_EVICTS',
         told: expect.stringMatching(/maxmemory-policy allkeys-lru .* set it to noeviction\.$/),
       });
       await redis.config('SET', 'maxmemory-policy', 'noeviction');
-      await requireKeeping(queue);
+      await requireNoEviction(queue);
     } finally {
       redis.disconnect();
       await queue.close();
@@ -80,10 +80,10 @@ const SLOTS_OF_FIRST = 5_461;
         `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`,
         { callMs: 60_000 },
       );
-      const shards = openShardDesk(backend, () => undefined);
+      const shards = openShardAdmin(backend, () => undefined);
       const events = openEventQueue(backend, () => undefined);
       const deliveries = openDeliveryQueue(backend, () => undefined);
-      const desk = openQueueDesk(backend, () => undefined);
+      const shardAdmin = openQueueAdmin(backend, () => undefined);
       try {
         const map = await shards.spread(8);
         const memory = String(await send(full.port, ['INFO', 'memory']));
@@ -105,13 +105,13 @@ const SLOTS_OF_FIRST = 5_461;
         }
         expect(outcomes).toEqual(expected);
         expect(new Set(Object.values(outcomes)).size).toBe(2);
-        expect((await desk.stats()).usedShare).toBeGreaterThan(0.85);
+        expect((await shardAdmin.stats()).usedShare).toBeGreaterThan(0.85);
 
-        await requireKeeping(deliveries);
+        await requireNoEviction(deliveries);
         await send(full.port, ['CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru']);
-        await expect(requireKeeping(deliveries)).rejects.toMatchObject({ code: 'QUEUE_EVICTS' });
+        await expect(requireNoEviction(deliveries)).rejects.toMatchObject({ code: 'QUEUE_EVICTS' });
       } finally {
-        for (const opened of [desk, deliveries, events, shards]) await opened.close();
+        for (const opened of [shardAdmin, deliveries, events, shards]) await opened.close();
       }
     },
     TEST_TIMEOUT_MS,
@@ -121,7 +121,7 @@ const SLOTS_OF_FIRST = 5_461;
 test('a queue in PostgreSQL retains its jobs', async () => {
   const database = await createTestDatabase();
   const queue = open(database.url);
-  await requireKeeping(queue);
+  await requireNoEviction(queue);
   await queue.close();
   await database.drop();
 });

@@ -1,6 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createQueueBackend, type QueueBackend, UnrecoverableError } from '@runhook/queue';
-import { createTestDatabase, createTestQueue, eventually, IN_VAIN_MS, queueBackends } from '@runhook/testing';
+import {
+  createTestDatabase,
+  createTestQueue,
+  eventually,
+  queueBackends,
+  WAIT_TIMEOUT_MS,
+} from '@runhook/testing';
 import pg from 'pg';
 
 const NAME = 'states';
@@ -12,7 +18,7 @@ describe.each(queueBackends())('the states of many jobs, on $name', (kind) => {
   beforeEach(async () => {
     const testQueue = await createTestQueue(kind);
     closers.push(() => testQueue.drop());
-    backend = createQueueBackend(testQueue.url, { callMs: IN_VAIN_MS });
+    backend = createQueueBackend(testQueue.url, { callMs: WAIT_TIMEOUT_MS });
   });
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();
@@ -25,32 +31,32 @@ describe.each(queueBackends())('the states of many jobs, on $name', (kind) => {
     expect(await backend.hasFailed(queue)).toBe(false);
     const add = (jobId: string, options: object = {}) =>
       queue.add('job', { end: jobId }, { jobId, ...options });
-    let letGo = () => {};
-    const isLetGo = new Promise<void>((resolve) => {
-      letGo = resolve;
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
     });
     for (const jobId of ['to-completed', 'to-failed', 'to-again', 'to-active']) await add(jobId);
     const worker = backend.createWorker<{ end: string }>(
       NAME,
       async ({ data }) => {
-        if (data.end === 'to-active') await isLetGo;
+        if (data.end === 'to-active') await released;
         if (data.end === 'to-failed' || data.end === 'to-again') throw new UnrecoverableError('failed');
       },
       { concurrency: 4 },
     );
     worker.on('error', () => undefined);
     closers.push(async () => {
-      letGo();
+      release();
       await worker.close();
     });
-    const stateOf = (jobId: string) => queue.getJobState(jobId);
+    const readState = (jobId: string) => queue.getJobState(jobId);
     await eventually(async () => {
-      expect([await stateOf('to-completed'), await stateOf('to-failed'), await stateOf('to-again')]).toEqual([
-        'completed',
-        'failed',
-        'failed',
-      ]);
-      expect(await stateOf('to-active')).toBe('active');
+      expect([
+        await readState('to-completed'),
+        await readState('to-failed'),
+        await readState('to-again'),
+      ]).toEqual(['completed', 'failed', 'failed']);
+      expect(await readState('to-active')).toBe('active');
     });
     expect(await backend.hasFailed(queue)).toBe(true);
     await queue.pause();
@@ -62,19 +68,19 @@ describe.each(queueBackends())('the states of many jobs, on $name', (kind) => {
     const jobIds = ['completed', 'failed', 'again', 'active', 'waiting', 'delayed', 'behind', 'none'].map(
       (end) => `to-${end}`,
     );
-    const told = await Promise.all(jobIds.map(stateOf));
-    expect(new Set(told).size).toBeGreaterThan(5);
-    const ended = new Set(['completed', 'failed']);
+    const states = await Promise.all(jobIds.map(readState));
+    expect(new Set(states).size).toBeGreaterThan(5);
+    const endedStates = new Set(['completed', 'failed']);
     const expected = jobIds.flatMap((jobId, index) => {
-      if (told[index] === 'unknown') return [];
-      return [[jobId, ended.has(told[index] as string) ? 'ended' : 'queued'] as const];
+      if (states[index] === 'unknown') return [];
+      return [[jobId, endedStates.has(states[index] as string) ? 'ended' : 'queued'] as const];
     });
     expect(await backend.jobStates(queue, jobIds)).toEqual(new Map(expected));
     expect(expected).toHaveLength(7);
-    expect(await backend.present(queue, jobIds)).toEqual(new Set(expected.map(([jobId]) => jobId)));
-    const failed = jobIds.filter((_, index) => told[index] === 'failed');
+    expect(await backend.findExisting(queue, jobIds)).toEqual(new Set(expected.map(([jobId]) => jobId)));
+    const failed = jobIds.filter((_, index) => states[index] === 'failed');
     expect(failed.length).toBeGreaterThan(0);
-    expect(await backend.failedAmong(queue, jobIds)).toEqual(new Set(failed));
+    expect(await backend.findFailed(queue, jobIds)).toEqual(new Set(failed));
   });
 
   test('are returned for no job and for a thousand jobs', async () => {
@@ -109,11 +115,11 @@ test('checking whether any job has failed reads no waiting job in PostgreSQL', a
     await queue.addBulk(Array.from({ length: 2_000 }, () => ({ name: 'job', data: {} })));
     await client.query('ANALYZE bullmq.job');
     await queue.close();
-    const before = await jobsRead(client);
+    const before = await countJobsRead(client);
     const other = backend.createQueue<object>(NAME);
     for (let call = 0; call < 5; call += 1) expect(await backend.hasFailed(other)).toBe(false);
     await other.close();
-    expect((await jobsRead(client)) - before).toBeLessThan(100);
+    expect((await countJobsRead(client)) - before).toBeLessThan(100);
   } finally {
     await client.end();
     await database.drop();
@@ -121,7 +127,7 @@ test('checking whether any job has failed reads no waiting job in PostgreSQL', a
 });
 
 /** Returns the number of jobs that were read, once other connections have ended and reported their statistics. */
-async function jobsRead(client: pg.Client): Promise<number> {
+async function countJobsRead(client: pg.Client): Promise<number> {
   await eventually(async () => {
     const { rows } = await client.query(
       'SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',

@@ -2,15 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { EVENT_BATCH, eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
 import {
   createQueueBackend,
+  ENQUEUE_WINDOW_MS,
   type EventQueue,
   openEventQueue,
   type QueueBackend,
-  UNDER_WAY_MS,
 } from '@runhook/queue';
-import { createTestQueue, IN_VAIN_MS, queueBackends } from '@runhook/testing';
+import { createTestQueue, queueBackends, WAIT_TIMEOUT_MS } from '@runhook/testing';
 
 /** Time between two jobs: longer than the maximum time from an event's commit to its job. */
-const LATER_MS = 2 * UNDER_WAY_MS;
+const LATER_MS = 2 * ENQUEUE_WINDOW_MS;
 const COUNT = 3;
 
 describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
@@ -22,7 +22,7 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
   beforeEach(async () => {
     const testQueue = await createTestQueue(kind);
     closers.push(() => testQueue.drop());
-    backend = createQueueBackend(testQueue.url, { callMs: IN_VAIN_MS });
+    backend = createQueueBackend(testQueue.url, { callMs: WAIT_TIMEOUT_MS });
     events = openEventQueue(backend, () => undefined);
     closers.push(() => events.close());
     const queue = backend.createQueue<object>(JOB_RUN_EVENTS);
@@ -39,11 +39,11 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
   });
 
   const oldest = { eventId: 'wev_000000000000000000000000000', accountId: 1, sinceMs: firstMs };
-  const heldIds = async () => [...(await events.holds([oldest]))];
+  const queuedIds = async () => [...(await events.findQueued([oldest]))];
 
   test('count as queued while the oldest job waits, although other jobs were added later', async () => {
-    expect(await heldIds()).toEqual([eventJobId(oldest)]);
-    expect((await events.firstInLine())?.id).toBe('batch_0');
+    expect(await queuedIds()).toEqual([eventJobId(oldest)]);
+    expect((await events.nextJob())?.id).toBe('batch_0');
   });
 
   test('count as queued while the oldest job is active, although other jobs were taken later', async () => {
@@ -51,13 +51,13 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
-    let taken = 0;
+    let takenCount = 0;
     const allTaken = new Promise<void>((resolve) => {
       const worker = backend.createWorker(
         JOB_RUN_EVENTS,
         async () => {
-          taken += 1;
-          if (taken === COUNT) resolve();
+          takenCount += 1;
+          if (takenCount === COUNT) resolve();
           await ended;
         },
         { concurrency: COUNT },
@@ -65,13 +65,13 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
       closers.push(() => worker.close());
     });
     await allTaken;
-    expect(await heldIds()).toEqual([eventJobId(oldest)]);
+    expect(await queuedIds()).toEqual([eventJobId(oldest)]);
     end();
   });
 
   test('count as lost once every open job was added later', async () => {
     const sinceMs = firstMs - LATER_MS;
-    expect([...(await events.holds([{ ...oldest, sinceMs }]))]).toEqual([]);
+    expect([...(await events.findQueued([{ ...oldest, sinceMs }]))]).toEqual([]);
   });
 
   test('count as queued while their shared job is delayed after a fault, and others do not', async () => {
@@ -82,6 +82,6 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
     closers.push(() => queue.close());
     await queue.add(EVENT_BATCH, batch, { jobId: 'batch_delayed', timestamp: sinceMs, delay: 3_600_000 });
     const other = { eventId: 'wev_000000000000000000000000001', accountId, sinceMs };
-    expect([...(await events.holds([{ ...oldest, sinceMs }, other]))]).toEqual([eventJobId(oldest)]);
+    expect([...(await events.findQueued([{ ...oldest, sinceMs }, other]))]).toEqual([eventJobId(oldest)]);
   });
 });

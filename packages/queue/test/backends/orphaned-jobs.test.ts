@@ -3,9 +3,9 @@ import { createQueueBackend, type QueueBackend } from '@runhook/queue';
 import {
   connectRedis,
   createTestQueueUrl,
-  IN_VAIN_MS,
   queueBackends,
   type RedisConnection,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import type { Queue } from 'bullmq';
 
@@ -20,7 +20,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
   const closers: (() => unknown)[] = [];
   beforeEach(async () => {
     const queueUrl = await createTestQueueUrl({ name: 'Redis' }, '');
-    backend = createQueueBackend(queueUrl, { callMs: IN_VAIN_MS });
+    backend = createQueueBackend(queueUrl, { callMs: WAIT_TIMEOUT_MS });
     queue = backend.createQueue<object>(NAME);
     closers.push(() => queue.close());
     await queue.waitUntilReady();
@@ -34,7 +34,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 
   const add = (jobId: string, options: object = {}) => queue.add('job', {}, { jobId, ...options });
   const drop = (list: string) => redis.send('DEL', queue.toKey(list));
-  const stateOf = async (jobId: string) => (await backend.jobStates(queue, [jobId])).get(jobId);
+  const readState = async (jobId: string) => (await backend.jobStates(queue, [jobId])).get(jobId);
 
   test.each([
     ['wait', {}],
@@ -44,15 +44,15 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     'is orphaned once its list %s is deleted, and can be added again after its key is removed',
     async (list, options) => {
       await add('lost', options);
-      expect(await stateOf('lost')).toBe('queued');
+      expect(await readState('lost')).toBe('queued');
       await drop(list);
-      expect(await stateOf('lost')).toBe('orphaned');
+      expect(await readState('lost')).toBe('orphaned');
       await add('lost', options);
-      expect(await stateOf('lost')).toBe('orphaned');
+      expect(await readState('lost')).toBe('orphaned');
       await backend.removeOrphans(queue, ['lost']);
-      expect(await stateOf('lost')).toBeUndefined();
+      expect(await readState('lost')).toBeUndefined();
       await add('lost', options);
-      expect(await stateOf('lost')).toBe('queued');
+      expect(await readState('lost')).toBe('queued');
     },
   );
 
@@ -61,14 +61,14 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     const worker = backend.createWorker<object>(NAME, async () => undefined, { autorun: false });
     closers.push(() => worker.close());
     await worker.getNextJob('token');
-    expect(await stateOf('taken')).toBe('queued');
+    expect(await readState('taken')).toBe('queued');
     await redis.send('DEL', `${queue.toKey('taken')}:lock`);
-    expect(await stateOf('taken')).toBe('queued');
+    expect(await readState('taken')).toBe('queued');
     await redis.send('SET', `${queue.toKey('taken')}:lock`, 'token');
     await drop('active');
-    expect(await stateOf('taken')).toBe('queued');
+    expect(await readState('taken')).toBe('queued');
     await redis.send('DEL', `${queue.toKey('taken')}:lock`);
-    expect(await stateOf('taken')).toBe('orphaned');
+    expect(await readState('taken')).toBe('orphaned');
   });
 
   test('is removed, while queued, delayed and failed jobs remain', async () => {
@@ -95,18 +95,18 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
     await add('lost');
     await drop('wait');
     await add('first');
-    const line = async (count: number) => {
+    const addJobs = async (count: number) => {
       // One call for all would make the server reply BUSY to concurrent tests.
-      for (let left = count; left > 0; left -= FILL_MAX)
-        await redis.send('EVAL', FILL, '1', queue.toKey('wait'), String(Math.min(left, FILL_MAX)));
+      for (let remaining = count; remaining > 0; remaining -= FILL_MAX)
+        await redis.send('EVAL', FILL, '1', queue.toKey('wait'), String(Math.min(remaining, FILL_MAX)));
     };
-    await line(12_000);
+    await addJobs(12_000);
     await add('last');
     const jobIds = ['lost', 'first', 'last'];
     expect([...(await backend.jobStates(queue, jobIds)).values()]).toEqual(['orphaned', 'queued', 'queued']);
-    await line(50_000);
+    await addJobs(50_000);
     expect([...(await backend.jobStates(queue, jobIds)).values()]).toEqual(['orphaned', 'queued', 'queued']);
-    await line(1_990_000);
+    await addJobs(1_990_000);
     expect([...(await backend.jobStates(queue, jobIds)).values()]).toEqual(Array(3).fill('unsearched'));
     await backend.removeOrphans(queue, jobIds);
     expect((await backend.jobStates(queue, jobIds)).size).toBe(3);

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { createTestQueue, eventually, queueBackends } from '@runhook/testing';
-import { type Backlog, Gate } from '../../src/backends/pace.ts';
+import { type Backlog, SharedConcurrency } from '../../src/backends/shared-concurrency.ts';
 import { createQueueBackend } from '../../src/index.ts';
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -17,8 +17,8 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     const queue = backend.createQueue<{ index: number }>('paced');
     closers.push(() => queue.close());
     await queue.addBulk(Array.from({ length: 300 }, (_, index) => ({ name: 'job', data: { index } })));
-    let fetchedAtFirst = Number.NaN;
-    let begun = 0;
+    let initiallyFetched = Number.NaN;
+    let startedCount = 0;
     let end: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => {
       end = resolve;
@@ -26,8 +26,8 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     const worker = backend.createWorker<{ index: number }>(
       'paced',
       async () => {
-        begun += 1;
-        if (begun === 1) fetchedAtFirst = await queue.getActiveCount();
+        startedCount += 1;
+        if (startedCount === 1) initiallyFetched = await queue.getActiveCount();
         await ended;
       },
       { concurrency: CONCURRENCY },
@@ -35,11 +35,11 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     closers.push(() => worker.close());
     closers.push(async () => end());
     worker.on('error', () => undefined);
-    await eventually(() => expect(begun).toBe(CONCURRENCY));
-    expect(fetchedAtFirst).toBeLessThan(CONCURRENCY / 2);
+    await eventually(() => expect(startedCount).toBe(CONCURRENCY));
+    expect(initiallyFetched).toBeLessThan(CONCURRENCY / 2);
     expect(await queue.getActiveCount()).toBe(CONCURRENCY);
     end();
-    await eventually(() => expect(begun).toBe(300));
+    await eventually(() => expect(startedCount).toBe(300));
   });
 
   test('fetches no job while the backlog is saturated, and continues once it is not, although no job has ended', async () => {
@@ -52,10 +52,10 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     const ended = new Promise<void>((resolve) => {
       end = resolve;
     });
-    let begun = 0;
+    let startedCount = 0;
     const backlog: Backlog = {
       get isSaturated() {
-        return begun >= 3 && begun < 1_000;
+        return startedCount >= 3 && startedCount < 1_000;
       },
       onCapacity: () => undefined,
     };
@@ -63,25 +63,26 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     const worker = backend.createWorker<{ index: number }>(
       'backlog',
       async () => {
-        begun += 1;
+        startedCount += 1;
         await ended;
       },
       { concurrency: 300 },
       0,
-      new Gate(300, backlog),
+      new SharedConcurrency(300, backlog),
     );
     closers.push(() => worker.close());
     closers.push(async () => end());
     worker.on('error', () => undefined);
-    await eventually(() => expect(begun).toBeGreaterThanOrEqual(3));
+    await eventually(() => expect(startedCount).toBeGreaterThanOrEqual(3));
     const [, active] = await Promise.all([eventLoopTurns(), queue.getActiveCount()]);
     expect(active).toBeLessThan(100);
-    begun += 1_000;
+    startedCount += 1_000;
     backlog.onCapacity();
-    await eventually(() => expect(begun).toBe(1_200));
+    await eventually(() => expect(startedCount).toBe(1_200));
   });
 });
 
 async function eventLoopTurns(): Promise<void> {
-  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+  for (let iteration = 0; iteration < 20; iteration += 1)
+    await new Promise((resolve) => setImmediate(resolve));
 }

@@ -13,7 +13,7 @@ const run = promisify(execFile);
 
 /** Timeouts that only end a test that hangs; the speed of the machine must not decide a result. */
 export const TEST_TIMEOUT_MS = 300_000;
-export const untilThen = { timeoutMs: 120_000, intervalMs: 50 };
+export const WITHIN_TEST_TIMEOUT = { timeoutMs: 120_000, intervalMs: 50 };
 
 /** Credentials that a test server requires. */
 export interface Login {
@@ -52,7 +52,7 @@ const STARTS_MAX = 20;
 export async function startServer(options: ServerOptions): Promise<RedisProcess> {
   const { folder, name, conf, isSentinel = false, host = '127.0.0.1', within = [] } = options;
   const file = join(folder, `${name}.conf`);
-  let said = '';
+  let output = '';
   for (let start = 0; start < STARTS_MAX; start += 1) {
     const port = options.port ?? (await freePort());
     await writeFile(file, `${[`bind ${host}`, `dir ${folder}`, ...conf(port)].join('\n')}\n`);
@@ -68,10 +68,10 @@ export async function startServer(options: ServerOptions): Promise<RedisProcess>
       child.once('close', () => resolve(false));
       log.on('line', (line) => READY.test(line) && resolve(true));
     });
-    if (isReady) return { port, pid: child.pid as number, kill: () => killed(child) };
-    said = lines.join('\n');
+    if (isReady) return { port, pid: child.pid as number, kill: () => waitForExit(child) };
+    output = lines.join('\n');
   }
-  throw new Error(`${name} did not start on ${STARTS_MAX} ports:\n${said}`);
+  throw new Error(`${name} did not start on ${STARTS_MAX} ports:\n${output}`);
 }
 
 const READY = /Ready to accept connections|Sentinel ID is/;
@@ -95,7 +95,7 @@ function isFree(port: number): Promise<boolean> {
   });
 }
 
-function killed(child: ChildProcess): Promise<void> {
+function waitForExit(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => {
     child.once('exit', () => resolve());
@@ -123,7 +123,7 @@ export async function send(port: number, command: readonly string[], options: Lo
 }
 
 /** Returns the number of the server's clients, except the one that reads it. */
-export async function connectionsOf(port: number): Promise<number> {
+export async function countConnections(port: number): Promise<number> {
   const clients = String(await send(port, ['CLIENT', 'LIST', 'TYPE', 'normal']));
   return clients.split('\n').filter((line) => line.includes('addr=') && !line.includes('cmd=client')).length;
 }
@@ -159,7 +159,7 @@ export async function startCluster(folder: string): Promise<RedisProcess[]> {
       const info = String(await send(port, ['CLUSTER', 'INFO']));
       if (!/cluster_state:ok/.test(info) || !/cluster_known_nodes:3/.test(info)) throw new Error(info);
     }
-  }, untilThen);
+  }, WITHIN_TEST_TIMEOUT);
   return nodes;
 }
 

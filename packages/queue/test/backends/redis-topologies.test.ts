@@ -7,25 +7,25 @@ import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { findRedisServer } from '@runhook/embedded';
 import { withinDeadline } from '@runhook/runtime/timers';
 import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
-import { openRedisBeside } from '../../src/backends/redis/connection.ts';
+import { openRedisConnection } from '../../src/backends/redis/connection.ts';
 import {
   createQueueBackend,
   type Job,
   openDeliveryQueue,
   openEventQueue,
-  openShardDesk,
+  openShardAdmin,
   QueueUnavailableError,
   type Worker,
 } from '../../src/index.ts';
 import {
-  connectionsOf,
+  countConnections,
   makeCertificates,
   type RedisProcess,
   send,
   startCluster,
   startServer,
   TEST_TIMEOUT_MS,
-  untilThen,
+  WITHIN_TEST_TIMEOUT,
 } from './redis-servers.ts';
 
 const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
@@ -68,19 +68,19 @@ const CALL_MS = 10_000;
 function openWork(queueUrl: string, { bothWork = true } = {}) {
   const done: number[] = [];
   const backends = [createQueueBackend(queueUrl), createQueueBackend(queueUrl)];
-  const takenBy = new Set<number>();
-  let haveBoth = (): void => undefined;
-  const both = new Promise<void>((resolve) => {
-    haveBoth = resolve;
+  const activeWorkers = new Set<number>();
+  let startBoth = (): void => undefined;
+  const bothStarted = new Promise<void>((resolve) => {
+    startBoth = resolve;
   });
-  if (!bothWork) haveBoth();
+  if (!bothWork) startBoth();
   const workers = backends.map((backend, index) => {
     const worker = backend.createWorker<Work>(
       'work',
       async (job) => {
-        takenBy.add(index);
-        if (takenBy.size === backends.length) haveBoth();
-        await both;
+        activeWorkers.add(index);
+        if (activeWorkers.size === backends.length) startBoth();
+        await bothStarted;
         if (job.data.number === 1 && job.attemptsMade === 0) throw new Error('the first attempt fails');
         done.push(job.data.number);
       },
@@ -113,10 +113,13 @@ async function expectWorking(queueUrl: string): Promise<void> {
   const work = openWork(queueUrl);
   try {
     await work.add(numbers);
-    await eventually(() => expect([...work.done].sort((a, b) => a - b)).toEqual(numbers), untilThen);
+    await eventually(
+      () => expect([...work.done].sort((a, b) => a - b)).toEqual(numbers),
+      WITHIN_TEST_TIMEOUT,
+    );
     await eventually(
       async () => expect(await work.counts()).toMatchObject({ active: 0, waiting: 0, delayed: 0 }),
-      untilThen,
+      WITHIN_TEST_TIMEOUT,
     );
   } finally {
     await work.close();
@@ -125,15 +128,15 @@ async function expectWorking(queueUrl: string): Promise<void> {
 
 /** Checks the operations of rate limits: a script that counts, and an expiry. */
 async function expectCounting(queueUrl: string): Promise<void> {
-  const redis = await openRedisBeside(queueUrl, () => undefined);
+  const redis = await openRedisConnection(queueUrl, () => undefined);
   try {
-    // `openRedisBeside` resolves after a second even without a connection, and rejects replies that take 500 ms. A slow
+    // `openRedisConnection` resolves after a second even without a connection, and rejects replies that take 500 ms. A slow
     // machine causes both, so the checks are repeated.
-    await eventually(() => expect(redis.status).toBe('ready'), untilThen);
+    await eventually(() => expect(redis.status).toBe('ready'), WITHIN_TEST_TIMEOUT);
     let key = 0;
     for (let counted = 0; counted < 3; counted += 1) {
       const count = () => redis.eval("return redis.call('incr', KEYS[1])", 1, `count:${key++}`);
-      expect(await eventually(count, untilThen)).toBe(1);
+      expect(await eventually(count, WITHIN_TEST_TIMEOUT)).toBe(1);
     }
   } finally {
     redis.disconnect();
@@ -141,19 +144,21 @@ async function expectCounting(queueUrl: string): Promise<void> {
 }
 
 /** Checks that foreign publishers are found although their prefixes have keys on any of the nodes. */
-async function expectStrangersSeen(queueUrl: string): Promise<void> {
-  const redis = await openRedisBeside(queueUrl, () => undefined);
-  const backend = createQueueBackend(queueUrl, { callMs: untilThen.timeoutMs });
+async function expectForeignPublishersFound(queueUrl: string): Promise<void> {
+  const redis = await openRedisConnection(queueUrl, () => undefined);
+  const backend = createQueueBackend(queueUrl, { callMs: WITHIN_TEST_TIMEOUT.timeoutMs });
   const queue = backend.createQueue('work');
   try {
-    await eventually(() => expect(redis.status).toBe('ready'), untilThen);
-    const elsewhere = ['a', 'b', 'c', 'd', 'bull'].map((prefix) => ({ prefix, jobs: 1 }));
-    for (const { prefix } of elsewhere) {
+    await eventually(() => expect(redis.status).toBe('ready'), WITHIN_TEST_TIMEOUT);
+    const expected = ['a', 'b', 'c', 'd', 'bull'].map((prefix) => ({ prefix, jobs: 1 }));
+    for (const { prefix } of expected) {
       if (prefix !== 'bull') await redis.incr(`${prefix}:work:id`);
       await redis.lpush(`${prefix}:work:wait`, '1');
     }
-    const seen = (await backend.strangers(queue)).elsewhere.sort((a, b) => a.prefix.localeCompare(b.prefix));
-    expect(seen).toEqual(elsewhere.sort((a, b) => a.prefix.localeCompare(b.prefix)));
+    const found = (await backend.findForeignPublishers(queue)).foreignQueues.sort((a, b) =>
+      a.prefix.localeCompare(b.prefix),
+    );
+    expect(found).toEqual(expected.sort((a, b) => a.prefix.localeCompare(b.prefix)));
   } finally {
     redis.disconnect();
     await queue.close();
@@ -163,13 +168,14 @@ async function expectStrangersSeen(queueUrl: string): Promise<void> {
 /** Checks that eight shards have equal numbers of accounts on each master, and that workers take all their jobs. */
 async function expectSpread(queueUrl: string, ports: readonly number[]): Promise<void> {
   const ACCOUNTS = 300;
-  const backend = createQueueBackend(queueUrl, { callMs: untilThen.timeoutMs });
-  const desk = openShardDesk(backend, () => undefined, 0);
+  const backend = createQueueBackend(queueUrl, { callMs: WITHIN_TEST_TIMEOUT.timeoutMs });
+  const shardAdmin = openShardAdmin(backend, () => undefined, 0);
   const events = openEventQueue(backend, () => undefined);
   const workers: Worker[] = [];
   try {
-    const map = await desk.spread(8);
-    const of = (shards: readonly number[]) => map.slots.filter((shard) => shards.includes(shard)).length;
+    const map = await shardAdmin.spread(8);
+    const countSlots = (shards: readonly number[]) =>
+      map.slots.filter((shard) => shards.includes(shard)).length;
     const taken = new Set<number>();
     for (let shard = 0; shard < 8; shard += 1) {
       const take = async ({ data }: Job<{ accountId: number }>) => taken.add(data.accountId);
@@ -179,18 +185,18 @@ async function expectSpread(queueUrl: string, ports: readonly number[]): Promise
     const eventOf = (accountId: number) =>
       exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: accountId });
     await events.addEach(Array.from({ length: ACCOUNTS }, (_, index) => eventOf(index + 1)));
-    await eventually(() => expect(taken.size).toBe(ACCOUNTS), untilThen);
+    await eventually(() => expect(taken.size).toBe(ACCOUNTS), WITHIN_TEST_TIMEOUT);
     const found = ports.map(async (port) => {
       const keys = (await send(port, ['KEYS', `{runhook*}:${JOB_RUN_EVENTS}:id`])) as string[];
       return keys.map((key) => Number(/:(\d+)\}/.exec(key)?.[1] ?? 0)).sort();
     });
     const shardsOfMasters = await Promise.all(found);
     expect(shardsOfMasters.map((shards) => shards.length).sort()).toEqual([2, 3, 3]);
-    expect(shardsOfMasters.map(of).sort()).toEqual([341, 341, 342]);
+    expect(shardsOfMasters.map(countSlots).sort()).toEqual([341, 341, 342]);
   } finally {
     await Promise.all(workers.map((worker) => worker.close()));
     await events.close();
-    await desk.close();
+    await shardAdmin.close();
   }
 }
 
@@ -205,17 +211,17 @@ describeWithRedis('a cluster of three nodes', () => {
       // The client discovers the other nodes from one.
       await expectWorking(`redis+cluster://${nodes[0]}`);
       await expectCounting(`redis+cluster://${nodes.join(',')}`);
-      await expectStrangersSeen(`redis+cluster://${nodes[0]}`);
-      const ofOneQueue = (await keysOf()).filter((keys) => keys.length > 0);
+      await expectForeignPublishersFound(`redis+cluster://${nodes[0]}`);
+      const keysOfOneQueue = (await keysOf()).filter((keys) => keys.length > 0);
       await expectSpread(
         `redis+cluster://${nodes[0]}`,
         servers.map(({ port }) => port),
       );
       await eventually(async () => {
-        for (const { port } of servers) expect(await connectionsOf(port)).toBe(0);
-      }, untilThen);
+        for (const { port } of servers) expect(await countConnections(port)).toBe(0);
+      }, WITHIN_TEST_TIMEOUT);
       // All keys of a shard are in one slot; counters are distributed.
-      expect(ofOneQueue).toHaveLength(1);
+      expect(keysOfOneQueue).toHaveLength(1);
     },
     TEST_TIMEOUT_MS,
   );
@@ -249,17 +255,17 @@ describeWithRedis('sentinels', () => {
       });
       const sentinel = watcher.port;
       servers.push(watcher);
-      const knowsReplica = async () => {
+      const hasReplica = async () => {
         const replicas = (await send(sentinel, ['SENTINEL', 'REPLICAS', 'main'], {
           password: 'watcher',
         })) as unknown[];
         expect(replicas).toHaveLength(1);
       };
-      await eventually(knowsReplica, untilThen);
+      await eventually(hasReplica, WITHIN_TEST_TIMEOUT);
       await eventually(
         async () =>
           expect(String(await send(first, ['INFO', 'replication'], options))).toMatch(/state=online/),
-        untilThen,
+        WITHIN_TEST_TIMEOUT,
       );
       const url = `redis+sentinel://:secret@127.0.0.1:${sentinel}/main?sentinelPassword=watcher`;
       await expectWorking(url);
@@ -268,16 +274,16 @@ describeWithRedis('sentinels', () => {
       const work = openWork(url, { bothWork: false });
       try {
         await work.add([10]);
-        await eventually(() => expect(work.done).toEqual([10]), untilThen);
+        await eventually(() => expect(work.done).toEqual([10]), WITHIN_TEST_TIMEOUT);
         await master.kill();
         const isMaster = async () => {
           const info = String(await send(second, ['INFO', 'replication'], options));
           expect(info).toMatch(/role:master/);
         };
-        await eventually(isMaster, untilThen);
+        await eventually(isMaster, WITHIN_TEST_TIMEOUT);
         // During the failover a call may fail or get no reply: the caller sets a timeout and retries.
-        await eventually(() => withinDeadline(CALL_MS, () => work.add([11])), untilThen);
-        await eventually(() => expect(work.done).toContain(11), untilThen);
+        await eventually(() => withinDeadline(CALL_MS, () => work.add([11])), WITHIN_TEST_TIMEOUT);
+        await eventually(() => expect(work.done).toContain(11), WITHIN_TEST_TIMEOUT);
       } finally {
         await work.close();
       }
@@ -337,12 +343,12 @@ describeWithTls('TLS', () => {
       await expectCounting(url);
 
       const codes: (string | undefined)[] = [];
-      const untrusting = await openRedisBeside(
+      const untrusting = await openRedisConnection(
         `rediss://127.0.0.1:${port}?certFile=${cert}&keyFile=${key}`,
         (error: NodeJS.ErrnoException) => codes.push(error.code),
       );
       try {
-        await eventually(() => expect(codes).toContain('SELF_SIGNED_CERT_IN_CHAIN'), untilThen);
+        await eventually(() => expect(codes).toContain('SELF_SIGNED_CERT_IN_CHAIN'), WITHIN_TEST_TIMEOUT);
         expect(untrusting.status).not.toBe('ready');
       } finally {
         untrusting.disconnect();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createQueueBackend, DelayedError, type QueueBackend } from '@runhook/queue';
-import { createTestQueue, eventually, IN_VAIN_MS, queueBackends } from '@runhook/testing';
+import { createTestQueue, eventually, queueBackends, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import type { Queue } from 'bullmq';
 
 const NAME = 'clocked';
@@ -19,7 +19,7 @@ describe.each(queueBackends())('a queue on $name whose clock differs from that o
   });
 
   const open = (aheadMs: number) =>
-    createQueueBackend(queueUrl, { callMs: IN_VAIN_MS, clock: { nowMs: () => Date.now() + aheadMs } });
+    createQueueBackend(queueUrl, { callMs: WAIT_TIMEOUT_MS, clock: { nowMs: () => Date.now() + aheadMs } });
 
   async function openQueue(backend: QueueBackend): Promise<Queue<object>> {
     const queue = backend.createQueue<object>(NAME);
@@ -54,8 +54,8 @@ describe.each(queueBackends())('a queue on $name whose clock differs from that o
       const addedMs = Date.now();
       await queue.add('job', {}, { delay: 700, attempts: 3, backoff: { type: 'ours' } });
       await eventually(() => expect(taken).toHaveLength(3));
-      const waits = taken.map(({ atMs }, index) => atMs - (taken[index - 1]?.atMs ?? addedMs));
-      for (const wait of waits) expect(wait).toBeGreaterThanOrEqual(690);
+      const waitsMs = taken.map(({ atMs }, index) => atMs - (taken[index - 1]?.atMs ?? addedMs));
+      for (const wait of waitsMs) expect(wait).toBeGreaterThanOrEqual(690);
       for (const { timestamp } of taken) expect(Math.abs(timestamp - addedMs - aheadMs)).toBeLessThan(60_000);
     },
   );

@@ -7,7 +7,7 @@ import { afterEach, expect, test } from '@jest/globals';
 import { findRedisServer } from '@runhook/embedded';
 import { eventually } from '@runhook/testing';
 import { createQueueBackend } from '../../src/index.ts';
-import { startServer, untilThen } from './redis-servers.ts';
+import { startServer, WITHIN_TEST_TIMEOUT } from './redis-servers.ts';
 
 const testWithRedis = findRedisServer() === null ? test.skip : test;
 
@@ -47,6 +47,6 @@ testWithRedis('a client asks the next sentinel when one accepts connections and 
   const queue = createQueueBackend(url, { callMs: 1_000 }).createQueue('passed-over');
   queue.on('error', () => undefined);
   closers.push(() => queue.close());
-  await eventually(() => queue.add('job', {}), untilThen);
+  await eventually(() => queue.add('job', {}), WITHIN_TEST_TIMEOUT);
   expect(await queue.getWaitingCount()).toBeGreaterThan(0);
 });

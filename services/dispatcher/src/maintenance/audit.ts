@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { attemptsLeft, deliveryJobId, eventJobId, laneJobId } from '@runhook/contract';
 import { type Pool, runStatement, withoutQuarantined } from '@runhook/database';
-import { type DeliveryQueue, type EventQueue, UNDER_WAY_MS, type UpkeepTask } from '@runhook/queue';
+import { type DeliveryQueue, ENQUEUE_WINDOW_MS, type EventQueue, type MaintenanceTask } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import { lanesWithDeferred } from '../record/deferred.ts';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
-import { type RecordedEvent, requeueRecordedEvents, type ReconcileDependencies } from './reconcile.ts';
+import { type ReconcileDependencies, type RecordedEvent, requeueRecordedEvents } from './reconcile.ts';
 
 /*
  * The reconciler searches for overdue items without a job. The audit does not rely on that: it checks a sample of all
@@ -46,7 +46,7 @@ export function auditTask(
     metrics: Pick<DispatcherMetrics, 'unowned' | 'audited' | 'auditRepaired'>;
     logger: Pick<Logger, 'warn' | 'debug'>;
   },
-): UpkeepTask {
+): MaintenanceTask {
   const { metrics, logger } = dependencies;
   return {
     name: 'audit',
@@ -103,14 +103,14 @@ const idOf = (event: RecordedEvent) => eventJobId(keyOf(event));
 
 /**
  * Reads a part of the queue, and checks that it contains each undispatched event that was committed in the time of that
- * part. An event reaches the queue within {@link UNDER_WAY_MS} of its commit, or later in a separate job.
+ * part. An event reaches the queue within {@link ENQUEUE_WINDOW_MS} of its commit, or later in a separate job.
  */
 async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
   const { pool, events, eventGraceMs, random = Math.random } = dependencies;
   const fraction = random();
   const part = await events.sample({ fraction, jobsMax: JOBS_MAX });
-  const sinceMs = part.sinceMs + UNDER_WAY_MS;
-  const untilMs = part.untilMs - 2 * UNDER_WAY_MS;
+  const sinceMs = part.sinceMs + ENQUEUE_WINDOW_MS;
+  const untilMs = part.untilMs - 2 * ENQUEUE_WINDOW_MS;
   if (sinceMs > untilMs) return { checked: 0, unowned: 0 };
   const bounds = [Math.max(sinceMs, 0), Math.min(untilMs, Date.UTC(9_999, 0))];
   const found = await runStatement<UndispatchedEvent>(pool, UNDISPATCHED, [
@@ -141,7 +141,7 @@ async function withoutSeparateJob<Event extends RecordedEvent>(
   suspects: readonly Event[],
 ): Promise<Event[]> {
   if (suspects.length === 0) return [];
-  const queued = await events.holds(suspects.map((event) => ({ ...keyOf(event), sinceMs: 0 })));
+  const queued = await events.findQueued(suspects.map((event) => ({ ...keyOf(event), sinceMs: 0 })));
   return suspects.filter((event) => !queued.has(idOf(event)));
 }
 
@@ -215,7 +215,7 @@ async function auditDeliveries(
     suspects.map(({ attemptCount }) => attemptCount),
   ]);
   const unowned = await withoutOwner(dependencies, stillPending);
-  await deliveries.putBack(
+  await deliveries.requeue(
     unowned.map(({ id, accountId, cycle, attemptCount, dueInMs }) => ({
       deliveryId: id,
       cycle,
@@ -235,11 +235,11 @@ async function withoutOwner(
   if (page.length === 0) return [];
   const possiblyInEventJob = page.filter(({ attemptCount }) => attemptCount <= 1);
   const [queued, queuedEvents, activeLanes] = await Promise.all([
-    deliveries.holds(
+    deliveries.findQueued(
       page.map(({ id, accountId, cycle }) => ({ deliveryId: id, cycle, accountId: Number(accountId) })),
     ),
-    events.holds(possiblyInEventJob.map((one) => ({ ...eventOf(one), sinceMs: one.dueAtMs }))),
-    deliveries.lanesAtWork(),
+    events.findQueued(possiblyInEventJob.map((one) => ({ ...eventOf(one), sinceMs: one.dueAtMs }))),
+    deliveries.findActiveLanes(),
   ]);
   return page.filter(
     (one) =>
@@ -259,7 +259,7 @@ async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: n
   const after = random() < 0.5 ? '' : `wsu_${Math.floor(random() * 36 ** 8).toString(36)}`;
   const checked = await lanesWithDeferred(pool, after, SAMPLE_MAX);
   const withoutJob = async (lanes: typeof checked) => {
-    const queued = lanes.length === 0 ? new Set() : await deliveries.holdsLanes(lanes);
+    const queued = lanes.length === 0 ? new Set() : await deliveries.findQueuedLanes(lanes);
     return lanes.filter((lane) => !queued.has(laneJobId(lane)));
   };
   const suspects = await withoutJob(checked);
@@ -268,7 +268,7 @@ async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: n
   const current = await lanesWithDeferred(pool, after, SAMPLE_MAX);
   const names = new Set(current.map(({ subscriptionId }) => subscriptionId));
   const unowned = await withoutJob(suspects.filter(({ subscriptionId }) => names.has(subscriptionId)));
-  await deliveries.putBackLanes(unowned);
+  await deliveries.requeueLanes(unowned);
   return { checked: checked.length, unowned: unowned.length };
 }
 

@@ -50,7 +50,7 @@ export class FullQueue {
 
   async #drainPage(): Promise<void> {
     const { events, deliveries, work, logger, onDrained } = this.#dependencies;
-    const evicted = await deliveries.shed(EVICTED_PAGE);
+    const evicted = await deliveries.evictDelayed(EVICTED_PAGE);
     onDrained('retry', evicted);
     const waiting = await events.peek(EVENT_PAGE + this.#malformed.size);
     const jobs = takeEvents(

@@ -24,7 +24,12 @@ export interface HealthPassResult {
  * in the statement that marks the subscription, so that concurrent checks write only one.
  */
 export async function refreshHealth(database: Queryable, options: HealthOptions): Promise<HealthPassResult> {
-  const { shouldNotifyAdmins, quarantine, deactivateAfterFailures = null, deactivateAfterDays = null } = options;
+  const {
+    shouldNotifyAdmins,
+    quarantine,
+    deactivateAfterFailures = null,
+    deactivateAfterDays = null,
+  } = options;
   const change = (changed: SubscriptionChange) => changeSubscriptions(database, quarantine, changed);
   const isDeactivating = deactivateAfterFailures !== null || deactivateAfterDays !== null;
   const deactivate = deactivation([deactivateAfterFailures, deactivateAfterDays], shouldNotifyAdmins);

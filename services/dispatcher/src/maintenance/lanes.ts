@@ -45,7 +45,7 @@ async function wakeAllLanes(pool: Pool, deliveries: LanesDependencies['deliverie
   let waiting = 0;
   for (let after: string | undefined = ''; after !== undefined; ) {
     const lanes: WokenLane[] = await lanesWithDeferred(pool, after, PAGE_SIZE);
-    await deliveries.putBackLanes(lanes);
+    await deliveries.requeueLanes(lanes);
     waiting += lanes.length;
     after = lanes.length < PAGE_SIZE ? undefined : lanes.at(-1)?.subscriptionId;
   }

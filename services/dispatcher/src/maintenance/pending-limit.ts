@@ -101,7 +101,12 @@ const ACCOUNTS_WITH_DEFERRED = `
 
 /** Returns accounts with deferred deliveries or full lanes in the order of their ids, after the id `after`. */
 async function accountsWithDeferred(pool: Pool, after: string, limit: number): Promise<string[]> {
-  const rows = await runStatement<{ id: string }>(pool, ACCOUNTS_WITH_DEFERRED, [after, limit], 'accounts-with-deferred');
+  const rows = await runStatement<{ id: string }>(
+    pool,
+    ACCOUNTS_WITH_DEFERRED,
+    [after, limit],
+    'accounts-with-deferred',
+  );
   return rows.map(({ id }) => id);
 }
 

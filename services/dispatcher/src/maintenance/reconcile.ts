@@ -172,7 +172,7 @@ async function requeueEventsPage(
   const values = [eventGraceMs, eventId, accountId, pageSize];
   const found = await runStatement<UndispatchedEvent>(database, UNDISPATCHED, values, 'undispatched-events');
   const page = await withoutQuarantined(database, 'event', found, quarantineKeyOf);
-  const queued = await events.holds(
+  const queued = await events.findQueued(
     page.map((event) => ({ ...keyOf(event), sinceMs: Number(event.since) / 1_000 })),
   );
   const lost = page.filter((event) => !queued.has(eventJobId(keyOf(event))));
@@ -231,7 +231,7 @@ export async function requeueRecordedEvents(
     const load = async (part: readonly RecordedEvent[]) =>
       void loaded.push(...(await loadEvents(pool, part.map(keyOf))));
     const unreadable = await callHalving(lost.slice(start, start + EVENTS_LOADED), load, isItemFault);
-    await events.putBack(loaded);
+    await events.requeue(loaded);
     await quarantine.setAside(
       unreadable.map(({ item, error }) => ({
         kind: 'event',
@@ -252,10 +252,16 @@ async function requeueDeliveriesPage(
   const found = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
   const page = await withoutQuarantined(database, 'delivery', found, quarantineKeyOf);
   const lost = await findLost(dependencies, page);
-  await deliveries.putBack(
+  await deliveries.requeue(
     lost.map(({ id, accountId, cycle, attemptCount }) => {
       const remainingAttempts = attemptsLeft(retryPolicy, { cycle, attemptCount });
-      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: remainingAttempts };
+      return {
+        deliveryId: id,
+        cycle,
+        accountId: Number(accountId),
+        delayMs: 0,
+        attemptsLeft: remainingAttempts,
+      };
     }),
   );
   return { requeued: lost.length, last: lastCursor(found, pageSize) };
@@ -299,10 +305,12 @@ const eventOf = ({ eventId, accountId }: OverdueDelivery): EventKey => ({
 async function findLost({ events, deliveries }: ReconcileDependencies, page: readonly OverdueDelivery[]) {
   const withoutAttempts = page.filter(({ attemptCount }) => attemptCount === 0);
   const [queuedDeliveries, queuedEvents] = await Promise.all([
-    deliveries.holds(
+    deliveries.findQueued(
       page.map(({ id, accountId, cycle }) => ({ deliveryId: id, cycle, accountId: Number(accountId) })),
     ),
-    events.holds(withoutAttempts.map((one) => ({ ...eventOf(one), sinceMs: Number(one.micros) / 1_000 }))),
+    events.findQueued(
+      withoutAttempts.map((one) => ({ ...eventOf(one), sinceMs: Number(one.micros) / 1_000 })),
+    ),
   ]);
   const jobless = page.filter(
     (one) =>
@@ -310,6 +318,8 @@ async function findLost({ events, deliveries }: ReconcileDependencies, page: rea
       (one.attemptCount > 0 || !queuedEvents.has(eventJobId(eventOf(one)))),
   );
   if (!jobless.some(({ mayBeClaimed }) => mayBeClaimed)) return jobless;
-  const activeLanes = await deliveries.lanesAtWork();
-  return jobless.filter(({ subscriptionId, mayBeClaimed }) => !(mayBeClaimed && activeLanes.has(subscriptionId)));
+  const activeLanes = await deliveries.findActiveLanes();
+  return jobless.filter(
+    ({ subscriptionId, mayBeClaimed }) => !(mayBeClaimed && activeLanes.has(subscriptionId)),
+  );
 }

@@ -46,7 +46,13 @@ export async function recover(dependencies: RecoverDependencies): Promise<Recove
   await deliveries.add(
     pass.deliveries.map(({ id, accountId, cycle }) => {
       const remainingAttempts = attemptsLeft(retryPolicy, { cycle, attemptCount: cycle });
-      return { deliveryId: id, cycle, accountId: Number(accountId), delayMs: 0, attemptsLeft: remainingAttempts };
+      return {
+        deliveryId: id,
+        cycle,
+        accountId: Number(accountId),
+        delayMs: 0,
+        attemptsLeft: remainingAttempts,
+      };
     }),
   );
   return { deliveries: pass.deliveries.length, cancelled: pass.cancelled + pass.rejected.length };

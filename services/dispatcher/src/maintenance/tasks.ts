@@ -1,11 +1,11 @@
 import {
-  type DayPartitionsRound,
+  type DayPartitionsPass,
   deleteOldUnpartitioned,
   dropOldDayPartitions,
   ensureDayPartitions,
   runEach,
 } from '@runhook/database';
-import type { ShardDesk, UpkeepTask } from '@runhook/queue';
+import type { MaintenanceTask, ShardAdmin } from '@runhook/queue';
 import type { Logger } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type AuditDependencies, auditTask } from './audit.ts';
@@ -34,12 +34,12 @@ type MaintenanceDependencies = ReconcileDependencies &
   RecoverDependencies &
   PendingLimitOptions &
   PurgeOptions &
-  HealthOptions & { shards: Pick<ShardDesk, 'reconcile'>; metrics: DispatcherMetrics; logger: Logger };
+  HealthOptions & { shards: Pick<ShardAdmin, 'reconcile'>; metrics: DispatcherMetrics; logger: Logger };
 
 /** Returns the scheduled tasks, each of which one dispatcher at a time runs. */
-export function maintenanceTasks(dependencies: MaintenanceDependencies): UpkeepTask[] {
+export function maintenanceTasks(dependencies: MaintenanceDependencies): MaintenanceTask[] {
   const { pool, logRetentionDays: retentionDays, stopping, metrics, logger } = dependencies;
-  const reportDays = (action: 'made' | 'dropped', { changed, waiting }: DayPartitionsRound) => {
+  const reportDays = (action: 'made' | 'dropped', { changed, waiting }: DayPartitionsPass) => {
     metrics.dayPartitionsDeferred.inc(waiting.length);
     if (changed > 0) logger.info({ [action]: changed }, 'day partitions were made or dropped');
     if (waiting.length > 0) logger.warn({ waiting }, 'day partitions wait for a lock on the log');
@@ -127,7 +127,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): UpkeepT
       name: 'shards',
       everyMs: SHARDS_EVERY_MS,
       async run() {
-        const reconciled = await dependencies.shards.tend();
+        const reconciled = await dependencies.shards.reconcile();
         if (reconciled.dropped.length > 0) logger.info(reconciled, 'shards of the queue are emptied');
         if (reconciled.found.length > 0) logger.warn(reconciled, 'shards that nobody served had jobs');
       },

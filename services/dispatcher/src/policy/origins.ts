@@ -59,7 +59,10 @@ export class Origins {
   nextStartAtMs(origin: string | null, nowMs: number): number {
     const connectionFailures = this.#getFailures(origin);
     if (!connectionFailures || !this.isUnreachable(origin)) return nowMs;
-    const earliestMs = Math.max(connectionFailures.lastStartAtMs + START_GAP_MS, connectionFailures.nextProbeAtMs);
+    const earliestMs = Math.max(
+      connectionFailures.lastStartAtMs + START_GAP_MS,
+      connectionFailures.nextProbeAtMs,
+    );
     connectionFailures.lastStartAtMs = Math.min(earliestMs, nowMs + STARTS_WITHIN_MS);
     return connectionFailures.lastStartAtMs;
   }
@@ -73,7 +76,10 @@ export class Origins {
     if (outcome === 'succeeded') this.#proven.set(origin, true);
     else this.#proven.delete(origin);
     if (outcome === 'not_connected') {
-      const { failures, lastStartAtMs } = this.#connectionFailures.get(origin) ?? { failures: 0, lastStartAtMs: 0 };
+      const { failures, lastStartAtMs } = this.#connectionFailures.get(origin) ?? {
+        failures: 0,
+        lastStartAtMs: 0,
+      };
       this.#connectionFailures.set(origin, { failures: failures + 1, nextProbeAtMs, lastStartAtMs });
     } else this.#connectionFailures.delete(origin);
   }

@@ -18,7 +18,10 @@ export interface AttemptReport {
  * Returns the report of a request. A 2xx without an error is a success: its body ended, was read up to the cap, or was
  * cut off, before the deadline. A redirect is a failure.
  */
-export function toAttemptReport({ response, error }: Pick<EgressResult, 'response' | 'error'>): AttemptReport {
+export function toAttemptReport({
+  response,
+  error,
+}: Pick<EgressResult, 'response' | 'error'>): AttemptReport {
   if (error) return { httpStatusCode: error.code === 'timeout' ? 504 : 502, error };
   const httpStatusCode = response?.statusCode ?? 502;
   if (httpStatusCode >= 200 && httpStatusCode < 300) return { httpStatusCode, error: null };

@@ -157,7 +157,9 @@ export class SubscriptionLimiter {
     state.lastResponseAtMs = this.#latestResponseAtMs = now;
     state.recent.add(succeeded);
     state.meanDurationMs += (durationMs - state.meanDurationMs) * DURATION_WEIGHT;
-    if (succeeded) state.meanSuccessMs += (durationMs - state.meanSuccessMs) * (state.meanSuccessMs > 0 ? SUCCESS_WEIGHT : 1);
+    if (succeeded)
+      state.meanSuccessMs +=
+        (durationMs - state.meanSuccessMs) * (state.meanSuccessMs > 0 ? SUCCESS_WEIGHT : 1);
     // Attempts that were in flight together when the endpoint began to fail do not count as probes.
     if (succeeded) state.probesFailed = 0;
     else if (kind === 'failing') state.probesFailed += 1;
@@ -206,7 +208,10 @@ export class SubscriptionLimiter {
     let atMs = now + (state.inFlight === 0 ? 0 : state.meanDurationMs);
     if (kind === 'failing' || kind === 'blocked') {
       const checkAtMs = Math.min(state.blockedUntilMs, now + this.#probeGapMaxMs);
-      const startAtMs = Math.max(this.#probes.nextStartAtMs(now), this.#origins.nextStartAtMs(state.origin, now));
+      const startAtMs = Math.max(
+        this.#probes.nextStartAtMs(now),
+        this.#origins.nextStartAtMs(state.origin, now),
+      );
       atMs = Math.max(atMs, startAtMs, kind === 'blocked' ? checkAtMs : state.nextProbeAtMs);
     }
     if (kind !== 'open' && kind !== 'blocked')
@@ -279,7 +284,10 @@ export class SubscriptionLimiter {
 
   #countFreeSlots(pool: Pool, state: LaneState, laneMax = pool.laneMax): number {
     const kind = this.#classify(state);
-    const poolInFlight = pool === this.#firstAttempts ? state.firstAttemptsInFlight : state.inFlight - state.firstAttemptsInFlight;
+    const poolInFlight =
+      pool === this.#firstAttempts
+        ? state.firstAttemptsInFlight
+        : state.inFlight - state.firstAttemptsInFlight;
     const poolFree = laneLimit(kind, laneMax, state) - poolInFlight;
     const free = Math.max(0, Math.min(poolFree, laneLimit(kind, FIRST_ATTEMPTS_MAX, state) - state.inFlight));
     if (kind === 'open' || free === 0) return free;

@@ -1,4 +1,4 @@
-import { distinctDays, type Given, inDays, type Pool, runStatement } from '@runhook/database';
+import { distinctDays, inDays, type Pool, runStatement, type UnnestColumns } from '@runhook/database';
 import type { EgressTimings } from '@runhook/egress';
 
 /** An attempt for the log, and the state that it gives its delivery. */
@@ -111,7 +111,7 @@ export const DELIVERED_COLUMNS = {
   tls_ms: ['int', ({ delivered }) => delivered?.timings?.tlsMs],
   first_byte_ms: ['int', ({ delivered }) => delivered?.timings?.firstByteMs],
   total_ms: ['int', ({ delivered }) => delivered?.timings?.totalMs],
-} as const satisfies Given<{ delivered?: AttemptRecord | undefined }>;
+} as const satisfies UnnestColumns<{ delivered?: AttemptRecord | undefined }>;
 
 /** State of a subscription that one or several consecutive attempts report. */
 export interface SubscriptionStatus {

@@ -1,7 +1,7 @@
 import { isItemFault, type RecordWrites } from '@runhook/database';
 import { type Logger, MicroBatcher } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
-import { retryWhileUnavailable, type RetryOptions } from './retry-while-unavailable.ts';
+import { type RetryOptions, retryWhileUnavailable } from './retry-while-unavailable.ts';
 
 const BATCH_SIZE_MAX = 200;
 /**
@@ -54,7 +54,8 @@ export function createBatcher<Item, Result>(
   { isRetryable = () => false, gather }: BatchTuning = {},
 ): MicroBatcher<Item, Result> {
   const kind = WRITE_KINDS[name];
-  const runTracked = (items: Item[]) => (kind === undefined ? run(items) : writes.track(kind, () => run(items)));
+  const runTracked = (items: Item[]) =>
+    kind === undefined ? run(items) : writes.track(kind, () => run(items));
   return new MicroBatcher({
     run: (items) => retryWhileUnavailable({ stopping, logger, isRetryable }, () => runTracked(items)),
     sizeMax: BATCH_SIZE_MAX,

@@ -1,5 +1,5 @@
 import { WEBHOOK_DELIVERIES } from '@runhook/contract';
-import { isConversionRejection, isDatabaseRefusing, type Pool } from '@runhook/database';
+import { isConversionRejection, isDatabaseRejecting, type Pool } from '@runhook/database';
 import { type MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type AttemptRecord, recordAttempts } from './attempts.ts';
@@ -57,7 +57,9 @@ export class CommitBatcher {
   constructor(options: CommitBatcherOptions) {
     const { pool, drainEnd } = options;
     this.#options = options;
-    this.#plannedCommits = createBatcher(options, 'commit', (commits: EventCommit[]) => commitEach(pool, commits));
+    this.#plannedCommits = createBatcher(options, 'commit', (commits: EventCommit[]) =>
+      commitEach(pool, commits),
+    );
     const resultOptions = { ...options, stopping: drainEnd };
     const commitResults = async (commits: EventCommit[]) => {
       const outcomes = await commitEach(pool, commits);
@@ -73,7 +75,10 @@ export class CommitBatcher {
       gather: RESULT_GATHERING,
     });
     const record = withoutResults<AttemptRecord>((attempts) => recordAttempts(pool, attempts));
-    this.#attempts = createBatcher(resultOptions, 'record', record, { isRetryable, gather: RESULT_GATHERING });
+    this.#attempts = createBatcher(resultOptions, 'record', record, {
+      isRetryable,
+      gather: RESULT_GATHERING,
+    });
   }
 
   /** Whether an event must be committed before its first attempts begin. */
@@ -141,7 +146,7 @@ export class CommitBatcher {
 
   /** Whether to retry a result: always while the database rejects it, because its request cannot be undone. */
   #isRejection(error: unknown): boolean {
-    if (!isDatabaseRefusing(error)) return false;
+    if (!isDatabaseRejecting(error)) return false;
     this.#options.metrics.jobFaults[WEBHOOK_DELIVERIES].inc();
     return true;
   }

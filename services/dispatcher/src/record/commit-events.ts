@@ -1,14 +1,14 @@
 import { eventJobId, type JobRunEvent } from '@runhook/contract';
 import {
-  GIVEN_EVENT,
-  type Given,
-  givenRows,
-  givenSize,
-  givenValues,
+  EVENT_COLUMNS,
   type Pool,
-  recordRunsOfEvents,
   runStatement,
-  valuesOfRuns,
+  type UnnestColumns,
+  unnestParameterCount,
+  unnestSql,
+  unnestValues,
+  upsertRunsSql,
+  upsertRunsValues,
 } from '@runhook/database';
 import { type AttemptRecord, DELIVERED_COLUMNS } from './attempts.ts';
 import { loadEventStates, matchesUndispatched } from './event-states.ts';
@@ -54,7 +54,7 @@ export interface CommitOutcome {
 }
 
 const DELIVERED_COLUMN_NAMES = Object.keys(DELIVERED_COLUMNS).join(', ');
-const DELIVERY_COLUMNS: Given<NewDelivery & { event: JobRunEvent; eventNumber: number }> = {
+const DELIVERY_COLUMNS: UnnestColumns<NewDelivery & { event: JobRunEvent; eventNumber: number }> = {
   event_n: ['bigint', ({ eventNumber }) => eventNumber],
   id: ['text', ({ id }) => id],
   subscription_id: ['text', ({ subscriptionId }) => subscriptionId],
@@ -81,7 +81,7 @@ const insertDeliveries = (firstParameter: number) => `
          CASE WHEN d.attempt_count = 0 AND NOT d.is_deferred AND d.cancel_reason IS NULL THEN now() END,
          CASE WHEN d.is_deferred AND d.cancel_reason IS NULL THEN now() END,
          c.created_at, ${DELIVERED_COLUMN_NAMES}
-  FROM ${givenRows(DELIVERY_COLUMNS, firstParameter, 'd')}
+  FROM ${unnestSql(DELIVERY_COLUMNS, firstParameter, 'd')}
   JOIN claimed c ON c.n = d.event_n
   ON CONFLICT (day, id, account_id) DO NOTHING
   RETURNING id`;
@@ -90,11 +90,11 @@ function deliveryValues(commits: readonly EventCommit[]): unknown[][] {
   const deliveries = commits.flatMap(({ event, deliveries }, index) =>
     deliveries.map((delivery) => ({ event, eventNumber: index + 1, ...delivery })),
   );
-  return givenValues(DELIVERY_COLUMNS, deliveries);
+  return unnestValues(DELIVERY_COLUMNS, deliveries);
 }
 
-const { timestamp, data, ...KEY_COLUMNS } = GIVEN_EVENT;
-const CLAIM_COLUMNS: Given<EventCommit> = {
+const { timestamp, data, ...KEY_COLUMNS } = EVENT_COLUMNS;
+const CLAIM_COLUMNS: UnnestColumns<EventCommit> = {
   ...KEY_COLUMNS,
   version: ['bigint', ({ version }) => version],
   age_ms: [
@@ -103,7 +103,7 @@ const CLAIM_COLUMNS: Given<EventCommit> = {
   ],
   is_partial: ['boolean', ({ isPartial = false }) => isPartial],
 };
-const INSERT_COLUMNS: Given<EventCommit> = {
+const INSERT_COLUMNS: UnnestColumns<EventCommit> = {
   ...CLAIM_COLUMNS,
   timestamp,
   data,
@@ -111,9 +111,9 @@ const INSERT_COLUMNS: Given<EventCommit> = {
 };
 
 /** Returns SQL of parts of a statement: `outdated` events, whose account has another version, and `current` ones. */
-const currentEvents = (columns: Given<EventCommit>) => `
+const currentEvents = (columns: UnnestColumns<EventCommit>) => `
   input AS MATERIALIZED (
-    SELECT *, now() - age_ms * interval '1 millisecond' AS created_at FROM ${givenRows(columns, 1, 'i', 'n')}
+    SELECT *, now() - age_ms * interval '1 millisecond' AS created_at FROM ${unnestSql(columns, 1, 'i', 'n')}
   ), account AS MATERIALIZED (
     SELECT a.id, a.version FROM accounts a WHERE a.id IN (SELECT account_id FROM input WHERE version IS NOT NULL)
   ), outdated AS MATERIALIZED (
@@ -140,7 +140,7 @@ const CLAIM = `
   ), claimed AS MATERIALIZED (
     SELECT c.* FROM current c WHERE c.n IN (SELECT n FROM taken UNION ALL SELECT n FROM begun)
   ), added AS (
-    ${insertDeliveries(1 + givenSize(CLAIM_COLUMNS))}
+    ${insertDeliveries(1 + unnestParameterCount(CLAIM_COLUMNS))}
   )
   ${COMMITTED}`;
 
@@ -157,10 +157,10 @@ const INSERT = `
     INSERT INTO undispatched_events (day, event_id, account_id)
     SELECT day, id, account_id FROM claimed WHERE is_partial
   ), added AS (
-    ${insertDeliveries(1 + givenSize(INSERT_COLUMNS))}
+    ${insertDeliveries(1 + unnestParameterCount(INSERT_COLUMNS))}
   ), recorded AS (
-    ${recordRunsOfEvents(
-      1 + givenSize(INSERT_COLUMNS) + givenSize(DELIVERY_COLUMNS),
+    ${upsertRunsSql(
+      1 + unnestParameterCount(INSERT_COLUMNS) + unnestParameterCount(DELIVERY_COLUMNS),
       'SELECT account_id, run_id FROM claimed',
     )}
   )
@@ -174,15 +174,15 @@ interface Row {
 }
 
 async function claim(pool: Pool, commits: readonly EventCommit[]): Promise<Row[]> {
-  const values = [...givenValues(CLAIM_COLUMNS, commits), ...deliveryValues(commits)];
+  const values = [...unnestValues(CLAIM_COLUMNS, commits), ...deliveryValues(commits)];
   return await runStatement<Row>(pool, CLAIM, values, 'claim-events');
 }
 
 async function insert(pool: Pool, commits: readonly EventCommit[]): Promise<Row[]> {
   const values = [
-    ...givenValues(INSERT_COLUMNS, commits),
+    ...unnestValues(INSERT_COLUMNS, commits),
     ...deliveryValues(commits),
-    ...valuesOfRuns(commits.map(({ event }) => event)),
+    ...upsertRunsValues(commits.map(({ event }) => event)),
   ];
   return await runStatement<Row>(pool, INSERT, values, 'insert-events');
 }
@@ -243,9 +243,13 @@ export async function commitEach(pool: Pool, commits: readonly EventCommit[]): P
   }
   const distinct = [...firstCommits.values()];
   const outcomes = await commitEvents(pool, distinct);
-  const outcomeByCommit = new Map(distinct.map((commit, index) => [commit, outcomes[index] as CommitOutcome]));
+  const outcomeByCommit = new Map(
+    distinct.map((commit, index) => [commit, outcomes[index] as CommitOutcome]),
+  );
   return commits.map((commit) => {
-    const outcome = outcomeByCommit.get(firstCommits.get(eventJobId(commit.event)) as EventCommit) as CommitOutcome;
+    const outcome = outcomeByCommit.get(
+      firstCommits.get(eventJobId(commit.event)) as EventCommit,
+    ) as CommitOutcome;
     const isRepeat = !outcomeByCommit.has(commit);
     return isRepeat && outcome.result === 'claimed' ? { result: 'known', added: new Set() } : outcome;
   });

@@ -27,7 +27,9 @@ export interface DeferredExpiry {
  * aside, and an account that cannot be read or changed stops no other.
  * @returns the number of deliveries, and the errors of accounts that the next pass must retry
  */
-export async function expireDeferred(expiry: DeferredExpiry): Promise<{ expired: number; errors: unknown[] }> {
+export async function expireDeferred(
+  expiry: DeferredExpiry,
+): Promise<{ expired: number; errors: unknown[] }> {
   const finished: number[] = [];
   const errors: unknown[] = [];
   let expired = 0;

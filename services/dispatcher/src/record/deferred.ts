@@ -6,9 +6,9 @@ import {
   DELIVERY_JOINS,
   type DeliveryKey,
   type DeliveryRow,
+  keyParameters,
   STILL_PENDING,
   toDelivery,
-  keyParameters,
 } from './deliveries.ts';
 
 /*

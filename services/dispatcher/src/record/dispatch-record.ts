@@ -1,7 +1,7 @@
 import type { DeliveryJob, EventKey, JobRunEvent, LaneJob } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import { type MicroBatcher, Semaphore } from '@runhook/runtime';
-import type { Delivery, CachedSubscription } from '../policy/next-step.ts';
+import type { CachedSubscription, Delivery } from '../policy/next-step.ts';
 import {
   type AccountVersions,
   loadAccountVersions,
@@ -12,17 +12,17 @@ import { type SubscriptionStatus, updateSubscriptionStatuses } from './attempts.
 import { createBatcher, withoutResults } from './batches.ts';
 import { type Block, type BlockChange, changeBlocks, claimProbe } from './blocks.ts';
 import { CommitBatcher, type CommitBatcherOptions } from './commit-batcher.ts';
+import { type ClaimOptions, claimDeferred, deferDeliveries, hasDeferred, type Lane } from './deferred.ts';
 import {
-  loadAccountId,
   type Cancellation,
   cancelDeliveries,
   type DeliveryKey,
+  loadAccountId,
   loadDeliveries,
-  type PendingDelivery,
   loadPendingDeliveries,
+  type PendingDelivery,
 } from './deliveries.ts';
 import { type EventState, loadEventStates, loadEvents, type PlannedEvent } from './event-states.ts';
-import { hasDeferred, type Lane, deferDeliveries, type ClaimOptions, claimDeferred } from './deferred.ts';
 import type { Quarantine } from './quarantine.ts';
 import { retryWhileUnavailable } from './retry-while-unavailable.ts';
 import { StatusCoalescer } from './status-coalescer.ts';

@@ -2,10 +2,6 @@ import { type EventKey, idDay, type JobRunEvent, orderedData } from '@runhook/co
 import {
   distinctDays,
   EVENT_IDENTITY_COLUMNS,
-  type Given,
-  givenRows,
-  givenSize,
-  givenValues,
   hasOtherData,
   inDays,
   isStoredEventData,
@@ -13,6 +9,10 @@ import {
   type Queryable,
   runStatement,
   type StoredEventData,
+  type UnnestColumns,
+  unnestParameterCount,
+  unnestSql,
+  unnestValues,
 } from '@runhook/database';
 
 /**
@@ -37,7 +37,7 @@ export interface PlannedEvent {
   version: string | null;
 }
 
-const PLANNED_COLUMNS: Given<PlannedEvent> = {
+const PLANNED_COLUMNS: UnnestColumns<PlannedEvent> = {
   ...EVENT_IDENTITY_COLUMNS,
   version: ['bigint', ({ version }) => version],
 };
@@ -46,7 +46,7 @@ const PLANNED_COLUMNS: Given<PlannedEvent> = {
 export const matchesUndispatched = (day: string, eventId: string, accountId: string) =>
   `u.day = ${day} AND u.event_id = ${eventId} AND u.account_id = ${accountId}`;
 
-const DAYS = `$${1 + givenSize(PLANNED_COLUMNS)}`;
+const DAYS = `$${1 + unnestParameterCount(PLANNED_COLUMNS)}`;
 const STATES = `
   SELECT i.n::int, e."timestamp",
     CASE WHEN i.version IS NOT NULL AND a.version IS DISTINCT FROM i.version THEN 'outdated'
@@ -54,7 +54,7 @@ const STATES = `
          WHEN ${hasOtherData('e', 'i')} THEN 'conflict'
          WHEN u.event_id IS NULL THEN 'dispatched'
          ELSE 'undispatched' END AS status
-  FROM ${givenRows(PLANNED_COLUMNS, 1, 'i', 'n')}
+  FROM ${unnestSql(PLANNED_COLUMNS, 1, 'i', 'n')}
   LEFT JOIN accounts a ON a.id = i.account_id
   LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
     AND ${inDays(DAYS, 'e')}
@@ -63,7 +63,7 @@ const STATES = `
 
 /** Returns the state of each event, in input order, by one statement. */
 export async function loadEventStates(pool: Pool, events: readonly PlannedEvent[]): Promise<EventState[]> {
-  const values = givenValues(PLANNED_COLUMNS, events);
+  const values = unnestValues(PLANNED_COLUMNS, events);
   const rows = await runStatement<{ n: number; status: EventStatus; timestamp: string | null }>(
     pool,
     STATES,

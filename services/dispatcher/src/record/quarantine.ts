@@ -99,7 +99,7 @@ export function withEventQuarantine(events: EventQueue, quarantine: Quarantine):
     add: (added, traceContexts) =>
       addOrSetAside(added, eventJobId, setAside, () => events.add(added, traceContexts)),
     addEach: (added) => addOrSetAside(added, eventJobId, setAside, () => events.addEach(added)),
-    putBack: (missing) => addOrSetAside(missing, eventJobId, setAside, () => events.putBack(missing)),
+    requeue: (missing) => addOrSetAside(missing, eventJobId, setAside, () => events.requeue(missing)),
   };
 }
 
@@ -111,10 +111,10 @@ export function withDeliveryQuarantine(deliveries: DeliveryQueue, quarantine: Qu
   return {
     ...deliveries,
     add: (added) => addOrSetAside(added, deliveryJobId, setAside, () => deliveries.add(added)),
-    putBack: (missing) => addOrSetAside(missing, deliveryJobId, setAside, () => deliveries.putBack(missing)),
+    requeue: (missing) => addOrSetAside(missing, deliveryJobId, setAside, () => deliveries.requeue(missing)),
     wakeLanes: (lanes) => addOrSetAside(lanes, laneJobId, setAsideLane, () => deliveries.wakeLanes(lanes)),
-    putBackLanes: (lanes) =>
-      addOrSetAside(lanes, laneJobId, setAsideLane, () => deliveries.putBackLanes(lanes)),
+    requeueLanes: (lanes) =>
+      addOrSetAside(lanes, laneJobId, setAsideLane, () => deliveries.requeueLanes(lanes)),
   };
 }
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { connectionSentence, isDatabaseUnavailable } from '@runhook/database';
+import { describeConnectionProblem, isDatabaseUnavailable } from '@runhook/database';
 import { QueueUnavailableError } from '@runhook/queue';
-import { jittered, type Logger } from '@runhook/runtime';
+import { type Logger, withJitter } from '@runhook/runtime';
 
 const WAIT_MIN_MS = 250;
 const WAIT_MAX_MS = 5_000;
@@ -34,7 +34,7 @@ export async function retryWhileUnavailable<Result>(
       const isUnavailable = isDatabaseUnavailable(error) || error instanceof QueueUnavailableError;
       if (!isUnavailable && !isRetryable(error)) throw error;
       if (waitMs === WAIT_MIN_MS) logger.warn(toLogFields(error), 'waiting for the database or the queue');
-      await sleep(jittered(waitMs), undefined, { signal: stopping }).catch(() => {
+      await sleep(withJitter(waitMs), undefined, { signal: stopping }).catch(() => {
         throw new StoppingError('The dispatcher is stopping.', { cause: error });
       });
     }
@@ -43,6 +43,6 @@ export async function retryWhileUnavailable<Result>(
 
 /** Returns a sentence for operators if the error is a known problem of the connection, otherwise the error. */
 function toLogFields(error: unknown): { reason: string } | { err: unknown } {
-  const reason = connectionSentence(error);
+  const reason = describeConnectionProblem(error);
   return reason === null ? { err: error } : { reason };
 }

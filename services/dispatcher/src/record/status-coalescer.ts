@@ -1,6 +1,6 @@
 import { isItemFault } from '@runhook/database';
 import { callHalving } from '@runhook/runtime';
-import { type SubscriptionStatus, mergeStatuses } from './attempts.ts';
+import { mergeStatuses, type SubscriptionStatus } from './attempts.ts';
 
 export interface StatusCoalescerOptions {
   write: (statuses: SubscriptionStatus[]) => Promise<void>;

@@ -86,7 +86,7 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
       const [eventCounts, deliveryCounts, first] = await Promise.all([
         events.counts(),
         deliveries.counts(),
-        events.firstInLine(),
+        events.nextJob(),
       ]);
       for (const state of STATES) {
         jobs.set({ queue: JOB_RUN_EVENTS, state }, eventCounts[state] ?? 0);

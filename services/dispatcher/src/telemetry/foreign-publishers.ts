@@ -12,7 +12,11 @@ export interface ForeignPublishersOptions {
  * Measures publishers that are not configured for this queue: Redis accepts their events, but no worker takes them.
  * Sets gauges and logs each new finding. Also rewrites BullMQ's settings, for publishers that may only add.
  */
-export function createForeignPublishersMeasure({ events, registry, logger }: ForeignPublishersOptions): () => Promise<void> {
+export function createForeignPublishersMeasure({
+  events,
+  registry,
+  logger,
+}: ForeignPublishersOptions): () => Promise<void> {
   const jobs = new Gauge({
     name: 'runhook_foreign_queue_jobs',
     help: 'Jobs of job-run-events that wait below another prefix, where nobody takes them.',
@@ -27,11 +31,11 @@ export function createForeignPublishersMeasure({ events, registry, logger }: For
 
   return async () => {
     try {
-      await events.keepSettings();
-      const foreign = await events.strangers();
-      jobs.set(foreign.elsewhere.reduce((sum, one) => sum + one.jobs, 0));
+      await events.restoreSettings();
+      const foreign = await events.findForeignPublishers();
+      jobs.set(foreign.foreignQueues.reduce((sum, one) => sum + one.jobs, 0));
       version.set(foreign.version === null ? 0 : 1);
-      const found = JSON.stringify([foreign.elsewhere.map(({ prefix }) => prefix), foreign.version]);
+      const found = JSON.stringify([foreign.foreignQueues.map(({ prefix }) => prefix), foreign.version]);
       if (found !== reported && found !== NO_PUBLISHERS)
         logger.warn(foreign, 'publishers use another prefix or another major version of BullMQ');
       reported = found;

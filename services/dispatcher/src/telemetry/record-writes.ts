@@ -1,7 +1,7 @@
 import {
   type Database,
   probeWrite,
-  probeWriteElsewhere,
+  probeWriteOnNewConnection,
   RecordWrites,
   WRITE_CHECK_EVERY_MS,
 } from '@runhook/database';
@@ -21,7 +21,7 @@ export function watchWrites(process: RecordWatch, { pool }: Database, nowMs?: ()
   const { settings, logger } = process;
   const writes = new RecordWrites({
     write: () => probeWrite(pool),
-    writeElsewhere: () => probeWriteElsewhere(settings.databaseUrl),
+    writeOnNewConnection: () => probeWriteOnNewConnection(settings.databaseUrl),
     ...(nowMs && { nowMs }),
     onChange: (state, err) => logger.error({ state, err }, 'record writability changed'),
   });

@@ -41,7 +41,7 @@ export const noSpans: Spans = {
 export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: boolean }): Spans {
   return {
     fanOut: (event, work) =>
-      traces.within('fan-out', { attributes: eventAttributes(event) }, async (span) => {
+      traces.withSpan('fan-out', { attributes: eventAttributes(event) }, async (span) => {
         const result = await work();
         span.set({
           'runhook.result': result.kind,
@@ -50,15 +50,15 @@ export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: bool
         return result;
       }),
     deliverFirst: (delivery, work) =>
-      traces.within('deliver', { attributes: { 'runhook.delivery.id': delivery.id } }, work),
+      traces.withSpan('deliver', { attributes: { 'runhook.delivery.id': delivery.id } }, work),
     deliver: (job, work) =>
-      traces.within('deliver', { attributes: { 'runhook.delivery.id': job.deliveryId } }, async (span) => {
+      traces.withSpan('deliver', { attributes: { 'runhook.delivery.id': job.deliveryId } }, async (span) => {
         const result = await work();
         span.set({ 'runhook.result': result.kind });
         return result;
       }),
     attempt: (delivery, target, work) =>
-      traces.within(
+      traces.withSpan(
         'attempt',
         { kind: 'client', attributes: { ...attemptAttributes(delivery), ...endpointAttributes(target) } },
         async (span) => {
@@ -72,8 +72,8 @@ export function createSpans(traces: Traces, { toEndpoints }: { toEndpoints: bool
           return result;
         },
       ),
-    serializeContext: () => traces.carried(),
-    runDetached: (work) => traces.detached(work),
+    serializeContext: () => traces.serializeContext(),
+    runDetached: (work) => traces.runDetached(work),
   };
 }
 

@@ -1,4 +1,4 @@
-import type { EventQueue, JobInLine } from '@runhook/queue';
+import type { EventQueue, NextJob } from '@runhook/queue';
 import { type Health, type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
 import { Gauge, type Registry } from 'prom-client';
 import type { StartedWorkers } from '../shard-worker.ts';
@@ -40,7 +40,7 @@ export interface WorkerWatchOptions {
   jobsInFlight: JobsInFlight;
   /** Maximum number of jobs that the worker has in flight. */
   concurrency: number;
-  nextJob: () => Promise<Pick<JobInLine, 'id' | 'isPaused'> | null>;
+  nextJob: () => Promise<Pick<NextJob, 'id' | 'isPaused'> | null>;
   /** Time for which the same job may be next while the worker has a free slot and starts no job; default 6,000. */
   stuckAfterMs?: number;
   nowMs?: () => number;
@@ -93,7 +93,7 @@ export function createWorkerWatch({
 const POLL_EVERY_MS = 2_000;
 
 export interface WatchedWorkers extends StartedWorkers {
-  nextJobs: EventQueue['firstsInLine'];
+  nextJobs: EventQueue['nextJobs'];
 }
 
 /** Registers health checks and metrics of the workers. A dispatcher that does not work must be neither live nor ready. */
@@ -116,7 +116,8 @@ export function watchWorkers(
     // During a stop a failing check would make the orchestrator kill the process before its jobs have ended.
     if (lifecycle.stopping) return;
     for (const watch of watches) watch.check();
-    if (!maintenance.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${maintenance.name} is not running`);
+    if (!maintenance.isRunning())
+      throw new WorkerStoppedError('WORKER_STOPPED', `${maintenance.name} is not running`);
   }
   health.register('workers', 'live', check);
   health.register('workers', 'ready', check);
@@ -131,10 +132,7 @@ interface WatchWorkersProcess {
 }
 
 /** Watches the worker of each shard, as workers are opened and closed; all shards are polled together. */
-function watchShards(
-  { workers, jobsInFlight, nextJobs }: WatchedWorkers,
-  concurrency: number,
-): WorkerWatch {
+function watchShards({ workers, jobsInFlight, nextJobs }: WatchedWorkers, concurrency: number): WorkerWatch {
   const watches = new Map<WatchedLoop, WorkerWatch>();
 
   function currentWatches(): WorkerWatch[] {

@@ -64,7 +64,9 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     const rows = publishEvents(count).map((event) => ({
       event,
       version: null,
-      deliveries: [{ id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isDeferred }],
+      deliveries: [
+        { id: deliveryIdFor(event.eventId, id), subscriptionId: id, webhookName: name, isDeferred },
+      ],
     }));
     await commitResults(harness.database.pool, rows);
     if (!isDeferred)
@@ -90,7 +92,7 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     await removeFromSharedJob(lost);
     // Judged only by the time of the jobs, the event would count as queued.
     const queuedLookups = { eventId: lost.eventId, accountId: lost.accountId, sinceMs: Date.now() };
-    expect(await events.holds([queuedLookups])).toEqual(new Set([eventJobId(lost)]));
+    expect(await events.findQueued([queuedLookups])).toEqual(new Set([eventJobId(lost)]));
     expect((await run()).event).toEqual({ checked: 20, unowned: 1 });
     expect((await run()).event).toEqual({ checked: 20, unowned: 0 });
     expect(await events.counts()).toMatchObject({ waiting: 2 });
@@ -102,9 +104,9 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     await deliveries.add([{ ...job, deliveryId: queued }]);
     expect((await run()).delivery).toEqual({ checked: 2, unowned: 1 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 0, delayed: 2 });
-    expect(await deliveries.holds([{ deliveryId: lost, cycle: 0, accountId: harness.account.id }])).toEqual(
-      new Set([`${lost}-0`]),
-    );
+    expect(
+      await deliveries.findQueued([{ deliveryId: lost, cycle: 0, accountId: harness.account.id }]),
+    ).toEqual(new Set([`${lost}-0`]));
     expect((await run()).delivery).toEqual({ checked: 2, unowned: 0 });
   });
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { JOB_RUN_EVENTS, UPKEEP, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { JOB_RUN_EVENTS, MAINTENANCE, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from '../harness.ts';
@@ -19,7 +19,7 @@ describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $n
 
   /** Empties the queue like an operator's FLUSHDB, including the maintenance schedule. */
   async function emptyQueue(): Promise<void> {
-    for (const name of [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES, UPKEEP]) {
+    for (const name of [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES, MAINTENANCE]) {
       const queue = createQueueBackend(harness.queueUrl).createQueue<object>(name);
       await queue.obliterate({ force: true });
       await queue.close();

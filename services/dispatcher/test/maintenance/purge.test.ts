@@ -3,10 +3,10 @@ import { addQuarantined, listQuarantined } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
-  IN_VAIN_MS,
   seedAccount,
   seedSubscription,
   type TestDatabase,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { purge } from '../../src/maintenance/purge.ts';
 
@@ -15,7 +15,7 @@ let database: PrismaDatabase;
 let accountId: number;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
-  database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   accountId = (await seedAccount(database)).id;
 });
 afterEach(async () => {

@@ -165,11 +165,14 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
       delivery: 1_000,
     });
     let checkedPages = 0;
-    const findQueued: typeof deliveries.holds = (page) => {
+    const findQueued: typeof deliveries.findQueued = (page) => {
       checkedPages += page.length;
-      return deliveries.holds(page);
+      return deliveries.findQueued(page);
     };
-    expect(await run({ deliveries: { ...deliveries, holds: findQueued } })).toEqual({ event: 0, delivery: 1_500 });
+    expect(await run({ deliveries: { ...deliveries, findQueued: findQueued } })).toEqual({
+      event: 0,
+      delivery: 1_500,
+    });
     expect(checkedPages).toBe(1_500);
   });
 
@@ -260,12 +263,15 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     const stop = new AbortController();
     const otherPass = () => run({ stopping: stop.signal, onRequeued: () => stop.abort() });
     let pages = 0;
-    const findQueued: typeof deliveries.holds = async (page) => {
+    const findQueued: typeof deliveries.findQueued = async (page) => {
       pages += 1;
       if (pages === 1) expect(await otherPass()).toEqual({ event: 0, delivery: 1_000 });
-      return await deliveries.holds(page);
+      return await deliveries.findQueued(page);
     };
-    expect(await run({ deliveries: { ...deliveries, holds: findQueued } })).toEqual({ event: 0, delivery: 0 });
+    expect(await run({ deliveries: { ...deliveries, findQueued: findQueued } })).toEqual({
+      event: 0,
+      delivery: 0,
+    });
     expect(pages).toBe(1);
     expect(await run()).toEqual({ event: 0, delivery: 1_500 });
   });
@@ -274,15 +280,15 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await overdue(1);
     const { pool } = harness.database;
     const open: number[] = [];
-    const findQueued: typeof deliveries.holds = async (page) => {
+    const findQueued: typeof deliveries.findQueued = async (page) => {
       const { rows } = await pool.query<{ count: number }>(
         `SELECT count(*)::int AS count FROM pg_stat_activity
          WHERE datname = current_database() AND state LIKE 'idle in transaction%'`,
       );
       open.push(rows[0]?.count ?? -1);
-      return await deliveries.holds(page);
+      return await deliveries.findQueued(page);
     };
-    await run({ deliveries: { ...deliveries, holds: findQueued } });
+    await run({ deliveries: { ...deliveries, findQueued: findQueued } });
     expect(open).toEqual([0]);
   });
 

@@ -134,7 +134,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
       cycle: 6,
       completed_at: null,
     });
-    expect(await deliveries.holds([{ deliveryId, cycle: 6 }])).toEqual(
+    expect(await deliveries.findQueued([{ deliveryId, cycle: 6 }])).toEqual(
       new Set([deliveryJobId({ deliveryId, cycle: 6 })]),
     );
     harness.receiver.respondWith(500);
@@ -191,7 +191,9 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 150 });
     const rows = await deliveriesOf(harness.database);
     expect(rows.filter(({ id, status }) => first.includes(id) && status === 'failed')).toHaveLength(100);
-    expect(rows.filter(({ id, status }) => lateDeliveries.includes(id) && status === 'failed')).toHaveLength(5);
+    expect(rows.filter(({ id, status }) => lateDeliveries.includes(id) && status === 'failed')).toHaveLength(
+      5,
+    );
   });
 
   test('redelivers only deliveries with its status and time range, of its own subscription', async () => {

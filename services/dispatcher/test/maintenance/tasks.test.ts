@@ -4,7 +4,7 @@ import { createTestDatabase } from '@runhook/testing';
 import { maintenanceTasks } from '../../src/maintenance/tasks.ts';
 
 test('the partitions task drops old days even if it cannot create new ones, and fails afterwards', async () => {
-  const testDatabase = await createTestDatabase({ hasDays: false });
+  const testDatabase = await createTestDatabase({ hasDayPartitions: false });
   const { pool, close } = openDatabase({ url: testDatabase.url });
   try {
     for (const table of ['events', 'deliveries', 'attempts'])

@@ -45,7 +45,9 @@ describe('the outcome of an attempt', () => {
   const failure = toAttemptReport(withStatus(500));
 
   test('is delivered after a success', () => {
-    expect(decideOutcome(toAttemptReport(withStatus(200)), after(6), policy, 0.5)).toEqual({ kind: 'delivered' });
+    expect(decideOutcome(toAttemptReport(withStatus(200)), after(6), policy, 0.5)).toEqual({
+      kind: 'delivered',
+    });
   });
 
   test('is a retry after any failure while the cycle has attempts left', () => {

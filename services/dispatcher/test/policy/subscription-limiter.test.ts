@@ -375,7 +375,9 @@ test('one account gets at most half of the capacity of a server, so that a secon
   const { clock, limits } = setUp(10_000);
   limits.acquireQueued(lane('first', 2, 'https://first.example'));
   clock.nowMs = 3_600_000;
-  const slotsInFlight = Array.from({ length: 200 }, (_, index) => acquireAllQueued(limits, lane(`a-${index}`))).flat();
+  const slotsInFlight = Array.from({ length: 200 }, (_, index) =>
+    acquireAllQueued(limits, lane(`a-${index}`)),
+  ).flat();
   expect(slotsInFlight).toHaveLength(2_048);
   expect(limits.acquireFirst(lane('a-new'))).toBeNull();
   expect(acquireAll(limits, lane('b', 2))).toHaveLength(16);

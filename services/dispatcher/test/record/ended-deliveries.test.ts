@@ -9,8 +9,8 @@ import {
   type TestAccount,
   type TestDatabase,
 } from '@runhook/testing';
-import { cancelDeliveries, type DeliveryKey } from '../../src/record/deliveries.ts';
 import { deferDeliveries } from '../../src/record/deferred.ts';
+import { cancelDeliveries, type DeliveryKey } from '../../src/record/deliveries.ts';
 import { commitResults } from '../log-rows.ts';
 
 let testDatabase: TestDatabase;

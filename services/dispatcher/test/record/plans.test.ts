@@ -2,27 +2,27 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor, idDay } from '@runhook/contract';
 import { type Database, ensureDayPartitions, openDatabase, type Pool } from '@runhook/database';
 import {
+  countRowsRead,
   createTestDatabase,
   EXAMPLE_JOB,
   type ExecutedPlan,
   exampleEvent,
-  explainedConnection,
-  rowsRead,
+  openExplainedConnection,
   type TestDatabase,
 } from '@runhook/testing';
+import { limitPending } from '../../src/maintenance/pending-limit.ts';
+import { reconcile } from '../../src/maintenance/reconcile.ts';
 import { recordAttempts } from '../../src/record/attempts.ts';
 import { commitEvents } from '../../src/record/commit-events.ts';
+import { claimDeferred, deferDeliveries, hasDeferred } from '../../src/record/deferred.ts';
 import {
-  loadAccountId,
   cancelDeliveries,
   type DeliveryKey,
+  loadAccountId,
   loadDeliveries,
   loadPendingDeliveries,
 } from '../../src/record/deliveries.ts';
 import { loadEventStates } from '../../src/record/event-states.ts';
-import { hasDeferred, deferDeliveries, claimDeferred } from '../../src/record/deferred.ts';
-import { limitPending } from '../../src/maintenance/pending-limit.ts';
-import { reconcile } from '../../src/maintenance/reconcile.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
 /*
@@ -185,7 +185,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
       await pool.query('TRUNCATE events, deliveries, attempts, undispatched_events');
       await fill(pool, 100, Date.now() - DAY_MS);
       const none = { deliveryId: deliveryIdFor(createId('event'), SUBSCRIPTION_ID), accountId: ACCOUNT_ID };
-      const connection = await explainedConnection(testDatabase.url);
+      const connection = await openExplainedConnection(testDatabase.url);
       try {
         for (let execution = 0; execution < EXECUTIONS; execution += 1)
           await executeAll(connection.pool, { keys: [none], eventIds: [createId('event')] });
@@ -198,7 +198,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
           expect(names).toEqual(expect.arrayContaining([...SOME_DAYS, ...ALL_DAYS, ...NO_DAY]));
           for (const { name, plan, isCustom } of plans) {
             const of = { name, isAnalysed };
-            const rows = rowsRead(plan, /^(events|deliveries|attempts)_/);
+            const rows = countRowsRead(plan, /^(events|deliveries|attempts)_/);
             expect({ ...of, jit: plan.JIT }).toEqual({ ...of, jit: undefined });
             if (NO_DAY.includes(name)) expect({ ...of, days: daysOf(plan) }).toEqual({ ...of, days: [] });
             if (!SOME_DAYS.includes(name) && !ALL_DAYS.includes(name)) continue;
@@ -223,7 +223,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
       await fill(admin.pool, BATCH, Date.now()),
     ];
     const keys = [...before.keys, ...now.keys];
-    const connection = await explainedConnection(testDatabase.url);
+    const connection = await openExplainedConnection(testDatabase.url);
     try {
       for (let execution = 0; execution < EXECUTIONS; execution += 1)
         await loadDeliveries(connection.pool, keys);

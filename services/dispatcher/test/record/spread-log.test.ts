@@ -4,31 +4,31 @@ import { createId, deliveryIdFor, idDay, type JobRunEvent } from '@runhook/contr
 import type { Pool } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
-  createDividedDatabase,
+  type AccessedPartitions,
+  createExplainingPool,
+  createSubpartitionedDatabase,
   exampleEvent,
-  explainingPool,
-  IN_VAIN_MS,
-  leafOf,
-  type OpenedLeaves,
   type RestrictedStatement,
+  readLeafIndex,
   seedAccount,
   seedSubscription,
   type TestDatabase,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
-import { recordAttempts } from '../../src/record/attempts.ts';
-import type { EventCommit } from '../../src/record/commit-events.ts';
-import {
-  loadAccountId,
-  cancelDeliveries,
-  loadDeliveries,
-  loadPendingDeliveries,
-} from '../../src/record/deliveries.ts';
-import { loadEventStates } from '../../src/record/event-states.ts';
-import { hasDeferred, deferDeliveries, claimDeferred } from '../../src/record/deferred.ts';
 import { reconcileLanes } from '../../src/maintenance/lanes.ts';
 import { limitPending } from '../../src/maintenance/pending-limit.ts';
 import { reconcile } from '../../src/maintenance/reconcile.ts';
 import { recover } from '../../src/maintenance/recover.ts';
+import { recordAttempts } from '../../src/record/attempts.ts';
+import type { EventCommit } from '../../src/record/commit-events.ts';
+import { claimDeferred, deferDeliveries, hasDeferred } from '../../src/record/deferred.ts';
+import {
+  cancelDeliveries,
+  loadAccountId,
+  loadDeliveries,
+  loadPendingDeliveries,
+} from '../../src/record/deliveries.ts';
+import { loadEventStates } from '../../src/record/event-states.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
@@ -86,7 +86,7 @@ const OUTSIDE_THE_LOG = [
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
 let pool: Pool;
-const opened: OpenedLeaves[] = [];
+const opened: AccessedPartitions[] = [];
 const restricted: RestrictedStatement[] = [];
 let one: Lane;
 let other: Lane;
@@ -106,18 +106,23 @@ async function newLane(): Promise<Lane> {
     clientUrl: 'http://127.0.0.1:9',
   });
   const newEvent = () => exampleEvent('job.run.started', account.jobs[0] as never);
-  return { accountId: account.id, subscriptionId, leaf: await leafOf(database.pool, account.id), newEvent };
+  return {
+    accountId: account.id,
+    subscriptionId,
+    leaf: await readLeafIndex(database.pool, account.id),
+    newEvent,
+  };
 }
 
 beforeAll(async () => {
-  testDatabase = await createDividedDatabase();
+  testDatabase = await createSubpartitionedDatabase();
   database = openPrismaDatabase({
     url: testDatabase.url,
-    connectTimeoutMs: IN_VAIN_MS,
+    connectTimeoutMs: WAIT_TIMEOUT_MS,
   });
-  pool = explainingPool(
+  pool = createExplainingPool(
     database.pool,
-    (leaves) => void opened.push(leaves),
+    (partitions) => void opened.push(partitions),
     (statement) => void restricted.push(statement),
   );
   one = await newLane();
@@ -231,16 +236,16 @@ describe('on a log that is partitioned by account', () => {
       const runs = opened.filter(({ statement }) => statement === name);
       expect(new Set(runs.map(({ execution }) => execution))).toEqual(new Set(['first', 'later']));
       const today = new Date().toISOString().slice(0, 10).replaceAll('-', '');
-      for (const { leaves } of runs) {
+      for (const { partitions } of runs) {
         for (const table of ['events', 'deliveries'] as const) {
           const [ofOne, ofOther] = [one, other].map(({ leaf }) => `${table}_${today}_${leaf}`);
-          const read = leaves.filter((leaf) => leaf.startsWith(`${table}_${today}`));
+          const read = partitions.filter((leaf) => leaf.startsWith(`${table}_${today}`));
           const expected = { 0: [[]], 1: [[ofOne], [ofOther]], 2: [[ofOne, ofOther].sort()] }[
             parts[table] ?? 0
           ];
           expect({ name, among: expected }).toEqual({ name, among: expect.arrayContaining([read]) });
         }
-        const ofOthers = leaves.filter((leaf) => {
+        const ofOthers = partitions.filter((leaf) => {
           const isOfThem = leaf.endsWith(`_${one.leaf}`) || leaf.endsWith(`_${other.leaf}`);
           return !(isOfThem && (parts.anyDay || leaf.includes(today)));
         });

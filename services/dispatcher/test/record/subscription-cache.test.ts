@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS, verify } from '@runhook/contract';
 import { createQueueBackend } from '@runhook/queue';
 import {
-  countFannedOut,
+  countDispatchedEvents,
   eventually,
   exampleEvent,
   oneQueueBackend,
@@ -120,7 +120,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
     const published = event();
     await harness.publisher.publish(published);
     await eventually(async () => {
-      const count = await countFannedOut(harness.database);
+      const count = await countDispatchedEvents(harness.database);
       expect(count).toBe(2);
     });
     expect(harness.receiver.requests).toHaveLength(1);
@@ -145,7 +145,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
       await queue.close();
       await eventually(
         async () => {
-          const count = await countFannedOut(harness.database);
+          const count = await countDispatchedEvents(harness.database);
           expect(count).toBe(1 + WAITING);
         },
         { timeoutMs: 60_000 },

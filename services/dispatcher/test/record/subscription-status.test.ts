@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { eventually, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
 import {
-  type SubscriptionStatus,
   mergeStatuses,
+  type SubscriptionStatus,
   updateSubscriptionStatuses,
 } from '../../src/record/attempts.ts';
 import { StatusCoalescer } from '../../src/record/status-coalescer.ts';

@@ -19,7 +19,7 @@ import {
   startProbeServer,
 } from '@runhook/runtime';
 import {
-  countFannedOut,
+  countDispatchedEvents,
   eventually,
   exampleEvent,
   oneQueueBackend,
@@ -84,7 +84,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     worker = started.workers.workers.get(0) as Worker;
     const emptyPolls = once(worker, 'drained');
     const health = createHealth({ lifecycle, logger });
-    const watched = [{ ...started, nextJobs: queue.firstsInLine }];
+    const watched = [{ ...started, nextJobs: queue.nextJobs }];
     watchWorkers({ health, lifecycle, logger, registry }, watched, worker, CONCURRENCY);
     const probes = await startProbeServer({
       port: 0,
@@ -107,7 +107,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     harness.publisher.publish(exampleEvent('job.run.started', harness.account.jobs[0] as never));
   const expectFannedOut = (count: number) =>
     eventually(async () => {
-      expect(await countFannedOut(harness.database)).toBe(count);
+      expect(await countDispatchedEvents(harness.database)).toBe(count);
     }, DETECTION_TIMEOUT);
   const probe = async (path: string) => {
     const response = await fetch(`${origin}${path}`);
@@ -129,7 +129,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     await publish();
     await expectFannedOut(1);
     await isGreen();
-    expect(await queue.firstInLine()).toBeNull();
+    expect(await queue.nextJob()).toBeNull();
   });
 
   test('is neither live nor ready once its loop has ended', async () => {
@@ -150,7 +150,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     closers.push(() => paused.close());
     await paused.pause();
     await publish();
-    expect(await eventually(async () => (await queue.firstInLine()) ?? Promise.reject())).toMatchObject({
+    expect(await eventually(async () => (await queue.nextJob()) ?? Promise.reject())).toMatchObject({
       isPaused: true,
     });
     await paused.resume();

@@ -21,7 +21,6 @@ import {
   valueOption,
 } from './command.ts';
 import {
-  accountNamed,
   accountOption,
   deploymentOption,
   licenseOption,
@@ -29,7 +28,8 @@ import {
   optionValues,
   permissionSetOption,
   planOption,
-  userNamed,
+  resolveAccount,
+  resolveUser,
   userOption,
 } from './options.ts';
 
@@ -46,7 +46,7 @@ const create: Command<{ name: string; plan: Plan; deployment: Deployment }> = {
   examples: ['account create --name Acme --plan enterprise'],
   async run({ name, plan, deployment }, { prisma }) {
     const { id } = await createAccount(prisma, { name, plan, deployment });
-    const account = await accountNamed(prisma, { id });
+    const account = await resolveAccount(prisma, { id });
     return {
       json: account,
       text: `Created account ${account.id}.\n\n${accountsTable([account])}${remark(account)}`,
@@ -83,7 +83,7 @@ const update: Command<{ account: AccountReference; name?: string; plan?: Plan; d
     throw new UsageError('Nothing to change: give --name, --plan or --deployment.');
   },
   async run({ account: reference, ...changes }, { prisma }) {
-    const { id } = await accountNamed(prisma, reference);
+    const { id } = await resolveAccount(prisma, reference);
     const account = await updateAccount(prisma, id, changes);
     if (account === null) throw new NotFoundError(`--account: there is no account ${id}.`);
     return { json: account, text: `Updated account ${id}.\n\n${accountsTable([account])}${remark(account)}` };
@@ -136,8 +136,8 @@ const add: Command<MemberOptions & { license?: License; permissionSet?: Permissi
     'membership add --account 1 --user 7 --permission-set developer --permission-set job_runner',
   ],
   async run({ account: accountReference, user: userReference, license, permissionSet }, { prisma }) {
-    const account = await accountNamed(prisma, accountReference);
-    const user = await userNamed(prisma, userReference);
+    const account = await resolveAccount(prisma, accountReference);
+    const user = await resolveUser(prisma, userReference);
     const permissionSets = permissionSet === false ? [] : permissionSet;
     const { is_new, ...membership } = await putMembership(
       prisma,
@@ -147,10 +147,10 @@ const add: Command<MemberOptions & { license?: License; permissionSet?: Permissi
         ...(permissionSets === undefined ? {} : { permissionSets }),
       },
     );
-    const holds = `licence ${membership.license}, permission sets: ${membership.permission_sets.join(', ') || 'none'}`;
+    const permissions = `licence ${membership.license}, permission sets: ${membership.permission_sets.join(', ') || 'none'}`;
     return {
       json: { ...membership, is_new },
-      text: `${user.email} is ${is_new ? 'now ' : ''}a member of account ${account.id} (${printable(account.name)}): ${holds}.`,
+      text: `${user.email} is ${is_new ? 'now ' : ''}a member of account ${account.id} (${printable(account.name)}): ${permissions}.`,
     };
   },
 };
@@ -162,8 +162,8 @@ const remove: Command<MemberOptions> = {
   options: [accountOption().makeOptionMandatory(), userOption().makeOptionMandatory()],
   examples: ['membership remove --account 1 --user ada@example.com'],
   async run({ account: accountReference, user: userReference }, { prisma }) {
-    const account = await accountNamed(prisma, accountReference);
-    const user = await userNamed(prisma, userReference);
+    const account = await resolveAccount(prisma, accountReference);
+    const user = await resolveUser(prisma, userReference);
     if (!(await removeMembership(prisma, { accountId: account.id, userId: user.id }))) {
       throw new NotFoundError(`--user: ${user.email} is not a member of account ${account.id}.`);
     }

@@ -1,4 +1,4 @@
-import { connectionProblem, type EncryptionKey, type Pool } from '@runhook/database';
+import { type EncryptionKey, findConnectionProblem, type Pool } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { QueueUnavailableError } from '@runhook/queue';
 import { EnvironmentError } from '@runhook/runtime';
@@ -8,7 +8,7 @@ import type { optionValues } from './options.ts';
 import type { Input } from './users.ts';
 
 /** Output of a command: a JSON document for scripts, and the same as text for people, without a final newline. */
-export interface Answer {
+export interface CommandResult {
   json: unknown;
   text: string;
   /** 0 when omitted. */
@@ -26,7 +26,7 @@ export interface Resources {
   stdin: Input;
 }
 
-interface Described {
+interface CommandDescription {
   name: string;
   /** Summary for the list of commands. */
   summary: string;
@@ -37,7 +37,7 @@ interface Described {
   examples: readonly string[];
 }
 
-export interface Command<Options = never> extends Described {
+export interface Command<Options = never> extends CommandDescription {
   /** Whether the command requires ENCRYPTION_KEYS. */
   needsKeys?: boolean;
   /** Whether the command requires QUEUE_URL. */
@@ -46,12 +46,12 @@ export interface Command<Options = never> extends Described {
   usesQueue?: boolean;
   /** Checks combinations of options; throws before the database is queried. */
   check?(options: Options): void;
-  run(options: Options, resources: Resources): Promise<Answer>;
+  run(options: Options, resources: Resources): Promise<CommandResult>;
 }
 
 /** A command that must work while the database is unavailable. */
-export interface CommandWithoutDatabase<Options = never> extends Described {
-  runWithout(options: Options, env: NodeJS.ProcessEnv): Promise<Answer>;
+export interface CommandWithoutDatabase<Options = never> extends CommandDescription {
+  runWithoutDatabase(options: Options, env: NodeJS.ProcessEnv): Promise<CommandResult>;
 }
 
 export interface CommandGroup {
@@ -111,20 +111,21 @@ export class NotFoundError extends AdminError {
   }
 }
 
-const NO_DATABASE =
+const DATABASE_UNREACHABLE =
   'The database of DATABASE_URL cannot be reached: is it running? (`npm start` must stay up while its database is used.)';
-const NO_QUEUE = 'The queue of QUEUE_URL cannot be reached: is it running, and is its password right?';
+const QUEUE_UNREACHABLE =
+  'The queue of QUEUE_URL cannot be reached: is it running, and is its password right?';
 
 /** Converts an error of the command line's parser or the database to an error with a sentence for the operator. */
 export function adminError(error: unknown): AdminError {
   if (error instanceof AdminError) return error;
   if (error instanceof CommanderError) return new UsageError(parserMessage(error));
   if (error instanceof EnvironmentError) return new AdminError('environment', error.message);
-  if (error instanceof QueueUnavailableError) return new AdminError('queue_unavailable', NO_QUEUE);
-  const problem = connectionProblem(error);
-  if (problem?.code === 'database_unavailable') return new AdminError(problem.code, NO_DATABASE);
+  if (error instanceof QueueUnavailableError) return new AdminError('queue_unavailable', QUEUE_UNREACHABLE);
+  const problem = findConnectionProblem(error);
+  if (problem?.code === 'database_unavailable') return new AdminError(problem.code, DATABASE_UNREACHABLE);
   if (problem !== null) return new AdminError(problem.code, problem.sentence);
-  return new AdminError('fault', `Something went wrong that should not have: ${withoutMessage(error)}`);
+  return new AdminError('fault', `Something went wrong that should not have: ${stackWithoutMessage(error)}`);
 }
 
 /** Repeats an unknown option without its value, which may be a password. */
@@ -134,7 +135,7 @@ function parserMessage({ message }: CommanderError): string {
 }
 
 /** Shows the stack trace without the message, because messages of drivers may contain values. */
-function withoutMessage(error: unknown): string {
+function stackWithoutMessage(error: unknown): string {
   if (!(error instanceof Error)) return typeof error;
   const frames = (error.stack ?? '').split('\n').filter((line) => /^\s+at /.test(line));
   const { code } = error as { code?: unknown };

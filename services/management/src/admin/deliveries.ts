@@ -3,11 +3,11 @@ import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { printable, table } from '@runhook/runtime/terminal-text';
 import {
   cancelDelivery,
-  keyOfDelivery,
+  type DeliveryDetails,
+  findDeliveryKey,
+  readDeliveryDetails,
   redeliver as redeliverDelivery,
-  type ShownDelivery,
-  showDelivery,
-} from '../deliveries/by-operator.ts';
+} from '../deliveries/operator-actions.ts';
 import {
   AdminError,
   type Command,
@@ -32,7 +32,7 @@ const idOption = () =>
     },
   );
 
-type DeliveryKey = NonNullable<Awaited<ReturnType<typeof keyOfDelivery>>>;
+type DeliveryKey = NonNullable<Awaited<ReturnType<typeof findDeliveryKey>>>;
 
 const show: Command<DeliveryOption> = {
   name: 'show',
@@ -42,8 +42,8 @@ const show: Command<DeliveryOption> = {
   options: [idOption()],
   examples: ['delivery show --id dlv_…', 'delivery show --id dlv_… --json'],
   async run(options, resources) {
-    const shown = await deliveryShown(resources, await keyNamed(resources, options));
-    return { json: shown, text: shownText(shown) };
+    const details = await requireDeliveryDetails(resources, await requireDeliveryKey(resources, options));
+    return { json: details, text: deliveryDetailsText(details) };
   },
 };
 
@@ -56,14 +56,14 @@ const redeliver: Command<DeliveryOption> = {
   examples: ['delivery redeliver --id dlv_…'],
   usesQueue: true,
   async run(options, resources) {
-    const key = await keyNamed(resources, options);
+    const key = await requireDeliveryKey(resources, options);
     const cycle = await redeliverDelivery(resources.pool, key);
     if (cycle === null)
       throw new AdminError('conflict', '--id: the delivery is still pending, or its webhook is inactive.');
-    const isTold = await tellQueue(resources, key, cycle);
-    const shown = await deliveryShown(resources, key);
-    const when = isTold ? 'is sent again now' : 'is sent again within half a minute';
-    return { json: shown, text: `Delivery ${key.id} ${when}.` };
+    const isQueued = await enqueueDelivery(resources, key, cycle);
+    const details = await requireDeliveryDetails(resources, key);
+    const when = isQueued ? 'is sent again now' : 'is sent again within half a minute';
+    return { json: details, text: `Delivery ${key.id} ${when}.` };
   },
 };
 
@@ -75,38 +75,38 @@ const cancel: Command<DeliveryOption> = {
   options: [idOption()],
   examples: ['delivery cancel --id dlv_…'],
   async run(options, resources) {
-    const key = await keyNamed(resources, options);
+    const key = await requireDeliveryKey(resources, options);
     const isCancelled = await cancelDelivery(resources.pool, key);
-    const shown = await deliveryShown(resources, key);
+    const details = await requireDeliveryDetails(resources, key);
     if (!isCancelled)
-      throw new AdminError('conflict', `--id: the delivery is ${shown.delivery.status}, not pending.`);
-    return { json: shown, text: `Delivery ${key.id} is cancelled.` };
+      throw new AdminError('conflict', `--id: the delivery is ${details.delivery.status}, not pending.`);
+    return { json: details, text: `Delivery ${key.id} is cancelled.` };
   },
 };
 
-async function keyNamed({ pool }: Resources, { id }: DeliveryOption): Promise<DeliveryKey> {
-  const key = await keyOfDelivery(pool, id);
+async function requireDeliveryKey({ pool }: Resources, { id }: DeliveryOption): Promise<DeliveryKey> {
+  const key = await findDeliveryKey(pool, id);
   if (key === null) throw new NotFoundError('--id: the log has no such delivery.');
   return key;
 }
 
-async function deliveryShown({ pool }: Resources, key: DeliveryKey): Promise<ShownDelivery> {
-  const shown = await showDelivery(pool, key);
-  if (shown === null) throw new NotFoundError('--id: the log has no such delivery any more.');
-  return shown;
+async function requireDeliveryDetails({ pool }: Resources, key: DeliveryKey): Promise<DeliveryDetails> {
+  const details = await readDeliveryDetails(pool, key);
+  if (details === null) throw new NotFoundError('--id: the log has no such delivery any more.');
+  return details;
 }
 
 /** Maximum number of attempts of the job; the limit of the dispatchers is applied to the delivery's row. */
 const RETRIES_MAX = 20;
 
 /** Returns whether the queue accepted the job. A committed redelivery takes place in either case. */
-async function tellQueue({ queueUrl }: Resources, key: DeliveryKey, cycle: number): Promise<boolean> {
+async function enqueueDelivery({ queueUrl }: Resources, key: DeliveryKey, cycle: number): Promise<boolean> {
   if (queueUrl === undefined) return false;
   const queue = openDeliveryQueue(createQueueBackend(queueUrl), () => undefined);
-  const left = attemptsLeft({ retriesMax: RETRIES_MAX }, { cycle, attemptCount: cycle });
+  const attemptsRemaining = attemptsLeft({ retriesMax: RETRIES_MAX }, { cycle, attemptCount: cycle });
   try {
     const { id: deliveryId, accountId } = key;
-    await queue.add([{ deliveryId, cycle, accountId, delayMs: 0, attemptsLeft: left }]);
+    await queue.add([{ deliveryId, cycle, accountId, delayMs: 0, attemptsLeft: attemptsRemaining }]);
     return true;
   } catch {
     return false;
@@ -115,7 +115,7 @@ async function tellQueue({ queueUrl }: Resources, key: DeliveryKey, cycle: numbe
   }
 }
 
-function shownText({ delivery, attempts }: ShownDelivery): string {
+function deliveryDetailsText({ delivery, attempts }: DeliveryDetails): string {
   const { id, status, reason, error_code, event_type, event_id, run_id, next_attempt_at } = delivery;
   const facts = [
     ['delivery', id],

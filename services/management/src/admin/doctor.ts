@@ -15,14 +15,19 @@ export const doctorCommand: CommandWithoutDatabase<{ url?: string; endpoint?: st
     ),
   ],
   examples: ['doctor', 'doctor --endpoint https://pager.example.com/hook'],
-  async runWithout({ url, endpoint }, env) {
-    const { examine, findingsText } = await import('@runhook/doctor');
+  async runWithoutDatabase({ url, endpoint }, env) {
+    const { runChecks, findingsText } = await import('@runhook/doctor');
     const serviceUrl = url ?? (env.RUNHOOK_URL || undefined);
     const findings = [];
-    for await (const finding of examine({ env, serviceUrl, token: env.RUNHOOK_TOKEN || undefined, endpoint }))
+    for await (const finding of runChecks({
+      env,
+      serviceUrl,
+      token: env.RUNHOOK_TOKEN || undefined,
+      endpoint,
+    }))
       findings.push(finding);
-    const isWell = findings.every(({ verdict }) => verdict !== 'failed');
-    return { json: findings, text: findingsText(findings), exitCode: isWell ? 0 : 1 };
+    const hasPassed = findings.every(({ verdict }) => verdict !== 'failed');
+    return { json: findings, text: findingsText(findings), exitCode: hasPassed ? 0 : 1 };
   },
 };
 

@@ -55,13 +55,13 @@ export const optionValues = {
   oneOf:
     <T extends string>(option: string, allowed: readonly T[]) =>
     (text: string): T =>
-      member(option, allowed, text),
+      parseMember(option, allowed, text),
 
   /** Repeatable; returns each value once, in the order of `allowed`. */
   someOf:
     <T extends string>(option: string, allowed: readonly T[]) =>
     (text: string, previous: unknown): T[] => {
-      const chosen = [...(Array.isArray(previous) ? previous : []), member(option, allowed, text)];
+      const chosen = [...(Array.isArray(previous) ? previous : []), parseMember(option, allowed, text)];
       return allowed.filter((value) => chosen.includes(value));
     },
 
@@ -114,7 +114,7 @@ export const optionValues = {
   },
 };
 
-function member<T extends string>(option: string, allowed: readonly T[], text: string): T {
+function parseMember<T extends string>(option: string, allowed: readonly T[], text: string): T {
   const found = allowed.find((value) => value === text);
   if (found === undefined) throw new UsageError(`${option} must be one of ${allowed.join(', ')}.`);
   return found;
@@ -164,7 +164,10 @@ export function passwordStdinFlag() {
 }
 
 /** Throws a {@link NotFoundError} that names the option. */
-export async function accountNamed(prisma: PrismaClient, reference: AccountReference): Promise<AccountView> {
+export async function resolveAccount(
+  prisma: PrismaClient,
+  reference: AccountReference,
+): Promise<AccountView> {
   const account = await findAccount(prisma, reference);
   if (account !== null) return account;
   const [name] = Object.values(reference);
@@ -172,7 +175,7 @@ export async function accountNamed(prisma: PrismaClient, reference: AccountRefer
 }
 
 /** Throws a {@link NotFoundError} that names the option. */
-export async function userNamed(
+export async function resolveUser(
   prisma: PrismaClient,
   reference: UserReference,
   option = '--user',

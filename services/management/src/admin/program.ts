@@ -7,10 +7,10 @@ import Joi from 'joi';
 import { accountGroup, membershipGroup } from './accounts.ts';
 import {
   type AdminError,
-  type Answer,
   adminError,
   type Command,
   type CommandGroup,
+  type CommandResult,
   type CommandWithoutDatabase,
   UsageError,
   write,
@@ -107,7 +107,7 @@ function examplesText(name: string, examples: readonly string[]): string {
 }
 
 /** Environment and streams of the process. */
-export interface Surroundings {
+export interface ProcessContext {
   env: NodeJS.ProcessEnv;
   stdin: Input;
   stdout: NodeJS.WritableStream;
@@ -118,24 +118,24 @@ export interface Surroundings {
  * Runs the operators' command line (docs/administration.md). Resolves with the exit code: 0, 1 for a failed command, 2
  * for an invalid command line. Output goes to standard output, errors to standard error.
  */
-export async function runAdmin(args: readonly string[], surroundings: Surroundings): Promise<number> {
-  const { stdout, stderr } = surroundings;
+export async function runAdmin(args: readonly string[], context: ProcessContext): Promise<number> {
+  const { stdout, stderr } = context;
   const isJson = args.includes('--json');
-  let answer: Answer = { json: undefined, text: '' };
+  let result: CommandResult = { json: undefined, text: '' };
   let help = '';
   const program = createProgram({
-    name: programName(surroundings.env),
+    name: programName(context.env),
     onHelp(text) {
       help += text;
     },
     async execute(command, options) {
-      answer = await runCommand(command, options, surroundings);
+      result = await runCommand(command, options, context);
     },
   });
   try {
     await program.parseAsync(args, { from: 'user' });
-    await write(stdout, isJson ? JSON.stringify(answer.json, null, 2) : answer.text);
-    return answer.exitCode ?? 0;
+    await write(stdout, isJson ? JSON.stringify(result.json, null, 2) : result.text);
+    return result.exitCode ?? 0;
   } catch (thrown) {
     const isHelp = thrown instanceof CommanderError && /^commander\.help/.test(thrown.code);
     if (isHelp && (thrown.exitCode === 0 || !isJson)) {
@@ -154,9 +154,9 @@ const CONNECT_TIMEOUT_MS = 10_000;
 async function runCommand(
   command: AnyCommand,
   options: object,
-  { env, stdin }: Surroundings,
-): Promise<Answer> {
-  if ('runWithout' in command) return await command.runWithout(options as never, env);
+  { env, stdin }: ProcessContext,
+): Promise<CommandResult> {
+  if ('runWithoutDatabase' in command) return await command.runWithoutDatabase(options as never, env);
   command.check?.(options as never);
   const { databaseUrl, queueUrl, encryptionKeys = [] } = readAdminSettings(env, command);
   const database = openPrismaDatabase({
@@ -213,7 +213,7 @@ const schema = Joi.object<Environment>({
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys),
 });
 
-const NEEDED = {
+const MISSING_MESSAGES = {
   ENCRYPTION_KEYS: 'ENCRYPTION_KEYS is not set: this command needs the keys that the services have',
   QUEUE_URL: 'QUEUE_URL is not set: this command needs the queue that the services have',
 };
@@ -223,15 +223,16 @@ function readAdminSettings(
   source: NodeJS.ProcessEnv,
   { needsKeys, needsQueue, usesQueue }: Pick<Command, 'needsKeys' | 'needsQueue' | 'usesQueue'>,
 ): AdminSettings {
-  const needed = [
+  const requiredNames = [
     ...(needsKeys ? (['ENCRYPTION_KEYS'] as const) : []),
     ...(needsQueue ? (['QUEUE_URL'] as const) : []),
   ];
-  const required = needed.reduce(
-    (rules, name) => rules.fork(name, (rule) => rule.required().messages({ 'any.required': NEEDED[name] })),
+  const commandSchema = requiredNames.reduce(
+    (rules, name) =>
+      rules.fork(name, (rule) => rule.required().messages({ 'any.required': MISSING_MESSAGES[name] })),
     schema,
   );
   // An invalid variable that the command does not use must not prevent it.
   const { QUEUE_URL: _, ...withoutQueue } = source;
-  return parseSettings<Environment>(required, needsQueue || usesQueue ? source : withoutQueue);
+  return parseSettings<Environment>(commandSchema, needsQueue || usesQueue ? source : withoutQueue);
 }

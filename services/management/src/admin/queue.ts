@@ -1,10 +1,10 @@
-import { shortText } from '@runhook/contract';
+import { truncateWithEllipsis } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import {
   createQueueBackend,
   type FailedJob,
-  openQueueDesk,
-  type QueueDesk,
+  openQueueAdmin,
+  type QueueAdmin,
   type QueueStats,
 } from '@runhook/queue';
 import { printable, table } from '@runhook/runtime/terminal-text';
@@ -17,7 +17,7 @@ import {
   UsageError,
   valueOption,
 } from './command.ts';
-import { releaseSetAside, removeSetAside, setAsideView } from './set-aside.ts';
+import { quarantinedItemView, releaseQuarantinedItems, removeQuarantinedItems } from './quarantine.ts';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 1_000;
@@ -32,8 +32,8 @@ const stats: Command<object> = {
   examples: ['queue stats', 'queue stats --json'],
   needsQueue: true,
   run: (_options, resources) =>
-    withDesk(resources, async (desk) => {
-      const found = await desk.stats();
+    withQueueAdmin(resources, async (queueAdmin) => {
+      const found = await queueAdmin.stats();
       return {
         json: statsView(found),
         text: statsText(found),
@@ -57,13 +57,13 @@ const failed: Command<{ limit?: number }> = {
   examples: ['queue failed', 'queue failed --limit 100 --json'],
   needsQueue: true,
   run: ({ limit = LIMIT_DEFAULT }, resources) =>
-    withDesk(resources, async (desk) => {
-      const jobs = await desk.failed(limit);
-      const setAside = await listQuarantined(resources.pool, { limit });
-      const shown = [...jobs.map(failedView), ...setAside.map(setAsideView)]
+    withQueueAdmin(resources, async (queueAdmin) => {
+      const jobs = await queueAdmin.failed(limit);
+      const quarantined = await listQuarantined(resources.pool, { limit });
+      const items = [...jobs.map(failedView), ...quarantined.map(quarantinedItemView)]
         .sort((one, other) => (one.failed_at < other.failed_at ? 1 : -1))
         .slice(0, limit);
-      return { json: shown, text: shown.length === 0 ? 'No failed jobs.' : failedTable(shown) };
+      return { json: items, text: items.length === 0 ? 'No failed jobs.' : failedTable(items) };
     }),
 };
 
@@ -79,14 +79,14 @@ const retry: Command<{ id?: string[]; all?: boolean }> = {
     if ((id === undefined) === (all === undefined)) throw new UsageError('Give either --id or --all.');
   },
   run: ({ id }, resources) =>
-    withDesk(resources, async (desk) => {
+    withQueueAdmin(resources, async (queueAdmin) => {
       const { queueUrl = '', pool } = resources;
-      const setAside = await releaseSetAside({ pool, queueUrl }, id ?? null);
-      const released = new Set([...setAside.released, ...setAside.left]);
+      const quarantineResult = await releaseQuarantinedItems({ pool, queueUrl }, id ?? null);
+      const released = new Set([...quarantineResult.released, ...quarantineResult.left]);
       const ids = id?.filter((one) => !released.has(one)) ?? null;
-      const ofQueue = ids?.length === 0 ? { retried: [], left: [] } : await desk.retry(ids);
-      const retried = [...ofQueue.retried, ...setAside.released];
-      const left = [...ofQueue.left, ...setAside.left];
+      const jobResult = ids?.length === 0 ? { retried: [], left: [] } : await queueAdmin.retry(ids);
+      const retried = [...jobResult.retried, ...quarantineResult.released];
+      const left = [...jobResult.left, ...quarantineResult.left];
       return {
         json: { retried, left },
         text: [
@@ -109,7 +109,7 @@ const remove: Command<{ id: string[] }> = {
   options: [idsOption().makeOptionMandatory()],
   examples: ['queue remove --id evt_…'],
   async run({ id }, { pool }) {
-    const removed = await removeSetAside(pool, id);
+    const removed = await removeQuarantinedItems(pool, id);
     const unknown = id.filter((one) => !removed.includes(one));
     return {
       json: { removed, unknown },
@@ -123,21 +123,28 @@ const remove: Command<{ id: string[] }> = {
 };
 
 function idsOption() {
-  return valueOption('--id <id>', 'of the item, as queue failed shows it; may be repeated', () => repeated);
+  return valueOption(
+    '--id <id>',
+    'of the item, as queue failed shows it; may be repeated',
+    () => appendValue,
+  );
 }
 
-function repeated(text: string, previous: unknown): string[] {
+function appendValue(text: string, previous: unknown): string[] {
   return [...(Array.isArray(previous) ? previous : []), text];
 }
 
-async function withDesk<T>({ queueUrl }: Resources, work: (desk: QueueDesk) => Promise<T>): Promise<T> {
+async function withQueueAdmin<T>(
+  { queueUrl }: Resources,
+  work: (queueAdmin: QueueAdmin) => Promise<T>,
+): Promise<T> {
   if (queueUrl === undefined) throw new AdminError('environment', 'QUEUE_URL is not set.');
-  const desk = openQueueDesk(createQueueBackend(queueUrl), () => undefined);
+  const queueAdmin = openQueueAdmin(createQueueBackend(queueUrl), () => undefined);
   try {
-    return await work(desk);
+    return await work(queueAdmin);
   } finally {
     // Closing a queue that cannot be reached fails, but the original error is reported.
-    await desk.close().catch(() => undefined);
+    await queueAdmin.close().catch(() => undefined);
   }
 }
 
@@ -197,7 +204,7 @@ function failedView({ failedAtMs, isShortened, ...job }: FailedJob) {
 function failedTable(
   jobs: readonly Pick<ReturnType<typeof failedView>, 'id' | 'queue' | 'name' | 'failed_at' | 'reason'>[],
 ): string {
-  const cut = (text: string) => shortText(text, REASON_CHARACTERS_MAX);
+  const cut = (text: string) => truncateWithEllipsis(text, REASON_CHARACTERS_MAX);
   return table(
     ['ID', 'QUEUE', 'NAME', 'FAILED', 'REASON'],
     jobs.map(({ id, queue, name, failed_at, reason }) => [cut(id), queue, cut(name), failed_at, cut(reason)]),

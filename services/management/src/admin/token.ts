@@ -15,7 +15,7 @@ import {
   UsageError,
   valueOption,
 } from './command.ts';
-import { accountNamed, accountOption, nameFilter, optionValues, permissionSetOption } from './options.ts';
+import { accountOption, nameFilter, optionValues, permissionSetOption, resolveAccount } from './options.ts';
 
 interface CreateOptions {
   account: AccountReference;
@@ -55,9 +55,14 @@ const create: Command<CreateOptions> = {
   },
   async run({ account: reference, name, permissionSet: permissionSets, expiresIn, expiresAt }, { prisma }) {
     const expiry = expiresIn === undefined ? expiresAt : new Date(Date.now() + expiresIn);
-    const { id: accountId } = await accountNamed(prisma, reference);
-    const made = { accountId, name, permissionSets, ...(expiry === undefined ? {} : { expiresAt: expiry }) };
-    const { id, token } = await createServiceToken(prisma, made);
+    const { id: accountId } = await resolveAccount(prisma, reference);
+    const newToken = {
+      accountId,
+      name,
+      permissionSets,
+      ...(expiry === undefined ? {} : { expiresAt: expiry }),
+    };
+    const { id, token } = await createServiceToken(prisma, newToken);
     return {
       json: { ...(await findServiceToken(prisma, id)), token },
       text: [
@@ -82,7 +87,7 @@ const list: Command<{ account?: AccountReference; name?: string; permissionSet?:
   ],
   examples: ['token list --account 1', 'token list --permission-set account_admin --json'],
   async run({ account: reference, name, permissionSet: permissionSets }, { prisma }) {
-    const account = reference === undefined ? null : await accountNamed(prisma, reference);
+    const account = reference === undefined ? null : await resolveAccount(prisma, reference);
     const tokens = await listServiceTokens(prisma, {
       ...(account === null ? {} : { accountId: account.id }),
       ...(name === undefined ? {} : { name }),
@@ -99,13 +104,15 @@ const revoke: Command<{ id: number }> = {
   options: [requiredOption('--id <id>', 'of the token, as token list shows it', optionValues.id)],
   examples: ['token revoke --id 3'],
   async run({ id }, { prisma }) {
-    const revoked = await revokeServiceToken(prisma, id);
-    if (revoked === null) throw new NotFoundError(`--id: there is no token ${id}.`);
-    const { token, wasRevoked } = revoked;
+    const revocation = await revokeServiceToken(prisma, id);
+    if (revocation === null) throw new NotFoundError(`--id: there is no token ${id}.`);
+    const { token, wasAlreadyRevoked } = revocation;
     const subject = `Token ${id} of account ${token.account_id} (${printable(token.name)})`;
     return {
       json: token,
-      text: wasRevoked ? `${subject} was revoked already, at ${token.revoked_at}.` : `${subject} is revoked.`,
+      text: wasAlreadyRevoked
+        ? `${subject} was revoked already, at ${token.revoked_at}.`
+        : `${subject} is revoked.`,
     };
   },
 };

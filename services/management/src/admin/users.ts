@@ -15,12 +15,12 @@ import {
   valueOption,
 } from './command.ts';
 import {
-  accountNamed,
   accountOption,
   nameFilter,
   optionValues,
   passwordStdinFlag,
-  userNamed,
+  resolveAccount,
+  resolveUser,
 } from './options.ts';
 
 const create: Command<{ email: string; name: string; passwordStdin?: boolean }> = {
@@ -74,7 +74,7 @@ const list: Command<{ email?: string; name?: string; account?: AccountReference 
   ],
   examples: ['user list', 'user list --account 1', 'user list --email @example.com --json'],
   async run({ account: reference, ...filter }, { prisma }) {
-    const account = reference === undefined ? null : await accountNamed(prisma, reference);
+    const account = reference === undefined ? null : await resolveAccount(prisma, reference);
     const users = await listUsers(prisma, {
       ...filter,
       ...(account === null ? {} : { accountId: account.id }),
@@ -113,8 +113,8 @@ const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolea
     const { password, isGenerated } = await choosePassword(choice, stdin);
     const user =
       id === undefined
-        ? await userNamed(prisma, { email: email as string }, '--email')
-        : await userNamed(prisma, { id }, '--id');
+        ? await resolveUser(prisma, { email: email as string }, '--email')
+        : await resolveUser(prisma, { id }, '--id');
     const reset = await resetPassword(prisma, user.id, password);
     if (reset === null) throw new NotFoundError(`There is no user ${user.email} any more.`);
     const { sessionsEnded } = reset;

@@ -14,7 +14,7 @@ export function actorOf(principal: Principal): Actor {
 }
 
 /** Runs `work` in a transaction whose changes the audit log records with this actor (docs/contract.md#audit-log). */
-export async function inTransactionOf<T>(
+export async function inActorTransaction<T>(
   prisma: PrismaClient,
   actor: Actor,
   work: (transaction: Prisma.TransactionClient) => Promise<T>,

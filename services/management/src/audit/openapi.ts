@@ -1,16 +1,16 @@
 import {
-  answerObject,
   idText,
-  MOMENT,
-  MOMENT_FORMS,
   microsTime,
   type Paths,
+  responseObject,
   type Schema,
   schemaRef,
+  TIMESTAMP,
+  TIMESTAMP_FORMATS,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, PAGE, parameter } from '../http/openapi/parameters.ts';
-import { answers, success } from '../http/openapi/responses.ts';
+import { PAGE, parameter, queryParameter } from '../http/openapi/parameters.ts';
+import { operationResponses, success } from '../http/openapi/responses.ts';
 import { ACTOR_KINDS, AUDIT_ACTIONS, type AuditEntryView, TARGET_KINDS } from './routes.ts';
 
 const AUDIT_EXAMPLE: AuditEntryView = {
@@ -33,12 +33,12 @@ export const auditPaths: Paths = {
       description:
         'Newest first, of the last year. Needs the permission set `account_admin` or `admin`, on any plan.',
       parameters: [
-        inQuery('action', 'Only those.', { type: 'string', enum: AUDIT_ACTIONS }),
-        inQuery('since', `Only those at or after it. ${MOMENT_FORMS}`, MOMENT),
-        inQuery('until', `Only those before it. ${MOMENT_FORMS}`, MOMENT),
+        queryParameter('action', 'Only those.', { type: 'string', enum: AUDIT_ACTIONS }),
+        queryParameter('since', `Only those at or after it. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
+        queryParameter('until', `Only those before it. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
         ...PAGE,
       ],
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'A page of them.', schemaRef('AuditEntry'), AUDIT_EXAMPLE, 'list') },
         [400],
@@ -48,11 +48,11 @@ export const auditPaths: Paths = {
 };
 
 export const auditSchemas: Record<string, Schema> = {
-  AuditEntry: answerObject<AuditEntryView>('One change.', {
+  AuditEntry: responseObject<AuditEntryView>('One change.', {
     id: idText('Id of the entry, greater than those before it.', '4711'),
     created_at: microsTime('When.'),
     action: { type: 'string', enum: AUDIT_ACTIONS, description: 'What was done.' },
-    actor: answerObject<AuditEntryView['actor']>('Who did it.', {
+    actor: responseObject<AuditEntryView['actor']>('Who did it.', {
       kind: {
         type: 'string',
         enum: ACTOR_KINDS,
@@ -64,7 +64,7 @@ export const auditSchemas: Record<string, Schema> = {
         description: 'E-mail address of the user, name of the token, as they were then.',
       },
     }),
-    target: answerObject<AuditEntryView['target']>('What it was done to.', {
+    target: responseObject<AuditEntryView['target']>('What it was done to.', {
       kind: { type: 'string', enum: TARGET_KINDS, description: 'Kind of the target.' },
       id: text('Id of the webhook, user, token or account.'),
       name: text('Its name, or the e-mail address of the user, as it was then.'),

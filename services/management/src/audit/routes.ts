@@ -1,7 +1,7 @@
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_AUDIT } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
-import { moment, oneOf, QueryReader } from '../http/query-parameters.ts';
+import { oneOf, QueryReader, timestamp } from '../http/query-parameters.ts';
 
 /** Recorded actions. Triggers of the tables write the entries. */
 export const AUDIT_ACTIONS = [
@@ -47,8 +47,8 @@ export function auditEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndp
       const reader = new QueryReader(query);
       const page = reader.page();
       const action = reader.optional('action', oneOf(AUDIT_ACTIONS));
-      const since = reader.optional('since', moment);
-      const until = reader.optional('until', moment);
+      const since = reader.optional('since', timestamp);
+      const until = reader.optional('until', timestamp);
       reader.check();
       const where: Prisma.AuditEntryWhereInput = {
         accountId: BigInt(account.id),

@@ -31,8 +31,8 @@ export interface ConsoleFiles {
 export function readConsoleFiles(folder: string): ConsoleFiles | null {
   try {
     const files = readFolder(folder);
-    const named = [...files.indexHtml.matchAll(/(?:src|href)="\.(\/[^"]+)"/g)];
-    return named.every(([, path = '']) => files.byPath.has(path)) ? files : null;
+    const references = [...files.indexHtml.matchAll(/(?:src|href)="\.(\/[^"]+)"/g)];
+    return references.every(([, path = '']) => files.byPath.has(path)) ? files : null;
   } catch (error) {
     if ((error as { code?: unknown }).code === 'ENOENT') return null;
     throw error;
@@ -44,33 +44,33 @@ function readFolder(folder: string): ConsoleFiles {
   const names = readdirSync(folder, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1));
-  const known = new Set(names);
+  const nameSet = new Set(names);
   for (const name of names) {
-    const isServed = name !== 'index.html' && !name.startsWith('.') && !isCompressed(name, known);
+    const isServed = name !== 'index.html' && !name.startsWith('.') && !isCompressed(name, nameSet);
     if (isServed) byPath.set(`/${name.split(sep).join('/')}`, openFile(join(folder, name), name));
   }
   return { indexHtml: readFileSync(join(folder, 'index.html'), 'utf8'), byPath };
 }
 
-function isCompressed(name: string, known: ReadonlySet<string>): boolean {
+function isCompressed(name: string, names: ReadonlySet<string>): boolean {
   return Object.values(SUFFIX).some(
-    (suffix) => name.endsWith(suffix) && known.has(name.slice(0, -suffix.length)),
+    (suffix) => name.endsWith(suffix) && names.has(name.slice(0, -suffix.length)),
   );
 }
 
 function openFile(path: string, name: string): ConsoleFile {
   const plain = readFileSync(path);
   const extension = extname(name);
-  const made = new Map<ContentEncoding, Promise<Buffer>>([['identity', Promise.resolve(plain)]]);
+  const encodings = new Map<ContentEncoding, Promise<Buffer>>([['identity', Promise.resolve(plain)]]);
   for (const encoding of ['br', 'gzip'] as const) {
-    const ready = path + SUFFIX[encoding];
-    if (existsSync(ready)) made.set(encoding, Promise.resolve(readFileSync(ready)));
+    const compressedPath = path + SUFFIX[encoding];
+    if (existsSync(compressedPath)) encodings.set(encoding, Promise.resolve(readFileSync(compressedPath)));
   }
   async function read(encoding: ContentEncoding) {
     if (!COMPRESSIBLE.has(extension)) return { body: plain, encoding: 'identity' as const };
-    const making = made.get(encoding) ?? encode(plain, encoding as 'br' | 'gzip');
-    made.set(encoding, making);
-    const body = await making;
+    const encodedBody = encodings.get(encoding) ?? encode(plain, encoding as 'br' | 'gzip');
+    encodings.set(encoding, encodedBody);
+    const body = await encodedBody;
     return body.length < plain.length ? { body, encoding } : { body: plain, encoding: 'identity' as const };
   }
   return { extension, isHashed: name.startsWith(`assets${sep}`), read };
@@ -94,7 +94,7 @@ export interface Page {
  */
 export function consolePage(indexHtml: string, path: string): Page {
   const nonce = randomBytes(16).toString('base64url');
-  const head = `<base href="${rootFrom(path)}">\n<meta name="csp-nonce" content="${nonce}">`;
+  const head = `<base href="${relativeRoot(path)}">\n<meta name="csp-nonce" content="${nonce}">`;
   return {
     // A function, because a `$` in replacement text would be interpreted.
     html: indexHtml.replace(/<head[^>]*>/i, (tag) => `${tag}\n${head}`),
@@ -103,7 +103,7 @@ export function consolePage(indexHtml: string, path: string): Page {
 }
 
 /** Returns the relative path to the root: one step up for every slash but the first; encoded slashes do not count. */
-export function rootFrom(path: string): string {
+export function relativeRoot(path: string): string {
   const slashes = path.split('/').length - 1;
   return slashes <= 1 ? './' : '../'.repeat(slashes - 1);
 }

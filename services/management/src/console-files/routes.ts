@@ -13,8 +13,8 @@ import {
 } from './files.ts';
 
 /** Paths that are never answered with the page, with any number of leading slashes. */
-const NOT_THE_CONSOLE = /^\/+(?:api|assets|docs|healthz|metrics|openapi\.json|readyz)(?:\/|$)/i;
-const ALLOWED = ['GET', 'HEAD'];
+const RESERVED_PATHS = /^\/+(?:api|assets|docs|healthz|metrics|openapi\.json|readyz)(?:\/|$)/i;
+const ALLOWED_METHODS = ['GET', 'HEAD'];
 const YEAR_SECONDS = 365 * 24 * 3600;
 
 /**
@@ -41,7 +41,7 @@ export function consoleRoutes(folder: string): Router {
 
 /** Whether a browser opens the address. An API client, which accepts any type, gets a 404 in the envelope. */
 function wantsPage(request: Request): boolean {
-  if (!ALLOWED.includes(request.method) || NOT_THE_CONSOLE.test(request.path)) return false;
+  if (!ALLOWED_METHODS.includes(request.method) || RESERVED_PATHS.test(request.path)) return false;
   if (request.path === '/') return request.accepts('html') !== false;
   return request.accepts(['json', 'html']) === 'html';
 }
@@ -59,7 +59,8 @@ function sendPage(files: ConsoleFiles | null, request: Request, response: Respon
 
 async function sendFile(file: ConsoleFile, request: Request, response: Response): Promise<void> {
   requestState(response).route = '/assets';
-  if (!ALLOWED.includes(request.method)) throw new MethodNotAllowedError(request.method, ALLOWED);
+  if (!ALLOWED_METHODS.includes(request.method))
+    throw new MethodNotAllowedError(request.method, ALLOWED_METHODS);
   const { body, encoding } = await file.read(chooseEncoding(request.get('accept-encoding')));
   if (encoding !== 'identity') response.set('content-encoding', encoding);
   response

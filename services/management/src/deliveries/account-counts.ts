@@ -1,14 +1,14 @@
 // SQL by hand: counts millions of deliveries of all webhooks of an account by the half-hour.
 import { column, type Queryable, queryRows } from '@runhook/database';
-import { webhooksOf } from './account-log-places.ts';
+import { findWebhooks } from './account-log-conditions.ts';
+import { CountCache } from './count-cache.ts';
 import { timestampOf } from './delivery.ts';
-import { settledBefore } from './hourly-counts.ts';
-import { KeptCounts } from './kept-counts.ts';
+import { settledBoundary } from './hourly-counts.ts';
 
 /** Width of a slot, half an hour. The bars of histograms over a day or more are multiples of it. */
 export const SLOT_MICROS = 1_800_000_000n;
 
-const WEBHOOKS_AT_ONCE = 100;
+const WEBHOOKS_PER_STATEMENT = 100;
 /** Histograms that are read in less time are not cached. */
 const SLOW_MS = 30;
 
@@ -22,24 +22,24 @@ export interface CountedSlots {
 /** Caches the number of deliveries of an account's webhooks that were created in each completed half-hour. */
 export interface AccountCounts {
   /** Returns null if the counts are not cached. */
-  known(accountId: number): CountedSlots | null;
+  getCached(accountId: number): CountedSlots | null;
   /** Reports a read without the cache. If it was slow, the deliveries are counted in the background for later reads. */
-  wasRead(accountId: number, durationMs: number): void;
+  recordRead(accountId: number, durationMs: number): void;
 }
 
 /** Caches counts for the same reason as those of a single log (docs/adr/0014-hourly-counts-of-long-logs.md). */
 export function createAccountCounts(database: Queryable, slowMs = SLOW_MS): AccountCounts {
-  const kept = new KeptCounts<CountedSlots>();
+  const cache = new CountCache<CountedSlots>();
   const count = (accountId: number) =>
-    void kept.count(String(accountId), () => countSlots(database, accountId, settledBefore(SLOT_MICROS)));
+    void cache.count(String(accountId), () => countSlots(database, accountId, settledBoundary(SLOT_MICROS)));
   return {
-    known(accountId) {
-      const counted = kept.usable(String(accountId));
-      if (counted !== null && !kept.isFresh(String(accountId))) count(accountId);
-      return counted;
+    getCached(accountId) {
+      const cachedSlots = cache.get(String(accountId));
+      if (cachedSlots !== null && !cache.isFresh(String(accountId))) count(accountId);
+      return cachedSlots;
     },
-    wasRead(accountId, durationMs) {
-      if (durationMs > slowMs && !kept.isFresh(String(accountId))) count(accountId);
+    recordRead(accountId, durationMs) {
+      if (durationMs > slowMs && !cache.isFresh(String(accountId))) count(accountId);
     },
   };
 }
@@ -59,14 +59,14 @@ async function countSlots(
   accountId: number,
   closedBefore: bigint,
 ): Promise<CountedSlots> {
-  const webhooks = [...(await webhooksOf(database, accountId, { subscriptionIds: null })).keys()];
-  const numbers = new Map<string, number[]>(webhooks.map((id) => [id, []]));
-  for (let at = 0; at < webhooks.length; at += WEBHOOKS_AT_ONCE) {
-    const some = webhooks.slice(at, at + WEBHOOKS_AT_ONCE);
-    const values = [some, String(closedBefore), accountId];
+  const webhooks = [...(await findWebhooks(database, accountId, { subscriptionIds: null })).keys()];
+  const pairsByWebhook = new Map<string, number[]>(webhooks.map((id) => [id, []]));
+  for (let start = 0; start < webhooks.length; start += WEBHOOKS_PER_STATEMENT) {
+    const batch = webhooks.slice(start, start + WEBHOOKS_PER_STATEMENT);
+    const values = [batch, String(closedBefore), accountId];
     for (const row of await queryRows(database, SLOT_COUNT, COUNT_SLOTS, values))
-      numbers.get(row.webhook)?.push(row.slot, row.deliveries);
+      pairsByWebhook.get(row.webhook)?.push(row.slot, row.deliveries);
   }
-  const byWebhook = new Map([...numbers].map(([id, pairs]) => [id, Int32Array.from(pairs)] as const));
+  const byWebhook = new Map([...pairsByWebhook].map(([id, pairs]) => [id, Int32Array.from(pairs)] as const));
   return { byWebhook, closedBefore };
 }

@@ -1,20 +1,20 @@
 import {
-  answerObject,
   count,
   integerId,
-  MOMENT,
-  MOMENT_FORMS,
   microsTime,
-  orNull,
+  nullable,
   type Parameter,
   type Paths,
   prefixedId,
+  responseObject,
   type Schema,
   schemaRef,
+  TIMESTAMP,
+  TIMESTAMP_FORMATS,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, parameter } from '../http/openapi/parameters.ts';
-import { answers, success } from '../http/openapi/responses.ts';
+import { parameter, queryParameter } from '../http/openapi/parameters.ts';
+import { operationResponses, success } from '../http/openapi/responses.ts';
 import { LIMIT_MAX } from '../http/query-parameters.ts';
 import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE } from '../subscriptions/openapi.ts';
 import type { AccountDeliveryView } from './account-log.ts';
@@ -32,7 +32,7 @@ const COUNTS = {
 
 /** See docs/contract.md#the-log-of-an-account. */
 export const accountLogSchemas: Record<string, Schema> = {
-  AccountDelivery: answerObject<AccountDeliveryView>('A delivery beside those of other webhooks.', {
+  AccountDelivery: responseObject<AccountDeliveryView>('A delivery beside those of other webhooks.', {
     ...DELIVERY_PROPERTIES,
     webhook_name: text('What the webhook is called now.'),
     webhook_state: {
@@ -43,34 +43,36 @@ export const accountLogSchemas: Record<string, Schema> = {
     },
   }),
 
-  LogPageExtra: answerObject<AccountLogExtra>('Where in the log this page is.', {
-    pagination: answerObject<AccountLogExtra['pagination']>('How to go on.', {
+  LogPageExtra: responseObject<AccountLogExtra>('Where in the log this page is.', {
+    pagination: responseObject<AccountLogExtra['pagination']>('How to go on.', {
       count: count('How many are in this answer.'),
-      next_before: orNull(text('Given as `before`, it leads to the next page; null at the end of the log.')),
-      looked_until: orNull(
+      next_before: nullable(
+        text('Given as `before`, it leads to the next page; null at the end of the log.'),
+      ),
+      looked_until: nullable(
         microsTime(
           'When fewer were found than asked for because much had to be read: what was created before it was not looked at. Else null.',
         ),
       ),
     }),
-    filters: answerObject<AccountLogExtra['filters']>('What was applied.', {
+    filters: responseObject<AccountLogExtra['filters']>('What was applied.', {
       limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'How many were asked for.' },
     }),
   }),
 
-  Histogram: answerObject<HistogramView>('Deliveries of a window by when they were created.', {
+  Histogram: responseObject<HistogramView>('Deliveries of a window by when they were created.', {
     since: microsTime('The beginning of the window.'),
     until: microsTime('Its end.'),
     bucket_seconds: { type: 'integer', minimum: 1, description: 'The width of a bucket.' },
-    counted_since: orNull(
+    counted_since: nullable(
       microsTime(
         'What was created before it is not counted, because too much would have to be read; null when all is.',
       ),
     ),
-    totals: answerObject<HistogramView['totals']>('Of all buckets.', COUNTS),
+    totals: responseObject<HistogramView['totals']>('Of all buckets.', COUNTS),
     buckets: {
       type: 'array',
-      items: answerObject<HistogramBucket>('What was created in a span of time, as of now.', {
+      items: responseObject<HistogramBucket>('What was created in a span of time, as of now.', {
         start: microsTime('Its beginning; a multiple of the width in UTC.'),
         ...COUNTS,
       }),
@@ -78,9 +80,9 @@ export const accountLogSchemas: Record<string, Schema> = {
     },
   }),
 
-  RunEvent: answerObject<RunEventView>('An event of a run, and whether anybody heard of it.', {
+  RunEvent: responseObject<RunEventView>('An event of a run, and whether anybody heard of it.', {
     event_type: EVENT_TYPE,
-    event_id: orNull(prefixedId('wev_', 'The event; null when no webhook has a delivery of it.')),
+    event_id: nullable(prefixedId('wev_', 'The event; null when no webhook has a delivery of it.')),
     happened_at: microsTime('When it went to webhooks, or as far as the run tells when it happened.'),
     state: {
       type: 'string',
@@ -93,27 +95,35 @@ export const accountLogSchemas: Record<string, Schema> = {
 };
 
 const FILTERS: Parameter[] = [
-  inQuery('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
-  inQuery('event_id', 'Only those of this event.', prefixedId('wev_', 'Id of the event.')),
-  inQuery('subscription_id', 'Only those of these webhooks: ids with commas between them, at most 100.', {
-    type: 'string',
-    examples: [SUBSCRIPTION_EXAMPLE.id],
-  }),
-  inQuery('job_id', 'Only those of runs of this job.', integerId('Id of the job.', 12)),
-  inQuery('status', 'Only those in this state.', DELIVERY_STATUS),
-  inQuery('event_type', 'Only those of this event type.', EVENT_TYPE),
-  inQuery('http_status_code', 'Only those whose latest attempt has this status; 0: before the first.', {
-    type: 'integer',
-    minimum: 0,
-    maximum: 999,
-  }),
-  inQuery('error_code', 'Only those whose latest attempt failed so.', {
+  queryParameter('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
+  queryParameter('event_id', 'Only those of this event.', prefixedId('wev_', 'Id of the event.')),
+  queryParameter(
+    'subscription_id',
+    'Only those of these webhooks: ids with commas between them, at most 100.',
+    {
+      type: 'string',
+      examples: [SUBSCRIPTION_EXAMPLE.id],
+    },
+  ),
+  queryParameter('job_id', 'Only those of runs of this job.', integerId('Id of the job.', 12)),
+  queryParameter('status', 'Only those in this state.', DELIVERY_STATUS),
+  queryParameter('event_type', 'Only those of this event type.', EVENT_TYPE),
+  queryParameter(
+    'http_status_code',
+    'Only those whose latest attempt has this status; 0: before the first.',
+    {
+      type: 'integer',
+      minimum: 0,
+      maximum: 999,
+    },
+  ),
+  queryParameter('error_code', 'Only those whose latest attempt failed so.', {
     type: 'string',
     pattern: '^[a-z_]{1,64}$',
     examples: ['timeout'],
   }),
   ...(['min', 'max'] as const).map((end) =>
-    inQuery(
+    queryParameter(
       `duration_${end}_ms`,
       `Only those whose latest attempt took so long at ${end === 'min' ? 'least' : 'most'}.`,
       {
@@ -123,11 +133,12 @@ const FILTERS: Parameter[] = [
       },
     ),
   ),
-  inQuery('since', `Only those created at this moment or later. ${MOMENT_FORMS}`, MOMENT),
-  inQuery('until', `Only those created before this moment. ${MOMENT_FORMS}`, MOMENT),
+  queryParameter('since', `Only those created at this moment or later. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
+  queryParameter('until', `Only those created before this moment. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
 ];
 
-const DELETED = 'Those of webhooks that were deleted since are told, too, as long as the log has them.';
+const DELETED_WEBHOOKS_TEXT =
+  'Those of webhooks that were deleted since are told, too, as long as the log has them.';
 const tags = ['Deliveries'];
 
 const ACCOUNT_DELIVERY_EXAMPLE: AccountDeliveryView = {
@@ -162,16 +173,16 @@ export const accountLogPaths: Paths = {
       operationId: 'listAccountDeliveries',
       tags,
       summary: 'List the deliveries of all webhooks of an account',
-      description: `Newest first: by the day of the event's id, in it by when the delivery was created. ${DELETED} Nothing is counted, and a page is reached from the one before it. Where rows have to be read to be told apart, a page ends after some 50,000 of them: \`looked_until\` tells so, and \`next_before\` goes on from there.`,
+      description: `Newest first: by the day of the event's id, in it by when the delivery was created. ${DELETED_WEBHOOKS_TEXT} Nothing is counted, and a page is reached from the one before it. Where rows have to be read to be told apart, a page ends after some 50,000 of them: \`looked_until\` tells so, and \`next_before\` goes on from there.`,
       parameters: [
         ...FILTERS,
-        inQuery('before', '`next_before` of the page before.', {
+        queryParameter('before', '`next_before` of the page before.', {
           type: 'string',
           pattern: '^\\d{4}-\\d{2}-\\d{2}\\.\\d{1,18}(\\.wdl_[0-9A-Za-z]{27})?$',
         }),
         parameter('Limit'),
       ],
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           200: success(200, 'A page of them.', schemaRef('AccountDelivery'), ACCOUNT_DELIVERY_EXAMPLE, 'log'),
@@ -187,9 +198,9 @@ export const accountLogPaths: Paths = {
       operationId: 'getDeliveryHistogram',
       tags,
       summary: 'Count the deliveries of all webhooks of an account over time',
-      description: `By status, in about ${BUCKETS_WANTED} buckets of one width. Without \`since\`, of the 24 hours before \`until\`, which is now when it is left out; at most ${HISTOGRAM_DAYS_MAX} days. ${DELETED}`,
+      description: `By status, in about ${BUCKETS_WANTED} buckets of one width. Without \`since\`, of the 24 hours before \`until\`, which is now when it is left out; at most ${HISTOGRAM_DAYS_MAX} days. ${DELETED_WEBHOOKS_TEXT}`,
       parameters: FILTERS,
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'The counts.', schemaRef('Histogram'), HISTOGRAM_EXAMPLE) },
         [400],
@@ -205,7 +216,7 @@ export const accountLogPaths: Paths = {
       summary: 'List the events of a run, and whether anybody heard of them',
       description:
         'In the order of a run’s life, those too that no webhook matched. Their deliveries are in the log of the account, by `run_id`.',
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           200: success(

@@ -2,24 +2,24 @@ import { EVENT_TYPES, integerIdFromText, isId } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { InvalidRequestError } from '../http/errors.ts';
-import type { LaggingReads } from '../http/lagging-reads.ts';
 import {
+  createReader,
   integer,
   LIMIT_DEFAULT,
   LIMIT_MAX,
-  moment,
   oneOf,
   QueryReader,
-  readBy,
+  timestamp,
 } from '../http/query-parameters.ts';
+import type { ReplicaReads } from '../http/replica-reads.ts';
 import { createAccountCounts } from './account-counts.ts';
 import { readAccountLog } from './account-log.ts';
-import { type AccountLogFilters, webhooksOf } from './account-log-places.ts';
+import { type AccountLogFilters, findWebhooks } from './account-log-conditions.ts';
 import { DELIVERY_STATUSES } from './delivery.ts';
 import { readHistogram } from './histogram.ts';
-import { DAY_MICROS } from './page-seek.ts';
+import type { LogCursor } from './log-segments.ts';
+import { DAY_MICROS } from './page-locator.ts';
 import { runEventsEndpoint } from './run-events.ts';
-import type { DayPlace } from './stretches.ts';
 
 const LOG_PATH = '/api/v3/accounts/:account_id/webhooks/deliveries';
 
@@ -36,11 +36,11 @@ export interface AccountLogExtra {
 }
 
 /** The log of all webhooks of an account, as a list and as a histogram (docs/contract.md#the-log-of-an-account). */
-export function accountLogEndpoints({ pool, reads }: { pool: Pool; reads: LaggingReads }): AccountEndpoint[] {
+export function accountLogEndpoints({ pool, reads }: { pool: Pool; reads: ReplicaReads }): AccountEndpoint[] {
   return [listEndpoint(reads), histogramEndpoint(reads), runEventsEndpoint({ pool })];
 }
 
-function listEndpoint(reads: LaggingReads): AccountEndpoint {
+function listEndpoint(reads: ReplicaReads): AccountEndpoint {
   return {
     method: 'GET',
     path: LOG_PATH,
@@ -49,23 +49,26 @@ function listEndpoint(reads: LaggingReads): AccountEndpoint {
       const { account, query } = request;
       const reader = new QueryReader(query);
       const limit = reader.optional('limit', integer(1, LIMIT_MAX)) ?? LIMIT_DEFAULT;
-      const from = reader.optional('before', readBy(placeFromText, 'must be the next_before of a page'));
+      const cursor = reader.optional(
+        'before',
+        createReader(parseCursor, 'must be the next_before of a page'),
+      );
       const filters = readFilters(reader);
       reader.check();
-      const database = reads.of(request);
-      const webhooks = await webhooksOf(database, account.id, filters);
-      const { rows, next, isCut } = await readAccountLog(database, {
+      const database = reads.databaseFor(request);
+      const webhooks = await findWebhooks(database, account.id, filters);
+      const { rows, next, isTruncated } = await readAccountLog(database, {
         accountId: account.id,
         webhooks,
         filters,
-        from,
+        cursor,
         limit,
       });
       const extra: AccountLogExtra = {
         pagination: {
           count: rows.length,
-          next_before: next === null ? null : textOfPlace(next),
-          looked_until: isCut && next !== null ? momentOf(next) : null,
+          next_before: next === null ? null : formatCursor(next),
+          looked_until: isTruncated && next !== null ? cursorTimestamp(next) : null,
         },
         filters: { limit },
       };
@@ -77,8 +80,8 @@ function listEndpoint(reads: LaggingReads): AccountEndpoint {
 const HISTOGRAM_DAYS_DEFAULT = 1n;
 export const HISTOGRAM_DAYS_MAX = 400;
 
-function histogramEndpoint(reads: LaggingReads): AccountEndpoint {
-  const accountCounts = createAccountCounts(reads.ofNobody);
+function histogramEndpoint(reads: ReplicaReads): AccountEndpoint {
+  const accountCounts = createAccountCounts(reads.background);
   return {
     method: 'GET',
     path: `${LOG_PATH}/histogram`,
@@ -90,22 +93,22 @@ function histogramEndpoint(reads: LaggingReads): AccountEndpoint {
       reader.check();
       const until = BigInt(filters.until ?? String(Date.now() * 1000));
       const since = BigInt(filters.since ?? String(until - HISTOGRAM_DAYS_DEFAULT * DAY_MICROS));
-      if (since >= until) throw problem('until', 'until must be later than since');
+      if (since >= until) throw invalidField('until', 'until must be later than since');
       if (until - since > BigInt(HISTOGRAM_DAYS_MAX) * DAY_MICROS)
-        throw problem('since', `since must not be more than ${HISTOGRAM_DAYS_MAX} days before until`);
-      const database = reads.of(request);
-      const webhooks = await webhooksOf(database, account.id, filters);
-      const asked = { accountId: account.id, webhooks, filters, window: { since, until } };
-      return { code: 200, data: await readHistogram(database, accountCounts, asked) };
+        throw invalidField('since', `since must not be more than ${HISTOGRAM_DAYS_MAX} days before until`);
+      const database = reads.databaseFor(request);
+      const webhooks = await findWebhooks(database, account.id, filters);
+      const histogramQuery = { accountId: account.id, webhooks, filters, window: { since, until } };
+      return { code: 200, data: await readHistogram(database, accountCounts, histogramQuery) };
     },
   };
 }
 
-function problem(field: string, message: string): InvalidRequestError {
+function invalidField(field: string, message: string): InvalidRequestError {
   return new InvalidRequestError([{ field, message }]);
 }
 
-const id = readBy(integerIdFromText, 'must be an id: digits');
+const id = createReader(integerIdFromText, 'must be an id: digits');
 const ERROR_CODE = /^[a-z_]{1,64}$/;
 const SUBSCRIPTIONS_MAX = 100;
 const DURATION_MAX_MS = 3_600_000;
@@ -116,11 +119,11 @@ function readFilters(reader: QueryReader): AccountLogFilters {
     runId: reader.optional('run_id', id),
     eventId: reader.optional(
       'event_id',
-      readBy((text) => (isId('event', text) ? text : null), 'must be the id of an event: wev_…'),
+      createReader((text) => (isId('event', text) ? text : null), 'must be the id of an event: wev_…'),
     ),
     subscriptionIds: reader.optional(
       'subscription_id',
-      readBy(
+      createReader(
         subscriptionIds,
         `must be ids of webhooks, at most ${SUBSCRIPTIONS_MAX}, with commas between them`,
       ),
@@ -131,12 +134,12 @@ function readFilters(reader: QueryReader): AccountLogFilters {
     httpStatusCode: reader.optional('http_status_code', integer(0, 999)),
     errorCode: reader.optional(
       'error_code',
-      readBy((text) => (ERROR_CODE.test(text) ? text : null), 'must be an error code, such as timeout'),
+      createReader((text) => (ERROR_CODE.test(text) ? text : null), 'must be an error code, such as timeout'),
     ),
     durationMinMs: reader.optional('duration_min_ms', duration),
     durationMaxMs: reader.optional('duration_max_ms', duration),
-    since: reader.optional('since', moment),
-    until: reader.optional('until', moment),
+    since: reader.optional('since', timestamp),
+    until: reader.optional('until', timestamp),
   };
 }
 
@@ -145,21 +148,21 @@ function subscriptionIds(text: string): string[] | null {
   return ids.length <= SUBSCRIPTIONS_MAX && ids.every((one) => isId('subscription', one)) ? ids : null;
 }
 
-const PLACE = /^(\d{4}-\d{2}-\d{2})\.(\d{1,18})(?:\.(wdl_[0-9A-Za-z]{27}))?$/;
+const CURSOR = /^(\d{4}-\d{2}-\d{2})\.(\d{1,18})(?:\.(wdl_[0-9A-Za-z]{27}))?$/;
 
-function placeFromText(text: string): DayPlace | null {
-  const [, day, createdAt, deliveryId = ''] = PLACE.exec(text) ?? [];
+function parseCursor(text: string): LogCursor | null {
+  const [, day, createdAt, deliveryId = ''] = CURSOR.exec(text) ?? [];
   if (day === undefined || createdAt === undefined || Number.isNaN(Date.parse(`${day}T00:00Z`))) return null;
   if (new Date(`${day}T00:00Z`).toISOString().slice(0, 10) !== day) return null;
   return { day, createdAt: BigInt(createdAt), id: deliveryId };
 }
 
-function textOfPlace({ day, createdAt, id: deliveryId }: DayPlace): string {
+function formatCursor({ day, createdAt, id: deliveryId }: LogCursor): string {
   return `${day}.${createdAt}${deliveryId === '' ? '' : `.${deliveryId}`}`;
 }
 
 /** Returns the time of the cursor, but not later than the end of its day. */
-function momentOf({ day, createdAt }: DayPlace): string {
+function cursorTimestamp({ day, createdAt }: LogCursor): string {
   const end = BigInt(Date.parse(`${day}T00:00Z`)) * 1000n + DAY_MICROS;
   return String(createdAt < end ? createdAt : end);
 }

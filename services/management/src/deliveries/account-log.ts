@@ -3,26 +3,32 @@ import { column, type Queryable, queryRows, requireColumns, runStatement } from 
 import {
   type AccountLogFilters,
   type AccountLogQuery,
-  namedConditions,
-  placeConditions,
+  readSpan,
   rowConditions,
+  runOrEventConditions,
   type Source,
+  segmentConditions,
   sourceConditions,
   sourcesOf,
-  spanOf,
   Values,
   type Webhook,
   type WebhookState,
-} from './account-log-places.ts';
+} from './account-log-conditions.ts';
 import {
   type DeliveryView,
   deliveryView,
+  findRowsByKeys,
   type LogRow,
   ROW_KEY,
-  rowsOfKeys,
   timestampOf,
 } from './delivery.ts';
-import { type DayPlace, type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
+import {
+  type LogCursor,
+  type LogSegment,
+  type Span,
+  scanSegments,
+  splitIntoSegments,
+} from './log-segments.ts';
 
 /** A delivery in a list with those of other webhooks. */
 export interface AccountDeliveryView extends DeliveryView {
@@ -34,14 +40,14 @@ export interface AccountDeliveryView extends DeliveryView {
 export interface AccountLogPage {
   rows: AccountDeliveryView[];
   /** Cursor of the next page; null on the last page. */
-  next: DayPlace | null;
+  next: LogCursor | null;
   /** Whether the page is not full because the limit of rows to read was reached. */
-  isCut: boolean;
+  isTruncated: boolean;
 }
 
 const ORDER = 'd.day DESC, d.created_at DESC, d.id DESC';
 /** Limits of rows to read for one page. */
-const LIMITS = { atOnce: 10_000, inAll: 50_000 };
+const LIMITS = { perReadMax: 10_000, totalMax: 50_000 };
 
 /**
  * Reads a page of an account's log, newest first. For a run or an event an index finds the rows. Otherwise each
@@ -50,22 +56,22 @@ const LIMITS = { atOnce: 10_000, inAll: 50_000 };
  */
 export async function readAccountLog(
   database: Queryable,
-  query: AccountLogQuery & { from: DayPlace | null; limit: number },
+  query: AccountLogQuery & { cursor: LogCursor | null; limit: number },
   limits = LIMITS,
 ): Promise<AccountLogPage> {
-  const { filters, from, limit, webhooks } = query;
+  const { filters, cursor, limit, webhooks } = query;
   const found: LogRow[] = [];
-  let next: DayPlace | null = null;
-  if (webhooks.size === 0) return { rows: [], next: null, isCut: false };
+  let next: LogCursor | null = null;
+  if (webhooks.size === 0) return { rows: [], next: null, isTruncated: false };
   if (filters.runId !== null || filters.eventId !== null) {
-    found.push(...(await readNamed(database, query)));
+    found.push(...(await readRunOrEvent(database, query)));
   } else {
-    const stretches = stretchesOf(await spanOf(database, filters), from);
+    const segments = splitIntoSegments(await readSpan(database, filters), cursor);
     const isExact = rowConditions(new Values(), filters).length === 0;
-    const span = windowOf(filters);
-    next = await walk<LogRow[]>(stretches, {
-      read: (stretch, max) => readStretch(database, { ...query, stretch, span, max: isExact ? null : max }),
-      take: (rows) => found.push(...rows) > limit,
+    const span = parseWindow(filters);
+    next = await scanSegments<LogRow[]>(segments, {
+      read: (segment, max) => readSegment(database, { ...query, segment, span, max: isExact ? null : max }),
+      accept: (rows) => found.push(...rows) > limit,
       limits,
     });
   }
@@ -75,11 +81,11 @@ export async function readAccountLog(
   return {
     rows: rows.map((row) => accountDeliveryView(row, webhooks)),
     next: isFull ? { day: last.day, createdAt: BigInt(last.created_at), id: last.id } : next,
-    isCut: !isFull && next !== null,
+    isTruncated: !isFull && next !== null,
   };
 }
 
-function windowOf({ since, until }: AccountLogFilters): Pick<Span, 'since' | 'until'> {
+function parseWindow({ since, until }: AccountLogFilters): Pick<Span, 'since' | 'until'> {
   return { since: since === null ? null : BigInt(since), until: until === null ? null : BigInt(until) };
 }
 
@@ -92,28 +98,32 @@ function accountDeliveryView(row: LogRow, webhooks: ReadonlyMap<string, Webhook>
   };
 }
 
-async function readNamed(
+async function readRunOrEvent(
   database: Queryable,
-  query: AccountLogQuery & { from: DayPlace | null; limit: number },
+  query: AccountLogQuery & { cursor: LogCursor | null; limit: number },
 ): Promise<LogRow[]> {
   const values = new Values();
-  const { from, limit } = query;
-  const conditions = namedConditions(values, query);
-  if (from !== null) {
+  const { cursor, limit } = query;
+  const conditions = runOrEventConditions(values, query);
+  if (cursor !== null) {
     const [day, createdAt, id] = [
-      values.$(from.day),
-      timestampOf(values.$(String(from.createdAt))),
-      values.$(from.id),
+      values.$(cursor.day),
+      timestampOf(values.$(String(cursor.createdAt))),
+      values.$(cursor.id),
     ];
     conditions.push(`(d.day, d.created_at, d.id) < (${day}::date, ${createdAt}, ${id}::text)`);
   }
   const text = `SELECT d.day::text AS day, d.id FROM deliveries d WHERE ${conditions.join(' AND ')}
     ORDER BY ${ORDER} LIMIT ${values.$(limit + 1)}`;
-  return await rowsOfKeys(database, query.accountId, await queryRows(database, ROW_KEY, text, values.all));
+  return await findRowsByKeys(
+    database,
+    query.accountId,
+    await queryRows(database, ROW_KEY, text, values.all),
+  );
 }
 
-interface StretchQuery extends AccountLogQuery {
-  stretch: Stretch;
+interface SegmentQuery extends AccountLogQuery {
+  segment: LogSegment;
   span: Pick<Span, 'since' | 'until'>;
   limit: number;
   /** Maximum number of rows to read; null if every row that is read matches. */
@@ -121,20 +131,20 @@ interface StretchQuery extends AccountLogQuery {
 }
 
 /** Reads the newest matching rows of a segment, and returns how many rows were read. */
-async function readStretch(
+async function readSegment(
   database: Queryable,
-  query: StretchQuery,
+  query: SegmentQuery,
 ): Promise<{ count: number; found: LogRow[] }> {
   const { filters, limit, max } = query;
   const values = new Values();
-  const wanted = values.$(limit + 1);
-  const read = sourcesOf(filters).map((source) => scanOf(values, query, source, wanted));
-  const scanned = `SELECT * FROM (${read.join(' UNION ALL ')}) read ${max === null ? '' : `LIMIT ${values.$(max + 1)}`}`;
+  const limitParameter = values.$(limit + 1);
+  const sourceScans = sourcesOf(filters).map((source) => sourceSql(values, query, source, limitParameter));
+  const scannedSql = `SELECT * FROM (${sourceScans.join(' UNION ALL ')}) read ${max === null ? '' : `LIMIT ${values.$(max + 1)}`}`;
   const matching = [`true`, ...rowConditions(values, filters)].join(' AND ');
-  const page = `SELECT d.day, d.created_at, d.id FROM scanned d WHERE ${matching} ORDER BY ${ORDER} LIMIT ${wanted}`;
+  const page = `SELECT d.day, d.created_at, d.id FROM scanned d WHERE ${matching} ORDER BY ${ORDER} LIMIT ${limitParameter}`;
   const rows = await runStatement(
     database,
-    `WITH scanned AS MATERIALIZED (${scanned})
+    `WITH scanned AS MATERIALIZED (${scannedSql})
      SELECT total.read_count, d.day::text AS day, d.id
      FROM (SELECT count(*)::int AS read_count FROM scanned) total LEFT JOIN (${page}) d ON true
      ORDER BY ${ORDER}`,
@@ -146,18 +156,18 @@ async function readStretch(
     // Exact reads cost no more than the page, so they do not count.
     count:
       max !== null && first && requireColumns(first, { read_count: column.integer }) ? first.read_count : 0,
-    found: await rowsOfKeys(database, query.accountId, keys),
+    found: await findRowsByKeys(database, query.accountId, keys),
   };
 }
 
 const READ_COLUMNS =
   'd.day, d.created_at, d.id, d.run_id, d.job_id, d.event_type, d.http_status_code, d.error_code, d.duration_ms, d.status';
 
-function scanOf(values: Values, query: StretchQuery, source: Source, wanted: string): string {
-  const { accountId, webhooks, filters, stretch, span, max } = query;
+function sourceSql(values: Values, query: SegmentQuery, source: Source, limitParameter: string): string {
+  const { accountId, webhooks, filters, segment, span, max } = query;
   const ids = `${values.$([...webhooks.keys()])}::text[]`;
   const where = [
-    ...placeConditions(values, accountId, stretch, span),
+    ...segmentConditions(values, accountId, segment, span),
     ...sourceConditions(values, source, filters),
   ].join(' AND ');
   // Pending deliveries are few and have a separate index.
@@ -167,8 +177,8 @@ function scanOf(values: Values, query: StretchQuery, source: Source, wanted: str
   const columns = max === null ? 'd.day, d.created_at, d.id' : READ_COLUMNS;
   // Reads each webhook in index order with a limit. Otherwise the planner, which assumes that all webhooks are equally
   // busy, would read entire days for a webhook without deliveries.
-  const most = max === null ? wanted : values.$(max + 1);
+  const rowLimit = max === null ? limitParameter : values.$(max + 1);
   return `SELECT read.* FROM unnest(${ids}) AS webhook (id)
     CROSS JOIN LATERAL (SELECT ${columns} FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}
-      ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${most}) read`;
+      ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${rowLimit}) read`;
 }

@@ -38,7 +38,7 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled']
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
 /** Returns SQL for a status of `deliveries d`: a literal, since a generic plan uses no partial index for a parameter. */
-export function statusIs(status: DeliveryStatus): string {
+export function statusCondition(status: DeliveryStatus): string {
   return `d.status = '${status}'`;
 }
 
@@ -98,7 +98,7 @@ const SELECT_BY_KEYS = `
  * Reads deliveries of an account by their keys, with the data of their events, in the order of the keys; deleted ones are omitted. This
  * is a separate statement, so that planning opens the days of these rows only.
  */
-export async function rowsOfKeys(
+export async function findRowsByKeys(
   database: Queryable,
   accountId: number,
   keys: readonly RowKey[],

@@ -43,8 +43,8 @@ const DAY = 24 * HOUR;
 
 /** Returns the narrowest width that gives about the wanted number of buckets or fewer. @param spanMicros window */
 export function bucketSeconds(spanMicros: bigint): number {
-  const least = Number(spanMicros / 1_000_000n) / (BUCKETS_WANTED * 1.25);
-  return WIDTHS.find((width) => width >= least) ?? DAY * Math.ceil(least / DAY);
+  const widthMin = Number(spanMicros / 1_000_000n) / (BUCKETS_WANTED * 1.25);
+  return WIDTHS.find((width) => width >= widthMin) ?? DAY * Math.ceil(widthMin / DAY);
 }
 
 export interface Window {
@@ -55,21 +55,21 @@ export interface Window {
 /** Counts by the start of the bucket in microseconds. */
 export type Counts = Map<string, Record<DeliveryStatus, number>>;
 
-const NOTHING: Readonly<Record<DeliveryStatus, number>> = {
+const ZERO_COUNTS: Readonly<Record<DeliveryStatus, number>> = {
   delivered: 0,
   failed: 0,
   pending: 0,
   cancelled: 0,
 };
 
-export function add(
+export function addDeliveries(
   { width, counts }: { width: bigint; counts: Counts },
-  at: bigint,
+  createdAtMicros: bigint,
   status: DeliveryStatus,
   deliveries: number,
 ): void {
-  const start = String(at - (at % width));
-  const count = counts.get(start) ?? { ...NOTHING };
+  const start = String(createdAtMicros - (createdAtMicros % width));
+  const count = counts.get(start) ?? { ...ZERO_COUNTS };
   count[status] += deliveries;
   counts.set(start, count);
 }
@@ -81,10 +81,10 @@ export function histogramView(
   countedSince: bigint | null,
 ): HistogramView {
   const buckets: HistogramBucket[] = [];
-  const sums = { ...NOTHING };
+  const sums = { ...ZERO_COUNTS };
   for (let start = since - (since % width); start < until; start += width) {
     const isCounted = countedSince === null || start + width > countedSince;
-    const count = (isCounted ? counts.get(String(start)) : undefined) ?? NOTHING;
+    const count = (isCounted ? counts.get(String(start)) : undefined) ?? ZERO_COUNTS;
     for (const status of DELIVERY_STATUSES) sums[status] += count[status];
     buckets.push({ start: String(start), ...countsView(count) });
   }

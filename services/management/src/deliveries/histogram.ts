@@ -4,31 +4,31 @@ import { type AccountCounts, type CountedSlots, SLOT_MICROS } from './account-co
 import {
   type AccountLogFilters,
   type AccountLogQuery,
-  namedConditions,
-  placeConditions,
+  readSpan,
   rowConditions,
+  runOrEventConditions,
   type Source,
+  segmentConditions,
   sourceConditions,
   sourcesOf,
-  spanOf,
   Values,
-} from './account-log-places.ts';
+} from './account-log-conditions.ts';
 import { DELIVERY_STATUSES, microsOf } from './delivery.ts';
 import {
-  add,
+  addDeliveries,
   bucketSeconds,
   type Counts,
   type HistogramView,
   histogramView,
   type Window,
 } from './histogram-buckets.ts';
-import { DAY_MICROS } from './page-seek.ts';
-import { type Span, type Stretch, stretchesOf, walk } from './stretches.ts';
+import { type LogSegment, type Span, scanSegments, splitIntoSegments } from './log-segments.ts';
+import { DAY_MICROS } from './page-locator.ts';
 
 /** Limits of reading, where rows are read and where an index suffices. */
 const LIMITS = {
-  rows: { atOnce: 20_000, inAll: 60_000 },
-  index: { atOnce: 150_000, inAll: 600_000 },
+  rows: { perReadMax: 20_000, totalMax: 60_000 },
+  index: { perReadMax: 150_000, totalMax: 600_000 },
 };
 
 /**
@@ -45,17 +45,17 @@ export async function readHistogram(
   const { filters, window, webhooks } = query;
   const width = BigInt(bucketSeconds(window.until - window.since)) * 1_000_000n;
   const counts: Counts = new Map();
-  const counting: Counting = { database, query, width, counts, limits };
+  const context: CountContext = { database, query, width, counts, limits };
   let countedSince: bigint | null = null;
   if (webhooks.size > 0) {
-    if (filters.runId !== null || filters.eventId !== null) await countNamed(counting);
-    else if (isCountable(filters)) countedSince = await countByIndex(counting, accountCounts);
-    else countedSince = await countRows(counting, sourcesOf(filters), [...webhooks.keys()], window);
+    if (filters.runId !== null || filters.eventId !== null) await countRunOrEvent(context);
+    else if (isCountable(filters)) countedSince = await countByIndex(context, accountCounts);
+    else countedSince = await countRows(context, sourcesOf(filters), [...webhooks.keys()], window);
   }
   return histogramView(window, width, counts, countedSince);
 }
 
-interface Counting {
+interface CountContext {
   database: Queryable;
   query: AccountLogQuery & { window: Window };
   width: bigint;
@@ -65,28 +65,28 @@ interface Counting {
 
 /** Whether indexes contain all columns of the filters. */
 function isCountable(filters: AccountLogFilters): boolean {
-  const asked = rowConditions(new Values(), filters);
-  return asked.length === 0 || (asked.length === 1 && filters.status === 'delivered');
+  const conditions = rowConditions(new Values(), filters);
+  return conditions.length === 0 || (conditions.length === 1 && filters.status === 'delivered');
 }
 
-async function countByIndex(counting: Counting, accountCounts: AccountCounts): Promise<bigint | null> {
-  const { query, width } = counting;
+async function countByIndex(context: CountContext, accountCounts: AccountCounts): Promise<bigint | null> {
+  const { query, width } = context;
   const { filters, webhooks, window } = query;
   const ids = [...webhooks.keys()];
   const sources = sourcesOf(filters);
-  const isOfFew = sources.every((source) => source !== 'all');
-  const few: Source[] = isOfFew ? sources : ['recoverable', 'pending'];
-  const ofAll = { ...counting, query: { ...query, filters: { ...filters, status: null } } };
-  const ends = [await countRows(isOfFew ? counting : ofAll, few, ids, window)];
-  if (!isOfFew) {
+  const isPartialOnly = sources.every((source) => source !== 'all');
+  const partialSources: Source[] = isPartialOnly ? sources : ['recoverable', 'pending'];
+  const unfilteredContext = { ...context, query: { ...query, filters: { ...filters, status: null } } };
+  const ends = [await countRows(isPartialOnly ? context : unfilteredContext, partialSources, ids, window)];
+  if (!isPartialOnly) {
     const startedAtMs = performance.now();
     const hasSlots = width % SLOT_MICROS === 0n;
-    const known = hasSlots ? accountCounts.known(query.accountId) : null;
-    const unknown = ids.filter((id) => !known?.byWebhook.has(id));
-    ends.push(await countAll(counting, unknown, window));
-    if (known !== null) ends.push(await addKnown(counting, known));
-    if (hasSlots) accountCounts.wasRead(query.accountId, performance.now() - startedAtMs);
-    for (const count of counting.counts.values()) {
+    const cachedSlots = hasSlots ? accountCounts.getCached(query.accountId) : null;
+    const uncachedIds = ids.filter((id) => !cachedSlots?.byWebhook.has(id));
+    ends.push(await countAll(context, uncachedIds, window));
+    if (cachedSlots !== null) ends.push(await addCachedSlots(context, cachedSlots));
+    if (hasSlots) accountCounts.recordRead(query.accountId, performance.now() - startedAtMs);
+    for (const count of context.counts.values()) {
       count.delivered = Math.max(0, count.delivered - count.failed - count.pending - count.cancelled);
       if (filters.status === 'delivered') Object.assign(count, { failed: 0, pending: 0, cancelled: 0 });
     }
@@ -99,31 +99,36 @@ function latest(ends: (bigint | null)[]): bigint | null {
 }
 
 /** Adds the cached half-hours that are completely in the window, and counts the rest of the window on either side. */
-async function addKnown(counting: Counting, known: CountedSlots): Promise<bigint | null> {
-  const { window, webhooks } = counting.query;
-  const ids = [...webhooks.keys()].filter((id) => known.byWebhook.has(id));
+async function addCachedSlots(context: CountContext, cachedSlots: CountedSlots): Promise<bigint | null> {
+  const { window, webhooks } = context.query;
+  const ids = [...webhooks.keys()].filter((id) => cachedSlots.byWebhook.has(id));
   const since = window.since + ((SLOT_MICROS - (window.since % SLOT_MICROS)) % SLOT_MICROS);
-  const isAllClosed = window.until < known.closedBefore;
-  const until = isAllClosed ? window.until - (window.until % SLOT_MICROS) : known.closedBefore;
-  if (until <= since) return await countAll(counting, ids, window);
+  const isAllClosed = window.until < cachedSlots.closedBefore;
+  const until = isAllClosed ? window.until - (window.until % SLOT_MICROS) : cachedSlots.closedBefore;
+  if (until <= since) return await countAll(context, ids, window);
   const [first, last] = [Number(since / SLOT_MICROS), Number(until / SLOT_MICROS)];
   for (const id of ids) {
-    const pairs = known.byWebhook.get(id) ?? [];
-    for (let at = 0; at < pairs.length; at += 2) {
-      const [slot = 0, deliveries = 0] = [pairs[at], pairs[at + 1]];
-      if (slot >= first && slot < last) add(counting, BigInt(slot) * SLOT_MICROS, 'delivered', deliveries);
+    const pairs = cachedSlots.byWebhook.get(id) ?? [];
+    for (let index = 0; index < pairs.length; index += 2) {
+      const [slot = 0, deliveries = 0] = [pairs[index], pairs[index + 1]];
+      if (slot >= first && slot < last)
+        addDeliveries(context, BigInt(slot) * SLOT_MICROS, 'delivered', deliveries);
     }
   }
-  const after = await countAll(counting, ids, { since: until, until: window.until });
-  const before = after ?? (await countAll(counting, ids, { since: window.since, until: since }));
-  return latest([after, before]);
+  const endAfter = await countAll(context, ids, { since: until, until: window.until });
+  const endBefore = endAfter ?? (await countAll(context, ids, { since: window.since, until: since }));
+  return latest([endAfter, endBefore]);
 }
 
 /** Counts all deliveries as delivered; the caller subtracts the others. */
-async function countAll(counting: Counting, ids: readonly string[], window: Window): Promise<bigint | null> {
+async function countAll(
+  context: CountContext,
+  ids: readonly string[],
+  window: Window,
+): Promise<bigint | null> {
   if (ids.length === 0 || window.until <= window.since) return null;
-  return await countStretches(counting, window, counting.limits.index, (values, stretch, max) => {
-    const where = placeConditions(values, counting.query.accountId, stretch, window).join(' AND ');
+  return await countSegments(context, window, context.limits.index, (values, segment, max) => {
+    const where = segmentConditions(values, context.query.accountId, segment, window).join(' AND ');
     return `SELECT d.created_at, 'delivered'::text AS status
       FROM unnest(${values.$(ids)}::text[]) AS webhook (id)
       CROSS JOIN LATERAL (SELECT d.created_at FROM deliveries d WHERE d.subscription_id = webhook.id AND ${where}) d
@@ -133,16 +138,16 @@ async function countAll(counting: Counting, ids: readonly string[], window: Wind
 
 /** Counts rows of the sources by their status. */
 async function countRows(
-  counting: Counting,
+  context: CountContext,
   sources: readonly Source[],
   ids: readonly string[],
   window: Window,
 ): Promise<bigint | null> {
-  const { accountId, filters } = counting.query;
-  return await countStretches(counting, window, counting.limits.rows, (values, stretch, max) => {
+  const { accountId, filters } = context.query;
+  return await countSegments(context, window, context.limits.rows, (values, segment, max) => {
     const parts = sources.map((source) => {
       const where = [
-        ...placeConditions(values, accountId, stretch, window),
+        ...segmentConditions(values, accountId, segment, window),
         ...sourceConditions(values, source, filters),
       ].join(' AND ');
       const list = `${values.$(ids)}::text[]`;
@@ -158,31 +163,31 @@ async function countRows(
   });
 }
 
-const COUNTED = {
+const COUNT_ROW = {
   start: column.digits,
   status: column.orNull(column.oneOf(DELIVERY_STATUSES)),
   deliveries: column.integer,
 };
 
 /** Counts one segment after another. */
-async function countStretches(
-  { database, query, width, counts }: Counting,
+async function countSegments(
+  { database, query, width, counts }: CountContext,
   window: Window,
-  limits: { atOnce: number; inAll: number },
-  scan: (values: Values, stretch: Stretch, max: number) => string,
+  limits: { perReadMax: number; totalMax: number },
+  scan: (values: Values, segment: LogSegment, max: number) => string,
 ): Promise<bigint | null> {
-  const span: Span = await spanOf(database, { since: String(window.since), until: String(window.until) });
-  const end = await walk(stretchesOf(span, null), {
+  const span: Span = await readSpan(database, { since: String(window.since), until: String(window.until) });
+  const end = await scanSegments(splitIntoSegments(span, null), {
     limits,
-    async read(stretch, max) {
+    async read(segment, max) {
       const values = new Values();
-      const scanned = scan(values, stretch, max);
-      const rows = await queryRows(database, COUNTED, countsOf(scanned, width, values), values.all);
+      const scannedSql = scan(values, segment, max);
+      const rows = await queryRows(database, COUNT_ROW, countsSql(scannedSql, width, values), values.all);
       return { count: rows.reduce((sum, { deliveries }) => sum + deliveries, 0), found: rows };
     },
-    take(rows) {
+    accept(rows) {
       for (const { start, status, deliveries } of rows)
-        if (status !== null) add({ width, counts }, BigInt(start), status, deliveries);
+        if (status !== null) addDeliveries({ width, counts }, BigInt(start), status, deliveries);
       return false;
     },
   });
@@ -194,22 +199,22 @@ async function countStretches(
 }
 
 /** Formats the start of a bucket only once, since formatting it for each delivery would take longer than counting. */
-function countsOf(scanned: string, width: bigint, values: Values): string {
+function countsSql(scannedSql: string, width: bigint, values: Values): string {
   const seconds = values.$(Number(width / 1_000_000n));
   return `SELECT ${microsOf('start')} AS start, status, deliveries
     FROM (
       SELECT date_bin(${seconds} * interval '1 second', created_at, timestamptz 'epoch') AS start, status,
         count(*)::int AS deliveries
-      FROM (${scanned}) scanned GROUP BY 1, 2
+      FROM (${scannedSql}) scanned GROUP BY 1, 2
     ) counted`;
 }
 
-async function countNamed({ database, query, width, counts }: Counting): Promise<void> {
+async function countRunOrEvent({ database, query, width, counts }: CountContext): Promise<void> {
   const { window, filters } = query;
   const values = new Values();
-  const within = { ...filters, since: String(window.since), until: String(window.until) };
-  const where = namedConditions(values, { ...query, filters: within }).join(' AND ');
-  const scanned = `SELECT d.created_at, d.status FROM deliveries d WHERE ${where}`;
-  for (const row of await queryRows(database, COUNTED, countsOf(scanned, width, values), values.all))
-    if (row.status !== null) add({ width, counts }, BigInt(row.start), row.status, row.deliveries);
+  const windowFilters = { ...filters, since: String(window.since), until: String(window.until) };
+  const where = runOrEventConditions(values, { ...query, filters: windowFilters }).join(' AND ');
+  const scannedSql = `SELECT d.created_at, d.status FROM deliveries d WHERE ${where}`;
+  for (const row of await queryRows(database, COUNT_ROW, countsSql(scannedSql, width, values), values.all))
+    if (row.status !== null) addDeliveries({ width, counts }, BigInt(row.start), row.status, row.deliveries);
 }

@@ -3,9 +3,9 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { UnavailableError } from '../http/errors.ts';
-import { type LogKey, statusIs, timestampOf } from './delivery.ts';
-import { KeptCounts } from './kept-counts.ts';
-import type { DeliveryFilters } from './page-seek.ts';
+import { CountCache } from './count-cache.ts';
+import { type LogKey, statusCondition, timestampOf } from './delivery.ts';
+import type { DeliveryFilters } from './page-locator.ts';
 
 const HOUR_COUNT = {
   /** `YYYY-MM-DD`. */
@@ -29,11 +29,11 @@ const LIMITS = {
   /** Shorter logs are read quickly unless the server is busy. */
   deliveriesMin: 50_000,
   /** Leaves enough of the request's time to read a page. */
-  waitedForMs: 4_000,
+  waitMaxMs: 4_000,
 };
 const LOGS_MAX = 100;
 /** Time for which a log counts as long: until retention shortens it or its hours are cached. */
-const LONG_MS = 60_000;
+const LONG_LOG_TTL_MS = 60_000;
 /** An insert that takes longer than this could be missing from the count of its hour. */
 const SETTLED_AFTER_MS = 15 * 60_000;
 
@@ -50,18 +50,18 @@ interface CountedLog extends CountedHours {
 /** Caches the number of deliveries of long logs that were created in each completed hour. */
 export interface HourlyCounts {
   /** Returns null if the counts are not cached. */
-  known(key: LogKey): CountedHours | null;
+  getCached(key: LogKey): CountedHours | null;
   /**
    * Returns the cached counts, or counts first, because reading such a distant page would take as long. Returns null if
    * counting fails. Throws a 503 if counting takes longer than the caller waits: it continues for the next request, and
    * a page that was read concurrently would delay both.
    */
-  counted(key: LogKey): Promise<CountedHours | null>;
+  getOrCount(key: LogKey): Promise<CountedHours | null>;
   /**
    * Reports a page that was read without the cache. A long or slow log is counted in the background for the next page.
    * @param page `eventType` is set if only that type was read
    */
-  wasRead(key: LogKey, page: { isLong: boolean; durationMs: number; eventType?: string | null }): void;
+  recordRead(key: LogKey, page: { isLong: boolean; durationMs: number; eventType?: string | null }): void;
   /** Whether such a page was recently found to be of a long log, so that its minimum length need not be counted. */
   isLong(key: LogKey, eventType: string | null): boolean;
 }
@@ -72,49 +72,50 @@ export interface HourlyCounts {
  * counts are refreshed in the background at most once a minute, which is the delay until a dropped day is noticed.
  */
 export function createHourlyCounts(database: Queryable, limits: Partial<typeof LIMITS> = {}): HourlyCounts {
-  const { slowMs, deliveriesMin, waitedForMs } = { ...LIMITS, ...limits };
-  const logs = new KeptCounts<CountedLog>();
-  const long = new LRUCache<string, true>({ max: LOGS_MAX, ttl: LONG_MS });
-  const longKey = ({ subscriptionId }: LogKey, eventType: string | null) => `${subscriptionId} ${eventType}`;
+  const { slowMs, deliveriesMin, waitMaxMs } = { ...LIMITS, ...limits };
+  const logs = new CountCache<CountedLog>();
+  const longLogs = new LRUCache<string, true>({ max: LOGS_MAX, ttl: LONG_LOG_TTL_MS });
+  const longLogKey = ({ subscriptionId }: LogKey, eventType: string | null) =>
+    `${subscriptionId} ${eventType}`;
 
-  async function counts(key: LogKey, isKnownLong: boolean): Promise<CountedLog> {
-    const closedBefore = settledBefore(MINUTE_MICROS);
-    const counted = await countHours(database, {
+  async function countLog(key: LogKey, isAssumedLong: boolean): Promise<CountedLog> {
+    const closedBefore = settledBoundary(MINUTE_MICROS);
+    const hours = await countHours(database, {
       ...key,
       ...{ eventType: null, status: null, byEventType: true },
       ...{ since: null, until: closedBefore },
     });
-    const deliveries = counted.reduce((sum, hour) => sum + hour.deliveries, 0);
-    const isLong = isKnownLong || deliveries >= deliveriesMin;
-    return { counts: isLong ? counted : [], closedBefore, isLong };
+    const deliveries = hours.reduce((sum, hour) => sum + hour.deliveries, 0);
+    const isLong = isAssumedLong || deliveries >= deliveriesMin;
+    return { counts: isLong ? hours : [], closedBefore, isLong };
   }
 
-  const count = (key: LogKey, isKnownLong: boolean) =>
-    logs.count(key.subscriptionId, () => counts(key, isKnownLong));
+  const count = (key: LogKey, isAssumedLong: boolean) =>
+    logs.count(key.subscriptionId, () => countLog(key, isAssumedLong));
 
-  function known(key: LogKey): CountedHours | null {
-    const log = logs.usable(key.subscriptionId);
+  function getCached(key: LogKey): CountedHours | null {
+    const log = logs.get(key.subscriptionId);
     if (!log?.isLong) return null;
     if (!logs.isFresh(key.subscriptionId)) void count(key, true);
     return log;
   }
 
   return {
-    known,
-    async counted(key) {
+    getCached,
+    async getOrCount(key) {
       const { subscriptionId } = key;
       // A caller that requests such a distant page assumes that the log is long.
-      const isGood = logs.usable(subscriptionId)?.isLong && logs.isFresh(subscriptionId);
-      if (!isGood) {
-        const isInTime = count(key, true).then(() => true);
-        const isOver = await Promise.race([isInTime, wait(waitedForMs, false, { ref: false })]);
-        if (!isOver && known(key) === null) throw new UnavailableError();
+      const isCacheUsable = logs.get(subscriptionId)?.isLong && logs.isFresh(subscriptionId);
+      if (!isCacheUsable) {
+        const completion = count(key, true).then(() => true);
+        const isComplete = await Promise.race([completion, wait(waitMaxMs, false, { ref: false })]);
+        if (!isComplete && getCached(key) === null) throw new UnavailableError();
       }
-      return known(key);
+      return getCached(key);
     },
-    isLong: (key, eventType) => long.has(longKey(key, eventType)),
-    wasRead(key, { isLong, durationMs, eventType = null }) {
-      if (isLong) long.set(longKey(key, eventType), true, { noUpdateTTL: true });
+    isLong: (key, eventType) => longLogs.has(longLogKey(key, eventType)),
+    recordRead(key, { isLong, durationMs, eventType = null }) {
+      if (isLong) longLogs.set(longLogKey(key, eventType), true, { noUpdateTTL: true });
       const isWorthwhile = isLong || durationMs > slowMs;
       if (isWorthwhile && !logs.isFresh(key.subscriptionId)) void count(key, isLong);
     },
@@ -142,7 +143,7 @@ export async function countHours(
   const statuses =
     status === 'not delivered'
       ? [`d.status IN ('failed', 'cancelled')`, `d.status = 'pending'`]
-      : [status === null ? 'true' : statusIs(status)];
+      : [status === null ? 'true' : statusCondition(status)];
   const values: string[] = [];
   const condition = (value: string | bigint | number | null, sql: (parameter: string) => string) =>
     value === null ? [] : [sql(`$${values.push(String(value))}`)];
@@ -156,24 +157,24 @@ export async function countHours(
     .flat()
     .join(' AND ');
   const type = query.byEventType ? 'd.event_type' : `''::text`;
-  const counted = statuses.map(
+  const countSql = statuses.map(
     (
-      one,
+      statusSql,
     ) => `SELECT d.day, date_bin('1 hour', d.created_at, timestamptz 'epoch') AS hour, ${type} AS event_type,
         count(*) AS deliveries
-      FROM deliveries d WHERE ${where} AND ${one} GROUP BY 1, 2, 3`,
+      FROM deliveries d WHERE ${where} AND ${statusSql} GROUP BY 1, 2, 3`,
   );
   return await queryRows(
     database,
     HOUR_COUNT,
     `SELECT day::text, (extract(epoch FROM hour) / 3600)::int AS hour, event_type AS "eventType", deliveries::int
-     FROM (${counted.join(' UNION ALL ')}) counted`,
+     FROM (${countSql.join(' UNION ALL ')}) counted`,
     values,
   );
 }
 
 /** Returns a multiple of the width, in microseconds since the epoch: all earlier deliveries have been committed. */
-export function settledBefore(widthMicros: bigint): bigint {
+export function settledBoundary(widthMicros: bigint): bigint {
   const settled = BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n;
   return settled - (settled % widthMicros);
 }

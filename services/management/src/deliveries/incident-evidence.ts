@@ -1,5 +1,5 @@
 // SQL by hand: reads the logs of several subscriptions, each in its own time and days, in one statement.
-import { type Cause, causeOf } from '@runhook/contract/causes';
+import { type Cause, findCause } from '@runhook/contract/causes';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { microsOf, timestampOf } from './delivery.ts';
 
@@ -9,7 +9,7 @@ export const COUNT_MAX = 5_000;
 export const SAMPLE_MAX = 100;
 
 /** A time during which a subscription failed. */
-export interface FailingTime {
+export interface FailurePeriod {
   subscriptionId: string;
   /** Microseconds since the epoch, as digits. */
   since: string;
@@ -41,13 +41,13 @@ export interface Evidence {
   causes: CauseView[];
 }
 
-const TIMES = `
-  (SELECT place::int, subscription_id, ${timestampOf('since_micros')} AS since,
+const PERIODS = `
+  (SELECT ordinal::int, subscription_id, ${timestampOf('since_micros')} AS since,
      coalesce(${timestampOf('until_micros')}, now()) AS until
    FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
-     AS t (subscription_id, since_micros, until_micros, place)) w`;
+     AS t (subscription_id, since_micros, until_micros, ordinal)) w`;
 
-const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
+const dayOf = (timestamp: string) => `(${timestamp} AT TIME ZONE 'UTC')::date`;
 
 // Deliveries in flight when the failures began are at most one deadline older. The day of an id may differ by one.
 const FAILING = `
@@ -57,22 +57,22 @@ const FAILING = `
     AND d.created_at >= w.since - interval '15 seconds' AND d.created_at <= w.until
     AND (d.status IN ('failed', 'pending') OR d.attempt_count > CASE d.status WHEN 'delivered' THEN 1 ELSE 0 END)`;
 
-const oneOf = (order: 'ASC' | 'DESC') => `
+const boundaryDeliverySql = (order: 'ASC' | 'DESC') => `
   LEFT JOIN LATERAL (SELECT d.id, ${microsOf('d.created_at')} AS created_at ${FAILING}
     ORDER BY d.day ${order}, d.created_at ${order}, d.id ${order} LIMIT 1)`;
 
 const COUNTS = `
-  SELECT w.place, c.*, f.id AS first_id, f.created_at AS first_at, l.id AS last_id, l.created_at AS last_at
-  FROM ${TIMES}
+  SELECT w.ordinal, c.*, f.id AS first_id, f.created_at AS first_at, l.id AS last_id, l.created_at AS last_at
+  FROM ${PERIODS}
   CROSS JOIN LATERAL (
     SELECT count(*)::int AS delivery_count, count(*) FILTER (WHERE status = 'failed')::int AS failed_count,
       count(*) FILTER (WHERE status = 'pending')::int AS pending_count, count(DISTINCT run_id)::int AS run_count
     FROM (SELECT d.status, d.run_id ${FAILING} LIMIT ${COUNT_MAX}) failing) c
-  ${oneOf('ASC')} f ON true ${oneOf('DESC')} l ON true`;
+  ${boundaryDeliverySql('ASC')} f ON true ${boundaryDeliverySql('DESC')} l ON true`;
 
 const COUNTS_ROW = {
   /** Index in the list of times, from 1. */
-  place: column.integer,
+  ordinal: column.integer,
   delivery_count: column.integer,
   failed_count: column.integer,
   pending_count: column.integer,
@@ -84,10 +84,10 @@ const COUNTS_ROW = {
 };
 
 const REASONS = `
-  SELECT w.place, a.http_status_code, a.error_code, a.error_message, left(a.response_body, 2000) AS response_body,
+  SELECT w.ordinal, a.http_status_code, a.error_code, a.error_message, left(a.response_body, 2000) AS response_body,
     count(*)::int AS deliveries, (array_agg(a.response_headers ORDER BY a.started_at DESC))[1] AS response_headers,
     (array_agg(d.id ORDER BY a.started_at DESC))[1] AS delivery_id, ${microsOf('max(a.started_at)')} AS attempted_at
-  FROM ${TIMES}
+  FROM ${PERIODS}
   CROSS JOIN LATERAL (
     SELECT d.day, d.id ${FAILING} ORDER BY d.day DESC, d.created_at DESC, d.id DESC LIMIT ${SAMPLE_MAX}) d
   CROSS JOIN LATERAL (
@@ -97,7 +97,7 @@ const REASONS = `
   GROUP BY 1, 2, 3, 4, 5`;
 
 const REASON_ROW = {
-  place: column.integer,
+  ordinal: column.integer,
   http_status_code: column.integer,
   error_code: column.text,
   error_message: column.orNull(column.text),
@@ -109,28 +109,31 @@ const REASON_ROW = {
 };
 
 /** Returns the counts and causes of each time, in input order. */
-export async function evidenceOf(
+export async function readEvidence(
   database: Queryable,
   accountId: number,
-  times: readonly FailingTime[],
+  periods: readonly FailurePeriod[],
 ): Promise<Evidence[]> {
-  if (times.length === 0) return [];
+  if (periods.length === 0) return [];
   const values = [
-    times.map(({ subscriptionId }) => subscriptionId),
-    times.map(({ since }) => since),
-    times.map(({ until }) => until),
+    periods.map(({ subscriptionId }) => subscriptionId),
+    periods.map(({ since }) => since),
+    periods.map(({ until }) => until),
     accountId,
   ];
   const [counts, reasons] = await Promise.all([
     queryRows(database, COUNTS_ROW, COUNTS, values),
     queryRows(database, REASON_ROW, REASONS, values),
   ]);
-  const countsByPlace = new Map(counts.map((row) => [row.place, row]));
-  return times.map((_, index) => {
-    const place = index + 1;
-    const row = countsByPlace.get(place);
-    if (!row) throw new Error('a time without its counts');
-    return { counts: countsOf(row), causes: causesOf(reasons.filter((reason) => reason.place === place)) };
+  const countsByOrdinal = new Map(counts.map((row) => [row.ordinal, row]));
+  return periods.map((_, index) => {
+    const ordinal = index + 1;
+    const row = countsByOrdinal.get(ordinal);
+    if (!row) throw new Error('no counts for a failure period');
+    return {
+      counts: countsOf(row),
+      causes: causesOf(reasons.filter((reason) => reason.ordinal === ordinal)),
+    };
   });
 }
 
@@ -157,15 +160,15 @@ function causesOf(reasons: readonly RowOf<typeof REASON_ROW>[]): CauseView[] {
   for (const reason of [...reasons].sort((a, b) =>
     BigInt(a.attempted_at) < BigInt(b.attempted_at) ? 1 : -1,
   )) {
-    const cause = causeOf({
+    const cause = findCause({
       httpStatusCode: reason.http_status_code,
       errorCode: reason.error_code,
       errorMessage: reason.error_message,
       responseHeaders: reason.response_headers,
       responseBody: reason.response_body,
     });
-    const known = causes.get(cause.code);
-    if (known) known.delivery_count += reason.deliveries;
+    const existing = causes.get(cause.code);
+    if (existing) existing.delivery_count += reason.deliveries;
     else
       causes.set(cause.code, {
         ...cause,

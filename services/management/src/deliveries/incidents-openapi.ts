@@ -1,18 +1,18 @@
 import { CAUSE_CODES } from '@runhook/contract/causes';
 import {
-  answerObject,
   count,
   httpStatusText,
   microsTime,
-  orNull,
+  nullable,
   type Paths,
   prefixedId,
+  responseObject,
   type Schema,
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, PAGE, parameter } from '../http/openapi/parameters.ts';
-import { answers, success } from '../http/openapi/responses.ts';
+import { PAGE, parameter, queryParameter } from '../http/openapi/parameters.ts';
+import { operationResponses, success } from '../http/openapi/responses.ts';
 import { type CauseView, COUNT_MAX, SAMPLE_MAX } from './incident-evidence.ts';
 import { INCIDENT_STATUSES, type IncidentView } from './incidents.ts';
 
@@ -48,7 +48,7 @@ const INCIDENT_EXAMPLE: IncidentView = {
 };
 
 /** `toLocaleString` would load all locales of Node for one number. */
-const UP_TO = `Counted up to ${COUNT_MAX / 1_000},000.`;
+const COUNT_LIMIT_TEXT = `Counted up to ${COUNT_MAX / 1_000},000.`;
 
 /** See docs/contract.md#incidents. */
 export const incidentPaths: Paths = {
@@ -61,11 +61,15 @@ export const incidentPaths: Paths = {
       description:
         'Those that fail now first, then those that have ended; each the newest first. An incident begins with the first of five attempts in a row that fail, or of those that fail for a minute, and ends by itself with the first that succeeds; another endpoint, and one that is switched on again, has to prove itself so.',
       parameters: [
-        inQuery('status', 'Only those.', { type: 'string', enum: INCIDENT_STATUSES }),
-        inQuery('subscription_id', 'Only those of this webhook.', prefixedId('wsu_', 'Id of the webhook.')),
+        queryParameter('status', 'Only those.', { type: 'string', enum: INCIDENT_STATUSES }),
+        queryParameter(
+          'subscription_id',
+          'Only those of this webhook.',
+          prefixedId('wsu_', 'Id of the webhook.'),
+        ),
         ...PAGE,
       ],
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'A page of them.', schemaRef('Incident'), INCIDENT_EXAMPLE, 'list') },
         [400],
@@ -86,7 +90,7 @@ const evidence = (description: string): Schema => ({
 });
 
 export const incidentSchemas: Record<string, Schema> = {
-  Cause: answerObject<CauseView>('Why deliveries fail.', {
+  Cause: responseObject<CauseView>('Why deliveries fail.', {
     code: {
       type: 'string',
       enum: CAUSE_CODES,
@@ -102,7 +106,7 @@ export const incidentSchemas: Record<string, Schema> = {
     delivery_id: prefixedId('wdl_', 'The latest delivery that fails so.'),
     attempted_at: microsTime('Start of its latest attempt that failed.'),
   }),
-  Incident: answerObject<IncidentView>('A time in which every attempt of a webhook failed.', {
+  Incident: responseObject<IncidentView>('A time in which every attempt of a webhook failed.', {
     subscription_id: prefixedId('wsu_', 'The webhook.'),
     subscription_name: text('Its name.'),
     status: {
@@ -111,20 +115,20 @@ export const incidentSchemas: Record<string, Schema> = {
       description: '`closed` once an attempt has succeeded.',
     },
     since: microsTime('Start of the first attempt that failed.'),
-    until: orNull(microsTime('Start of the attempt that ended it, or `moved_at`; null while it is open.')),
-    moved_at: orNull(
+    until: nullable(microsTime('Start of the attempt that ended it, or `moved_at`; null while it is open.')),
+    moved_at: nullable(
       microsTime(
         'When its endpoint was changed, or it was switched on again: it is open until an attempt since then succeeds. Null otherwise.',
       ),
     ),
     failure_count: count('Attempts that failed.'),
-    last_success_at: orNull(
+    last_success_at: nullable(
       microsTime('Start of the last attempt that succeeded; null without one, and of what is closed.'),
     ),
-    delivery_count: count(`Deliveries with an attempt that failed, and those that wait. ${UP_TO}`),
-    failed_count: count(`Those of them that are failed now, and can be sent again. ${UP_TO}`),
-    pending_count: count(`Those of them that have attempts left. ${UP_TO}`),
-    run_count: count(`Runs that they tell of. ${UP_TO}`),
+    delivery_count: count(`Deliveries with an attempt that failed, and those that wait. ${COUNT_LIMIT_TEXT}`),
+    failed_count: count(`Those of them that are failed now, and can be sent again. ${COUNT_LIMIT_TEXT}`),
+    pending_count: count(`Those of them that have attempts left. ${COUNT_LIMIT_TEXT}`),
+    run_count: count(`Runs that they tell of. ${COUNT_LIMIT_TEXT}`),
     first_delivery: evidence('The oldest of them; null when the log has none any more.'),
     last_delivery: evidence('The newest of them; null when the log has none any more.'),
     causes: {

@@ -2,8 +2,8 @@ import { isId } from '@runhook/contract';
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
-import { oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
-import { type CauseView, type Evidence, evidenceOf } from './incident-evidence.ts';
+import { createReader, oneOf, QueryReader } from '../http/query-parameters.ts';
+import { type CauseView, type Evidence, readEvidence } from './incident-evidence.ts';
 import type { ListDependencies } from './routes.ts';
 
 export const INCIDENT_STATUSES = ['open', 'closed'] as const;
@@ -36,7 +36,7 @@ export interface IncidentView {
 const FAILURES_MIN = 5;
 const OPEN_AFTER_MS = 60_000;
 
-type Span = Pick<
+type IncidentSpan = Pick<
   IncidentView,
   | 'subscription_id'
   | 'subscription_name'
@@ -70,22 +70,22 @@ export function incidentsEndpoint({ prisma, reads }: ListDependencies): AccountE
         accountId: BigInt(account.id),
         ...(subscriptionId !== null && { subscriptionId }),
       };
-      const moved = await unprovenMoves(prisma, filters);
+      const movedIncidents = await findUnprovenMoves(prisma, filters);
       const open =
         status === 'closed'
           ? []
-          : [...(await failingSpans(prisma, filters)), ...moved.map(({ span }) => span)];
+          : [...(await findFailingSpans(prisma, filters)), ...movedIncidents.map(({ span }) => span)];
       const shownOpen = open.slice(page.offset, page.offset + page.limit);
       const closedPage = {
         skip: Math.max(0, page.offset - open.length),
         take: page.limit - shownOpen.length,
       };
-      const besides = moved.map(({ id }) => id);
+      const excludedIds = movedIncidents.map(({ id }) => id);
       const [closed, closedCount] =
-        status === 'open' ? [[], 0] : await closedSpans(prisma, { ...filters, besides }, closedPage);
+        status === 'open' ? [[], 0] : await findClosedSpans(prisma, { ...filters, excludedIds }, closedPage);
       const spans = [...shownOpen, ...closed];
-      const evidence = await evidenceOf(
-        reads.of(request),
+      const evidence = await readEvidence(
+        reads.databaseFor(request),
         account.id,
         spans.map(({ subscription_id, since, until, moved_at }) => ({
           subscriptionId: subscription_id,
@@ -99,13 +99,16 @@ export function incidentsEndpoint({ prisma, reads }: ListDependencies): AccountE
   };
 }
 
-const subscriptionIdText = readBy(
+const subscriptionIdText = createReader(
   (text) => (isId('subscription', text) ? text : null),
   'must be the id of a webhook',
 );
 
 /** Returns at most one incident for each subscription of the account. */
-async function failingSpans(prisma: PrismaClient, { accountId, subscriptionId }: Filters): Promise<Span[]> {
+async function findFailingSpans(
+  prisma: PrismaClient,
+  { accountId, subscriptionId }: Filters,
+): Promise<IncidentSpan[]> {
   const rows = await prisma.subscription.findMany({
     where: {
       accountId,
@@ -144,7 +147,7 @@ async function failingSpans(prisma: PrismaClient, { accountId, subscriptionId }:
   }));
 }
 
-const ENDED = {
+const ENDED_FIELDS = {
   id: true,
   subscriptionId: true,
   openedAtMicros: true,
@@ -154,13 +157,13 @@ const ENDED = {
   subscription: { select: { name: true, lastSuccessAtMicros: true } },
 } satisfies Prisma.IncidentSelect;
 
-type EndedRow = Prisma.IncidentGetPayload<{ select: typeof ENDED }>;
+type EndedRow = Prisma.IncidentGetPayload<{ select: typeof ENDED_FIELDS }>;
 
 /** Returns incidents that a change of the endpoint ended, while no attempt has succeeded or failed since. */
-async function unprovenMoves(
+async function findUnprovenMoves(
   prisma: PrismaClient,
   { accountId, subscriptionId }: Filters,
-): Promise<{ id: bigint; span: Span }[]> {
+): Promise<{ id: bigint; span: IncidentSpan }[]> {
   const rows = await prisma.incident.findMany({
     where: {
       accountId,
@@ -168,7 +171,7 @@ async function unprovenMoves(
       moved: true,
       subscription: { deletedAt: null, active: true, failingSince: null },
     },
-    select: ENDED,
+    select: ENDED_FIELDS,
     orderBy: [{ closedAt: 'desc' }, { id: 'desc' }],
   });
   const unproven = rows.filter(
@@ -177,21 +180,21 @@ async function unprovenMoves(
   return unproven.map((row) => ({ id: row.id, span: { ...endedSpan(row), status: 'open', until: null } }));
 }
 
-async function closedSpans(
+async function findClosedSpans(
   prisma: PrismaClient,
-  { accountId, subscriptionId, besides }: Filters & { besides: bigint[] },
+  { accountId, subscriptionId, excludedIds }: Filters & { excludedIds: bigint[] },
   page: { skip: number; take: number },
-): Promise<[Span[], number]> {
+): Promise<[IncidentSpan[], number]> {
   const where: Prisma.IncidentWhereInput = {
     accountId,
     ...(subscriptionId !== undefined && { subscriptionId }),
-    id: { notIn: besides },
+    id: { notIn: excludedIds },
     subscription: { deletedAt: null },
   };
   const [rows, count] = await Promise.all([
     prisma.incident.findMany({
       where,
-      select: ENDED,
+      select: ENDED_FIELDS,
       orderBy: [{ closedAt: 'desc' }, { id: 'desc' }],
       ...page,
     }),
@@ -200,7 +203,7 @@ async function closedSpans(
   return [rows.map(endedSpan), count];
 }
 
-function endedSpan(row: EndedRow): Span {
+function endedSpan(row: EndedRow): IncidentSpan {
   const ended = String(row.closedAtMicros);
   return {
     subscription_id: row.subscriptionId,
@@ -214,7 +217,7 @@ function endedSpan(row: EndedRow): Span {
   };
 }
 
-function incidentView(span: Span, evidence: Evidence | undefined): IncidentView {
-  if (!evidence) throw new Error('an incident without its evidence');
+function incidentView(span: IncidentSpan, evidence: Evidence | undefined): IncidentView {
+  if (!evidence) throw new Error('no evidence for an incident');
   return { ...span, ...evidence.counts, causes: evidence.causes };
 }

@@ -1,15 +1,15 @@
 // SQL by hand: finds pages of the log among millions of rows by their position.
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
-import { type DeliveryRow, type LogKey, ROW_KEY, rowsOfKeys } from './delivery.ts';
+import { type DeliveryRow, findRowsByKeys, type LogKey, ROW_KEY } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
 import {
   type DeliveryFilters,
   deliveryConditions,
-  type PageSeek,
-  seekPage,
+  locatePage,
+  type PageLocator,
   valuesOf,
   whereOf,
-} from './page-seek.ts';
+} from './page-locator.ts';
 
 /** Maximum count; counting more rows of a busy webhook's log would cost more than the total is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;
@@ -33,54 +33,59 @@ export interface DeliveryPage {
  * matches of the first pages are counted up to {@link READ_COUNT_MAX}, at intervals, and the hours are counted in the
  * background. Filters for a run or for the few deliveries that are not delivered have separate indexes and need no
  * cache.
- * @param isThere resolves if the webhook exists; awaited before counts are cached
+ * @param existenceCheck resolves if the webhook exists; awaited before counts are cached
  */
 export async function listDeliveries(
   database: Queryable,
   hourlyCounts: HourlyCounts,
   query: DeliveryQuery,
-  isThere: Promise<unknown> = Promise.resolve(),
+  existenceCheck: Promise<unknown> = Promise.resolve(),
 ): Promise<DeliveryPage> {
   const { status, runId, eventType, since, until } = query.filters;
   const isSelective = runId !== null || (status !== null && status !== 'delivered');
   if (isSelective) return await readPage(database, query);
-  const counted = () => isThere.then(() => hourlyCounts.counted(query));
-  const known = hourlyCounts.known(query) ?? (isFarBack(query) ? await counted() : null);
-  if (known !== null) return await readSought(database, query, await seekPage(database, known, query));
+  const countOrWait = () => existenceCheck.then(() => hourlyCounts.getOrCount(query));
+  const cachedHours = hourlyCounts.getCached(query) ?? (isDeepPage(query) ? await countOrWait() : null);
+  if (cachedHours !== null)
+    return await readLocatedPage(database, query, await locatePage(database, cachedHours, query));
   const startedAtMs = performance.now();
   // Only retention removes matches of these filters. Those of others change, as windows move and redeliveries start.
-  const isOnlyAddedTo = status === null && since === null && until === null && !isFarBack(query);
-  const isLong = isOnlyAddedTo && hourlyCounts.isLong(query, eventType);
+  const isAppendOnly = status === null && since === null && until === null && !isDeepPage(query);
+  const isLong = isAppendOnly && hourlyCounts.isLong(query, eventType);
   const page = isLong
-    ? await readSought(database, query, { totalCount: READ_COUNT_MAX, parts: [[]], offset: query.offset })
+    ? await readLocatedPage(database, query, {
+        totalCount: READ_COUNT_MAX,
+        parts: [[]],
+        offset: query.offset,
+      })
     : await readPage(database, query);
   const durationMs = performance.now() - startedAtMs;
-  await isThere;
-  hourlyCounts.wasRead(query, { isLong: page.totalCount >= READ_COUNT_MAX, durationMs, eventType });
+  await existenceCheck;
+  hourlyCounts.recordRead(query, { isLong: page.totalCount >= READ_COUNT_MAX, durationMs, eventType });
   return page;
 }
 
-function isFarBack({ offset, limit }: Pick<DeliveryQuery, 'offset' | 'limit'>): boolean {
+function isDeepPage({ offset, limit }: Pick<DeliveryQuery, 'offset' | 'limit'>): boolean {
   return offset + limit >= READ_COUNT_MAX;
 }
 
 // The keys are read first, from the index alone, then the rows of the page by their keys. The order begins with the
 // day, so that a page ends with the newest partition that fills it.
 const KEYS_NEWEST_FIRST = 'ORDER BY day DESC, created_at DESC, id DESC';
-const KEYS_OF = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
+const selectKeys = (where: string) => `SELECT d.day, d.created_at, d.id FROM deliveries d WHERE ${where}`;
 
 /** Counts the matches and finds the keys of the page in one statement. */
 async function readPage(database: Queryable, query: DeliveryQuery): Promise<DeliveryPage> {
   const { accountId, limit, offset } = query;
   const conditions = deliveryConditions(query, query.filters);
   const where = whereOf(conditions, 2);
-  const countMax = isFarBack(query) ? TOTAL_COUNT_MAX : READ_COUNT_MAX;
+  const countMax = isDeepPage(query) ? TOTAL_COUNT_MAX : READ_COUNT_MAX;
   const found = await runStatement(
     database,
     `SELECT total.total_count, k.day::text AS day, k.id
      FROM (SELECT count(*)::int AS total_count
        FROM (SELECT 1 FROM deliveries d WHERE ${where} LIMIT ${countMax}) matching) total
-     LEFT JOIN (${KEYS_OF(where)} ${KEYS_NEWEST_FIRST} LIMIT $1 OFFSET $2) k ON true
+     LEFT JOIN (${selectKeys(where)} ${KEYS_NEWEST_FIRST} LIMIT $1 OFFSET $2) k ON true
      ORDER BY k.day DESC, k.created_at DESC, k.id DESC`,
     [limit, offset, ...valuesOf(conditions)],
   );
@@ -88,23 +93,27 @@ async function readPage(database: Queryable, query: DeliveryQuery): Promise<Deli
   // An empty page is one row of nulls.
   const keys = found.filter(({ id }) => id !== null).filter((row) => requireColumns(row, ROW_KEY));
   return {
-    rows: await rowsOfKeys(database, accountId, keys),
+    rows: await findRowsByKeys(database, accountId, keys),
     totalCount: first && requireColumns(first, { total_count: column.integer }) ? first.total_count : 0,
   };
 }
 
 /** Reads the rows of a page whose total count and hours are known. */
-async function readSought(database: Queryable, query: DeliveryQuery, seek: PageSeek): Promise<DeliveryPage> {
-  const totalCount = Math.min(seek.totalCount, TOTAL_COUNT_MAX);
-  if (seek.parts.length === 0) return { rows: [], totalCount };
+async function readLocatedPage(
+  database: Queryable,
+  query: DeliveryQuery,
+  locator: PageLocator,
+): Promise<DeliveryPage> {
+  const totalCount = Math.min(locator.totalCount, TOTAL_COUNT_MAX);
+  if (locator.parts.length === 0) return { rows: [], totalCount };
   const shared = deliveryConditions(query, query.filters);
-  const values = [query.limit, seek.offset, ...valuesOf(shared)];
+  const values = [query.limit, locator.offset, ...valuesOf(shared)];
   const where = whereOf(shared, 2);
   // Each part has its own limit, so that no plan sorts an entire day for a page that spans midnight.
-  const parts = seek.parts.map((part) => {
-    const ofPart = whereOf(part, values.length);
+  const parts = locator.parts.map((part) => {
+    const partCondition = whereOf(part, values.length);
     values.push(...valuesOf(part));
-    return `(${KEYS_OF(`${where} AND ${ofPart}`)} ${KEYS_NEWEST_FIRST} LIMIT $1::bigint + $2::bigint)`;
+    return `(${selectKeys(`${where} AND ${partCondition}`)} ${KEYS_NEWEST_FIRST} LIMIT $1::bigint + $2::bigint)`;
   });
   const keys = await queryRows(
     database,
@@ -114,5 +123,5 @@ async function readSought(database: Queryable, query: DeliveryQuery, seek: PageS
      ORDER BY k.day DESC, k.created_at DESC, k.id DESC`,
     values,
   );
-  return { rows: await rowsOfKeys(database, query.accountId, keys), totalCount };
+  return { rows: await findRowsByKeys(database, query.accountId, keys), totalCount };
 }

@@ -1,22 +1,22 @@
 import {
-  answerObject,
   count,
   httpStatusText,
   idText,
   integerId,
-  MOMENT,
-  MOMENT_FORMS,
   microsTime,
-  orNull,
+  nullable,
   type Paths,
   type PropertiesOf,
   prefixedId,
+  responseObject,
   type Schema,
   schemaRef,
+  TIMESTAMP,
+  TIMESTAMP_FORMATS,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, keyed, PAGE, parameter } from '../http/openapi/parameters.ts';
-import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { PAGE, parameter, queryParameter, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { bodyExample, PAYLOAD_EXAMPLES } from '../http/openapi/webhooks.ts';
 import { EVENT_TYPE, SUBSCRIPTION_EXAMPLE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
 import { type AttemptView, DELIVERY_STATUSES, type DeliveryView, type TimingsView } from './delivery.ts';
@@ -50,13 +50,13 @@ export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
       'Why the latest attempt failed, as in its `error`; `unsuccessful_status` when the endpoint answered. Null when it did not fail, and before the first.',
   },
   created_at: microsTime('When the event was fanned out to this webhook.'),
-  completed_at: orNull(microsTime('When it was delivered, failed or cancelled; null while it is pending.')),
-  next_attempt_at: orNull(
+  completed_at: nullable(microsTime('When it was delivered, failed or cancelled; null while it is pending.')),
+  next_attempt_at: nullable(
     microsTime(
       'When the next attempt is due; null when none is, and while it waits for others of its subscription.',
     ),
   ),
-  duration_ms: orNull(count('How long the latest attempt took, in milliseconds; null before the first.')),
+  duration_ms: nullable(count('How long the latest attempt took, in milliseconds; null before the first.')),
 };
 
 const HEADERS: Schema = {
@@ -66,7 +66,7 @@ const HEADERS: Schema = {
 };
 
 /** Stored fields of an endpoint's response. */
-export const ANSWERED = {
+export const LOGGED_RESPONSE_PROPERTIES = {
   response_headers: {
     ...HEADERS,
     type: ['object', 'null'],
@@ -84,9 +84,9 @@ export const ANSWERED = {
 } satisfies Record<string, Schema>;
 
 export const deliverySchemas: Record<string, Schema> = {
-  Delivery: answerObject<DeliveryView>('One event on its way to one webhook.', DELIVERY_PROPERTIES),
+  Delivery: responseObject<DeliveryView>('One event on its way to one webhook.', DELIVERY_PROPERTIES),
 
-  DeliveryWithAttempts: answerObject<DeliveryView & { payload: string | null; attempts: AttemptView[] }>(
+  DeliveryWithAttempts: responseObject<DeliveryView & { payload: string | null; attempts: AttemptView[] }>(
     'One delivery, with what was sent and how each attempt went.',
     {
       ...DELIVERY_PROPERTIES,
@@ -105,7 +105,7 @@ export const deliverySchemas: Record<string, Schema> = {
     },
   ),
 
-  Attempt: answerObject<AttemptView>('One attempt to deliver.', {
+  Attempt: responseObject<AttemptView>('One attempt to deliver.', {
     number: { type: 'integer', minimum: 1, description: 'Counted over all cycles of the delivery.' },
     trigger: {
       type: 'string',
@@ -126,25 +126,25 @@ export const deliverySchemas: Record<string, Schema> = {
       ...HEADERS,
       description: 'What was sent, by lower-case names. `***` stands for signatures.',
     },
-    ...ANSWERED,
+    ...LOGGED_RESPONSE_PROPERTIES,
     timings: {
       anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
       description: 'How long its phases took; null when nothing was sent.',
     },
   }),
 
-  AttemptTimings: answerObject<TimingsView>(
+  AttemptTimings: responseObject<TimingsView>(
     'The phases of an attempt in milliseconds. Null is one that did not take place: it was not reached, a connection was kept, or there was no TLS.',
     {
-      dns_ms: orNull(count('Resolving the name; 0 for an address.')),
-      connect_ms: orNull(count('Connecting.')),
-      tls_ms: orNull(count('The TLS handshake.')),
-      first_byte_ms: orNull(count('From the request sent to the head of the answer.')),
+      dns_ms: nullable(count('Resolving the name; 0 for an address.')),
+      connect_ms: nullable(count('Connecting.')),
+      tls_ms: nullable(count('The TLS handshake.')),
+      first_byte_ms: nullable(count('From the request sent to the head of the answer.')),
       total_ms: count('All of it, with the wait for a free connection and the body of the answer.'),
     },
   ),
 
-  AttemptError: answerObject<NonNullable<AttemptView['error']>>('Why an attempt failed.', {
+  AttemptError: responseObject<NonNullable<AttemptView['error']>>('Why an attempt failed.', {
     code: { type: 'string', description: 'For programs.', examples: ['timeout', 'connection_refused'] },
     message: { type: 'string', description: 'For people: one sentence.' },
   }),
@@ -208,18 +208,18 @@ export const deliveryPaths: Paths = {
       summary: 'List the deliveries of a subscription',
       description: `Newest first, as long as the log keeps them: 30 days unless the operator set another time. \`total_count\` stops at ${TOTAL_COUNT_MAX}; with a \`status\` other than \`delivered\`, and the first times that a long log is asked for, at ${READ_COUNT_MAX} for pages before that.`,
       parameters: [
-        inQuery('status', 'Only those in this state.', DELIVERY_STATUS),
-        inQuery('event_type', 'Only those of this event type.', EVENT_TYPE),
-        inQuery('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
-        inQuery(
+        queryParameter('status', 'Only those in this state.', DELIVERY_STATUS),
+        queryParameter('event_type', 'Only those of this event type.', EVENT_TYPE),
+        queryParameter('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
+        queryParameter(
           'since',
-          `Only those created at this moment or later; one whose event id is older than a day then is listed under the day of that id. ${MOMENT_FORMS}`,
-          MOMENT,
+          `Only those created at this moment or later; one whose event id is older than a day then is listed under the day of that id. ${TIMESTAMP_FORMATS}`,
+          TIMESTAMP,
         ),
-        inQuery('until', `Only those created before this moment. ${MOMENT_FORMS}`, MOMENT),
+        queryParameter('until', `Only those created before this moment. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
         ...PAGE,
       ],
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'A page of them.', schemaRef('Delivery'), DELIVERY_EXAMPLE, 'list') },
         [400],
@@ -234,7 +234,7 @@ export const deliveryPaths: Paths = {
       tags,
       summary: 'Get a delivery with its payload and every attempt',
       description: 'As long as the log has it.',
-      responses: answers('account', {
+      responses: operationResponses('account', {
         200: success(200, 'It.', schemaRef('DeliveryWithAttempts'), DELIVERY_WITH_ATTEMPTS_EXAMPLE),
       }),
     },
@@ -242,22 +242,22 @@ export const deliveryPaths: Paths = {
 
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}/redeliver': {
     parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('DeliveryId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'redeliver',
       tags,
       summary: 'Deliver again',
       description: `The same delivery with the same body: an attempt at once, and its retries. Needs no body. ${WEBHOOK_WRITERS}`,
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           202: success(202, 'It is on its way.', schemaRef('Delivery'), PENDING_DELIVERY_EXAMPLE),
-          409: failureBecause(
+          409: failureWithReason(
             409,
             'The delivery is still pending, or its webhook is inactive.',
             'The delivery is still pending.',
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },

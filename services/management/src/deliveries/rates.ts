@@ -3,15 +3,15 @@ import { isId } from '@runhook/contract';
 import { column, queryRows } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
-import { integer, LIMIT_MAX, QueryReader, readBy } from '../http/query-parameters.ts';
+import { createReader, integer, LIMIT_MAX, QueryReader } from '../http/query-parameters.ts';
 import { timestampOf } from './delivery.ts';
 import type { ListDependencies } from './routes.ts';
 import {
-  cachedWhereSlow,
+  cacheSlowReads,
   dayOf,
-  type Read,
   STATISTICS_HOURS_DEFAULT,
   STATISTICS_HOURS_MAX,
+  type WithDatabase,
 } from './statistics.ts';
 
 /** Number of deliveries of a webhook created in each of the last hours, and how many of them are failed now. */
@@ -35,7 +35,7 @@ interface RatesQuery {
 
 /** Returns the last hours of several webhooks in one response, for a list (docs/contract.md#statistics). */
 export function ratesEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
-  const rates = cachedWhereSlow((query: Read<RatesQuery>) => readRates(prisma, query), {
+  const rates = cacheSlowReads((query: WithDatabase<RatesQuery>) => readRates(prisma, query), {
     keyOf: ({ accountId, subscriptionIds, hours }) => `${accountId} ${hours} ${subscriptionIds.join()}`,
   });
   return {
@@ -46,27 +46,27 @@ export function ratesEndpoint({ prisma, reads }: ListDependencies): AccountEndpo
       const { account, query } = request;
       const reader = new QueryReader(query);
       const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;
-      const given = reader.required('subscription_id', subscriptionIds);
+      const requestedIds = reader.required('subscription_id', subscriptionIds);
       reader.check();
       const data = await rates({
         accountId: account.id,
-        subscriptionIds: given,
+        subscriptionIds: requestedIds,
         hours,
-        database: reads.of(request),
+        database: reads.databaseFor(request),
       });
       return { code: 200, data };
     },
   };
 }
 
-const subscriptionIds = readBy((text) => {
+const subscriptionIds = createReader((text) => {
   const ids = [...new Set(text.split(','))].sort();
-  const isGood = ids.length <= LIMIT_MAX && ids.every((id) => isId('subscription', id));
-  return isGood ? ids : null;
+  const isValid = ids.length <= LIMIT_MAX && ids.every((id) => isId('subscription', id));
+  return isValid ? ids : null;
 }, `must be ids of webhooks, up to ${LIMIT_MAX} with commas between them`);
 
 // Both counts come from indexes: of all deliveries, by an index-only scan, and of the few that are not delivered.
-const OF_THEM = `
+const RATE_CONDITIONS = `
   d.account_id = $3 AND d.subscription_id = ANY ($1::text[]) AND d.created_at >= ${timestampOf('$2')}
   AND d.day >= ${dayOf(timestampOf('$2'))} - 1 AND d.day <= ${dayOf('now()')} + 1`;
 const HOUR = `extract(epoch FROM d.created_at - ${timestampOf('$2')})::bigint / 3600`;
@@ -75,10 +75,10 @@ const SELECT = `
   SELECT subscription_id, hour::int, sum(deliveries)::int AS deliveries, sum(failed)::int AS failed
   FROM (
     SELECT d.subscription_id, ${HOUR} AS hour, count(*) AS deliveries, 0 AS failed
-    FROM deliveries d WHERE ${OF_THEM} GROUP BY 1, 2
+    FROM deliveries d WHERE ${RATE_CONDITIONS} GROUP BY 1, 2
     UNION ALL
     SELECT d.subscription_id, ${HOUR}, 0, count(*)
-    FROM deliveries d WHERE ${OF_THEM} AND d.status IN ('failed', 'cancelled') AND d.status = 'failed' GROUP BY 1, 2
+    FROM deliveries d WHERE ${RATE_CONDITIONS} AND d.status IN ('failed', 'cancelled') AND d.status = 'failed' GROUP BY 1, 2
   ) counted
   GROUP BY 1, 2`;
 
@@ -93,14 +93,14 @@ const ROW = {
 const HOUR_MS = 3_600_000;
 
 /** Returns the rates of the account's webhooks, by id; omits other ids. */
-async function readRates(prisma: PrismaClient, query: Read<RatesQuery>): Promise<RatesView[]> {
-  const { accountId, subscriptionIds: wanted, hours, database } = query;
-  const own = await prisma.subscription.findMany({
-    where: { accountId: BigInt(accountId), id: { in: [...wanted] }, deletedAt: null },
+async function readRates(prisma: PrismaClient, query: WithDatabase<RatesQuery>): Promise<RatesView[]> {
+  const { accountId, subscriptionIds: requestedIds, hours, database } = query;
+  const ownedSubscriptions = await prisma.subscription.findMany({
+    where: { accountId: BigInt(accountId), id: { in: [...requestedIds] }, deletedAt: null },
     select: { id: true },
     orderBy: { id: 'asc' },
   });
-  const ids = own.map(({ id }) => id);
+  const ids = ownedSubscriptions.map(({ id }) => id);
   const since = `${(Math.floor(Date.now() / HOUR_MS) - hours + 1) * HOUR_MS}000`;
   const rows = ids.length === 0 ? [] : await queryRows(database, ROW, SELECT, [ids, since, accountId]);
   return ids.map((subscription_id) => {

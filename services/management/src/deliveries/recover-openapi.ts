@@ -1,18 +1,18 @@
 import {
-  answerObject,
   count,
-  MOMENT,
-  MOMENT_FORMS,
   microsTime,
-  orNull,
+  nullable,
   type Paths,
   prefixedId,
   requestObject,
+  responseObject,
   type Schema,
   schemaRef,
+  TIMESTAMP,
+  TIMESTAMP_FORMATS,
 } from '../http/openapi/field-schemas.ts';
-import { keyed, PAGE, parameter, requestBody } from '../http/openapi/parameters.ts';
-import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { PAGE, parameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { SUBSCRIPTION_EXAMPLE, WEBHOOK_WRITERS } from '../subscriptions/openapi.ts';
 import {
   RECOVERABLE_STATUSES,
@@ -69,7 +69,7 @@ export const recoveryPaths: Paths = {
       summary: 'List the recoveries of a subscription',
       description: 'Newest first, as long as the log keeps deliveries.',
       parameters: [...PAGE],
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'A page of them.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE, 'list') },
         [400],
@@ -79,13 +79,13 @@ export const recoveryPaths: Paths = {
 
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/recover': {
     parameters: [parameter('AccountId'), parameter('WebhookId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'recoverSubscription',
       tags,
       summary: 'Deliver again what failed in a window',
       description: `Each delivery that matches is delivered again as \`redeliver\` would do it, some fifty a second, the oldest first, so that the endpoint is not flooded. What fails again stays failed. One recovery of a webhook runs at a time. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody('RecoveryRequest', 'The window.', RECOVERY_REQUEST_EXAMPLE),
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           202: success(
@@ -94,13 +94,13 @@ export const recoveryPaths: Paths = {
             schemaRef('Recovery'),
             RECOVERY_EXAMPLE,
           ),
-          409: failureBecause(
+          409: failureWithReason(
             409,
             'The webhook is inactive, or a recovery of it is running: its id is in the message.',
             `The recovery ${RECOVERY_EXAMPLE.id} of this webhook is still running.`,
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },
@@ -112,7 +112,7 @@ export const recoveryPaths: Paths = {
       tags,
       summary: 'See how far a recovery is',
       description: 'And what has become of the deliveries that it put back.',
-      responses: answers('account', {
+      responses: operationResponses('account', {
         200: success(200, 'It.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE),
       }),
     },
@@ -120,21 +120,21 @@ export const recoveryPaths: Paths = {
 
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/recovery/{recovery_id}/cancel': {
     parameters: [parameter('AccountId'), parameter('WebhookId'), parameter('RecoveryId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'cancelRecovery',
       tags,
       summary: 'Stop a recovery',
       description: `Nothing more is put back; what was put back already goes on. ${WEBHOOK_WRITERS}`,
-      responses: answers('account', {
+      responses: operationResponses('account', {
         200: success(200, 'It has stopped.', schemaRef('Recovery'), CANCELLED_RECOVERY_EXAMPLE),
-        409: failureBecause(409, 'It is not running.', 'The recovery has ended.'),
+        409: failureWithReason(409, 'It is not running.', 'The recovery has ended.'),
       }),
     }),
   },
 };
 
 export const recoverySchemas: Record<string, Schema> = {
-  Recovery: answerObject<RecoveryView>('Failed or cancelled deliveries of a window on their way back.', {
+  Recovery: responseObject<RecoveryView>('Failed or cancelled deliveries of a window on their way back.', {
     id: prefixedId('wrc_', 'Id of the recovery.'),
     subscription_id: prefixedId('wsu_', 'The webhook whose deliveries it puts back.'),
     status: {
@@ -157,10 +157,10 @@ export const recoverySchemas: Record<string, Schema> = {
     ),
     outcome: schemaRef('RecoveryOutcome'),
     created_at: microsTime('When it was created. What failed later is not its concern.'),
-    completed_at: orNull(microsTime('When it was done or cancelled; null while it is running.')),
+    completed_at: nullable(microsTime('When it was done or cancelled; null while it is running.')),
   }),
 
-  RecoveryOutcome: answerObject<RecoveryOutcome>(
+  RecoveryOutcome: responseObject<RecoveryOutcome>(
     'What has become of the deliveries that it put back, without those that were put back again since.',
     {
       pending: count('On their way.'),
@@ -173,10 +173,13 @@ export const recoverySchemas: Record<string, Schema> = {
   RecoveryRequest: requestObject<RecoveryRequest>(
     'What to put back.',
     {
-      since: { ...MOMENT, description: `Deliveries created at this moment or later. ${MOMENT_FORMS}` },
+      since: {
+        ...TIMESTAMP,
+        description: `Deliveries created at this moment or later. ${TIMESTAMP_FORMATS}`,
+      },
       until: {
-        ...orNull(MOMENT),
-        description: `Deliveries created before this moment, which must be later than \`since\`. Left out: now. ${MOMENT_FORMS}`,
+        ...nullable(TIMESTAMP),
+        description: `Deliveries created before this moment, which must be later than \`since\`. Left out: now. ${TIMESTAMP_FORMATS}`,
       },
       status: {
         anyOf: [{ type: 'string', enum: RECOVERABLE_STATUSES }, { type: 'null' }],

@@ -1,5 +1,5 @@
-import { createId, isId, type Problem, problemsOf, VALIDATION_OPTIONS } from '@runhook/contract';
-import { storedAs } from '@runhook/database';
+import { createId, isId, type Problem, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import { parseStored } from '@runhook/database';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import {
@@ -10,15 +10,15 @@ import {
 } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
-import type { Keeper, KeptAnswer } from '../http/idempotency.ts';
-import { MOMENT_PROBLEM, microsFromText, QueryReader } from '../http/query-parameters.ts';
-import { requiredSubscription } from '../subscriptions/required-subscription.ts';
+import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
+import { microsFromText, QueryReader, TIMESTAMP_PROBLEM } from '../http/query-parameters.ts';
+import { requireSubscription } from '../subscriptions/require-subscription.ts';
 import { insertRecovery } from './begin-recovery.ts';
 import { DELIVERY_STATUSES, type DeliveryStatus } from './delivery.ts';
 import { RECOVER_PATH, RECOVERIES_PATH, RECOVERY_PATH } from './routes.ts';
 
-const INACTIVE = 'The webhook is inactive: activate it to recover its deliveries.';
-const CHANGING = 'The webhook or a recovery of it has just changed: try again.';
+const INACTIVE_MESSAGE = 'The webhook is inactive: activate it to recover its deliveries.';
+const CHANGING_MESSAGE = 'The webhook or a recovery of it has just changed: try again.';
 /** A conflicting recovery may end between the insert and the read, so both are retried. */
 const TRIES_MAX = 3;
 
@@ -42,21 +42,21 @@ function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint 
     path: RECOVER_PATH,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const subscription = await requiredSubscription(prisma, request);
+      const subscription = await requireSubscription(prisma, request);
       const { fields, problems } = parseRecoveryRequest(request.body);
       if (problems) throw new InvalidRequestError(problems);
-      if (!subscription.active) throw new ConflictError(INACTIVE);
-      return await begin(prisma, request, subscription.id, fields);
+      if (!subscription.active) throw new ConflictError(INACTIVE_MESSAGE);
+      return await startRecovery(prisma, request, subscription.id, fields);
     },
   };
 }
 
-async function begin(
+async function startRecovery(
   prisma: PrismaClient,
-  { account, keep }: { account: AccountRequest['account']; keep: Keeper },
+  { account, recorder }: { account: AccountRequest['account']; recorder: ResponseRecorder },
   subscriptionId: string,
   { since, until, status }: RecoveryRequest,
-): Promise<KeptAnswer> {
+): Promise<RecordedResponse> {
   const recovery = {
     accountId: account.id,
     subscriptionId,
@@ -65,17 +65,17 @@ async function begin(
     deliveryStatus: status,
   };
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const begun = await inPrismaTransaction(prisma, async (transaction) => {
+    const response = await inPrismaTransaction(prisma, async (transaction) => {
       const id = createId('recovery');
       if (!(await insertRecovery(transaction, { id, ...recovery }))) return null;
-      const row = await transaction.recovery.findUniqueOrThrow({ where: { id }, select: SHOWN });
-      return await keep.withinPrisma(transaction, { code: 202, data: recoveryView(row, NO_OUTCOME) });
+      const row = await transaction.recovery.findUniqueOrThrow({ where: { id }, select: RECOVERY_FIELDS });
+      return await recorder.recordWithPrisma(transaction, { code: 202, data: recoveryView(row, NO_OUTCOME) });
     });
-    if (begun) return begun;
+    if (response) return response;
     const running = await findRunningRecovery(prisma, subscriptionId);
     if (running) throw new ConflictError(`The recovery ${running} of this webhook is still running.`);
   }
-  throw new ConflictError(CHANGING);
+  throw new ConflictError(CHANGING_MESSAGE);
 }
 
 /** Lists the recoveries of a subscription, newest first. */
@@ -88,27 +88,27 @@ function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
       const reader = new QueryReader(request.query);
       const page = reader.page();
       reader.check();
-      const { id: subscriptionId } = await requiredSubscription(prisma, request);
+      const { id: subscriptionId } = await requireSubscription(prisma, request);
       const where = { subscriptionId };
       const [rows, totalCount] = await Promise.all([
         prisma.recovery.findMany({
           where,
-          select: SHOWN,
+          select: RECOVERY_FIELDS,
           orderBy: [{ createdAt: 'desc' }, { id: 'desc' }],
           skip: page.offset,
           take: page.limit,
         }),
         prisma.recovery.count({ where }),
       ]);
-      const outcomes = await outcomesOf(prisma, request.account, rows);
+      const outcomes = await readOutcomes(prisma, request.account, rows);
       const data = rows.map((row) => recoveryView(row, outcomes.get(row.id)));
       return { code: 200, data, extra: pageExtra(page, totalCount, rows.length) };
     },
   };
 }
 
-const STOPPED = 'It was stopped.';
-const ENDED = 'The recovery has ended.';
+const CANCELLED_REASON = 'It was stopped.';
+const ENDED_MESSAGE = 'The recovery has ended.';
 
 /** Stops a recovery. Deliveries that it has put back continue. */
 function cancelRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
@@ -117,18 +117,18 @@ function cancelRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
     path: `${RECOVERY_PATH}/cancel`,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const { id, subscriptionId } = await requiredRecovery(prisma, request);
+      const { id, subscriptionId } = await requireRecovery(prisma, request);
       const key = { id, subscriptionId };
       return await inPrismaTransaction(prisma, async (transaction) => {
         const { count } = await transaction.recovery.updateMany({
           where: { ...key, status: 'running' },
-          data: { status: 'cancelled', reason: STOPPED, completedAt: new Date() },
+          data: { status: 'cancelled', reason: CANCELLED_REASON, completedAt: new Date() },
         });
-        if (count === 0) throw new ConflictError(ENDED);
-        const row = await transaction.recovery.findUniqueOrThrow({ where: key, select: SHOWN });
-        const outcomes = await outcomesOf(transaction, request.account, [row]);
+        if (count === 0) throw new ConflictError(ENDED_MESSAGE);
+        const row = await transaction.recovery.findUniqueOrThrow({ where: key, select: RECOVERY_FIELDS });
+        const outcomes = await readOutcomes(transaction, request.account, [row]);
         const data = recoveryView(row, outcomes.get(row.id));
-        return await request.keep.withinPrisma(transaction, { code: 200, data });
+        return await request.recorder.recordWithPrisma(transaction, { code: 200, data });
       });
     },
   };
@@ -141,8 +141,8 @@ function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpo
     path: RECOVERY_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
-      const row = await requiredRecovery(prisma, request);
-      const outcomes = await outcomesOf(prisma, request.account, [row]);
+      const row = await requireRecovery(prisma, request);
+      const outcomes = await readOutcomes(prisma, request.account, [row]);
       return { code: 200, data: recoveryView(row, outcomes.get(row.id)) };
     },
   };
@@ -187,14 +187,14 @@ export interface RecoveryRequest {
   status: RecoverableStatus;
 }
 
-const moment = Joi.any().custom((value: unknown, helpers) => {
+const timestamp = Joi.any().custom((value: unknown, helpers) => {
   const micros = typeof value === 'string' ? microsFromText(value) : null;
-  return micros ?? helpers.message({ custom: `{{#label}} ${MOMENT_PROBLEM}` });
+  return micros ?? helpers.message({ custom: `{{#label}} ${TIMESTAMP_PROBLEM}` });
 });
 
 const schema = Joi.object<RecoveryRequest>({
-  since: moment.required(),
-  until: moment.empty(null),
+  since: timestamp.required(),
+  until: timestamp.empty(null),
   status: Joi.any()
     .empty(null)
     .valid(...RECOVERABLE_STATUSES)
@@ -205,13 +205,13 @@ function parseRecoveryRequest(
   body: unknown,
 ): { fields: RecoveryRequest; problems?: never } | { fields?: never; problems: Problem[] } {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  if (error) return { problems: problemsOf(error, 'body') };
+  if (error) return { problems: toProblems(error, 'body') };
   if (value.until !== undefined && BigInt(value.until) <= BigInt(value.since))
     return { problems: [{ field: 'until', message: 'until must be later than since' }] };
   return { fields: value };
 }
 
-const SHOWN = {
+const RECOVERY_FIELDS = {
   id: true,
   subscriptionId: true,
   status: true,
@@ -225,12 +225,12 @@ const SHOWN = {
   completedAtMicros: true,
 } satisfies Prisma.RecoverySelect;
 
-type RecoveryRow = Prisma.RecoveryGetPayload<{ select: typeof SHOWN }>;
+type RecoveryRow = Prisma.RecoveryGetPayload<{ select: typeof RECOVERY_FIELDS }>;
 
 const NO_OUTCOME: RecoveryOutcome = { pending: 0, delivered: 0, failed: 0, cancelled: 0 };
 
 /** Returns the outcomes by recovery. */
-async function outcomesOf(
+async function readOutcomes(
   prisma: Pick<PrismaClient, 'delivery'>,
   { id: accountId }: AccountRequest['account'],
   rows: readonly RecoveryRow[],
@@ -245,7 +245,7 @@ async function outcomesOf(
     const id = recoveryId ?? '';
     outcomes.set(id, {
       ...(outcomes.get(id) ?? NO_OUTCOME),
-      [storedAs(DELIVERY_STATUSES, status)]: _count,
+      [parseStored(DELIVERY_STATUSES, status)]: _count,
     });
   }
   return outcomes;
@@ -255,11 +255,11 @@ function recoveryView(row: RecoveryRow, outcome: RecoveryOutcome = NO_OUTCOME): 
   return {
     id: row.id,
     subscription_id: row.subscriptionId,
-    status: storedAs(RECOVERY_STATUSES, row.status),
+    status: parseStored(RECOVERY_STATUSES, row.status),
     reason: row.reason,
     since: String(row.sinceMicros),
     until: String(row.untilMicros),
-    delivery_status: storedAs(RECOVERABLE_STATUSES, row.deliveryStatus),
+    delivery_status: parseStored(RECOVERABLE_STATUSES, row.deliveryStatus),
     total_count: row.totalCount,
     recovered_count: row.recoveredCount,
     outcome,
@@ -278,11 +278,13 @@ async function findRunningRecovery(prisma: PrismaClient, subscriptionId: string)
 }
 
 /** Returns the recovery that the path names, if it belongs to the subscription in the path. */
-async function requiredRecovery(prisma: PrismaClient, request: AccountRequest): Promise<RecoveryRow> {
-  const { id: subscriptionId } = await requiredSubscription(prisma, request);
+async function requireRecovery(prisma: PrismaClient, request: AccountRequest): Promise<RecoveryRow> {
+  const { id: subscriptionId } = await requireSubscription(prisma, request);
   const id = request.param('recovery_id');
   const where = { id, subscriptionId };
-  const row = isId('recovery', id) ? await prisma.recovery.findUnique({ where, select: SHOWN }) : null;
+  const row = isId('recovery', id)
+    ? await prisma.recovery.findUnique({ where, select: RECOVERY_FIELDS })
+    : null;
   if (!row) throw new NotFoundError('Recovery not found.');
   return row;
 }

@@ -5,7 +5,7 @@ import type { DeliveryQueue, QueuedDelivery } from '@runhook/queue';
 import { type Logger, withinDeadline } from '@runhook/runtime';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError } from '../http/errors.ts';
-import { requiredSubscription } from '../subscriptions/required-subscription.ts';
+import { requireSubscription } from '../subscriptions/require-subscription.ts';
 import {
   DELIVERY,
   DELIVERY_COLUMNS,
@@ -16,17 +16,17 @@ import {
 } from './delivery.ts';
 import { DELIVERY_PATH, deliveryKey, deliveryNotFound, type LogDependencies } from './routes.ts';
 
-const PENDING = 'The delivery is still pending.';
-const INACTIVE = 'The webhook is inactive: activate it to deliver again.';
+const PENDING_MESSAGE = 'The delivery is still pending.';
+const INACTIVE_MESSAGE = 'The webhook is inactive: activate it to deliver again.';
 /** Deadline of the queue: the redelivery is committed, so the caller does not wait for an unresponsive queue. */
-const HURRY_MS = 2_000;
+const ENQUEUE_TIMEOUT_MS = 2_000;
 
 export interface RedeliverDependencies extends LogDependencies {
   deliveryQueue: Pick<DeliveryQueue, 'add'>;
   deliveryMaxRetries: number;
   logger: Pick<Logger, 'warn'>;
-  /** Time the caller waits for the queue; {@link HURRY_MS} when omitted. */
-  hurryMs?: number | undefined;
+  /** Time the caller waits for the queue; {@link ENQUEUE_TIMEOUT_MS} when omitted. */
+  enqueueTimeoutMs?: number | undefined;
 }
 
 /**
@@ -41,43 +41,46 @@ export function redeliverEndpoint(deps: RedeliverDependencies): AccountEndpoint 
     path: `${DELIVERY_PATH}/redeliver`,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const subscription = await requiredSubscription(prisma, request);
+      const subscription = await requireSubscription(prisma, request);
       const key = deliveryKey(subscription, request);
       const row = await findDelivery(pool, key);
       if (!row) throw deliveryNotFound();
-      const { cycle, answer } = await inTransaction(pool, async (transaction) => {
-        const begun = await beginRedelivery(transaction, key);
-        if (!begun) throw new ConflictError(subscription.active ? PENDING : INACTIVE);
-        const data = deliveryView({ ...begun.delivery, event_data: row.event_data });
-        return { ...begun, answer: await request.keep.within(transaction, { code: 202, data }) };
+      const { cycle, response } = await inTransaction(pool, async (transaction) => {
+        const redelivery = await beginRedelivery(transaction, key);
+        if (!redelivery) throw new ConflictError(subscription.active ? PENDING_MESSAGE : INACTIVE_MESSAGE);
+        const data = deliveryView({ ...redelivery.delivery, event_data: row.event_data });
+        return { ...redelivery, response: await request.recorder.record(transaction, { code: 202, data }) };
       });
-      const left = attemptsLeft({ retriesMax: deliveryMaxRetries }, { cycle, attemptCount: cycle });
+      const attemptsRemaining = attemptsLeft(
+        { retriesMax: deliveryMaxRetries },
+        { cycle, attemptCount: cycle },
+      );
       const { id: deliveryId, accountId } = key;
-      await hurry(deps, { deliveryId, cycle, accountId, delayMs: 0, attemptsLeft: left });
-      return answer;
+      await enqueueNow(deps, { deliveryId, cycle, accountId, delayMs: 0, attemptsLeft: attemptsRemaining });
+      return response;
     },
   };
 }
 
-async function hurry(deps: RedeliverDependencies, delivery: QueuedDelivery): Promise<void> {
-  const { deliveryQueue, logger, hurryMs = HURRY_MS } = deps;
+async function enqueueNow(deps: RedeliverDependencies, delivery: QueuedDelivery): Promise<void> {
+  const { deliveryQueue, logger, enqueueTimeoutMs = ENQUEUE_TIMEOUT_MS } = deps;
   try {
-    await withinDeadline(hurryMs, () => deliveryQueue.add([delivery]));
+    await withinDeadline(enqueueTimeoutMs, () => deliveryQueue.add([delivery]));
   } catch (err) {
     const { deliveryId } = delivery;
     logger.warn({ err, deliveryId }, 'the queue was not told of a redelivery: the reconciler puts it back');
   }
 }
 
-const BEGUN = { ...DELIVERY, cycle: column.integer };
+const REDELIVERY_COLUMNS = { ...DELIVERY, cycle: column.integer };
 
 /** A delivery in a new cycle. */
-interface BegunCycle {
+interface NewCycle {
   cycle: number;
   delivery: Omit<DeliveryRow, 'event_data'>;
 }
 
-const KEPT_COLUMNS = [
+const ATTEMPT_COLUMNS = [
   'started_at',
   'request_headers',
   'response_headers',
@@ -91,26 +94,26 @@ const KEPT_COLUMNS = [
 ];
 
 /** A separate statement: a log distributed over servers cannot lock rows and read a local table in one query. */
-const ACTIVE = 'SELECT FROM subscriptions WHERE id = $1 AND active AND deleted_at IS NULL';
+const SELECT_ACTIVE = 'SELECT FROM subscriptions WHERE id = $1 AND active AND deleted_at IS NULL';
 
 // The row lock serializes concurrent calls; the second one finds the delivery pending. A single attempt is stored in
 // the delivery's row, so it is moved to a row of `attempts` before the next one.
 const BEGIN = `
-  WITH held AS MATERIALIZED (
+  WITH locked AS MATERIALIZED (
     SELECT d.* FROM deliveries d
     WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4 AND d.subscription_id = $3 AND d.status <> 'pending'
     FOR UPDATE
   ), moved AS (
-    INSERT INTO attempts (day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS})
-    SELECT day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${KEPT_COLUMNS}
+    INSERT INTO attempts (day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${ATTEMPT_COLUMNS})
+    SELECT day, account_id, delivery_id, number, trigger, duration_ms, http_status_code, ${ATTEMPT_COLUMNS}
     FROM logged_attempts
-    WHERE day = $1 AND delivery_id = $2 AND account_id = $4 AND EXISTS (SELECT FROM held WHERE started_at IS NOT NULL)
+    WHERE day = $1 AND delivery_id = $2 AND account_id = $4 AND EXISTS (SELECT FROM locked WHERE started_at IS NOT NULL)
   ), begun AS (
     UPDATE deliveries d
     SET status = 'pending', reason = NULL, cycle = d.attempt_count, trigger = 'manual', completed_at = NULL,
       next_attempt_at = now(), recovery_id = NULL,
-      ${KEPT_COLUMNS.map((column) => `${column} = NULL`)}
-    FROM held
+      ${ATTEMPT_COLUMNS.map((column) => `${column} = NULL`)}
+    FROM locked
     WHERE d.day = $1 AND d.id = $2 AND d.account_id = $4
     RETURNING d.*
   )
@@ -120,10 +123,10 @@ const BEGIN = `
 export async function beginRedelivery(
   transaction: Transaction,
   { id, accountId, subscriptionId }: DeliveryKey,
-): Promise<BegunCycle | null> {
-  const [active] = await queryRows(transaction, {}, ACTIVE, [subscriptionId]);
+): Promise<NewCycle | null> {
+  const [active] = await queryRows(transaction, {}, SELECT_ACTIVE, [subscriptionId]);
   if (!active) return null;
   const values = [idDay('delivery', id), id, subscriptionId, accountId];
-  const [row] = await queryRows(transaction, BEGUN, BEGIN, values);
+  const [row] = await queryRows(transaction, REDELIVERY_COLUMNS, BEGIN, values);
   return row ? { cycle: row.cycle, delivery: row } : null;
 }

@@ -4,13 +4,13 @@ import type { PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, type AccountRequest, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
 import { NotFoundError } from '../http/errors.ts';
-import type { LaggingReads } from '../http/lagging-reads.ts';
-import { moment, oneOf, QueryReader, readBy } from '../http/query-parameters.ts';
+import { createReader, oneOf, QueryReader, timestamp } from '../http/query-parameters.ts';
+import type { ReplicaReads } from '../http/replica-reads.ts';
 import {
-  requiredSubscription,
+  requireSubscription,
   SUBSCRIPTION_PATH,
   subscriptionKey,
-} from '../subscriptions/required-subscription.ts';
+} from '../subscriptions/require-subscription.ts';
 import {
   attemptView,
   DELIVERY_STATUSES,
@@ -22,7 +22,7 @@ import {
 } from './delivery.ts';
 import { createHourlyCounts } from './hourly-counts.ts';
 import { listDeliveries } from './log-statements.ts';
-import type { DeliveryFilters } from './page-seek.ts';
+import type { DeliveryFilters } from './page-locator.ts';
 
 const DELIVERIES_PATH = `${SUBSCRIPTION_PATH}/deliveries` as const;
 export const RECOVER_PATH = `${SUBSCRIPTION_PATH}/recover` as const;
@@ -40,7 +40,7 @@ export interface LogDependencies {
 /** Dependencies of endpoints that list or count, which may read from a replica. */
 export interface ListDependencies {
   prisma: PrismaClient;
-  reads: LaggingReads;
+  reads: ReplicaReads;
 }
 
 /** Endpoints of the log of deliveries (docs/contract.md#deliveries). */
@@ -59,11 +59,11 @@ export function deliveryNotFound(): NotFoundError {
   return new NotFoundError('Delivery not found.');
 }
 
-const id = readBy(integerIdFromText, 'must be an id: digits');
+const id = createReader(integerIdFromText, 'must be an id: digits');
 
 /** Lists the log of a subscription (docs/contract.md#deliveries), newest first. */
 function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
-  const hourlyCounts = createHourlyCounts(reads.ofNobody);
+  const hourlyCounts = createHourlyCounts(reads.background);
   return {
     method: 'GET',
     path: DELIVERIES_PATH,
@@ -76,10 +76,10 @@ function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEnd
       const { accountId, id: subscriptionId } = subscriptionKey(request);
       const query = { accountId, subscriptionId, filters, ...page };
       // Runs concurrently with the page, which is discarded if the subscription does not exist.
-      const isThere = requiredSubscription(prisma, request);
+      const existenceCheck = requireSubscription(prisma, request);
       const [{ rows, totalCount }] = await Promise.all([
-        listDeliveries(reads.of(request), hourlyCounts, query, isThere),
-        isThere,
+        listDeliveries(reads.databaseFor(request), hourlyCounts, query, existenceCheck),
+        existenceCheck,
       ]);
       return { code: 200, data: rows.map(deliveryView), extra: pageExtra(page, totalCount, rows.length) };
     },
@@ -91,8 +91,8 @@ function readFilters(reader: QueryReader): DeliveryFilters {
     status: reader.optional('status', oneOf(DELIVERY_STATUSES)),
     eventType: reader.optional('event_type', oneOf(EVENT_TYPES)),
     runId: reader.optional('run_id', id),
-    since: reader.optional('since', moment),
-    until: reader.optional('until', moment),
+    since: reader.optional('since', timestamp),
+    until: reader.optional('until', timestamp),
   };
 }
 
@@ -103,7 +103,7 @@ function getDeliveryEndpoint({ prisma, pool }: LogDependencies): AccountEndpoint
     path: DELIVERY_PATH,
     access: READ_WEBHOOKS,
     async handle(request) {
-      const key = deliveryKey(await requiredSubscription(prisma, request), request);
+      const key = deliveryKey(await requireSubscription(prisma, request), request);
       const [row, attempts] = await Promise.all([findDelivery(pool, key), listAttempts(pool, key)]);
       if (!row) throw deliveryNotFound();
       return {

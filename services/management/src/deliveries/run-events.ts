@@ -50,28 +50,28 @@ const SELECT_RUN = `
       WHERE i.inhparent = 'deliveries'::regclass AND child.relname <> 'deliveries_default')::timestamp, '-infinity') AS has_log
   FROM runs WHERE account_id = $1 AND id = $2`;
 
-const TOLD = {
+const MATCHED_EVENT = {
   event_id: column.text,
   event_type: column.oneOf(EVENT_TYPES),
   happened_at: column.digits,
   delivery_count: column.integer,
 };
 
-const SELECT_TOLD = `
+const SELECT_MATCHED = `
   SELECT event_id, event_type, ${microsOf('min(created_at)')} AS happened_at, count(*)::int AS delivery_count
   FROM deliveries WHERE account_id = $1 AND run_id = $2 GROUP BY event_id, event_type`;
 
 /** Maximum number of undispatched events that are read; if an account has more, all its events count as undispatched. */
-const OPEN_MAX = 10_000;
+const UNDISPATCHED_MAX = 10_000;
 // Compares the column run_id: an expression over the JSON of these rows would fail for the whole account if one row is malformed.
-const OPEN = { event_type: column.text };
-const SELECT_OPEN = `
-  SELECT e.event_type FROM (SELECT day, event_id FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u
+const UNDISPATCHED_EVENT = { event_type: column.text };
+const SELECT_UNDISPATCHED = `
+  SELECT e.event_type FROM (SELECT day, event_id FROM undispatched_events WHERE account_id = $1 LIMIT ${UNDISPATCHED_MAX}) u
   JOIN events e ON e.day = u.day AND e.id = u.event_id AND e.account_id = $1
   WHERE e.run_id = $2
   UNION ALL
   SELECT 'all' WHERE
-    (SELECT count(*) FROM (SELECT 1 FROM undispatched_events WHERE account_id = $1 LIMIT ${OPEN_MAX}) u) = ${OPEN_MAX}`;
+    (SELECT count(*) FROM (SELECT 1 FROM undispatched_events WHERE account_id = $1 LIMIT ${UNDISPATCHED_MAX}) u) = ${UNDISPATCHED_MAX}`;
 
 /** Lists the events of a run in order, and whether they were sent (docs/contract.md#deliveries). */
 export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
@@ -85,24 +85,26 @@ export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
       if (runId === null) throw new NotFoundError();
       const key = [account.id, runId];
       // Undispatched events are read first, so that events that are fanned out meanwhile appear as deliveries.
-      const open = new Set(
-        (await queryRows(pool, OPEN, SELECT_OPEN, key)).map(({ event_type }) => event_type),
+      const undispatchedTypes = new Set(
+        (await queryRows(pool, UNDISPATCHED_EVENT, SELECT_UNDISPATCHED, key)).map(
+          ({ event_type }) => event_type,
+        ),
       );
-      const [[run], told] = await Promise.all([
+      const [[run], matchedEvents] = await Promise.all([
         queryRows(pool, RUN, SELECT_RUN, key),
-        queryRows(pool, TOLD, SELECT_TOLD, key),
+        queryRows(pool, MATCHED_EVENT, SELECT_MATCHED, key),
       ]);
-      if (!run && told.length === 0) throw new NotFoundError();
-      const events = told.map((event): RunEventView => ({ ...event, state: 'told' }));
-      for (const event_type of run ? typesOf(run) : []) {
-        if (told.some((event) => event.event_type === event_type)) continue;
-        const state = stateOf(event_type, run as RunRow, open);
+      if (!run && matchedEvents.length === 0) throw new NotFoundError();
+      const events = matchedEvents.map((event): RunEventView => ({ ...event, state: 'told' }));
+      for (const event_type of run ? expectedTypes(run) : []) {
+        if (matchedEvents.some((event) => event.event_type === event_type)) continue;
+        const state = stateOf(event_type, run as RunRow, undispatchedTypes);
         const happened_at = happenedAt(event_type, run as RunRow);
         events.push({ event_type, event_id: null, happened_at, state, delivery_count: 0 });
       }
       events.sort(
         (one, other) =>
-          IN_ORDER.indexOf(one.event_type) - IN_ORDER.indexOf(other.event_type) ||
+          ORDERED_TYPES.indexOf(one.event_type) - ORDERED_TYPES.indexOf(other.event_type) ||
           Number(BigInt(one.happened_at) - BigInt(other.happened_at)),
       );
       return { code: 200, data: events };
@@ -111,13 +113,13 @@ export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
 }
 
 /** Events that wait for the artifacts come last. */
-const IN_ORDER = EVENT_TYPES.toSorted(
+const ORDERED_TYPES = EVENT_TYPES.toSorted(
   (one, other) =>
     Number(EVENT_TYPE_TABLE[one].afterArtifacts) - Number(EVENT_TYPE_TABLE[other].afterArtifacts),
 );
 
 /** Returns the types of the events that the run's state implies; every run was once `Running`. */
-function typesOf({ status, artifacts_ingested_at }: RunRow): EventType[] {
+function expectedTypes({ status, artifacts_ingested_at }: RunRow): EventType[] {
   return EVENT_TYPES.filter((type) => {
     const { statuses, afterArtifacts } = EVENT_TYPE_TABLE[type];
     const isReached = statuses.includes('Running') || statuses.includes(status);
@@ -125,10 +127,14 @@ function typesOf({ status, artifacts_ingested_at }: RunRow): EventType[] {
   });
 }
 
-/** @param open types of the events that are not matched with subscriptions yet */
-function stateOf(type: EventType, run: RunRow, open: ReadonlySet<string>): RunEventView['state'] {
+/** @param undispatchedTypes types of the events that are not matched with subscriptions yet */
+function stateOf(
+  type: EventType,
+  run: RunRow,
+  undispatchedTypes: ReadonlySet<string>,
+): RunEventView['state'] {
   if (!isReported(type, run)) return 'not_reported';
-  if (open.has(type) || open.has('all')) return 'waiting';
+  if (undispatchedTypes.has(type) || undispatchedTypes.has('all')) return 'waiting';
   return run.has_log ? 'unmatched' : 'forgotten';
 }
 
@@ -142,7 +148,7 @@ function isReported(type: EventType, run: RunRow): boolean {
 function happenedAt(type: EventType, run: RunRow): string {
   const { time, afterArtifacts } = EVENT_TYPE_TABLE[type];
   if (time === null) return run.created_at;
-  const known = run[RUN_TIMES[time].runField] ?? run.finished_at ?? run.created_at;
-  const ingested = afterArtifacts ? run.artifacts_ingested_at : null;
-  return ingested !== null && BigInt(ingested) > BigInt(known) ? ingested : known;
+  const recordedAt = run[RUN_TIMES[time].runField] ?? run.finished_at ?? run.created_at;
+  const ingestedAt = afterArtifacts ? run.artifacts_ingested_at : null;
+  return ingestedAt !== null && BigInt(ingestedAt) > BigInt(recordedAt) ? ingestedAt : recordedAt;
 }

@@ -1,16 +1,16 @@
 import { QUARANTINE_KINDS } from '@runhook/database';
 import {
-  answerObject,
   count,
   microsTime,
   type Paths,
+  responseObject,
   type Schema,
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
 import { parameter } from '../http/openapi/parameters.ts';
-import { answers, success } from '../http/openapi/responses.ts';
-import { type ServiceStateView, SHOWN_MAX } from './service-state.ts';
+import { operationResponses, success } from '../http/openapi/responses.ts';
+import { ITEMS_MAX, type ServiceStateView } from './service-state.ts';
 
 const EXAMPLE: ServiceStateView = {
   record_writable: true,
@@ -35,7 +35,7 @@ export const serviceStatePaths: Paths = {
       summary: 'Get the state of the service for an account',
       description:
         'Whether the service can record anything now, and which events and deliveries of the account were set aside: a store rejects their data, or the id of an event is on record with other data or carries a time outside the log. Nothing else waits for those; an operator releases or removes them.',
-      responses: answers('account', {
+      responses: operationResponses('account', {
         200: success(200, 'The state.', schemaRef('ServiceState'), EXAMPLE),
       }),
     },
@@ -43,7 +43,7 @@ export const serviceStatePaths: Paths = {
 };
 
 export const serviceStateSchemas: Record<string, Schema> = {
-  ServiceState: answerObject<ServiceStateView>('What an account must know of the service.', {
+  ServiceState: responseObject<ServiceStateView>('What an account must know of the service.', {
     record_writable: {
       type: 'boolean',
       description:
@@ -52,8 +52,8 @@ export const serviceStateSchemas: Record<string, Schema> = {
     set_aside_count: count('Items of the account that were set aside.'),
     set_aside: {
       type: 'array',
-      description: `The newest ${SHOWN_MAX} of them.`,
-      items: answerObject<ServiceStateView['set_aside'][number]>('An item that was set aside.', {
+      description: `The newest ${ITEMS_MAX} of them.`,
+      items: responseObject<ServiceStateView['set_aside'][number]>('An item that was set aside.', {
         kind: { type: 'string', enum: QUARANTINE_KINDS, description: 'What it is.' },
         id: text(
           'Id of the event, delivery, recovery or notice, or of the webhook of a lane or a status; of a conflict and an event out of range with a hash of the data.',

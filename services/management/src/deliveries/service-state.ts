@@ -9,7 +9,7 @@ export interface ServiceStateView {
   set_aside: { kind: QuarantineKind; id: string; reason: string; created_at: string }[];
 }
 
-export const SHOWN_MAX = 20;
+export const ITEMS_MAX = 20;
 
 export interface ServiceStateDependencies {
   prisma: PrismaClient;
@@ -24,13 +24,13 @@ export function serviceStateEndpoint({ prisma, writes }: ServiceStateDependencie
     access: READ_WEBHOOKS,
     async handle({ account }) {
       const where = { accountId: BigInt(account.id) };
-      const [rows, setAsideCount] = await Promise.all([
-        prisma.quarantinedItem.findMany({ where, orderBy: { createdAt: 'desc' }, take: SHOWN_MAX }),
+      const [rows, quarantinedCount] = await Promise.all([
+        prisma.quarantinedItem.findMany({ where, orderBy: { createdAt: 'desc' }, take: ITEMS_MAX }),
         prisma.quarantinedItem.count({ where }),
       ]);
       const data: ServiceStateView = {
         record_writable: writes.state === 'writable',
-        set_aside_count: setAsideCount,
+        set_aside_count: quarantinedCount,
         set_aside: rows.map(({ kind, key, reason, createdAt }) => ({
           kind: kind as QuarantineKind,
           id: key,

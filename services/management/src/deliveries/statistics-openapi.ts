@@ -1,16 +1,16 @@
 import {
-  answerObject,
   count,
   microsTime,
-  orNull,
+  nullable,
   type Paths,
   type PropertiesOf,
   prefixedId,
+  responseObject,
   type Schema,
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, parameter } from '../http/openapi/parameters.ts';
-import { answers, success } from '../http/openapi/responses.ts';
+import { parameter, queryParameter } from '../http/openapi/parameters.ts';
+import { operationResponses, success } from '../http/openapi/responses.ts';
 import type { RatesView } from './rates.ts';
 import {
   STATISTICS_HOURS_DEFAULT,
@@ -46,7 +46,7 @@ const RATES_EXAMPLE: RatesView = {
   failed_counts: [1, 0],
 };
 
-const HOURS = inQuery('hours', 'How many hours, of which the last one is not over yet.', {
+const HOURS = queryParameter('hours', 'How many hours, of which the last one is not over yet.', {
   type: 'integer',
   minimum: 1,
   maximum: STATISTICS_HOURS_MAX,
@@ -64,7 +64,7 @@ export const statisticsPaths: Paths = {
       description: 'By id; webhooks that the account does not have are left out.',
       parameters: [
         {
-          ...inQuery('subscription_id', 'Ids of webhooks, up to 100 with commas between them.', {
+          ...queryParameter('subscription_id', 'Ids of webhooks, up to 100 with commas between them.', {
             type: 'string',
             examples: [RATES_EXAMPLE.subscription_id],
           }),
@@ -72,7 +72,7 @@ export const statisticsPaths: Paths = {
         },
         HOURS,
       ],
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           200: success(
@@ -95,7 +95,7 @@ export const statisticsPaths: Paths = {
       description:
         'Of the deliveries that were created in the hours up to now, by their states as they are now. One whose event id is more than a day older than the first hour is not counted.',
       parameters: [HOURS],
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'The numbers.', schemaRef('Statistics'), STATISTICS_EXAMPLE) },
         [400],
@@ -104,7 +104,7 @@ export const statisticsPaths: Paths = {
   },
 };
 
-const counted = (description: string): Schema => ({
+const hourlyCounts = (description: string): Schema => ({
   type: 'array',
   items: { type: 'integer', minimum: 0 },
   minItems: 1,
@@ -117,24 +117,24 @@ const counts: PropertiesOf<StatisticsCounts> = {
   pending_count: count('Those that have attempts left.'),
   cancelled_count: count('Those that were cancelled.'),
   attempt_count: count('Attempts made for them so far.'),
-  p50_ms: orNull(
+  p50_ms: nullable(
     count(
       'How long the endpoint took, in milliseconds: the median of the latest attempt of each. Attempts that did not reach it (a 502 that is not its own) are left out, one that timed out counts with the time it was given. Null when none is left.',
     ),
   ),
-  p95_ms: orNull(count('As `p50_ms`: 95 of 100 were as fast or faster.')),
+  p95_ms: nullable(count('As `p50_ms`: 95 of 100 were as fast or faster.')),
 };
 
 export const statisticsSchemas: Record<string, Schema> = {
-  StatisticsCounts: answerObject<StatisticsCounts>(
+  StatisticsCounts: responseObject<StatisticsCounts>(
     'What has become of the deliveries of a span of time.',
     counts,
   ),
-  StatisticsBucket: answerObject<StatisticsBucket>('An hour.', {
+  StatisticsBucket: responseObject<StatisticsBucket>('An hour.', {
     hour_start: microsTime('Beginning of the hour, in UTC.'),
     ...counts,
   }),
-  Statistics: answerObject<StatisticsView>('How deliveries went, by the hour in which they were created.', {
+  Statistics: responseObject<StatisticsView>('How deliveries went, by the hour in which they were created.', {
     since: microsTime('Beginning of the first hour.'),
     until: microsTime('The moment that the numbers are of, in the last hour.'),
     totals: schemaRef('StatisticsCounts', 'All hours together.'),
@@ -145,12 +145,12 @@ export const statisticsSchemas: Record<string, Schema> = {
       description: 'Every hour, the oldest first; those without deliveries too.',
     },
   }),
-  Rates: answerObject<RatesView>('How many deliveries of a webhook were created in each hour.', {
+  Rates: responseObject<RatesView>('How many deliveries of a webhook were created in each hour.', {
     subscription_id: prefixedId('wsu_', 'The webhook.'),
     since: microsTime('Beginning of the first hour.'),
     delivery_count: count('All of them.'),
     failed_count: count('Those of them that are failed now.'),
-    delivery_counts: counted('How many were created in each hour, the oldest first.'),
-    failed_counts: counted('How many of these are failed now.'),
+    delivery_counts: hourlyCounts('How many were created in each hour, the oldest first.'),
+    failed_counts: hourlyCounts('How many of these are failed now.'),
   }),
 };

@@ -3,7 +3,7 @@ import { column, type Queryable, queryRows } from '@runhook/database';
 import { LRUCache } from 'lru-cache';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { integer, QueryReader } from '../http/query-parameters.ts';
-import { requiredSubscription } from '../subscriptions/required-subscription.ts';
+import { requireSubscription } from '../subscriptions/require-subscription.ts';
 import { type LogKey, microsOf } from './delivery.ts';
 import { type ListDependencies, STATISTICS_PATH } from './routes.ts';
 
@@ -46,8 +46,8 @@ export interface StatisticsView {
 
 /** Returns the results of a subscription's deliveries by hour until now. */
 export function statisticsEndpoint({ prisma, reads }: ListDependencies): AccountEndpoint {
-  const statistics = cachedWhereSlow(
-    ({ database, ...query }: Read<StatisticsQuery>) => readStatistics(database, query),
+  const statistics = cacheSlowReads(
+    ({ database, ...query }: WithDatabase<StatisticsQuery>) => readStatistics(database, query),
     {
       // The time is not part of the key, because `until` in the response shows it.
       keyOf: ({ subscriptionId, hours }) => `${subscriptionId} ${hours}`,
@@ -61,9 +61,9 @@ export function statisticsEndpoint({ prisma, reads }: ListDependencies): Account
       const reader = new QueryReader(request.query);
       const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;
       reader.check();
-      const { id: subscriptionId } = await requiredSubscription(prisma, request);
+      const { id: subscriptionId } = await requireSubscription(prisma, request);
       const key = { accountId: request.account.id, subscriptionId };
-      return { code: 200, data: await statistics({ ...key, hours, database: reads.of(request) }) };
+      return { code: 200, data: await statistics({ ...key, hours, database: reads.databaseFor(request) }) };
     },
   };
 }
@@ -73,51 +73,51 @@ export interface StatisticsQuery extends LogKey {
 }
 
 /** A query with its database. Concurrent callers share one read, even if theirs would use another database. */
-export type Read<Query> = Query & { database: Queryable };
+export type WithDatabase<Query> = Query & { database: Queryable };
 
 /** Statistics that are read in less time are not cached. */
 const SLOW_MS = 200;
 /** Time for which slow statistics are cached, as a multiple of the time of the read, up to the maximum below. */
-const CACHED_TIMES = 20;
-const CACHED_MAX_MS = 60_000;
-const CACHED_MAX = 200;
+const CACHE_TTL_FACTOR = 20;
+const CACHE_TTL_MAX_MS = 60_000;
+const CACHE_ENTRIES_MAX = 200;
 
-interface Cached<View> {
+interface CacheEntry<View> {
   view: Promise<View>;
   /** End of the validity by `nowMs`; infinite while the statistics are being read. */
-  untilMs: number;
+  expiresAtMs: number;
 }
 
 /** Reads statistics; concurrent calls share one statement, and slow results are cached for a limited time. */
-export function cachedWhereSlow<Query, View>(
+export function cacheSlowReads<Query, View>(
   read: (query: Query) => Promise<View>,
   { keyOf, nowMs = () => performance.now() }: { keyOf: (query: Query) => string; nowMs?: () => number },
 ): (query: Query) => Promise<View> {
-  const cache = new LRUCache<string, Cached<View>>({ max: CACHED_MAX });
+  const cache = new LRUCache<string, CacheEntry<View>>({ max: CACHE_ENTRIES_MAX });
 
   return (query) => {
     const key = keyOf(query);
-    const known = cache.get(key);
-    if (known && nowMs() < known.untilMs) return known.view;
+    const entry = cache.get(key);
+    if (entry && nowMs() < entry.expiresAtMs) return entry.view;
     const startedAtMs = nowMs();
-    const reading: Cached<View> = { view: read(query), untilMs: Number.POSITIVE_INFINITY };
-    cache.set(key, reading);
-    const forget = () => {
-      if (cache.get(key) === reading) cache.delete(key);
+    const newEntry: CacheEntry<View> = { view: read(query), expiresAtMs: Number.POSITIVE_INFINITY };
+    cache.set(key, newEntry);
+    const evict = () => {
+      if (cache.get(key) === newEntry) cache.delete(key);
     };
-    reading.view.then(() => {
-      const tookMs = nowMs() - startedAtMs;
-      if (tookMs < SLOW_MS) forget();
-      else reading.untilMs = nowMs() + Math.min(tookMs * CACHED_TIMES, CACHED_MAX_MS);
-    }, forget);
-    return reading.view;
+    newEntry.view.then(() => {
+      const durationMs = nowMs() - startedAtMs;
+      if (durationMs < SLOW_MS) evict();
+      else newEntry.expiresAtMs = nowMs() + Math.min(durationMs * CACHE_TTL_FACTOR, CACHE_TTL_MAX_MS);
+    }, evict);
+    return newEntry.view;
   };
 }
 
 /** Start of the first hour: the requested hours end with the current one. */
 const SINCE = `(date_bin('1 hour', now(), timestamptz 'epoch') - ($2::int - 1) * interval '1 hour')`;
 
-export const dayOf = (moment: string) => `(${moment} AT TIME ZONE 'UTC')::date`;
+export const dayOf = (timestamp: string) => `(${timestamp} AT TIME ZONE 'UTC')::date`;
 
 // Reads only deliveries, because they contain their latest attempt, and a day of attempts has those of all webhooks.
 // One more day is read on each side, as in the list of deliveries; the bounds are stable expressions, so the server
@@ -182,11 +182,11 @@ async function readStatistics(
 ): Promise<StatisticsView> {
   const rows = await queryRows(database, ROW, SELECT, [subscriptionId, hours, accountId]);
   const total = rows.find(({ hour_start }) => hour_start === null);
-  if (!total) throw new Error('statistics without their totals');
-  const found: StatisticsBucket[] = rows.flatMap((row) =>
+  if (!total) throw new Error('no totals in the statistics');
+  const hourBuckets: StatisticsBucket[] = rows.flatMap((row) =>
     row.hour_start === null ? [] : [{ hour_start: row.hour_start, ...countsOf(row) }],
   );
-  return statisticsView({ since: total.since, until: total.until, hours }, countsOf(total), found);
+  return statisticsView({ since: total.since, until: total.until, hours }, countsOf(total), hourBuckets);
 }
 
 function countsOf(row: StatisticsCounts): StatisticsCounts {
@@ -203,7 +203,7 @@ function countsOf(row: StatisticsCounts): StatisticsCounts {
 
 const HOUR_MICROS = 3_600_000_000n;
 
-const NOTHING: StatisticsCounts = {
+const ZERO_COUNTS: StatisticsCounts = {
   delivered_count: 0,
   failed_count: 0,
   pending_count: 0,
@@ -213,17 +213,17 @@ const NOTHING: StatisticsCounts = {
   p95_ms: null,
 };
 
-/** @param found the hours that have deliveries, in any order */
+/** @param hourBuckets the hours that have deliveries, in any order */
 function statisticsView(
   span: { since: string; until: string; hours: number },
   totals: StatisticsCounts,
-  found: readonly StatisticsBucket[],
+  hourBuckets: readonly StatisticsBucket[],
 ): StatisticsView {
   const { since, until, hours } = span;
-  const byHour = new Map(found.map((bucket) => [bucket.hour_start, bucket]));
+  const byHour = new Map(hourBuckets.map((bucket) => [bucket.hour_start, bucket]));
   const buckets = Array.from({ length: hours }, (_, index) => {
     const hour_start = String(BigInt(since) + BigInt(index) * HOUR_MICROS);
-    return byHour.get(hour_start) ?? { hour_start, ...NOTHING };
+    return byHour.get(hour_start) ?? { hour_start, ...ZERO_COUNTS };
   });
   return { since, until, totals, buckets };
 }

@@ -1,14 +1,14 @@
 import { hashCredential } from '@runhook/database';
-import type { Caller, KnownPrincipal } from '../identity/principals.ts';
+import type { Caller, VersionedPrincipal } from '../identity/principals.ts';
 import { sessionIdOf } from '../sessions/console-sessions.ts';
 import { InvalidTokenError } from './errors.ts';
 
 export interface Authentication {
   /**
    * Finds the principal of an API key or service token; null if there is none.
-   * @param isChecked whether the result may be cached, because the statement of the request checks its version
+   * @param isVersionChecked whether the result may be cached, because the statement of the request checks its version
    */
-  findPrincipal(credential: string, isChecked: boolean): Promise<KnownPrincipal | null>;
+  findPrincipal(credential: string, isVersionChecked: boolean): Promise<VersionedPrincipal | null>;
   /** Finds the caller whose console session the cookie contains; null if there is none. */
   findSession(sessionId: string): Promise<Caller | null>;
 }
@@ -23,24 +23,24 @@ const CREDENTIAL = /^(?:token|bearer) +(\S+)$/i;
 export async function authenticate(
   headers: { authorization: string | undefined; cookie: string | undefined },
   { findPrincipal, findSession }: Authentication,
-  isChecked = false,
+  isVersionChecked = false,
 ): Promise<Caller> {
   const caller =
     headers.authorization === undefined
       ? await callerByCookie(headers.cookie, findSession)
-      : await callerByKey(headers.authorization, (credential) => findPrincipal(credential, isChecked));
+      : await callerByKey(headers.authorization, (credential) => findPrincipal(credential, isVersionChecked));
   if (!caller) throw new InvalidTokenError();
   return caller;
 }
 
 async function callerByKey(
   authorization: string,
-  find: (credential: string) => Promise<KnownPrincipal | null>,
+  find: (credential: string) => Promise<VersionedPrincipal | null>,
 ): Promise<Caller | null> {
   const credential = CREDENTIAL.exec(authorization)?.[1];
-  const known = credential === undefined ? null : await find(credential);
-  if (credential === undefined || !known) return null;
-  const { principal, version } = known;
+  const versioned = credential === undefined ? null : await find(credential);
+  if (credential === undefined || !versioned) return null;
+  const { principal, version } = versioned;
   return { principal, version, credential: { kind: 'key', hash: hashCredential(credential) } };
 }
 

@@ -11,7 +11,7 @@ import {
 /** Maximum size of bodies in bytes. */
 export const BODY_BYTES_MAX = {
   /** Default; fits the longest list of jobs several times. */
-  usual: 64 * 1024,
+  default: 64 * 1024,
   /** The longest password, each code point twelve bytes as an escaped pair of surrogates. Needs no credentials. */
   signIn: 16 * 1024,
   /** 800 KiB: the longest reason or status message, each code point twelve bytes as an escaped pair of surrogates, and the other fields. */
@@ -35,7 +35,7 @@ export async function readBody(
   request: Request,
   response: Response,
   {
-    bytesMax = BODY_BYTES_MAX.usual,
+    bytesMax = BODY_BYTES_MAX.default,
     valuesMax = VALUES_MAX,
     bodyMs = BODY_MS,
   }: { bytesMax?: number | undefined; valuesMax?: number | undefined; bodyMs?: number | undefined },
@@ -47,7 +47,7 @@ export async function readBody(
   if (Number(request.get('content-length') ?? 0) > bytesMax) throw new BodyTooLargeError();
   // A client that sent `Expect: 100-continue` sends its body only after this response, when it is admitted.
   if (request.get('expect') !== undefined && request.httpVersion === '1.1') response.writeContinue();
-  await withinDeadline(bodyMs, () => parsed(parserOf(bytesMax), request, response)).catch(
+  await withinDeadline(bodyMs, () => runParser(parserOf(bytesMax), request, response)).catch(
     (error: unknown) => {
       throw error instanceof DeadlineError ? new RequestTimeoutError() : error;
     },
@@ -60,7 +60,7 @@ function hasBody(request: Request): boolean {
   return request.get('transfer-encoding') !== undefined || Number(request.get('content-length') ?? 0) > 0;
 }
 
-function parsed(parser: RequestHandler, request: Request, response: Response): Promise<void> {
+function runParser(parser: RequestHandler, request: Request, response: Response): Promise<void> {
   return new Promise((resolve, reject) => {
     parser(request, response, (error?: unknown) => (error ? reject(error) : resolve()));
   });
@@ -81,14 +81,14 @@ function requireBounded(body: unknown, valuesMax: number): void {
   let values = 0;
   for (let depth = 0; level.length > 0; depth += 1) {
     values += level.length;
-    if (values > valuesMax) throw refusal(`body must not hold more than ${valuesMax} values`);
-    if (depth > DEPTH_MAX) throw refusal(`body must not be nested deeper than ${DEPTH_MAX} levels`);
+    if (values > valuesMax) throw invalidBody(`body must not hold more than ${valuesMax} values`);
+    if (depth > DEPTH_MAX) throw invalidBody(`body must not be nested deeper than ${DEPTH_MAX} levels`);
     level = level.flatMap((value) =>
       typeof value === 'object' && value !== null ? Object.values(value) : [],
     );
   }
 }
 
-function refusal(message: string): InvalidRequestError {
+function invalidBody(message: string): InvalidRequestError {
   return new InvalidRequestError([{ field: 'body', message }]);
 }

@@ -4,40 +4,40 @@ import { UnavailableError } from './errors.ts';
 /**
  * Guarantees that the caller of a request either gets a 503 for a missed deadline or its work is committed, never both.
  *
- *     open ── pass() ──▶ passed: COMMIT follows, and the caller waits for its result
- *      │                   └─ reopen() ──▶ open: nothing was written
- *      └───── shut() ──▶ shut: the caller has its 503, and the work is rolled back before its commit
+ *     open ── commit() ──▶ committing: COMMIT follows, and the caller waits for its result
+ *      │                     └─ reopen() ──▶ open: nothing was written
+ *      └─── cancel() ──▶ cancelled: the caller has its 503, and the work is rolled back before its commit
  */
 export class CommitGate {
-  #state: 'open' | 'passed' | 'shut' = 'open';
-  readonly #shutListeners: (() => void)[] = [];
+  #state: 'open' | 'committing' | 'cancelled' = 'open';
+  readonly #cancelListeners: (() => void)[] = [];
 
   /** Throws if the caller has been rejected, so that its work need not begin. */
   requireOpen(): void {
-    if (this.#state === 'shut') throw new UnavailableError();
+    if (this.#state === 'cancelled') throw new UnavailableError();
   }
 
   /** Must be called immediately before COMMIT or another irreversible action. Throws if the caller has been rejected. */
-  pass(): void {
+  commit(): void {
     this.requireOpen();
-    this.#state = 'passed';
+    this.#state = 'committing';
   }
 
   /** Returns a passed gate to open when the work has written nothing and is started again. */
   reopen(): void {
-    if (this.#state === 'passed') this.#state = 'open';
+    if (this.#state === 'committing') this.#state = 'open';
   }
 
   /** Calls `listener` when the request is rejected: from then on nothing can be committed. */
-  onShut(listener: () => void): void {
-    this.#shutListeners.push(listener);
+  onCancel(listener: () => void): void {
+    this.#cancelListeners.push(listener);
   }
 
   /** Returns whether the caller may be rejected. If true, nothing can be committed afterwards. */
-  shut(): boolean {
-    if (this.#state === 'passed') return false;
-    this.#state = 'shut';
-    for (const listener of this.#shutListeners) listener();
+  cancel(): boolean {
+    if (this.#state === 'committing') return false;
+    this.#state = 'cancelled';
+    for (const listener of this.#cancelListeners) listener();
     return true;
   }
 }
@@ -47,17 +47,17 @@ export class CommitGate {
  * still running finds the gate shut. Only if the work has passed the gate does the caller wait for the result of the
  * COMMIT, at most for the timeout of a query.
  */
-export async function answerInTime<T>(
+export async function respondWithinDeadline<T>(
   deadlineMs: number,
   gate: CommitGate,
   work: () => Promise<T>,
 ): Promise<T> {
-  const working = work();
+  const result = work();
   try {
-    return await withinDeadline(deadlineMs, () => working);
+    return await withinDeadline(deadlineMs, () => result);
   } catch (error) {
     if (!(error instanceof DeadlineError)) throw error;
-    if (gate.shut()) throw new UnavailableError();
-    return await working;
+    if (gate.cancel()) throw new UnavailableError();
+    return await result;
   }
 }

@@ -3,17 +3,17 @@ import {
   type Account,
   type Action,
   type Caller,
+  findScope,
   missingPermission,
   type Principal,
-  scopeIn,
   type UserPrincipal,
 } from '../identity/principals.ts';
-import type { Answer } from './envelope.ts';
+import type { EndpointResponse } from './envelope.ts';
 import { AccessDeniedError, NotFoundError } from './errors.ts';
-import type { Keeper, KeptAnswer } from './idempotency.ts';
+import type { RecordedResponse, ResponseRecorder } from './idempotency.ts';
 
 /** A request with its JSON body read. */
-export interface OpenRequest {
+export interface ParsedRequest {
   /** Returns a parameter of the path pattern by name. */
   param(name: string): string;
   /** A repeated parameter is an array. */
@@ -33,7 +33,7 @@ export interface OpenRequest {
 }
 
 /** A request that passed authentication. */
-export interface CallerRequest extends OpenRequest, Caller {}
+export interface CallerRequest extends ParsedRequest, Caller {}
 
 /** A request that passed authorization too. */
 export interface AccountRequest extends CallerRequest {
@@ -45,42 +45,48 @@ export interface AccountRequest extends CallerRequest {
  * stores the response of a POST for a repeat and rolls the work back if the caller has been rejected.
  */
 export interface WriteRequest extends AccountRequest {
-  keep: Keeper;
+  recorder: ResponseRecorder;
 }
 
 type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
 /** A method of a path. Throws `ApiError`s; any other error becomes a 500 or a 503. */
-interface EndpointOf<Path extends string, Request, OfMethod extends Method = Method, Answered = Answer> {
-  method: OfMethod;
+interface EndpointBase<
+  Path extends string,
+  Request,
+  AllowedMethod extends Method = Method,
+  Result = EndpointResponse,
+> {
+  method: AllowedMethod;
   /** An Express pattern without a trailing slash. */
   path: Path;
   /**
    * For an endpoint that waits for an external server: the time that it may take beyond the usual deadline before the
    * caller gets a 503. It needs no slot of its account, since slots protect the database.
    */
-  extraMs?: number;
+  extraTimeMs?: number;
   /** Marks a GET with an external effect: from a console session its origin is checked as that of a POST. */
   hasEffect?: true;
   /** Maximum size of the body in bytes; `BODY_BYTES_MAX.usual` when omitted. */
   bodyBytesMax?: number;
   /** Maximum number of members and items on all levels of the body; 5,000 when omitted. */
   bodyValuesMax?: number;
-  handle(request: Request): Promise<Answered>;
+  handle(request: Request): Promise<Result>;
 }
 
 type AccountPath = `${string}/:account_id` | `${string}/:account_id/${string}`;
 
-interface AccountWrite extends EndpointOf<AccountPath, WriteRequest, Exclude<Method, 'GET'>, KeptAnswer> {
+interface AccountWrite
+  extends EndpointBase<AccountPath, WriteRequest, Exclude<Method, 'GET'>, RecordedResponse> {
   access: Access;
   /**
    * Marks an endpoint whose statement checks the version of the caller, so the caller may be cached. Without an
    * `Idempotency-Key` its writes are committed in a batch with those of others, so it needs no slot of its account.
    */
-  isCommittedTogether?: true;
+  isBatched?: true;
 }
 
-interface AccountRead extends EndpointOf<AccountPath, AccountRequest, 'GET'> {
+interface AccountRead extends EndpointBase<AccountPath, AccountRequest, 'GET'> {
   access: Access;
 }
 
@@ -88,16 +94,16 @@ interface AccountRead extends EndpointOf<AccountPath, AccountRequest, 'GET'> {
 export type AccountEndpoint = AccountWrite | AccountRead;
 
 /** An endpoint for the caller itself. It decides which callers it accepts. */
-export interface CallerEndpoint extends EndpointOf<string, CallerRequest> {
+export interface CallerEndpoint extends EndpointBase<string, CallerRequest> {
   access: 'caller';
 }
 
 /** An endpoint that needs no credentials and ignores any. */
-export interface OpenEndpoint extends EndpointOf<string, OpenRequest> {
+export interface PublicEndpoint extends EndpointBase<string, ParsedRequest> {
   access: 'anyone';
 }
 
-export type Endpoint = AccountEndpoint | CallerEndpoint | OpenEndpoint;
+export type Endpoint = AccountEndpoint | CallerEndpoint | PublicEndpoint;
 
 /** Must be longer than it takes to detect that the database or the queue is unavailable. */
 export const DEADLINE_MS = 6_000;
@@ -138,7 +144,7 @@ const ACTION_TEXT: Record<Action, string> = {
 export function authorize(principal: Principal, accountIdText: string, access: Access): Account {
   if (!/^\d+$/.test(accountIdText)) throw new NotFoundError();
   const accountId = integerIdFromText(accountIdText);
-  const scope = accountId === null ? null : scopeIn(principal, accountId);
+  const scope = accountId === null ? null : findScope(principal, accountId);
   if (!scope) throw new AccessDeniedError('Token is not scoped to account.');
   const { account, holder } = scope;
   const unavailable = access.webhooks ? webhooksUnavailableReason(account) : null;
@@ -149,7 +155,7 @@ export function authorize(principal: Principal, accountIdText: string, access: A
 }
 
 /** Returns the calling user; throws a 403 for a service token. */
-export function requiredUser(principal: Principal): UserPrincipal {
+export function requireUser(principal: Principal): UserPrincipal {
   if (principal.kind !== 'user') throw new AccessDeniedError('A service token is not a user.');
   return principal;
 }

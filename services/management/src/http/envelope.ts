@@ -8,14 +8,14 @@ import {
   InvalidRequestError,
   NotFoundError,
   UnavailableError,
-  UnexpectedFaultError,
+  UnhandledError,
   UnsupportedContentTypeError,
 } from './errors.ts';
 import type { Page } from './query-parameters.ts';
 import { type Log, requestState } from './request-telemetry.ts';
 
 /** Result of an endpoint: the success form of the envelope (docs/contract.md#requests-and-answers). */
-export interface Answer {
+export interface EndpointResponse {
   /** HTTP status and `status.code`. */
   code: number;
   data: unknown;
@@ -30,18 +30,18 @@ export interface Answer {
 /** A response of server-sent events that stays open. */
 export interface EventStream {
   /** Called before the headers are sent; sends nothing. An error that it throws replaces the stream. */
-  begin(listener: { send(event: string, data: object): void; end(): void }): BegunStream;
+  start(listener: { send(event: string, data: object): void; end(): void }): StreamHandle;
 }
 
-export interface BegunStream {
+export interface StreamHandle {
   /** The headers are sent when this resolves: every later change is sent. */
   ready: Promise<void>;
   /** Called when the stream ends, whichever side closed it. */
-  leave(): void;
+  close(): void;
 }
 
-export function sendAnswer(response: Response, answer: Answer): void {
-  const { code, data, extra, isSuccess, headers = {}, stream } = answer;
+export function sendResponse(response: Response, endpointResponse: EndpointResponse): void {
+  const { code, data, extra, isSuccess, headers = {}, stream } = endpointResponse;
   if (stream !== undefined) {
     sendStream(response, stream);
     return;
@@ -57,7 +57,7 @@ export function sendAnswer(response: Response, answer: Answer): void {
 }
 
 /** Keeps the stream open: sent within the idle timeout of proxies, and short, as most open tabs receive nothing else. */
-export const SIGN_OF_LIFE = { everyMs: 20_000, text: ':\n\n' };
+export const HEARTBEAT = { intervalMs: 20_000, text: ':\n\n' };
 /** A client that has this much unread data is disconnected. */
 const UNREAD_BYTES_MAX = 65_536;
 
@@ -73,20 +73,20 @@ function sendStream(response: Response, stream: EventStream): void {
     if (response.writableLength > UNREAD_BYTES_MAX) response.destroy();
     else if (!response.writableEnded) response.write(text);
   };
-  const { ready, leave } = stream.begin({
+  const { ready, close } = stream.start({
     send: (event, data) => write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`),
     end: () => response.end(),
   });
   setStreamHead(response);
-  let signs: NodeJS.Timeout | undefined;
+  let heartbeat: NodeJS.Timeout | undefined;
   response.once('close', () => {
-    clearInterval(signs);
-    leave();
+    clearInterval(heartbeat);
+    close();
   });
   void ready.then(() => {
     if (response.destroyed) return;
     write('retry: 2000\n\n');
-    signs = setInterval(write, SIGN_OF_LIFE.everyMs, SIGN_OF_LIFE.text);
+    heartbeat = setInterval(write, HEARTBEAT.intervalMs, HEARTBEAT.text);
   });
 }
 
@@ -129,7 +129,7 @@ function apiErrorFor(thrown: unknown, requestId: string): ApiError {
   if (thrown instanceof QueueUnavailableError) return new UnavailableError();
   // Express throws this for a path parameter that cannot be decoded, which identifies nothing.
   if (thrown instanceof URIError) return new NotFoundError();
-  return bodyError(thrown) ?? new UnexpectedFaultError(requestId);
+  return bodyError(thrown) ?? new UnhandledError(requestId);
 }
 
 /** Translates errors of Express's body parser by their `type`. */

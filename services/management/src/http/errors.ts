@@ -34,10 +34,10 @@ export class ApiError extends Error {
 /** 400. `errors` has an entry for every invalid field, `developer_message` one line for each: `field: message`. */
 export class InvalidRequestError extends ApiError {
   constructor(problems: readonly Problem[]) {
-    const ofFields = problemsByField(problems);
+    const fieldProblems = problemsByField(problems);
     super(400, 'invalid_request', `Invalid request: ${problems.map(({ message }) => message).join('; ')}.`, {
-      developerMessage: ofFields.map(({ field, message }) => `${field}: ${message}`).join('\n'),
-      problems: ofFields,
+      developerMessage: fieldProblems.map(({ field, message }) => `${field}: ${message}`).join('\n'),
+      problems: fieldProblems,
     });
   }
 }
@@ -49,7 +49,7 @@ export class InvalidTokenError extends ApiError {
 }
 
 /** 401 that does not reveal whether the user exists. */
-export class SignInRefusedError extends ApiError {
+export class SignInRejectedError extends ApiError {
   constructor() {
     super(401, 'sign_in_refused', 'The e-mail address or the password is wrong.', {
       headers: { 'www-authenticate': 'Token' },
@@ -65,13 +65,13 @@ export class AccessDeniedError extends ApiError {
 }
 
 /** The cached caller is outdated and must be read again. Nothing was written. */
-export class OutdatedCallerError extends Error {
-  readonly code = 'outdated_caller';
+export class StaleCredentialError extends Error {
+  readonly code = 'stale_credential';
 }
 
 /** Another transaction has locked the run, and the batch must not wait for it. Nothing was written. */
-export class HeldError extends Error {
-  readonly code = 'held';
+export class RunLockedError extends Error {
+  readonly code = 'run_locked';
 }
 
 export class NotFoundError extends ApiError {
@@ -146,7 +146,7 @@ export class ExpectationFailedError extends ApiError {
 }
 
 /** 422: the `Idempotency-Key` was used with another body before. */
-export class KeyOfAnotherBodyError extends ApiError {
+export class IdempotencyKeyReusedError extends ApiError {
   constructor() {
     super(422, 'key_of_another_body', 'The idempotency key was used with another body.');
   }
@@ -180,7 +180,7 @@ export class UnavailableError extends ApiError {
 }
 
 /** 500: shows the request id, by which the error is found in the log. */
-export class UnexpectedFaultError extends ApiError {
+export class UnhandledError extends ApiError {
   constructor(requestId: string) {
     super(500, 'unexpected_fault', 'Something went wrong.', { developerMessage: `request id: ${requestId}` });
   }
@@ -190,13 +190,13 @@ export class UnexpectedFaultError extends ApiError {
 function problemsByField(problems: readonly Problem[]): Problem[] {
   const messages = new Map<string, string[]>();
   for (const { field, message } of problems) {
-    messages.set(field, [...(messages.get(field) ?? []), withoutLabel(field, message)]);
+    messages.set(field, [...(messages.get(field) ?? []), stripLabel(field, message)]);
   }
-  return [...messages].map(([field, ofField]) => ({ field, message: ofField.join('; ') }));
+  return [...messages].map(([field, fieldMessages]) => ({ field, message: fieldMessages.join('; ') }));
 }
 
 /** Removes the field from the start of a message (`event_types.0` is `event_types[0]` there), as it is shown with it. */
-function withoutLabel(field: string, message: string): string {
+function stripLabel(field: string, message: string): string {
   const labels = [field, field.replaceAll(/\.(\d+)/g, '[$1]')];
   const label = labels.find((candidate) => message.startsWith(`${candidate} `));
   return label === undefined ? message : message.slice(label.length + 1);

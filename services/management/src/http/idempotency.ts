@@ -12,8 +12,8 @@ import {
 import type { Prisma } from '@runhook/database/prisma';
 import type { Principal } from '../identity/principals.ts';
 import type { CommitGate } from './commit-gate.ts';
-import type { Answer } from './envelope.ts';
-import { ConflictError, KeyInUseError, KeyOfAnotherBodyError } from './errors.ts';
+import type { EndpointResponse } from './envelope.ts';
+import { ConflictError, IdempotencyKeyReusedError, KeyInUseError } from './errors.ts';
 import { CLAIM_MS, type Claim, KeyReleases } from './key-releases.ts';
 
 /** A request with an `Idempotency-Key`. */
@@ -25,57 +25,61 @@ export interface KeyedRequest {
   /** The parsed body: differences in white space do not matter. */
   body: unknown;
   /** Once the gate is shut, nothing can be committed, so the key can be released. */
-  gate: Pick<CommitGate, 'onShut'>;
+  gate: Pick<CommitGate, 'onCancel'>;
 }
 
-declare const KEPT: unique symbol;
+declare const RECORDED: unique symbol;
 
-/** A response that went through a {@link Keeper}. The compiler enforces this type for all endpoints that write. */
-export type KeptAnswer = Answer & { readonly [KEPT]: true };
+/** A response that went through a {@link ResponseRecorder}. The compiler enforces this type for all endpoints that write. */
+export type RecordedResponse = EndpointResponse & { readonly [RECORDED]: true };
 
 /**
  * Stores the response in the transaction of the request's work, so that a repeat finds both or neither, even if the
  * result of COMMIT is lost. Stores nothing for a request without a key. Throws a 409 if another request has taken over
  * the key, so that this request's work is not committed.
  */
-export interface Keeper {
+export interface ResponseRecorder {
   /** For work that may be committed in a batch with that of others; null if the work needs a separate transaction. */
-  readonly withoutKey: WithoutKey | null;
+  readonly batch: BatchRecorder | null;
   /** Must be the last statement of a transaction with SQL by hand. */
-  within(transaction: Transaction, answer: Answer): Promise<KeptAnswer>;
+  record(transaction: Transaction, response: EndpointResponse): Promise<RecordedResponse>;
   /** Must be the last statement of a transaction with Prisma Client. */
-  withinPrisma(transaction: Prisma.TransactionClient, answer: Answer): Promise<KeptAnswer>;
+  recordWithPrisma(
+    transaction: Prisma.TransactionClient,
+    response: EndpointResponse,
+  ): Promise<RecordedResponse>;
 }
 
-/** The two steps of {@link Keeper.within}, for work without a separate transaction. */
-export interface WithoutKey {
+/** The two steps of {@link ResponseRecorder.record}, for work without a separate transaction. */
+export interface BatchRecorder {
   /** Must be called immediately before the work is sent to be committed. Throws if the caller has been rejected. */
   beforeCommit(): void;
   /** Accepts the response of work that was committed or changed nothing. */
-  answer(answer: Answer): KeptAnswer;
+  accept(response: EndpointResponse): RecordedResponse;
 }
 
 /** For a request without a key. */
-export const KEEPS_NOTHING: Keeper = {
-  withoutKey: { beforeCommit: () => {}, answer: (answer) => answer as KeptAnswer },
-  within: async (_transaction, answer) => answer as KeptAnswer,
-  withinPrisma: async (_transaction, answer) => answer as KeptAnswer,
+export const NO_RECORDING: ResponseRecorder = {
+  batch: { beforeCommit: () => {}, accept: (response) => response as RecordedResponse },
+  record: async (_transaction, response) => response as RecordedResponse,
+  recordWithPrisma: async (_transaction, response) => response as RecordedResponse,
 };
 
 /** For a request without a key that needs a separate transaction. */
-export const KEEPS_NOTHING_ALONE: Keeper = { ...KEEPS_NOTHING, withoutKey: null };
+export const NO_RECORDING_UNBATCHED: ResponseRecorder = { ...NO_RECORDING, batch: null };
 
 /** Makes the keeper pass the request's commit gate, because the commit follows the stored response. */
-export function keptBefore(beforeCommit: () => void, keeper: Keeper): Keeper {
-  const passed = (answer: KeptAnswer) => {
+export function withCommitCheck(beforeCommit: () => void, recorder: ResponseRecorder): ResponseRecorder {
+  const confirmCommit = (response: RecordedResponse) => {
     beforeCommit();
-    return answer;
+    return response;
   };
-  const { withoutKey } = keeper;
+  const { batch } = recorder;
   return {
-    withoutKey: withoutKey && { ...withoutKey, beforeCommit },
-    within: async (transaction, answer) => passed(await keeper.within(transaction, answer)),
-    withinPrisma: async (transaction, answer) => passed(await keeper.withinPrisma(transaction, answer)),
+    batch: batch && { ...batch, beforeCommit },
+    record: async (transaction, response) => confirmCommit(await recorder.record(transaction, response)),
+    recordWithPrisma: async (transaction, response) =>
+      confirmCommit(await recorder.recordWithPrisma(transaction, response)),
   };
 }
 
@@ -86,7 +90,10 @@ export interface Idempotency {
    * key is released, at once or when the database is available again. Throws a 409 while the first request is running,
    * and a 422 if its body was different.
    */
-  once(request: KeyedRequest, work: (keep: Keeper) => Promise<KeptAnswer>): Promise<Answer>;
+  runOnce(
+    request: KeyedRequest,
+    work: (recorder: ResponseRecorder) => Promise<RecordedResponse>,
+  ): Promise<EndpointResponse>;
 }
 
 const UNREADABLE = 'The first answer to this Idempotency-Key can no longer be read.';
@@ -105,36 +112,36 @@ export function createIdempotency(deps: {
   const { pool, secrets, onError } = deps;
   const releases = new KeyReleases((claims) => releaseKeys(pool, claims), onError);
 
-  function repeated({ hasSameBody, answerCiphertext }: KnownKey): Answer {
-    if (!hasSameBody) throw new KeyOfAnotherBodyError();
+  function replayResponse({ hasSameBody, answerCiphertext }: ClaimedKey): EndpointResponse {
+    if (!hasSameBody) throw new IdempotencyKeyReusedError();
     if (answerCiphertext === null) throw new KeyInUseError();
-    const answer = readAnswer(secrets, answerCiphertext);
-    return { ...answer, headers: { ...answer.headers, 'idempotent-replay': 'true' } };
+    const response = decryptResponse(secrets, answerCiphertext);
+    return { ...response, headers: { ...response.headers, 'idempotent-replay': 'true' } };
   }
 
-  function keeperOf(claim: Claim): Keeper {
+  function createRecorder(claim: Claim): ResponseRecorder {
     const { id } = claim;
-    const encrypted = (answer: Answer) => secrets.encrypt(JSON.stringify(answer));
-    const kept = (answer: Answer, isMine: boolean) => {
-      if (!isMine) throw new KeyInUseError();
-      return answer as KeptAnswer;
+    const encryptResponse = (response: EndpointResponse) => secrets.encrypt(JSON.stringify(response));
+    const recordedResponse = (response: EndpointResponse, isOwner: boolean) => {
+      if (!isOwner) throw new KeyInUseError();
+      return response as RecordedResponse;
     };
     return {
-      withoutKey: null,
-      within: async (transaction, answer) =>
-        kept(answer, await keepAnswer(transaction, claim, encrypted(answer))),
-      async withinPrisma(transaction, answer) {
+      batch: null,
+      record: async (transaction, response) =>
+        recordedResponse(response, await storeResponse(transaction, claim, encryptResponse(response))),
+      async recordWithPrisma(transaction, response) {
         const { count } = await transaction.idempotencyKey.updateMany({
           where: { id, claim: claim.claim },
-          data: { answerCiphertext: encrypted(answer) },
+          data: { answerCiphertext: encryptResponse(response) },
         });
-        return kept(answer, count > 0);
+        return recordedResponse(response, count > 0);
       },
     };
   }
 
   /** Whether this request now owns the key. A claim whose result is lost may have been committed, so it is released. */
-  async function claimed(claim: Claim): Promise<boolean> {
+  async function tryClaim(claim: Claim): Promise<boolean> {
     try {
       return await claimKey(pool, claim);
     } catch (error) {
@@ -143,14 +150,14 @@ export function createIdempotency(deps: {
     }
   }
 
-  async function workOrRelease(
+  async function runOrRelease(
     claim: Claim,
     { gate }: KeyedRequest,
-    work: (keep: Keeper) => Promise<KeptAnswer>,
-  ): Promise<Answer> {
-    gate.onShut(() => void releases.release(claim));
+    work: (recorder: ResponseRecorder) => Promise<RecordedResponse>,
+  ): Promise<EndpointResponse> {
+    gate.onCancel(() => void releases.release(claim));
     try {
-      return await work(keeperOf(claim));
+      return await work(createRecorder(claim));
     } catch (error) {
       await releases.release(claim);
       throw error;
@@ -158,12 +165,12 @@ export function createIdempotency(deps: {
   }
 
   return {
-    async once(request, work) {
+    async runOnce(request, work) {
       const claim = claimOf(request);
       for (let tries = 0; tries < TRIES_MAX; tries++) {
-        if (await claimed(claim)) return await workOrRelease(claim, request, work);
-        const known = await findKey(pool, claim);
-        if (known) return repeated(known);
+        if (await tryClaim(claim)) return await runOrRelease(claim, request, work);
+        const claimedKey = await findKey(pool, claim);
+        if (claimedKey) return replayResponse(claimedKey);
       }
       throw new KeyInUseError();
     },
@@ -171,9 +178,9 @@ export function createIdempotency(deps: {
 }
 
 function claimOf({ principal, request, key, body }: KeyedRequest): Claim {
-  const who = principal.kind === 'user' ? ['user', principal.userId] : ['token', principal.tokenId];
+  const principalKey = principal.kind === 'user' ? ['user', principal.userId] : ['token', principal.tokenId];
   return {
-    id: sha256(JSON.stringify([who, request, key])).toString('hex'),
+    id: sha256(JSON.stringify([principalKey, request, key])).toString('hex'),
     bodyHash: sha256(JSON.stringify(body) ?? ''),
     claim: randomUUID(),
   };
@@ -184,9 +191,9 @@ function sha256(text: string): Buffer {
 }
 
 /** Decrypts a stored response. If its key is no longer in `ENCRYPTION_KEYS`, rejects instead of executing twice. */
-function readAnswer(secrets: SecretBox, ciphertext: string): Answer {
+function decryptResponse(secrets: SecretBox, ciphertext: string): EndpointResponse {
   try {
-    return JSON.parse(secrets.decrypt(ciphertext)) as Answer;
+    return JSON.parse(secrets.decrypt(ciphertext)) as EndpointResponse;
   } catch (error) {
     if (error instanceof SecretBoxError) throw new ConflictError(UNREADABLE);
     throw error;
@@ -194,7 +201,7 @@ function readAnswer(secrets: SecretBox, ciphertext: string): Answer {
 }
 
 /** State of a key that another request has claimed. */
-export interface KnownKey {
+export interface ClaimedKey {
   hasSameBody: boolean;
   /** Null while the first request is running. */
   answerCiphertext: string | null;
@@ -216,24 +223,24 @@ async function claimKey(pool: Pool, { id, bodyHash, claim }: Claim): Promise<boo
   return (await runStatement(pool, CLAIM, [id, bodyHash, claim])).length > 0;
 }
 
-const FIND = `
+const SELECT_KEY = `
   SELECT body_hash = $2 AS "hasSameBody", answer_ciphertext AS "answerCiphertext" FROM idempotency_keys WHERE id = $1`;
 
-const KNOWN_KEY = { hasSameBody: column.flag, answerCiphertext: column.orNull(column.text) };
+const CLAIMED_KEY_COLUMNS = { hasSameBody: column.flag, answerCiphertext: column.orNull(column.text) };
 
-async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<KnownKey | null> {
-  return (await queryRows(pool, KNOWN_KEY, FIND, [id, bodyHash]))[0] ?? null;
+async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<ClaimedKey | null> {
+  return (await queryRows(pool, CLAIMED_KEY_COLUMNS, SELECT_KEY, [id, bodyHash]))[0] ?? null;
 }
 
-const KEEP = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2 RETURNING id`;
+const STORE_RESPONSE = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2 RETURNING id`;
 
 /** Stores the response if the request still owns the key; returns whether it does. */
-async function keepAnswer(
+async function storeResponse(
   transaction: Transaction,
   { id, claim }: Claim,
   answerCiphertext: string,
 ): Promise<boolean> {
-  return (await runStatement(transaction, KEEP, [id, claim, answerCiphertext])).length > 0;
+  return (await runStatement(transaction, STORE_RESPONSE, [id, claim, answerCiphertext])).length > 0;
 }
 
 // A row with a stored response belongs to work that was committed although its response was lost. The statement waits

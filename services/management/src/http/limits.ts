@@ -8,39 +8,39 @@ import {
   RateLimiterRedis,
   RateLimiterRes,
 } from 'rate-limiter-flexible';
-import { type Principal, scopeIn } from '../identity/principals.ts';
+import { findScope, type Principal } from '../identity/principals.ts';
 
-/** `refused` has the whole seconds until the window ends, at least 1. */
-export type Taking = { kind: 'taken' } | { kind: 'refused'; retryAfterSeconds: number };
+/** `rejected` has the whole seconds until the window ends, at least 1. */
+export type LimitResult = { kind: 'accepted' } | { kind: 'rejected'; retryAfterSeconds: number };
 
 /** Permits a number of calls per key in a window, which starts with the first call. Rejected calls do not extend it. */
 export interface Limiter {
-  take(key: string): Promise<Taking>;
+  consume(key: string): Promise<LimitResult>;
   /** Removes one call from the count. */
-  giveBack(key: string): Promise<void>;
+  refund(key: string): Promise<void>;
   /** Removes all calls of the key. */
-  forget(key: string): Promise<void>;
+  reset(key: string): Promise<void>;
 }
 
 /** Adapts the library, which throws an object that is not an Error when a limit is reached. */
-function limiterOf(library: RateLimiterAbstract): Limiter {
+function adaptLimiter(library: RateLimiterAbstract): Limiter {
   return {
-    async take(key) {
+    async consume(key) {
       try {
         await library.consume(key);
-        return { kind: 'taken' };
+        return { kind: 'accepted' };
       } catch (thrown) {
         if (!(thrown instanceof RateLimiterRes)) throw thrown;
         return {
-          kind: 'refused',
+          kind: 'rejected',
           retryAfterSeconds: Math.max(1, Math.ceil(thrown.msBeforeNext / 1000)),
         };
       }
     },
-    async giveBack(key) {
+    async refund(key) {
       await library.reward(key);
     },
-    async forget(key) {
+    async reset(key) {
       await library.delete(key);
     },
   };
@@ -55,7 +55,7 @@ export interface LimiterOptions {
    * Whether a process that saw a key reach its limit rejects the rest of the window from memory, without a write. Must
    * be false for a limiter whose keys are reset, because only the process that resets a key would know.
    */
-  refusedFromMemory: boolean;
+  rejectsFromMemory: boolean;
 }
 
 /** Shared counters of all processes. */
@@ -81,7 +81,7 @@ export async function openLimitStore(options: {
   if (redis === null) {
     return {
       createLimiter: (limiter) =>
-        limiterOf(
+        adaptLimiter(
           new RateLimiterPostgres({
             ...libraryOptions(limiter),
             storeClient: pool,
@@ -96,7 +96,7 @@ export async function openLimitStore(options: {
   }
   return {
     createLimiter: (limiter) =>
-      limiterOf(
+      adaptLimiter(
         new RateLimiterRedis({
           ...libraryOptions(limiter),
           storeClient: redis,
@@ -107,12 +107,12 @@ export async function openLimitStore(options: {
   };
 }
 
-function libraryOptions({ name, callsMax, windowSeconds, refusedFromMemory }: LimiterOptions) {
-  const counting = { keyPrefix: `runhook:limit:${name}`, points: callsMax, duration: windowSeconds };
+function libraryOptions({ name, callsMax, windowSeconds, rejectsFromMemory }: LimiterOptions) {
+  const counterOptions = { keyPrefix: `runhook:limit:${name}`, points: callsMax, duration: windowSeconds };
   return {
-    ...counting,
-    insuranceLimiter: new RateLimiterMemory(counting),
-    ...(refusedFromMemory ? { inMemoryBlockOnConsumed: callsMax } : {}),
+    ...counterOptions,
+    insuranceLimiter: new RateLimiterMemory(counterOptions),
+    ...(rejectsFromMemory ? { inMemoryBlockOnConsumed: callsMax } : {}),
   };
 }
 
@@ -121,9 +121,9 @@ function libraryOptions({ name, callsMax, windowSeconds, refusedFromMemory }: Li
  * otherwise the token's account or the user, so that no one can use up the limit of another account.
  * @param accountIdText as in the path; null if the path names no account
  */
-export function requestBudget(principal: Principal, accountIdText: string | null): string {
+export function requestLimitKey(principal: Principal, accountIdText: string | null): string {
   const accountId = accountIdText === null ? null : integerIdFromText(accountIdText);
-  const scope = accountId === null ? null : scopeIn(principal, accountId);
+  const scope = accountId === null ? null : findScope(principal, accountId);
   if (scope) return `account:${scope.account.id}`;
   return principal.kind === 'user' ? `user:${principal.userId}` : `account:${principal.account.id}`;
 }

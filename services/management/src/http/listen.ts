@@ -22,22 +22,22 @@ import {
 import type { Log } from './request-telemetry.ts';
 
 /** Maximum times of clients in milliseconds. */
-export interface Patience {
+export interface ClientTimeouts {
   /** For the headers of a request. */
-  headMs: number;
+  headersMs: number;
   /** For a complete request. Must exceed the deadline of `readBody`, whose response is more specific. */
-  wholeMs: number;
+  requestMs: number;
   /** For the rest of a body after the response was sent without it. */
   lingerMs: number;
 }
 
-const PATIENCE: Patience = { headMs: 10_000, wholeMs: 30_000, lingerMs: 2_000 };
+const CLIENT_TIMEOUTS: ClientTimeouts = { headersMs: 10_000, requestMs: 30_000, lingerMs: 2_000 };
 /** Interval between two checks for clients that exceed these times. */
-const CHECKED_EVERY_MS = 1_000;
+const CHECK_INTERVAL_MS = 1_000;
 /** Must exceed the idle timeout of proxies, which would otherwise use a connection that is being closed. */
 const KEEP_ALIVE_MS = 65_000;
 /** Timeout of a silent connection; must exceed the longest request, a test of an endpoint. */
-const SILENCE_MS = 180_000;
+const SOCKET_TIMEOUT_MS = 180_000;
 const IDLE_SWEEP_MS = 50;
 
 export interface HttpServer {
@@ -49,20 +49,20 @@ export interface HttpServer {
 /** Serves on `host` and `port`; 0 selects a free port. Rejects if the port is not available. */
 export async function listen(
   listener: RequestListener,
-  options: { host: string; port: number; log: Log; patience?: Partial<Patience> | undefined },
+  options: { host: string; port: number; log: Log; clientTimeouts?: Partial<ClientTimeouts> | undefined },
 ): Promise<HttpServer> {
-  const patience = { ...PATIENCE, ...options.patience };
+  const clientTimeouts = { ...CLIENT_TIMEOUTS, ...options.clientTimeouts };
   const server = createServer({
-    headersTimeout: patience.headMs,
-    requestTimeout: patience.wholeMs,
-    connectionsCheckingInterval: Math.min(CHECKED_EVERY_MS, patience.headMs),
+    headersTimeout: clientTimeouts.headersMs,
+    requestTimeout: clientTimeouts.requestMs,
+    connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, clientTimeouts.headersMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
     // Node's own rejection has no body.
     requireHostHeader: false,
   });
-  server.setTimeout(SILENCE_MS);
-  serve(server, listener, { log: options.log, lingerMs: patience.lingerMs });
-  const unused = unusedConnections(server);
+  server.setTimeout(SOCKET_TIMEOUT_MS);
+  serve(server, listener, { log: options.log, lingerMs: clientTimeouts.lingerMs });
+  const unusedSockets = unusedConnections(server);
   server.listen(options.port, options.host);
   await once(server, 'listening');
   return {
@@ -73,7 +73,7 @@ export async function listen(
       // A keep-alive connection that was busy when the stop began would otherwise stay open after its response.
       const sweep = setInterval(() => {
         server.closeIdleConnections();
-        for (const socket of unused) if (socket.bytesRead === 0) socket.destroy();
+        for (const socket of unusedSockets) if (socket.bytesRead === 0) socket.destroy();
       }, IDLE_SWEEP_MS);
       await closed;
       clearInterval(sweep);
@@ -83,37 +83,45 @@ export async function listen(
 
 /** Tracks connections opened in advance, which Node does not count as idle until their first request. */
 function unusedConnections(server: Server): ReadonlySet<Socket> {
-  const unused = new Set<Socket>();
+  const unusedSockets = new Set<Socket>();
   server.on('connection', (socket) => {
-    unused.add(socket);
-    socket.once('close', () => unused.delete(socket));
+    unusedSockets.add(socket);
+    socket.once('close', () => unusedSockets.delete(socket));
   });
-  server.on('request', ({ socket }) => unused.delete(socket));
-  return unused;
+  server.on('request', ({ socket }) => unusedSockets.delete(socket));
+  return unusedSockets;
 }
 
 /** Passes requests that Node would answer without the envelope to the listener, or answers them here. */
-function serve(server: Server, listener: RequestListener, how: { log: Log; lingerMs: number }): void {
-  const { log, lingerMs } = how;
-  const underWay = new WeakMap<Duplex, ServerResponse>();
-  const answer = (request: IncomingMessage, response: ServerResponse) => {
+function serve(
+  server: Server,
+  listener: RequestListener,
+  serveOptions: { log: Log; lingerMs: number },
+): void {
+  const { log, lingerMs } = serveOptions;
+  const pendingResponses = new WeakMap<Duplex, ServerResponse>();
+  const handleRequest = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request;
-    underWay.set(socket, response);
+    pendingResponses.set(socket, response);
     // An idle connection must not retain its last response, which would move to the old generation of the heap.
     response.once('close', () => {
-      if (underWay.get(socket) === response) underWay.delete(socket);
+      if (pendingResponses.get(socket) === response) pendingResponses.delete(socket);
     });
-    cutUnreadBody(request, response, lingerMs);
+    closeUnreadBody(request, response, lingerMs);
     listener(request, response as Parameters<RequestListener>[1]);
   };
-  server.on('request', answer).on('checkContinue', answer).on('checkExpectation', answer);
+  server
+    .on('request', handleRequest)
+    .on('checkContinue', handleRequest)
+    .on('checkExpectation', handleRequest);
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
     // A second response must not be mixed into one that is being sent.
-    if (socket.writable && !underWay.get(socket)?.headersSent) answerMalformed(socket, errorFor(error), log);
+    if (socket.writable && !pendingResponses.get(socket)?.headersSent)
+      respondToMalformed(socket, errorFor(error), log);
     else socket.destroy();
   });
   server.on('connect', (_request, socket) =>
-    answerMalformed(socket, new MethodNotAllowedError('CONNECT', []), log),
+    respondToMalformed(socket, new MethodNotAllowedError('CONNECT', []), log),
   );
 }
 
@@ -121,12 +129,12 @@ function serve(server: Server, listener: RequestListener, how: { log: Log; linge
  * Allows a client that writes before it reads a short time to send the rest of its body, which is ignored, and then
  * closes the connection. Otherwise a rejected client would occupy it for the deadline of a body.
  */
-function cutUnreadBody(request: IncomingMessage, response: ServerResponse, lingerMs: number): void {
+function closeUnreadBody(request: IncomingMessage, response: ServerResponse, lingerMs: number): void {
   const { socket } = request;
   response.once('finish', () => {
     if (request.complete) return;
-    const cut = setTimeout(() => request.complete || socket.destroy(), lingerMs);
-    cut.unref();
+    const timer = setTimeout(() => request.complete || socket.destroy(), lingerMs);
+    timer.unref();
   });
 }
 
@@ -144,7 +152,7 @@ const REASONS: Record<number, string> = {
 };
 
 /** Answers on the socket, since a request that could not be parsed has no response object. */
-function answerMalformed(socket: Duplex, error: ApiError, log: Log): void {
+function respondToMalformed(socket: Duplex, error: ApiError, log: Log): void {
   const { statusCode: status, headers, code } = error;
   const requestId = randomUUID();
   const body = JSON.stringify(failureBody(error));
@@ -165,7 +173,7 @@ function answerMalformed(socket: Duplex, error: ApiError, log: Log): void {
 }
 
 /** Rejects well-formed requests that are ambiguous or unsupported. */
-export const requirePlainRequest: RequestHandler = (request, _response, next) => {
+export const requireUnambiguousRequest: RequestHandler = (request, _response, next) => {
   const { rawHeaders, httpVersion, headers } = request;
   const hosts = rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'host').length;
   // If there were several, a proxy could read another host than this service and bypass decisions based on it.

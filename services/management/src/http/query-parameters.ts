@@ -10,7 +10,7 @@ import { InvalidRequestError } from './errors.ts';
 type Query = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The value, or the problem as a phrase that completes "limit …". */
-type Reading<T> = { value: T } | { problem: string };
+type ParseResult<T> = { value: T } | { problem: string };
 
 export interface Page {
   limit: number;
@@ -22,7 +22,7 @@ export const LIMIT_DEFAULT = 10;
 export const SEARCH_CHARACTERS_MAX = 255;
 
 /** Clients of this API family send this parameter with every list. It has no effect here. */
-const TOLERATED = 'include_related';
+const IGNORED_PARAMETER = 'include_related';
 
 /**
  * Reads query parameters and collects their problems, so that one 400 names all of them. Unread parameters are
@@ -30,7 +30,7 @@ const TOLERATED = 'include_related';
  */
 export class QueryReader {
   readonly #query: Query;
-  readonly #known = new Set([TOLERATED]);
+  readonly #readFields = new Set([IGNORED_PARAMETER]);
   readonly #problems: Problem[] = [];
 
   constructor(query: Query) {
@@ -38,18 +38,18 @@ export class QueryReader {
   }
 
   /** Returns the parameter's value, or null if the query does not have it. A repeated parameter is a problem. */
-  optional<T>(field: string, read: (text: string) => Reading<T>): T | null {
-    this.#known.add(field);
+  optional<T>(field: string, read: (text: string) => ParseResult<T>): T | null {
+    this.#readFields.add(field);
     const text = this.#query[field];
     if (text === undefined) return null;
-    const reading = Array.isArray(text) ? { problem: 'must be given once' } : read(text);
-    if ('value' in reading) return reading.value;
-    this.#problems.push({ field, message: `${field} ${reading.problem}` });
+    const result = Array.isArray(text) ? { problem: 'must be given once' } : read(text);
+    if ('value' in result) return result.value;
+    this.#problems.push({ field, message: `${field} ${result.problem}` });
     return null;
   }
 
   /** Returns the value as `optional` does, but a missing one is a problem, so that {@link check} throws. */
-  required<T>(field: string, read: (text: string) => Reading<T>): T {
+  required<T>(field: string, read: (text: string) => ParseResult<T>): T {
     if (this.#query[field] === undefined) this.#problems.push({ field, message: `${field} must be given` });
     return this.optional(field, read) as T;
   }
@@ -62,8 +62,8 @@ export class QueryReader {
 
   /** Throws {@link InvalidRequestError} if a parameter was invalid or unknown. */
   check(): void {
-    const unknown = Object.keys(this.#query).filter((field) => !this.#known.has(field));
-    const problems = [...this.#problems, ...unknown.slice(0, UNKNOWN_MAX).map(asUnknown)];
+    const unknown = Object.keys(this.#query).filter((field) => !this.#readFields.has(field));
+    const problems = [...this.#problems, ...unknown.slice(0, UNKNOWN_MAX).map(unknownProblem)];
     if (problems.length > 0) throw new InvalidRequestError(problems);
   }
 }
@@ -71,11 +71,11 @@ export class QueryReader {
 /** A longer list would not help, and could be as long as a URL. */
 const UNKNOWN_MAX = 20;
 
-function asUnknown(field: string): Problem {
+function unknownProblem(field: string): Problem {
   return { field, message: `${field} is not a parameter of this call` };
 }
 
-export function integer(min: number, max: number): (text: string) => Reading<number> {
+export function integer(min: number, max: number): (text: string) => ParseResult<number> {
   const range = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `between ${min} and ${max}`;
   return (text) => {
     const value = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
@@ -83,7 +83,7 @@ export function integer(min: number, max: number): (text: string) => Reading<num
   };
 }
 
-export function oneOf<T extends string>(values: readonly T[]): (text: string) => Reading<T> {
+export function oneOf<T extends string>(values: readonly T[]): (text: string) => ParseResult<T> {
   return (text) => {
     const value = values.find((candidate) => candidate === text);
     return value === undefined ? { problem: `must be one of ${values.join(', ')}` } : { value };
@@ -93,7 +93,7 @@ export function oneOf<T extends string>(values: readonly T[]): (text: string) =>
 /** Reads a name, or a name preceded by a minus for descending order, as clients of this API family write it. */
 export function orderOf<T extends string>(
   names: readonly T[],
-): (text: string) => Reading<{ by: T; isDescending: boolean }> {
+): (text: string) => ParseResult<{ by: T; isDescending: boolean }> {
   return (text) => {
     const isDescending = text.startsWith('-');
     const by = names.find((name) => name === text.slice(isDescending ? 1 : 0));
@@ -104,18 +104,20 @@ export function orderOf<T extends string>(
 }
 
 /** Reads names separated by commas, each of them from `values`. */
-export function someOf<T extends string>(values: readonly T[]): (text: string) => Reading<ReadonlySet<T>> {
+export function someOf<T extends string>(
+  values: readonly T[],
+): (text: string) => ParseResult<ReadonlySet<T>> {
   return (text) => {
     const names = text.split(',');
-    const known = values.filter((value) => names.includes(value));
-    return known.length === names.length
-      ? { value: new Set(known) }
+    const validNames = values.filter((value) => names.includes(value));
+    return validNames.length === names.length
+      ? { value: new Set(validNames) }
       : { problem: `must be names with commas between them, each once, of: ${values.join(', ')}` };
   };
 }
 
 /** Reads a search text. An empty one counts as omitted, since forms send it so. */
-export function searchText(text: string): Reading<string | null> {
+export function searchText(text: string): ParseResult<string | null> {
   if (hasInvalidText(text)) return { problem: INVALID_TEXT_PROBLEM };
   if (isLongerThan(text, SEARCH_CHARACTERS_MAX))
     return { problem: `must not be longer than ${SEARCH_CHARACTERS_MAX} characters` };
@@ -123,20 +125,23 @@ export function searchText(text: string): Reading<string | null> {
 }
 
 /** Reads ids separated by commas, at most as many as a page has. */
-export function idList(text: string): Reading<number[]> {
+export function idList(text: string): ParseResult<number[]> {
   const ids = text.split(',').map(integerIdFromText);
-  const isGood = (found: (number | null)[]): found is number[] => !found.includes(null);
-  if (!isGood(ids)) return { problem: 'must be ids, digits with commas between them' };
+  const areAllIds = (found: (number | null)[]): found is number[] => !found.includes(null);
+  if (!areAllIds(ids)) return { problem: 'must be ids, digits with commas between them' };
   return ids.length > LIMIT_MAX ? { problem: `must not have more than ${LIMIT_MAX} ids` } : { value: ids };
 }
 
-export function trueOrFalse(text: string): Reading<boolean> {
+export function trueOrFalse(text: string): ParseResult<boolean> {
   if (text === 'true' || text === 'false') return { value: text === 'true' };
   return { problem: 'must be true or false' };
 }
 
 /** Makes a reader of a function that returns null for invalid text. @param problem completes "since …" */
-export function readBy<T>(parse: (text: string) => T | null, problem: string): (text: string) => Reading<T> {
+export function createReader<T>(
+  parse: (text: string) => T | null,
+  problem: string,
+): (text: string) => ParseResult<T> {
   return (text) => {
     const value = parse(text);
     return value === null ? { problem } : { value };
@@ -155,20 +160,20 @@ const MICROS_MAX = 253_402_300_799_999_999n;
 export function microsFromText(text: string): string | null {
   if (MICROS.test(text)) return BigInt(text) <= MICROS_MAX ? String(BigInt(text)) : null;
   const [, day, time = '00:00', fraction = '', zone = 'Z'] = ISO.exec(text) ?? [];
-  if (day === undefined || !isRealDay(day)) return null;
+  if (day === undefined || !isValidDay(day)) return null;
   const timeMs = Date.parse(`${day}T${time}${zone}`);
   if (Number.isNaN(timeMs) || timeMs < 0) return null;
   return String(BigInt(timeMs) * 1000n + BigInt(fraction.slice(0, 6).padEnd(6, '0')));
 }
 
 /** Completes "since …" for text that is not a timestamp. */
-export const MOMENT_PROBLEM =
+export const TIMESTAMP_PROBLEM =
   'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
 
-export const moment = readBy(microsFromText, MOMENT_PROBLEM);
+export const timestamp = createReader(microsFromText, TIMESTAMP_PROBLEM);
 
 /** Rejects dates such as 30 February, which Date would accept as 1 or 2 March. */
-function isRealDay(day: string): boolean {
+function isValidDay(day: string): boolean {
   const timeMs = Date.parse(`${day}T00:00Z`);
   return !Number.isNaN(timeMs) && new Date(timeMs).toISOString().startsWith(day);
 }

@@ -32,7 +32,7 @@ export interface Log {
   error(fields: object, message: string): void;
 }
 
-const CALLERS_ID = /^[\w.-]{1,64}$/;
+const SUPPLIED_ID = /^[\w.-]{1,64}$/;
 
 /**
  * Gives every request an id (the caller's `x-request-id` if it is a plain one) and logs one line when it ends. The line
@@ -41,8 +41,8 @@ const CALLERS_ID = /^[\w.-]{1,64}$/;
 export function logRequests(log: Log): RequestHandler {
   return (request, response, next) => {
     const startedMs = performance.now();
-    const given = request.get('x-request-id');
-    const requestId = given !== undefined && CALLERS_ID.test(given) ? given : randomUUID();
+    const suppliedId = request.get('x-request-id');
+    const requestId = suppliedId !== undefined && SUPPLIED_ID.test(suppliedId) ? suppliedId : randomUUID();
     const state = beginRequestState(response, requestId);
     response.set('x-request-id', requestId);
     response.once('close', () => {
@@ -70,8 +70,8 @@ export function measureRequests({
     const startedMs = performance.now();
     response.once('close', () => {
       const method = METHODS.has(request.method) ? request.method : 'other';
-      const { route: matched, isStream } = requestState(response);
-      const route = matched ?? 'none';
+      const { route: matchedRoute, isStream } = requestState(response);
+      const route = matchedRoute ?? 'none';
       // 499 as in proxies: the caller disconnected before the response was complete.
       const status = response.writableFinished || isStream ? response.statusCode : 499;
       requests.inc({ method, route, status_class: `${Math.floor(status / 100)}xx` });

@@ -1,46 +1,46 @@
 import { isIP } from 'node:net';
 import type { RecordWrites } from '@runhook/database';
 import { type Request, type Response, Router } from 'express';
-import type { AccountPlaces } from './account-places.ts';
+import type { AccountBulkhead } from './account-bulkhead.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import { readBody } from './body.ts';
-import { answerInTime, CommitGate } from './commit-gate.ts';
+import { CommitGate, respondWithinDeadline } from './commit-gate.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
   authorize,
   DEADLINE_MS,
   type Endpoint,
-  type OpenRequest,
+  type ParsedRequest,
 } from './endpoint.ts';
-import { type Answer, sendAnswer } from './envelope.ts';
+import { type EndpointResponse, sendResponse } from './envelope.ts';
 import {
   AccessDeniedError,
-  HeldError,
   InvalidRequestError,
   MethodNotAllowedError,
-  OutdatedCallerError,
+  RunLockedError,
+  StaleCredentialError,
   TooManyRequestsError,
   UnavailableError,
 } from './errors.ts';
 import {
   type Idempotency,
-  KEEPS_NOTHING,
-  KEEPS_NOTHING_ALONE,
-  type Keeper,
-  keptBefore,
+  NO_RECORDING,
+  NO_RECORDING_UNBATCHED,
+  type ResponseRecorder,
+  withCommitCheck,
 } from './idempotency.ts';
-import type { LaggingReads } from './lagging-reads.ts';
-import { type Limiter, requestBudget } from './limits.ts';
+import { type Limiter, requestLimitKey } from './limits.ts';
+import type { ReplicaReads } from './replica-reads.ts';
 import { requestState } from './request-telemetry.ts';
 
 /** Components that every request passes before its endpoint. */
 export interface RouterDependencies extends Authentication {
   /** Rate limit of an account's requests. */
-  requestLimit: Pick<Limiter, 'take'>;
+  requestLimit: Pick<Limiter, 'consume'>;
   idempotency: Idempotency;
-  places: Pick<AccountPlaces, 'run' | 'beside'>;
-  reads: Pick<LaggingReads, 'noteWrite'>;
+  bulkhead: Pick<AccountBulkhead, 'run' | 'runWithoutSlot'>;
+  reads: Pick<ReplicaReads, 'recordWrite'>;
   /** Tracks whether calls that write succeed. */
   writes: Pick<RecordWrites, 'track'>;
   /** Time a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
@@ -54,33 +54,35 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
   const { deadlineMs = DEADLINE_MS } = dependencies;
   const router = Router({ caseSensitive: true });
   for (const path of new Set(endpoints.map((endpoint) => endpoint.path))) {
-    const ofPath = endpoints.filter((endpoint) => endpoint.path === path);
-    const byMethod = new Map<string, Endpoint>(ofPath.map((endpoint) => [endpoint.method, endpoint]));
+    const pathEndpoints = endpoints.filter((endpoint) => endpoint.path === path);
+    const byMethod = new Map<string, Endpoint>(pathEndpoints.map((endpoint) => [endpoint.method, endpoint]));
     const allowed = [...byMethod.keys()].flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method]));
     router.all(path, async (request, response) => {
       requestState(response).route = path;
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
-      const admission = () => admitAsKnown(endpoint, dependencies, request, response);
-      const handle = await answerInTime(deadlineMs, new CommitGate(), admission);
+      const admission = () => admitCached(endpoint, dependencies, request, response);
+      const handle = await respondWithinDeadline(deadlineMs, new CommitGate(), admission);
       const body = await readBody(request, response, {
         bytesMax: endpoint.bodyBytesMax,
         valuesMax: endpoint.bodyValuesMax,
         bodyMs: dependencies.bodyMs,
       });
-      const answerMs = deadlineMs + (endpoint.extraMs ?? 0);
+      const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0);
       const gate = new CommitGate();
-      const beforeCommit = () => gate.pass();
-      const open = { body, beforeCommit, ...partsOf(request) };
-      const answer = await answerInTime(answerMs, gate, () => handle(open, gate));
-      sendAnswer(response, answer);
+      const beforeCommit = () => gate.commit();
+      const parsedRequest = { body, beforeCommit, ...requestParts(request) };
+      const endpointResponse = await respondWithinDeadline(responseMs, gate, () =>
+        handle(parsedRequest, gate),
+      );
+      sendResponse(response, endpointResponse);
     });
   }
   return router;
 }
 
 /** The remaining work of an admitted request. */
-type Admitted = (request: OpenRequest, gate: CommitGate) => Promise<Answer>;
+type AdmittedHandler = (request: ParsedRequest, gate: CommitGate) => Promise<EndpointResponse>;
 
 /** Bounds the retries of a request while its caller's permissions change repeatedly. */
 const ADMISSIONS_MAX = 3;
@@ -90,28 +92,28 @@ const ADMISSIONS_MAX = 3;
  * caller lacks the permission, or the commit finds that the caller is outdated, the caller is read from the record and
  * the request is decided again. A repeat under an `Idempotency-Key` commits nothing, so its caller is always read.
  */
-async function admitAsKnown(
+async function admitCached(
   endpoint: Endpoint,
   dependencies: RouterDependencies,
   request: Request,
   response: Response,
-): Promise<Admitted> {
+): Promise<AdmittedHandler> {
   const readCaller = () => admit(endpoint, dependencies, request, response, { isCached: false });
-  const isCached = 'isCommittedTogether' in endpoint && request.get(HEADER) === undefined;
-  const first = await admit(endpoint, dependencies, request, response, { isCached }).catch((error) => {
+  const isCached = 'isBatched' in endpoint && request.get(HEADER) === undefined;
+  const firstHandler = await admit(endpoint, dependencies, request, response, { isCached }).catch((error) => {
     if (isCached && error instanceof AccessDeniedError) return readCaller();
     throw error;
   });
-  return async (open, gate) => {
-    let admitted = first;
+  return async (parsedRequest, gate) => {
+    let handler = firstHandler;
     for (let admissions = 1; ; admissions += 1) {
       try {
-        return await admitted(open, gate);
+        return await handler(parsedRequest, gate);
       } catch (error) {
-        if (!(error instanceof OutdatedCallerError)) throw error;
+        if (!(error instanceof StaleCredentialError)) throw error;
         if (admissions === ADMISSIONS_MAX) throw new UnavailableError();
         gate.reopen();
-        admitted = await readCaller();
+        handler = await readCaller();
       }
     }
   };
@@ -124,52 +126,53 @@ async function admit(
   request: Request,
   response: Response,
   { isCached }: { isCached: boolean },
-): Promise<Admitted> {
-  if (endpoint.access === 'anyone') return (open) => endpoint.handle(open);
+): Promise<AdmittedHandler> {
+  if (endpoint.access === 'anyone') return (parsedRequest) => endpoint.handle(parsedRequest);
   const { authorization, cookie } = request.headers;
-  const isTogether = 'isCommittedTogether' in endpoint;
+  const isBatched = 'isBatched' in endpoint;
   const caller = await authenticate({ authorization, cookie }, dependencies, isCached);
-  if (caller.credential.kind === 'session' && changesSomething(endpoint)) requireSameOrigin(request);
+  if (caller.credential.kind === 'session' && hasSideEffect(endpoint)) requireSameOrigin(request);
   if (endpoint.access === 'caller') {
-    await count(requestBudget(caller.principal, null), dependencies);
-    return (open) => endpoint.handle({ ...open, ...caller });
+    await countCall(requestLimitKey(caller.principal, null), dependencies);
+    return (parsedRequest) => endpoint.handle({ ...parsedRequest, ...caller });
   }
   const accountIdText = request.params.account_id as string;
-  if (endpoint.access.metered) await count(requestBudget(caller.principal, accountIdText), dependencies);
+  if (endpoint.access.metered)
+    await countCall(requestLimitKey(caller.principal, accountIdText), dependencies);
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
   const { params } = request;
-  const { places, reads } = dependencies;
-  return async (open, gate) => {
-    const key = endpoint.method === 'POST' ? keyOf(open.header(HEADER)) : null;
-    const request = { ...open, ...caller, account };
-    const work = async (keeper?: Keeper) => {
+  const { bulkhead, reads } = dependencies;
+  return async (parsedRequest, gate) => {
+    const key = endpoint.method === 'POST' ? parseKey(parsedRequest.header(HEADER)) : null;
+    const request = { ...parsedRequest, ...caller, account };
+    const work = async (recorder?: ResponseRecorder) => {
       gate.requireOpen();
       try {
-        return await handleOnce(endpoint, dependencies, { request, params, key, gate }, keeper);
+        return await handleOnce(endpoint, dependencies, { request, params, key, gate }, recorder);
       } finally {
-        reads.noteWrite(endpoint, request);
+        reads.recordWrite(endpoint, request);
       }
     };
-    if (endpoint.extraMs !== undefined) return await work(KEEPS_NOTHING);
-    if (isTogether && key === null) {
+    if (endpoint.extraTimeMs !== undefined) return await work(NO_RECORDING);
+    if (isBatched && key === null) {
       try {
-        return await places.beside(account.id, () => work(KEEPS_NOTHING));
+        return await bulkhead.runWithoutSlot(account.id, () => work(NO_RECORDING));
       } catch (error) {
-        if (!(error instanceof HeldError)) throw error;
+        if (!(error instanceof RunLockedError)) throw error;
         gate.reopen();
       }
     }
-    return await places.run(account.id, () => work());
+    return await bulkhead.run(account.id, () => work());
   };
 }
 
-async function count(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
-  const taking = await requestLimit.take(budget);
-  if (taking.kind === 'refused') throw new TooManyRequestsError(taking.retryAfterSeconds);
+async function countCall(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
+  const result = await requestLimit.consume(budget);
+  if (result.kind === 'rejected') throw new TooManyRequestsError(result.retryAfterSeconds);
 }
 
-function changesSomething({ method, hasEffect }: Endpoint): boolean {
+function hasSideEffect({ method, hasEffect }: Endpoint): boolean {
   return method !== 'GET' || hasEffect === true;
 }
 
@@ -183,14 +186,14 @@ function requireSameOrigin(request: Request): void {
   if (!isSameOrigin(proof)) throw new AccessDeniedError('The request does not come from the console itself.');
 }
 
-function partsOf(request: Request): Omit<OpenRequest, 'body' | 'beforeCommit'> {
-  const reported = request.ip ?? '';
+function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCommit'> {
+  const reportedAddress = request.ip ?? '';
   return {
     param: (name) => request.params[name] as string,
-    query: request.query as OpenRequest['query'],
+    query: request.query as ParsedRequest['query'],
     header: (name) => request.get(name),
     // A proxy may forward any text.
-    clientAddress: isIP(reported) === 0 ? (request.socket.remoteAddress ?? '') : reported,
+    clientAddress: isIP(reportedAddress) === 0 ? (request.socket.remoteAddress ?? '') : reportedAddress,
     secure: request.secure,
   };
 }
@@ -206,21 +209,22 @@ async function handleOnce(
   endpoint: AccountEndpoint,
   { idempotency, writes }: Pick<RouterDependencies, 'idempotency' | 'writes'>,
   call: { request: AccountRequest; params: object; key: string | null; gate: CommitGate },
-  keeper: Keeper = KEEPS_NOTHING_ALONE,
-): Promise<Answer> {
+  recorder: ResponseRecorder = NO_RECORDING_UNBATCHED,
+): Promise<EndpointResponse> {
   const { request, params, key, gate } = call;
   if (endpoint.method === 'GET') return await endpoint.handle(request);
-  const handleWith = (keeper: Keeper) =>
-    endpoint.handle({ ...request, keep: keptBefore(request.beforeCommit, keeper) });
+  const handleWith = (recorder: ResponseRecorder) =>
+    endpoint.handle({ ...request, recorder: withCommitCheck(request.beforeCommit, recorder) });
   const { principal, body } = request;
-  const ofKey = { principal, request: [endpoint.method, endpoint.path, params], body, gate };
-  const run = () => (key === null ? handleWith(keeper) : idempotency.once({ ...ofKey, key }, handleWith));
+  const keyedRequest = { principal, request: [endpoint.method, endpoint.path, params], body, gate };
+  const run = () =>
+    key === null ? handleWith(recorder) : idempotency.runOnce({ ...keyedRequest, key }, handleWith);
   // A call that waits for an external server writes nothing.
-  if (endpoint.extraMs !== undefined) return await run();
-  return await writes.track('isCommittedTogether' in endpoint ? 'reports' : 'configuration', run);
+  if (endpoint.extraTimeMs !== undefined) return await run();
+  return await writes.track('isBatched' in endpoint ? 'reports' : 'configuration', run);
 }
 
-function keyOf(header: string | undefined): string | null {
+function parseKey(header: string | undefined): string | null {
   if (header === undefined) return null;
   if (KEY.test(header)) return header;
   const message = `${HEADER} must be 1 to 255 printable ASCII characters`;

@@ -7,7 +7,7 @@ import type { ManagementMetrics } from '../metrics.ts';
 import type { Endpoint } from './endpoint.ts';
 import { mapErrors } from './envelope.ts';
 import { NotFoundError } from './errors.ts';
-import { requirePlainRequest } from './listen.ts';
+import { requireUnambiguousRequest } from './listen.ts';
 import { docsRoutes } from './openapi/docs-page.ts';
 import { type Log, logRequests, measureRequests, traceRequests } from './request-telemetry.ts';
 import { mountEndpoints, type RouterDependencies } from './router.ts';
@@ -41,7 +41,7 @@ export function createHttpApp(parts: HttpAppParts): Express {
   if (traces) app.use(traceRequests(traces));
   // Over plain http, this directive would turn the URLs of the console's assets to https.
   app.use(helmet({ contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } }));
-  app.use(requirePlainRequest);
+  app.use(requireUnambiguousRequest);
   app.use('/api', (request, response, next) => {
     response.set('cache-control', 'no-store');
     // Express treats `If-None-Match: *` as a match and would send a 304 without the envelope.

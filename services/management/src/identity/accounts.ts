@@ -1,5 +1,5 @@
 import { DEPLOYMENTS, type Deployment, PLANS, type Plan, secondsTimestamp } from '@runhook/contract';
-import { storedAs } from '@runhook/database';
+import { parseStored } from '@runhook/database';
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, type CallerEndpoint, READ_ACCOUNT } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
@@ -67,8 +67,8 @@ export function accountView(row: Prisma.AccountModel): AccountView {
     id: Number(row.id),
     identifier: row.identifier,
     name: row.name,
-    plan: storedAs(PLANS, row.plan),
-    deployment: storedAs(DEPLOYMENTS, row.deployment),
+    plan: parseStored(PLANS, row.plan),
+    deployment: parseStored(DEPLOYMENTS, row.deployment),
     created_at: secondsTimestamp(row.createdAt),
   };
 }

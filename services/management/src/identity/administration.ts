@@ -1,6 +1,6 @@
 import type { Deployment, Plan } from '@runhook/contract';
-import { LICENSES, type License, type PermissionSet, permissionSetsOf, storedAs } from '@runhook/database';
-import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { LICENSES, type License, type PermissionSet, parseStored, permissionSetsOf } from '@runhook/database';
+import { containsText, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { type AccountView, accountView } from './accounts.ts';
 
 // Operators' commands on accounts, users, memberships and service tokens (docs/administration.md).
@@ -24,7 +24,7 @@ export async function listAccounts(
 ): Promise<AccountView[]> {
   const accounts = await prisma.account.findMany({
     where: {
-      ...(name !== undefined && { name: containing(name) }),
+      ...(name !== undefined && { name: containsText(name) }),
       ...(plan !== undefined && { plan }),
       ...(deployment !== undefined && { deployment }),
     },
@@ -59,14 +59,14 @@ export interface UserView {
 /** Identifies a user in an operator's command. E-mail addresses are stored in lower case. */
 export type UserReference = { id: number } | { email: string };
 
-const NAMED = { id: true, email: true, name: true } satisfies Prisma.UserSelect;
+const USER_FIELDS = { id: true, email: true, name: true } satisfies Prisma.UserSelect;
 
 export async function findUser(
   prisma: PrismaClient,
   reference: UserReference,
 ): Promise<{ id: number; email: string; name: string } | null> {
   const where = 'id' in reference ? { id: BigInt(reference.id) } : reference;
-  const user = await prisma.user.findUnique({ where, select: NAMED });
+  const user = await prisma.user.findUnique({ where, select: USER_FIELDS });
   return user && { ...user, id: Number(user.id) };
 }
 
@@ -77,11 +77,11 @@ export async function listUsers(
 ): Promise<UserView[]> {
   const users = await prisma.user.findMany({
     where: {
-      ...(email !== undefined && { email: containing(email) }),
-      ...(name !== undefined && { name: containing(name) }),
+      ...(email !== undefined && { email: containsText(email) }),
+      ...(name !== undefined && { name: containsText(name) }),
       ...(accountId !== undefined && { memberships: { some: { accountId: BigInt(accountId) } } }),
     },
-    select: { ...NAMED, memberships: { orderBy: { accountId: 'asc' } } },
+    select: { ...USER_FIELDS, memberships: { orderBy: { accountId: 'asc' } } },
     orderBy: { id: 'asc' },
   });
   return users.map(({ id, email, name, memberships }) => ({
@@ -90,7 +90,7 @@ export async function listUsers(
     name,
     memberships: memberships.map((membership) => ({
       account_id: Number(membership.accountId),
-      ...heldBy(membership),
+      ...permissionsView(membership),
     })),
   }));
 }
@@ -118,17 +118,21 @@ export async function putMembership(
   fields: { license?: License; permissionSets?: PermissionSet[] },
 ): Promise<MembershipView & { is_new: boolean }> {
   const key = { accountId: BigInt(accountId), userId: BigInt(userId) };
-  const added = { ...key, license: LICENSE_DEFAULT, permissionSets: [], ...fields };
+  const newMembership = { ...key, license: LICENSE_DEFAULT, permissionSets: [], ...fields };
   while (true) {
-    const [isNew] = await prisma.membership.createManyAndReturn({ data: added, skipDuplicates: true });
+    const [isNew] = await prisma.membership.createManyAndReturn({
+      data: newMembership,
+      skipDuplicates: true,
+    });
     const [row] = isNew ? [isNew] : await prisma.membership.updateManyAndReturn({ where: key, data: fields });
-    if (row) return { account_id: accountId, user_id: userId, ...heldBy(row), is_new: isNew !== undefined };
+    if (row)
+      return { account_id: accountId, user_id: userId, ...permissionsView(row), is_new: isNew !== undefined };
   }
 }
 
-function heldBy(membership: Prisma.MembershipModel) {
+function permissionsView(membership: Prisma.MembershipModel) {
   return {
-    license: storedAs(LICENSES, membership.license),
+    license: parseStored(LICENSES, membership.license),
     permission_sets: permissionSetsOf(membership),
   };
 }
@@ -156,7 +160,7 @@ export interface ServiceTokenView {
   revoked_at: string | null;
 }
 
-const TOKEN = {
+const TOKEN_FIELDS = {
   id: true,
   accountId: true,
   name: true,
@@ -167,7 +171,7 @@ const TOKEN = {
 } satisfies Prisma.ServiceTokenSelect;
 
 export async function findServiceToken(prisma: PrismaClient, id: number): Promise<ServiceTokenView | null> {
-  const token = await prisma.serviceToken.findUnique({ where: { id: BigInt(id) }, select: TOKEN });
+  const token = await prisma.serviceToken.findUnique({ where: { id: BigInt(id) }, select: TOKEN_FIELDS });
   return token && tokenView(token);
 }
 
@@ -183,10 +187,10 @@ export async function listServiceTokens(
   const tokens = await prisma.serviceToken.findMany({
     where: {
       ...(accountId !== undefined && { accountId: BigInt(accountId) }),
-      ...(name !== undefined && { name: containing(name) }),
+      ...(name !== undefined && { name: containsText(name) }),
       ...(permissionSets !== undefined && { permissionSets: { hasSome: permissionSets } }),
     },
-    select: TOKEN,
+    select: TOKEN_FIELDS,
     orderBy: { id: 'asc' },
   });
   return tokens.map(tokenView);
@@ -194,21 +198,21 @@ export async function listServiceTokens(
 
 /**
  * Revokes a token: it is rejected as soon as this returns. A token that was revoked before keeps the earlier time, and
- * `wasRevoked` is true. Returns null if the token does not exist.
+ * `wasAlreadyRevoked` is true. Returns null if the token does not exist.
  */
 export async function revokeServiceToken(
   prisma: PrismaClient,
   id: number,
-): Promise<{ token: ServiceTokenView; wasRevoked: boolean } | null> {
+): Promise<{ token: ServiceTokenView; wasAlreadyRevoked: boolean } | null> {
   const { count } = await prisma.serviceToken.updateMany({
     where: { id: BigInt(id), revokedAt: null },
     data: { revokedAt: new Date() },
   });
   const token = await findServiceToken(prisma, id);
-  return token && { token, wasRevoked: count === 0 };
+  return token && { token, wasAlreadyRevoked: count === 0 };
 }
 
-function tokenView(row: Prisma.ServiceTokenGetPayload<{ select: typeof TOKEN }>): ServiceTokenView {
+function tokenView(row: Prisma.ServiceTokenGetPayload<{ select: typeof TOKEN_FIELDS }>): ServiceTokenView {
   return {
     id: Number(row.id),
     account_id: Number(row.accountId),

@@ -1,7 +1,7 @@
 import { integerIdFromText } from '@runhook/contract';
 import { createCredential, hashCredential, type SecretBox } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
-import { type CallerEndpoint, requiredUser } from '../http/endpoint.ts';
+import { type CallerEndpoint, requireUser } from '../http/endpoint.ts';
 import {
   AccessDeniedError,
   type ApiError,
@@ -24,7 +24,7 @@ export function rotateApiKeyEndpoint(deps: { prisma: PrismaClient; secrets: Secr
     access: 'caller',
     async handle({ principal, credential, param, beforeCommit }) {
       if (!/^\d+$/.test(param('user_id'))) throw new NotFoundError();
-      const { userId } = requiredUser(principal);
+      const { userId } = requireUser(principal);
       if (integerIdFromText(param('user_id')) !== userId) {
         throw new AccessDeniedError('Users may rotate their own API key only.');
       }
@@ -35,15 +35,15 @@ export function rotateApiKeyEndpoint(deps: { prisma: PrismaClient; secrets: Secr
         newHash: hashCredential(apiKey),
         newCiphertext: deps.secrets.encrypt(apiKey),
       };
-      const replaced = await replaceApiKey(deps.prisma, keys, beforeCommit);
-      if (!replaced) throw tooLate(credential);
+      const isReplaced = await replaceApiKey(deps.prisma, keys, beforeCommit);
+      if (!isReplaced) throw rotationConflict(credential);
       return { code: 200, data: { user_id: userId, api_key: apiKey } };
     },
   };
 }
 
 /** Another rotation was committed first. A key in the request is now invalid; a session is still valid. */
-function tooLate(credential: Credential): ApiError {
+function rotationConflict(credential: Credential): ApiError {
   return credential.kind === 'key'
     ? new InvalidTokenError()
     : new ConflictError('The API key was rotated by another request.');
@@ -67,7 +67,7 @@ export function profileEndpoint(deps: { prisma: PrismaClient; secrets: SecretBox
     path: '/api/v3/profile',
     access: 'caller',
     async handle({ principal, credential }) {
-      const { userId } = requiredUser(principal);
+      const { userId } = requireUser(principal);
       const currentHash = credential.kind === 'key' ? credential.hash : null;
       const user = await findUser(deps.prisma, userId, currentHash);
       if (!user) throw new InvalidTokenError();

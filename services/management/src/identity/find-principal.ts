@@ -11,17 +11,17 @@ import {
 } from '@runhook/database';
 import { approximateBytes } from '@runhook/runtime';
 import { LRUCache } from 'lru-cache';
-import { accountOf, type KnownPrincipal, userPrincipal } from './principals.ts';
+import { accountOf, userPrincipal, type VersionedPrincipal } from './principals.ts';
 
 /**
  * Returns the principal of a credential in one query, or null if the credential is unknown, revoked or expired. It is
  * read for each request, so that every process rejects a rotated or revoked credential at once; {@link
- * RememberedPrincipals} is the exception.
+ * PrincipalCache} is the exception.
  *
  * The response time reveals nothing: the query compares the SHA-256 of the credential, and no caller can steer that
  * hash towards a stored one.
  */
-export async function findPrincipal(pool: Pool, credential: string): Promise<KnownPrincipal | null> {
+export async function findPrincipal(pool: Pool, credential: string): Promise<VersionedPrincipal | null> {
   const kind = credentialKind(credential);
   if (kind === null) return null;
   const hash = hashCredential(credential);
@@ -50,7 +50,7 @@ const USER_BY_KEY = `
   WHERE u.api_key_hash = $1
   ORDER BY a.id`;
 
-async function findUser(pool: Pool, hash: Uint8Array): Promise<KnownPrincipal | null> {
+async function findUser(pool: Pool, hash: Uint8Array): Promise<VersionedPrincipal | null> {
   const rows = await queryRows(pool, USER, USER_BY_KEY, [hash], 'user_by_key');
   const [first] = rows;
   if (!first) return null;
@@ -81,7 +81,7 @@ const TOKEN_BY_HASH = `
   JOIN accounts a ON a.id = t.account_id
   WHERE t.token_hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())`;
 
-async function findServiceToken(pool: Pool, hash: Uint8Array): Promise<KnownPrincipal | null> {
+async function findServiceToken(pool: Pool, hash: Uint8Array): Promise<VersionedPrincipal | null> {
   const [row] = await queryRows(pool, TOKEN, TOKEN_BY_HASH, [hash], 'token_by_hash');
   if (!row) return null;
   return {
@@ -103,27 +103,27 @@ const CACHED_BYTES_MAX = 16 * 1_024 * 1_024;
  * membership, plan or permission raises the version in its own transaction, so a statement for an outdated caller
  * writes nothing.
  */
-export class RememberedPrincipals {
-  readonly #find: (credential: string) => Promise<KnownPrincipal | null>;
-  readonly #known = new LRUCache<string, KnownPrincipal & { untilMs: number }>({
+export class PrincipalCache {
+  readonly #find: (credential: string) => Promise<VersionedPrincipal | null>;
+  readonly #entries = new LRUCache<string, VersionedPrincipal & { expiresAtMs: number }>({
     maxSize: CACHED_BYTES_MAX,
     sizeCalculation: approximateBytes,
   });
 
-  constructor(find: (credential: string) => Promise<KnownPrincipal | null>) {
+  constructor(find: (credential: string) => Promise<VersionedPrincipal | null>) {
     this.#find = find;
   }
 
-  /** @param isChecked whether the statement of the request checks the version */
-  async find(credential: string, isChecked: boolean): Promise<KnownPrincipal | null> {
+  /** @param isVersionChecked whether the statement of the request checks the version */
+  async find(credential: string, isVersionChecked: boolean): Promise<VersionedPrincipal | null> {
     const key = Buffer.from(hashCredential(credential)).toString('base64');
-    const known = isChecked ? this.#known.get(key) : undefined;
-    if (known !== undefined && performance.now() < known.untilMs) return known;
+    const cached = isVersionChecked ? this.#entries.get(key) : undefined;
+    if (cached !== undefined && performance.now() < cached.expiresAtMs) return cached;
     const found = await this.#find(credential);
-    if (found === null) this.#known.delete(key);
+    if (found === null) this.#entries.delete(key);
     else {
-      const untilMs = performance.now() + (found.validMs ?? Number.POSITIVE_INFINITY);
-      this.#known.set(key, { ...found, untilMs });
+      const expiresAtMs = performance.now() + (found.validMs ?? Number.POSITIVE_INFINITY);
+      this.#entries.set(key, { ...found, expiresAtMs });
     }
     return found;
   }

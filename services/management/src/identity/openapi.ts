@@ -1,19 +1,19 @@
 import { DEPLOYMENTS, PLANS } from '@runhook/contract';
 import {
-  answerObject,
   integerId,
   type Operation,
   type PathItem,
   type Paths,
   type PropertiesOf,
   prefixedId,
+  responseObject,
   type Schema,
   schemaRef,
   secondsTime,
   text,
 } from '../http/openapi/field-schemas.ts';
 import { PAGE, parameter } from '../http/openapi/parameters.ts';
-import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import type { AccountView } from './accounts.ts';
 import type { Profile } from './api-key.ts';
 
@@ -36,7 +36,7 @@ const PROFILE_EXAMPLE: Profile = { ...ADA, api_key };
 
 const tags = ['Accounts and users'];
 
-export const NO_USER = failureBecause(
+export const NO_USER = failureWithReason(
   403,
   'A service token is not a user.',
   'Access denied: A service token is not a user.',
@@ -48,7 +48,7 @@ const listAccounts = (operationId: string): Operation => ({
   summary: 'List the accounts of the caller',
   description: 'Those that a user is a member of, or the one that a service token belongs to. Oldest first.',
   parameters: PAGE,
-  responses: answers(
+  responses: operationResponses(
     'caller',
     { 200: success(200, 'A page of them.', schemaRef('Account'), ACCOUNT_EXAMPLE, 'list') },
     [400],
@@ -62,7 +62,9 @@ const getAccount = (operationId: string): PathItem => ({
     tags,
     summary: 'Get an account',
     description: 'On any plan; one that the caller has no part in is a 403, whether it exists or not.',
-    responses: answers('account', { 200: success(200, 'It.', schemaRef('Account'), ACCOUNT_EXAMPLE) }),
+    responses: operationResponses('account', {
+      200: success(200, 'It.', schemaRef('Account'), ACCOUNT_EXAMPLE),
+    }),
   },
 });
 
@@ -76,22 +78,22 @@ export const identityPaths: Paths = {
       summary: 'Replace one’s own API key',
       description:
         'Call it with the current key, or from the console. From the moment of the answer the old key is refused. Of two calls at once with one key, one gets the new key. Needs no body.',
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           200: success(200, 'The new key.', schemaRef('RotatedApiKey'), ROTATED_EXAMPLE),
-          403: failureBecause(
+          403: failureWithReason(
             403,
             'It is somebody else’s key, or the caller is a service token, or a console session whose request does not come from the console.',
             'Access denied: Users may rotate their own API key only.',
           ),
-          409: failureBecause(
+          409: failureWithReason(
             409,
             'Another rotation came first. Only a console session is told so; a caller by key gets the 401 of its old key.',
             'The API key was rotated by another request.',
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     },
   },
@@ -107,7 +109,7 @@ export const identityPaths: Paths = {
       tags,
       summary: 'Get one’s own record, with the API key',
       description: 'Of a user. The key is told to nobody else.',
-      responses: answers('caller', {
+      responses: operationResponses('caller', {
         200: success(200, 'It.', schemaRef('Profile'), PROFILE_EXAMPLE),
         403: NO_USER,
       }),
@@ -146,11 +148,11 @@ export const userProperties = {
 };
 
 export const identitySchemas: Record<string, Schema> = {
-  Account: answerObject<AccountView>('An account that the caller belongs to.', accountProperties),
+  Account: responseObject<AccountView>('An account that the caller belongs to.', accountProperties),
 
-  Profile: answerObject<Profile>('The caller’s own record.', { ...userProperties, api_key: API_KEY }),
+  Profile: responseObject<Profile>('The caller’s own record.', { ...userProperties, api_key: API_KEY }),
 
-  RotatedApiKey: answerObject<{ user_id: number; api_key: string }>('The key from now on.', {
+  RotatedApiKey: responseObject<{ user_id: number; api_key: string }>('The key from now on.', {
     user_id: userProperties.user_id,
     api_key: API_KEY,
   }),

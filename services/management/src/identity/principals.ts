@@ -1,5 +1,5 @@
 import { DEPLOYMENTS, type Deployment, PLANS, type Plan } from '@runhook/contract';
-import { LICENSES, type License, type PermissionSet, permissionSetsOf, storedAs } from '@runhook/database';
+import { LICENSES, type License, type PermissionSet, parseStored, permissionSetsOf } from '@runhook/database';
 
 /** The fields of an account that determine access to it. */
 export interface Account {
@@ -41,7 +41,7 @@ export interface Caller {
 }
 
 /** The principal of a key at a version of the cached data. Any change of callers raises the version. */
-export interface KnownPrincipal {
+export interface VersionedPrincipal {
   principal: Principal;
   version: string;
   /** Milliseconds until the key expires; null if it does not. */
@@ -54,7 +54,7 @@ export type Holder =
   | { kind: 'service_token'; permissionSets: readonly PermissionSet[] };
 
 /** Returns the account and the principal's role in it, or null if the principal has none. */
-export function scopeIn(
+export function findScope(
   principal: Principal,
   accountId: number,
 ): { account: Account; holder: Holder } | null {
@@ -99,7 +99,7 @@ export function missingPermission(action: Action, plan: Plan, holder: Holder): s
   const requirement = requirementOf(action, plan, holder.kind);
   if (requirement === 'nothing') return null;
   if (requirement === 'unavailable') return 'the Team or Enterprise plan';
-  return meets(requirement, holder) ? null : phrase(requirement);
+  return isMet(requirement, holder) ? null : requirementText(requirement);
 }
 
 function requirementOf(
@@ -113,12 +113,12 @@ function requirementOf(
   return plan === 'enterprise' || plan === 'team' ? WRITE_WEBHOOKS[plan][kind] : 'unavailable';
 }
 
-function meets(requirement: Requirement, holder: Holder): boolean {
+function isMet(requirement: Requirement, holder: Holder): boolean {
   if ('licence' in requirement) return holder.kind === 'user' && holder.license === requirement.licence;
   return requirement.anyOf.some((permissionSet) => holder.permissionSets.includes(permissionSet));
 }
 
-function phrase(requirement: Requirement): string {
+function requirementText(requirement: Requirement): string {
   if ('licence' in requirement) return 'the Developer license';
   const { anyOf } = requirement;
   return `the permission set ${anyOf.slice(0, -1).join(', ')} or ${anyOf.at(-1)}`;
@@ -145,7 +145,7 @@ export function userPrincipal(userId: bigint | string, memberships: readonly Mem
     userId: Number(userId),
     memberships: memberships.map((membership) => ({
       account: accountOf(membership.account),
-      license: storedAs(LICENSES, membership.license),
+      license: parseStored(LICENSES, membership.license),
       permissionSets: permissionSetsOf(membership),
     })),
   };
@@ -155,7 +155,7 @@ export function accountOf({ id, identifier, plan, deployment }: AccountRow): Acc
   return {
     id: Number(id),
     identifier,
-    plan: storedAs(PLANS, plan),
-    deployment: storedAs(DEPLOYMENTS, deployment),
+    plan: parseStored(PLANS, plan),
+    deployment: parseStored(DEPLOYMENTS, deployment),
   };
 }

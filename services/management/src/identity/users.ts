@@ -1,5 +1,5 @@
 import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
-import { inTransactionOf } from '../audit/actor.ts';
+import { inActorTransaction } from '../audit/actor.ts';
 
 /** @param email in lower case. `passwordHash` is null when the user has no password. */
 export async function findPasswordHash(
@@ -45,7 +45,7 @@ export async function replaceApiKey(
   beforeCommit: () => void,
 ): Promise<boolean> {
   const { userId, currentHash, newHash, newCiphertext } = key;
-  return await inTransactionOf(prisma, { kind: 'user', id: userId }, async (transaction) => {
+  return await inActorTransaction(prisma, { kind: 'user', id: userId }, async (transaction) => {
     const { count } = await transaction.user.updateMany({
       where: { id: BigInt(userId), apiKeyHash: currentHash },
       data: { apiKeyHash: newHash, apiKeyCiphertext: newCiphertext, apiKeyCreatedAt: new Date() },

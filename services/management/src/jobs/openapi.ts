@@ -1,26 +1,26 @@
 import type { JobView } from '@runhook/database';
 import {
-  answerObject,
   integerId,
   type Paths,
   requestObject,
   requiredName,
+  responseObject,
   type Schema,
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
 import {
-  inQuery,
-  keyed,
   orderParameter,
   PAGE,
   parameter,
+  queryParameter,
   requestBody,
   searchParameter,
+  withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
-import { answers, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, operationResponses, success } from '../http/openapi/responses.ts';
 import { LIMIT_MAX } from '../http/query-parameters.ts';
-import { JOB_NAME_CHARACTERS_MAX, JOB_ORDERS, type JobAnswer, type JobFields } from './routes.ts';
+import { JOB_NAME_CHARACTERS_MAX, JOB_ORDERS, type JobFields, type JobResponse } from './routes.ts';
 
 const tags = ['Jobs and runs'];
 
@@ -36,7 +36,7 @@ const JOB_EXAMPLE: JobView = {
 
 const { name, project_name, environment_name } = JOB_EXAMPLE;
 
-const RELATED = inQuery(
+const RELATED = queryParameter(
   'include_related',
   'What to answer with each: `project`, `environment` or both, with commas between them, in brackets or not. What else is named is not there, and is left out.',
   { type: 'string', examples: ['[environment]'] },
@@ -53,33 +53,41 @@ export const jobPaths: Paths = {
       description: 'Newest first.',
       parameters: [
         searchParameter('in their name, or whose id begins with it'),
-        inQuery('ids', `Only these, at most ${LIMIT_MAX}. One that the account does not have is left out.`, {
-          type: 'string',
-          pattern: '^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$',
-          examples: ['12,13'],
-        }),
-        inQuery('project_id', 'Only jobs of this project.', integerId('Id of the project.', 3)),
-        inQuery('environment_id', 'Only jobs of this environment.', integerId('Id of the environment.', 4)),
+        queryParameter(
+          'ids',
+          `Only these, at most ${LIMIT_MAX}. One that the account does not have is left out.`,
+          {
+            type: 'string',
+            pattern: '^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$',
+            examples: ['12,13'],
+          },
+        ),
+        queryParameter('project_id', 'Only jobs of this project.', integerId('Id of the project.', 3)),
+        queryParameter(
+          'environment_id',
+          'Only jobs of this environment.',
+          integerId('Id of the environment.', 4),
+        ),
         orderParameter(JOB_ORDERS, 'Newest first when left out.'),
         RELATED,
         ...PAGE,
       ],
-      responses: answers(
+      responses: operationResponses(
         'runs',
         { 200: success(200, 'A page of them.', schemaRef('Job'), JOB_EXAMPLE, 'list') },
         [400],
       ),
     },
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'createJob',
       tags,
       summary: 'Create a job',
       description: 'Needs one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.',
       requestBody: requestBody('JobFields', 'The new job.', { name, project_name, environment_name }),
-      responses: answers(
+      responses: operationResponses(
         'runs',
         { 201: success(201, 'It exists.', schemaRef('Job'), JOB_EXAMPLE) },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },
@@ -92,14 +100,18 @@ export const jobPaths: Paths = {
       summary: 'Get a job',
       description: 'On any plan.',
       parameters: [RELATED],
-      responses: answers('runs', { 200: success(200, 'It.', schemaRef('Job'), JOB_EXAMPLE) }, [400]),
+      responses: operationResponses(
+        'runs',
+        { 200: success(200, 'It.', schemaRef('Job'), JOB_EXAMPLE) },
+        [400],
+      ),
     },
   },
 };
 
 /** See docs/contract.md#runs-and-jobs. */
 export const jobSchemas: Record<string, Schema> = {
-  Job: answerObject<JobAnswer>(
+  Job: responseObject<JobResponse>(
     'A job of the account, with the project and environment it belongs to.',
     {
       id: integerId('Id of the job.', 12),

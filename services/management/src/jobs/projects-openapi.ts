@@ -1,17 +1,23 @@
 import {
-  answerObject,
   integerId,
   type Operation,
   type PathItem,
   type Paths,
+  responseObject,
   type Schema,
   schemaRef,
   secondsTime,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, orderParameter, PAGE, parameter, searchParameter } from '../http/openapi/parameters.ts';
-import { answers, success } from '../http/openapi/responses.ts';
-import { type EnvironmentView, NAMED_ORDERS, type ProjectView } from './projects.ts';
+import {
+  orderParameter,
+  PAGE,
+  parameter,
+  queryParameter,
+  searchParameter,
+} from '../http/openapi/parameters.ts';
+import { operationResponses, success } from '../http/openapi/responses.ts';
+import { type EnvironmentView, LIST_ORDERS, type ProjectView } from './projects.ts';
 
 const tags = ['Jobs and runs'];
 
@@ -36,28 +42,32 @@ const ENVIRONMENT_EXAMPLE: EnvironmentView = {
   updated_at: '2026-01-15T08:00:00Z',
 };
 
-const NAMED = [
+const LIST_PARAMETERS = [
   searchParameter('in their name'),
-  inQuery('name__icontains', 'The same as `search`.', { type: 'string', maxLength: 255 }),
-  orderParameter(NAMED_ORDERS, 'Newest first when left out.'),
+  queryParameter('name__icontains', 'The same as `search`.', { type: 'string', maxLength: 255 }),
+  orderParameter(LIST_ORDERS, 'Newest first when left out.'),
 ];
 
-type Of = 'project' | 'environment';
+type Resource = 'project' | 'environment';
 
 const KIND = {
-  project: { many: 'projects', schema: 'Project', example: PROJECT_EXAMPLE },
-  environment: { many: 'environments', schema: 'Environment', example: ENVIRONMENT_EXAMPLE },
+  project: { plural: 'projects', schema: 'Project', example: PROJECT_EXAMPLE },
+  environment: { plural: 'environments', schema: 'Environment', example: ENVIRONMENT_EXAMPLE },
 };
 
-function list(of: Of, operationId: string, more: Operation['parameters'] = []): Operation {
-  const { many, schema, example } = KIND[of];
+function listOperation(
+  resource: Resource,
+  operationId: string,
+  extraParameters: Operation['parameters'] = [],
+): Operation {
+  const { plural, schema, example } = KIND[resource];
   return {
     operationId,
     tags,
-    summary: `List the ${many} of an account`,
+    summary: `List the ${plural} of an account`,
     description: `Those that its jobs name; nobody makes one without a job.`,
-    parameters: [...more, ...NAMED, ...PAGE],
-    responses: answers(
+    parameters: [...extraParameters, ...LIST_PARAMETERS, ...PAGE],
+    responses: operationResponses(
       'runs',
       { 200: success(200, 'A page of them.', schemaRef(schema), example, 'list') },
       [400],
@@ -65,53 +75,57 @@ function list(of: Of, operationId: string, more: Operation['parameters'] = []): 
   };
 }
 
-function one(of: Of, operationId: string): Operation {
-  const { schema, example } = KIND[of];
+function getOperation(resource: Resource, operationId: string): Operation {
+  const { schema, example } = KIND[resource];
   return {
     operationId,
     tags,
-    summary: `Get one ${of}`,
+    summary: `Get one ${resource}`,
     description: 'One that a job of the account names.',
-    responses: answers('runs', { 200: success(200, 'It.', schemaRef(schema), example) }),
+    responses: operationResponses('runs', { 200: success(200, 'It.', schemaRef(schema), example) }),
   };
 }
 
-const OF_PROJECT = [
-  inQuery('project_id', 'Only those that a job of this project runs in.', integerId('Id of the project.', 3)),
+const PROJECT_FILTER = [
+  queryParameter(
+    'project_id',
+    'Only those that a job of this project runs in.',
+    integerId('Id of the project.', 3),
+  ),
 ];
 
 /** @param suffix of the operation ids, because both versions of the API have these operations */
-function pathsOf(version: 'v2' | 'v3', suffix: '' | 'V2'): Record<`/api/${string}`, PathItem> {
+function createPaths(version: 'v2' | 'v3', suffix: '' | 'V2'): Record<`/api/${string}`, PathItem> {
   const account = `/api/${version}/accounts/{account_id}` as const;
   const parameters = [parameter('AccountId')];
   return {
-    [`${account}/projects`]: { parameters, get: list('project', `listProjects${suffix}`) },
+    [`${account}/projects`]: { parameters, get: listOperation('project', `listProjects${suffix}`) },
     [`${account}/projects/{project_id}`]: {
       parameters: [...parameters, parameter('ProjectId')],
-      get: one('project', `getProject${suffix}`),
+      get: getOperation('project', `getProject${suffix}`),
     },
     [`${account}/environments`]: {
       parameters,
-      get: list('environment', `listEnvironments${suffix}`, OF_PROJECT),
+      get: listOperation('environment', `listEnvironments${suffix}`, PROJECT_FILTER),
     },
     [`${account}/environments/{environment_id}`]: {
       parameters: [...parameters, parameter('EnvironmentId')],
-      get: one('environment', `getEnvironment${suffix}`),
+      get: getOperation('environment', `getEnvironment${suffix}`),
     },
   };
 }
 
 /** See docs/contract.md#runs-and-jobs. */
 export const projectPaths: Paths = {
-  ...pathsOf('v2', 'V2'),
-  ...pathsOf('v3', ''),
+  ...createPaths('v2', 'V2'),
+  ...createPaths('v3', ''),
   '/api/v3/accounts/{account_id}/projects/{project_id}/environments': {
     parameters: [parameter('AccountId'), parameter('ProjectId')],
-    get: list('environment', 'listEnvironmentsOfProject'),
+    get: listOperation('environment', 'listEnvironmentsOfProject'),
   },
   '/api/v3/accounts/{account_id}/projects/{project_id}/environments/{environment_id}': {
     parameters: [parameter('AccountId'), parameter('ProjectId'), parameter('EnvironmentId')],
-    get: one('environment', 'getEnvironmentOfProject'),
+    get: getOperation('environment', 'getEnvironmentOfProject'),
   },
 };
 
@@ -121,7 +135,7 @@ const UPDATED = secondsTime('The same as `created_at`: it does not change.');
 
 /** See docs/contract.md#runs-and-jobs. */
 export const projectSchemas: Record<string, Schema> = {
-  Project: answerObject<ProjectView>('A project that jobs of the account belong to.', {
+  Project: responseObject<ProjectView>('A project that jobs of the account belong to.', {
     id: integerId('Id of the project.', 3),
     account_id: integerId('The account.', 1),
     name: text('Name of the project.'),
@@ -131,7 +145,7 @@ export const projectSchemas: Record<string, Schema> = {
     updated_at: UPDATED,
   }),
 
-  Environment: answerObject<EnvironmentView>(
+  Environment: responseObject<EnvironmentView>(
     'An environment that jobs of the account run in. It is of the account: jobs of several projects may share it.',
     {
       id: integerId('Id of the environment.', 4),

@@ -3,9 +3,9 @@
  * first job that names them on. Both belong to the account, so jobs of several projects may share an environment.
  */
 import { integerIdFromText, secondsTimestamp } from '@runhook/contract';
-import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { containsText, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { type AccountEndpoint, type AccountRequest, READ_RUNS } from '../http/endpoint.ts';
-import { type Answer, pageExtra } from '../http/envelope.ts';
+import { type EndpointResponse, pageExtra } from '../http/envelope.ts';
 import { NotFoundError } from '../http/errors.ts';
 import { integer, orderOf, QueryReader, searchText } from '../http/query-parameters.ts';
 
@@ -43,14 +43,14 @@ interface Listing {
 export function projectEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndpoint[] {
   const get = (
     path: `/api/${string}/:account_id/${string}`,
-    answer: (listing: Listing) => Promise<Answer>,
+    handler: (listing: Listing) => Promise<EndpointResponse>,
   ): AccountEndpoint => ({
     method: 'GET',
     path,
     access: READ_RUNS,
-    handle: (request) => answer({ prisma, request }),
+    handle: (request) => handler({ prisma, request }),
   });
-  const both = (['v2', 'v3'] as const).flatMap((version) => {
+  const versionedEndpoints = (['v2', 'v3'] as const).flatMap((version) => {
     const account = `/api/${version}/accounts/:account_id` as const;
     return [
       get(`${account}/projects`, listProjects),
@@ -59,19 +59,19 @@ export function projectEndpoints({ prisma }: { prisma: PrismaClient }): AccountE
       get(`${account}/environments/:environment_id`, getEnvironment),
     ];
   });
-  const ofProject = '/api/v3/accounts/:account_id/projects/:project_id/environments';
+  const projectEnvironmentsPath = '/api/v3/accounts/:account_id/projects/:project_id/environments';
   return [
-    ...both,
-    get(ofProject, listEnvironmentsOfProject),
-    get(`${ofProject}/:environment_id`, getEnvironmentOfProject),
+    ...versionedEndpoints,
+    get(projectEnvironmentsPath, listEnvironmentsOfProject),
+    get(`${projectEnvironmentsPath}/:environment_id`, getEnvironmentOfProject),
   ];
 }
 
-async function listProjects({ prisma, request: { account, query } }: Listing): Promise<Answer> {
+async function listProjects({ prisma, request: { account, query } }: Listing): Promise<EndpointResponse> {
   const reader = new QueryReader(query);
-  const { page, order, names } = readNamed(reader);
+  const { page, order, names } = readListParameters(reader);
   reader.check();
-  const where = { ...withJobs(account.id), AND: names };
+  const where = { ...jobsCondition(account.id), AND: names };
   const [rows, totalCount] = await Promise.all([
     prisma.project.findMany({ where, orderBy: order, take: page.limit, skip: page.offset }),
     prisma.project.count({ where }),
@@ -80,31 +80,31 @@ async function listProjects({ prisma, request: { account, query } }: Listing): P
   return { code: 200, data, extra: pageExtra(page, totalCount, data.length) };
 }
 
-async function getProject({ prisma, request }: Listing): Promise<Answer> {
+async function getProject({ prisma, request }: Listing): Promise<EndpointResponse> {
   const { id: accountId } = request.account;
-  const id = idOfPath(request, 'project_id');
-  const rows = await prisma.project.findMany({ where: { ...withJobs(accountId), id } });
-  return one(await projectViews(prisma, accountId, rows));
+  const id = pathId(request, 'project_id');
+  const rows = await prisma.project.findMany({ where: { ...jobsCondition(accountId), id } });
+  return singleResponse(await projectViews(prisma, accountId, rows));
 }
 
-async function listEnvironments(listing: Listing): Promise<Answer> {
-  return await environmentsOf(listing, null);
+async function listEnvironments(listing: Listing): Promise<EndpointResponse> {
+  return await listProjectEnvironments(listing, null);
 }
 
-async function listEnvironmentsOfProject(listing: Listing): Promise<Answer> {
+async function listEnvironmentsOfProject(listing: Listing): Promise<EndpointResponse> {
   await getProject(listing);
-  return await environmentsOf(listing, Number(idOfPath(listing.request, 'project_id')));
+  return await listProjectEnvironments(listing, Number(pathId(listing.request, 'project_id')));
 }
 
-async function environmentsOf(
+async function listProjectEnvironments(
   { prisma, request: { account, query } }: Listing,
-  ofPath: number | null,
-): Promise<Answer> {
+  pathProjectId: number | null,
+): Promise<EndpointResponse> {
   const reader = new QueryReader(query);
-  const { page, order, names } = readNamed(reader);
-  const projectId = ofPath ?? reader.optional('project_id', idParameter);
+  const { page, order, names } = readListParameters(reader);
+  const projectId = pathProjectId ?? reader.optional('project_id', idParameter);
   reader.check();
-  const where = { ...withJobs(account.id, projectId), AND: names };
+  const where = { ...jobsCondition(account.id, projectId), AND: names };
   const [rows, totalCount] = await Promise.all([
     prisma.environment.findMany({ where, orderBy: order, take: page.limit, skip: page.offset }),
     prisma.environment.count({ where }),
@@ -113,22 +113,25 @@ async function environmentsOf(
   return { code: 200, data, extra: pageExtra(page, totalCount, data.length) };
 }
 
-async function getEnvironment(listing: Listing): Promise<Answer> {
-  return await environmentOf(listing, null);
+async function getEnvironment(listing: Listing): Promise<EndpointResponse> {
+  return await findEnvironment(listing, null);
 }
 
-async function getEnvironmentOfProject(listing: Listing): Promise<Answer> {
-  return await environmentOf(listing, Number(idOfPath(listing.request, 'project_id')));
+async function getEnvironmentOfProject(listing: Listing): Promise<EndpointResponse> {
+  return await findEnvironment(listing, Number(pathId(listing.request, 'project_id')));
 }
 
-async function environmentOf({ prisma, request }: Listing, projectId: number | null): Promise<Answer> {
+async function findEnvironment(
+  { prisma, request }: Listing,
+  projectId: number | null,
+): Promise<EndpointResponse> {
   const { id: accountId } = request.account;
-  const id = idOfPath(request, 'environment_id');
-  const rows = await prisma.environment.findMany({ where: { ...withJobs(accountId, projectId), id } });
-  return one(await environmentViews(prisma, accountId, rows, projectId));
+  const id = pathId(request, 'environment_id');
+  const rows = await prisma.environment.findMany({ where: { ...jobsCondition(accountId, projectId), id } });
+  return singleResponse(await environmentViews(prisma, accountId, rows, projectId));
 }
 
-function one(views: readonly object[]): Answer {
+function singleResponse(views: readonly object[]): EndpointResponse {
   if (views[0] === undefined) throw new NotFoundError();
   return { code: 200, data: views[0] };
 }
@@ -136,17 +139,17 @@ function one(views: readonly object[]): Answer {
 export const idParameter = integer(1, Number.MAX_SAFE_INTEGER);
 
 /** Throws a 404 for text that is not an id. */
-export function idOfPath(request: AccountRequest, name: string): bigint {
+export function pathId(request: AccountRequest, name: string): bigint {
   const id = integerIdFromText(request.param(name));
   if (id === null) throw new NotFoundError();
   return BigInt(id);
 }
 
-export const NAMED_ORDERS = ['id', 'name'] as const;
+export const LIST_ORDERS = ['id', 'name'] as const;
 
 /** Reads the parameters of both lists: a page, an order, and a part of the name under either of two parameter names. */
-function readNamed(reader: QueryReader) {
-  const { by, isDescending } = reader.optional('order_by', orderOf(NAMED_ORDERS)) ?? {
+function readListParameters(reader: QueryReader) {
+  const { by, isDescending } = reader.optional('order_by', orderOf(LIST_ORDERS)) ?? {
     by: 'id',
     isDescending: true,
   };
@@ -154,12 +157,12 @@ function readNamed(reader: QueryReader) {
   return {
     page: reader.page(),
     order: { [by]: isDescending ? 'desc' : 'asc' } as const,
-    names: parts.flatMap((part) => (part === null ? [] : [{ name: containing(part) }])),
+    names: parts.flatMap((part) => (part === null ? [] : [{ name: containsText(part) }])),
   };
 }
 
 /** @param projectId project of the jobs; null for any */
-function withJobs(accountId: number, projectId: number | null = null) {
+function jobsCondition(accountId: number, projectId: number | null = null) {
   const jobs = { accountId: BigInt(accountId), ...(projectId !== null && { projectId: BigInt(projectId) }) };
   return { accountId: BigInt(accountId), jobs: { some: jobs } };
 }
@@ -170,18 +173,20 @@ export async function projectViews(
   accountId: number,
   rows: readonly Prisma.ProjectModel[],
 ): Promise<ProjectView[]> {
-  const firsts = await oldestJobs(prisma, accountId, { projectId: { in: rows.map(({ id }) => id) } });
+  const oldestJobsByGroup = await oldestJobs(prisma, accountId, {
+    projectId: { in: rows.map(({ id }) => id) },
+  });
   return rows.map(({ id, name }) => {
-    const { createdAt } = oldest(firsts.filter(({ projectId }) => projectId === id));
-    const created = secondsTimestamp(createdAt);
+    const { createdAt } = findOldestJob(oldestJobsByGroup.filter(({ projectId }) => projectId === id));
+    const creationTime = secondsTimestamp(createdAt);
     return {
       id: Number(id),
       account_id: accountId,
       name,
       description: '',
       state: 1,
-      created_at: created,
-      updated_at: created,
+      created_at: creationTime,
+      updated_at: creationTime,
     };
   });
 }
@@ -193,10 +198,12 @@ export async function environmentViews(
   rows: readonly Prisma.EnvironmentModel[],
   projectId: number | null,
 ): Promise<EnvironmentView[]> {
-  const firsts = await oldestJobs(prisma, accountId, { environmentId: { in: rows.map(({ id }) => id) } });
+  const oldestJobsByGroup = await oldestJobs(prisma, accountId, {
+    environmentId: { in: rows.map(({ id }) => id) },
+  });
   return rows.map(({ id, name }) => {
-    const first = oldest(firsts.filter(({ environmentId }) => environmentId === id));
-    const created = secondsTimestamp(first.createdAt);
+    const first = findOldestJob(oldestJobsByGroup.filter(({ environmentId }) => environmentId === id));
+    const creationTime = secondsTimestamp(first.createdAt);
     return {
       id: Number(id),
       account_id: accountId,
@@ -204,8 +211,8 @@ export async function environmentViews(
       name,
       type: 'deployment',
       state: 1,
-      created_at: created,
-      updated_at: created,
+      created_at: creationTime,
+      updated_at: creationTime,
     };
   });
 }
@@ -234,7 +241,7 @@ async function oldestJobs(
   });
 }
 
-function oldest(jobs: readonly OldestJob[]): OldestJob {
+function findOldestJob(jobs: readonly OldestJob[]): OldestJob {
   const [first, ...others] = jobs;
   if (first === undefined) throw new TypeError('a project or an environment without a job');
   return others.reduce((found, job) => (job.id < found.id ? job : found), first);

@@ -1,6 +1,6 @@
-import { nameText, type Problem, problemsOf, VALIDATION_OPTIONS } from '@runhook/contract';
+import { nameText, type Problem, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
 import { insertJob, type JobView, jobView } from '@runhook/database';
-import { containing, inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import { containsText, inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { type AccountEndpoint, READ_RUNS, REPORT_RUNS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
@@ -9,35 +9,35 @@ import { idList, orderOf, QueryReader, searchText } from '../http/query-paramete
 import {
   type EnvironmentView,
   environmentViews,
-  idOfPath,
   idParameter,
   type ProjectView,
+  pathId,
   projectEndpoints,
   projectViews,
 } from './projects.ts';
 
-const JOBS = '/api/v2/accounts/:account_id/jobs';
+const JOBS_PATH = '/api/v2/accounts/:account_id/jobs';
 
 /** The jobs of an account, with their projects and environments (docs/contract.md#runs-and-jobs). */
 export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndpoint[] {
   return [
     {
       method: 'POST',
-      path: JOBS,
+      path: JOBS_PATH,
       access: REPORT_RUNS,
-      async handle({ account, body, keep }) {
+      async handle({ account, body, recorder }) {
         const { fields, problems } = parseJob(body);
         if (problems) throw new InvalidRequestError(problems);
         const { name, project_name: projectName, environment_name: environmentName } = fields;
         const job = { accountId: account.id, name, projectName, environmentName };
         return await inPrismaTransaction(prisma, async (transaction) =>
-          keep.withinPrisma(transaction, { code: 201, data: await insertJob(transaction, job) }),
+          recorder.recordWithPrisma(transaction, { code: 201, data: await insertJob(transaction, job) }),
         );
       },
     },
     {
       method: 'GET',
-      path: JOBS,
+      path: JOBS_PATH,
       access: READ_RUNS,
       async handle({ account, query }) {
         const reader = new QueryReader(query);
@@ -52,22 +52,22 @@ export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndp
         const related = reader.optional('include_related', relatedNames);
         reader.check();
         const { jobs, totalCount } = await listJobs(prisma, account.id, { filters, order, ...page });
-        const data = await withRelated(prisma, account.id, jobs, related);
+        const data = await addRelated(prisma, account.id, jobs, related);
         return { code: 200, data, extra: pageExtra(page, totalCount, jobs.length) };
       },
     },
     {
       method: 'GET',
-      path: `${JOBS}/:job_id`,
+      path: `${JOBS_PATH}/:job_id`,
       access: READ_RUNS,
       async handle(request) {
         const { account, query } = request;
         const reader = new QueryReader(query);
         const related = reader.optional('include_related', relatedNames);
         reader.check();
-        const where = { accountId: BigInt(account.id), id: idOfPath(request, 'job_id') };
-        const found = await prisma.job.findMany({ where, include: NAMED });
-        const [job] = await withRelated(prisma, account.id, found.map(jobView), related);
+        const where = { accountId: BigInt(account.id), id: pathId(request, 'job_id') };
+        const found = await prisma.job.findMany({ where, include: RELATED_ROWS });
+        const [job] = await addRelated(prisma, account.id, found.map(jobView), related);
         if (job === undefined) throw new NotFoundError();
         return { code: 200, data: job };
       },
@@ -76,12 +76,12 @@ export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndp
   ];
 }
 
-const NAMED = { project: true, environment: true } as const;
+const RELATED_ROWS = { project: true, environment: true } as const;
 
 export const JOB_ORDERS = ['id', 'name', 'created_at'] as const;
 
 /** A job with the objects that `include_related` requests. */
-export interface JobAnswer extends JobView {
+export interface JobResponse extends JobView {
   project?: ProjectView;
   environment?: EnvironmentView;
 }
@@ -91,21 +91,21 @@ function relatedNames(text: string) {
   return { value: new Set(text.match(/\w+/g)) };
 }
 
-async function withRelated(
+async function addRelated(
   prisma: PrismaClient,
   accountId: number,
   jobs: readonly JobView[],
   related: ReadonlySet<string> | null,
-): Promise<JobAnswer[]> {
-  const named = (of: 'project' | 'environment') =>
+): Promise<JobResponse[]> {
+  const relatedRows = (kind: 'project' | 'environment') =>
     jobs.map((job) => ({
-      id: BigInt(job[`${of}_id`]),
+      id: BigInt(job[`${kind}_id`]),
       accountId: BigInt(accountId),
-      name: job[`${of}_name`],
+      name: job[`${kind}_name`],
     }));
   const [projects, environments] = await Promise.all([
-    related?.has('project') ? projectViews(prisma, accountId, named('project')) : [],
-    related?.has('environment') ? environmentViews(prisma, accountId, named('environment'), null) : [],
+    related?.has('project') ? projectViews(prisma, accountId, relatedRows('project')) : [],
+    related?.has('environment') ? environmentViews(prisma, accountId, relatedRows('environment'), null) : [],
   ]);
   return jobs.map((job, index) => {
     const [project, environment] = [projects[index], environments[index]];
@@ -137,7 +137,7 @@ export type JobParsing = { fields: JobFields; problems?: never } | { fields?: ne
 
 function parseJob(body: unknown): JobParsing {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+  return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
 /** Null filters match everything. */
@@ -163,11 +163,11 @@ async function listJobs(
   const { filters, limit, offset } = query;
   const { by, isDescending } = query.order ?? { by: 'id', isDescending: true };
   const direction = isDescending ? 'desc' : 'asc';
-  const where = { accountId: BigInt(accountId), ...matching(filters) };
+  const where = { accountId: BigInt(accountId), ...jobConditions(filters) };
   const [jobs, totalCount] = await Promise.all([
     prisma.job.findMany({
       where,
-      include: NAMED,
+      include: RELATED_ROWS,
       // Ids are assigned in the order of creation.
       orderBy: by === 'name' ? [{ name: direction }, { id: direction }] : { id: direction },
       take: limit,
@@ -178,13 +178,13 @@ async function listJobs(
   return { jobs: jobs.map(jobView), totalCount };
 }
 
-function matching({ ids, search, projectId, environmentId }: JobFilters): Prisma.JobWhereInput {
+function jobConditions({ ids, search, projectId, environmentId }: JobFilters): Prisma.JobWhereInput {
   return {
     ...(projectId !== null && { projectId: BigInt(projectId) }),
     ...(environmentId !== null && { environmentId: BigInt(environmentId) }),
     ...(ids !== null && { id: { in: ids.map(BigInt) } }),
     ...(search !== null && {
-      OR: [{ name: containing(search) }, ...idsBeginningWith(search).map((id) => ({ id }))],
+      OR: [{ name: containsText(search) }, ...idRangesWithPrefix(search).map((id) => ({ id }))],
     }),
   };
 }
@@ -193,13 +193,13 @@ function matching({ ids, search, projectId, environmentId }: JobFilters): Prisma
  * Returns the ids whose digits start with the text, as ranges of numbers, which an index finds: 12 is 12, 120 to 129,
  * 1200 to 1299 and so on. Returns none if no id starts with the text.
  */
-export function idsBeginningWith(text: string): { gte: bigint; lte: bigint }[] {
+export function idRangesWithPrefix(text: string): { gte: bigint; lte: bigint }[] {
   if (!/^[1-9]\d*$/.test(text)) return [];
   const ranges: { gte: bigint; lte: bigint }[] = [];
-  const size = (count: number) => 10n ** BigInt(count);
-  for (let more = 0; BigInt(text) * size(more) <= BIGINT_MAX; more++) {
-    const last = (BigInt(text) + 1n) * size(more) - 1n;
-    ranges.push({ gte: BigInt(text) * size(more), lte: last < BIGINT_MAX ? last : BIGINT_MAX });
+  const powerOfTen = (count: number) => 10n ** BigInt(count);
+  for (let digitCount = 0; BigInt(text) * powerOfTen(digitCount) <= BIGINT_MAX; digitCount++) {
+    const last = (BigInt(text) + 1n) * powerOfTen(digitCount) - 1n;
+    ranges.push({ gte: BigInt(text) * powerOfTen(digitCount), lte: last < BIGINT_MAX ? last : BIGINT_MAX });
   }
   return ranges;
 }

@@ -1,29 +1,29 @@
 import { RUN_STATUS_CODES } from '@runhook/contract';
 import {
-  answerObject,
   integerId,
-  MOMENT,
-  MOMENT_FORMS,
+  nullable,
   optionalReportedText,
-  orNull,
   type Paths,
   requestObject,
   requiredReportedText,
+  responseObject,
   type Schema,
   schemaRef,
   secondsTime,
+  TIMESTAMP,
+  TIMESTAMP_FORMATS,
   text,
 } from '../http/openapi/field-schemas.ts';
 import {
-  inQuery,
-  keyed,
   orderParameter,
   PAGE,
   parameter,
+  queryParameter,
   requestBody,
   searchParameter,
+  withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
-import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { RUN_LIMITS, type RunFinish, type RunStart, type RunView } from './routes.ts';
 import { RUN_ORDERS, RUNS_COUNT_MAX, RUNS_SEARCHED_MAX } from './statements.ts';
 import { FINISH_STATUSES } from './transitions.ts';
@@ -84,7 +84,7 @@ function reportedTime(description: string): Schema {
 
 /** See docs/contract.md#runs-and-jobs. */
 export const runSchemas: Record<string, Schema> = {
-  Run: answerObject<RunView>('A run of a job. Names are those of the time when it started.', {
+  Run: responseObject<RunView>('A run of a job. Names are those of the time when it started.', {
     id: integerId('Id of the run, unique in its account.', 345),
     account_id: integerId('The account.', 1),
     job_id: integerId('The job.', 12),
@@ -107,16 +107,18 @@ export const runSchemas: Record<string, Schema> = {
     },
     reason: { type: ['string', 'null'], description: 'How the run came to be started, if that was told.' },
     started_at: secondsTime('When it started.'),
-    finished_at: orNull(secondsTime('When it ended, however; null while it is running.')),
-    errored_at: orNull(secondsTime('When it failed; null when it did not.')),
-    artifacts_ingested_at: orNull(secondsTime('When its artifacts were reported as ingested; null before.')),
+    finished_at: nullable(secondsTime('When it ended, however; null while it is running.')),
+    errored_at: nullable(secondsTime('When it failed; null when it did not.')),
+    artifacts_ingested_at: nullable(
+      secondsTime('When its artifacts were reported as ingested; null before.'),
+    ),
   }),
 
   RunStart: requestObject<RunStart>(
     'A run that has started.',
     {
       job_id: integerId('The job, which must be one of the account.', 12),
-      run_id: orNull(
+      run_id: nullable(
         integerId('The job runner’s own number for the run. Null or left out: the service numbers it.', 345),
       ),
       reason: optionalReportedText(
@@ -160,11 +162,15 @@ export const runPaths: Paths = {
       summary: 'List the runs of an account',
       description: `Newest first. \`total_count\` stops at ${RUNS_COUNT_MAX}.`,
       parameters: [
-        inQuery('job_id', 'Only runs of this job.', integerId('Id of the job.', 12)),
-        inQuery('job_definition_id', 'The same as `job_id`.', integerId('Id of the job.', 12)),
-        inQuery('project_id', 'Only runs of this project.', integerId('Id of the project.', 3)),
-        inQuery('environment_id', 'Only runs in this environment.', integerId('Id of the environment.', 4)),
-        inQuery('status', 'Only runs in this status, by its name or its number.', {
+        queryParameter('job_id', 'Only runs of this job.', integerId('Id of the job.', 12)),
+        queryParameter('job_definition_id', 'The same as `job_id`.', integerId('Id of the job.', 12)),
+        queryParameter('project_id', 'Only runs of this project.', integerId('Id of the project.', 3)),
+        queryParameter(
+          'environment_id',
+          'Only runs in this environment.',
+          integerId('Id of the environment.', 4),
+        ),
+        queryParameter('status', 'Only runs in this status, by its name or its number.', {
           type: 'string',
           enum: CODES.flatMap(([status, code]) => [status, String(code)]),
         }),
@@ -175,17 +181,21 @@ export const runPaths: Paths = {
         searchParameter(
           `in the name of their job (of the newest ${RUNS_SEARCHED_MAX} that the other filters leave), or the run of that id`,
         ),
-        inQuery('since', `Only runs that started at this moment or later. ${MOMENT_FORMS}`, MOMENT),
-        inQuery('until', `Only runs that started before this moment. ${MOMENT_FORMS}`, MOMENT),
+        queryParameter(
+          'since',
+          `Only runs that started at this moment or later. ${TIMESTAMP_FORMATS}`,
+          TIMESTAMP,
+        ),
+        queryParameter('until', `Only runs that started before this moment. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
         ...PAGE,
       ],
-      responses: answers(
+      responses: operationResponses(
         'runs',
         { 200: success(200, 'A page of them.', schemaRef('Run'), RUNNING_EXAMPLE, 'list') },
         [400],
       ),
     },
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'startRun',
       tags,
       summary: 'Report that a run has started',
@@ -197,18 +207,18 @@ export const runPaths: Paths = {
         engine_version,
         started_at,
       }),
-      responses: answers(
+      responses: operationResponses(
         'runs',
         {
           200: success(200, 'The run of that number was known already.', schemaRef('Run'), RUNNING_EXAMPLE),
           201: success(201, 'It is recorded.', schemaRef('Run'), RUNNING_EXAMPLE),
-          409: failureBecause(
+          409: failureWithReason(
             409,
             'The run of that number is another job’s.',
             'Run 345 belongs to another job.',
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },
@@ -220,44 +230,44 @@ export const runPaths: Paths = {
       tags,
       summary: 'Get a run',
       description: 'As its runner has reported it so far.',
-      responses: answers('runs', { 200: success(200, 'It.', schemaRef('Run'), ERRORED_EXAMPLE) }),
+      responses: operationResponses('runs', { 200: success(200, 'It.', schemaRef('Run'), ERRORED_EXAMPLE) }),
     },
   },
 
   '/api/v2/accounts/{account_id}/runs/{run_id}/finish': {
     parameters: [parameter('AccountId'), parameter('RunId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'finishRun',
       tags,
       summary: 'Report how a run ended',
       description: `An errored run sends \`job.run.errored\` at once; \`job.run.completed\` follows when the artifacts are ingested. A cancelled run sends nothing. Repeated with the same status, it changes nothing. ${REPORTERS}`,
       requestBody: requestBody('RunFinish', 'The end.', { status: 'errored', status_message, finished_at }),
-      responses: answers(
+      responses: operationResponses(
         'runs',
         {
           200: success(200, 'It is recorded.', schemaRef('Run'), ERRORED_EXAMPLE),
-          409: failureBecause(
+          409: failureWithReason(
             409,
             'The run has ended in another way already.',
             'The run has ended as Success and cannot end as Errored.',
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },
 
   '/api/v2/accounts/{account_id}/runs/{run_id}/artifacts': {
     parameters: [parameter('AccountId'), parameter('RunId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'reportArtifacts',
       tags,
       summary: 'Report that the artifacts of a run are ingested',
       description: `Sends \`job.run.completed\` once the run has finished too, whichever comes first; not for a cancelled run. Needs no body. Repeated, it changes nothing. ${REPORTERS}`,
-      responses: answers(
+      responses: operationResponses(
         'runs',
         { 200: success(200, 'It is recorded.', schemaRef('Run'), INGESTED_EXAMPLE) },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },

@@ -1,22 +1,22 @@
 import { EVENT_TYPE_TABLE, EVENT_TYPES, type EventType, type PublishedEvent } from '@runhook/contract';
 import {
-  answerObject,
   count,
   integerId,
   type Paths,
   prefixedId,
   requestObject,
+  responseObject,
   type Schema,
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
-import { keyed, parameter, requestBody } from '../http/openapi/parameters.ts';
-import { answers, OF_A_BODY, success } from '../http/openapi/responses.ts';
-import { dataName, nameOf, PAYLOAD_EXAMPLES } from '../http/openapi/webhooks.ts';
-import { EVENTS_MAX, type EventVerdict, type Publishing, VERDICTS } from './publish-routes.ts';
+import { parameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import { BODY_FAILURES, operationResponses, success } from '../http/openapi/responses.ts';
+import { dataName, PAYLOAD_EXAMPLES, typeName } from '../http/openapi/webhooks.ts';
+import { EVENTS_MAX, type EventVerdict, type PublishResult, VERDICTS } from './publish-routes.ts';
 
 const { eventId, eventType, accountId, timestamp, data } = PAYLOAD_EXAMPLES['job.run.errored'];
 
-const PUBLISHED_EXAMPLE: Publishing = {
+const PUBLISHED_EXAMPLE: PublishResult = {
   accepted_count: 1,
   known_count: 0,
   refused_count: 0,
@@ -27,7 +27,7 @@ const PUBLISHED_EXAMPLE: Publishing = {
 export const publishPaths: Paths = {
   '/api/v2/accounts/{account_id}/events': {
     parameters: [parameter('AccountId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'publishEvents',
       tags: ['Jobs and runs'],
       summary: 'Publish events of runs',
@@ -35,7 +35,7 @@ export const publishPaths: Paths = {
       requestBody: requestBody('EventsToPublish', 'The events.', {
         events: [{ eventId, eventType, accountId, timestamp, data }],
       }),
-      responses: answers(
+      responses: operationResponses(
         'runs',
         {
           202: success(
@@ -45,17 +45,17 @@ export const publishPaths: Paths = {
             PUBLISHED_EXAMPLE,
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },
 };
 
-const eventName = (type: EventType) => `${nameOf(type)}Event`;
+const eventName = (type: EventType) => `${typeName(type)}Event`;
 const eventRef = (type: EventType) => schemaRef(eventName(type));
 
 function event(type: EventType): Schema {
-  return answerObject<PublishedEvent>(
+  return responseObject<PublishedEvent>(
     EVENT_TYPE_TABLE[type].fires,
     {
       eventId: prefixedId('wev_', 'Unique for the event, its KSUID of about now. Left out: one is made.'),
@@ -100,14 +100,14 @@ export const publishSchemas: Record<string, Schema> = {
   },
   ...Object.fromEntries(EVENT_TYPES.map((type) => [eventName(type), event(type)])),
 
-  Publishing: answerObject<Publishing>('What became of the events.', {
+  Publishing: responseObject<PublishResult>('What became of the events.', {
     accepted_count: count('How many are on record now that were not.'),
     known_count: count('How many were on record, by their id.'),
     refused_count: count('How many do not fit.'),
     events: { type: 'array', items: schemaRef('EventVerdict'), description: 'One for each event, in order.' },
   }),
 
-  EventVerdict: answerObject<EventVerdict>(
+  EventVerdict: responseObject<EventVerdict>(
     'What became of an event.',
     {
       event_id: {

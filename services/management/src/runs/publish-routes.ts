@@ -6,8 +6,8 @@ import {
   nanosecondTimestamp,
   type Problem,
   parseEvent,
-  problemsOf,
   RUN_TIMES,
+  toProblems,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import { storedEventData } from '@runhook/database';
@@ -15,9 +15,9 @@ import type { Clock } from '@runhook/runtime';
 import Joi from 'joi';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type AccountEndpoint, REPORT_RUNS } from '../http/endpoint.ts';
-import type { Answer } from '../http/envelope.ts';
+import type { EndpointResponse } from '../http/envelope.ts';
 import { InvalidRequestError } from '../http/errors.ts';
-import type { Published, PublishedEvents } from './published-events.ts';
+import type { PublishedEvents, PublishOutcome } from './published-events.ts';
 
 /** Maximum number of events of one call. */
 export const EVENTS_MAX = 500;
@@ -35,7 +35,7 @@ export interface EventVerdict {
   errors?: Problem[];
 }
 
-export interface Publishing {
+export interface PublishResult {
   accepted_count: number;
   known_count: number;
   refused_count: number;
@@ -50,29 +50,30 @@ export interface Publishing {
  * @param deps.clock the clock of PostgreSQL
  */
 export function publishEndpoint(deps: {
-  published: PublishedEvents;
+  publishedEvents: PublishedEvents;
   retentionDays: number;
   clock: Clock;
 }): AccountEndpoint {
-  const { published, retentionDays, clock } = deps;
+  const { publishedEvents, retentionDays, clock } = deps;
   return {
     method: 'POST',
     path: '/api/v2/accounts/:account_id/events',
     access: REPORT_RUNS,
-    isCommittedTogether: true,
+    isBatched: true,
     bodyBytesMax: BODY_BYTES_MAX.events,
     bodyValuesMax: VALUES_MAX,
-    async handle({ account, body, version, keep }) {
+    async handle({ account, body, version, recorder }) {
       const limits = { nowMs: clock.nowMs(), retentionDays };
-      const checked = parseEvents(body).map((event) => checkedEvent(event, account.id, limits));
-      const refused = checked.filter(({ problems }) => problems !== undefined);
-      if (refused.length === checked.length) throw new InvalidRequestError(toldOf(checked));
-      const distinct = new Map<string, JobRunEvent>();
-      for (const { event } of checked)
-        if (event && !distinct.has(event.eventId)) distinct.set(event.eventId, event);
-      const reporting = { accountId: account.id, version, keep };
-      return await published.publish(reporting, [...distinct.values()], (outcome) =>
-        answered(checked, distinct, outcome),
+      const checkedEvents = parseEvents(body).map((event) => checkEvent(event, account.id, limits));
+      const rejectedEvents = checkedEvents.filter(({ problems }) => problems !== undefined);
+      if (rejectedEvents.length === checkedEvents.length)
+        throw new InvalidRequestError(bodyProblems(checkedEvents));
+      const distinctEvents = new Map<string, JobRunEvent>();
+      for (const { event } of checkedEvents)
+        if (event && !distinctEvents.has(event.eventId)) distinctEvents.set(event.eventId, event);
+      const reporting = { accountId: account.id, version, recorder };
+      return await publishedEvents.publish(reporting, [...distinctEvents.values()], (outcome) =>
+        publishResponse(checkedEvents, distinctEvents, outcome),
       );
     },
   };
@@ -84,24 +85,24 @@ const schema = Joi.object<{ events: unknown[] }>({
 
 function parseEvents(body: unknown): unknown[] {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  if (error) throw new InvalidRequestError(problemsOf(error, 'body'));
+  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
   return value.events;
 }
 
-type Checked =
+type CheckedEvent =
   | { event: JobRunEvent; problems?: never }
   | { event?: never; eventId: string | null; problems: Problem[] };
 
-function checkedEvent(published: unknown, accountId: number, limits: EventIdLimits): Checked {
+function checkEvent(rawEvent: unknown, accountId: number, limits: EventIdLimits): CheckedEvent {
   const { nowMs } = limits;
-  const { event, problems } = parseEvent(completed(published, nowMs), {
+  const { event, problems } = parseEvent(completeEvent(rawEvent, nowMs), {
     eventId: () => createId('event', nowMs),
     timestampMs: nowMs,
     ...limits,
   });
   if (event?.accountId === accountId) return { event };
   const message = `accountId must be ${accountId}, the account of the path`;
-  const id = (published as { eventId?: unknown } | null)?.eventId;
+  const id = (rawEvent as { eventId?: unknown } | null)?.eventId;
   const eventId = isId('event', id) ? id : null;
   return { eventId, problems: problems ?? [{ field: 'accountId', message }] };
 }
@@ -110,22 +111,22 @@ function checkedEvent(published: unknown, accountId: number, limits: EventIdLimi
  * Adds omitted fields, because only a complete event skips the slower check by the schema, and normalizes the times of
  * the run as the Runs API does: some clients write UTC as `+00:00` and fractions of a second.
  */
-function completed(published: unknown, nowMs: number): unknown {
-  if (!isObject(published)) return published;
-  const { eventId = createId('event', nowMs), timestamp = new Date(nowMs).toISOString(), data } = published;
-  return { ...published, eventId, timestamp, data: isObject(data) ? withWholeSeconds(data) : data };
+function completeEvent(rawEvent: unknown, nowMs: number): unknown {
+  if (!isObject(rawEvent)) return rawEvent;
+  const { eventId = createId('event', nowMs), timestamp = new Date(nowMs).toISOString(), data } = rawEvent;
+  return { ...rawEvent, eventId, timestamp, data: isObject(data) ? truncateToSeconds(data) : data };
 }
 
 const TIMES = ['runStartedAt', ...Object.keys(RUN_TIMES)];
 
-function withWholeSeconds(data: Fields): Fields {
-  const cut: Fields = { ...data };
+function truncateToSeconds(data: Fields): Fields {
+  const truncated: Fields = { ...data };
   for (const name of TIMES) {
-    const { [name]: told } = data;
-    const time = typeof told === 'string' ? nanosecondTimestamp(told) : null;
-    if (time !== null) cut[name] = `${time.slice(0, 19)}Z`;
+    const { [name]: value } = data;
+    const time = typeof value === 'string' ? nanosecondTimestamp(value) : null;
+    if (time !== null) truncated[name] = `${time.slice(0, 19)}Z`;
   }
-  return cut;
+  return truncated;
 }
 
 type Fields = Record<string, unknown>;
@@ -139,27 +140,27 @@ const CONFLICT: Problem = {
   message: 'eventId names an event that is on record with other data',
 };
 
-/** @param distinct the first event of each id in the call */
-function answered(
-  checked: readonly Checked[],
-  distinct: ReadonlyMap<string, JobRunEvent>,
-  { added, conflicting }: Published,
-): Answer {
+/** @param distinctEvents the first event of each id in the call */
+function publishResponse(
+  checkedEvents: readonly CheckedEvent[],
+  distinctEvents: ReadonlyMap<string, JobRunEvent>,
+  { added, conflicting }: PublishOutcome,
+): EndpointResponse {
   const counts = { accepted: 0, known: 0, refused: 0 };
   const verdictOf = (event: JobRunEvent): Omit<EventVerdict, 'event_id'> => {
-    const first = distinct.get(event.eventId) as JobRunEvent;
+    const first = distinctEvents.get(event.eventId) as JobRunEvent;
     if (conflicting.has(event.eventId) || !isSameEvent(event, first))
-      return { verdict: 'refused', errors: [withoutName(CONFLICT)] };
+      return { verdict: 'refused', errors: [stripFieldName(CONFLICT)] };
     return { verdict: event === first && added.has(event.eventId) ? 'accepted' : 'known' };
   };
-  const events = checked.map((one): EventVerdict => {
+  const events = checkedEvents.map((one): EventVerdict => {
     const verdict: EventVerdict = one.problems
-      ? { event_id: one.eventId, verdict: 'refused', errors: one.problems.map(withoutName) }
+      ? { event_id: one.eventId, verdict: 'refused', errors: one.problems.map(stripFieldName) }
       : { event_id: one.event.eventId, ...verdictOf(one.event) };
     counts[verdict.verdict] += 1;
     return verdict;
   });
-  const data: Publishing = {
+  const data: PublishResult = {
     accepted_count: counts.accepted,
     known_count: counts.known,
     refused_count: counts.refused,
@@ -173,7 +174,7 @@ function isSameEvent(one: JobRunEvent, other: JobRunEvent): boolean {
 }
 
 /** Removes the name of the field from the message, because the field is shown with it. */
-function withoutName({ field, message }: Problem): Problem {
+function stripFieldName({ field, message }: Problem): Problem {
   return { field, message: message.startsWith(`${field} `) ? message.slice(field.length + 1) : message };
 }
 
@@ -181,11 +182,11 @@ function withoutName({ field, message }: Problem): Problem {
 const PROBLEMS_MAX = 20;
 
 /** Returns the problems of a call without a valid event, as fields of the body. */
-function toldOf(checked: readonly Checked[]): Problem[] {
-  const each = Math.max(1, Math.floor(PROBLEMS_MAX / checked.length));
-  return checked.flatMap(({ problems = [] }, index) =>
-    problems.slice(0, each).map((problem) => {
-      const { field, message } = withoutName(problem);
+function bodyProblems(checkedEvents: readonly CheckedEvent[]): Problem[] {
+  const problemsPerEvent = Math.max(1, Math.floor(PROBLEMS_MAX / checkedEvents.length));
+  return checkedEvents.flatMap(({ problems = [] }, index) =>
+    problems.slice(0, problemsPerEvent).map((problem) => {
+      const { field, message } = stripFieldName(problem);
       const path = field === 'event' ? `${index}` : `${index}.${field}`;
       return { field: `events.${path}`, message: `events.${path} ${message}` };
     }),

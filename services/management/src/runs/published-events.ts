@@ -3,25 +3,25 @@ import { eventJobId, idDay, type JobRunEvent } from '@runhook/contract';
 import {
   column,
   distinctDays,
+  EVENT_COLUMNS,
   EVENT_IDENTITY_COLUMNS,
-  GIVEN_EVENT,
-  type Given,
-  givenRows,
-  givenSize,
-  givenValues,
   hasOtherData,
   inDays,
   inTransaction,
   isItemFault,
   type Queryable,
   queryRows,
-  recordRunsOfEvents,
-  valuesOfRuns,
+  type UnnestColumns,
+  unnestParameterCount,
+  unnestSql,
+  unnestValues,
+  upsertRunsSql,
+  upsertRunsValues,
 } from '@runhook/database';
 import { MicroBatcher } from '@runhook/runtime';
-import type { Answer } from '../http/envelope.ts';
-import { OutdatedCallerError } from '../http/errors.ts';
-import type { KeptAnswer } from '../http/idempotency.ts';
+import type { EndpointResponse } from '../http/envelope.ts';
+import { StaleCredentialError } from '../http/errors.ts';
+import type { RecordedResponse } from '../http/idempotency.ts';
 import type { CommittedEvent } from './relay.ts';
 import { COMMIT_SPACING, type Reporting, type RunsDependencies } from './runs.ts';
 
@@ -30,17 +30,17 @@ export interface PublishedEvents {
   /**
    * Commits the events that are not on record yet, with the state of their runs, and hands them to the relay.
    * @param events of one account, each id once
-   * @param settle makes the response from the results of the events
+   * @param createResponse makes the response from the results of the events
    */
   publish(
     reporting: Reporting,
     events: readonly JobRunEvent[],
-    settle: (publication: Published) => Answer,
-  ): Promise<KeptAnswer>;
+    createResponse: (publication: PublishOutcome) => EndpointResponse,
+  ): Promise<RecordedResponse>;
 }
 
 /** Ids of events. An id in neither set was on record before, with the same data. */
-export interface Published {
+export interface PublishOutcome {
   added: ReadonlySet<string>;
   /** On record with another type or other data; the record is not changed. */
   conflicting: ReadonlySet<string>;
@@ -52,11 +52,11 @@ const BATCH_EVENTS_MAX = 1_000;
 /** Records a call with an `Idempotency-Key` in a separate transaction with its response, as for reports. */
 export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowMs'>): PublishedEvents {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null } = dependencies;
-  const together = new MicroBatcher<Publication, Recorded>({
+  const batcher = new MicroBatcher<Publication, PublicationResult>({
     async run(publications) {
-      const recorded = await record(reportPool, publications, 'published-events');
-      pass(publications, recorded);
-      return recorded;
+      const results = await record(reportPool, publications, 'published-events');
+      relayCommitted(publications, results);
+      return results;
     },
     sizeMax: BATCH_EVENTS_MAX,
     sizeOf: ({ events }) => events.length,
@@ -65,16 +65,16 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
     isItemFault,
   });
 
-  function publishedOf(recorded: Recorded): Published {
-    if (recorded.kind === 'refused') throw recorded.error;
-    if (recorded.kind === 'outdated') throw new OutdatedCallerError();
-    return recorded;
+  function requireOutcome(result: PublicationResult): PublishOutcome {
+    if (result.kind === 'rejected') throw result.error;
+    if (result.kind === 'outdated') throw new StaleCredentialError();
+    return result;
   }
 
   /** Hands events that were committed together to the queue together. */
-  function pass(publications: readonly Publication[], recorded: readonly Recorded[]): void {
+  function relayCommitted(publications: readonly Publication[], results: readonly PublicationResult[]): void {
     const committed = publications.flatMap((publication, index) =>
-      newEventsOf(publication, recorded[index] as Recorded),
+      newEventsOf(publication, results[index] as PublicationResult),
     );
     if (committed.length === 0) return;
     onAccepted?.(committed.length);
@@ -82,21 +82,23 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
   }
 
   return {
-    async publish({ version, keep }, events, settle) {
-      const { withoutKey } = keep;
+    async publish({ version, recorder }, events, createResponse) {
+      const { batch } = recorder;
       const publication = { version, events, traceContext: traceContext() };
-      if (withoutKey) {
-        const { beforeCommit } = withoutKey;
-        return withoutKey.answer(settle(publishedOf(await together.add({ ...publication, beforeCommit }))));
+      if (batch) {
+        const { beforeCommit } = batch;
+        return batch.accept(
+          createResponse(requireOutcome(await batcher.add({ ...publication, beforeCommit }))),
+        );
       }
-      const alone = { ...publication, beforeCommit: () => {} };
-      const { recorded, answer } = await inTransaction(pool, async (transaction) => {
-        const recorded = await record(transaction, [alone]);
-        const settled = settle(publishedOf(recorded[0] as Recorded));
-        return { recorded, answer: await keep.within(transaction, settled) };
+      const unbatched = { ...publication, beforeCommit: () => {} };
+      const { results, response } = await inTransaction(pool, async (transaction) => {
+        const results = await record(transaction, [unbatched]);
+        const unrecordedResponse = createResponse(requireOutcome(results[0] as PublicationResult));
+        return { results, response: await recorder.record(transaction, unrecordedResponse) };
       });
-      pass([alone], recorded);
-      return answer;
+      relayCommitted([unbatched], results);
+      return response;
     },
   };
 }
@@ -111,19 +113,17 @@ interface Publication {
   beforeCommit(): void;
 }
 
-type Recorded =
-  | ({ kind: 'recorded' } & Published)
+type PublicationResult =
+  | ({ kind: 'recorded' } & PublishOutcome)
   | { kind: 'outdated' }
-  | { kind: 'refused'; error: unknown };
+  | { kind: 'rejected'; error: unknown };
 
-function newEventsOf({ events, traceContext }: Publication, recorded: Recorded): CommittedEvent[] {
-  if (recorded.kind !== 'recorded') return [];
-  return events
-    .filter(({ eventId }) => recorded.added.has(eventId))
-    .map((event) => ({ event, traceContext }));
+function newEventsOf({ events, traceContext }: Publication, result: PublicationResult): CommittedEvent[] {
+  if (result.kind !== 'recorded') return [];
+  return events.filter(({ eventId }) => result.added.has(eventId)).map((event) => ({ event, traceContext }));
 }
 
-interface Open {
+interface PendingPublication {
   publication: Publication;
   index: number;
 }
@@ -133,31 +133,31 @@ async function record(
   database: Queryable,
   publications: readonly Publication[],
   statement?: string,
-): Promise<Recorded[]> {
-  const results: Recorded[] = new Array(publications.length);
-  let waiting: Open[] = publications.map((publication, index) => ({ publication, index }));
+): Promise<PublicationResult[]> {
+  const results: PublicationResult[] = new Array(publications.length);
+  let waiting: PendingPublication[] = publications.map((publication, index) => ({ publication, index }));
   while (waiting.length > 0) {
     const seen = new Set<string>();
-    const round: Open[] = [];
-    const later: Open[] = [];
-    for (const open of waiting) {
-      const { events } = open.publication;
-      if (events.some((event) => seen.has(eventJobId(event)))) later.push(open);
-      else if (passes(open, results)) round.push(open);
+    const round: PendingPublication[] = [];
+    const nextRound: PendingPublication[] = [];
+    for (const pending of waiting) {
+      const { events } = pending.publication;
+      if (events.some((event) => seen.has(eventJobId(event)))) nextRound.push(pending);
+      else if (confirmCommit(pending, results)) round.push(pending);
       for (const event of events) seen.add(eventJobId(event));
     }
     if (round.length > 0) await writeRound(database, round, results, statement);
-    waiting = later;
+    waiting = nextRound;
   }
   return results;
 }
 
-function passes({ publication, index }: Open, results: Recorded[]): boolean {
+function confirmCommit({ publication, index }: PendingPublication, results: PublicationResult[]): boolean {
   try {
     publication.beforeCommit();
     return true;
   } catch (error) {
-    results[index] = { kind: 'refused', error };
+    results[index] = { kind: 'rejected', error };
     return false;
   }
 }
@@ -168,8 +168,8 @@ interface PublishedRow {
   event: JobRunEvent;
 }
 
-const GIVEN: Given<PublishedRow> = {
-  ...GIVEN_EVENT,
+const PUBLISH_COLUMNS: UnnestColumns<PublishedRow> = {
+  ...EVENT_COLUMNS,
   version: ['bigint', ({ version }) => version],
   trace_context: ['text', ({ traceContext }) => traceContext],
   run_id: ['bigint', ({ event }) => event.data.runId],
@@ -183,16 +183,16 @@ const PUBLISH = `
   ), stored AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id, trace_context)
     SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.run_id, e.trace_context
-    FROM ${givenRows(GIVEN, 1, 'e')}
+    FROM ${unnestSql(PUBLISH_COLUMNS, 1, 'e')}
     JOIN current ON e.version IS NULL OR e.version = current.version
     ON CONFLICT (day, id, account_id) DO NOTHING
     RETURNING day, id, account_id
   ), opened AS (
     INSERT INTO undispatched_events (day, event_id, account_id) SELECT day, id, account_id FROM stored
   ), recorded AS (
-    ${recordRunsOfEvents(
-      1 + givenSize(GIVEN),
-      `SELECT e.account_id, e.run_id FROM ${givenRows(GIVEN, 1, 'e')}
+    ${upsertRunsSql(
+      1 + unnestParameterCount(PUBLISH_COLUMNS),
+      `SELECT e.account_id, e.run_id FROM ${unnestSql(PUBLISH_COLUMNS, 1, 'e')}
        JOIN stored ON stored.id = e.id AND stored.account_id = e.account_id`,
     )}
   )
@@ -206,17 +206,17 @@ const ROW = {
 
 // This is a separate statement because an event that another transaction has just committed is not in the snapshot of PUBLISH.
 const CONFLICTING = `
-  SELECT i.id, i.account_id FROM ${givenRows(EVENT_IDENTITY_COLUMNS, 1, 'i')}
+  SELECT i.id, i.account_id FROM ${unnestSql(EVENT_IDENTITY_COLUMNS, 1, 'i')}
   JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
-  WHERE ${inDays(`$${1 + givenSize(EVENT_IDENTITY_COLUMNS)}`, 'i', 'e')} AND ${hasOtherData('e', 'i')}`;
+  WHERE ${inDays(`$${1 + unnestParameterCount(EVENT_IDENTITY_COLUMNS)}`, 'i', 'e')} AND ${hasOtherData('e', 'i')}`;
 
 /** Returns the keys ({@link eventJobId}) of the events that are on record with other data. */
-async function conflictingOf(database: Queryable, rows: readonly PublishedRow[]): Promise<Set<string>> {
+async function findConflicts(database: Queryable, rows: readonly PublishedRow[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
   const days = distinctDays(rows.map(({ event }) => idDay('event', event.eventId)));
   const columns = { id: column.text, account_id: column.digits };
   const found = await queryRows(database, columns, CONFLICTING, [
-    ...givenValues(EVENT_IDENTITY_COLUMNS, rows),
+    ...unnestValues(EVENT_IDENTITY_COLUMNS, rows),
     days,
   ]);
   return new Set(
@@ -226,8 +226,8 @@ async function conflictingOf(database: Queryable, rows: readonly PublishedRow[])
 
 async function writeRound(
   database: Queryable,
-  round: readonly Open[],
-  results: Recorded[],
+  round: readonly PendingPublication[],
+  results: PublicationResult[],
   statement: string | undefined,
 ): Promise<void> {
   const rows = round
@@ -239,16 +239,17 @@ async function writeRound(
     database,
     ROW,
     PUBLISH,
-    [...givenValues(GIVEN, rows), ...valuesOfRuns(rows.map(({ event }) => event))],
+    [...unnestValues(PUBLISH_COLUMNS, rows), ...upsertRunsValues(rows.map(({ event }) => event))],
     statement,
   );
-  const now = found[0]?.version;
+  const currentVersion = found[0]?.version;
   const stored = new Set<string>();
   for (const { id, account_id: accountId } of found)
     if (id !== null) stored.add(eventJobId({ eventId: id, accountId: Number(accountId) }));
-  const isCurrent = ({ version }: { version: string | null }) => version === null || version === now;
-  const known = rows.filter((row) => isCurrent(row) && !stored.has(eventJobId(row.event)));
-  const conflicts = await conflictingOf(database, known);
+  const isCurrent = ({ version }: { version: string | null }) =>
+    version === null || version === currentVersion;
+  const existingRows = rows.filter((row) => isCurrent(row) && !stored.has(eventJobId(row.event)));
+  const conflicts = await findConflicts(database, existingRows);
   for (const { publication, index } of round) {
     const idsIn = (keys: ReadonlySet<string>) =>
       new Set(

@@ -1,16 +1,16 @@
 import { eventJobId, JOB_RUN_EVENTS } from '@runhook/contract';
-import { type EventQueue, type IdentifiedEvent, JobsRejectedError, UNDER_WAY_MS } from '@runhook/queue';
-import { approximateBytes, jittered, type Traces } from '@runhook/runtime';
+import { ENQUEUE_WINDOW_MS, type EventQueue, type IdentifiedEvent, JobsRejectedError } from '@runhook/queue';
+import { approximateBytes, type Traces, withJitter } from '@runhook/runtime';
 
 /** Maximum number of events in one bulk call of the queue. */
 const BATCH_SIZE = 500;
 /** Maximum memory of waiting events, by {@link approximateBytes}. The reconciler finds the others in the database. */
-const HELD_BYTES_MAX = 64 * 1_024 * 1_024;
+const QUEUED_BYTES_MAX = 64 * 1_024 * 1_024;
 /**
  * Age at which an event is sent in its own job, because the reconciler soon puts it back under the same job id, and the
  * queue then has it once. In a shared job it could be queued twice: the reconciler judges those by time only.
  */
-const LATE_MS = UNDER_WAY_MS / 2;
+const LATE_MS = ENQUEUE_WINDOW_MS / 2;
 const OUTAGE_WAIT_MS = 100;
 const OUTAGE_WAIT_MAX_MS = 5_000;
 
@@ -26,9 +26,9 @@ export interface RejectedEvent {
   error: unknown;
 }
 
-interface Waiting extends CommittedEvent {
+interface QueuedEvent extends CommittedEvent {
   bytes: number;
-  sinceMs: number;
+  addedAtMs: number;
 }
 
 /** Events of one call of the queue; a retry sends the same batch. */
@@ -42,13 +42,13 @@ export interface RelayOptions {
   events: Pick<EventQueue, 'add' | 'addEach'>;
   logger: Record<'info' | 'warn' | 'error', (fields: object, message: string) => void>;
   /** Bytes of events that may wait here; 64 MiB when omitted. */
-  heldBytesMax?: number;
+  queuedBytesMax?: number;
   /** Null or omitted unless traces are exported. */
   traces?: Traces | null;
   /** Called with events that the queue rejects for their data. */
-  setAside: (rejected: readonly RejectedEvent[]) => Promise<void>;
+  quarantine: (rejected: readonly RejectedEvent[]) => Promise<void>;
   /** Called with the number of events that the queue accepted or rejected, or that were left to the reconciler. */
-  onMoved?: (result: 'sent' | 'left' | 'set_aside', count: number) => void;
+  onRelayed?: (result: 'sent' | 'left' | 'set_aside', count: number) => void;
   /** Monotonic clock in milliseconds. */
   nowMs?: () => number;
 }
@@ -62,8 +62,8 @@ export interface RelayOptions {
 export class Relay {
   readonly #options: RelayOptions;
   readonly #nowMs: () => number;
-  #waiting: Waiting[] = [];
-  #heldBytes = 0;
+  #queuedEvents: QueuedEvent[] = [];
+  #queuedBytes = 0;
   #running: Promise<void> | null = null;
   #isStopping = false;
   #wake: (() => void) | undefined;
@@ -75,26 +75,26 @@ export class Relay {
 
   /** Never throws or waits. */
   add(events: readonly CommittedEvent[]): void {
-    const { heldBytesMax = HELD_BYTES_MAX, onMoved } = this.#options;
-    const sinceMs = this.#nowMs();
+    const { queuedBytesMax = QUEUED_BYTES_MAX, onRelayed } = this.#options;
+    const addedAtMs = this.#nowMs();
     let leftCount = 0;
     for (const committed of events) {
       const bytes = approximateBytes(committed.event);
-      if (this.#heldBytes + bytes > heldBytesMax) leftCount += 1;
+      if (this.#queuedBytes + bytes > queuedBytesMax) leftCount += 1;
       else {
-        this.#waiting.push({ ...committed, bytes, sinceMs });
-        this.#heldBytes += bytes;
+        this.#queuedEvents.push({ ...committed, bytes, addedAtMs });
+        this.#queuedBytes += bytes;
       }
     }
-    if (leftCount > 0) onMoved?.('left', leftCount);
-    if (this.#waiting.length > 0) this.#running ??= this.#run();
+    if (leftCount > 0) onRelayed?.('left', leftCount);
+    if (this.#queuedEvents.length > 0) this.#running ??= this.#run();
   }
 
   /** Number of waiting events, and age of the oldest one. */
-  get waiting(): { events: number; oldestSeconds: number } {
-    const [first] = this.#waiting;
-    const oldestSeconds = first === undefined ? 0 : (this.#nowMs() - first.sinceMs) / 1_000;
-    return { events: this.#waiting.length, oldestSeconds };
+  get backlog(): { events: number; oldestSeconds: number } {
+    const [first] = this.#queuedEvents;
+    const oldestSeconds = first === undefined ? 0 : (this.#nowMs() - first.addedAtMs) / 1_000;
+    return { events: this.#queuedEvents.length, oldestSeconds };
   }
 
   /** Resolves once the queue has accepted all events, or a call has failed. */
@@ -105,41 +105,41 @@ export class Relay {
   }
 
   async #run(): Promise<void> {
-    const { logger, onMoved } = this.#options;
+    const { logger, onRelayed } = this.#options;
     let failures = 0;
     let batch: Batch = { events: [], isLate: false };
-    while (this.#waiting.length > 0) {
-      if (failures === 0) batch = this.#next();
+    while (this.#queuedEvents.length > 0) {
+      if (failures === 0) batch = this.#nextBatch();
       try {
-        const rejectedCount = await this.#sendOrSetAside(batch);
+        const rejectedCount = await this.#sendOrQuarantine(batch);
         this.#remove(batch.events.length);
-        onMoved?.('sent', batch.events.length - rejectedCount);
-        if (rejectedCount > 0) onMoved?.('set_aside', rejectedCount);
+        onRelayed?.('sent', batch.events.length - rejectedCount);
+        if (rejectedCount > 0) onRelayed?.('set_aside', rejectedCount);
         if (failures > 0) logger.info({ failures }, 'the relay moves events again');
         failures = 0;
       } catch (error) {
         if (failures === 0) logger.error({ err: error }, 'the relay cannot move events; it keeps trying');
         if (this.#isStopping) break;
-        await this.#sleep(jittered(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS)));
+        await this.#sleep(withJitter(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS)));
       }
     }
     this.#running = null;
-    if (this.#waiting.length === 0) return;
-    logger.warn({ events: this.#waiting.length }, 'events are left to the reconciler');
-    onMoved?.('left', this.#waiting.length);
-    this.#remove(this.#waiting.length);
+    if (this.#queuedEvents.length === 0) return;
+    logger.warn({ events: this.#queuedEvents.length }, 'events are left to the reconciler');
+    onRelayed?.('left', this.#queuedEvents.length);
+    this.#remove(this.#queuedEvents.length);
   }
 
   #remove(count: number): void {
-    for (const { bytes } of this.#waiting.splice(0, count)) this.#heldBytes -= bytes;
+    for (const { bytes } of this.#queuedEvents.splice(0, count)) this.#queuedBytes -= bytes;
   }
 
   /** Returns the next batch: the late events if there are any, which are the oldest, else all. */
-  #next(): Batch {
+  #nextBatch(): Batch {
     const nowMs = this.#nowMs();
-    const first = this.#waiting.slice(0, BATCH_SIZE);
-    const late = first.filter(({ sinceMs }) => nowMs - sinceMs >= LATE_MS);
-    return late.length > 0 ? { events: late, isLate: true } : { events: first, isLate: false };
+    const first = this.#queuedEvents.slice(0, BATCH_SIZE);
+    const lateEvents = first.filter(({ addedAtMs }) => nowMs - addedAtMs >= LATE_MS);
+    return lateEvents.length > 0 ? { events: lateEvents, isLate: true } : { events: first, isLate: false };
   }
 
   #sleep(waitMs: number): Promise<void> {
@@ -157,7 +157,7 @@ export class Relay {
    * Returns the number of events that the queue rejected for their data. They are set aside, so that later events do
    * not wait. If the database is unavailable, the reconciler finds these events and sets them aside.
    */
-  async #sendOrSetAside(batch: Batch): Promise<number> {
+  async #sendOrQuarantine(batch: Batch): Promise<number> {
     try {
       await this.#send(batch);
       return 0;
@@ -168,7 +168,7 @@ export class Relay {
         const jobId = eventJobId(event);
         return errors.has(jobId) ? [{ event, error: errors.get(jobId) }] : [];
       });
-      await this.#options.setAside(rejected).catch((err: unknown) => {
+      await this.#options.quarantine(rejected).catch((err: unknown) => {
         this.#options.logger.warn({ err }, 'rejected events are left to the reconciler');
       });
       return rejected.length;
@@ -191,19 +191,19 @@ async function addTraced(
   batch: readonly CommittedEvent[],
   traces: Traces,
 ): Promise<void> {
-  const relayed = batch.map(({ event, traceContext }) => {
+  const tracedEvents = batch.map(({ event, traceContext }) => {
     const attributes = { 'runhook.event.id': event.eventId, 'messaging.destination.name': JOB_RUN_EVENTS };
     return { event, span: traces.start('relay', { kind: 'producer', parent: traceContext, attributes }) };
   });
   try {
     await queue.add(
-      relayed.map(({ event }) => event),
-      relayed.map(({ span }) => span.run(() => traces.carried())),
+      tracedEvents.map(({ event }) => event),
+      tracedEvents.map(({ span }) => span.run(() => traces.serializeContext())),
     );
   } catch (error) {
-    for (const { span } of relayed) span.fail('queue_unavailable');
+    for (const { span } of tracedEvents) span.fail('queue_unavailable');
     throw error;
   } finally {
-    for (const { span } of relayed) span.end();
+    for (const { span } of tracedEvents) span.end();
   }
 }

@@ -1,9 +1,9 @@
 import { RUN_STATUS_CODES, secondsTimestamp } from '@runhook/contract';
 import type { JobView } from '@runhook/database';
-import type { JobAtVersion } from './remembered.ts';
+import type { JobAtVersion } from './job-cache.ts';
 import { keyOf, type RunWrite } from './report-statements.ts';
 import type { RunStart, RunView } from './routes.ts';
-import { type RunCall, type RunState, runEvent, runTransition } from './transitions.ts';
+import { type RunCall, type RunState, runEvent, transitionRun } from './transitions.ts';
 
 /** A job runner's report of one run. */
 export interface Report {
@@ -13,7 +13,7 @@ export interface Report {
   arrivedAtMs: number;
   /** Trace of the call; null unless traces are exported. */
   traceContext: string | null;
-  told: { call: 'start'; fields: RunStart } | Change;
+  content: { call: 'start'; fields: RunStart } | Change;
   /** Called before the commit, perhaps more than once. An error that it throws becomes the result of the report. */
   beforeCommit(): void;
 }
@@ -28,97 +28,101 @@ interface Change {
 }
 
 export type ReportOutcome =
-  | { kind: 'started' | 'known' | 'recorded'; run: RunView }
+  | { kind: 'started' | 'existing' | 'recorded'; run: RunView }
   | { kind: 'unknown_job' | 'not_found' }
   | { kind: 'conflict'; message: string }
   /** The cached caller may be outdated. */
   | { kind: 'outdated' }
   /** Another transaction has locked the run, and the other reports of the batch must not wait for it. */
-  | { kind: 'held' };
+  | { kind: 'locked' };
 
 /** A pending report with its index in the batch. */
-export interface Open {
+export interface PendingReport {
   report: Report;
   index: number;
   /** Client-supplied id of the run, or one that was drawn for it. */
   runId: number;
   /** Whether a run with this id exists, so that it must be read before the start is planned. */
-  isTaken: boolean;
+  isIdTaken: boolean;
 }
 
 export interface PlannedWrite {
-  open: Open;
+  pending: PendingReport;
   write: RunWrite;
 }
 
-export type Planned =
+export type PlannedReport =
   | (PlannedWrite & { outcome?: never })
-  | { open: Open; outcome: ReportOutcome; write?: never };
+  | { pending: PendingReport; outcome: ReportOutcome; write?: never };
 
-export function nameOf({ report: { accountId }, runId }: Open): string {
+export function runKey({ report: { accountId }, runId }: PendingReport): string {
   return keyOf({ accountId, id: runId });
 }
 
 /** Returns the client-supplied id of the run; undefined for a start without one. */
-export function broughtNumber(told: Report['told']): number | undefined {
-  return told.call === 'start' ? told.fields.run_id : told.runId;
+export function clientRunId(content: Report['content']): number | undefined {
+  return content.call === 'start' ? content.fields.run_id : content.runId;
 }
 
 /** Plans the start of a new run: its first state and the events that follow from it. */
-export function planStart(open: Open, { version, job }: JobAtVersion): Planned {
-  const { report, runId } = open;
-  if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
-  if (job === null) return { open, outcome: { kind: 'unknown_job' } };
+export function planStart(pending: PendingReport, { version, job }: JobAtVersion): PlannedReport {
+  const { report, runId } = pending;
+  if (isOutdated(report, version)) return { pending, outcome: { kind: 'outdated' } };
+  if (job === null) return { pending, outcome: { kind: 'unknown_job' } };
   const run = newRun(job, runId, report);
-  const transition = runTransition(null, { call: 'start' });
+  const transition = transitionRun(null, { call: 'start' });
   const eventTypes = transition.kind === 'changed' ? transition.events : [];
   const events = eventTypes.map((eventType) => runEvent(eventType, run, report.arrivedAtMs));
-  return { open, write: { run, expected: null, version, events, traceContext: report.traceContext } };
+  return { pending, write: { run, expected: null, version, events, traceContext: report.traceContext } };
 }
 
 /** Plans a change of a run, or a start whose id is taken. @param run as it was read; undefined if it does not exist */
-export function planWithRun(open: Open, run: RunView | undefined, version: string): Planned {
-  const { report } = open;
-  const { told } = report;
-  if (isOutdated(report, version)) return { open, outcome: { kind: 'outdated' } };
-  if (told.call === 'start') return { open, outcome: knownRun(run, told.fields) };
-  if (run === undefined) return { open, outcome: { kind: 'not_found' } };
-  return planChange(open, told, run, version);
+export function planWithRun(
+  pending: PendingReport,
+  run: RunView | undefined,
+  version: string,
+): PlannedReport {
+  const { report } = pending;
+  const { content } = report;
+  if (isOutdated(report, version)) return { pending, outcome: { kind: 'outdated' } };
+  if (content.call === 'start') return { pending, outcome: existingRunOutcome(run, content.fields) };
+  if (run === undefined) return { pending, outcome: { kind: 'not_found' } };
+  return planChange(pending, content, run, version);
 }
 
-function planChange(open: Open, told: Change, run: RunView, version: string): Planned {
-  const { arrivedAtMs, traceContext } = open.report;
-  const transition = runTransition(stateOf(run), told.transition);
-  if (transition.kind === 'conflict') return { open, outcome: transition };
-  if (transition.kind === 'unchanged') return { open, outcome: { kind: 'recorded', run } };
-  const changed = changedRun(run, transition.state, told.details(secondsOf(arrivedAtMs)));
+function planChange(pending: PendingReport, content: Change, run: RunView, version: string): PlannedReport {
+  const { arrivedAtMs, traceContext } = pending.report;
+  const transition = transitionRun(stateOf(run), content.transition);
+  if (transition.kind === 'conflict') return { pending, outcome: transition };
+  if (transition.kind === 'unchanged') return { pending, outcome: { kind: 'recorded', run } };
+  const changed = applyChange(run, transition.state, content.details(secondsOf(arrivedAtMs)));
   const events = transition.events.map((eventType) => runEvent(eventType, changed, arrivedAtMs));
-  return { open, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
+  return { pending, write: { run: changed, expected: stateOf(run), version, events, traceContext } };
 }
 
 /** Sets only the missing fields of a run that has already ended: the first report of its end is kept. */
-function changedRun(run: RunView, { status, finishKnown }: RunState, details: Partial<RunView>): RunView {
-  const set = run.status === 'Running' ? details : missingIn(run, details);
-  const changed = { ...run, ...set, status, status_code: RUN_STATUS_CODES[status] };
-  return finishKnown ? { ...changed, finished_at: changed.finished_at ?? changed.errored_at } : changed;
+function applyChange(run: RunView, { status, hasFinishTime }: RunState, details: Partial<RunView>): RunView {
+  const changes = run.status === 'Running' ? details : missingFields(run, details);
+  const changed = { ...run, ...changes, status, status_code: RUN_STATUS_CODES[status] };
+  return hasFinishTime ? { ...changed, finished_at: changed.finished_at ?? changed.errored_at } : changed;
 }
 
-function missingIn(run: RunView, details: Partial<RunView>): Partial<RunView> {
+function missingFields(run: RunView, details: Partial<RunView>): Partial<RunView> {
   return Object.fromEntries(
     Object.entries(details).filter(([field]) => run[field as keyof RunView] === null),
   );
 }
 
 /** Returns the outcome of a start whose id is taken: the same start repeated, or a conflict with another job's run. */
-function knownRun(run: RunView | undefined, fields: RunStart): ReportOutcome {
+function existingRunOutcome(run: RunView | undefined, fields: RunStart): ReportOutcome {
   if (!run) throw new Error(`run ${fields.run_id} could neither be inserted nor found`);
-  if (run.job_id === fields.job_id) return { kind: 'known', run };
+  if (run.job_id === fields.job_id) return { kind: 'existing', run };
   return { kind: 'conflict', message: `Run ${run.id} belongs to another job.` };
 }
 
-function newRun(job: JobView, id: number, { told, arrivedAtMs }: Report): RunView {
-  if (told.call !== 'start') throw new TypeError('only a start makes a run');
-  const { fields } = told;
+function newRun(job: JobView, id: number, { content, arrivedAtMs }: Report): RunView {
+  if (content.call !== 'start') throw new TypeError('only a start makes a run');
+  const { fields } = content;
   return {
     id,
     account_id: job.account_id,
@@ -141,15 +145,15 @@ function newRun(job: JobView, id: number, { told, arrivedAtMs }: Report): RunVie
   };
 }
 
-function isOutdated({ version }: Report, found: string): boolean {
-  return version !== null && version !== found;
+function isOutdated({ version }: Report, currentVersion: string): boolean {
+  return version !== null && version !== currentVersion;
 }
 
 function stateOf(run: RunView): RunState {
   return {
     status: run.status,
-    finishKnown: run.finished_at !== null,
-    artifactsIngested: run.artifacts_ingested_at !== null,
+    hasFinishTime: run.finished_at !== null,
+    hasArtifacts: run.artifacts_ingested_at !== null,
   };
 }
 

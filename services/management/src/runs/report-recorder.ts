@@ -1,20 +1,20 @@
 import type { Queryable } from '@runhook/database';
+import { type JobAtVersion, JobCache, RunIds } from './job-cache.ts';
 import type { CommittedEvent } from './relay.ts';
-import { type JobAtVersion, RememberedJobs, RunNumbers } from './remembered.ts';
 import {
-  broughtNumber,
-  nameOf,
-  type Open,
-  type Planned,
+  clientRunId,
+  type PendingReport,
+  type PlannedReport,
   type PlannedWrite,
   planStart,
   planWithRun,
   type Report,
   type ReportOutcome,
+  runKey,
 } from './report-plans.ts';
-import { drawFreeNumber, findRuns, keyOf, recordRuns } from './report-statements.ts';
+import { drawFreeRunId, findRuns, keyOf, recordRuns } from './report-statements.ts';
 
-export type Recorded =
+export type ReportResult =
   | { outcome: ReportOutcome; events: CommittedEvent[]; error?: never }
   | { error: unknown; outcome?: never };
 
@@ -23,141 +23,152 @@ export type Recorded =
  * The statement changes a run only if it is still in that state; otherwise the report is planned again.
  */
 export class ReportRecorder {
-  readonly #jobs = new RememberedJobs();
-  readonly #numbers = new RunNumbers();
+  readonly #jobs = new JobCache();
+  readonly #runIds = new RunIds();
 
   /**
    * Returns one result per report, in input order. Within a transaction the results hold only once it commits.
-   * @param isTogether whether reports of locked runs are returned as `held` instead of waiting
+   * @param isBatched whether reports of locked runs are returned as `locked` instead of waiting
    */
   async record(
     database: Queryable,
     reports: readonly Report[],
-    { isTogether }: { isTogether: boolean },
-  ): Promise<Recorded[]> {
-    const results: Recorded[] = new Array(reports.length);
-    let waiting = await this.#numbered(database, reports);
+    { isBatched }: { isBatched: boolean },
+  ): Promise<ReportResult[]> {
+    const results: ReportResult[] = new Array(reports.length);
+    let waiting = await this.#assignRunIds(database, reports);
     while (waiting.length > 0) {
-      const { round, later } = oneOfEachRun(waiting);
-      const planned = await this.#plan(database, round);
+      const { round, laterReports } = splitByRun(waiting);
+      const plans = await this.#plan(database, round);
       const writes: PlannedWrite[] = [];
-      for (const one of planned) {
-        if (one.write === undefined) results[one.open.index] = { outcome: one.outcome, events: [] };
+      for (const one of plans) {
+        if (one.write === undefined) results[one.pending.index] = { outcome: one.outcome, events: [] };
         else {
           try {
-            one.open.report.beforeCommit();
+            one.pending.report.beforeCommit();
             writes.push(one);
           } catch (error) {
-            results[one.open.index] = { error };
+            results[one.pending.index] = { error };
           }
         }
       }
-      const again = await writeRound(database, writes, results, isTogether);
-      waiting = [...again, ...notHeld(later, writes, results)];
+      const retries = await writeRound(database, writes, results, isBatched);
+      waiting = [...retries, ...excludeLocked(laterReports, writes, results)];
     }
     return results;
   }
 
   /** Assigns run ids, but none that another report of the batch supplies. */
-  async #numbered(database: Queryable, reports: readonly Report[]): Promise<Open[]> {
-    const brought = new Set<string>();
-    for (const { accountId, told } of reports) {
-      const id = broughtNumber(told);
-      if (id !== undefined) brought.add(keyOf({ accountId, id }));
+  async #assignRunIds(database: Queryable, reports: readonly Report[]): Promise<PendingReport[]> {
+    const suppliedRunKeys = new Set<string>();
+    for (const { accountId, content } of reports) {
+      const id = clientRunId(content);
+      if (id !== undefined) suppliedRunKeys.add(keyOf({ accountId, id }));
     }
-    const numbered: Open[] = [];
+    const pendingReports: PendingReport[] = [];
     for (const [index, report] of reports.entries()) {
-      const isFree = (id: number) => !brought.has(keyOf({ accountId: report.accountId, id }));
-      const runId = broughtNumber(report.told) ?? (await this.#numbers.next(database, isFree));
-      numbered.push({ report, index, runId, isTaken: false });
+      const isFree = (id: number) => !suppliedRunKeys.has(keyOf({ accountId: report.accountId, id }));
+      const runId = clientRunId(report.content) ?? (await this.#runIds.next(database, isFree));
+      pendingReports.push({ report, index, runId, isIdTaken: false });
     }
-    return numbered;
+    return pendingReports;
   }
 
-  async #plan(database: Queryable, round: readonly Open[]): Promise<Planned[]> {
-    const starts = round.filter(({ report, isTaken }) => report.told.call === 'start' && !isTaken);
-    const planned = starts.length > 0 ? await this.#planStarts(database, starts) : [];
-    const others = round.filter((open) => !starts.includes(open));
-    return others.length > 0 ? [...planned, ...(await planOthers(database, others))] : planned;
+  async #plan(database: Queryable, round: readonly PendingReport[]): Promise<PlannedReport[]> {
+    const starts = round.filter(({ report, isIdTaken }) => report.content.call === 'start' && !isIdTaken);
+    const plans = starts.length > 0 ? await this.#planStarts(database, starts) : [];
+    const others = round.filter((pending) => !starts.includes(pending));
+    return others.length > 0 ? [...plans, ...(await planOthers(database, others))] : plans;
   }
 
-  async #planStarts(database: Queryable, starts: readonly Open[]): Promise<Planned[]> {
-    const wanted = starts.map(({ report }) => ({
+  async #planStarts(database: Queryable, starts: readonly PendingReport[]): Promise<PlannedReport[]> {
+    const keys = starts.map(({ report }) => ({
       accountId: report.accountId,
-      id: report.told.call === 'start' ? report.told.fields.job_id : 0,
+      id: report.content.call === 'start' ? report.content.fields.job_id : 0,
       version: report.version,
     }));
-    const jobs = await this.#jobs.of(database, wanted);
-    return starts.map((open, index) => planStart(open, jobs[index] as JobAtVersion));
+    const jobs = await this.#jobs.find(database, keys);
+    return starts.map((pending, index) => planStart(pending, jobs[index] as JobAtVersion));
   }
 }
 
 /** Marks the later reports of locked runs as locked, too, and returns the others. */
-function notHeld(later: readonly Open[], round: readonly { open: Open }[], results: Recorded[]): Open[] {
-  const held = new Set(
-    round.filter(({ open }) => results[open.index]?.outcome?.kind === 'held').map(({ open }) => nameOf(open)),
+function excludeLocked(
+  laterReports: readonly PendingReport[],
+  round: readonly { pending: PendingReport }[],
+  results: ReportResult[],
+): PendingReport[] {
+  const lockedRuns = new Set(
+    round
+      .filter(({ pending }) => results[pending.index]?.outcome?.kind === 'locked')
+      .map(({ pending }) => runKey(pending)),
   );
-  return later.filter((open) => {
-    if (!held.has(nameOf(open))) return true;
-    results[open.index] = { outcome: { kind: 'held' }, events: [] };
+  return laterReports.filter((pending) => {
+    if (!lockedRuns.has(runKey(pending))) return true;
+    results[pending.index] = { outcome: { kind: 'locked' }, events: [] };
     return false;
   });
 }
 
 /** Splits off the second and later reports of each run, which depend on the outcome of the first. */
-function oneOfEachRun(waiting: readonly Open[]): { round: Open[]; later: Open[] } {
+function splitByRun(waiting: readonly PendingReport[]): {
+  round: PendingReport[];
+  laterReports: PendingReport[];
+} {
   const seen = new Set<string>();
-  const round: Open[] = [];
-  const later: Open[] = [];
-  for (const open of waiting) {
-    const name = nameOf(open);
-    if (seen.has(name)) later.push(open);
+  const round: PendingReport[] = [];
+  const laterReports: PendingReport[] = [];
+  for (const pending of waiting) {
+    const name = runKey(pending);
+    if (seen.has(name)) laterReports.push(pending);
     else {
-      round.push(open);
+      round.push(pending);
       seen.add(name);
     }
   }
-  return { round, later };
+  return { round, laterReports };
 }
 
 /** Plans changes of runs and starts whose id is taken; both need the run's current state. */
-async function planOthers(database: Queryable, others: readonly Open[]): Promise<Planned[]> {
-  const wanted = others.map(({ report, runId }) => ({ accountId: report.accountId, id: runId }));
-  const { version, found } = await findRuns(database, wanted);
-  return others.map((open) => planWithRun(open, found.get(nameOf(open)), version));
+async function planOthers(database: Queryable, others: readonly PendingReport[]): Promise<PlannedReport[]> {
+  const keys = others.map(({ report, runId }) => ({ accountId: report.accountId, id: runId }));
+  const { version, found } = await findRuns(database, keys);
+  return others.map((pending) => planWithRun(pending, found.get(runKey(pending)), version));
 }
 
 /** Returns the reports that must be planned again. */
 async function writeRound(
   database: Queryable,
   writes: readonly PlannedWrite[],
-  results: Recorded[],
-  isTogether: boolean,
-): Promise<Open[]> {
+  results: ReportResult[],
+  isBatched: boolean,
+): Promise<PendingReport[]> {
   if (writes.length === 0) return [];
   const { version, written } = await recordRuns(
     database,
     writes.map((one) => one.write),
-    isTogether,
+    isBatched,
   );
-  const again: Open[] = [];
-  for (const { open, write } of writes) {
+  const retries: PendingReport[] = [];
+  for (const { pending, write } of writes) {
     const { run, events, expected, traceContext } = write;
-    if (written.has(nameOf(open))) {
-      results[open.index] = {
+    if (written.has(runKey(pending))) {
+      results[pending.index] = {
         outcome: { kind: expected === null ? 'started' : 'recorded', run },
         events: events.map((event) => ({ event, traceContext })),
       };
-    } else if (write.version !== version) results[open.index] = { outcome: { kind: 'outdated' }, events: [] };
-    else if (expected !== null && isTogether) results[open.index] = { outcome: { kind: 'held' }, events: [] };
-    else again.push(await asTaken(database, open));
+    } else if (write.version !== version)
+      results[pending.index] = { outcome: { kind: 'outdated' }, events: [] };
+    else if (expected !== null && isBatched)
+      results[pending.index] = { outcome: { kind: 'locked' }, events: [] };
+    else retries.push(await markIdTaken(database, pending));
   }
-  return again;
+  return retries;
 }
 
-async function asTaken(database: Queryable, open: Open): Promise<Open> {
-  const { told, accountId } = open.report;
-  if (told.call !== 'start') return open;
-  if (told.fields.run_id !== undefined) return { ...open, isTaken: true };
-  return { ...open, runId: await drawFreeNumber(database, accountId) };
+async function markIdTaken(database: Queryable, pending: PendingReport): Promise<PendingReport> {
+  const { content, accountId } = pending.report;
+  if (content.call !== 'start') return pending;
+  if (content.fields.run_id !== undefined) return { ...pending, isIdTaken: true };
+  return { ...pending, runId: await drawFreeRunId(database, accountId) };
 }

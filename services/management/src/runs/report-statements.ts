@@ -2,34 +2,34 @@
 import type { JobRunEvent } from '@runhook/contract';
 import {
   column,
-  GIVEN_EVENT,
-  type Given,
-  givenRows,
-  givenSize,
-  givenValues,
-  isTaken,
+  EVENT_COLUMNS,
+  isUniqueViolation,
   type JobView,
   type Queryable,
   queryRows,
+  type UnnestColumns,
+  unnestParameterCount,
+  unnestSql,
+  unnestValues,
 } from '@runhook/database';
 import type { RunView } from './routes.ts';
 import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
 import type { RunState } from './transitions.ts';
 
 /** Rows with the version of the cached data, both from one snapshot. */
-export interface AtVersion<T> {
+export interface RowsAtVersion<T> {
   version: string;
   /** Rows by {@link keyOf}; rows that do not exist are missing. */
   found: Map<string, T>;
 }
 
 /** Identifies a run or a job. */
-export interface Named {
+export interface AccountScopedId {
   accountId: number;
   id: number;
 }
 
-export function keyOf({ accountId, id }: Named): string {
+export function keyOf({ accountId, id }: AccountScopedId): string {
   return `${accountId}/${id}`;
 }
 
@@ -56,10 +56,13 @@ const JOBS = `
     JOIN environments ON environments.id = jobs.environment_id
   ) AS found ON true`;
 
-export async function findJobs(database: Queryable, wanted: readonly Named[]): Promise<AtVersion<JobView>> {
+export async function findJobs(
+  database: Queryable,
+  keys: readonly AccountScopedId[],
+): Promise<RowsAtVersion<JobView>> {
   const rows = await queryRows(database, JOB, JOBS, [
-    wanted.map(({ accountId }) => accountId),
-    wanted.map(({ id }) => id),
+    keys.map(({ accountId }) => accountId),
+    keys.map(({ id }) => id),
   ]);
   const found = new Map<string, JobView>();
   for (const { version, ...row } of rows) {
@@ -86,7 +89,9 @@ function versionOf(rows: readonly { version: string }[]): string {
 
 const RUN_OR_NONE = {
   version: column.digits,
-  ...Object.fromEntries(Object.entries(RUN).map(([name, of]) => [name, column.orNull<unknown>(of)])),
+  ...Object.fromEntries(
+    Object.entries(RUN).map(([name, isColumn]) => [name, column.orNull<unknown>(isColumn)]),
+  ),
 } as { version: typeof column.digits; id: typeof column.digits };
 
 const RUNS = `
@@ -97,8 +102,11 @@ const RUNS = `
     JOIN runs ON runs.account_id = wanted.account_id AND runs.id = wanted.id
   ) AS found ON true`;
 
-export async function findRuns(database: Queryable, wanted: readonly Named[]): Promise<AtVersion<RunView>> {
-  const values = [wanted.map(({ accountId }) => accountId), wanted.map(({ id }) => id)];
+export async function findRuns(
+  database: Queryable,
+  keys: readonly AccountScopedId[],
+): Promise<RowsAtVersion<RunView>> {
+  const values = [keys.map(({ accountId }) => accountId), keys.map(({ id }) => id)];
   const rows = await queryRows(database, RUN_OR_NONE, RUNS, values, 'reported-runs');
   const found = new Map<string, RunView>();
   for (const row of rows) {
@@ -122,7 +130,7 @@ export interface RunWrite {
 }
 
 /** Columns of started runs. */
-const STARTED = {
+const STARTED_COLUMNS = {
   version: ['bigint', ({ version }) => version],
   account_id: ['bigint', ({ run }) => run.account_id],
   id: ['bigint', ({ run }) => run.id],
@@ -135,27 +143,27 @@ const STARTED = {
   engine_version: ['text', ({ run }) => run.engine_version],
   reason: ['text', ({ run }) => run.reason],
   started_at: ['timestamptz', ({ run }) => run.started_at],
-} as const satisfies Given<RunWrite>;
+} as const satisfies UnnestColumns<RunWrite>;
 
-const start = (first: number, taken: string) => `
+const startSql = (firstParameter: number, conflictClause: string) => `
   INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
                     engine_version, reason, started_at, status)
   SELECT s.account_id, s.id, s.job_id, s.job_name, s.project_id, s.project_name, s.environment_id,
          s.environment_name, s.engine_version, s.reason, s.started_at, 'Running'
-  FROM ${givenRows(STARTED, first, 's')}
+  FROM ${unnestSql(STARTED_COLUMNS, firstParameter, 's')}
   JOIN current ON current.version = s.version
   WHERE (SELECT true FROM runs r WHERE r.account_id = s.account_id AND r.id = s.id) IS NULL
-  ${taken}
+  ${conflictClause}
   RETURNING account_id, id`;
 
 /** Columns of changed runs. */
-const CHANGED: Given<RunWrite> = {
-  version: STARTED.version,
-  account_id: STARTED.account_id,
-  id: STARTED.id,
+const CHANGED_COLUMNS: UnnestColumns<RunWrite> = {
+  version: STARTED_COLUMNS.version,
+  account_id: STARTED_COLUMNS.account_id,
+  id: STARTED_COLUMNS.id,
   expected_status: ['text', ({ expected }) => expected?.status],
-  expects_finish: ['boolean', ({ expected }) => expected?.finishKnown],
-  expects_artifacts: ['boolean', ({ expected }) => expected?.artifactsIngested],
+  expects_finish: ['boolean', ({ expected }) => expected?.hasFinishTime],
+  expects_artifacts: ['boolean', ({ expected }) => expected?.hasArtifacts],
   status: ['text', ({ run }) => run.status],
   status_message: ['text', ({ run }) => run.status_message],
   finished_at: ['timestamptz', ({ run }) => run.finished_at],
@@ -163,16 +171,16 @@ const CHANGED: Given<RunWrite> = {
   artifacts_ingested_at: ['timestamptz', ({ run }) => run.artifacts_ingested_at],
 };
 
-const change = (first: number, skip: string) => `
+const changeSql = (firstParameter: number, lockClause: string) => `
   UPDATE runs r
   SET status = c.status, status_message = c.status_message, finished_at = c.finished_at, errored_at = c.errored_at,
       artifacts_ingested_at = c.artifacts_ingested_at
   FROM (
-    SELECT given.*
-    FROM ${givenRows(CHANGED, first, 'given')}
-    JOIN current ON current.version = given.version
-    JOIN runs held ON held.account_id = given.account_id AND held.id = given.id
-    FOR UPDATE OF held ${skip}
+    SELECT input.*
+    FROM ${unnestSql(CHANGED_COLUMNS, firstParameter, 'input')}
+    JOIN current ON current.version = input.version
+    JOIN runs locked ON locked.account_id = input.account_id AND locked.id = input.id
+    FOR UPDATE OF locked ${lockClause}
   ) AS c
   WHERE r.account_id = c.account_id AND r.id = c.id AND r.status = c.expected_status
     AND (r.finished_at IS NOT NULL) = c.expects_finish
@@ -180,44 +188,52 @@ const change = (first: number, skip: string) => `
   RETURNING r.account_id, r.id`;
 
 /** Columns of the events of both. */
-const SENT: Given<{ event: JobRunEvent; runId: number; traceContext: string | null }> = {
-  ...GIVEN_EVENT,
+const REPORT_EVENT_COLUMNS: UnnestColumns<{
+  event: JobRunEvent;
+  runId: number;
+  traceContext: string | null;
+}> = {
+  ...EVENT_COLUMNS,
   run_id: ['bigint', ({ runId }) => runId],
   trace_context: ['text', ({ traceContext }) => traceContext],
 };
 
 /** Kinds of reports in a statement; a batch with one kind uses a shorter one, since parts without rows cost time, too. */
-type Reported = 'starts' | 'changes' | 'both';
+type ReportKinds = 'starts' | 'changes' | 'both';
 
 /**
  * Returns the statement. A run that does not match its expected state is not changed and has no events. Both parts lock
  * their runs in input order, as all other writers of runs do, so that they cannot deadlock.
- * @param skip `SKIP LOCKED` leaves out runs that another transaction has locked
- * @param taken conflict clause for a start whose run another transaction creates
+ * @param lockClause `SKIP LOCKED` leaves out runs that another transaction has locked
+ * @param conflictClause conflict clause for a start whose run another transaction creates
  */
-function record(reported: Reported, skip: '' | 'SKIP LOCKED', taken: '' | typeof LEFT): string {
-  const halves: string[] = [];
-  const done: string[] = [];
-  let first = 1;
-  if (reported !== 'changes') {
-    halves.push(`started AS (${start(first, taken)})`);
-    done.push('SELECT account_id, id FROM started');
-    first += givenSize(STARTED);
+function recordSql(
+  kinds: ReportKinds,
+  lockClause: '' | 'SKIP LOCKED',
+  conflictClause: '' | typeof DO_NOTHING_ON_CONFLICT,
+): string {
+  const parts: string[] = [];
+  const doneSelects: string[] = [];
+  let firstParameter = 1;
+  if (kinds !== 'changes') {
+    parts.push(`started AS (${startSql(firstParameter, conflictClause)})`);
+    doneSelects.push('SELECT account_id, id FROM started');
+    firstParameter += unnestParameterCount(STARTED_COLUMNS);
   }
-  if (reported !== 'starts') {
-    halves.push(`changed AS (${change(first, skip)})`);
-    done.push('SELECT account_id, id FROM changed');
-    first += givenSize(CHANGED);
+  if (kinds !== 'starts') {
+    parts.push(`changed AS (${changeSql(firstParameter, lockClause)})`);
+    doneSelects.push('SELECT account_id, id FROM changed');
+    firstParameter += unnestParameterCount(CHANGED_COLUMNS);
   }
   return `
     WITH current AS MATERIALIZED (
       SELECT version FROM remembered_version
-    ), ${halves.join(', ')}, done AS (
-      ${done.join(' UNION ALL ')}
+    ), ${parts.join(', ')}, done AS (
+      ${doneSelects.join(' UNION ALL ')}
     ), sent AS (
       INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id, trace_context)
       SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.run_id, e.trace_context
-      FROM ${givenRows(SENT, first, 'e')}
+      FROM ${unnestSql(REPORT_EVENT_COLUMNS, firstParameter, 'e')}
       JOIN done ON done.account_id = e.account_id AND done.id = e.run_id
       RETURNING day, id, account_id
     ), opened AS (
@@ -226,21 +242,28 @@ function record(reported: Reported, skip: '' | 'SKIP LOCKED', taken: '' | typeof
     SELECT current.version, done.account_id, done.id FROM current LEFT JOIN done ON true`;
 }
 
-const LEFT = 'ON CONFLICT (account_id, id) DO NOTHING';
+const DO_NOTHING_ON_CONFLICT = 'ON CONFLICT (account_id, id) DO NOTHING';
 /**
  * `ON CONFLICT` makes PostgreSQL write a second WAL record per row to confirm the insertion. Nearly all batches use a
  * statement without it; if another transaction creates the same run, it fails and is retried with the clause.
  */
-const together = (reported: Reported) => ({
-  text: record(reported, 'SKIP LOCKED', ''),
-  name: `record-${reported}`,
+const batchedStatement = (kinds: ReportKinds) => ({
+  text: recordSql(kinds, 'SKIP LOCKED', ''),
+  name: `record-${kinds}`,
 });
-const TOGETHER = { starts: together('starts'), changes: together('changes'), both: together('both') };
-const AGAIN = { text: record('both', 'SKIP LOCKED', LEFT), name: 'record-again' };
+const BATCHED_STATEMENTS = {
+  starts: batchedStatement('starts'),
+  changes: batchedStatement('changes'),
+  both: batchedStatement('both'),
+};
+const RETRY_STATEMENT = {
+  text: recordSql('both', 'SKIP LOCKED', DO_NOTHING_ON_CONFLICT),
+  name: 'record-retry',
+};
 /** Within a transaction, which the failure would abort. */
-const ALONE = { text: record('both', '', LEFT), name: undefined };
+const TRANSACTION_STATEMENT = { text: recordSql('both', '', DO_NOTHING_ON_CONFLICT), name: undefined };
 
-const RECORDED = {
+const RECORDED_ROW = {
   version: column.digits,
   account_id: column.orNull(column.digits),
   id: column.orNull(column.digits),
@@ -248,12 +271,12 @@ const RECORDED = {
 
 /**
  * Returns the keys of the runs that were written with their events ({@link keyOf}). Runs must not repeat within a call.
- * @param isTogether does not wait for a run that another transaction has locked
+ * @param isBatched does not wait for a run that another transaction has locked
  */
 export async function recordRuns(
   database: Queryable,
   unsorted: readonly RunWrite[],
-  isTogether: boolean,
+  isBatched: boolean,
 ): Promise<{ version: string; written: Set<string> }> {
   const writes = unsorted
     .map((write) => ({ key: keyOf({ accountId: write.run.account_id, id: write.run.id }), ...write }))
@@ -263,33 +286,33 @@ export async function recordRuns(
   const events = writes.flatMap(({ run, events, traceContext }) =>
     events.map((event) => ({ event, runId: run.id, traceContext })),
   );
-  const ask = (reported: Reported, { text, name }: { text: string; name: string | undefined }) => {
+  const execute = (kinds: ReportKinds, { text, name }: { text: string; name: string | undefined }) => {
     const values = [
-      ...(reported === 'changes' ? [] : givenValues(STARTED, starts)),
-      ...(reported === 'starts' ? [] : givenValues(CHANGED, changes)),
-      ...givenValues(SENT, events),
+      ...(kinds === 'changes' ? [] : unnestValues(STARTED_COLUMNS, starts)),
+      ...(kinds === 'starts' ? [] : unnestValues(CHANGED_COLUMNS, changes)),
+      ...unnestValues(REPORT_EVENT_COLUMNS, events),
     ];
-    return queryRows(database, RECORDED, text, values, name);
+    return queryRows(database, RECORDED_ROW, text, values, name);
   };
-  const reported = starts.length === 0 ? 'changes' : changes.length === 0 ? 'starts' : 'both';
-  const rows = isTogether
-    ? await ask(reported, TOGETHER[reported]).catch((error: unknown) => {
-        if (!isTaken(error, 'runs')) throw error;
-        return ask('both', AGAIN);
+  const kinds = starts.length === 0 ? 'changes' : changes.length === 0 ? 'starts' : 'both';
+  const rows = isBatched
+    ? await execute(kinds, BATCHED_STATEMENTS[kinds]).catch((error: unknown) => {
+        if (!isUniqueViolation(error, 'runs')) throw error;
+        return execute('both', RETRY_STATEMENT);
       })
-    : await ask('both', ALONE);
+    : await execute('both', TRANSACTION_STATEMENT);
   const written = new Set<string>();
   for (const { account_id: accountId, id } of rows)
     if (accountId !== null && id !== null) written.add(`${accountId}/${id}`);
   return { version: versionOf(rows), written };
 }
 
-const DRAWN = { id: column.digits };
+const DRAWN_ID = { id: column.digits };
 
 /** Draws new run ids from the sequence. Runners may have supplied some of them already. */
-export async function drawNumbers(database: Queryable, count: number): Promise<number[]> {
+export async function drawRunIds(database: Queryable, count: number): Promise<number[]> {
   const text = `SELECT nextval('runs_id_seq') AS id FROM generate_series(1, $1::int)`;
-  return (await queryRows(database, DRAWN, text, [count])).map(({ id }) => Number(id));
+  return (await queryRows(database, DRAWN_ID, text, [count])).map(({ id }) => Number(id));
 }
 
 const DRAWS_MAX = 100_000;
@@ -299,9 +322,9 @@ const DRAW_FREE = `
   LIMIT 1`;
 
 /** Draws a run id that the account does not use. Runners may have supplied a long range of the next ids. */
-export async function drawFreeNumber(database: Queryable, accountId: number): Promise<number> {
+export async function drawFreeRunId(database: Queryable, accountId: number): Promise<number> {
   while (true) {
-    const [row] = await queryRows(database, DRAWN, DRAW_FREE, [accountId]);
+    const [row] = await queryRows(database, DRAWN_ID, DRAW_FREE, [accountId]);
     if (row) return Number(row.id);
   }
 }

@@ -4,10 +4,10 @@ import {
   isIntegerId,
   nanosecondTimestamp,
   type Problem,
-  problemsOf,
   RUN_STATUS_CODES,
   type RunStatus,
   reportedText,
+  toProblems,
   VALIDATION_OPTIONS,
 } from '@runhook/contract';
 import Joi from 'joi';
@@ -19,81 +19,88 @@ import {
   REPORT_RUNS,
   type WriteRequest,
 } from '../http/endpoint.ts';
-import { type Answer, pageExtra } from '../http/envelope.ts';
+import { type EndpointResponse, pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
-import type { KeptAnswer } from '../http/idempotency.ts';
-import type { LaggingReads } from '../http/lagging-reads.ts';
-import { integer, moment, orderOf, QueryReader, readBy, searchText } from '../http/query-parameters.ts';
-import type { Reporting, Runs, Settle } from './runs.ts';
+import type { RecordedResponse } from '../http/idempotency.ts';
+import {
+  createReader,
+  integer,
+  orderOf,
+  QueryReader,
+  searchText,
+  timestamp,
+} from '../http/query-parameters.ts';
+import type { ReplicaReads } from '../http/replica-reads.ts';
+import type { CreateResponse, Reporting, Runs } from './runs.ts';
 import { listRuns, RUN_ORDERS } from './statements.ts';
 import { FINISH_STATUSES, type FinishStatus } from './transitions.ts';
 
-const RUNS = '/api/v2/accounts/:account_id/runs';
+const RUNS_PATH = '/api/v2/accounts/:account_id/runs';
 const STATUSES = Object.keys(RUN_STATUS_CODES) as RunStatus[];
 
 /** The Runs API for job runners over REST (docs/contract.md#runs-and-jobs), on every plan. */
-export function runsEndpoints(runs: Runs, reads: LaggingReads): AccountEndpoint[] {
+export function runsEndpoints(runs: Runs, reads: ReplicaReads): AccountEndpoint[] {
   return [
     {
       method: 'POST',
-      path: RUNS,
+      path: RUNS_PATH,
       access: REPORT_RUNS,
-      isCommittedTogether: true,
+      isBatched: true,
       bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => start(runs, request),
     },
-    { method: 'GET', path: RUNS, access: READ_RUNS, handle: (request) => list(reads, request) },
+    { method: 'GET', path: RUNS_PATH, access: READ_RUNS, handle: (request) => list(reads, request) },
     {
       method: 'GET',
-      path: `${RUNS}/:run_id`,
+      path: `${RUNS_PATH}/:run_id`,
       access: READ_RUNS,
       handle: (request) => find(runs, request),
     },
     {
       method: 'POST',
-      path: `${RUNS}/:run_id/finish`,
+      path: `${RUNS_PATH}/:run_id/finish`,
       access: REPORT_RUNS,
-      isCommittedTogether: true,
+      isBatched: true,
       bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => finish(runs, request),
     },
     {
       method: 'POST',
-      path: `${RUNS}/:run_id/artifacts`,
+      path: `${RUNS_PATH}/:run_id/artifacts`,
       access: REPORT_RUNS,
-      isCommittedTogether: true,
+      isBatched: true,
       handle: (request) => ingestArtifacts(runs, request),
     },
   ];
 }
 
-async function start(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
+async function start(runs: Runs, request: WriteRequest): Promise<RecordedResponse> {
   const { fields, problems } = parseRunStart(request.body);
   if (problems) throw new InvalidRequestError(problems);
-  return await runs.start(reportingOf(request), fields, (outcome) => answered(outcome, fields.job_id));
+  return await runs.start(reportingOf(request), fields, (outcome) => runResponse(outcome, fields.job_id));
 }
 
-async function finish(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
+async function finish(runs: Runs, request: WriteRequest): Promise<RecordedResponse> {
   const runId = runIdOf(request);
   const { fields, problems } = parseRunFinish(request.body);
   if (problems) throw new InvalidRequestError(problems);
-  return await runs.finish(reportingOf(request), runId, fields, answered);
+  return await runs.finish(reportingOf(request), runId, fields, runResponse);
 }
 
-async function ingestArtifacts(runs: Runs, request: WriteRequest): Promise<KeptAnswer> {
-  return await runs.ingestArtifacts(reportingOf(request), runIdOf(request), answered);
+async function ingestArtifacts(runs: Runs, request: WriteRequest): Promise<RecordedResponse> {
+  return await runs.ingestArtifacts(reportingOf(request), runIdOf(request), runResponse);
 }
 
-function reportingOf({ account, version, keep }: WriteRequest): Reporting {
-  return { accountId: account.id, version, keep };
+function reportingOf({ account, version, recorder }: WriteRequest): Reporting {
+  return { accountId: account.id, version, recorder };
 }
 
 /** @param jobId of a start */
-function answered(outcome: Parameters<Settle>[0], jobId?: number): Answer {
+function runResponse(outcome: Parameters<CreateResponse>[0], jobId?: number): EndpointResponse {
   switch (outcome.kind) {
     case 'started':
       return { code: 201, data: outcome.run };
-    case 'known':
+    case 'existing':
     case 'recorded':
       return { code: 200, data: outcome.run };
     case 'not_found':
@@ -107,13 +114,13 @@ function answered(outcome: Parameters<Settle>[0], jobId?: number): Answer {
   }
 }
 
-async function find(runs: Runs, request: AccountRequest): Promise<Answer> {
+async function find(runs: Runs, request: AccountRequest): Promise<EndpointResponse> {
   const run: RunView | null = await runs.find(request.account.id, runIdOf(request));
   if (!run) throw new NotFoundError();
   return { code: 200, data: run };
 }
 
-async function list(reads: LaggingReads, request: AccountRequest): Promise<Answer> {
+async function list(reads: ReplicaReads, request: AccountRequest): Promise<EndpointResponse> {
   const { account, query } = request;
   const reader = new QueryReader(query);
   const filters = {
@@ -122,23 +129,23 @@ async function list(reads: LaggingReads, request: AccountRequest): Promise<Answe
     environmentId: reader.optional('environment_id', id),
     status: reader.optional('status', statusOf),
     search: reader.optional('search', searchText),
-    since: reader.optional('since', moment),
-    until: reader.optional('until', moment),
+    since: reader.optional('since', timestamp),
+    until: reader.optional('until', timestamp),
   };
   const order = reader.optional('order_by', orderOf(RUN_ORDERS));
   const page = reader.page();
   reader.check();
-  const { runs: listed, totalCount } = await listRuns(reads.of(request), account.id, filters, {
+  const { runs: listedRuns, totalCount } = await listRuns(reads.databaseFor(request), account.id, filters, {
     ...page,
     order,
   });
-  return { code: 200, data: listed, extra: pageExtra(page, totalCount, listed.length) };
+  return { code: 200, data: listedRuns, extra: pageExtra(page, totalCount, listedRuns.length) };
 }
 
 const id = integer(1, Number.MAX_SAFE_INTEGER);
 
 /** Accepts a status by name or by code. */
-const statusOf = readBy(
+const statusOf = createReader(
   (text) => STATUSES.find((status) => status === text || String(RUN_STATUS_CODES[status]) === text) ?? null,
   `must be one of ${STATUSES.map((status) => `${status} (${RUN_STATUS_CODES[status]})`).join(', ')}`,
 );
@@ -222,7 +229,7 @@ function parseRunFinish(body: unknown): RunRequestParsing<RunFinish> {
 
 function parse<Fields>(schema: Joi.ObjectSchema<Fields>, body: unknown): RunRequestParsing<Fields> {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  return error ? { problems: problemsOf(error, 'body') } : { fields: value };
+  return error ? { problems: toProblems(error, 'body') } : { fields: value };
 }
 
 /** A run in responses (docs/contract.md#runs-and-jobs): ids are integers, times ISO 8601 UTC in seconds with `Z`. */

@@ -1,12 +1,12 @@
 // SQL by hand: this is the hot path. A report with an Idempotency-Key is one transaction with its response.
 import { inTransaction, isItemFault, type Pool } from '@runhook/database';
 import { MicroBatcher } from '@runhook/runtime';
-import type { Answer } from '../http/envelope.ts';
-import { HeldError, OutdatedCallerError } from '../http/errors.ts';
-import type { Keeper, KeptAnswer } from '../http/idempotency.ts';
+import type { EndpointResponse } from '../http/envelope.ts';
+import { RunLockedError, StaleCredentialError } from '../http/errors.ts';
+import type { RecordedResponse, ResponseRecorder } from '../http/idempotency.ts';
 import type { Relay } from './relay.ts';
 import type { Report, ReportOutcome } from './report-plans.ts';
-import { type Recorded, ReportRecorder } from './report-recorder.ts';
+import { ReportRecorder, type ReportResult } from './report-recorder.ts';
 import type { RunFinish, RunStart, RunView } from './routes.ts';
 import { findRun } from './statements.ts';
 
@@ -15,20 +15,29 @@ export interface Reporting {
   accountId: number;
   /** Version of the cached data at which the caller was admitted; null if the caller was read for this request. */
   version: string | null;
-  keep: Keeper;
+  recorder: ResponseRecorder;
 }
 
 /** Makes the response from an outcome. For a request with a key, an error that it throws rolls the report back. */
-export type Settle = (outcome: Settled) => Answer;
+export type CreateResponse = (outcome: FinalOutcome) => EndpointResponse;
 
 /** Outcomes that need no retry in another way. */
-type Settled = Exclude<ReportOutcome, { kind: 'outdated' | 'held' }>;
+type FinalOutcome = Exclude<ReportOutcome, { kind: 'outdated' | 'locked' }>;
 
 /** Records what job runners report with the events that follow from it, and reads runs. */
 export interface Runs {
-  start(reporting: Reporting, fields: RunStart, settle: Settle): Promise<KeptAnswer>;
-  finish(reporting: Reporting, runId: number, fields: RunFinish, settle: Settle): Promise<KeptAnswer>;
-  ingestArtifacts(reporting: Reporting, runId: number, settle: Settle): Promise<KeptAnswer>;
+  start(reporting: Reporting, fields: RunStart, createResponse: CreateResponse): Promise<RecordedResponse>;
+  finish(
+    reporting: Reporting,
+    runId: number,
+    fields: RunFinish,
+    createResponse: CreateResponse,
+  ): Promise<RecordedResponse>;
+  ingestArtifacts(
+    reporting: Reporting,
+    runId: number,
+    createResponse: CreateResponse,
+  ): Promise<RecordedResponse>;
   find(accountId: number, runId: number): Promise<RunView | null>;
 }
 
@@ -59,12 +68,12 @@ const BATCH_SLOTS = 3;
  */
 export function createRuns(dependencies: RunsDependencies): Runs {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
-  const recorder = new ReportRecorder();
-  const together = new MicroBatcher<Report, Recorded>({
+  const reportRecorder = new ReportRecorder();
+  const batcher = new MicroBatcher<Report, ReportResult>({
     async run(reports) {
-      const recorded = await recorder.record(reportPool, reports, { isTogether: true });
-      pass(recorded);
-      return recorded;
+      const results = await reportRecorder.record(reportPool, reports, { isBatched: true });
+      relayCommitted(results);
+      return results;
     },
     sizeMax: BATCH_SIZE_MAX,
     slots: BATCH_SLOTS,
@@ -72,49 +81,53 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     isItemFault,
   });
 
-  function accepted(recorded: Recorded): Settled {
-    if (recorded.outcome === undefined) throw recorded.error;
-    const { outcome } = recorded;
-    if (outcome.kind === 'outdated') throw new OutdatedCallerError();
-    if (outcome.kind === 'held') throw new HeldError();
+  function requireFinalOutcome(result: ReportResult): FinalOutcome {
+    if (result.outcome === undefined) throw result.error;
+    const { outcome } = result;
+    if (outcome.kind === 'outdated') throw new StaleCredentialError();
+    if (outcome.kind === 'locked') throw new RunLockedError();
     return outcome;
   }
 
   /** Hands events that were committed together to the queue together. */
-  function pass(recorded: readonly Recorded[]): void {
-    const events = recorded.flatMap((one) => (one.outcome === undefined ? [] : one.events));
+  function relayCommitted(results: readonly ReportResult[]): void {
+    const events = results.flatMap((one) => (one.outcome === undefined ? [] : one.events));
     if (events.length === 0) return;
     onAccepted?.(events.length);
     relay.add(events);
   }
 
   async function report(
-    { accountId, version, keep }: Reporting,
-    told: Report['told'],
-    settle: Settle,
-  ): Promise<KeptAnswer> {
-    const call = { accountId, version, told, arrivedAtMs: nowMs(), traceContext: traceContext() };
-    const { withoutKey } = keep;
-    if (withoutKey) {
-      const recorded = await together.add({ beforeCommit: withoutKey.beforeCommit, ...call });
-      return withoutKey.answer(settle(accepted(recorded)));
+    { accountId, version, recorder }: Reporting,
+    content: Report['content'],
+    createResponse: CreateResponse,
+  ): Promise<RecordedResponse> {
+    const call = { accountId, version, content, arrivedAtMs: nowMs(), traceContext: traceContext() };
+    const { batch } = recorder;
+    if (batch) {
+      const result = await batcher.add({ beforeCommit: batch.beforeCommit, ...call });
+      return batch.accept(createResponse(requireFinalOutcome(result)));
     }
-    const { recorded, answer } = await inTransaction(pool, async (transaction) => {
-      const [recorded] = await recorder.record(transaction, [{ ...call, beforeCommit: () => {} }], {
-        isTogether: false,
+    const { result, response } = await inTransaction(pool, async (transaction) => {
+      const [result] = await reportRecorder.record(transaction, [{ ...call, beforeCommit: () => {} }], {
+        isBatched: false,
       });
       return {
-        recorded: recorded as Recorded,
-        answer: await keep.within(transaction, settle(accepted(recorded as Recorded))),
+        result: result as ReportResult,
+        response: await recorder.record(
+          transaction,
+          createResponse(requireFinalOutcome(result as ReportResult)),
+        ),
       };
     });
-    pass([recorded]);
-    return answer;
+    relayCommitted([result]);
+    return response;
   }
 
   return {
-    start: (reporting, fields, settle) => report(reporting, { call: 'start', fields }, settle),
-    finish(reporting, runId, { status, status_message, finished_at }, settle) {
+    start: (reporting, fields, createResponse) =>
+      report(reporting, { call: 'start', fields }, createResponse),
+    finish(reporting, runId, { status, status_message, finished_at }, createResponse) {
       const details = (arrivedAt: string) => {
         const finishedAt = finished_at ?? arrivedAt;
         return {
@@ -124,12 +137,12 @@ export function createRuns(dependencies: RunsDependencies): Runs {
         };
       };
       const transition = { call: 'finish', status } as const;
-      return report(reporting, { call: 'finish', runId, transition, details }, settle);
+      return report(reporting, { call: 'finish', runId, transition, details }, createResponse);
     },
-    ingestArtifacts(reporting, runId, settle) {
+    ingestArtifacts(reporting, runId, createResponse) {
       const details = (arrivedAt: string) => ({ artifacts_ingested_at: arrivedAt });
       const transition = { call: 'artifacts' } as const;
-      return report(reporting, { call: 'artifacts', runId, transition, details }, settle);
+      return report(reporting, { call: 'artifacts', runId, transition, details }, createResponse);
     },
     find: (accountId, runId) => findRun(pool, accountId, runId),
   };

@@ -3,14 +3,14 @@ import { integerIdFromText, RUN_STATUS_CODES, type RunStatus } from '@runhook/co
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import type { RunView } from './routes.ts';
 
-const time = (column: string) =>
+const timeSql = (column: string) =>
   `to_char(${column} AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS ${column}`;
 
 /** Columns that every statement on `runs` selects or returns, for {@link toRunView}. */
 export const RUN_COLUMNS = `
   runs.id, runs.account_id, runs.job_id, runs.job_name, runs.project_id, runs.project_name, runs.environment_id,
   runs.environment_name, runs.engine_version, runs.status, runs.status_message, runs.reason,
-  ${['started_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'].map(time).join(', ')}`;
+  ${['started_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'].map(timeSql).join(', ')}`;
 
 export const RUN = {
   id: column.digits,
@@ -90,7 +90,8 @@ export interface RunFilters {
   until?: string | null | undefined;
 }
 
-const moment = (parameter: string) => `timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond'`;
+const timestampSql = (parameter: string) =>
+  `timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond'`;
 
 /** Maximum count of matching runs, as in the log of deliveries. */
 export const RUNS_COUNT_MAX = 1_000_000;
@@ -111,51 +112,51 @@ export async function listRuns(
 ): Promise<{ runs: RunView[]; totalCount: number }> {
   const values: unknown[] = [accountId];
   const conditions = ['account_id = $1'];
-  const narrow = (value: unknown, sql: (parameter: string) => string) => {
+  const addCondition = (value: unknown, sql: (parameter: string) => string) => {
     if (value === undefined || value === null) return;
     values.push(value);
     conditions.push(sql(`$${values.length}`));
   };
-  for (const jobId of jobIds) narrow(jobId, (parameter) => `job_id = ${parameter}`);
-  narrow(projectId, (parameter) => `project_id = ${parameter}`);
-  narrow(environmentId, (parameter) => `environment_id = ${parameter}`);
-  narrow(status, (parameter) => `status = ${parameter}`);
-  narrow(since, (parameter) => `started_at >= ${moment(parameter)}`);
-  narrow(until, (parameter) => `started_at < ${moment(parameter)}`);
-  let from = `runs WHERE ${conditions.join(' AND ')}`;
+  for (const jobId of jobIds) addCondition(jobId, (parameter) => `job_id = ${parameter}`);
+  addCondition(projectId, (parameter) => `project_id = ${parameter}`);
+  addCondition(environmentId, (parameter) => `environment_id = ${parameter}`);
+  addCondition(status, (parameter) => `status = ${parameter}`);
+  addCondition(since, (parameter) => `started_at >= ${timestampSql(parameter)}`);
+  addCondition(until, (parameter) => `started_at < ${timestampSql(parameter)}`);
+  let source = `runs WHERE ${conditions.join(' AND ')}`;
   if (search !== undefined && search !== null) {
     const name = `$${values.push(`%${search.replace(/[\\%_]/g, '\\$&')}%`)}`;
     const id = `$${values.push(integerIdFromText(search))}::bigint`;
-    from = `(
-      (SELECT * FROM (SELECT * FROM ${from} ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) newest
+    source = `(
+      (SELECT * FROM (SELECT * FROM ${source} ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) newest
        WHERE job_name ILIKE ${name} AND id IS DISTINCT FROM ${id})
-      UNION ALL SELECT * FROM ${from} AND id = ${id}) AS runs`;
+      UNION ALL SELECT * FROM ${source} AND id = ${id}) AS runs`;
   }
   const [rows, [total]] = await Promise.all([
     queryRows(
       database,
       RUN,
-      `SELECT ${RUN_COLUMNS} FROM ${inOrder(from, page.order ?? null)}
+      `SELECT ${RUN_COLUMNS} FROM ${orderedSql(source, page.order ?? null)}
        LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
       [...values, page.limit, page.offset],
     ),
     queryRows(
       database,
       { count: column.digits },
-      `SELECT count(*) FROM (SELECT FROM ${from} LIMIT ${RUNS_COUNT_MAX}) matching`,
+      `SELECT count(*) FROM (SELECT FROM ${source} LIMIT ${RUNS_COUNT_MAX}) matching`,
       values,
     ),
   ]);
   return { runs: rows.map(toRunView), totalCount: Number(total?.count) };
 }
 
-/** @param from the runs to sort, in SQL */
-function inOrder(from: string, order: RunOrder | null): string {
-  if (order === null) return `${from} ${NEWEST_FIRST}`;
+/** @param source the runs to sort, in SQL */
+function orderedSql(source: string, order: RunOrder | null): string {
+  if (order === null) return `${source} ${NEWEST_FIRST}`;
   const { by, isDescending } = order;
   const direction = isDescending ? 'DESC' : 'ASC';
-  if (by === 'id') return `${from} ORDER BY id ${direction}`;
-  if (by === 'created_at') return `${from} ORDER BY created_at ${direction}, id ${direction}`;
-  return `(SELECT * FROM ${from} ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) AS runs
+  if (by === 'id') return `${source} ORDER BY id ${direction}`;
+  if (by === 'created_at') return `${source} ORDER BY created_at ${direction}, id ${direction}`;
+  return `(SELECT * FROM ${source} ${NEWEST_FIRST} LIMIT ${RUNS_SEARCHED_MAX}) AS runs
     ORDER BY runs.${by} ${direction} NULLS LAST, id ${direction}`;
 }

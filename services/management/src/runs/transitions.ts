@@ -21,8 +21,8 @@ export type FinishStatus = (typeof FINISH_STATUSES)[number];
 export interface RunState {
   status: RunStatus;
   /** False for a run that is known only from a published `job.run.errored`, which has no finish time. */
-  finishKnown: boolean;
-  artifactsIngested: boolean;
+  hasFinishTime: boolean;
+  hasArtifacts: boolean;
 }
 
 export type RunCall = { call: 'start' } | { call: 'finish'; status: FinishStatus } | { call: 'artifacts' };
@@ -43,47 +43,49 @@ const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
  * Returns the transition of a run and the events to send (docs/contract.md#runs-and-jobs). Finish and artifacts arrive
  * in either order. A state that was set by a published event sends no further events.
  */
-export function runTransition(state: RunState | null, call: RunCall): RunTransition {
+export function transitionRun(state: RunState | null, call: RunCall): RunTransition {
   if (call.call === 'start') {
     if (state) return { kind: 'unchanged' };
-    return changed(null, { status: 'Running', finishKnown: false, artifactsIngested: false });
+    return changeTo(null, { status: 'Running', hasFinishTime: false, hasArtifacts: false });
   }
   if (!state) return { kind: 'conflict', message: 'The run has not been started.' };
   return call.call === 'finish' ? finish(state, FINAL_STATUS[call.status]) : ingestArtifacts(state);
 }
 
 function finish(state: RunState, status: Exclude<RunStatus, 'Running'>): RunTransition {
-  if (state.status === status && state.finishKnown) return { kind: 'unchanged' };
+  if (state.status === status && state.hasFinishTime) return { kind: 'unchanged' };
   if (state.status !== 'Running' && state.status !== status) {
     return { kind: 'conflict', message: `The run has ended as ${state.status} and cannot end as ${status}.` };
   }
-  return changed(state, { ...state, status, finishKnown: true });
+  return changeTo(state, { ...state, status, hasFinishTime: true });
 }
 
 /** Uses the time of the error as the finish time of a run that has ended without a known finish. */
 function ingestArtifacts(state: RunState): RunTransition {
-  const finishKnown = state.status !== 'Running';
-  if (state.artifactsIngested && state.finishKnown === finishKnown) return { kind: 'unchanged' };
-  return changed(state, { ...state, finishKnown, artifactsIngested: true });
+  const hasFinishTime = state.status !== 'Running';
+  if (state.hasArtifacts && state.hasFinishTime === hasFinishTime) return { kind: 'unchanged' };
+  return changeTo(state, { ...state, hasFinishTime, hasArtifacts: true });
 }
 
-function changed(before: RunState | null, state: RunState): RunTransition {
-  return { kind: 'changed', state, events: eventsOf(before, state) };
+function changeTo(previous: RunState | null, state: RunState): RunTransition {
+  return { kind: 'changed', state, events: eventsOf(previous, state) };
 }
 
 /** Events that are sent immediately precede those that wait for the artifacts. */
-const IN_ORDER = EVENT_TYPES.toSorted((a, b) => Number(waits(a)) - Number(waits(b)));
+const ORDERED_TYPES = EVENT_TYPES.toSorted(
+  (a, b) => Number(waitsForArtifacts(a)) - Number(waitsForArtifacts(b)),
+);
 
-function waits(eventType: EventType): boolean {
+function waitsForArtifacts(eventType: EventType): boolean {
   return EVENT_TYPE_TABLE[eventType].afterArtifacts;
 }
 
 /** Returns the types of events whose conditions the run meets after the transition but did not meet before. */
-function eventsOf(before: RunState | null, after: RunState): EventType[] {
-  const isReached = (eventType: EventType, { status, finishKnown, artifactsIngested }: RunState) =>
+function eventsOf(previous: RunState | null, current: RunState): EventType[] {
+  const isReached = (eventType: EventType, { status, hasFinishTime, hasArtifacts }: RunState) =>
     EVENT_TYPE_TABLE[eventType].statuses.includes(status) &&
-    (!waits(eventType) || (finishKnown && artifactsIngested));
-  return IN_ORDER.filter((type) => isReached(type, after) && !(before && isReached(type, before)));
+    (!waitsForArtifacts(eventType) || (hasFinishTime && hasArtifacts));
+  return ORDERED_TYPES.filter((type) => isReached(type, current) && !(previous && isReached(type, previous)));
 }
 
 /** Text of `runStatusMessage` and `runReason` for a run without one (docs/contract.md#events). */
@@ -102,7 +104,7 @@ export function runEvent(
   const timestamp = nanosecondTimestamp(new Date(arrivedAtMs).toISOString()) as string;
   const identity = { eventId, accountId: run.account_id, timestamp };
   return createEvent(eventType, identity, runDetails(run), (time) =>
-    reached(run[RUN_TIMES[time].runField], run, eventType),
+    requireTime(run[RUN_TIMES[time].runField], run, eventType),
   );
 }
 
@@ -124,7 +126,7 @@ function runDetails(run: RunView): RunDetails {
   };
 }
 
-function reached(time: string | null, run: RunView, eventType: EventType): string {
+function requireTime(time: string | null, run: RunView, eventType: EventType): string {
   if (time === null) throw new TypeError(`run ${run.id} has no time for ${eventType}`);
   return time;
 }

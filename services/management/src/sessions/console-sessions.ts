@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
-import { inTransactionOf } from '../audit/actor.ts';
+import { inActorTransaction } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
 
 /** Sessions of the console, shared by all processes. A session ends on sign-out, when idle, and at its maximum age. */
@@ -29,7 +29,7 @@ export function createConsoleSessions(options: {
   const idleMs = idleMinutes * MINUTE_MS;
   return {
     async open({ id, passwordHash, clientAddress: address }, beforeCommit) {
-      await clearEnded(prisma, idleMs);
+      await deleteEndedSessions(prisma, idleMs);
       const sessionId = createSessionId();
       const session = {
         idHash: hashOf(sessionId),
@@ -37,7 +37,7 @@ export function createConsoleSessions(options: {
         expiresAt: new Date(Date.now() + maxHours * HOUR_MS),
       };
       const actor = { kind: 'user', id, ...(address !== undefined && { address }) } as const;
-      const isOpen = await inTransactionOf(prisma, actor, async (transaction) => {
+      const isOpen = await inActorTransaction(prisma, actor, async (transaction) => {
         // Locks the user's row. Either a reset waits for this session and then ends it, or this statement waits for the
         // reset and does not find the old password.
         const user = { id: session.userId, passwordHash };
@@ -51,10 +51,10 @@ export function createConsoleSessions(options: {
     async find(sessionId) {
       const idHash = hashSessionId(sessionId);
       if (idHash === null) return null;
-      const session = await prisma.consoleSession.findUnique({ where: { idHash }, select: WITH_USER });
+      const session = await prisma.consoleSession.findUnique({ where: { idHash }, select: SESSION_FIELDS });
       const now = Date.now();
       if (!session || hasEnded(session, now, idleMs)) return null;
-      if (now - session.lastUsedAt.getTime() >= USE_SEEN_MS) await use(prisma, idHash, now);
+      if (now - session.lastUsedAt.getTime() >= USE_UPDATE_INTERVAL_MS) await recordUse(prisma, idHash, now);
       const { user, expiresAt } = session;
       return {
         principal: userPrincipal(user.id, user.memberships),
@@ -74,9 +74,9 @@ export function createConsoleSessions(options: {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 /** Minimum interval between two updates of a session's last use. */
-const USE_SEEN_MS = MINUTE_MS;
+const USE_UPDATE_INTERVAL_MS = MINUTE_MS;
 
-const WITH_USER = {
+const SESSION_FIELDS = {
   expiresAt: true,
   lastUsedAt: true,
   user: {
@@ -104,31 +104,32 @@ function hasEnded(
 }
 
 /** The condition lets one of many concurrent requests write; the others match no row. */
-async function use(prisma: PrismaClient, idHash: Uint8Array<ArrayBuffer>, now: number): Promise<void> {
+async function recordUse(prisma: PrismaClient, idHash: Uint8Array<ArrayBuffer>, now: number): Promise<void> {
   await prisma.consoleSession.updateMany({
-    where: { idHash, lastUsedAt: { lte: new Date(now - USE_SEEN_MS) } },
+    where: { idHash, lastUsedAt: { lte: new Date(now - USE_UPDATE_INTERVAL_MS) } },
     data: { lastUsedAt: new Date(now) },
   });
 }
 
 /** Must exceed the number of sessions created by one sign-in, so that the number of ended sessions shrinks. */
-const CLEARED_MAX = 20;
+const DELETED_MAX = 20;
 
 /**
  * Deletes some ended sessions of any user, called at each sign-in. Each statement deletes one row, so no lock is held
  * while waiting for another, which prevents deadlocks with other sign-ins and with resets.
  */
-async function clearEnded(prisma: PrismaClient, idleMs: number): Promise<void> {
+async function deleteEndedSessions(prisma: PrismaClient, idleMs: number): Promise<void> {
   const now = Date.now();
-  const isEnded = {
+  const endedCondition = {
     OR: [{ expiresAt: { lte: new Date(now) } }, { lastUsedAt: { lte: new Date(now - idleMs) } }],
   };
-  const ended = await prisma.consoleSession.findMany({
-    where: isEnded,
+  const endedSessions = await prisma.consoleSession.findMany({
+    where: endedCondition,
     select: { idHash: true },
-    take: CLEARED_MAX,
+    take: DELETED_MAX,
   });
-  for (const { idHash } of ended) await prisma.consoleSession.deleteMany({ where: { idHash, ...isEnded } });
+  for (const { idHash } of endedSessions)
+    await prisma.consoleSession.deleteMany({ where: { idHash, ...endedCondition } });
 }
 
 const BYTES = 32;

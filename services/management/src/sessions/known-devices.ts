@@ -19,7 +19,7 @@ export interface KnownDevices {
 }
 
 const COOKIE = 'runhook_device';
-const KNOWN_SECONDS = 180 * 86_400;
+const COOKIE_SECONDS = 180 * 86_400;
 /** Maximum number of users of one browser; the least recently signed-in user is dropped first. */
 const USERS_MAX = 4;
 const ID_BYTES = 16;
@@ -37,31 +37,33 @@ export function createKnownDevices(
   const newestName = keys[0]?.name ?? '';
   const signingKeys = new Map(keys.map(({ name, key }) => [name, signingKey(key)]));
 
-  function sign(keyName: string, id: string, end: string, email: string): Buffer | null {
+  function sign(keyName: string, id: string, expiry: string, email: string): Buffer | null {
     const key = signingKeys.get(keyName);
-    return key === undefined ? null : createHmac('sha256', key).update(`${id}.${end}.${email}`).digest();
+    return key === undefined ? null : createHmac('sha256', key).update(`${id}.${expiry}.${email}`).digest();
   }
 
-  function verified(token: string, email: string): KnownDevice | null {
-    const [, keyName = '', id = '', end = '', mac = ''] = TOKEN.exec(token) ?? [];
-    const expected = sign(keyName, id, end, email);
-    if (expected === null || Number(end) * 1_000 <= nowMs()) return null;
-    const given = Buffer.from(mac, 'base64url');
-    return given.length === expected.length && timingSafeEqual(given, expected) ? { id } : null;
+  function verify(token: string, email: string): KnownDevice | null {
+    const [, keyName = '', id = '', expiry = '', mac = ''] = TOKEN.exec(token) ?? [];
+    const expectedMac = sign(keyName, id, expiry, email);
+    if (expectedMac === null || Number(expiry) * 1_000 <= nowMs()) return null;
+    const suppliedMac = Buffer.from(mac, 'base64url');
+    return suppliedMac.length === expectedMac.length && timingSafeEqual(suppliedMac, expectedMac)
+      ? { id }
+      : null;
   }
 
   const find: KnownDevices['find'] = (header, email) =>
-    tokensOf(header).reduce<KnownDevice | null>((found, token) => found ?? verified(token, email), null);
+    tokensOf(header).reduce<KnownDevice | null>((device, token) => device ?? verify(token, email), null);
 
   return {
     find,
     remember(header, email, secure) {
       const id = find(header, email)?.id ?? randomBytes(ID_BYTES).toString('base64url');
-      const end = String(Math.floor(nowMs() / 1_000) + KNOWN_SECONDS);
-      const mac = sign(newestName, id, end, email)?.toString('base64url');
-      const others = tokensOf(header).filter((token) => verified(token, email) === null);
-      const tokens = [`${newestName}.${id}.${end}.${mac}`, ...others].slice(0, USERS_MAX);
-      const attributes = `Path=/; Max-Age=${KNOWN_SECONDS}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`;
+      const expiry = String(Math.floor(nowMs() / 1_000) + COOKIE_SECONDS);
+      const mac = sign(newestName, id, expiry, email)?.toString('base64url');
+      const others = tokensOf(header).filter((token) => verify(token, email) === null);
+      const tokens = [`${newestName}.${id}.${expiry}.${mac}`, ...others].slice(0, USERS_MAX);
+      const attributes = `Path=/; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`;
       return `${COOKIE}=${tokens.join('~')}; ${attributes}`;
     },
   };

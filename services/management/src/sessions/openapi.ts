@@ -1,18 +1,18 @@
 import { LICENSES, PERMISSION_SETS } from '@runhook/database';
 import {
-  answerObject,
   type Header,
-  orNull,
+  nullable,
   type Paths,
   requestObject,
   requiredText,
+  responseObject,
   type Schema,
   schemaRef,
   secondsTime,
   text,
 } from '../http/openapi/field-schemas.ts';
 import { requestBody } from '../http/openapi/parameters.ts';
-import { answers, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { ACCOUNT_EXAMPLE, ADA, accountProperties, NO_USER, userProperties } from '../identity/openapi.ts';
 import { type SessionAccountView, type SessionView, SIGN_IN_LIMITS, type SignInFields } from './routes.ts';
 
@@ -53,7 +53,7 @@ export const sessionPaths: Paths = {
       tags,
       summary: 'Who am I, and what may I do where?',
       description: 'Of the console’s session.',
-      responses: answers('caller', {
+      responses: operationResponses('caller', {
         200: success(200, 'The caller.', schemaRef('Session'), SESSION_EXAMPLE),
         403: NO_USER,
       }),
@@ -65,20 +65,20 @@ export const sessionPaths: Paths = {
       description: DESCRIPTION,
       security: [],
       requestBody: requestBody('SignInFields', 'Who it is.', SIGN_IN_EXAMPLE),
-      responses: answers(
+      responses: operationResponses(
         'anyone',
         {
           201: {
             ...success(201, 'A session has begun.', schemaRef('Session'), SESSION_EXAMPLE),
             headers: SET_COOKIE,
           },
-          401: failureBecause(
+          401: failureWithReason(
             401,
             'There is no such user, or the password is another: which of them is not told.',
             'The e-mail address or the password is wrong.',
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     },
     delete: {
@@ -87,12 +87,12 @@ export const sessionPaths: Paths = {
       summary: 'Sign out',
       description: 'Ends the session on the server.',
       security: [{ session: [] }],
-      responses: answers('caller', {
+      responses: operationResponses('caller', {
         200: {
           ...success(200, 'The session has ended.', schemaRef('SignedOut'), {}, 'deleted'),
           headers: SET_COOKIE,
         },
-        403: failureBecause(
+        403: failureWithReason(
           403,
           'The caller has a key and no session, or the request does not come from the console.',
           'Access denied: A key is not signed in.',
@@ -103,19 +103,19 @@ export const sessionPaths: Paths = {
 };
 
 export const sessionSchemas: Record<string, Schema> = {
-  Session: answerObject<SessionView>('Who calls, and what it may do where.', {
+  Session: responseObject<SessionView>('Who calls, and what it may do where.', {
     ...userProperties,
     accounts: {
       type: 'array',
       items: schemaRef('SessionAccount'),
       description: 'Every account that the user is a member of, the oldest first.',
     },
-    expires_at: orNull(
+    expires_at: nullable(
       secondsTime('When the session ends at the latest; null for a caller with an API key.'),
     ),
   }),
 
-  SessionAccount: answerObject<SessionAccountView>('An account, and what the user is in it.', {
+  SessionAccount: responseObject<SessionAccountView>('An account, and what the user is in it.', {
     ...accountProperties,
     license: { type: 'string', enum: LICENSES, description: 'The licence that the user has there.' },
     permission_sets: {
@@ -142,5 +142,5 @@ export const sessionSchemas: Record<string, Schema> = {
     ['email', 'password'],
   ),
 
-  SignedOut: answerObject<Record<never, never>>('Nothing.', {}),
+  SignedOut: responseObject<Record<never, never>>('Nothing.', {}),
 };

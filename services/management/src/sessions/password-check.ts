@@ -1,27 +1,27 @@
 import { Semaphore } from '@runhook/runtime';
 
 /** A slot in the queue of password checks. The caller must call leave() whether it was used or not. */
-export interface PasswordPlace {
+export interface PasswordCheckSlot {
   /** @param passwordHash null if there is none; the check then takes as long as for a wrong password */
-  isRight(passwordHash: string | null, password: string): Promise<boolean>;
-  leave(): void;
+  isCorrect(passwordHash: string | null, password: string): Promise<boolean>;
+  release(): void;
 }
 
 export interface PasswordCheck {
   /** Returns null if the queue is full, since another check would wait for seconds. */
-  enter(): PasswordPlace | null;
+  acquireSlot(): PasswordCheckSlot | null;
 }
 
 /** A check takes tens of milliseconds of a thread, and 19 MiB. Name resolution and files share the four threads. */
-const AT_ONCE_MAX = 2;
+const CONCURRENT_MAX = 2;
 /** Including the checks that are running: one or two seconds of work. */
-const HERE_MAX = 32;
+const QUEUED_MAX = 32;
 
 /**
  * Hash of 32 random bytes that were discarded, with the parameters of stored passwords. It is a constant, because a
  * process that computed it would retain the memory of Argon2.
  */
-export const NOBODYS_HASH =
+export const DUMMY_HASH =
   '$argon2id$v=19$m=19456,t=2,p=1$f0SnP4DBCefxte7NO+n/Vg$EC+oBrzvN4/EqAgemWfJmZ7vf5RI0pnoIpfwP8c4cZs';
 
 /** Loads Argon2 with the first sign-in, since most processes never handle one. */
@@ -37,30 +37,30 @@ async function verifyArgon2(passwordHash: string, password: string): Promise<boo
 export function createPasswordCheck(
   verify: (passwordHash: string, password: string) => Promise<boolean> = verifyArgon2,
 ): PasswordCheck {
-  const atOnce = new Semaphore(AT_ONCE_MAX);
-  let here = 0;
+  const semaphore = new Semaphore(CONCURRENT_MAX);
+  let queuedCount = 0;
 
-  async function isRight(passwordHash: string | null, password: string): Promise<boolean> {
-    const turn = atOnce.acquire();
-    if (turn) await turn;
+  async function isCorrect(passwordHash: string | null, password: string): Promise<boolean> {
+    const acquired = semaphore.acquire();
+    if (acquired) await acquired;
     try {
-      const matches = await verify(passwordHash ?? NOBODYS_HASH, password);
+      const matches = await verify(passwordHash ?? DUMMY_HASH, password);
       return matches && passwordHash !== null;
     } finally {
-      atOnce.release();
+      semaphore.release();
     }
   }
 
   return {
-    enter() {
-      if (here >= HERE_MAX) return null;
-      here += 1;
-      let hasLeft = false;
+    acquireSlot() {
+      if (queuedCount >= QUEUED_MAX) return null;
+      queuedCount += 1;
+      let isReleased = false;
       return {
-        isRight,
-        leave() {
-          if (!hasLeft) here -= 1;
-          hasLeft = true;
+        isCorrect,
+        release() {
+          if (!isReleased) queuedCount -= 1;
+          isReleased = true;
         },
       };
     },

@@ -2,8 +2,8 @@ import {
   boundedText,
   configuredText,
   type Problem,
-  problemsOf,
   secondsTimestamp,
+  toProblems,
   VALIDATION_OPTIONS,
   webhooksUnavailableReason,
 } from '@runhook/contract';
@@ -11,12 +11,12 @@ import type { License, PermissionSet } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { BODY_BYTES_MAX } from '../http/body.ts';
-import { type CallerEndpoint, type Endpoint, type OpenEndpoint, requiredUser } from '../http/endpoint.ts';
+import { type CallerEndpoint, type Endpoint, type PublicEndpoint, requireUser } from '../http/endpoint.ts';
 import {
   AccessDeniedError,
   InvalidRequestError,
   InvalidTokenError,
-  SignInRefusedError,
+  SignInRejectedError,
   TooManyRequestsError,
   UnavailableError,
 } from '../http/errors.ts';
@@ -54,7 +54,7 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
 }
 
 /** Accepts JSON only: other sites' pages cannot send it without a preflight request, so the origin is not checked. */
-function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependencies): OpenEndpoint {
+function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependencies): PublicEndpoint {
   return {
     method: 'POST',
     path: SESSION,
@@ -68,13 +68,13 @@ function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependenci
       const outcome = await signIn({ ...fields, clientAddress, device }, beforeCommit);
       if (outcome.kind === 'busy') throw new UnavailableError();
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
-      if (outcome.kind === 'refused') throw new SignInRefusedError();
+      if (outcome.kind === 'rejected') throw new SignInRejectedError();
       await endReplacedSession(sessions, cookie, beforeCommit);
       const caller = await sessions.find(outcome.sessionId);
       if (!caller) throw new InvalidTokenError();
-      const known = devices.remember(cookie, fields.email, secure);
-      const headers = { 'set-cookie': [sessionCookie(outcome.sessionId, secure), known] };
-      return { code: 201, data: await viewOf(prisma, caller), headers };
+      const deviceCookie = devices.remember(cookie, fields.email, secure);
+      const headers = { 'set-cookie': [sessionCookie(outcome.sessionId, secure), deviceCookie] };
+      return { code: 201, data: await readSessionView(prisma, caller), headers };
     },
   };
 }
@@ -84,7 +84,7 @@ function whoAmIEndpoint({ prisma }: SessionDependencies): CallerEndpoint {
     method: 'GET',
     path: SESSION,
     access: 'caller',
-    handle: async (caller) => ({ code: 200, data: await viewOf(prisma, caller) }),
+    handle: async (caller) => ({ code: 200, data: await readSessionView(prisma, caller) }),
   };
 }
 
@@ -112,8 +112,11 @@ async function endReplacedSession(
   if (idHash !== null) await sessions.close(idHash, beforeCommit);
 }
 
-async function viewOf(prisma: PrismaClient, { principal, credential }: Caller): Promise<SessionView> {
-  const caller = requiredUser(principal);
+async function readSessionView(
+  prisma: PrismaClient,
+  { principal, credential }: Caller,
+): Promise<SessionView> {
+  const caller = requireUser(principal);
   const accountIds = caller.memberships.map(({ account }) => account.id);
   const [user, accounts] = await Promise.all([
     findUser(prisma, caller.userId, null),
@@ -143,7 +146,7 @@ export type SignInParsing =
 
 function parseSignIn(body: unknown): SignInParsing {
   const { value, error } = schema.required().validate(body, VALIDATION_OPTIONS);
-  if (error) return { problems: problemsOf(error, 'body') };
+  if (error) return { problems: toProblems(error, 'body') };
   return { fields: { ...value, email: value.email.trim().toLowerCase() } };
 }
 

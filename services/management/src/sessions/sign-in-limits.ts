@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
-import type { Limiter, LimitStore, Taking } from '../http/limits.ts';
+import type { Limiter, LimitResult, LimitStore } from '../http/limits.ts';
 import type { KnownDevice } from './known-devices.ts';
 
 const WINDOW_SECONDS = 15 * 60;
@@ -22,8 +22,8 @@ export interface SignInAttempt {
  */
 export interface SignInLimits {
   /** Counts the attempt before its result is known, so that concurrent attempts are all counted. */
-  begin(attempt: SignInAttempt): Promise<Taking>;
-  succeeded(attempt: SignInAttempt): Promise<void>;
+  countAttempt(attempt: SignInAttempt): Promise<LimitResult>;
+  recordSuccess(attempt: SignInAttempt): Promise<void>;
 }
 
 /** @param windowSeconds 15 minutes when omitted */
@@ -33,27 +33,27 @@ export function createSignInLimits(
 ): SignInLimits {
   const { perEmailMax, perAddressMax, windowSeconds = WINDOW_SECONDS } = options;
   const limiter = (name: string, callsMax: number): Limiter =>
-    store.createLimiter({ name, callsMax, windowSeconds, refusedFromMemory: false });
+    store.createLimiter({ name, callsMax, windowSeconds, rejectsFromMemory: false });
   const byDevice = limiter('sign-in-device', perEmailMax);
   const byAddress = limiter('sign-in-address', perAddressMax);
   const byNetwork = limiter('sign-in-network', perEmailMax);
   const byEmail = limiter('sign-in-email', perEmailMax * NETWORKS_FACTOR);
 
   return {
-    async begin({ email, clientAddress, device }) {
-      if (device) return await byDevice.take(keyOf(device.id, email));
+    async countAttempt({ email, clientAddress, device }) {
+      if (device) return await byDevice.consume(keyOf(device.id, email));
       // The order ensures that a client that exceeds its own limit does not use up a limit that it shares with others.
-      const ofClient = await byAddress.take(addressNetwork(clientAddress));
-      if (ofClient.kind === 'refused') return ofClient;
-      const ofNetwork = await byNetwork.take(keyOf(surroundings(clientAddress), email));
-      return ofNetwork.kind === 'refused' ? ofNetwork : await byEmail.take(keyOf(email));
+      const clientResult = await byAddress.consume(addressNetwork(clientAddress));
+      if (clientResult.kind === 'rejected') return clientResult;
+      const networkResult = await byNetwork.consume(keyOf(networkOf(clientAddress), email));
+      return networkResult.kind === 'rejected' ? networkResult : await byEmail.consume(keyOf(email));
     },
-    async succeeded({ email, clientAddress, device }) {
-      if (device) return await byDevice.forget(keyOf(device.id, email));
+    async recordSuccess({ email, clientAddress, device }) {
+      if (device) return await byDevice.reset(keyOf(device.id, email));
       await Promise.all([
-        byAddress.giveBack(addressNetwork(clientAddress)),
-        byNetwork.forget(keyOf(surroundings(clientAddress), email)),
-        byEmail.giveBack(keyOf(email)),
+        byAddress.refund(addressNetwork(clientAddress)),
+        byNetwork.reset(keyOf(networkOf(clientAddress), email)),
+        byEmail.refund(keyOf(email)),
       ]);
     },
   };
@@ -65,7 +65,7 @@ function keyOf(...parts: string[]): string {
 }
 
 /** Returns the network of a client, whose addresses are usually adjacent: 256 IPv4 addresses, or its IPv6 network. */
-function surroundings(address: string): string {
+function networkOf(address: string): string {
   const client = addressNetwork(address);
   return isIP(client) === 4 ? `${client.slice(0, client.lastIndexOf('.'))}.0/24` : client;
 }
@@ -81,8 +81,10 @@ export function addressNetwork(address: string): string {
   const [plain = ''] = address.split('%');
   const [head = '', tail] = plain.replace(/\d+\.\d+\.\d+\.\d+$/, '0:0').split('::');
   const groupsOf = (text: string) => (text === '' ? [] : text.split(':'));
-  const [before, after] = [groupsOf(head), groupsOf(tail ?? '')];
-  const missing = new Array<string>(8 - before.length - after.length).fill('0');
-  const groups = [...before, ...missing, ...after].map((group) => Number.parseInt(group, 16).toString(16));
+  const [leadingGroups, trailingGroups] = [groupsOf(head), groupsOf(tail ?? '')];
+  const zeroGroups = new Array<string>(8 - leadingGroups.length - trailingGroups.length).fill('0');
+  const groups = [...leadingGroups, ...zeroGroups, ...trailingGroups].map((group) =>
+    Number.parseInt(group, 16).toString(16),
+  );
   return `${groups.slice(0, 4).join(':')}::/64`;
 }

@@ -7,7 +7,7 @@ import type { SignInAttempt, SignInLimits } from './sign-in-limits.ts';
 /** `limited`: too many attempts, so the password was not checked. `busy`: too many checks are queued. */
 export type SignInOutcome =
   | { kind: 'signed_in'; sessionId: string }
-  | { kind: 'refused' }
+  | { kind: 'rejected' }
   | { kind: 'busy' }
   | { kind: 'limited'; retryAfterSeconds: number };
 
@@ -27,21 +27,22 @@ export function createSignIn(deps: {
   const { prisma, sessions, passwords, limits } = deps;
   return async ({ password, ...attempt }, beforeCommit) => {
     const { email, clientAddress } = attempt;
-    const place = passwords.enter();
-    if (!place) return { kind: 'busy' };
+    const slot = passwords.acquireSlot();
+    if (!slot) return { kind: 'busy' };
     try {
-      const begun = await limits.begin(attempt);
-      if (begun.kind === 'refused') return { kind: 'limited', retryAfterSeconds: begun.retryAfterSeconds };
+      const limitResult = await limits.countAttempt(attempt);
+      if (limitResult.kind === 'rejected')
+        return { kind: 'limited', retryAfterSeconds: limitResult.retryAfterSeconds };
       const user = await findPasswordHash(prisma, email);
       const passwordHash = user?.passwordHash ?? null;
-      const isRight = await place.isRight(passwordHash, password);
-      if (!isRight || !user || passwordHash === null) return { kind: 'refused' };
+      const isCorrect = await slot.isCorrect(passwordHash, password);
+      if (!isCorrect || !user || passwordHash === null) return { kind: 'rejected' };
       const sessionId = await sessions.open({ id: user.id, passwordHash, clientAddress }, beforeCommit);
-      if (sessionId === null) return { kind: 'refused' };
-      await limits.succeeded(attempt);
+      if (sessionId === null) return { kind: 'rejected' };
+      await limits.recordSuccess(attempt);
       return { kind: 'signed_in', sessionId };
     } finally {
-      place.leave();
+      slot.release();
     }
   };
 }

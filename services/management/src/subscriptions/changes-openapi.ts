@@ -1,6 +1,6 @@
 import type { Paths } from '../http/openapi/field-schemas.ts';
-import { inQuery, parameter } from '../http/openapi/parameters.ts';
-import { answers } from '../http/openapi/responses.ts';
+import { parameter, queryParameter } from '../http/openapi/parameters.ts';
+import { operationResponses } from '../http/openapi/responses.ts';
 
 /** See docs/contract.md#changes-as-they-happen. */
 export const changesPaths: Paths = {
@@ -13,7 +13,7 @@ export const changesPaths: Paths = {
       description:
         'A stream of server-sent events. Each `changed` has `{"subscription_ids": [...]}`: the webhooks that were written, or that an attempt was made for, since the last; what is new of them is asked for as always. A change shows within some two seconds. The stream ends after fifteen minutes at the latest: connect again, and take everything for changed.',
       parameters: [
-        inQuery(
+        queryParameter(
           'subscription_id',
           'Whose log is watched, too: what waits without an attempt is told as well.',
           {
@@ -22,7 +22,7 @@ export const changesPaths: Paths = {
           },
         ),
       ],
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           200: {

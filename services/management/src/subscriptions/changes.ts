@@ -2,18 +2,18 @@
 import { isId } from '@runhook/contract';
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
-import type { BegunStream, EventStream } from '../http/envelope.ts';
+import type { EventStream, StreamHandle } from '../http/envelope.ts';
 import { TooManyRequestsError, UnavailableError } from '../http/errors.ts';
-import { QueryReader, readBy } from '../http/query-parameters.ts';
+import { createReader, QueryReader } from '../http/query-parameters.ts';
 
-const LOOK_EVERY_MS = 2_000;
+const POLL_INTERVAL_MS = 2_000;
 /** Time after which a listener must reconnect and authenticate again. */
-const LIFE_MS = 15 * 60_000;
+const STREAM_LIFETIME_MS = 15 * 60_000;
 const STREAMS_MAX = 2_000;
-const STREAMS_OF_ACCOUNT_MAX = 100;
+const STREAMS_PER_ACCOUNT_MAX = 100;
 const RETRY_AFTER_SECONDS = 60;
 /** Number of deliveries on the first page of the log. */
-const NEWEST = 25;
+const NEWEST_COUNT = 25;
 
 const VERSION = { id: column.text, version: column.text };
 
@@ -29,10 +29,10 @@ const LOG = `
     WHERE account_id = $1 AND subscription_id = (
       SELECT id FROM subscriptions WHERE account_id = $1 AND id = $2 AND deleted_at IS NULL)
     ORDER BY day DESC, created_at DESC, id DESC
-    LIMIT ${NEWEST}
+    LIMIT ${NEWEST_COUNT}
   ) AS newest`;
 
-interface Watched {
+interface WatchTarget {
   accountId: number;
   /** Subscription whose log is watched, too; null for none. */
   subscriptionId: string | null;
@@ -46,8 +46,8 @@ interface Listener {
 export interface ChangeStreamOptions {
   /** The database that lists are read from, so that a notified listener finds the change there. */
   database: Queryable;
-  lookEveryMs?: number | undefined;
-  streamsMax?: { all: number; ofAccount: number };
+  pollIntervalMs?: number | undefined;
+  streamsMax?: { all: number; perAccount: number };
 }
 
 /**
@@ -68,8 +68,8 @@ export class ChangeStreams {
    * Returns a stream that is not counted yet, because it may never begin: HEAD ends before it, and a caller may have
    * left. `begin` checks the limits and counts in one step, and throws a 429 when too many streams are open.
    */
-  open(watched: Watched): EventStream {
-    return { begin: (listener) => this.#begin(watched, listener) };
+  open(target: WatchTarget): EventStream {
+    return { start: (listener) => this.#start(target, listener) };
   }
 
   /** Ends all streams: their listeners connect to another process. */
@@ -78,31 +78,31 @@ export class ChangeStreams {
     for (const listener of [...this.#listeners.keys()]) listener.end();
   }
 
-  #begin(watched: Watched, listener: Listener): BegunStream {
-    this.#requireCapacity(watched.accountId);
-    const key = `${watched.accountId}/${watched.subscriptionId ?? ''}`;
-    const watch = this.#watches.get(key) ?? new Watch(this.#options, watched);
+  #start(target: WatchTarget, listener: Listener): StreamHandle {
+    this.#requireCapacity(target.accountId);
+    const key = `${target.accountId}/${target.subscriptionId ?? ''}`;
+    const watch = this.#watches.get(key) ?? new Watch(this.#options, target);
     this.#watches.set(key, watch);
     const ready = watch.add(listener);
-    this.#listeners.set(listener, watched.accountId);
-    const life = setTimeout(() => listener.end(), LIFE_MS);
-    life.unref();
-    const leave = () => {
-      clearTimeout(life);
+    this.#listeners.set(listener, target.accountId);
+    const lifetimeTimer = setTimeout(() => listener.end(), STREAM_LIFETIME_MS);
+    lifetimeTimer.unref();
+    const close = () => {
+      clearTimeout(lifetimeTimer);
       this.#listeners.delete(listener);
       if (watch.remove(listener) === 0 && this.#watches.get(key) === watch) this.#watches.delete(key);
     };
-    return { ready, leave };
+    return { ready, close };
   }
 
   #requireCapacity(accountId: number): void {
     if (this.#isClosed) throw new UnavailableError();
-    const { all, ofAccount } = this.#options.streamsMax ?? {
+    const { all, perAccount } = this.#options.streamsMax ?? {
       all: STREAMS_MAX,
-      ofAccount: STREAMS_OF_ACCOUNT_MAX,
+      perAccount: STREAMS_PER_ACCOUNT_MAX,
     };
     const accounts = [...this.#listeners.values()];
-    if (accounts.length >= all || accounts.filter((id) => id === accountId).length >= ofAccount)
+    if (accounts.length >= all || accounts.filter((id) => id === accountId).length >= perAccount)
       throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
   }
 }
@@ -110,22 +110,22 @@ export class ChangeStreams {
 /** Polls while there are listeners. */
 class Watch {
   readonly #options: ChangeStreamOptions;
-  readonly #watched: Watched;
+  readonly #target: WatchTarget;
   readonly #listeners = new Set<Listener>();
-  #seen: Map<string, string> | null = null;
-  #firstLook: Promise<void> | undefined;
+  #lastVersions: Map<string, string> | null = null;
+  #firstPoll: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: ChangeStreamOptions, watched: Watched) {
+  constructor(options: ChangeStreamOptions, target: WatchTarget) {
     this.#options = options;
-    this.#watched = watched;
+    this.#target = target;
   }
 
   /** Resolves once there is a first result to compare with: changes that are committed afterwards are sent. */
   add(listener: Listener): Promise<void> {
     this.#listeners.add(listener);
-    this.#firstLook ??= this.#look();
-    return this.#firstLook;
+    this.#firstPoll ??= this.#poll();
+    return this.#firstPoll;
   }
 
   remove(listener: Listener): number {
@@ -134,25 +134,25 @@ class Watch {
     return this.#listeners.size;
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     try {
-      const now = await this.#versions();
-      const changed = this.#seen === null ? [] : changedIds(this.#seen, now);
-      this.#seen = now;
+      const current = await this.#readVersions();
+      const changed = this.#lastVersions === null ? [] : changedIds(this.#lastVersions, current);
+      this.#lastVersions = current;
       if (changed.length > 0)
         for (const listener of this.#listeners) listener.send('changed', { subscription_ids: changed });
     } catch {
       // The next successful poll reports the changes; after a failed first poll it reports all webhooks.
-      this.#seen ??= new Map();
+      this.#lastVersions ??= new Map();
     }
     if (this.#listeners.size === 0) return;
-    this.#timer = setTimeout(() => void this.#look(), this.#options.lookEveryMs ?? LOOK_EVERY_MS);
+    this.#timer = setTimeout(() => void this.#poll(), this.#options.pollIntervalMs ?? POLL_INTERVAL_MS);
     this.#timer.unref();
   }
 
-  async #versions(): Promise<Map<string, string>> {
+  async #readVersions(): Promise<Map<string, string>> {
     const { database } = this.#options;
-    const { accountId, subscriptionId } = this.#watched;
+    const { accountId, subscriptionId } = this.#target;
     const versions = new Map<string, string>();
     for (const { id, version } of await queryRows(database, VERSION, SUBSCRIPTIONS, [accountId]))
       versions.set(id, version);
@@ -165,13 +165,13 @@ class Watch {
 }
 
 /** Returns the ids that were changed, added or removed. */
-function changedIds(before: ReadonlyMap<string, string>, now: ReadonlyMap<string, string>): string[] {
-  const changed = [...now].filter(([id, version]) => before.get(id) !== version).map(([id]) => id);
-  const gone = [...before.keys()].filter((id) => !now.has(id));
-  return [...changed, ...gone];
+function changedIds(previous: ReadonlyMap<string, string>, current: ReadonlyMap<string, string>): string[] {
+  const changed = [...current].filter(([id, version]) => previous.get(id) !== version).map(([id]) => id);
+  const removed = [...previous.keys()].filter((id) => !current.has(id));
+  return [...changed, ...removed];
 }
 
-const subscriptionId = readBy(
+const subscriptionId = createReader(
   (text) => (isId('subscription', text) ? text : null),
   'must be the id of a webhook',
 );
@@ -184,12 +184,12 @@ export function changesEndpoint(streams: ChangeStreams): AccountEndpoint {
     access: READ_WEBHOOKS,
     async handle({ account, query }) {
       const reader = new QueryReader(query);
-      const watched = reader.optional('subscription_id', subscriptionId);
+      const target = reader.optional('subscription_id', subscriptionId);
       reader.check();
       return {
         code: 200,
         data: null,
-        stream: streams.open({ accountId: account.id, subscriptionId: watched }),
+        stream: streams.open({ accountId: account.id, subscriptionId: target }),
       };
     },
   };

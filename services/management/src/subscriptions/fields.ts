@@ -11,7 +11,7 @@ import {
   type SubscriptionFields,
 } from '@runhook/contract';
 import type { Prisma } from '@runhook/database/prisma';
-import { outwardCode } from '@runhook/egress';
+import { publicErrorCode } from '@runhook/egress';
 import {
   httpStatusText,
   idText,
@@ -28,10 +28,10 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import { type Health, healthOf } from './health.ts';
-import { rotationUnderWay, type SecretRotation } from './rotation.ts';
+import { currentRotation, type SecretRotation } from './rotation.ts';
 
 /** Columns of a subscription in responses. */
-export const SHOWN = {
+export const SUBSCRIPTION_COLUMNS = {
   id: true,
   accountId: true,
   name: true,
@@ -55,7 +55,7 @@ export const SHOWN = {
   rotationEndsAtMicros: true,
 } satisfies Prisma.SubscriptionSelect;
 
-export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SHOWN }>;
+export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SUBSCRIPTION_COLUMNS }>;
 
 /** Converts the fields of a request to columns; `active` is set by the statements. */
 export function columnsOf(fields: SubscriptionFields) {
@@ -102,17 +102,17 @@ export interface SubscriptionView {
 }
 
 /** Additional fields of a response if the request names them in `include`, so that other clients see no change. */
-export const INCLUDED = ['error_code', 'health'] as const;
+export const INCLUDABLE_FIELDS = ['error_code', 'health'] as const;
 
-export type Included = ReadonlySet<(typeof INCLUDED)[number]>;
+export type IncludedFields = ReadonlySet<(typeof INCLUDABLE_FIELDS)[number]>;
 
-const NOTHING_MORE: Included = new Set();
+const NO_INCLUDED_FIELDS: IncludedFields = new Set();
 
 /** @param account account of the subscription */
 export function subscriptionView(
   row: SubscriptionRow,
   account: { identifier: string },
-  included: Included = NOTHING_MORE,
+  included: IncludedFields = NO_INCLUDED_FIELDS,
 ): SubscriptionView {
   return {
     id: row.id,
@@ -128,13 +128,13 @@ export function subscriptionView(
     updated_at: String(row.updatedAtMicros),
     ...(row.dispatchedAtMicros === null ? {} : { dispatched_at: String(row.dispatchedAtMicros) }),
     http_status_code: String(row.httpStatusCode),
-    ...(included.has('error_code') ? { error_code: row.errorCode && outwardCode(row.errorCode) } : {}),
+    ...(included.has('error_code') ? { error_code: row.errorCode && publicErrorCode(row.errorCode) } : {}),
     ...(row.deactivateReason === null ? {} : { deactivate_reason: row.deactivateReason }),
     ...(row.signatureHeader === null ? {} : { signature_header: row.signatureHeader }),
     ...(row.headerNames.length === 0
       ? {}
       : { headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])) }),
-    ...rotationUnderWay(row),
+    ...currentRotation(row),
     ...(included.has('health') ? { health: healthOf(row) } : {}),
   };
 }
@@ -174,7 +174,7 @@ export const EVENT_TYPE: Schema = {
 export type StoredView = Omit<SubscriptionView, 'hmac_secret'>;
 
 /** Properties of the OpenAPI document (docs/contract.md#subscriptions). */
-export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
+export const RESPONSE_PROPERTIES: PropertiesOf<StoredView> = {
   id: prefixedId('wsu_', 'Id of the subscription, unique across all regions and deployments.'),
   account_identifier: prefixedId('act_', 'The account in a form that is unique everywhere.'),
   account_id: idText('The number of the account.', '1'),
@@ -220,7 +220,7 @@ export const PROPERTIES_OF_ANSWERS: PropertiesOf<StoredView> = {
   health: schemaRef('Health'),
 };
 
-export const OPTIONAL_IN_ANSWERS = [
+export const OPTIONAL_RESPONSE_PROPERTIES = [
   'dispatched_at',
   'error_code',
   'deactivate_reason',
@@ -234,7 +234,7 @@ const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, job
   SUBSCRIPTION_LIMITS;
 
 /** Request schema of the OpenAPI document. */
-export const FIELDS_OF_REQUESTS = requestObject<SubscriptionFields>(
+export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
   'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active`, `signature_header` and `headers` keep their values.',
   {
     name: requiredName(nameCharactersMax, 'Name of the webhook.'),

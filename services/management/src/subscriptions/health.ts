@@ -1,4 +1,4 @@
-import { answerObject, count, microsTime } from '../http/openapi/field-schemas.ts';
+import { count, microsTime, responseObject } from '../http/openapi/field-schemas.ts';
 
 /** Health of the endpoint by its attempts (docs/contract.md#health). */
 export interface Health {
@@ -29,7 +29,7 @@ export function healthOf(row: HealthColumns): Health {
 }
 
 /** Schema of the OpenAPI document. */
-export const HEALTH = answerObject<Health>(
+export const HEALTH = responseObject<Health>(
   'How the endpoint does, by its attempts. Absent unless it was asked for.',
   {
     status: {

@@ -1,19 +1,32 @@
 import {
-  answerObject,
   type Operation,
   type Paths,
   prefixedId,
+  responseObject,
   type Schema,
   schemaRef,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, keyed, PAGE, parameter, requestBody, searchParameter } from '../http/openapi/parameters.ts';
-import { answers, failure, failureBecause, OF_A_BODY, success } from '../http/openapi/responses.ts';
 import {
-  FIELDS_OF_REQUESTS,
-  INCLUDED,
+  PAGE,
+  parameter,
+  queryParameter,
+  requestBody,
+  searchParameter,
+  withIdempotencyKey,
+} from '../http/openapi/parameters.ts';
+import {
+  BODY_FAILURES,
+  failure,
+  failureWithReason,
+  operationResponses,
+  success,
+} from '../http/openapi/responses.ts';
+import {
+  INCLUDABLE_FIELDS,
   NEW_SUBSCRIPTION,
-  OPTIONAL_IN_ANSWERS,
-  PROPERTIES_OF_ANSWERS,
+  OPTIONAL_RESPONSE_PROPERTIES,
+  REQUEST_FIELDS,
+  RESPONSE_PROPERTIES,
   type StoredView,
   SUBSCRIPTION_FIELDS_EXAMPLE,
   type SubscriptionView,
@@ -50,8 +63,8 @@ const DELETED_EXAMPLE = { id: NEW_SUBSCRIPTION.id };
 export const WEBHOOK_WRITERS =
   'Needs, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
 
-const NAME = `(${INCLUDED.join('|')})`;
-const INCLUDE = inQuery(
+const NAME = `(${INCLUDABLE_FIELDS.join('|')})`;
+const INCLUDE = queryParameter(
   'include',
   'What to answer beside the rest, names with commas between them. `error_code`: why the latest attempt failed; `health`: how the endpoint does.',
   { type: 'string', pattern: `^${NAME}(,${NAME})*$` },
@@ -87,11 +100,13 @@ export const subscriptionPaths: Paths = {
       description: 'Newest first, unless another order is asked for.',
       parameters: [
         searchParameter('in their name, their endpoint or their description, or as their whole id'),
-        inQuery('active', 'Only those that are active, or only those that are not.', { type: 'boolean' }),
-        inQuery('failing', 'Only those whose latest attempt failed, or only those whose did not.', {
+        queryParameter('active', 'Only those that are active, or only those that are not.', {
           type: 'boolean',
         }),
-        inQuery(
+        queryParameter('failing', 'Only those whose latest attempt failed, or only those whose did not.', {
+          type: 'boolean',
+        }),
+        queryParameter(
           'order_by',
           'What comes first: the newest, the first by name, the last to have an attempt, or the last to begin to fail. Equal ones are newest first.',
           { type: 'string', enum: SUBSCRIPTION_ORDERS, default: 'created_at' },
@@ -99,29 +114,29 @@ export const subscriptionPaths: Paths = {
         INCLUDE,
         ...PAGE,
       ],
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'A page of them.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE, 'list') },
         [400],
       ),
     },
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'createSubscription',
       tags,
       summary: 'Create a subscription',
       description: `The answer is the only one that has \`hmac_secret\`. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody('SubscriptionFields', 'The new webhook.', SUBSCRIPTION_FIELDS_EXAMPLE),
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           201: success(201, 'It exists.', schemaRef('CreatedSubscription'), CREATED_SUBSCRIPTION_EXAMPLE),
-          409: failureBecause(
+          409: failureWithReason(
             409,
             'The account has as many webhooks as it may have.',
             'The account has 1000 webhooks, as many as it may have.',
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
       callbacks: { delivery: { '{$request.body#/client_url}': { post: DELIVERY } } },
     }),
@@ -135,7 +150,7 @@ export const subscriptionPaths: Paths = {
       summary: 'Get a subscription',
       description: 'With what became of its latest attempt. Its secret is never told again.',
       parameters: [INCLUDE],
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'It.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE) },
         [400],
@@ -148,18 +163,18 @@ export const subscriptionPaths: Paths = {
       parameters: [parameter('IfMatch')],
       description: `What is left out gets its default, but \`active\`, \`signature_header\` and \`headers\` keep their values. Deliveries already made stay as they are; attempts to come use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody('SubscriptionFields', 'All of it.', SUBSCRIPTION_FIELDS_EXAMPLE),
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           200: success(200, 'As it is now.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
           412: failure(412),
-          409: failureBecause(
+          409: failureWithReason(
             409,
             'Somebody else kept changing it at the same time.',
             'The webhook has just changed: try again.',
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     },
     delete: {
@@ -167,7 +182,7 @@ export const subscriptionPaths: Paths = {
       tags,
       summary: 'Delete a subscription',
       description: `Nothing more is sent to it, and its log of deliveries is gone from the API at once. ${WEBHOOK_WRITERS}`,
-      responses: answers('account', {
+      responses: operationResponses('account', {
         200: success(200, 'It is gone.', schemaRef('DeletedSubscription'), DELETED_EXAMPLE, 'deleted'),
       }),
     },
@@ -175,7 +190,7 @@ export const subscriptionPaths: Paths = {
 
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/rotate-secret': {
     parameters: [parameter('AccountId'), parameter('WebhookId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'rotateSecret',
       tags,
       summary: 'Rotate the secret',
@@ -186,7 +201,7 @@ export const subscriptionPaths: Paths = {
         }),
         required: false,
       },
-      responses: answers(
+      responses: operationResponses(
         'account',
         {
           200: success(
@@ -195,27 +210,27 @@ export const subscriptionPaths: Paths = {
             schemaRef('RotatedSubscription'),
             ROTATED_SUBSCRIPTION_EXAMPLE,
           ),
-          409: failureBecause(
+          409: failureWithReason(
             409,
             'A rotation is under way: it is to be finished first. Of two at once, one gets this.',
             'A rotation of the secret is under way, or has just begun: finish it before the next.',
           ),
         },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },
 
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/finish-rotation': {
     parameters: [parameter('AccountId'), parameter('WebhookId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'finishRotation',
       tags,
       summary: 'Finish a rotation of the secret before its time',
       description: `Every attempt from now on is signed with the new secret alone; the old one is erased. ${WEBHOOK_WRITERS}`,
-      responses: answers('account', {
+      responses: operationResponses('account', {
         200: success(200, 'The new secret has taken over.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
-        409: failureBecause(
+        409: failureWithReason(
           409,
           'No rotation is under way, or its end has come by itself.',
           'No rotation of the secret is under way.',
@@ -226,39 +241,39 @@ export const subscriptionPaths: Paths = {
 };
 
 export const subscriptionSchemas: Record<string, Schema> = {
-  Subscription: answerObject<StoredView>(
+  Subscription: responseObject<StoredView>(
     'A webhook: which events of which jobs go to which endpoint.',
-    PROPERTIES_OF_ANSWERS,
-    OPTIONAL_IN_ANSWERS,
+    RESPONSE_PROPERTIES,
+    OPTIONAL_RESPONSE_PROPERTIES,
   ),
 
-  CreatedSubscription: answerObject<StoredView & { hmac_secret: string }>(
+  CreatedSubscription: responseObject<StoredView & { hmac_secret: string }>(
     'A new webhook, with the secret that no other answer shows.',
     {
-      ...PROPERTIES_OF_ANSWERS,
+      ...RESPONSE_PROPERTIES,
       hmac_secret: newSecret(
         'Secret of the webhook. Keep it: a receiver checks deliveries with it, and it is not shown again. The whole text is the key of the signature in `Authorization`.',
       ),
     },
-    OPTIONAL_IN_ANSWERS,
+    OPTIONAL_RESPONSE_PROPERTIES,
   ),
 
-  RotatedSubscription: answerObject<StoredView & { hmac_secret: string }>(
+  RotatedSubscription: responseObject<StoredView & { hmac_secret: string }>(
     'A webhook with its new secret, which no other answer shows.',
     {
-      ...PROPERTIES_OF_ANSWERS,
+      ...RESPONSE_PROPERTIES,
       hmac_secret: newSecret('The new secret of the webhook. It is not shown again.'),
     },
-    OPTIONAL_IN_ANSWERS,
+    OPTIONAL_RESPONSE_PROPERTIES,
   ),
 
   Health: HEALTH,
 
   ...ROTATION_SCHEMAS,
 
-  SubscriptionFields: FIELDS_OF_REQUESTS,
+  SubscriptionFields: REQUEST_FIELDS,
 
-  DeletedSubscription: answerObject<{ id: string }>('What was deleted.', {
+  DeletedSubscription: responseObject<{ id: string }>('What was deleted.', {
     id: prefixedId('wsu_', 'Id of the subscription that is gone.'),
   }),
 };

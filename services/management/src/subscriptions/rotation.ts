@@ -1,6 +1,6 @@
 // SQL by hand: the transaction's timestamp, which Prisma Client cannot select.
 import type { Prisma } from '@runhook/database/prisma';
-import { answerObject, microsTime, requestObject, type Schema } from '../http/openapi/field-schemas.ts';
+import { microsTime, requestObject, responseObject, type Schema } from '../http/openapi/field-schemas.ts';
 
 /** Body of `POST …/rotate-secret`. */
 export interface RotationRequest {
@@ -18,7 +18,7 @@ export interface SecretRotation {
 }
 
 /** Returns no rotation after its end, even if the row still has it. */
-export function rotationUnderWay(row: {
+export function currentRotation(row: {
   rotationStartedAtMicros: bigint | null;
   rotationEndsAtMicros: bigint | null;
 }): { secret_rotation?: SecretRotation } {
@@ -29,7 +29,7 @@ export function rotationUnderWay(row: {
 
 /** Schemas of the OpenAPI document. */
 export const ROTATION_SCHEMAS: Record<string, Schema> = {
-  SecretRotation: answerObject<SecretRotation>(
+  SecretRotation: responseObject<SecretRotation>(
     'A rotation of the secret that is under way: deliveries are signed with both. Absent otherwise.',
     {
       started_at: microsTime('When it began.'),
@@ -85,7 +85,7 @@ export async function beginRotation(
     const { nextHmacSecretCiphertext: next, rotationEndsAt: endsAt } = row;
     if (endsAt !== null && endsAt > now) return false;
     // A rotation that has ended but is not cleared yet: its new secret is the one to replace.
-    const replaced = next === null ? {} : { hmacSecretCiphertext: next };
+    const replacedSecret = next === null ? {} : { hmacSecretCiphertext: next };
     const { count } = await transaction.subscription.updateMany({
       where: {
         id: subscriptionId,
@@ -94,7 +94,7 @@ export async function beginRotation(
         nextHmacSecretCiphertext: next,
       },
       data: {
-        ...(overlapHours === 0 ? immediate : { ...replaced, ...overlapping }),
+        ...(overlapHours === 0 ? immediate : { ...replacedSecret, ...overlapping }),
         secretGeneration: { increment: 1 },
       },
     });

@@ -7,7 +7,7 @@ import {
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import type { PrismaClient } from '@runhook/database/prisma';
-import { actorOf, inTransactionOf } from '../audit/actor.ts';
+import { actorOf, inActorTransaction } from '../audit/actor.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -17,14 +17,14 @@ import {
 import { pageExtra } from '../http/envelope.ts';
 import { ConflictError, InvalidRequestError, PreconditionFailedError } from '../http/errors.ts';
 import { oneOf, QueryReader, searchText, someOf, trueOrFalse } from '../http/query-parameters.ts';
-import { INCLUDED, type SubscriptionRow, subscriptionView } from './fields.ts';
-import { headerColumns } from './own-headers.ts';
+import { headerColumns } from './custom-headers.ts';
+import { INCLUDABLE_FIELDS, type SubscriptionRow, subscriptionView } from './fields.ts';
 import {
-  requiredSubscription,
+  requireSubscription,
   SUBSCRIPTION_PATH,
   subscriptionKey,
   subscriptionNotFound,
-} from './required-subscription.ts';
+} from './require-subscription.ts';
 import {
   countSubscriptions,
   deleteSubscription,
@@ -87,7 +87,7 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
         search: reader.optional('search', searchText),
       };
       const order = reader.optional('order_by', oneOf(SUBSCRIPTION_ORDERS)) ?? 'created_at';
-      const included = reader.optional('include', someOf(INCLUDED)) ?? undefined;
+      const included = reader.optional('include', someOf(INCLUDABLE_FIELDS)) ?? undefined;
       reader.check();
       const { rows, totalCount } = await listSubscriptions(prisma, {
         accountId: account.id,
@@ -119,8 +119,8 @@ function createSubscriptionEndpoint(deps: {
     async handle(request) {
       const fields = await readSubscriptionFields(deps, request);
       const hmacSecret = createHmacSecret();
-      const { account, keep } = request;
-      return await inTransactionOf(deps.prisma, actorOf(request.principal), async (transaction) => {
+      const { account, recorder } = request;
+      return await inActorTransaction(deps.prisma, actorOf(request.principal), async (transaction) => {
         // Concurrent calls do not see each other and may exceed the limit by a few.
         if ((await countSubscriptions(transaction, account.id)) >= subscriptionsMax) {
           throw new ConflictError(`The account has ${subscriptionsMax} webhooks, as many as it may have.`);
@@ -133,7 +133,11 @@ function createSubscriptionEndpoint(deps: {
           hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
         });
         const data = { ...subscriptionView(row, account), hmac_secret: hmacSecret };
-        return await keep.withinPrisma(transaction, { code: 201, data, headers: { etag: etagOf(row) } });
+        return await recorder.recordWithPrisma(transaction, {
+          code: 201,
+          data,
+          headers: { etag: etagOf(row) },
+        });
       });
     },
   };
@@ -147,9 +151,9 @@ function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountE
     access: READ_WEBHOOKS,
     async handle(request) {
       const reader = new QueryReader(request.query);
-      const included = reader.optional('include', someOf(INCLUDED)) ?? undefined;
+      const included = reader.optional('include', someOf(INCLUDABLE_FIELDS)) ?? undefined;
       reader.check();
-      const row = await requiredSubscription(prisma, request);
+      const row = await requireSubscription(prisma, request);
       const data = subscriptionView(row, request.account, included);
       return { code: 200, data, headers: { etag: etagOf(row) } };
     },
@@ -165,8 +169,8 @@ function isMatch(ifMatch: string, etag: string): boolean {
   return ifMatch.split(',').some((one) => one.trim() === '*' || one.trim() === etag);
 }
 
-const CHANGED = 'The webhook was changed meanwhile: read it again.';
-const CHANGING = 'The webhook has just changed: try again.';
+const CHANGED_MESSAGE = 'The webhook was changed meanwhile: read it again.';
+const CHANGING_MESSAGE = 'The webhook has just changed: try again.';
 /** Another request may change the headers between the read and the update, so both are retried. */
 const TRIES_MAX = 5;
 
@@ -189,21 +193,21 @@ function updateSubscriptionEndpoint(deps: {
       const fields = await readSubscriptionFields(deps, request);
       const ifMatch = request.header('if-match');
       for (let tries = 0; tries < TRIES_MAX; tries++) {
-        const read = await requiredSubscription(prisma, request);
-        if (ifMatch !== undefined && !isMatch(ifMatch, etagOf(read)))
-          throw new PreconditionFailedError(CHANGED);
-        const headers = headerColumns(fields, read, secrets);
-        const isAsRead = ifMatch !== undefined;
-        const answer = await inTransactionOf(prisma, actorOf(request.principal), async (transaction) => {
-          const row = await updateSubscription(transaction, read, fields, headers, isAsRead);
+        const storedRow = await requireSubscription(prisma, request);
+        if (ifMatch !== undefined && !isMatch(ifMatch, etagOf(storedRow)))
+          throw new PreconditionFailedError(CHANGED_MESSAGE);
+        const headers = headerColumns(fields, storedRow, secrets);
+        const isConditional = ifMatch !== undefined;
+        const response = await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {
+          const row = await updateSubscription(transaction, storedRow, fields, headers, isConditional);
           if (!row) return null;
           const data = subscriptionView(row, request.account);
-          const answered = { code: 200, data, headers: { etag: etagOf(row) } };
-          return await request.keep.withinPrisma(transaction, answered);
+          const updatedResponse = { code: 200, data, headers: { etag: etagOf(row) } };
+          return await request.recorder.recordWithPrisma(transaction, updatedResponse);
         });
-        if (answer) return answer;
+        if (response) return response;
       }
-      throw new ConflictError(CHANGING);
+      throw new ConflictError(CHANGING_MESSAGE);
     },
   };
 }
@@ -216,10 +220,10 @@ function deleteSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): Accou
     access: WRITE_WEBHOOKS,
     async handle(request) {
       const key = subscriptionKey(request);
-      return await inTransactionOf(prisma, actorOf(request.principal), async (transaction) => {
+      return await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {
         if (!(await deleteSubscription(transaction, key))) throw subscriptionNotFound();
-        const answer = { code: 200, data: { id: key.id }, isSuccess: true } as const;
-        return await request.keep.withinPrisma(transaction, answer);
+        const response = { code: 200, data: { id: key.id }, isSuccess: true } as const;
+        return await request.recorder.recordWithPrisma(transaction, response);
       });
     },
   };

@@ -2,14 +2,14 @@ import {
   createId,
   deliveryHeaders,
   type EventType,
-  loggedBody,
   MASK,
-  maskedHeaders,
+  maskHeaders,
   renderPayload,
   type SigningSecrets,
   sampleEvent,
+  toLoggedBody,
 } from '@runhook/contract';
-import { type Egress, type EgressResult, outwardCode } from '@runhook/egress';
+import { type Egress, type EgressResult, publicErrorCode } from '@runhook/egress';
 import type { Logger } from '@runhook/runtime';
 
 /** Contents and destination of a test. */
@@ -21,7 +21,7 @@ export interface Sample {
   /** Null means `Authorization`. */
   signatureHeader: string | null;
   /** Headers that the subscriber configured. */
-  ownHeaders: Record<string, string>;
+  customHeaders: Record<string, string>;
   /** Returns the secrets that sign at that time. @param nowMs milliseconds since the epoch */
   secretsAt(nowMs: number): SigningSecrets;
 }
@@ -73,7 +73,7 @@ export async function sendSample(
   sample: Sample,
   beforeSending: () => void,
 ): Promise<Required<Verification>> {
-  const { accountId, eventType, subscription, url, signatureHeader, ownHeaders } = sample;
+  const { accountId, eventType, subscription, url, signatureHeader, customHeaders } = sample;
   const sentAt = new Date();
   const eventId = createId('event', sentAt.getTime());
   const body = renderPayload(sampleEvent(eventType, { accountId, eventId, now: sentAt }), subscription);
@@ -83,7 +83,7 @@ export async function sendSample(
     hmacSecrets: sample.secretsAt(sentAt.getTime()),
     sentAt,
     signatureHeader,
-    ownHeaders,
+    customHeaders,
   });
   beforeSending();
   const result = await egress.post({ url, headers, body: Buffer.from(body) });
@@ -107,37 +107,37 @@ function verificationOf({
     return {
       verification_error: error?.message ?? 'The endpoint did not answer.',
       verification_status_code: error?.code === 'timeout' ? '504' : '502',
-      verification_error_code: error === null ? 'request_failed' : outwardCode(error.code),
+      verification_error_code: error === null ? 'request_failed' : publicErrorCode(error.code),
     };
   }
   const { statusCode } = response;
-  const delivered = statusCode >= 200 && statusCode < 300;
+  const isDelivered = statusCode >= 200 && statusCode < 300;
   return {
-    verification_error: delivered ? null : `The endpoint answered ${statusCode}.`,
+    verification_error: isDelivered ? null : `The endpoint answered ${statusCode}.`,
     verification_status_code: String(statusCode),
-    verification_error_code: delivered ? null : 'unsuccessful_status',
+    verification_error_code: isDelivered ? null : 'unsuccessful_status',
   };
 }
 
 function exchangeOf(
   { startedAt, durationMs, response, timings }: EgressResult,
-  sent: { url: string; headers: Record<string, string>; body: string },
+  request: { url: string; headers: Record<string, string>; body: string },
   verification: Required<Omit<Verification, 'exchange'>>,
 ): TestExchange {
   const { verification_error: message, verification_error_code: code } = verification;
-  const answered = response && loggedBody(response.body, response.truncated);
+  const loggedResponse = response && toLoggedBody(response.body, response.truncated);
   return {
     method: 'POST',
-    url: sent.url,
+    url: request.url,
     started_at: `${startedAt.getTime()}000`,
     duration_ms: durationMs,
     http_status_code: verification.verification_status_code,
     error: code === null ? null : { code, message: message ?? '' },
-    request_headers: maskedHeaders(sent.headers),
-    request_body: sent.body,
+    request_headers: maskHeaders(request.headers),
+    request_body: request.body,
     response_headers: response?.headers ?? null,
-    response_body: answered?.body ?? null,
-    response_truncated: answered?.truncated ?? false,
+    response_body: loggedResponse?.body ?? null,
+    response_truncated: loggedResponse?.truncated ?? false,
     // Hides how long the lookup of a forbidden name took.
     timings:
       timings === null || code === 'no_address'

@@ -1,7 +1,7 @@
 import { type RotatingSecret, rotatingSecret, type SubscriptionFields } from '@runhook/contract';
-import { containing, type Prisma, type PrismaClient } from '@runhook/database/prisma';
-import { columnsOf, SHOWN, type SubscriptionRow } from './fields.ts';
-import type { HeaderColumns } from './own-headers.ts';
+import { containsText, type Prisma, type PrismaClient } from '@runhook/database/prisma';
+import type { HeaderColumns } from './custom-headers.ts';
+import { columnsOf, SUBSCRIPTION_COLUMNS, type SubscriptionRow } from './fields.ts';
 
 /** Identifies a subscription of an account. Deleted ones and those of other accounts are not found. */
 export interface SubscriptionKey {
@@ -10,7 +10,7 @@ export interface SubscriptionKey {
 }
 
 const WITH_SECRET = {
-  ...SHOWN,
+  ...SUBSCRIPTION_COLUMNS,
   hmacSecretCiphertext: true,
   nextHmacSecretCiphertext: true,
   secretGeneration: true,
@@ -37,7 +37,7 @@ export async function insertSubscription(
       active: fields.active ?? true,
       hmacSecretCiphertext,
     },
-    select: SHOWN,
+    select: SUBSCRIPTION_COLUMNS,
   });
 }
 
@@ -46,7 +46,7 @@ export async function findSubscription(
   prisma: PrismaClient,
   key: SubscriptionKey,
 ): Promise<SubscriptionWithSecret | null> {
-  return await prisma.subscription.findFirst({ where: live(key), select: WITH_SECRET });
+  return await prisma.subscription.findFirst({ where: notDeleted(key), select: WITH_SECRET });
 }
 
 /** Returns the encrypted secrets as a delivery needs them. */
@@ -87,11 +87,11 @@ export async function listSubscriptions(
   },
 ): Promise<{ rows: SubscriptionRow[]; totalCount: number }> {
   const { accountId, filters, order, limit, offset } = query;
-  const where = { accountId: BigInt(accountId), deletedAt: null, ...matching(filters) };
+  const where = { accountId: BigInt(accountId), deletedAt: null, ...filterConditions(filters) };
   const [rows, totalCount] = await Promise.all([
     prisma.subscription.findMany({
       where,
-      select: SHOWN,
+      select: SUBSCRIPTION_COLUMNS,
       orderBy: [ORDERS[order], { createdAt: 'desc' }, { id: 'desc' }],
       take: limit,
       skip: offset,
@@ -109,15 +109,15 @@ export async function countSubscriptions(
   return await prisma.subscription.count({ where: { accountId: BigInt(accountId), deletedAt: null } });
 }
 
-function matching({ active, failing, search }: SubscriptionFilters): Prisma.SubscriptionWhereInput {
+function filterConditions({ active, failing, search }: SubscriptionFilters): Prisma.SubscriptionWhereInput {
   return {
     ...(active !== null && { active }),
     ...(failing !== null && { failingSince: failing ? { not: null } : null }),
     ...(search !== null && {
       OR: [
-        { name: containing(search) },
-        { clientUrl: containing(search) },
-        { description: containing(search) },
+        { name: containsText(search) },
+        { clientUrl: containsText(search) },
+        { description: containsText(search) },
         { id: search },
       ],
     }),
@@ -128,27 +128,27 @@ function matching({ active, failing, search }: SubscriptionFilters): Prisma.Subs
  * Replaces the fields in one statement; an undefined `active` keeps the stored value. Returns null if the subscription
  * does not exist, or if the columns that its headers were checked against have changed since it was read. Triggers set
  * `updated_at` and `version`.
- * @param isAsRead whether to update only if nothing was replaced since the subscription was read
+ * @param isConditional whether to update only if nothing was replaced since the subscription was read
  */
 export async function updateSubscription(
   transaction: Prisma.TransactionClient,
-  read: SubscriptionWithSecret,
+  storedRow: SubscriptionWithSecret,
   fields: SubscriptionFields,
   headers: HeaderColumns,
-  isAsRead: boolean,
+  isConditional: boolean,
 ): Promise<SubscriptionRow | null> {
   // A new endpoint reactivates a subscription that failures deactivated, unless the request sets `active`.
-  const isBroughtBack = read.deactivateReason !== null && fields.client_url !== read.clientUrl;
-  const active = fields.active ?? (isBroughtBack ? true : undefined);
-  const { id, accountId, clientUrl, signatureHeader, headersCiphertext, updatedAtMicros } = read;
+  const isReactivated = storedRow.deactivateReason !== null && fields.client_url !== storedRow.clientUrl;
+  const active = fields.active ?? (isReactivated ? true : undefined);
+  const { id, accountId, clientUrl, signatureHeader, headersCiphertext, updatedAtMicros } = storedRow;
   const [row] = await transaction.subscription.updateManyAndReturn({
     where: {
-      ...live({ id, accountId: Number(accountId) }),
+      ...notDeleted({ id, accountId: Number(accountId) }),
       signatureHeader,
       headersCiphertext,
       // Stored values must not be sent to another endpoint.
       ...(headersCiphertext !== null && { clientUrl }),
-      ...(isAsRead && { updatedAtMicros }),
+      ...(isConditional && { updatedAtMicros }),
     },
     data: {
       ...columnsOf(fields),
@@ -157,7 +157,7 @@ export async function updateSubscription(
       // Activating clears the reason of the deactivation.
       ...(active === true && { deactivateReason: null }),
     },
-    select: SHOWN,
+    select: SUBSCRIPTION_COLUMNS,
   });
   return row ?? null;
 }
@@ -168,7 +168,7 @@ export async function deleteSubscription(
   key: SubscriptionKey,
 ): Promise<boolean> {
   const { count } = await transaction.subscription.updateMany({
-    where: live(key),
+    where: notDeleted(key),
     data: { deletedAt: new Date() },
   });
   return count > 0;
@@ -189,6 +189,6 @@ export async function missingJobIds(
   return jobIds.filter((id) => !found.has(id));
 }
 
-function live({ id, accountId }: SubscriptionKey) {
+function notDeleted({ id, accountId }: SubscriptionKey) {
   return { id, accountId: BigInt(accountId), deletedAt: null };
 }

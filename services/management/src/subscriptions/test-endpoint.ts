@@ -1,10 +1,10 @@
 import {
   createHmacSecret,
   createId,
+  DEFAULT_TEST_EVENT_TYPE,
   EVENT_TYPES,
   parseEndpointTest,
   secretsAt,
-  TESTED_BY_DEFAULT,
   type UrlProblem,
 } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
@@ -14,8 +14,8 @@ import type { Logger } from '@runhook/runtime';
 import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { InvalidRequestError } from '../http/errors.ts';
 import { oneOf, QueryReader, someOf } from '../http/query-parameters.ts';
-import { headerColumns, ownHeadersOf } from './own-headers.ts';
-import { requiredSubscription, SUBSCRIPTION_PATH } from './required-subscription.ts';
+import { decryptCustomHeaders, headerColumns } from './custom-headers.ts';
+import { requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';
 import { sendSample } from './sample-delivery.ts';
 import { rotatingSecretOf } from './statements.ts';
 
@@ -34,20 +34,20 @@ export function testSubscriptionEndpoint(deps: Dependencies): AccountEndpoint {
     path: `${SUBSCRIPTION_PATH}/test`,
     access: WRITE_WEBHOOKS,
     hasEffect: true,
-    extraMs: deps.deliveryTimeoutMs,
+    extraTimeMs: deps.deliveryTimeoutMs,
     async handle(request) {
       const reader = new QueryReader(request.query);
       const included = reader.optional('include', someOf(['error_code', 'exchange']));
-      const eventType = reader.optional('event_type', oneOf(EVENT_TYPES)) ?? TESTED_BY_DEFAULT;
+      const eventType = reader.optional('event_type', oneOf(EVENT_TYPES)) ?? DEFAULT_TEST_EVENT_TYPE;
       reader.check();
-      const row = await requiredSubscription(deps.prisma, request);
+      const row = await requireSubscription(deps.prisma, request);
       const sample = {
         accountId: request.account.id,
         eventType,
         subscription: row,
         url: row.clientUrl,
         signatureHeader: row.signatureHeader,
-        ownHeaders: ownHeadersOf(row, deps.secrets),
+        customHeaders: decryptCustomHeaders(row, deps.secrets),
         secretsAt: (nowMs: number) => secretsAt(rotatingSecretOf(row), nowMs, deps.secrets.decrypt),
       };
       const { verification_error_code, exchange, ...verification } = await sendSample(
@@ -72,8 +72,8 @@ export function testUnsavedEndpoint(deps: Dependencies & { urlProblem: UrlProble
     method: 'POST',
     path: '/api/v3/accounts/:account_id/webhooks/test',
     access: WRITE_WEBHOOKS,
-    extraMs: deliveryTimeoutMs,
-    async handle({ account, body, keep, beforeCommit }) {
+    extraTimeMs: deliveryTimeoutMs,
+    async handle({ account, body, recorder, beforeCommit }) {
       const { fields, problems } = parseEndpointTest(body, urlProblem);
       if (problems) throw new InvalidRequestError(problems);
       const columns = headerColumns(fields, null, secrets);
@@ -86,16 +86,19 @@ export function testUnsavedEndpoint(deps: Dependencies & { urlProblem: UrlProble
           subscription: { id: createId('subscription'), name: fields.name },
           url: fields.client_url,
           signatureHeader: columns.signatureHeader,
-          ownHeaders: ownHeadersOf(columns, secrets),
+          customHeaders: decryptCustomHeaders(columns, secrets),
           secretsAt: () => [hmacSecret],
         },
         beforeCommit,
       );
-      const isMade = fields.hmac_secret === undefined;
-      const answer = { code: 200, data: { ...verification, ...(isMade && { hmac_secret: hmacSecret }) } };
+      const isGenerated = fields.hmac_secret === undefined;
+      const response = {
+        code: 200,
+        data: { ...verification, ...(isGenerated && { hmac_secret: hmacSecret }) },
+      };
       // The request has been sent, so the database is used only if the response must be stored.
-      if (keep.withoutKey) return keep.withoutKey.answer(answer);
-      return await prisma.$transaction((transaction) => keep.withinPrisma(transaction, answer));
+      if (recorder.batch) return recorder.batch.accept(response);
+      return await prisma.$transaction((transaction) => recorder.recordWithPrisma(transaction, response));
     },
   };
 }

@@ -1,12 +1,11 @@
 import {
+  DEFAULT_TEST_EVENT_TYPE,
   type EndpointTestFields,
   HEADER_LIMITS,
   HMAC_SECRET_PATTERN,
-  TESTED_BY_DEFAULT,
 } from '@runhook/contract';
-import { ANSWERED } from '../deliveries/openapi.ts';
+import { LOGGED_RESPONSE_PROPERTIES } from '../deliveries/openapi.ts';
 import {
-  answerObject,
   count,
   httpStatusText,
   microsTime,
@@ -14,14 +13,15 @@ import {
   type Paths,
   type PropertiesOf,
   requestObject,
+  responseObject,
   type Schema,
   schemaRef,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { inQuery, keyed, parameter, requestBody } from '../http/openapi/parameters.ts';
-import { answers, OF_A_BODY, success } from '../http/openapi/responses.ts';
+import { parameter, queryParameter, requestBody, withIdempotencyKey } from '../http/openapi/parameters.ts';
+import { BODY_FAILURES, operationResponses, success } from '../http/openapi/responses.ts';
 import { bodyExample } from '../http/openapi/webhooks.ts';
-import { EVENT_TYPE, FIELDS_OF_REQUESTS, NEW_SUBSCRIPTION } from './fields.ts';
+import { EVENT_TYPE, NEW_SUBSCRIPTION, REQUEST_FIELDS } from './fields.ts';
 import { CREATED_SUBSCRIPTION_EXAMPLE, newSecret, WEBHOOK_WRITERS } from './openapi.ts';
 import { EXCHANGE_EXAMPLE, type TestExchange, type Verification } from './sample-delivery.ts';
 
@@ -43,7 +43,7 @@ const UNSAVED_EXAMPLE: VerificationWithExchange = {
 const TAGS = ['Webhooks'];
 const OUTCOME =
   'How the endpoint took it is the answer, so a failure of the endpoint is a 200 too. Nothing of it is in the log.';
-const INCLUDED = '(error_code|exchange)';
+const INCLUDE_PATTERN = '(error_code|exchange)';
 
 /** See docs/contract.md#test-endpoint. */
 export const testPaths: Paths = {
@@ -54,15 +54,19 @@ export const testPaths: Paths = {
       tags: TAGS,
       summary: 'Send a signed sample to the endpoint',
       parameters: [
-        inQuery('event_type', `Of which event. \`${TESTED_BY_DEFAULT}\` when left out.`, EVENT_TYPE),
-        inQuery(
+        queryParameter(
+          'event_type',
+          `Of which event. \`${DEFAULT_TEST_EVENT_TYPE}\` when left out.`,
+          EVENT_TYPE,
+        ),
+        queryParameter(
           'include',
           'What to answer beside the rest, names with commas between them. `error_code`: why it failed, for programs; `exchange`: all that went over the wire.',
-          { type: 'string', pattern: `^${INCLUDED}(,${INCLUDED})*$` },
+          { type: 'string', pattern: `^${INCLUDE_PATTERN}(,${INCLUDE_PATTERN})*$` },
         ),
       ],
       description: `Active or not, and whichever events it fires for. ${OUTCOME} ${WEBHOOK_WRITERS}`,
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'How it went.', schemaRef('Verification'), VERIFICATION_EXAMPLE) },
         [400],
@@ -72,7 +76,7 @@ export const testPaths: Paths = {
 
   '/api/v3/accounts/{account_id}/webhooks/test': {
     parameters: [parameter('AccountId')],
-    post: keyed({
+    post: withIdempotencyKey({
       operationId: 'testUnsaved',
       tags: TAGS,
       summary: 'Send a signed sample before anything is saved',
@@ -81,10 +85,10 @@ export const testPaths: Paths = {
         client_url: NEW_SUBSCRIPTION.client_url,
         event_type: 'job.run.errored',
       }),
-      responses: answers(
+      responses: operationResponses(
         'account',
         { 200: success(200, 'How it went.', schemaRef('UnsavedVerification'), UNSAVED_EXAMPLE) },
-        OF_A_BODY,
+        BODY_FAILURES,
       ),
     }),
   },
@@ -106,16 +110,16 @@ const VERIFICATION: PropertiesOf<Required<Verification>> = {
   exchange: schemaRef('TestExchange'),
 };
 
-const { client_url, signature_header } = FIELDS_OF_REQUESTS.properties ?? {};
+const { client_url, signature_header } = REQUEST_FIELDS.properties ?? {};
 const HEADERS: Schema = { type: 'object', additionalProperties: { type: 'string' } };
 
 export const testSchemas: Record<string, Schema> = {
-  Verification: answerObject<Verification>('How the endpoint took the sample.', VERIFICATION, [
+  Verification: responseObject<Verification>('How the endpoint took the sample.', VERIFICATION, [
     'verification_error_code',
     'exchange',
   ]),
 
-  UnsavedVerification: answerObject<VerificationWithExchange>(
+  UnsavedVerification: responseObject<VerificationWithExchange>(
     'How the endpoint took the sample, and what signed it.',
     {
       ...VERIFICATION,
@@ -124,7 +128,7 @@ export const testSchemas: Record<string, Schema> = {
     ['hmac_secret'],
   ),
 
-  TestExchange: answerObject<TestExchange>(
+  TestExchange: responseObject<TestExchange>(
     'All that went over the wire, as the log has it of an attempt. Absent unless asked for with `include`.',
     {
       method: { type: 'string', const: 'POST', description: 'As every delivery.' },
@@ -142,7 +146,7 @@ export const testSchemas: Record<string, Schema> = {
           'What was sent, by lower-case names. `***` stands for signatures and headers of your own.',
       },
       request_body: text('The exact text that was sent and signed.'),
-      ...ANSWERED,
+      ...LOGGED_RESPONSE_PROPERTIES,
       timings: {
         anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
         description: 'How long its phases took; null when nothing was sent.',
@@ -154,7 +158,7 @@ export const testSchemas: Record<string, Schema> = {
     'An endpoint, and what to send to it.',
     {
       client_url: client_url as Schema,
-      event_type: { ...EVENT_TYPE, default: TESTED_BY_DEFAULT },
+      event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
       name: {
         type: ['string', 'null'],
         maxLength: 255,

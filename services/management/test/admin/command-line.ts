@@ -2,13 +2,13 @@ import { spawn } from 'node:child_process';
 import { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createTestDatabase, IN_VAIN_MS, testEncryptionKeysText } from '@runhook/testing';
+import { createTestDatabase, testEncryptionKeysText, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { runAdmin } from '../../src/admin/program.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: an answer as a script reads it
 export type Json = any;
 
-export interface Ran {
+export interface CommandResult {
   code: number | null;
   stdout: string;
   stderr: string;
@@ -23,7 +23,10 @@ export interface RunOptions {
 const MAIN = fileURLToPath(new URL('../../dist/admin.js', import.meta.url));
 
 /** Runs the built program as a container does, with only the passed environment. */
-export function runProgram(args: readonly string[], { env = {}, input = '' }: RunOptions = {}): Promise<Ran> {
+export function runProgram(
+  args: readonly string[],
+  { env = {}, input = '' }: RunOptions = {},
+): Promise<CommandResult> {
   const child = spawn(process.execPath, [MAIN, ...args], { env });
   const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const) {
@@ -40,10 +43,10 @@ export function runProgram(args: readonly string[], { env = {}, input = '' }: Ru
 }
 
 /** Runs the command in this process, which is faster for the many rejected commands. */
-export async function runHere(
+export async function runInProcess(
   args: readonly string[],
   { env = {}, input = '' }: RunOptions = {},
-): Promise<Ran> {
+): Promise<CommandResult> {
   const output = { stdout: '', stderr: '' };
   const collect = (name: 'stdout' | 'stderr') =>
     new Writable({
@@ -64,14 +67,14 @@ export interface Failure {
 }
 
 /** Returns the JSON document of a successful command. */
-export function documentOf(command: string, { code, stdout, stderr }: Ran): Json {
+export function documentOf(command: string, { code, stdout, stderr }: CommandResult): Json {
   if (code !== 0 || stderr !== '') throw new Error(`${command}: ${code} ${stderr}`);
   return JSON.parse(stdout);
 }
 
 /** Returns the JSON error of a failed command, and its exit code. */
 export async function failureOf(args: readonly string[], options: RunOptions): Promise<Failure> {
-  const { code: exitCode, stdout, stderr } = await runHere([...args, '--json'], options);
+  const { code: exitCode, stdout, stderr } = await runInProcess([...args, '--json'], options);
   if (stdout !== '') throw new Error(`${args.join(' ')} answered: ${stdout}`);
   return { exitCode, ...JSON.parse(stderr).error };
 }
@@ -81,19 +84,19 @@ export interface CommandLine {
   database: PrismaDatabase;
   env: { DATABASE_URL: string; ENCRYPTION_KEYS: string };
   /** Runs the command in this process, which takes a tenth of the time. */
-  run(command: string | readonly string[], options?: RunOptions): Promise<Ran>;
+  run(command: string | readonly string[], options?: RunOptions): Promise<CommandResult>;
   /** Runs the built program in a separate process. */
-  program(command: string | readonly string[], options?: RunOptions): Promise<Ran>;
+  program(command: string | readonly string[], options?: RunOptions): Promise<CommandResult>;
   /** Returns the JSON document of a successful command of the built program. */
   json(command: string | readonly string[], options?: RunOptions): Promise<Json>;
   /** Returns the JSON document of a successful command in this process. */
-  jsonHere(command: string | readonly string[], options?: RunOptions): Promise<Json>;
+  jsonInProcess(command: string | readonly string[], options?: RunOptions): Promise<Json>;
   failure(command: string | readonly string[], options?: RunOptions): Promise<Failure>;
   close(): Promise<void>;
 }
 
 /** @param command words, or one string if no word contains a space */
-const wordsOf = (command: string | readonly string[]) =>
+const splitCommand = (command: string | readonly string[]) =>
   typeof command === 'string' ? command.split(' ') : command;
 
 export async function openCommandLine(): Promise<CommandLine> {
@@ -101,23 +104,23 @@ export async function openCommandLine(): Promise<CommandLine> {
   const database = openPrismaDatabase({
     url: testDatabase.url,
     connectionsMax: 2,
-    connectTimeoutMs: IN_VAIN_MS,
+    connectTimeoutMs: WAIT_TIMEOUT_MS,
   });
   const env = { DATABASE_URL: testDatabase.url, ENCRYPTION_KEYS: testEncryptionKeysText };
   const withEnv = (options: RunOptions = {}) => ({ ...options, env: { ...env, ...options.env } });
   const program: CommandLine['program'] = (command, options) =>
-    runProgram(wordsOf(command), withEnv(options));
-  const run: CommandLine['run'] = (command, options) => runHere(wordsOf(command), withEnv(options));
+    runProgram(splitCommand(command), withEnv(options));
+  const run: CommandLine['run'] = (command, options) => runInProcess(splitCommand(command), withEnv(options));
   return {
     database,
     env,
     run,
     program,
     json: async (command, options) =>
-      documentOf(String(command), await program([...wordsOf(command), '--json'], options)),
-    jsonHere: async (command, options) =>
-      documentOf(String(command), await run([...wordsOf(command), '--json'], options)),
-    failure: (command, options) => failureOf(wordsOf(command), withEnv(options)),
+      documentOf(String(command), await program([...splitCommand(command), '--json'], options)),
+    jsonInProcess: async (command, options) =>
+      documentOf(String(command), await run([...splitCommand(command), '--json'], options)),
+    failure: (command, options) => failureOf(splitCommand(command), withEnv(options)),
     async close() {
       await database.close();
       await testDatabase.drop();

@@ -4,19 +4,19 @@ import { testSecrets } from '@runhook/testing';
 import { putMembership, removeMembership } from '../../src/identity/administration.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
 
-let line: CommandLine;
+let commandLine: CommandLine;
 let account: { id: number; identifier: string };
 let user: { id: number; email: string };
 let users = 0;
 
 beforeAll(async () => {
-  line = await openCommandLine();
+  commandLine = await openCommandLine();
 });
 
-afterAll(() => line.close());
+afterAll(() => commandLine.close());
 
 beforeEach(async () => {
-  const { prisma } = line.database;
+  const { prisma } = commandLine.database;
   account = await createAccount(prisma, { name: 'Acme', plan: 'team', deployment: 'multi_tenant' });
   users += 1;
   const email = `member${users}@example.com`;
@@ -25,7 +25,7 @@ beforeEach(async () => {
 });
 
 const membership = () =>
-  line.database.prisma.membership.findUnique({
+  commandLine.database.prisma.membership.findUnique({
     where: { accountId_userId: { accountId: BigInt(account.id), userId: BigInt(user.id) } },
   });
 
@@ -33,57 +33,61 @@ test('membership add creates a membership, and repeated changes only the options
   const names = `--account ${account.identifier} --user ${user.email.toUpperCase()}`;
   const command = `membership add ${names} --license developer --permission-set admin --permission-set job_runner`;
   const added = { account_id: account.id, user_id: user.id, license: 'developer' };
-  expect(await line.json(command)).toEqual({
+  expect(await commandLine.json(command)).toEqual({
     ...added,
     permission_sets: ['admin', 'job_runner'],
     is_new: true,
   });
-  expect(await line.jsonHere(command)).toEqual({
+  expect(await commandLine.jsonInProcess(command)).toEqual({
     ...added,
     permission_sets: ['admin', 'job_runner'],
     is_new: false,
   });
 
   const change = `membership add --account ${account.id} --user ${user.id}`;
-  expect(await line.jsonHere(`${change} --license it`)).toMatchObject({
+  expect(await commandLine.jsonInProcess(`${change} --license it`)).toMatchObject({
     license: 'it',
     permission_sets: ['admin', 'job_runner'],
   });
-  expect(await line.jsonHere(`${change} --permission-set developer`)).toMatchObject({
+  expect(await commandLine.jsonInProcess(`${change} --permission-set developer`)).toMatchObject({
     license: 'it',
     permission_sets: ['developer'],
   });
-  expect(await line.jsonHere(`${change} --no-permission-set`)).toMatchObject({ permission_sets: [] });
+  expect(await commandLine.jsonInProcess(`${change} --no-permission-set`)).toMatchObject({
+    permission_sets: [],
+  });
   expect(await membership()).toMatchObject({ license: 'it', permissionSets: [] });
 });
 
 test('a new member without options gets the licence read_only and no permission set', async () => {
-  const ran = await line.run(`membership add --account ${account.id} --user ${user.id}`);
+  const ran = await commandLine.run(`membership add --account ${account.id} --user ${user.id}`);
   expect(ran.stdout).toBe(
     `${user.email} is now a member of account ${account.id} (Acme): licence read_only, permission sets: none.\n`,
   );
 });
 
 test('user list shows the members of an account with licence and permission sets', async () => {
-  await line.jsonHere(`membership add --account ${account.id} --user ${user.id} --permission-set member`);
-  const held = { account_id: account.id, license: 'read_only', permission_sets: ['member'] };
-  expect(await line.jsonHere(`user list --account ${account.identifier}`)).toEqual([
-    { ...user, name: 'Member', memberships: [held] },
+  await commandLine.jsonInProcess(
+    `membership add --account ${account.id} --user ${user.id} --permission-set member`,
+  );
+  const initial = { account_id: account.id, license: 'read_only', permission_sets: ['member'] };
+  expect(await commandLine.jsonInProcess(`user list --account ${account.identifier}`)).toEqual([
+    { ...user, name: 'Member', memberships: [initial] },
   ]);
-  const { stdout } = await line.run(`user list --account ${account.id}`);
+  const { stdout } = await commandLine.run(`user list --account ${account.id}`);
   expect(stdout).toContain(`${account.id} (read_only, member)`);
 });
 
 test('concurrent calls create one complete membership, and concurrent removals remove it once', async () => {
-  const { prisma } = line.database;
+  const { prisma } = commandLine.database;
   const key = { accountId: account.id, userId: user.id };
   for (let round = 0; round < 5; round += 1) {
-    const put = await Promise.all([
+    const results = await Promise.all([
       putMembership(prisma, key, { license: 'developer' }),
       putMembership(prisma, key, { permissionSets: ['admin'] }),
       putMembership(prisma, key, {}),
     ]);
-    expect(put.filter(({ is_new }) => is_new)).toHaveLength(1);
+    expect(results.filter(({ is_new }) => is_new)).toHaveLength(1);
     expect(await membership()).toMatchObject({ license: 'developer', permissionSets: ['admin'] });
     const removed = await Promise.all([removeMembership(prisma, key), removeMembership(prisma, key)]);
     expect(removed.sort()).toEqual([false, true]);
@@ -92,14 +96,14 @@ test('concurrent calls create one complete membership, and concurrent removals r
 
 test('a membership can be removed only once', async () => {
   const names = `--account ${account.id} --user ${user.email}`;
-  await line.jsonHere(`membership add ${names}`);
-  expect(await line.jsonHere(`membership remove ${names}`)).toEqual({
+  await commandLine.jsonInProcess(`membership add ${names}`);
+  expect(await commandLine.jsonInProcess(`membership remove ${names}`)).toEqual({
     account_id: account.id,
     user_id: user.id,
     removed: true,
   });
   expect(await membership()).toBeNull();
-  expect(await line.failure(`membership remove ${names}`)).toEqual({
+  expect(await commandLine.failure(`membership remove ${names}`)).toEqual({
     exitCode: 1,
     code: 'not_found',
     message: `--user: ${user.email} is not a member of account ${account.id}.`,
@@ -120,7 +124,7 @@ test.each([
   'membership add %s fails with a sentence and creates no membership',
   async (options, exitCode, message) => {
     const command = options.replace('ACCOUNT', String(account.id)).replace('USER', String(user.id));
-    expect(await line.failure(`membership add ${command}`)).toMatchObject({ exitCode, message });
+    expect(await commandLine.failure(`membership add ${command}`)).toMatchObject({ exitCode, message });
     expect(await membership()).toBeNull();
   },
 );

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { addQuarantined, listQuarantined, type Pool } from '@runhook/database';
-import { createQueueBackend, openShardDesk, UnrecoverableError } from '@runhook/queue';
+import { createQueueBackend, openShardAdmin, UnrecoverableError } from '@runhook/queue';
 import {
   createTestQueueUrl,
   eventually,
@@ -11,36 +11,36 @@ import {
   seedSubscription,
   type TestAccount,
 } from '@runhook/testing';
-import { releaseSetAside } from '../../src/admin/set-aside.ts';
+import { releaseQuarantinedItems } from '../../src/admin/quarantine.ts';
 import { type DeliveryFields, insertAttempt, insertDelivery } from '../deliveries/delivery-rows.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
 
 describe.each(queueBackends())('the operator commands, with the queue on $name', (backend) => {
-  let line: CommandLine;
+  let commandLine: CommandLine;
   let account: TestAccount;
   let accountId: number;
   let subscriptionId: string;
   let env: { QUEUE_URL: string };
 
   beforeEach(async () => {
-    line = await openCommandLine();
-    account = await seedAccount(line.database);
+    commandLine = await openCommandLine();
+    account = await seedAccount(commandLine.database);
     accountId = account.id;
     const clientUrl = 'https://receiver.example.com/hook';
-    ({ id: subscriptionId } = await seedSubscription(line.database, { accountId, clientUrl }));
-    env = { QUEUE_URL: await createTestQueueUrl(backend, line.env.DATABASE_URL) };
+    ({ id: subscriptionId } = await seedSubscription(commandLine.database, { accountId, clientUrl }));
+    env = { QUEUE_URL: await createTestQueueUrl(backend, commandLine.env.DATABASE_URL) };
   });
 
-  afterEach(() => line.close());
+  afterEach(() => commandLine.close());
 
-  const json = (command: string) => line.jsonHere(command, { env });
-  const failure = (command: string) => line.failure(command, { env });
+  const json = (command: string) => commandLine.jsonInProcess(command, { env });
+  const failure = (command: string) => commandLine.failure(command, { env });
   const queueOf = (name: string) => createQueueBackend(env.QUEUE_URL).createQueue<object>(name);
   const insert = (fields: Partial<DeliveryFields>) =>
-    insertDelivery(line.database, { subscriptionId, accountId, ...fields });
+    insertDelivery(commandLine.database, { subscriptionId, accountId, ...fields });
 
   /** Leaves messages in the queue that are not events, as a dispatcher leaves them. */
-  async function giveUp(messages: Record<string, object>): Promise<void> {
+  async function failJob(messages: Record<string, object>): Promise<void> {
     const queue = queueOf(JOB_RUN_EVENTS);
     for (const [jobId, data] of Object.entries(messages)) await queue.add('nonsense', data, { jobId });
     const worker = createQueueBackend(env.QUEUE_URL).createWorker(
@@ -59,7 +59,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
   }
 
   test('show waiting and failed jobs, and retry those that are stored completely', async () => {
-    await giveUp({ odd: { hello: 1 }, long: { characters: 90_000, beginning: '{"hel' } });
+    await failJob({ odd: { hello: 1 }, long: { characters: 90_000, beginning: '{"hel' } });
     expect(await json('queue stats')).toMatchObject({
       backend: backend.name,
       eviction_policy: null,
@@ -76,9 +76,9 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
         { name: WEBHOOK_DELIVERIES, waiting: 0, failed: 0 },
       ],
     });
-    const given = await json('queue failed');
-    expect(given).toHaveLength(2);
-    expect(given).toContainEqual({
+    const listed = await json('queue failed');
+    expect(listed).toHaveLength(2);
+    expect(listed).toContainEqual({
       queue: JOB_RUN_EVENTS,
       id: 'odd',
       name: 'nonsense',
@@ -88,14 +88,14 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
       is_shortened: false,
     });
 
-    const { code, stdout } = await line.program('queue retry --all --json', { env });
+    const { code, stdout } = await commandLine.program('queue retry --all --json', { env });
     expect([code, JSON.parse(stdout)]).toEqual([1, { retried: ['odd'], left: ['long'] }]);
     expect((await json('queue stats')).queues[0]).toMatchObject({
       waiting: 1,
       failed: 1,
       oldest_added_at: expect.stringMatching(/Z$/),
     });
-    expect((await line.run('queue failed', { env })).stdout).toMatch(
+    expect((await commandLine.run('queue failed', { env })).stdout).toMatch(
       /^ID .*REASON\nlong .*eventType is missing/,
     );
   });
@@ -107,7 +107,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
       eventId: createId('event'),
     };
     const item = { accountId, reason: '22P05: unsupported Unicode escape sequence' };
-    await addQuarantined(line.database.pool, [
+    await addQuarantined(commandLine.database.pool, [
       { ...item, kind: 'event', key: event.eventId, message: event },
       { ...item, kind: 'delivery', key: pending.id },
       { ...item, kind: 'lane', key: subscriptionId },
@@ -122,7 +122,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
       failed_at: expect.stringMatching(/Z$/),
       is_shortened: false,
     });
-    expect((await line.run('queue failed', { env })).stdout).toMatch(
+    expect((await commandLine.run('queue failed', { env })).stdout).toMatch(
       new RegExp(`^${pending.id} .*set aside.*delivery .*22P05`, 'm'),
     );
 
@@ -137,7 +137,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
     const { delivery } = await json(`delivery show --id ${pending.id}`);
     expect(delivery).toMatchObject({ status: 'cancelled' });
     expect(await json('queue failed')).toEqual([]);
-    const { code, stdout } = await line.run('queue remove --id odd --json', { env });
+    const { code, stdout } = await commandLine.run('queue remove --id odd --json', { env });
     expect([code, JSON.parse(stdout)]).toEqual([1, { removed: [], unknown: ['odd'] }]);
   });
 
@@ -147,7 +147,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
       eventId: createId('event'),
     }));
     const item = { accountId, reason: 'eventId carries a time more than a day ahead' };
-    await addQuarantined(line.database.pool, [
+    await addQuarantined(commandLine.database.pool, [
       ...messages.map((message, index) => ({
         ...item,
         kind: 'out_of_range' as const,
@@ -161,7 +161,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
         message: exampleEvent('job.run.started', account.jobs[0] as never),
       },
     ]);
-    const { code, stdout } = await line.program('queue retry --all --json', { env });
+    const { code, stdout } = await commandLine.program('queue retry --all --json', { env });
     const { retried, left } = JSON.parse(stdout) as { retried: string[]; left: string[] };
     expect([code, retried.length, left]).toEqual([1, 120, ['conflict']]);
     const queue = queueOf(JOB_RUN_EVENTS);
@@ -175,7 +175,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
   });
 
   test('keep an event that is rejected again while it is released', async () => {
-    const { pool } = line.database;
+    const { pool } = commandLine.database;
     const message = {
       ...exampleEvent('job.run.started', account.jobs[0] as never),
       eventId: createId('event'),
@@ -183,13 +183,13 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
     const item = { accountId, kind: 'event', key: message.eventId, message } as const;
     await addQuarantined(pool, [{ ...item, reason: 'first' }]);
     /** A dispatcher rejects the event after it was added to the queue and before its row is deleted. */
-    const rejectsAgain = {
+    const rejectingPool = {
       query: async (query: { text: string }) => {
         if (/^\s*DELETE/.test(query.text)) await addQuarantined(pool, [{ ...item, reason: 'again' }]);
         return await pool.query(query);
       },
     } as unknown as Pool;
-    await releaseSetAside({ pool: rejectsAgain, queueUrl: env.QUEUE_URL }, [message.eventId]);
+    await releaseQuarantinedItems({ pool: rejectingPool, queueUrl: env.QUEUE_URL }, [message.eventId]);
     expect(await listQuarantined(pool, {})).toMatchObject([
       { key: message.eventId, reason: 'again', message: JSON.parse(JSON.stringify(message)) },
     ]);
@@ -199,7 +199,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
 
   test('show a delivery by its id alone, redeliver it, and cancel it', async () => {
     const { id, day } = await insert({ status: 'failed', attemptCount: 1, errorCode: 'timeout' });
-    await insertAttempt(line.database, { day, deliveryId: id, number: 1 });
+    await insertAttempt(commandLine.database, { day, deliveryId: id, number: 1 });
     expect(await json(`delivery show --id ${id}`)).toMatchObject({
       delivery: { id, subscription_id: subscriptionId, account_id: String(accountId), status: 'failed' },
       attempts: [{ number: 1, http_status_code: '200' }],
@@ -219,7 +219,9 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
       code: 'conflict',
       message: '--id: the delivery is cancelled, not pending.',
     });
-    expect((await line.run(`delivery show --id ${id}`, { env })).stdout).toMatch(/^state {9}cancelled: An/m);
+    expect((await commandLine.run(`delivery show --id ${id}`, { env })).stdout).toMatch(
+      /^state {9}cancelled: An/m,
+    );
   });
 
   test('report missing deliveries and settings, and an unavailable queue', async () => {
@@ -227,12 +229,15 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
     expect(await failure(`delivery show --id ${id}`)).toMatchObject({ exitCode: 1, code: 'not_found' });
     expect(await failure('delivery show --id 7')).toMatchObject({ exitCode: 2, code: 'usage' });
     expect(await failure('queue retry')).toMatchObject({ exitCode: 2, code: 'usage' });
-    expect(await line.failure('queue stats')).toMatchObject({
+    expect(await commandLine.failure('queue stats')).toMatchObject({
       code: 'environment',
       message: expect.stringContaining('QUEUE_URL is not set'),
     });
-    const gone = { env: { QUEUE_URL: 'redis://127.0.0.1:1' } };
-    expect(await line.failure('queue stats', gone)).toMatchObject({ exitCode: 1, code: 'queue_unavailable' });
+    const unreachableQueue = { env: { QUEUE_URL: 'redis://127.0.0.1:1' } };
+    expect(await commandLine.failure('queue stats', unreachableQueue)).toMatchObject({
+      exitCode: 1,
+      code: 'queue_unavailable',
+    });
   });
 });
 
@@ -240,20 +245,22 @@ const describeOnRedis = process.env.TEST_REDIS_URL === undefined ? describe.skip
 
 describeOnRedis('the operator commands, with a sharded queue', () => {
   test('show the jobs of each shard, and failed jobs of a shard that was removed', async () => {
-    const line = await openCommandLine();
-    const env = { QUEUE_URL: await createTestQueueUrl({ name: 'Redis' }, line.env.DATABASE_URL) };
+    const commandLine = await openCommandLine();
+    const env = { QUEUE_URL: await createTestQueueUrl({ name: 'Redis' }, commandLine.env.DATABASE_URL) };
     const backend = createQueueBackend(env.QUEUE_URL);
-    const desk = openShardDesk(backend, () => undefined, 0);
+    const shardAdmin = openShardAdmin(backend, () => undefined, 0);
     const queue = backend.createQueue<object>(JOB_RUN_EVENTS, undefined, 1);
     try {
-      await desk.spread(2);
+      await shardAdmin.spread(2);
       await queue.add('nonsense', {}, { jobId: 'odd' });
-      const { stdout } = await line.run('queue stats', { env });
+      const { stdout } = await commandLine.run('queue stats', { env });
       expect(stdout).toMatch(
         /^SHARD +QUEUE.*\n0 +job-run-events +0.*\n0 +web.*\n1 +job-run-events +1 .*\n1 +web/m,
       );
-      await desk.spread(1);
-      expect((await line.run('queue stats', { env })).stdout).toMatch(/^1 \(emptied\) +job-run-events +1 /m);
+      await shardAdmin.spread(1);
+      expect((await commandLine.run('queue stats', { env })).stdout).toMatch(
+        /^1 \(emptied\) +job-run-events +1 /m,
+      );
       const worker = backend.createWorker(
         JOB_RUN_EVENTS,
         async () => {
@@ -265,13 +272,13 @@ describeOnRedis('the operator commands, with a sharded queue', () => {
       worker.on('error', () => undefined);
       await eventually(async () => expect((await queue.getJobCounts('failed')).failed).toBe(1));
       await worker.close();
-      await desk.tend();
-      expect(await desk.look()).toMatchObject({ draining: [] });
-      expect(await line.jsonHere('queue failed', { env })).toMatchObject([{ id: 'odd' }]);
+      await shardAdmin.reconcile();
+      expect(await shardAdmin.refresh()).toMatchObject({ draining: [] });
+      expect(await commandLine.jsonInProcess('queue failed', { env })).toMatchObject([{ id: 'odd' }]);
     } finally {
       await queue.close();
-      await desk.close();
-      await line.close();
+      await shardAdmin.close();
+      await commandLine.close();
     }
   });
 });

@@ -8,34 +8,34 @@ import { type CommandLine, openCommandLine } from './command-line.ts';
 const NEW_KEY: EncryptionKey = { name: 'new', key: randomBytes(32) };
 const textOf = (keys: readonly EncryptionKey[]) =>
   keys.map(({ name, key }) => `${name}:${key.toString('base64')}`).join(',');
-const NEW_ALONE = createSecretBox([NEW_KEY]);
+const NEW_KEY_ONLY = createSecretBox([NEW_KEY]);
 
-let line: CommandLine;
+let commandLine: CommandLine;
 let account: Awaited<ReturnType<typeof seedAccount>>;
 
 beforeEach(async () => {
-  line = await openCommandLine();
-  account = await seedAccount(line.database);
+  commandLine = await openCommandLine();
+  account = await seedAccount(commandLine.database);
 });
 
-afterEach(() => line.close());
+afterEach(() => commandLine.close());
 
-const BOTH = { env: { ENCRYPTION_KEYS: textOf([NEW_KEY, ...testEncryptionKeys]) } };
+const BOTH_KEYS = { env: { ENCRYPTION_KEYS: textOf([NEW_KEY, ...testEncryptionKeys]) } };
 const clientUrl = 'https://receiver.example.com/hook';
 
 /** Runs the built program. */
-const reencrypt = () => line.json('secrets reencrypt', BOTH);
-const reencryptHere = () => line.jsonHere('secrets reencrypt', BOTH);
+const reencrypt = () => commandLine.json('secrets reencrypt', BOTH_KEYS);
+const reencryptInProcess = () => commandLine.jsonInProcess('secrets reencrypt', BOTH_KEYS);
 
 async function ciphertextOf(id: string): Promise<string> {
-  const row = await line.database.prisma.subscription.findUniqueOrThrow({ where: { id } });
+  const row = await commandLine.database.prisma.subscription.findUniqueOrThrow({ where: { id } });
   return row.hmacSecretCiphertext;
 }
 
 /** Returns the new secret. */
 async function beginRotation(id: string): Promise<string> {
   const next = createHmacSecret();
-  await line.database.prisma.subscription.update({
+  await commandLine.database.prisma.subscription.update({
     where: { id },
     data: {
       nextHmacSecretCiphertext: testSecrets.encrypt(next),
@@ -47,15 +47,15 @@ async function beginRotation(id: string): Promise<string> {
 }
 
 const addUser = (email: string) =>
-  createUser(line.database.prisma, testSecrets, { email, name: 'Ada', password: 'pass phrase' });
+  createUser(commandLine.database.prisma, testSecrets, { email, name: 'Ada', password: 'pass phrase' });
 
 const apiKeyCiphertextOf = async (id: number) =>
-  (await line.database.prisma.user.findUniqueOrThrow({ where: { id: BigInt(id) } })).apiKeyCiphertext;
+  (await commandLine.database.prisma.user.findUniqueOrThrow({ where: { id: BigInt(id) } })).apiKeyCiphertext;
 
 test('reencrypt makes every secret readable with the new key alone and does not change its value', async () => {
-  const subscription = await seedSubscription(line.database, { accountId: account.id, clientUrl });
-  const deleted = await seedSubscription(line.database, { accountId: account.id, clientUrl });
-  await line.database.prisma.subscription.update({
+  const subscription = await seedSubscription(commandLine.database, { accountId: account.id, clientUrl });
+  const deleted = await seedSubscription(commandLine.database, { accountId: account.id, clientUrl });
+  await commandLine.database.prisma.subscription.update({
     where: { id: deleted.id },
     data: { deletedAt: new Date() },
   });
@@ -63,7 +63,7 @@ test('reencrypt makes every secret readable with the new key alone and does not 
   const next = await beginRotation(subscription.id);
   const headersCiphertext = testSecrets.encrypt('{"X-Gate":"open"}');
   const headed = { headerNames: ['X-Gate'], headersCiphertext };
-  await line.database.prisma.subscription.update({ where: { id: subscription.id }, data: headed });
+  await commandLine.database.prisma.subscription.update({ where: { id: subscription.id }, data: headed });
 
   expect(await reencrypt()).toEqual({
     key: 'new',
@@ -75,33 +75,33 @@ test('reencrypt makes every secret readable with the new key alone and does not 
       { secret: 'api_key', reencrypted: 1, unreadable: [], busy: 0 },
     ],
   });
-  expect(NEW_ALONE.decrypt(await ciphertextOf(subscription.id))).toBe(subscription.hmacSecret);
-  expect(NEW_ALONE.decrypt(await ciphertextOf(deleted.id))).toBe(deleted.hmacSecret);
-  expect(NEW_ALONE.decrypt(await apiKeyCiphertextOf(user.id))).toBe(user.apiKey);
-  const rotating = await line.database.prisma.subscription.findUniqueOrThrow({
+  expect(NEW_KEY_ONLY.decrypt(await ciphertextOf(subscription.id))).toBe(subscription.hmacSecret);
+  expect(NEW_KEY_ONLY.decrypt(await ciphertextOf(deleted.id))).toBe(deleted.hmacSecret);
+  expect(NEW_KEY_ONLY.decrypt(await apiKeyCiphertextOf(user.id))).toBe(user.apiKey);
+  const rotating = await commandLine.database.prisma.subscription.findUniqueOrThrow({
     where: { id: subscription.id },
   });
-  expect(NEW_ALONE.decrypt(rotating.nextHmacSecretCiphertext ?? '')).toBe(next);
-  expect(NEW_ALONE.decrypt(rotating.headersCiphertext ?? '')).toBe('{"X-Gate":"open"}');
+  expect(NEW_KEY_ONLY.decrypt(rotating.nextHmacSecretCiphertext ?? '')).toBe(next);
+  expect(NEW_KEY_ONLY.decrypt(rotating.headersCiphertext ?? '')).toBe('{"X-Gate":"open"}');
 
-  const before = await ciphertextOf(subscription.id);
+  const ciphertextBefore = await ciphertextOf(subscription.id);
   expect(
-    (await reencryptHere()).secrets.map(({ reencrypted }: { reencrypted: number }) => reencrypted),
+    (await reencryptInProcess()).secrets.map(({ reencrypted }: { reencrypted: number }) => reencrypted),
   ).toEqual([0, 0, 0, 0]);
-  expect(await ciphertextOf(subscription.id)).toBe(before);
+  expect(await ciphertextOf(subscription.id)).toBe(ciphertextBefore);
 });
 
 test('reencrypt handles more secrets than one batch, also when it runs twice concurrently', async () => {
-  const { pool } = line.database;
-  const { id } = await seedSubscription(line.database, { accountId: account.id, clientUrl });
+  const { pool } = commandLine.database;
+  const { id } = await seedSubscription(commandLine.database, { accountId: account.id, clientUrl });
   await pool.query(
     `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active, hmac_secret_ciphertext)
      SELECT 'wsu_' || lpad(n::text, 27, '0'), account_id, name, description, event_types, job_ids, client_url, active, hmac_secret_ciphertext
      FROM subscriptions, generate_series(1, 450) n WHERE id = $1`,
     [id],
   );
-  const answers = await Promise.all([reencrypt(), reencrypt()]);
-  const [ofFirst, ofSecond] = answers.map(({ secrets }) => secrets[1].reencrypted);
+  const results = await Promise.all([reencrypt(), reencrypt()]);
+  const [ofFirst, ofSecond] = results.map(({ secrets }) => secrets[1].reencrypted);
   expect(ofFirst + ofSecond).toBe(451);
   const { rows } = await pool.query(
     "SELECT count(*)::int FROM subscriptions WHERE hmac_secret_ciphertext LIKE 'new.%'",
@@ -110,22 +110,22 @@ test('reencrypt handles more secrets than one batch, also when it runs twice con
 });
 
 test('reencrypt reports a secret that does not decrypt by its id and reencrypts all others', async () => {
-  const tampered = await seedSubscription(line.database, { accountId: account.id, clientUrl });
-  const plain = await seedSubscription(line.database, { accountId: account.id, clientUrl });
-  const whole = await seedSubscription(line.database, { accountId: account.id, clientUrl });
+  const tampered = await seedSubscription(commandLine.database, { accountId: account.id, clientUrl });
+  const plain = await seedSubscription(commandLine.database, { accountId: account.id, clientUrl });
+  const intact = await seedSubscription(commandLine.database, { accountId: account.id, clientUrl });
   const setCiphertext = (id: string, hmacSecretCiphertext: string) =>
-    line.database.prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext } });
+    commandLine.database.prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext } });
   const broken = `${(await ciphertextOf(tampered.id)).slice(0, -4)}AAAA`;
   await setCiphertext(tampered.id, broken);
   await setCiphertext(plain.id, plain.hmacSecret);
-  const lost = await addUser('lost@example.com');
-  const foreign = createSecretBox([{ name: 'gone', key: randomBytes(32) }]).encrypt(lost.apiKey);
-  await line.database.prisma.user.update({
-    where: { id: BigInt(lost.id) },
+  const userWithLostKey = await addUser('lost@example.com');
+  const foreign = createSecretBox([{ name: 'gone', key: randomBytes(32) }]).encrypt(userWithLostKey.apiKey);
+  await commandLine.database.prisma.user.update({
+    where: { id: BigInt(userWithLostKey.id) },
     data: { apiKeyCiphertext: foreign },
   });
 
-  const ran = await line.run('secrets reencrypt --json', BOTH);
+  const ran = await commandLine.run('secrets reencrypt --json', BOTH_KEYS);
   expect(ran).toMatchObject({ code: 1, stderr: '' });
   const unreadable = [
     { id: tampered.id, key: 'test' },
@@ -138,47 +138,54 @@ test('reencrypt reports a secret that does not decrypt by its id and reencrypts 
       { secret: 'next_hmac_secret', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'hmac_secret', reencrypted: 1, unreadable, busy: 0 },
       { secret: 'headers', reencrypted: 0, unreadable: [], busy: 0 },
-      { secret: 'api_key', reencrypted: 0, unreadable: [{ id: String(lost.id), key: 'gone' }], busy: 0 },
+      {
+        secret: 'api_key',
+        reencrypted: 0,
+        unreadable: [{ id: String(userWithLostKey.id), key: 'gone' }],
+        busy: 0,
+      },
     ],
   });
   expect(await ciphertextOf(tampered.id)).toBe(broken);
-  expect(NEW_ALONE.decrypt(await ciphertextOf(whole.id))).toBe(whole.hmacSecret);
+  expect(NEW_KEY_ONLY.decrypt(await ciphertextOf(intact.id))).toBe(intact.hmacSecret);
 
-  const forPeople = await line.run('secrets reencrypt', BOTH);
+  const forPeople = await commandLine.run('secrets reencrypt', BOTH_KEYS);
   expect(forPeople.code).toBe(1);
   expect(forPeople.stdout).toContain(`subscription ${tampered.id}: does not decrypt`);
   expect(forPeople.stdout).toContain(
-    `user ${lost.id}: does not decrypt (it says it is under the key "gone")`,
+    `user ${userWithLostKey.id}: does not decrypt (it says it is under the key "gone")`,
   );
   expect(forPeople.stdout).not.toContain(plain.hmacSecret);
 });
 
 test('reencrypt waits for a row that another transaction has locked and keeps the value written there', async () => {
   const user = await addUser('busy@example.com');
-  const client = await line.database.pool.connect();
-  let answering: Promise<{ secrets: { busy: number }[] }>;
+  const client = await commandLine.database.pool.connect();
+  let reencryption: Promise<{ secrets: { busy: number }[] }>;
   const rotated = testSecrets.encrypt('rhu_rotated');
   try {
     await client.query('BEGIN');
     await client.query('UPDATE users SET api_key_ciphertext = $2 WHERE id = $1', [user.id, rotated]);
-    answering = reencrypt();
+    reencryption = reencrypt();
     // Once the command has sent this statement, it has met the locked row, or is about to.
     const meeting = `SELECT pid FROM pg_stat_activity
       WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE '%SKIP LOCKED%UPDATE users%'`;
-    await eventually(async () => expect((await line.database.pool.query(meeting)).rowCount).toBe(1));
+    await eventually(async () => expect((await commandLine.database.pool.query(meeting)).rowCount).toBe(1));
     await client.query('COMMIT');
   } finally {
     client.release();
   }
-  expect((await answering).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0]);
-  expect(NEW_ALONE.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
+  expect((await reencryption).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0]);
+  expect(NEW_KEY_ONLY.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
 });
 
 test('reencrypt fails without valid encryption keys and does not repeat them', async () => {
-  const failure = await line.failure('secrets reencrypt', { env: { ENCRYPTION_KEYS: '' } });
+  const failure = await commandLine.failure('secrets reencrypt', { env: { ENCRYPTION_KEYS: '' } });
   expect(failure).toMatchObject({ exitCode: 1, code: 'environment' });
   expect(failure.message).toMatch(/ENCRYPTION_KEYS is not set/);
-  const wrong = await line.failure('secrets reencrypt', { env: { ENCRYPTION_KEYS: 'k1:c2VjcmV0' } });
-  expect(wrong.message).toMatch(/key "k1" must be 32 bytes/);
-  expect(wrong.message).not.toContain('c2VjcmV0');
+  const keyError = await commandLine.failure('secrets reencrypt', {
+    env: { ENCRYPTION_KEYS: 'k1:c2VjcmV0' },
+  });
+  expect(keyError.message).toMatch(/key "k1" must be 32 bytes/);
+  expect(keyError.message).not.toContain('c2VjcmV0');
 });

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { hashCredential } from '@runhook/database';
 import { type Harness, startHarness, type TestAccount } from '../harness.ts';
-import { documentOf, failureOf, type Json, type Ran, runHere, runProgram } from './command-line.ts';
+import {
+  type CommandResult,
+  documentOf,
+  failureOf,
+  type Json,
+  runInProcess,
+  runProgram,
+} from './command-line.ts';
 
 let harness: Harness;
 let account: TestAccount;
@@ -20,10 +27,11 @@ const json = async (command: string): Promise<Json> =>
   documentOf(command, await runProgram(`${command} --json`.split(' '), { env: environment() }));
 
 /** Runs the command in this process. */
-const run = (command: string): Promise<Ran> => runHere(command.split(' '), { env: environment() });
+const run = (command: string): Promise<CommandResult> =>
+  runInProcess(command.split(' '), { env: environment() });
 
-const jsonHere = async (command: string): Promise<Json> =>
-  documentOf(command, await runHere(`${command} --json`.split(' '), { env: environment() }));
+const jsonInProcess = async (command: string): Promise<Json> =>
+  documentOf(command, await runInProcess(`${command} --json`.split(' '), { env: environment() }));
 
 const failure = (command: string) => failureOf(command.split(' '), { env: environment() });
 
@@ -31,26 +39,26 @@ const status = async (token: string) =>
   (await harness.call('GET', account.path('/subscriptions'), { token })).status;
 
 test('a service token works with a running service and is rejected once it is revoked', async () => {
-  const made = await json(`token create --account ${account.id} --name CI --permission-set read_only`);
-  expect(await status(made.token)).toBe(200);
+  const created = await json(`token create --account ${account.id} --name CI --permission-set read_only`);
+  expect(await status(created.token)).toBe(200);
 
-  const revoked = await jsonHere(`token revoke --id ${made.id}`);
-  expect(await status(made.token)).toBe(401);
-  const { token, ...shown } = made;
-  expect(revoked).toEqual({ ...shown, revoked_at: expect.any(String) });
+  const revoked = await jsonInProcess(`token revoke --id ${created.id}`);
+  expect(await status(created.token)).toBe(401);
+  const { token, ...createdView } = created;
+  expect(revoked).toEqual({ ...createdView, revoked_at: expect.any(String) });
 
-  const again = await run(`token revoke --id ${made.id}`);
-  expect(again).toMatchObject({ code: 0, stderr: '' });
-  expect(again.stdout).toContain(`was revoked already, at ${revoked.revoked_at}`);
-  expect(await jsonHere(`token revoke --id ${made.id}`)).toEqual(revoked);
+  const secondRevocation = await run(`token revoke --id ${created.id}`);
+  expect(secondRevocation).toMatchObject({ code: 0, stderr: '' });
+  expect(secondRevocation.stdout).toContain(`was revoked already, at ${revoked.revoked_at}`);
+  expect(await jsonInProcess(`token revoke --id ${created.id}`)).toEqual(revoked);
 });
 
 test('a service token is shown only when it is created', async () => {
-  const { token, ...made } = await jsonHere(
+  const { token, ...created } = await jsonInProcess(
     `token create --account ${account.identifier} --name Shown --permission-set job_runner --permission-set admin --permission-set admin`,
   );
   expect(token).toMatch(/^rhs_/);
-  expect(made).toEqual({
+  expect(created).toEqual({
     id: expect.any(Number),
     account_id: account.id,
     name: 'Shown',
@@ -60,13 +68,13 @@ test('a service token is shown only when it is created', async () => {
     revoked_at: null,
   });
   const row = await harness.database.prisma.serviceToken.findUniqueOrThrow({
-    where: { id: BigInt(made.id) },
+    where: { id: BigInt(created.id) },
   });
   expect(row.tokenHash).toEqual(hashCredential(token));
 
-  expect(await jsonHere(`token list --account ${account.id} --name shown --permission-set admin`)).toEqual([
-    made,
-  ]);
+  expect(
+    await jsonInProcess(`token list --account ${account.id} --name shown --permission-set admin`),
+  ).toEqual([created]);
   const { stdout } = await run('token list');
   expect(stdout).toMatch(/^ID +ACCOUNT +NAME +PERMISSION SETS +CREATED +EXPIRES +REVOKED\n/);
   expect(stdout).toMatch(/Shown +admin, job_runner +\S+ +never +-\n/);
@@ -74,31 +82,35 @@ test('a service token is shown only when it is created', async () => {
 });
 
 test('token list filters by account', async () => {
-  const other = await harness.newAccount();
-  const made = await jsonHere(`token create --account ${other.id} --name Other --permission-set member`);
-  const list = await jsonHere(`token list --account ${other.identifier}`);
-  expect(list.map(({ account_id }: Json) => account_id)).toEqual([other.id, other.id]);
-  expect(list.map(({ id }: Json) => id)).toContain(made.id);
+  const otherAccount = await harness.newAccount();
+  const created = await jsonInProcess(
+    `token create --account ${otherAccount.id} --name Other --permission-set member`,
+  );
+  const list = await jsonInProcess(`token list --account ${otherAccount.identifier}`);
+  expect(list.map(({ account_id }: Json) => account_id)).toEqual([otherAccount.id, otherAccount.id]);
+  expect(list.map(({ id }: Json) => id)).toContain(created.id);
 });
 
 describe('token create', () => {
   const create = (expiry: string) =>
-    jsonHere(`token create --account ${account.id} --name Expiring --permission-set read_only ${expiry}`);
+    jsonInProcess(
+      `token create --account ${account.id} --name Expiring --permission-set read_only ${expiry}`,
+    );
 
   test('sets the expiry that --expires-in names', async () => {
-    const before = Date.now();
+    const beforeMs = Date.now();
     const { expires_at, token } = await create('--expires-in 90d');
-    const madeAtMs = Date.parse(expires_at) - 90 * 86_400_000;
-    expect(madeAtMs).toBeGreaterThanOrEqual(before);
-    expect(madeAtMs).toBeLessThanOrEqual(Date.now());
+    const createdAtMs = Date.parse(expires_at) - 90 * 86_400_000;
+    expect(createdAtMs).toBeGreaterThanOrEqual(beforeMs);
+    expect(createdAtMs).toBeLessThanOrEqual(Date.now());
     expect(await status(token)).toBe(200);
   });
 
   test.each([
     ['2099-01-31', '2099-01-31T00:00:00.000Z'],
     ['2099-01-31T12:30+02:00', '2099-01-31T10:30:00.000Z'],
-  ])('sets the expiry that --expires-at names: %s', async (given, stored) => {
-    expect(await create(`--expires-at ${given}`)).toMatchObject({ expires_at: stored });
+  ])('sets the expiry that --expires-at names: %s', async (expiresAt, stored) => {
+    expect(await create(`--expires-at ${expiresAt}`)).toMatchObject({ expires_at: stored });
   });
 });
 
@@ -127,12 +139,12 @@ test.each([
     'Give --expires-in or --expires-at, not both.',
   ],
 ])('token create %s fails with a sentence and creates no token', async (options, exitCode, message) => {
-  const before = await harness.database.prisma.serviceToken.count();
+  const beforeMs = await harness.database.prisma.serviceToken.count();
   expect(await failure(`token create ${options.replace('TOO-LONG', 'x'.repeat(256))}`)).toMatchObject({
     exitCode,
     message: typeof message === 'string' ? message : expect.stringMatching(message),
   });
-  expect(await harness.database.prisma.serviceToken.count()).toBe(before);
+  expect(await harness.database.prisma.serviceToken.count()).toBe(beforeMs);
 });
 
 test('token revoke fails for a token that does not exist', async () => {

@@ -2,15 +2,15 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createAccount } from '@runhook/database';
-import { type CommandLine, openCommandLine, runHere, runProgram } from './command-line.ts';
+import { type CommandLine, openCommandLine, runInProcess, runProgram } from './command-line.ts';
 
-let line: CommandLine;
+let commandLine: CommandLine;
 
 beforeAll(async () => {
-  line = await openCommandLine();
+  commandLine = await openCommandLine();
 });
 
-afterAll(() => line.close());
+afterAll(() => commandLine.close());
 
 const COMMANDS = [
   'account create',
@@ -45,13 +45,13 @@ describe('the help', () => {
   });
 
   test('names the program as the operator called it', async () => {
-    const { stdout } = await runHere(['token', '--help'], { env: { npm_lifecycle_event: 'admin' } });
+    const { stdout } = await runInProcess(['token', '--help'], { env: { npm_lifecycle_event: 'admin' } });
     expect(stdout).toMatch(/^Usage: npm run admin -- token /);
     expect(stdout).toContain('  npm run admin -- token revoke --id 3');
   });
 
   test.each(COMMANDS)('of %s states purpose, options and an example', async (command) => {
-    const ran = await runHere([...command.split(' '), '--help']);
+    const ran = await runInProcess([...command.split(' '), '--help']);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(ran.stdout).toContain(`${command} [options]`);
     expect(ran.stdout).toMatch(/\n\n[A-Z][\s\S]*\.\n\nOptions:/);
@@ -60,7 +60,7 @@ describe('the help', () => {
   });
 
   test('names allowed values, defaults and required options', async () => {
-    const { stdout } = await runHere(['account', 'create', '--help']);
+    const { stdout } = await runInProcess(['account', 'create', '--help']);
     const text = stdout.replace(/\s+/g, ' ');
     expect(text).toContain('one of free, developer, team, enterprise (required)');
     expect(text).toContain(
@@ -77,7 +77,7 @@ describe('an invalid command line', () => {
     ['account list free', /^error: too many arguments/m],
     ['account update --account', /^error: option '--account <account>' argument missing$/m],
   ])('prints a sentence and exits with 2: %s', async (command, message) => {
-    const ran = await runHere(command.split(' '));
+    const ran = await runInProcess(command.split(' '));
     expect(ran).toMatchObject({ code: 2, stdout: '' });
     expect(ran.stderr).toMatch(message);
   });
@@ -92,7 +92,9 @@ describe('an invalid command line', () => {
 });
 
 test('doctor works without a database and exits with 1 when a check failed', async () => {
-  const ran = await runHere(['doctor', '--json'], { env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' } });
+  const ran = await runInProcess(['doctor', '--json'], {
+    env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' },
+  });
   expect(ran).toMatchObject({ code: 1, stderr: '' });
   const database = { check: 'database', verdict: 'failed', says: 'cannot be reached (ECONNREFUSED)' };
   expect(JSON.parse(ran.stdout)).toContainEqual(expect.objectContaining(database));
@@ -100,7 +102,7 @@ test('doctor works without a database and exits with 1 when a check failed', asy
 
 describe('the command line', () => {
   const list = async (DATABASE_URL: string) => {
-    const ran = await runHere(['account', 'list', '--json'], { env: { DATABASE_URL } });
+    const ran = await runInProcess(['account', 'list', '--json'], { env: { DATABASE_URL } });
     expect(ran).toMatchObject({ code: 1, stdout: '' });
     return JSON.parse(ran.stderr).error;
   };
@@ -117,24 +119,24 @@ describe('the command line', () => {
   });
 
   test('distinguishes why a database cannot be used and does not print its password', async () => {
-    const url = new URL(line.env.DATABASE_URL);
+    const url = new URL(commandLine.env.DATABASE_URL);
     // The test server may not require a password, and a missing server cannot.
     const password = url.password || 'secret';
     url.password = password;
-    const elsewhere = (change: (url: URL) => void) => {
-      const other = new URL(url);
-      change(other);
-      return list(other.href);
+    const withChangedUrl = (change: (url: URL) => void) => {
+      const changedUrl = new URL(url);
+      change(changedUrl);
+      return list(changedUrl.href);
     };
     const errors = await Promise.all([
-      elsewhere((other) => {
-        other.port = '1';
+      withChangedUrl((changedUrl) => {
+        changedUrl.port = '1';
       }),
-      elsewhere((other) => {
-        other.pathname = '/runhook_of_nobody';
+      withChangedUrl((changedUrl) => {
+        changedUrl.pathname = '/runhook_of_nobody';
       }),
-      elsewhere((other) => {
-        other.pathname = '/template1';
+      withChangedUrl((changedUrl) => {
+        changedUrl.pathname = '/template1';
       }),
     ]);
     expect(errors.map(({ code }) => code)).toEqual([
@@ -150,10 +152,10 @@ describe('the output', () => {
   test('may be left unread: a reader that closes the pipe causes no error', async () => {
     for (let number = 0; number < 200; number += 1) {
       const name = `${number} ${'x'.repeat(240)}`;
-      await createAccount(line.database.prisma, { name, plan: 'free', deployment: 'multi_tenant' });
+      await createAccount(commandLine.database.prisma, { name, plan: 'free', deployment: 'multi_tenant' });
     }
     const main = new URL('../../dist/admin.js', import.meta.url).pathname;
-    const child = spawn(process.execPath, [main, 'account', 'list'], { env: line.env });
+    const child = spawn(process.execPath, [main, 'account', 'list'], { env: commandLine.env });
     child.stdout.destroy();
     let stderr = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {

@@ -6,47 +6,58 @@ import { testSecrets } from '@runhook/testing';
 import { runAdmin } from '../../src/admin/program.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
 
-let line: CommandLine;
+let commandLine: CommandLine;
 
 beforeAll(async () => {
-  line = await openCommandLine();
+  commandLine = await openCommandLine();
 });
 
-afterAll(() => line.close());
+afterAll(() => commandLine.close());
 
-const rowOf = (email: string) => line.database.prisma.user.findUniqueOrThrow({ where: { email } });
+const rowOf = (email: string) => commandLine.database.prisma.user.findUniqueOrThrow({ where: { email } });
 
 async function isPasswordOf(email: string, password: string): Promise<boolean> {
   return await verify((await rowOf(email)).passwordHash ?? '', password);
 }
 
-const makeUser = (email: string) =>
-  createUser(line.database.prisma, testSecrets, { email, name: 'Somebody', password: 'the old password' });
+const createTestUser = (email: string) =>
+  createUser(commandLine.database.prisma, testSecrets, {
+    email,
+    name: 'Somebody',
+    password: 'the old password',
+  });
 
 test('user create makes a password and an API key and shows them only once', async () => {
-  const made = await line.json(['user', 'create', '--email', 'Ada@Example.com', '--name', 'Ada Lovelace']);
-  expect(made).toEqual({
+  const created = await commandLine.json([
+    'user',
+    'create',
+    '--email',
+    'Ada@Example.com',
+    '--name',
+    'Ada Lovelace',
+  ]);
+  expect(created).toEqual({
     id: expect.any(Number),
     email: 'ada@example.com',
     name: 'Ada Lovelace',
     password: expect.stringMatching(/^[\w-]{20}$/),
     api_key: expect.stringMatching(/^rhu_/),
   });
-  expect(credentialKind(made.api_key)).toBe('user');
-  expect(await isPasswordOf('ada@example.com', made.password)).toBe(true);
+  expect(credentialKind(created.api_key)).toBe('user');
+  expect(await isPasswordOf('ada@example.com', created.password)).toBe(true);
   const row = await rowOf('ada@example.com');
-  expect(row.apiKeyHash).toEqual(hashCredential(made.api_key));
-  expect(testSecrets.decrypt(row.apiKeyCiphertext)).toBe(made.api_key);
+  expect(row.apiKeyHash).toEqual(hashCredential(created.api_key));
+  expect(testSecrets.decrypt(row.apiKeyCiphertext)).toBe(created.api_key);
 
-  const { stdout } = await line.run('user list');
+  const { stdout } = await commandLine.run('user list');
   expect(stdout).toContain('ada@example.com');
-  expect(stdout).not.toContain(made.password);
-  expect(stdout).not.toContain(made.api_key);
+  expect(stdout).not.toContain(created.password);
+  expect(stdout).not.toContain(created.api_key);
 });
 
 test('a password from standard input is stored without its line break and not printed', async () => {
   const password = 'ein längeres Kennwort ';
-  const ran = await line.program('user create --email bob@example.com --name Bob --password-stdin', {
+  const ran = await commandLine.program('user create --email bob@example.com --name Bob --password-stdin', {
     input: `${password}\r\n`,
   });
   expect(ran).toMatchObject({ code: 0, stderr: '' });
@@ -65,10 +76,10 @@ test.each([
   ['not UTF-8', Buffer.from([...Buffer.alloc(10, 0x61), 0xff]), /UTF-8/],
 ])('a password from standard input that is %s is rejected', async (_what, input, message) => {
   const command = 'user create --email nobody@example.com --name Nobody --password-stdin';
-  const failure = await line.failure(command, { input });
+  const failure = await commandLine.failure(command, { input });
   expect(failure).toMatchObject({ exitCode: 2, code: 'usage', message: expect.stringMatching(message) });
   expect(failure.message).not.toMatch(/secret/);
-  expect(await line.database.prisma.user.count({ where: { email: 'nobody@example.com' } })).toBe(0);
+  expect(await commandLine.database.prisma.user.count({ where: { email: 'nobody@example.com' } })).toBe(0);
 });
 
 test('a password is not read from a terminal, which would show it', async () => {
@@ -81,19 +92,19 @@ test('a password is not read from a terminal, which would show it', async () => 
     },
   });
   const args = 'user create --email tty@example.com --name X --password-stdin'.split(' ');
-  expect(await runAdmin(args, { env: line.env, stdin, stdout: sink, stderr: sink })).toBe(2);
+  expect(await runAdmin(args, { env: commandLine.env, stdin, stdout: sink, stderr: sink })).toBe(2);
   expect(stderr).toMatch(/standard input is a terminal/);
 });
 
 test('an e-mail address belongs to one user, regardless of case', async () => {
-  await makeUser('carol@example.com');
-  const before = await rowOf('carol@example.com');
-  expect(await line.failure('user create --email CAROL@example.com --name Other')).toEqual({
+  await createTestUser('carol@example.com');
+  const rowBefore = await rowOf('carol@example.com');
+  expect(await commandLine.failure('user create --email CAROL@example.com --name Other')).toEqual({
     exitCode: 1,
     code: 'email_taken',
     message: '--email: there is a user carol@example.com already.',
   });
-  expect(await rowOf('carol@example.com')).toEqual(before);
+  expect(await rowOf('carol@example.com')).toEqual(rowBefore);
 });
 
 test.each([
@@ -102,38 +113,40 @@ test.each([
   ['--email x@example.com --name TOO-LONG', /^--name must be 1 to 255 characters/],
   ['--name X', /'--email <address>' not specified/],
 ])('user create %s fails with a sentence that names the option', async (options, message) => {
-  expect(await line.failure(`user create ${options.replace('TOO-LONG', 'x'.repeat(256))}`)).toMatchObject({
+  expect(
+    await commandLine.failure(`user create ${options.replace('TOO-LONG', 'x'.repeat(256))}`),
+  ).toMatchObject({
     exitCode: 2,
     message: expect.stringMatching(message),
   });
 });
 
 test('a password on the command line is rejected and not printed', async () => {
-  for (const words of [
+  for (const args of [
     '--password=hunter2hunter2',
     '--password hunter2hunter2',
     '--password-stdin hunter2hunter2',
   ]) {
-    const failure = await line.failure(`user create --email x@example.com --name X ${words}`);
+    const failure = await commandLine.failure(`user create --email x@example.com --name X ${args}`);
     expect(failure.exitCode).toBe(2);
     expect(failure.message).not.toContain('hunter2');
   }
 });
 
 test('a password reset by e-mail or id ends the sessions of that user only and keeps the API key', async () => {
-  const dora = await makeUser('dora@example.com');
-  const other = await makeUser('other@example.com');
+  const dora = await createTestUser('dora@example.com');
+  const otherUser = await createTestUser('other@example.com');
   const openSession = (userId: number, idHash: string) =>
-    line.database.prisma.consoleSession.create({
+    commandLine.database.prisma.consoleSession.create({
       data: {
         idHash: Buffer.from(idHash),
         userId: BigInt(userId),
         expiresAt: new Date(Date.now() + 3_600_000),
       },
     });
-  await Promise.all([openSession(dora.id, 'a'), openSession(dora.id, 'b'), openSession(other.id, 'c')]);
+  await Promise.all([openSession(dora.id, 'a'), openSession(dora.id, 'b'), openSession(otherUser.id, 'c')]);
 
-  const reset = await line.json('user reset-password --email DORA@example.com');
+  const reset = await commandLine.json('user reset-password --email DORA@example.com');
   expect(reset).toEqual({
     id: dora.id,
     email: 'dora@example.com',
@@ -143,10 +156,10 @@ test('a password reset by e-mail or id ends the sessions of that user only and k
   expect(await isPasswordOf('dora@example.com', reset.password)).toBe(true);
   expect(await isPasswordOf('dora@example.com', 'the old password')).toBe(false);
   expect((await rowOf('dora@example.com')).apiKeyHash).toEqual(hashCredential(dora.apiKey));
-  const left = await line.database.prisma.consoleSession.findMany();
-  expect(left.map(({ userId }) => Number(userId))).toEqual([other.id]);
+  const remainingSessions = await commandLine.database.prisma.consoleSession.findMany();
+  expect(remainingSessions.map(({ userId }) => Number(userId))).toEqual([otherUser.id]);
 
-  const ran = await line.run(`user reset-password --id ${dora.id} --password-stdin`, {
+  const ran = await commandLine.run(`user reset-password --id ${dora.id} --password-stdin`, {
     input: 'another password\n',
   });
   expect(ran).toMatchObject({ code: 0, stderr: '' });
@@ -155,28 +168,28 @@ test('a password reset by e-mail or id ends the sessions of that user only and k
 });
 
 test('a password reset fails unless it names one existing user', async () => {
-  expect(await line.failure('user reset-password --email missing@example.com')).toEqual({
+  expect(await commandLine.failure('user reset-password --email missing@example.com')).toEqual({
     exitCode: 1,
     code: 'not_found',
     message: '--email: there is no user missing@example.com.',
   });
-  expect(await line.failure('user reset-password --id 999999')).toMatchObject({ code: 'not_found' });
+  expect(await commandLine.failure('user reset-password --id 999999')).toMatchObject({ code: 'not_found' });
   for (const options of ['', ' --id 1 --email x@example.com']) {
-    expect(await line.failure(`user reset-password${options}`)).toMatchObject({
+    expect(await commandLine.failure(`user reset-password${options}`)).toMatchObject({
       exitCode: 2,
       message: 'Give either --email or --id.',
     });
   }
-  expect(await line.failure('user reset-password --id x')).toMatchObject({
+  expect(await commandLine.failure('user reset-password --id x')).toMatchObject({
     exitCode: 2,
     message: '--id must be an id: a whole number from 1.',
   });
 });
 
 test('user list filters by e-mail and name', async () => {
-  const { id } = await makeUser('erin@narrow.example');
-  expect(await line.jsonHere('user list --email NARROW --name some')).toEqual([
+  const { id } = await createTestUser('erin@narrow.example');
+  expect(await commandLine.jsonInProcess('user list --email NARROW --name some')).toEqual([
     { id, email: 'erin@narrow.example', name: 'Somebody', memberships: [] },
   ]);
-  expect(await line.jsonHere('user list --email narrow --name nobody')).toEqual([]);
+  expect(await commandLine.jsonInProcess('user list --email narrow --name nobody')).toEqual([]);
 });

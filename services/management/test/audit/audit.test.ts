@@ -38,8 +38,8 @@ async function entries(query = '?limit=100'): Promise<Json[]> {
   );
 }
 
-const asAdmin = (method: string, rest: string, body?: object) =>
-  harness.call(method, account.path(rest), { token: admin.apiKey, ...(body && { body }) });
+const asAdmin = (method: string, suffix: string, body?: object) =>
+  harness.call(method, account.path(suffix), { token: admin.apiKey, ...(body && { body }) });
 const user = () => ({ kind: 'user', id: String(admin.id), name: admin.email });
 const OPERATOR = { kind: 'operator', id: null, name: null };
 
@@ -47,18 +47,18 @@ describe('the audit log of webhooks', () => {
   test('records each change with its author and the names of the changed fields, but not their values', async () => {
     const body = { ...SUBSCRIPTION_FIELDS, headers: { 'X-Gate': 'open sesame' } };
     const { id } = (await asAdmin('POST', '/subscriptions', body)).json.data;
-    const one = `/subscription/${id}`;
+    const subscriptionPath = `/subscription/${id}`;
     const moved = { ...body, client_url: 'https://moved.example.com/secret', active: false };
-    await asAdmin('PUT', one, moved);
-    await asAdmin('PUT', one, { ...moved, headers: { 'X-Gate': '***' } });
-    await asAdmin('PUT', one, { ...moved, headers: { 'X-Gate': 'another' } });
-    await asAdmin('POST', `${one}/rotate-secret`);
-    await harness.call('POST', account.path(`${one}/finish-rotation`), { token: account.token });
-    await asAdmin('DELETE', one);
+    await asAdmin('PUT', subscriptionPath, moved);
+    await asAdmin('PUT', subscriptionPath, { ...moved, headers: { 'X-Gate': '***' } });
+    await asAdmin('PUT', subscriptionPath, { ...moved, headers: { 'X-Gate': 'another' } });
+    await asAdmin('POST', `${subscriptionPath}/rotate-secret`);
+    await harness.call('POST', account.path(`${subscriptionPath}/finish-rotation`), { token: account.token });
+    await asAdmin('DELETE', subscriptionPath);
     const target = { kind: 'webhook', id, name: SUBSCRIPTION_FIELDS.name };
     const token = { kind: 'service_token', id: expect.any(String), name: 'a token' };
-    const found = await entries();
-    expect(found.map(({ action, actor, details }) => [action, actor, details])).toEqual([
+    const page = await entries();
+    expect(page.map(({ action, actor, details }) => [action, actor, details])).toEqual([
       ['webhook.deleted', user(), {}],
       ['secret.rotation_finished', token, {}],
       ['secret.rotated', user(), {}],
@@ -66,13 +66,13 @@ describe('the audit log of webhooks', () => {
       ['webhook.changed', user(), { changed: ['client_url', 'active', 'headers'] }],
       ['webhook.created', user(), {}],
     ]);
-    for (const entry of found) expect(entry.target).toEqual(target);
-    expect(JSON.stringify(found)).not.toMatch(/open sesame|another|secret\/|whsec_/);
+    for (const entry of page) expect(entry.target).toEqual(target);
+    expect(JSON.stringify(page)).not.toMatch(/open sesame|another|secret\/|whsec_/);
   });
 
   test('records nothing for requests that are rejected, change nothing or are rolled back', async () => {
     const { id } = await harness.newSubscription(account);
-    const before = await entries();
+    const entriesBefore = await entries();
     await asAdmin('PUT', `/subscription/${id}`, SUBSCRIPTION_FIELDS);
     await asAdmin('PUT', `/subscription/${id}`, { ...SUBSCRIPTION_FIELDS, name: '' });
     await asAdmin('POST', `/subscription/${id}/finish-rotation`);
@@ -82,7 +82,7 @@ describe('the audit log of webhooks', () => {
         throw new Error('undone');
       })
       .catch(() => undefined);
-    expect(await entries()).toEqual(before);
+    expect(await entries()).toEqual(entriesBefore);
   });
 
   test('attributes changes of the service to it and manual changes to an operator, and ignores re-encryption', async () => {
@@ -142,16 +142,16 @@ describe('the audit log of people', () => {
 
   test('records what operators do to members, passwords, tokens and the account', async () => {
     const { prisma } = harness.database;
-    const other = await harness.newUser(account, 'read_only', []);
-    await resetPassword(prisma, other.id, 'another pass phrase');
-    await removeMembership(prisma, { accountId: account.id, userId: other.id });
-    const made = { accountId: account.id, name: 'CI', permissionSets: ['job_runner' as const] };
-    const { id } = await createServiceToken(prisma, made);
+    const otherUser = await harness.newUser(account, 'read_only', []);
+    await resetPassword(prisma, otherUser.id, 'another pass phrase');
+    await removeMembership(prisma, { accountId: account.id, userId: otherUser.id });
+    const newToken = { accountId: account.id, name: 'CI', permissionSets: ['job_runner' as const] };
+    const { id } = await createServiceToken(prisma, newToken);
     await revokeServiceToken(prisma, id);
     await revokeServiceToken(prisma, id);
     await updateAccount(prisma, account.id, { plan: 'team' });
     const { data } = (await read('?limit=6')).json;
-    const member = { kind: 'user', id: String(other.id), name: other.email };
+    const member = { kind: 'user', id: String(otherUser.id), name: otherUser.email };
     const token = { kind: 'service_token', id: String(id), name: 'CI' };
     const itself = { kind: 'account', id: String(account.id), name: 'Acme' };
     expect(data.map(({ action, target, details }: Json) => [action, target, details])).toEqual([
@@ -181,11 +181,11 @@ test('the audit log is paged and filtered by action and time', async () => {
 
 test('only admins of the account can read the audit log, on any plan', async () => {
   const developer = await harness.newUser(account, 'developer', ['developer']);
-  const refused = failure(
+  const rejection = failure(
     403,
     'Access denied: Reading the audit log needs the permission set account_admin or admin.',
   );
-  expect((await read('', developer.apiKey)).json).toEqual(refused);
+  expect((await read('', developer.apiKey)).json).toEqual(rejection);
   expect((await read('', await harness.newToken(account, ['member']))).status).toBe(403);
   expect((await read('', account.token)).status).toBe(200);
   const foreign = await harness.newAccount();

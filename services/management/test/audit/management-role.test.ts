@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { openDatabase } from '@runhook/database';
-import { IN_VAIN_MS } from '@runhook/testing';
+import { WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { type Harness, startHarness } from '../harness.ts';
 
 // The name is unique, because a role belongs to the entire server, which concurrent tests use.
@@ -19,7 +19,7 @@ let harness: Harness;
 
 beforeAll(async () => {
   harness = await startHarness(async (databaseUrl) => {
-    const owner = openDatabase({ url: databaseUrl, connectTimeoutMs: IN_VAIN_MS });
+    const owner = openDatabase({ url: databaseUrl, connectTimeoutMs: WAIT_TIMEOUT_MS });
     await owner.pool.query(await statements());
     await owner.close();
     const url = new URL(databaseUrl);
@@ -42,7 +42,7 @@ test('management works with a role that owns no tables and can only insert into 
   const { id } = await harness.newSubscription(account);
   const path = account.path(`/subscription/${id}`);
   const run = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
-  const answers = [
+  const responses = [
     await harness.call('POST', `/api/v2/users/${admin.id}/apikey/`, { headers }),
     await harness.call('POST', `/api/v2/accounts/${account.id}/runs/`, { token, body: run }),
     await harness.call('GET', `${path}/deliveries`, { token }),
@@ -50,23 +50,23 @@ test('management works with a role that owns no tables and can only insert into 
     await harness.call('DELETE', path, { token }),
     await harness.call('GET', `/api/v3/accounts/${account.id}/audit`, { token }),
   ];
-  expect(answers.map(({ status }) => status)).toEqual([200, 201, 200, 202, 200, 200]);
-  const actions = answers.at(-1)?.json.data.map(({ action }: { action: string }) => action);
+  expect(responses.map(({ status }) => status)).toEqual([200, 201, 200, 202, 200, 200]);
+  const actions = responses.at(-1)?.json.data.map(({ action }: { action: string }) => action);
   expect(actions).toEqual(
     expect.arrayContaining(['api_key.rotated', 'session.signed_in', 'webhook.created', 'webhook.deleted']),
   );
 
-  const own = openDatabase({ url: harness.settings.databaseUrl, connectTimeoutMs: IN_VAIN_MS });
+  const ownDatabase = openDatabase({ url: harness.settings.databaseUrl, connectTimeoutMs: WAIT_TIMEOUT_MS });
   try {
     for (const statement of [
       "UPDATE audit_entries SET action = 'x'",
       'DELETE FROM audit_entries',
       'TRUNCATE audit_entries',
     ])
-      await expect(own.pool.query(statement)).rejects.toThrow(/permission denied/);
-    const disable = own.pool.query('ALTER TABLE audit_entries DISABLE TRIGGER ALL');
+      await expect(ownDatabase.pool.query(statement)).rejects.toThrow(/permission denied/);
+    const disable = ownDatabase.pool.query('ALTER TABLE audit_entries DISABLE TRIGGER ALL');
     await expect(disable).rejects.toThrow(/must be owner/);
   } finally {
-    await own.close();
+    await ownDatabase.close();
   }
 });

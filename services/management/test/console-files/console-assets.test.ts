@@ -4,69 +4,71 @@ import { failure, type Harness, startHarness } from '../harness.ts';
 import {
   BROWSER,
   type BuiltConsole,
-  builtConsole,
+  createBuiltConsole,
   rawRequest,
   SCRIPT,
   SCRIPT_PATH,
 } from './console-fixture.ts';
 
-let built: BuiltConsole;
+let builtConsoleFolder: BuiltConsole;
 let harness: Harness;
 
 beforeAll(async () => {
-  built = await builtConsole();
-  harness = await startHarness({}, { consoleFolder: built.folder });
+  builtConsoleFolder = await createBuiltConsole();
+  harness = await startHarness({}, { consoleFolder: builtConsoleFolder.folder });
 });
 
 afterAll(async () => {
   await harness.close();
-  await built.remove();
+  await builtConsoleFolder.remove();
 });
 
-const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+const request = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   rawRequest(harness.origin, path, { headers, method });
 
 test('browsers cache a hashed asset permanently and revalidate the icon', async () => {
-  const script = await ask(SCRIPT_PATH);
+  const script = await request(SCRIPT_PATH);
   expect(script).toMatchObject({ status: 200, text: SCRIPT });
   expect(script.headers['cache-control']).toBe('public, max-age=31536000, immutable');
   expect(script.headers['content-type']).toBe('text/javascript; charset=utf-8');
   expect(script.headers['x-content-type-options']).toBe('nosniff');
-  const icon = await ask('/favicon.svg');
+  const icon = await request('/favicon.svg');
   expect(icon.headers['cache-control']).toBe('no-cache');
   expect(icon.headers['content-type']).toBe('image/svg+xml');
 });
 
 test('an asset is sent in the smallest encoding that the client accepts, with Vary', async () => {
   for (const encoding of ['br', 'gzip']) {
-    const { headers, body, text } = await ask(SCRIPT_PATH, { 'accept-encoding': encoding });
+    const { headers, body, text } = await request(SCRIPT_PATH, { 'accept-encoding': encoding });
     expect(headers).toMatchObject({ 'content-encoding': encoding, 'content-length': String(body.length) });
     expect(text).toBe(SCRIPT);
     expect(body.length).toBeLessThan(SCRIPT.length / 10);
   }
   for (const path of [SCRIPT_PATH, '/assets/font-3.woff2', '/assets/tiny-2.js']) {
-    expect((await ask(path)).headers).toMatchObject({ vary: 'Accept-Encoding' });
-    expect((await ask(path)).headers['content-encoding']).toBeUndefined();
+    expect((await request(path)).headers).toMatchObject({ vary: 'Accept-Encoding' });
+    expect((await request(path)).headers['content-encoding']).toBeUndefined();
   }
   // These files are already compressed, or shorter than their compressed form.
   for (const path of ['/assets/font-3.woff2', '/assets/tiny-2.js'])
-    expect((await ask(path, { 'accept-encoding': 'br' })).headers['content-encoding']).toBeUndefined();
+    expect((await request(path, { 'accept-encoding': 'br' })).headers['content-encoding']).toBeUndefined();
 });
 
 test('files that the build compressed are sent as they are, and have no paths', async () => {
-  expect((await ask('/assets/style-1.css', { 'accept-encoding': 'br' })).text).toBe('made by the build');
-  expect((await ask('/assets/style-1.css', { 'accept-encoding': 'gzip' })).text).toMatch(/^a\{color:red\}/);
-  expect((await ask('/assets/style-1.css.br')).status).toBe(404);
+  expect((await request('/assets/style-1.css', { 'accept-encoding': 'br' })).text).toBe('made by the build');
+  expect((await request('/assets/style-1.css', { 'accept-encoding': 'gzip' })).text).toMatch(
+    /^a\{color:red\}/,
+  );
+  expect((await request('/assets/style-1.css.br')).status).toBe(404);
 });
 
 test('HEAD returns the headers without a body, and other methods are a 405', async () => {
-  const got = await ask(SCRIPT_PATH, { 'accept-encoding': 'br' });
-  const head = await ask(SCRIPT_PATH, { 'accept-encoding': 'br' }, 'HEAD');
+  const compressed = await request(SCRIPT_PATH, { 'accept-encoding': 'br' });
+  const head = await request(SCRIPT_PATH, { 'accept-encoding': 'br' }, 'HEAD');
   expect(head.body).toHaveLength(0);
   for (const name of ['content-length', 'content-encoding', 'content-type', 'cache-control', 'vary'])
-    expect([name, head.headers[name]]).toEqual([name, got.headers[name]]);
-  const posted = await ask(SCRIPT_PATH, {}, 'POST');
-  expect(posted).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
+    expect([name, head.headers[name]]).toEqual([name, compressed.headers[name]]);
+  const postResponse = await request(SCRIPT_PATH, {}, 'POST');
+  expect(postResponse).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
 });
 
 test('only built files are served, regardless of tricks in the path', async () => {
@@ -87,19 +89,19 @@ test('only built files are served, regardless of tricks in the path', async () =
     '/ASSETS/index-CPp8eL0p.js',
   ];
   for (const path of paths) {
-    const { status, text } = await ask(path);
+    const { status, text } = await request(path);
     expect({ path, status, json: JSON.parse(text) }).toEqual({
       path,
       status: 404,
       json: failure(404, 'Not found.'),
     });
-    expect((await ask(path, BROWSER)).text).not.toMatch(/not for anyone|a hash/);
+    expect((await request(path, BROWSER)).text).not.toMatch(/not for anyone|a hash/);
   }
 });
 
 test('a missing asset is a 404 and not the page, also for a browser', async () => {
   for (const path of ['/assets/index-00000000.js', '/assets/', '/assets/..%2f..%2fsecret.txt']) {
-    const { status, headers } = await ask(path, BROWSER);
+    const { status, headers } = await request(path, BROWSER);
     expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/json; charset=utf-8']);
   }
 });

@@ -24,7 +24,7 @@ export interface BuiltConsole {
 }
 
 /** Creates a small output of `vite build`. @param isBuilt false: the folder does not exist yet */
-export async function builtConsole(isBuilt = true): Promise<BuiltConsole> {
+export async function createBuiltConsole(isBuilt = true): Promise<BuiltConsole> {
   const parent = await mkdtemp(join(tmpdir(), 'runhook console '));
   const folder = join(parent, 'dist');
   const write = async (path: string, content: string | Buffer) => {

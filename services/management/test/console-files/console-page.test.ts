@@ -1,56 +1,56 @@
 import { createServer, request as httpRequest } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { rootFrom } from '../../src/console-files/files.ts';
+import { relativeRoot } from '../../src/console-files/files.ts';
 import { failure, type Harness, startHarness } from '../harness.ts';
 import {
   BROWSER,
   type BuiltConsole,
-  builtConsole,
+  createBuiltConsole,
   type Raw,
   rawRequest,
   SCRIPT,
   SCRIPT_PATH,
 } from './console-fixture.ts';
 
-let built: BuiltConsole;
+let builtConsoleFolder: BuiltConsole;
 let harness: Harness;
 
 beforeAll(async () => {
-  built = await builtConsole();
-  harness = await startHarness({}, { consoleFolder: built.folder });
+  builtConsoleFolder = await createBuiltConsole();
+  harness = await startHarness({}, { consoleFolder: builtConsoleFolder.folder });
 });
 
 afterAll(async () => {
   await harness.close();
-  await built.remove();
+  await builtConsoleFolder.remove();
 });
 
-const open = (path: string, headers: Record<string, string> = BROWSER, method = 'GET') =>
+const openPage = (path: string, headers: Record<string, string> = BROWSER, method = 'GET') =>
   rawRequest(harness.origin, path, { headers, method });
 
 const baseOf = ({ text }: Raw) => /<base href="([^"]*)">/.exec(text)?.[1] ?? '';
 
 test('every address that a browser opens returns the page, which browsers revalidate', async () => {
   for (const path of ['/', '/accounts/1/webhooks', '/accounts/1/webhooks/wsu_x?tab=log', '/nothing%2Fhere']) {
-    const { status, headers, text } = await open(path);
+    const { status, headers, text } = await openPage(path);
     expect([path, status, headers['cache-control']]).toEqual([path, 200, 'no-cache']);
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
     expect(headers.vary).toMatch(/Accept/);
     expect(text).toContain('<title>Runhook costs $& nothing $1</title>');
   }
-  const head = await open('/accounts/1', BROWSER, 'HEAD');
+  const head = await openPage('/accounts/1', BROWSER, 'HEAD');
   expect([head.status, head.body.length, head.headers['cache-control']]).toEqual([200, 0, 'no-cache']);
 });
 
 test('the root returns the page to every client that accepts HTML, other addresses only to browsers', async () => {
   for (const headers of [{}, { accept: '*/*' }] as Record<string, string>[]) {
-    expect((await open('/', headers)).text).toContain('<base');
-    const { status, text } = await open('/nothing', headers);
+    expect((await openPage('/', headers)).text).toContain('<base');
+    const { status, text } = await openPage('/nothing', headers);
     expect([status, JSON.parse(text)]).toEqual([404, failure(404, 'Not found.')]);
   }
-  expect((await open('/', { accept: 'application/json' })).status).toBe(404);
-  expect((await open('/accounts/1', BROWSER, 'POST')).status).toBe(404);
+  expect((await openPage('/', { accept: 'application/json' })).status).toBe(404);
+  expect((await openPage('/accounts/1', BROWSER, 'POST')).status).toBe(404);
 });
 
 test('paths of the API never return the page', async () => {
@@ -65,23 +65,23 @@ test('paths of the API never return the page', async () => {
     '/assets/x',
   ];
   for (const path of paths) {
-    const { status, headers } = await open(path);
+    const { status, headers } = await openPage(path);
     expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/json; charset=utf-8']);
   }
-  expect((await open('/docs')).text).toContain('swagger-ui');
-  expect(JSON.parse((await open('/openapi.json')).text).openapi).toBe('3.1.0');
-  expect((await open('/readyz')).headers['content-type']).toMatch(/^application\/json/);
+  expect((await openPage('/docs')).text).toContain('swagger-ui');
+  expect(JSON.parse((await openPage('/openapi.json')).text).openapi).toBe('3.1.0');
+  expect((await openPage('/readyz')).headers['content-type']).toMatch(/^application\/json/);
 });
 
 test('the base of the page leads to the root from any depth, as a browser resolves it', async () => {
   const paths = ['/', '/a', '/a/', '/a/b', '/a/b/', '/a//b', '//a', '/a%2Fb/c', '/a/b?next=/x/y', '/x%2e/a'];
   for (const prefix of ['', '/tools/runhook']) {
     for (const path of paths) {
-      const base = new URL(baseOf(await open(path)), `https://example.com${prefix}${path}`);
+      const base = new URL(baseOf(await openPage(path)), `https://example.com${prefix}${path}`);
       expect([prefix + path, base.href]).toEqual([prefix + path, `https://example.com${prefix}/`]);
     }
   }
-  expect(rootFrom('')).toBe('./');
+  expect(relativeRoot('')).toBe('./');
 });
 
 test('page, assets and API work behind a proxy that strips a prefix, without configuration', async () => {
@@ -91,9 +91,9 @@ test('page, assets and API work behind a proxy that strips a prefix, without con
     const { method, headers } = incoming;
     const path = incoming.url.slice('/tools/runhook'.length);
     incoming.pipe(
-      httpRequest({ hostname, port, path, method, headers }, (answer) => {
-        outgoing.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(outgoing);
+      httpRequest({ hostname, port, path, method, headers }, (upstreamResponse) => {
+        outgoing.writeHead(upstreamResponse.statusCode ?? 502, upstreamResponse.headers);
+        upstreamResponse.pipe(outgoing);
       }),
     );
   }).listen(0, '127.0.0.1');
@@ -114,22 +114,22 @@ test('page, assets and API work behind a proxy that strips a prefix, without con
 });
 
 test('the policy permits no other hosts and no inline scripts, and styles only by the nonce of the response', async () => {
-  const [one, other] = await Promise.all([open('/'), open('/')]);
+  const [firstPage, secondPage] = await Promise.all([openPage('/'), openPage('/')]);
   const nonceOf = ({ text }: Raw) => /<meta name="csp-nonce" content="([\w-]{22})">/.exec(text)?.[1];
-  expect(nonceOf(one)).toBeDefined();
-  expect(nonceOf(one)).not.toBe(nonceOf(other));
-  const policy = String(one.headers['content-security-policy']);
-  expect(policy).toContain(`style-src 'self' 'nonce-${nonceOf(one)}'`);
+  expect(nonceOf(firstPage)).toBeDefined();
+  expect(nonceOf(firstPage)).not.toBe(nonceOf(secondPage));
+  const policy = String(firstPage.headers['content-security-policy']);
+  expect(policy).toContain(`style-src 'self' 'nonce-${nonceOf(firstPage)}'`);
   expect(policy).toMatch(/^default-src 'none';script-src 'self';/);
   expect(policy).not.toMatch(/https?:|\*|unsafe-eval|(?:script|style)-src [^;]*unsafe-inline/);
   for (const directive of ["base-uri 'self'", "form-action 'self'", "frame-ancestors 'none'"])
     expect(policy).toContain(directive);
-  const head = one.text.slice(one.text.indexOf('<head'), one.text.indexOf('<title'));
+  const head = firstPage.text.slice(firstPage.text.indexOf('<head'), firstPage.text.indexOf('<title'));
   expect(head).toMatch(/^<head data-of="the build">\n<base /);
 });
 
 test('without a build the page explains how to build, the API works, and a later build needs no restart', async () => {
-  const unbuilt = await builtConsole(false);
+  const unbuilt = await createBuiltConsole(false);
   const bare = await startHarness({}, { consoleFolder: unbuilt.folder });
   try {
     const page = await rawRequest(bare.origin, '/', { headers: BROWSER });
@@ -140,8 +140,8 @@ test('without a build the page explains how to build, the API works, and a later
     const list = await bare.call('GET', account.path('/subscriptions'), { token: account.token });
     expect(list.status).toBe(200);
     await unbuilt.write('index.html', `<html><head><script src=".${SCRIPT_PATH}"></script></head></html>`);
-    const half = await rawRequest(bare.origin, '/', { headers: BROWSER });
-    expect([half.status, half.text]).toEqual([404, page.text]);
+    const partialBuild = await rawRequest(bare.origin, '/', { headers: BROWSER });
+    expect([partialBuild.status, partialBuild.text]).toEqual([404, page.text]);
     await unbuilt.write(SCRIPT_PATH, SCRIPT);
     expect((await rawRequest(bare.origin, '/', { headers: BROWSER })).text).toContain('<base href="./">');
     expect((await rawRequest(bare.origin, SCRIPT_PATH)).text).toBe(SCRIPT);

@@ -3,7 +3,7 @@ import { createId, deliveryIdFor, type EventType, sampleEvent } from '@runhook/c
 import { ensureDayPartitions } from '@runhook/database';
 import { eventually } from '@runhook/testing';
 import { createAccountCounts } from '../../src/deliveries/account-counts.ts';
-import { webhooksOf } from '../../src/deliveries/account-log-places.ts';
+import { findWebhooks } from '../../src/deliveries/account-log-conditions.ts';
 import { readHistogram } from '../../src/deliveries/histogram.ts';
 import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 import { at, DAY, type DeliveryFields, EVENT_TIME, insertDelivery, microsAt } from './delivery-rows.ts';
@@ -58,10 +58,10 @@ const idsOf = ({ json }: { json: Json }): string[] => json.data.map(({ id }: Jso
 async function allIds(query: string): Promise<string[][]> {
   const pages: string[][] = [];
   for (let before = ''; ; ) {
-    const answer = await list(`${query}${before}`);
-    expect(answer.status).toBe(200);
-    pages.push(idsOf(answer));
-    const { next_before } = answer.json.extra.pagination;
+    const response = await list(`${query}${before}`);
+    expect(response.status).toBe(200);
+    pages.push(idsOf(response));
+    const { next_before } = response.json.extra.pagination;
     if (next_before === null) return pages;
     before = `&before=${encodeURIComponent(next_before)}`;
   }
@@ -76,14 +76,14 @@ describe('the log of an account', () => {
       durationMs: 7,
     });
     const { id: middle } = await insert(2, { createdAt: at('10:00:01') });
-    const other = await harness.newAccount();
+    const otherAccount = await harness.newAccount();
     await insertDelivery(harness.database, {
-      subscriptionId: (await harness.newSubscription(other)).id,
-      accountId: other.id,
+      subscriptionId: (await harness.newSubscription(otherAccount)).id,
+      accountId: otherAccount.id,
     });
-    const answer = await list();
-    expect(idsOf(answer)).toEqual([newest, middle, oldest]);
-    expect(answer.json.data[0]).toEqual({
+    const response = await list();
+    expect(idsOf(response)).toEqual([newest, middle, oldest]);
+    expect(response.json.data[0]).toEqual({
       id: newest,
       subscription_id: webhooks[1]?.id,
       event_id: event.eventId,
@@ -103,7 +103,7 @@ describe('the log of an account', () => {
       webhook_name: 'Two',
       webhook_state: 'active',
     });
-    expect(answer.json.extra).toEqual({
+    expect(response.json.extra).toEqual({
       pagination: { count: 3, next_before: null, looked_until: null },
       filters: { limit: 10 },
     });
@@ -215,8 +215,8 @@ describe('the log of an account', () => {
         'limit',
       ].sort(),
     );
-    const other = await harness.newAccount();
-    const foreign = await harness.call('GET', account.path('/deliveries'), { token: other.token });
+    const otherAccount = await harness.newAccount();
+    const foreign = await harness.call('GET', account.path('/deliveries'), { token: otherAccount.token });
     expect(foreign.status).toBe(403);
     const team = await harness.newAccount({ plan: 'developer' });
     expect((await list('', team)).status).toBe(403);
@@ -228,7 +228,7 @@ describe('the histogram', () => {
   const histogram = (query: string) =>
     harness.call('GET', account.path(`/deliveries/histogram?${query}`), { token: account.token });
   const hour = `since=${at('10:00:00')}&until=${at('11:00:00')}`;
-  const counted = ({ json }: { json: Json }) =>
+  const bucketCounts = ({ json }: { json: Json }) =>
     json.data.buckets.flatMap((bucket: Json) => {
       const { start, ...counts } = bucket;
       const names = Object.entries(counts).filter(([, count]) => count !== 0);
@@ -244,16 +244,16 @@ describe('the histogram', () => {
     await insert(2, { createdAt: at('10:00:59'), status: 'pending' });
     await insert(2, { createdAt: at('10:59:59'), status: 'cancelled' });
     await insert(2, { createdAt: at('11:00:00') });
-    const answer = await histogram(hour);
-    expect(answer.json.data).toMatchObject({
+    const response = await histogram(hour);
+    expect(response.json.data).toMatchObject({
       since: microsAt('10:00:00'),
       until: microsAt('11:00:00'),
       bucket_seconds: 60,
       counted_since: null,
       totals: { delivered_count: 2, failed_count: 0, pending_count: 1, cancelled_count: 1 },
     });
-    expect(answer.json.data.buckets).toHaveLength(60);
-    expect(counted(answer)).toEqual([
+    expect(response.json.data.buckets).toHaveLength(60);
+    expect(bucketCounts(response)).toEqual([
       [at('10:00:00.000'), { delivered_count: 2, pending_count: 1 }],
       [at('10:59:00.000'), { cancelled_count: 1 }],
     ]);
@@ -279,7 +279,7 @@ describe('the histogram', () => {
       eventType: 'job.run.started',
     });
     await insert(2, { createdAt: at('10:00:04'), status: 'cancelled', runId: 5 });
-    const all = [
+    const allCounts = [
       '',
       'status=delivered',
       'status=failed',
@@ -297,7 +297,7 @@ describe('the histogram', () => {
       `job_id=${event.data.jobId}`,
       `subscription_id=${webhooks[1]?.id}`,
     ];
-    for (const query of all) {
+    for (const query of allCounts) {
       const rows = (await list(`limit=100&${hour}&${query}`)).json.data;
       const count = (status: string) => rows.filter((row: Json) => row.status === status).length;
       expect([query, (await histogram(`${hour}&${query}`)).json.data.totals]).toEqual([
@@ -326,24 +326,24 @@ describe('the histogram', () => {
     const counts = createAccountCounts(pool, -1);
     const read = async (subscriptionIds: string[] | null) => {
       const filters = { ...NO_FILTERS, subscriptionIds };
-      const of = await webhooksOf(pool, account.id, filters);
+      const of = await findWebhooks(pool, account.id, filters);
       return await readHistogram(pool, counts, { accountId: account.id, webhooks: of, filters, window });
     };
     const before = await read(null);
     expect(before.totals).toMatchObject({ delivered_count: 5, failed_count: 1 });
-    const known = await eventually(() => {
-      const found = counts.known(account.id);
-      expect(found).not.toBeNull();
-      return found as NonNullable<typeof found>;
+    const cachedSlots = await eventually(() => {
+      const cachedCounts = counts.getCached(account.id);
+      expect(cachedCounts).not.toBeNull();
+      return cachedCounts as NonNullable<typeof cachedCounts>;
     });
-    expect([...known.byWebhook.values()].map(({ length }) => length / 2).sort()).toEqual([0, 2, 3]);
+    expect([...cachedSlots.byWebhook.values()].map(({ length }) => length / 2).sort()).toEqual([0, 2, 3]);
     expect(await read(null)).toEqual(before);
     await insert(2, { status: 'delivered' });
-    const one = webhooks[0]?.id ?? '';
-    expect((await read([one])).totals).toMatchObject({ delivered_count: 3, failed_count: 0 });
+    const webhookId = webhooks[0]?.id ?? '';
+    expect((await read([webhookId])).totals).toMatchObject({ delivered_count: 3, failed_count: 0 });
     // Cached half-hours are not read, so a new row in a completed one is not counted until the cache is refreshed.
     await insert(0, { createdAt: new Date(Date.now() - 10 * 3_600_000).toISOString(), status: 'delivered' });
-    expect((await read([one])).totals).toMatchObject({ delivered_count: 3 });
+    expect((await read([webhookId])).totals).toMatchObject({ delivered_count: 3 });
   });
 
   test.each([
@@ -374,13 +374,13 @@ describe('the events of a run', () => {
     await harness.call('GET', of.path(`/run/${runId}/events`), { token: of.token });
   const report = async (path: string, body: object = {}) =>
     await harness.call('POST', `/api/v2/accounts/${account.id}/runs/${path}`, { token: account.token, body });
-  const told = ({ json }: { json: Json }) =>
+  const eventSummaries = ({ json }: { json: Json }) =>
     json.data.map(({ event_type, state, delivery_count }: Json) => [event_type, state, delivery_count]);
 
   test('include those without deliveries, and an undispatched event is waiting', async () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 2482, engine_version: '1.9' });
-    expect(told(await events(2482))).toEqual([['job.run.started', 'waiting', 0]]);
+    expect(eventSummaries(await events(2482))).toEqual([['job.run.started', 'waiting', 0]]);
     await report('2482/finish/', { status: 'errored' });
     await report('2482/artifacts/');
     await harness.database.pool.query('DELETE FROM undispatched_events');
@@ -391,13 +391,13 @@ describe('the events of a run', () => {
        SELECT day, $1, account_id, $2, event_id, event_type, job_id, run_id, 'Two' FROM deliveries WHERE event_id = $3`,
       [id, webhooks[1]?.id, event.eventId],
     );
-    const answer = await events(2482);
-    expect(told(answer)).toEqual([
+    const response = await events(2482);
+    expect(eventSummaries(response)).toEqual([
       ['job.run.started', 'unmatched', 0],
       ['job.run.errored', 'told', 2],
       ['job.run.completed', 'unmatched', 0],
     ]);
-    expect(answer.json.data[1].event_id).toBe(event.eventId);
+    expect(response.json.data[1].event_id).toBe(event.eventId);
   });
 
   test.each<[published: EventType[], isErrored: boolean, states: string[][]]>([
@@ -449,7 +449,7 @@ describe('the events of a run', () => {
         expect((await harness.call('POST', path, { token: account.token, body })).status).toBe(202);
       }
       await harness.database.pool.query('DELETE FROM undispatched_events');
-      expect(told(await events(runId))).toEqual(states.map((state) => [...state, 0]));
+      expect(eventSummaries(await events(runId))).toEqual(states.map((state) => [...state, 0]));
     },
   );
 
@@ -462,8 +462,8 @@ describe('the events of a run', () => {
       `UPDATE events SET data = replace(data::text, '"1.9"', '"1.9 \\ud83d"')::json WHERE account_id = $1 AND run_id = 10`,
       [account.id],
     );
-    expect(told(await events(9))).toEqual([['job.run.started', 'waiting', 0]]);
-    expect(told(await events(10))).toEqual([['job.run.started', 'waiting', 0]]);
+    expect(eventSummaries(await events(9))).toEqual([['job.run.started', 'waiting', 0]]);
+    expect(eventSummaries(await events(10))).toEqual([['job.run.started', 'waiting', 0]]);
     expect((await events(4711)).status).toBe(404);
   });
 
@@ -474,14 +474,14 @@ describe('the events of a run', () => {
       account.id,
     ]);
     await harness.database.pool.query('DELETE FROM undispatched_events');
-    expect(told(await events(7))).toEqual([['job.run.started', 'forgotten', 0]]);
+    expect(eventSummaries(await events(7))).toEqual([['job.run.started', 'forgotten', 0]]);
   });
 
   test('are a 404 for a missing run and for a run of another account', async () => {
     await insert(0, { runId: 31 });
-    expect(told(await events(31))).toEqual([['job.run.completed', 'told', 1]]);
-    const other = await harness.newAccount();
-    expect((await events(31, other)).status).toBe(404);
+    expect(eventSummaries(await events(31))).toEqual([['job.run.completed', 'told', 1]]);
+    const otherAccount = await harness.newAccount();
+    expect((await events(31, otherAccount)).status).toBe(404);
     expect((await events(4711)).status).toBe(404);
     expect((await events('x')).status).toBe(404);
   });

@@ -32,9 +32,9 @@ afterAll(() => harness.close());
 const insert = async (fields: Partial<DeliveryFields> = {}) =>
   await insertDelivery(harness.database, { subscriptionId, accountId: account.id, ...fields });
 
-async function get(rest: string, subscription = subscriptionId) {
+async function get(suffix: string, subscription = subscriptionId) {
   const { token } = account;
-  return await harness.call('GET', account.path(`/subscription/${subscription}${rest}`), { token });
+  return await harness.call('GET', account.path(`/subscription/${subscription}${suffix}`), { token });
 }
 
 const idsOf = ({ json }: Json) => json.data.map((one: Json) => one.id);
@@ -106,9 +106,9 @@ describe('the list of deliveries', () => {
     for (let hours = 0; hours < 60; hours += 5) {
       ids.push((await insert({ eventTime: new Date(Date.now() - hours * 3_600_000) })).id);
     }
-    const first = await get('/deliveries');
-    expect(idsOf(first)).toEqual(ids.slice(0, 10));
-    expect(first.json.extra.pagination).toEqual({ total_count: 12, count: 10 });
+    const firstPage = await get('/deliveries');
+    expect(idsOf(firstPage)).toEqual(ids.slice(0, 10));
+    expect(firstPage.json.extra.pagination).toEqual({ total_count: 12, count: 10 });
     const second = await get('/deliveries/?limit=5&offset=9');
     expect(idsOf(second)).toEqual(ids.slice(9));
     expect(second.json.extra).toEqual({
@@ -122,35 +122,35 @@ describe('the list of deliveries', () => {
     const failed = await insert({ status: 'failed', runId: 1, eventType: 'job.run.started' });
     const delivered = await insert({ status: 'delivered', runId: 1, eventType: 'job.run.errored' });
     const pending = await insert({ status: 'pending', runId: 2, eventType: 'job.run.errored' });
-    const sorted = async (query: string) => idsOf(await get(`/deliveries?${query}`)).sort();
-    expect(await sorted('status=failed')).toEqual([failed.id]);
-    expect(await sorted('event_type=job.run.errored')).toEqual([delivered.id, pending.id].sort());
-    expect(await sorted('run_id=1')).toEqual([failed.id, delivered.id].sort());
-    expect(await sorted('run_id=1&event_type=job.run.errored')).toEqual([delivered.id]);
-    expect(await sorted('run_id=2&status=delivered')).toEqual([]);
+    const sortedIds = async (query: string) => idsOf(await get(`/deliveries?${query}`)).sort();
+    expect(await sortedIds('status=failed')).toEqual([failed.id]);
+    expect(await sortedIds('event_type=job.run.errored')).toEqual([delivered.id, pending.id].sort());
+    expect(await sortedIds('run_id=1')).toEqual([failed.id, delivered.id].sort());
+    expect(await sortedIds('run_id=1&event_type=job.run.errored')).toEqual([delivered.id]);
+    expect(await sortedIds('run_id=2&status=delivered')).toEqual([]);
     expect((await get('/deliveries?status=pending')).json.extra.pagination.total_count).toBe(1);
   });
 
   test('is filtered by time, with since inclusive and until exclusive', async () => {
     const insertAt = async (time: string) =>
       (await insert({ createdAt: at(time), eventTime: EVENT_TIME })).id;
-    const early = await insertAt('10:00:00.000001');
+    const earlyId = await insertAt('10:00:00.000001');
     const middle = await insertAt('10:00:00.000002');
-    const late = await insertAt('23:00:00');
-    const sorted = async (query: string) => idsOf(await get(`/deliveries?${query}`)).sort();
-    const [first, second, third] = [1, 2, 3].map((micros) => microsAt(`10:00:00.00000${micros}`));
-    expect(await sorted(`since=${second}`)).toEqual([middle, late].sort());
-    expect(await sorted(`until=${second}`)).toEqual([early]);
-    expect(await sorted(`since=${first}&until=${third}`)).toEqual([early, middle].sort());
-    expect(await sorted(`since=${at('10:00:00.000002')}`)).toEqual([middle, late].sort());
-    expect(await sorted(`since=${encodeURIComponent(`${DAY}T12:00:01+02:00`)}`)).toEqual([late]);
-    expect(await sorted(`since=${DAY}&until=${DAY_AFTER}`)).toEqual([early, middle, late].sort());
-    expect(await sorted(`until=${DAY}`)).toEqual([]);
+    const lateId = await insertAt('23:00:00');
+    const sortedIds = async (query: string) => idsOf(await get(`/deliveries?${query}`)).sort();
+    const [firstPage, second, third] = [1, 2, 3].map((micros) => microsAt(`10:00:00.00000${micros}`));
+    expect(await sortedIds(`since=${second}`)).toEqual([middle, lateId].sort());
+    expect(await sortedIds(`until=${second}`)).toEqual([earlyId]);
+    expect(await sortedIds(`since=${firstPage}&until=${third}`)).toEqual([earlyId, middle].sort());
+    expect(await sortedIds(`since=${at('10:00:00.000002')}`)).toEqual([middle, lateId].sort());
+    expect(await sortedIds(`since=${encodeURIComponent(`${DAY}T12:00:01+02:00`)}`)).toEqual([lateId]);
+    expect(await sortedIds(`since=${DAY}&until=${DAY_AFTER}`)).toEqual([earlyId, middle, lateId].sort());
+    expect(await sortedIds(`until=${DAY}`)).toEqual([]);
   });
 
   test('omits deliveries of other subscriptions', async () => {
-    const other = (await harness.newSubscription(account)).id;
-    await insert({ subscriptionId: other });
+    const otherSubscriptionId = (await harness.newSubscription(account)).id;
+    await insert({ subscriptionId: otherSubscriptionId });
     const list = await get('/deliveries');
     expect(list.json.data).toEqual([]);
     expect(list.json.extra.pagination).toEqual({ total_count: 0, count: 0 });
@@ -216,9 +216,9 @@ describe('a single delivery', () => {
   });
 
   test('is found only under its own subscription', async () => {
-    const other = (await harness.newSubscription(account)).id;
-    const { id } = await insert({ subscriptionId: other });
-    expect((await get(`/delivery/${id}`, other)).status).toBe(200);
+    const otherSubscriptionId = (await harness.newSubscription(account)).id;
+    const { id } = await insert({ subscriptionId: otherSubscriptionId });
+    expect((await get(`/delivery/${id}`, otherSubscriptionId)).status).toBe(200);
     expect(await get(`/delivery/${id}`)).toMatchObject({
       status: 404,
       json: failure(404, 'Delivery not found.'),

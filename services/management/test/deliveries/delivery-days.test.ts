@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { type Database, openDatabase, type Pool } from '@runhook/database';
-import { createTestDatabase, IN_VAIN_MS, type TestDatabase } from '@runhook/testing';
+import { createTestDatabase, type TestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { listDeliveries } from '../../src/deliveries/log-statements.ts';
-import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
+import type { DeliveryFilters } from '../../src/deliveries/page-locator.ts';
 
 const DAY_MS = 86_400_000;
 const NO_FILTERS: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
@@ -10,8 +10,8 @@ const NO_FILTERS: DeliveryFilters = { status: null, eventType: null, runId: null
 let testDatabase: TestDatabase;
 let database: Database;
 beforeEach(async () => {
-  testDatabase = await createTestDatabase({ hasDays: false });
-  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  testDatabase = await createTestDatabase({ hasDayPartitions: false });
+  database = openDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   await database.pool.query(
     `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 40, (now() AT TIME ZONE 'UTC')::date + 1)`,
   );
@@ -43,7 +43,7 @@ async function partitionsRead(filters: Partial<DeliveryFilters>): Promise<string
   };
   await listDeliveries(
     explaining,
-    { known: () => null, counted: async () => null, wasRead: () => undefined, isLong: () => false },
+    { getCached: () => null, getOrCount: async () => null, recordRead: () => undefined, isLong: () => false },
     query,
   );
   return [...new Set(plan.match(/on deliveries_\d{8}/g) ?? [])].map((match) => match.slice(-8)).sort();

@@ -38,19 +38,19 @@ async function succeed(id: string, atMs: number): Promise<void> {
 /** Inserts a delivery whose only attempt failed with this response. */
 async function failed(
   id: string,
-  answer: { status: number; body: string | null; error?: string; at: number; runId: number },
+  endpointResponse: { status: number; body: string | null; error?: string; at: number; runId: number },
   state: object = {},
 ): Promise<string> {
   const delivery = await insertDelivery(harness.database, {
     subscriptionId: id,
     accountId: account.id,
-    eventTime: ago(answer.at),
-    createdAt: ago(answer.at).toISOString(),
-    completedAt: ago(answer.at).toISOString(),
-    runId: answer.runId,
+    eventTime: ago(endpointResponse.at),
+    createdAt: ago(endpointResponse.at).toISOString(),
+    completedAt: ago(endpointResponse.at).toISOString(),
+    runId: endpointResponse.runId,
     attemptCount: 1,
-    httpStatusCode: answer.status,
-    errorCode: answer.error ?? 'unsuccessful_status',
+    httpStatusCode: endpointResponse.status,
+    errorCode: endpointResponse.error ?? 'unsuccessful_status',
     ...state,
   });
   await insertAttempt(harness.database, {
@@ -58,11 +58,11 @@ async function failed(
     deliveryId: delivery.id,
     number: 1,
     columns: {
-      started_at: ago(answer.at),
-      http_status_code: answer.status,
-      error_code: answer.error ?? 'unsuccessful_status',
+      started_at: ago(endpointResponse.at),
+      http_status_code: endpointResponse.status,
+      error_code: endpointResponse.error ?? 'unsuccessful_status',
       error_message: 'What it said.',
-      response_body: answer.body,
+      response_body: endpointResponse.body,
     },
   });
   return delivery.id;
@@ -73,7 +73,7 @@ test('a failing webhook is an open incident with its cause, start and affected d
   const { id } = await harness.newSubscription(account, { name: 'Runs to Slack' });
   await fail(id, 9, 10 * MINUTE_MS);
   const noText = { status: 400, body: 'no_text' };
-  const first = await failed(id, { ...noText, at: 9 * MINUTE_MS, runId: 1 });
+  const firstDelivery = await failed(id, { ...noText, at: 9 * MINUTE_MS, runId: 1 });
   await failed(id, { ...noText, at: 8 * MINUTE_MS, runId: 2 });
   await failed(id, { status: 504, body: null, error: 'timeout', at: 7 * MINUTE_MS, runId: 2 });
   const last = await failed(
@@ -106,7 +106,7 @@ test('a failing webhook is an open incident with its cause, start and affected d
     failed_count: 3,
     pending_count: 1,
     run_count: 3,
-    first_delivery: { id: first },
+    first_delivery: { id: firstDelivery },
     last_delivery: { id: last },
     causes: [
       {
@@ -127,8 +127,8 @@ test('an incident closes with a success and still shows its cause and the delive
   await fail(id, 6, 10 * MINUTE_MS);
   await failed(id, { status: 410, body: 'channel_is_archived', at: 9 * MINUTE_MS, runId: 1 });
   // A delivery that was sent again successfully.
-  const again = { status: 'delivered', attemptCount: 2, httpStatusCode: 200, errorCode: null };
-  await failed(id, { status: 410, body: 'channel_is_archived', at: 8 * MINUTE_MS, runId: 2 }, again);
+  const retried = { status: 'delivered', attemptCount: 2, httpStatusCode: 200, errorCode: null };
+  await failed(id, { status: 410, body: 'channel_is_archived', at: 8 * MINUTE_MS, runId: 2 }, retried);
   await succeed(id, 5 * MINUTE_MS);
   // Another failure, long after the incident.
   await failed(id, { status: 500, body: null, at: MINUTE_MS, runId: 3 });
@@ -232,8 +232,8 @@ test('pages list open incidents before closed ones, optionally of one webhook', 
   await succeed(newest, 30 * SECOND_MS);
   const page = async (query: string) => {
     const { data, extra } = (await incidents(query)).json;
-    const shown = data.map(({ subscription_id }: Json) => subscription_id);
-    return [shown, extra.pagination.total_count];
+    const shownIds = data.map(({ subscription_id }: Json) => subscription_id);
+    return [shownIds, extra.pagination.total_count];
   };
   expect(await page('')).toEqual([[newer, older, newest, oldest], 4]);
   expect(await page('?limit=3')).toEqual([[newer, older, newest], 4]);
@@ -242,9 +242,9 @@ test('pages list open incidents before closed ones, optionally of one webhook', 
   expect(await page('?status=closed&limit=1')).toEqual([[newest], 2]);
   expect(await page('?status=open&offset=1')).toEqual([[older], 2]);
   expect(await page(`?subscription_id=${oldest}`)).toEqual([[oldest], 1]);
-  const other = await harness.newAccount();
-  const foreign = await harness.call('GET', other.path(`/incidents?subscription_id=${older}`), {
-    token: other.token,
+  const otherAccount = await harness.newAccount();
+  const foreign = await harness.call('GET', otherAccount.path(`/incidents?subscription_id=${older}`), {
+    token: otherAccount.token,
   });
   expect(foreign.json.data).toEqual([]);
 });

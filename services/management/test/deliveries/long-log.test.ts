@@ -5,32 +5,32 @@ import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prism
 import {
   createTestDatabase,
   eventually,
-  IN_VAIN_MS,
   seedAccount,
   seedDeliveries,
   seedSubscription,
   type TestDatabase,
   vacuumLog,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { readAccountLog } from '../../src/deliveries/account-log.ts';
-import type { AccountLogFilters } from '../../src/deliveries/account-log-places.ts';
+import type { AccountLogFilters } from '../../src/deliveries/account-log-conditions.ts';
 import { deliveryView, findDelivery } from '../../src/deliveries/delivery.ts';
 import { createHourlyCounts, type HourlyCounts } from '../../src/deliveries/hourly-counts.ts';
 import { listDeliveries, READ_COUNT_MAX } from '../../src/deliveries/log-statements.ts';
-import type { DeliveryFilters } from '../../src/deliveries/page-seek.ts';
+import type { DeliveryFilters } from '../../src/deliveries/page-locator.ts';
 
 const COUNT = 3_000;
 /** A small part of the deliveries. */
 const FEW = COUNT / 24;
 /** The oldest day of the log may have fewer deliveries than this. */
 const SMALL_DAY = COUNT / 10;
-const ALL: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
+const NO_FILTERS: DeliveryFilters = { status: null, eventType: null, runId: null, since: null, until: null };
 const ALL_OF_ACCOUNT: AccountLogFilters = {
-  ...ALL,
+  ...NO_FILTERS,
   ...{ eventId: null, subscriptionIds: null, jobId: null, status: null },
   ...{ httpStatusCode: null, errorCode: null, durationMinMs: null, durationMaxMs: null },
 };
-const DELIVERED: DeliveryFilters = { ...ALL, status: 'delivered' };
+const DELIVERED: DeliveryFilters = { ...NO_FILTERS, status: 'delivered' };
 
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
@@ -38,16 +38,16 @@ let accountId: number;
 let subscriptionId: string;
 /** Caches with the hours of every log, and without any. */
 let known: HourlyCounts;
-const none: HourlyCounts = {
-  known: () => null,
-  counted: async () => null,
-  wasRead: () => undefined,
+const noCounts: HourlyCounts = {
+  getCached: () => null,
+  getOrCount: async () => null,
+  recordRead: () => undefined,
   isLong: () => false,
 };
 
 beforeAll(async () => {
   testDatabase = await createTestDatabase();
-  database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   ({ id: accountId } = await seedAccount(database));
   const clientUrl = 'https://receiver.example.com/hooks';
   ({ id: subscriptionId } = await seedSubscription(database, { accountId, clientUrl }));
@@ -59,9 +59,9 @@ beforeAll(async () => {
     isAnalysed: false,
   });
   known = createHourlyCounts(database.pool, { slowMs: Number.POSITIVE_INFINITY, deliveriesMin: 1 });
-  known.wasRead({ accountId, subscriptionId }, { isLong: true, durationMs: 0 });
+  known.recordRead({ accountId, subscriptionId }, { isLong: true, durationMs: 0 });
   await eventually(async () =>
-    expect(known.known({ accountId, subscriptionId })?.counts.length).toBeGreaterThan(48),
+    expect(known.getCached({ accountId, subscriptionId })?.counts.length).toBeGreaterThan(48),
   );
 });
 
@@ -70,15 +70,15 @@ afterAll(async () => {
   await testDatabase.drop();
 });
 
-function watch(asked: Queryable): { statements: Statement[]; watched: Queryable } {
+function watch(target: Queryable): { statements: Statement[]; watchedPool: Queryable } {
   const statements: Statement[] = [];
-  const watched: Queryable = {
+  const watchedPool: Queryable = {
     query(statement) {
       statements.push(statement);
-      return asked.query(statement);
+      return target.query(statement);
     },
   };
-  return { statements, watched };
+  return { statements, watchedPool };
 }
 
 interface Scan {
@@ -151,18 +151,18 @@ interface PlanNode {
 }
 
 async function list(hours: HourlyCounts, filters: Partial<DeliveryFilters>, offset: number, limit = 7) {
-  const query = { accountId, subscriptionId, filters: { ...ALL, ...filters }, limit, offset };
+  const query = { accountId, subscriptionId, filters: { ...NO_FILTERS, ...filters }, limit, offset };
   const { rows, totalCount } = await listDeliveries(database.pool, hours, query);
   return { rows: rows.map(deliveryView), totalCount };
 }
 
 /** Returns a time within the log, as digits. @param share of its three days */
-function momentAt(share: number): string {
+function timestampAt(share: number): string {
   const micros = (Date.now() - (1 - share) * 3 * 86_400_000) * 1_000;
   return String(Math.floor(micros));
 }
 
-function wholeHour(micros: string): string {
+function hourStart(micros: string): string {
   return String(BigInt(micros) - (BigInt(micros) % 3_600_000_000n));
 }
 
@@ -178,9 +178,9 @@ describe.each([false, true])('a read of a log with statistics (%j)', (isAnalysed
     ['the oldest', {}, COUNT - 7],
     ['what was delivered of a type', { status: 'delivered', eventType: 'job.run.completed' }, COUNT / 4],
   ])('opens only the day of %s once its hours are cached', async (_, filters, offset) => {
-    const query = { accountId, subscriptionId, filters: { ...ALL, ...filters }, limit: 7, offset };
-    const { statements, watched } = watch(database.pool);
-    const { rows } = await listDeliveries(watched, known, query);
+    const query = { accountId, subscriptionId, filters: { ...NO_FILTERS, ...filters }, limit: 7, offset };
+    const { statements, watchedPool } = watch(database.pool);
+    const { rows } = await listDeliveries(watchedPool, known, query);
     const scans = await scansOfPage(statements);
     const days = new Set(rows.map(({ id }) => idDay('delivery', id).replaceAll('-', '')));
     expect(new Set(scans.map(({ table }) => table.slice(-8)))).toEqual(days);
@@ -192,19 +192,19 @@ describe.each([false, true])('a read of a log with statistics (%j)', (isAnalysed
       'SELECT count(*)::int AS count FROM deliveries GROUP BY day ORDER BY day DESC LIMIT 2',
     );
     const offset = days.reduce((sum, { count }) => sum + count, 0) - 3;
-    const query = { accountId, subscriptionId, filters: ALL, limit: 7, offset };
-    const { statements, watched } = watch(database.pool);
-    const { rows } = await listDeliveries(watched, known, query);
+    const query = { accountId, subscriptionId, filters: NO_FILTERS, limit: 7, offset };
+    const { statements, watchedPool } = watch(database.pool);
+    const { rows } = await listDeliveries(watchedPool, known, query);
     expect(new Set(rows.map(({ id }) => idDay('delivery', id))).size).toBe(2);
     const scans = await scansOfPage(statements);
     expect(rowsOf(scans)).toBeLessThan(FEW);
   });
 
   test('finds one delivery and its event by their keys', async () => {
-    const { rows } = await list(none, {}, 0, 1);
+    const { rows } = await list(noCounts, {}, 0, 1);
     const key = { accountId, subscriptionId, id: rows[0]?.id ?? '' };
-    const { statements, watched } = watch(database.pool);
-    expect(await findDelivery(watched as Pool, key)).toMatchObject({
+    const { statements, watchedPool } = watch(database.pool);
+    expect(await findDelivery(watchedPool as Pool, key)).toMatchObject({
       id: key.id,
       event_data: expect.anything(),
     });
@@ -215,17 +215,17 @@ describe.each([false, true])('a read of a log with statistics (%j)', (isAnalysed
   test('finds the deliveries of a run by the index of runs and reads each row by its key', async () => {
     const webhooks = new Map([[subscriptionId, { id: subscriptionId, name: 'x', state: 'active' as const }]]);
     const filters = { ...ALL_OF_ACCOUNT, runId: 7 };
-    const { statements, watched } = watch(database.pool);
-    const page = await readAccountLog(watched, { accountId, webhooks, filters, from: null, limit: 7 });
+    const { statements, watchedPool } = watch(database.pool);
+    const page = await readAccountLog(watchedPool, { accountId, webhooks, filters, cursor: null, limit: 7 });
     expect(page.rows).toHaveLength(2);
     const scans = await scansOfPage(statements);
     expect(rowsOf(scans)).toBeLessThanOrEqual(3 * page.rows.length);
   });
 
   test('finds failed deliveries by their own index and reads each row by its key', async () => {
-    const filters = { ...ALL, status: 'failed' as const };
-    const { statements, watched } = watch(database.pool);
-    const { rows } = await listDeliveries(watched, none, {
+    const filters = { ...NO_FILTERS, status: 'failed' as const };
+    const { statements, watchedPool } = watch(database.pool);
+    const { rows } = await listDeliveries(watchedPool, noCounts, {
       ...{ accountId, subscriptionId, filters },
       ...{ limit: 7, offset: 0 },
     });
@@ -250,22 +250,22 @@ describe('a page found by cached hours equals the page found by a complete read'
     ['of an event type that never happened', { eventType: 'job.run.errored' }],
     ['of what was delivered', { status: 'delivered' }],
     ['of what was delivered of an event type', { status: 'delivered', eventType: 'job.run.started' }],
-    ['since a moment within an hour', { since: momentAt(0.3) }],
-    ['until a moment within an hour', { until: momentAt(0.7) }],
-    ['between two moments', { since: momentAt(0.2), until: momentAt(0.6), status: 'delivered' }],
-    ['between two whole hours', { since: wholeHour(momentAt(0.2)), until: wholeHour(momentAt(0.6)) }],
-    ['within one hour', { since: momentAt(0.5), until: String(BigInt(momentAt(0.5)) + 600_000_000n) }],
-    ['since a moment ago', { since: momentAt(0.9999) }],
-    ['since a moment to come', { since: momentAt(1.5) }],
-    ['before the first', { until: momentAt(-0.5) }],
+    ['since a moment within an hour', { since: timestampAt(0.3) }],
+    ['until a moment within an hour', { until: timestampAt(0.7) }],
+    ['between two moments', { since: timestampAt(0.2), until: timestampAt(0.6), status: 'delivered' }],
+    ['between two whole hours', { since: hourStart(timestampAt(0.2)), until: hourStart(timestampAt(0.6)) }],
+    ['within one hour', { since: timestampAt(0.5), until: String(BigInt(timestampAt(0.5)) + 600_000_000n) }],
+    ['since a moment ago', { since: timestampAt(0.9999) }],
+    ['since a moment to come', { since: timestampAt(1.5) }],
+    ['before the first', { until: timestampAt(-0.5) }],
   ])('for the list %s', async (_, filters) => {
-    const whole = await list(none, filters, 0, COUNT);
-    expect(whole.rows).toHaveLength(whole.totalCount);
-    const offsets = [0, 60, 61, 1_499, COUNT - 5, COUNT, whole.totalCount - 3, whole.totalCount / 2];
+    const fullList = await list(noCounts, filters, 0, COUNT);
+    expect(fullList.rows).toHaveLength(fullList.totalCount);
+    const offsets = [0, 60, 61, 1_499, COUNT - 5, COUNT, fullList.totalCount - 3, fullList.totalCount / 2];
     for (const offset of offsets.filter((one) => one >= 0).map(Math.floor)) {
       const page = await list(known, filters, offset);
-      expect({ offset, total: page.totalCount }).toEqual({ offset, total: whole.totalCount });
-      expect(page.rows).toEqual(whole.rows.slice(offset, offset + 7));
+      expect({ offset, total: page.totalCount }).toEqual({ offset, total: fullList.totalCount });
+      expect(page.rows).toEqual(fullList.rows.slice(offset, offset + 7));
     }
   });
 });
@@ -278,46 +278,46 @@ test('a delivery created after the hours were counted is on the first page at on
      FROM deliveries WHERE id = $1`,
     [rows[0]?.id],
   );
-  const after = await list(known, {}, 0);
-  expect(after.totalCount).toBe(totalCount + 1);
-  expect(after.rows.slice(1)).toEqual(rows.slice(0, -1));
-  await database.pool.query('DELETE FROM deliveries WHERE id = $1', [after.rows[0]?.id]);
+  const listAfterCount = await list(known, {}, 0);
+  expect(listAfterCount.totalCount).toBe(totalCount + 1);
+  expect(listAfterCount.rows.slice(1)).toEqual(rows.slice(0, -1));
+  await database.pool.query('DELETE FROM deliveries WHERE id = $1', [listAfterCount.rows[0]?.id]);
 });
 
 test('a short log is never cached, however slow the server is', async () => {
   let counted = 0;
-  const watched = {
+  const watchedPool = {
     async query(statement: string) {
       const result = await database.pool.query(statement);
       counted += 1;
       return result;
     },
   } as unknown as PrismaDatabase['pool'];
-  const hours = createHourlyCounts(watched, { slowMs: -1, deliveriesMin: COUNT + 1 });
-  hours.wasRead({ accountId, subscriptionId }, { isLong: false, durationMs: 1_000 });
+  const hours = createHourlyCounts(watchedPool, { slowMs: -1, deliveriesMin: COUNT + 1 });
+  hours.recordRead({ accountId, subscriptionId }, { isLong: false, durationMs: 1_000 });
   await eventually(() => expect(counted).toBe(1));
-  expect(hours.known({ accountId, subscriptionId })).toBeNull();
+  expect(hours.getCached({ accountId, subscriptionId })).toBeNull();
   expect((await list(hours, {}, COUNT - 1)).rows).toHaveLength(1);
 });
 
 test('nothing is counted or cached for a webhook that does not exist', async () => {
-  const asked: string[] = [];
+  const target: string[] = [];
   const hours: HourlyCounts = {
-    ...none,
-    counted: async () => {
-      asked.push('counted');
+    ...noCounts,
+    getOrCount: async () => {
+      target.push('counted');
       return null;
     },
-    wasRead: () => void asked.push('read'),
+    recordRead: () => void target.push('read'),
   };
   for (const offset of [0, READ_COUNT_MAX]) {
-    const isThere = Promise.reject(new Error('not there'));
-    const query = { accountId, subscriptionId, filters: ALL, limit: 7, offset };
-    const both = Promise.all([isThere, listDeliveries(database.pool, hours, query, isThere)]);
-    await expect(both).rejects.toThrow('not there');
-    await expect(listDeliveries(database.pool, hours, query, isThere)).rejects.toThrow('not there');
+    const existenceCheck = Promise.reject(new Error('not there'));
+    const query = { accountId, subscriptionId, filters: NO_FILTERS, limit: 7, offset };
+    const calls = Promise.all([existenceCheck, listDeliveries(database.pool, hours, query, existenceCheck)]);
+    await expect(calls).rejects.toThrow('not there');
+    await expect(listDeliveries(database.pool, hours, query, existenceCheck)).rejects.toThrow('not there');
   }
-  expect(asked).toEqual([]);
+  expect(target).toEqual([]);
 });
 
 test('the seeded log has the form that the service writes', async () => {
@@ -346,51 +346,51 @@ test('a long log is first counted up to the limit, and completely after it was r
   // A distant page waits for the count that it starts.
   const fresh = createHourlyCounts(database.pool);
   const key = { accountId, subscriptionId: id };
-  const oldest = { ...key, filters: ALL, limit: 7, offset: count - 7 };
+  const oldest = { ...key, filters: NO_FILTERS, limit: 7, offset: count - 7 };
   expect((await listDeliveries(database.pool, fresh, oldest)).totalCount).toBe(count);
-  expect(fresh.known(key)).not.toBeNull();
+  expect(fresh.getCached(key)).not.toBeNull();
   const hours = createHourlyCounts(database.pool);
-  const newest = { ...key, filters: ALL, limit: 7, offset: 0 };
-  const first = await listDeliveries(database.pool, hours, newest);
-  expect(first.totalCount).toBe(READ_COUNT_MAX);
+  const newest = { ...key, filters: NO_FILTERS, limit: 7, offset: 0 };
+  const firstPage = await listDeliveries(database.pool, hours, newest);
+  expect(firstPage.totalCount).toBe(READ_COUNT_MAX);
   const beyond = { ...newest, offset: count - 7 };
-  expect(await listDeliveries(database.pool, none, beyond)).toMatchObject({ totalCount: count });
-  await eventually(() => expect(hours.known(key)).not.toBeNull());
-  const { statements, watched } = watch(database.pool);
+  expect(await listDeliveries(database.pool, noCounts, beyond)).toMatchObject({ totalCount: count });
+  await eventually(() => expect(hours.getCached(key)).not.toBeNull());
+  const { statements, watchedPool } = watch(database.pool);
   // The count never ends, so that the first page finds that the log is long, and the next pages do not count it.
-  const waiting = createHourlyCounts({ query: () => new Promise(() => {}) });
+  const hangingCounts = createHourlyCounts({ query: () => new Promise(() => {}) });
   for (const offset of [0, 0, 10])
-    expect(await listDeliveries(watched, waiting, { ...newest, offset })).toMatchObject({
+    expect(await listDeliveries(watchedPool, hangingCounts, { ...newest, offset })).toMatchObject({
       totalCount: READ_COUNT_MAX,
     });
-  const typed = { ...newest, filters: { ...ALL, eventType: 'job.run.completed' } };
-  expect((await listDeliveries(watched, waiting, typed)).totalCount).toBe(count / 2);
-  expect((await listDeliveries(watched, waiting, { ...newest, filters: DELIVERED })).totalCount).toBe(
-    READ_COUNT_MAX,
-  );
+  const typed = { ...newest, filters: { ...NO_FILTERS, eventType: 'job.run.completed' } };
+  expect((await listDeliveries(watchedPool, hangingCounts, typed)).totalCount).toBe(count / 2);
+  expect(
+    (await listDeliveries(watchedPool, hangingCounts, { ...newest, filters: DELIVERED })).totalCount,
+  ).toBe(READ_COUNT_MAX);
   // Whether each page was counted; the other statements read the rows.
   expect(
     statements.filter((_, index) => index % 2 === 0).map(({ text }) => text.includes('total_count')),
   ).toEqual([true, false, false, true, true]);
   const second = await listDeliveries(database.pool, hours, newest);
   expect(second.totalCount).toBe(count);
-  expect(second.rows.map(deliveryView)).toEqual(first.rows.map(deliveryView));
+  expect(second.rows.map(deliveryView)).toEqual(firstPage.rows.map(deliveryView));
 });
 
 test('a distant page of a log that is still being counted is a 503 and available after the count', async () => {
-  const { statements, watched } = watch(database.pool);
-  let letGo = () => {};
-  const isLetGo = new Promise<void>((resolve) => {
-    letGo = resolve;
+  const { statements, watchedPool } = watch(database.pool);
+  let release = () => {};
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
   });
-  const slow: Queryable = { query: (statement) => isLetGo.then(() => database.pool.query(statement)) };
-  const hours = createHourlyCounts(slow, { waitedForMs: 1 });
+  const slow: Queryable = { query: (statement) => released.then(() => database.pool.query(statement)) };
+  const hours = createHourlyCounts(slow, { waitMaxMs: 1 });
   const key = { accountId, subscriptionId };
-  const farBack = { ...key, filters: ALL, limit: 7, offset: READ_COUNT_MAX };
+  const deepPage = { ...key, filters: NO_FILTERS, limit: 7, offset: READ_COUNT_MAX };
   for (let call = 0; call < 2; call++)
-    await expect(listDeliveries(watched, hours, farBack)).rejects.toMatchObject({ statusCode: 503 });
+    await expect(listDeliveries(watchedPool, hours, deepPage)).rejects.toMatchObject({ statusCode: 503 });
   expect(statements).toEqual([]);
-  letGo();
-  await eventually(() => expect(hours.known(key)).not.toBeNull());
-  expect(await listDeliveries(watched, hours, farBack)).toMatchObject({ totalCount: COUNT, rows: [] });
+  release();
+  await eventually(() => expect(hours.getCached(key)).not.toBeNull());
+  expect(await listDeliveries(watchedPool, hours, deepPage)).toMatchObject({ totalCount: COUNT, rows: [] });
 });

@@ -71,8 +71,8 @@ describe('a recovery', () => {
       `UPDATE recoveries SET status = 'cancelled', reason = 'why', recovered_count = 2, completed_at = now() WHERE id = $1`,
       [json.data.id],
     );
-    const later = { status: 'cancelled', reason: 'why', recovered_count: 2, completed_at: MICROS };
-    expect((await find(json.data.id)).json.data).toEqual({ ...json.data, ...later });
+    const cancelled = { status: 'cancelled', reason: 'why', recovered_count: 2, completed_at: MICROS };
+    expect((await find(json.data.id)).json.data).toEqual({ ...json.data, ...cancelled });
   });
 
   test('counts deliveries of its subscription, window and status that were completed before it', async () => {
@@ -112,25 +112,26 @@ describe('a recovery', () => {
 });
 
 describe('a subscription with a running recovery', () => {
-  const running = (id: string) => failure(409, `The recovery ${id} of this webhook is still running.`);
+  const runningConflict = (id: string) =>
+    failure(409, `The recovery ${id} of this webhook is still running.`);
 
   test('rejects a second one with a 409 that names the first, until that one has ended', async () => {
     await insert();
-    const first = (await recover({ since: SINCE })).json.data.id;
-    expect(await recover({ since: SINCE })).toMatchObject({ status: 409, json: running(first) });
-    const nothing = { since: SINCE, until: at('10:00:00.000001'), status: 'cancelled' };
-    expect(await recover(nothing)).toMatchObject({ status: 409, json: running(first) });
+    const recoveryId = (await recover({ since: SINCE })).json.data.id;
+    expect(await recover({ since: SINCE })).toMatchObject({ status: 409, json: runningConflict(recoveryId) });
+    const emptyWindow = { since: SINCE, until: at('10:00:00.000001'), status: 'cancelled' };
+    expect(await recover(emptyWindow)).toMatchObject({ status: 409, json: runningConflict(recoveryId) });
     await endRecoveries();
     expect((await recover({ since: SINCE })).status).toBe(202);
   });
 
   test('accepts one of many concurrent calls and rejects the others with a 409', async () => {
     await insert();
-    const answers = await Promise.all(Array.from({ length: 8 }, () => recover({ since: SINCE })));
-    const begun = answers.find(({ status }) => status === 202)?.json.data.id;
-    for (const answer of answers.filter(({ status }) => status !== 202))
-      expect(answer).toMatchObject({ status: 409, json: running(begun) });
-    expect(answers.filter(({ status }) => status === 409)).toHaveLength(7);
+    const responses = await Promise.all(Array.from({ length: 8 }, () => recover({ since: SINCE })));
+    const startedId = responses.find(({ status }) => status === 202)?.json.data.id;
+    for (const response of responses.filter(({ status }) => status !== 202))
+      expect(response).toMatchObject({ status: 409, json: runningConflict(startedId) });
+    expect(responses.filter(({ status }) => status === 409)).toHaveLength(7);
   });
 
   test('does not prevent a recovery of another subscription', async () => {
@@ -143,56 +144,57 @@ describe('a subscription with a running recovery', () => {
 });
 
 describe('a recovery is rejected and nothing written', () => {
-  const MOMENT = 'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
+  const TIMESTAMP_PROBLEM =
+    'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
   const bodies: [object | string, string][] = [
     [{}, 'since: is required'],
     ['null', 'body: must be of type object'],
     ['[]', 'body: must be of type object'],
-    [{ since: '' }, `since: ${MOMENT}`],
-    [{ since: null }, `since: ${MOMENT}`],
-    [{ since: 1_795_168_800 }, `since: ${MOMENT}`],
-    [{ since: '2026-02-30' }, `since: ${MOMENT}`],
-    [{ since: `${DAY}T10:00:00` }, `since: ${MOMENT}`],
-    [{ since: SINCE, until: 'now' }, `until: ${MOMENT}`],
+    [{ since: '' }, `since: ${TIMESTAMP_PROBLEM}`],
+    [{ since: null }, `since: ${TIMESTAMP_PROBLEM}`],
+    [{ since: 1_795_168_800 }, `since: ${TIMESTAMP_PROBLEM}`],
+    [{ since: '2026-02-30' }, `since: ${TIMESTAMP_PROBLEM}`],
+    [{ since: `${DAY}T10:00:00` }, `since: ${TIMESTAMP_PROBLEM}`],
+    [{ since: SINCE, until: 'now' }, `until: ${TIMESTAMP_PROBLEM}`],
     [{ since: SINCE, until: TEN }, 'until: must be later than since'],
     [{ since: SINCE, status: 'pending' }, 'status: must be one of failed, cancelled'],
     [
       { since: 'x', until: [], status: 1 },
-      `since: ${MOMENT}\nuntil: ${MOMENT}\nstatus: must be one of failed, cancelled`,
+      `since: ${TIMESTAMP_PROBLEM}\nuntil: ${TIMESTAMP_PROBLEM}\nstatus: must be one of failed, cancelled`,
     ],
   ];
 
-  test.each(bodies)('for the body %j', async (body, told) => {
+  test.each(bodies)('for the body %j', async (body, problem) => {
     await insert();
-    const before = await harness.rowCounts();
+    const countsBefore = await harness.rowCounts();
     const { status, json } = await recover(body);
-    expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
-    expect(await harness.rowCounts()).toEqual(before);
+    expect({ status, problem: json.status.developer_message }).toEqual({ status: 400, problem });
+    expect(await harness.rowCounts()).toEqual(countsBefore);
   });
 
   test('for a request without a body', async () => {
     const { status, json } = await recover(undefined);
-    expect({ status, told: json.status.developer_message }).toEqual({
+    expect({ status, problem: json.status.developer_message }).toEqual({
       status: 400,
-      told: 'body: is required',
+      problem: 'body: is required',
     });
   });
 
   test('for a caller without permission to write', async () => {
-    const before = await harness.rowCounts();
+    const countsBefore = await harness.rowCounts();
     const token = await harness.newToken(account, ['read_only']);
     expect((await recover({ since: SINCE }, { token })).status).toBe(403);
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(countsBefore);
   });
 
   test('for an inactive subscription', async () => {
     await insert();
     const body = { ...SUBSCRIPTION_FIELDS, active: false };
     await harness.call('PUT', account.path(`/subscription/${subscriptionId}`), { ...account, body });
-    const before = await harness.rowCounts();
+    const countsBefore = await harness.rowCounts();
     const inactive = failure(409, 'The webhook is inactive: activate it to recover its deliveries.');
     expect(await recover({ since: SINCE })).toMatchObject({ status: 409, json: inactive });
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(countsBefore);
   });
 });
 
@@ -241,13 +243,13 @@ describe('the recoveries of a subscription', () => {
     const { id } = (await recover({ since: SINCE })).json.data;
     const token = await harness.newToken(account, ['read_only']);
     expect((await cancel(id, { token })).status).toBe(403);
-    const stopped = await cancel(id);
-    expect(stopped).toMatchObject({
+    const cancelResponse = await cancel(id);
+    expect(cancelResponse).toMatchObject({
       status: 200,
       json: { data: { id, status: 'cancelled', reason: 'It was stopped.', completed_at: MICROS } },
     });
     expect(await cancel(id)).toMatchObject({ status: 409, json: failure(409, 'The recovery has ended.') });
-    expect((await find(id)).json.data).toEqual(stopped.json.data);
+    expect((await find(id)).json.data).toEqual(cancelResponse.json.data);
     expect((await recover({ since: SINCE })).status).toBe(202);
   });
 });
@@ -257,6 +259,6 @@ test('a missing recovery or one of another subscription is a 404', async () => {
   const { id } = (await recover({ since: SINCE })).json.data;
   subscriptionId = (await harness.newSubscription(account)).id;
   const notFound = { status: 404, json: failure(404, 'Recovery not found.') };
-  for (const other of [id, 'x', '%00', 'wrc_x', createId('recovery'), createId('delivery')])
-    expect(await find(other)).toMatchObject(notFound);
+  for (const invalidId of [id, 'x', '%00', 'wrc_x', createId('recovery'), createId('delivery')])
+    expect(await find(invalidId)).toMatchObject(notFound);
 });

@@ -60,14 +60,14 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     ['cancelled', 0],
   ])('starts a new cycle of a delivery that is %s and queues it', async (status, attemptCount) => {
     const { id } = await insert({ status, attemptCount, reason: 'why', completedAt: '2026-11-20T10:00:00Z' });
-    const before = (await harness.call('GET', pathOf(id), { token: account.token })).json.data;
-    const { payload, attempts, ...listed } = before;
-    const answer = await redeliver(id);
-    expect({ status: answer.status, json: answer.json }).toEqual({
+    const deliveryBefore = (await harness.call('GET', pathOf(id), { token: account.token })).json.data;
+    const { payload, attempts, ...deliveryRow } = deliveryBefore;
+    const response = await redeliver(id);
+    expect({ status: response.status, json: response.json }).toEqual({
       status: 202,
       json: {
         data: {
-          ...listed,
+          ...deliveryRow,
           status: 'pending',
           reason: null,
           completed_at: null,
@@ -77,8 +77,8 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
       },
     });
     expect(await rowOf(id)).toMatchObject({ status: 'pending', trigger: 'manual', cycle: attemptCount });
-    const [job, ...others] = await jobsOf(id);
-    expect(others).toEqual([]);
+    const [job, ...otherJobs] = await jobsOf(id);
+    expect(otherJobs).toEqual([]);
     expect(job?.id).toBe(deliveryJobId({ deliveryId: id, cycle: attemptCount }));
     expect(job?.data).toEqual({ deliveryId: id, cycle: attemptCount, accountId: account.id });
     expect(job?.opts).toMatchObject({ attempts: 4 });
@@ -95,8 +95,8 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     );
     const attempts = async () =>
       (await harness.call('GET', pathOf(id), { token: account.token })).json.data.attempts;
-    const before = await attempts();
-    expect(before).toEqual([
+    const deliveryBefore = await attempts();
+    expect(deliveryBefore).toEqual([
       {
         number: 1,
         trigger: 'automatic',
@@ -112,31 +112,31 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
       },
     ]);
     expect((await redeliver(id)).status).toBe(202);
-    expect(await attempts()).toEqual(before);
+    expect(await attempts()).toEqual(deliveryBefore);
     expect(await rowOf(id)).toMatchObject({ started_at: null, request_headers: null, response_body: null });
     expect(await harness.database.prisma.attempt.count({ where: { deliveryId: id } })).toBe(1);
   });
 
   test('rejects a pending delivery with a 409 and does not change it', async () => {
     const { id } = await insert({ status: 'pending', attemptCount: 2 });
-    const before = await rowOf(id);
+    const deliveryBefore = await rowOf(id);
     expect(await redeliver(id)).toMatchObject(PENDING);
-    expect(await rowOf(id)).toEqual(before);
+    expect(await rowOf(id)).toEqual(deliveryBefore);
     expect(await jobsOf(id)).toEqual([]);
   });
 
   test('accepts one of many concurrent calls and rejects the others with a 409', async () => {
     const { id } = await insert({ status: 'failed' });
-    const answers = await Promise.all(Array.from({ length: 8 }, () => redeliver(id)));
-    expect(answers.map(({ status }) => status).sort()).toEqual([202, ...Array(7).fill(409)]);
-    for (const answer of answers.filter(({ status }) => status === 409))
-      expect(answer).toMatchObject(PENDING);
+    const responses = await Promise.all(Array.from({ length: 8 }, () => redeliver(id)));
+    expect(responses.map(({ status }) => status).sort()).toEqual([202, ...Array(7).fill(409)]);
+    for (const response of responses.filter(({ status }) => status === 409))
+      expect(response).toMatchObject(PENDING);
     expect(await jobsOf(id)).toHaveLength(1);
   });
 
   test('rejects a delivery of an inactive subscription with a 409 and does not change it', async () => {
     const { id } = await insert();
-    const before = await rowOf(id);
+    const deliveryBefore = await rowOf(id);
     const body = { ...SUBSCRIPTION_FIELDS, active: false };
     await harness.call('PUT', account.path(`/subscription/${subscriptionId}`), {
       token: account.token,
@@ -144,6 +144,6 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     });
     const inactive = failure(409, 'The webhook is inactive: activate it to deliver again.');
     expect(await redeliver(id)).toMatchObject({ status: 409, json: inactive });
-    expect(await rowOf(id)).toEqual(before);
+    expect(await rowOf(id)).toEqual(deliveryBefore);
   });
 });

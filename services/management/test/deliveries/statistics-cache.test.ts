@@ -1,11 +1,11 @@
 import { expect, test } from '@jest/globals';
-import { cachedWhereSlow, type StatisticsView } from '../../src/deliveries/statistics.ts';
+import { cacheSlowReads, type StatisticsView } from '../../src/deliveries/statistics.ts';
 
 const keyOf = ({ subscriptionId, hours }: typeof QUERY) => `${subscriptionId} ${hours}`;
 const QUERY = { subscriptionId: 'wsu_x', hours: 24 };
 
 /** Creates reads that end on command. */
-function aReader() {
+function createReader() {
   const reads: PromiseWithResolvers[] = [];
   const read = () =>
     new Promise<StatisticsView>((resolve, reject) => {
@@ -20,13 +20,13 @@ interface PromiseWithResolvers {
 }
 
 test('concurrent calls share one read, and a fast read is repeated by the next call', async () => {
-  const { reads, read } = aReader();
-  const statistics = cachedWhereSlow(read, { keyOf, nowMs: () => 0 });
-  const both = [statistics(QUERY), statistics(QUERY)];
+  const { reads, read } = createReader();
+  const statistics = cacheSlowReads(read, { keyOf, nowMs: () => 0 });
+  const concurrentReads = [statistics(QUERY), statistics(QUERY)];
   expect(reads).toHaveLength(1);
   reads[0]?.resolve();
-  const [one, other] = await Promise.all(both);
-  expect(one).toBe(other);
+  const [firstView, secondView] = await Promise.all(concurrentReads);
+  expect(firstView).toBe(secondView);
   const next = statistics(QUERY);
   expect(reads).toHaveLength(2);
   reads[1]?.resolve();
@@ -34,26 +34,26 @@ test('concurrent calls share one read, and a fast read is repeated by the next c
 });
 
 test('a slow read is cached for a limited time for the same query', async () => {
-  const { reads, read } = aReader();
-  let now = 0;
-  const statistics = cachedWhereSlow(read, { keyOf, nowMs: () => now });
-  const first = statistics(QUERY);
-  now = 1_000;
+  const { reads, read } = createReader();
+  let nowMs = 0;
+  const statistics = cacheSlowReads(read, { keyOf, nowMs: () => nowMs });
+  const firstRead = statistics(QUERY);
+  nowMs = 1_000;
   reads[0]?.resolve();
-  const view = await first;
-  now = 20_999;
+  const view = await firstRead;
+  nowMs = 20_999;
   expect(await statistics(QUERY)).toBe(view);
   void statistics({ ...QUERY, hours: 1 });
   void statistics({ ...QUERY, subscriptionId: 'wsu_y' });
   expect(reads).toHaveLength(3);
-  now = 21_000;
+  nowMs = 21_000;
   void statistics(QUERY);
   expect(reads).toHaveLength(4);
 });
 
 test('a failed read is not cached', async () => {
-  const { reads, read } = aReader();
-  const statistics = cachedWhereSlow(read, { keyOf });
+  const { reads, read } = createReader();
+  const statistics = cacheSlowReads(read, { keyOf });
   const failing = statistics(QUERY);
   reads[0]?.reject(new Error('away'));
   await expect(failing).rejects.toThrow('away');

@@ -4,7 +4,7 @@ import { type Harness, type Json, startHarness, type TestAccount } from '../harn
 import { insertDelivery } from './delivery-rows.ts';
 
 const HOUR_MS = 3_600_000;
-const NOTHING = {
+const ZERO_COUNTS = {
   delivered_count: 0,
   failed_count: 0,
   pending_count: 0,
@@ -24,11 +24,11 @@ beforeAll(async () => {
 
 afterAll(() => harness.close());
 
-const ask = async (id: string, query = '') =>
+const requestStatistics = async (id: string, query = '') =>
   await harness.call('GET', account.path(`/subscription/${id}/statistics${query}`), { token: account.token });
 
 /** Creates a webhook, and returns the start of an hour by the clock of the database. */
-async function aWebhook(): Promise<{ id: string; hourMs: (hoursAgo: number) => number }> {
+async function createWebhook(): Promise<{ id: string; hourMs: (hoursAgo: number) => number }> {
   const { id } = await harness.newSubscription(account);
   const { rows } = await harness.database.pool.query<{ ms: string }>(
     `SELECT extract(epoch FROM date_bin('1 hour', now(), 'epoch'))::bigint * 1000 AS ms`,
@@ -37,20 +37,20 @@ async function aWebhook(): Promise<{ id: string; hourMs: (hoursAgo: number) => n
 }
 
 test('the statistics list every hour, oldest first, ending with the current one', async () => {
-  const { id, hourMs } = await aWebhook();
-  const { status, json } = await ask(id);
+  const { id, hourMs } = await createWebhook();
+  const { status, json } = await requestStatistics(id);
   expect(status).toBe(200);
   const { since, until, totals, buckets } = json.data;
-  expect(totals).toEqual(NOTHING);
+  expect(totals).toEqual(ZERO_COUNTS);
   expect(buckets).toHaveLength(24);
   expect(since).toBe(`${hourMs(23)}000`);
   for (const [index, bucket] of buckets.entries())
-    expect(bucket).toEqual({ hour_start: `${hourMs(23 - index)}000`, ...NOTHING });
+    expect(bucket).toEqual({ hour_start: `${hourMs(23 - index)}000`, ...ZERO_COUNTS });
   expect(Number(until)).toBeGreaterThanOrEqual(hourMs(0) * 1000);
 });
 
 test('deliveries are counted by hour of creation and status, with latencies by nearest rank', async () => {
-  const { id, hourMs } = await aWebhook();
+  const { id, hourMs } = await createWebhook();
   const delivery = { subscriptionId: id, accountId: account.id };
   const insert = (hoursAgo: number, fields: object) => {
     const time = new Date(hourMs(hoursAgo) + 1_000);
@@ -66,18 +66,18 @@ test('deliveries are counted by hour of creation and status, with latencies by n
   await insert(3, { ...delivered, durationMs: 700, attemptCount: 3 });
   await insert(3, { status: 'failed', attemptCount: 6, httpStatusCode: 504, durationMs: 10_000 });
   await insert(3, { status: 'failed', attemptCount: 6, httpStatusCode: 502, durationMs: 1 });
-  const answered = {
+  const fromEndpoint = {
     status: 'failed',
     attemptCount: 1,
     httpStatusCode: 502,
     errorCode: 'unsuccessful_status',
   };
-  await insert(4, { ...answered, durationMs: 40 });
-  await insert(4, { ...answered, errorCode: 'connection_refused', durationMs: 1 });
+  await insert(4, { ...fromEndpoint, durationMs: 40 });
+  await insert(4, { ...fromEndpoint, errorCode: 'connection_refused', durationMs: 1 });
   await insert(3, { status: 'cancelled', attemptCount: 0, httpStatusCode: 0 });
   await insert(0, { status: 'pending', attemptCount: 0, httpStatusCode: 0 });
   await insert(30, { ...delivered, durationMs: 5 });
-  const { data } = (await ask(id)).json as Json;
+  const { data } = (await requestStatistics(id)).json as Json;
   const byHour = (hoursAgo: number) =>
     data.buckets.find(({ hour_start }: Json) => hour_start === `${hourMs(hoursAgo)}000`);
   expect(byHour(2)).toMatchObject({ delivered_count: 20, attempt_count: 20, p50_ms: 10, p95_ms: 19 });
@@ -102,22 +102,22 @@ test('deliveries are counted by hour of creation and status, with latencies by n
     p50_ms: 12,
     p95_ms: 700,
   });
-  expect((await ask(id, '?hours=31')).json.data.totals.delivered_count).toBe(22);
+  expect((await requestStatistics(id, '?hours=31')).json.data.totals.delivered_count).toBe(22);
 });
 
 test('the statistics count only deliveries of the webhook, and other accounts get a 404', async () => {
-  const { id } = await aWebhook();
-  const other = await aWebhook();
-  await insertDelivery(harness.database, { subscriptionId: other.id, accountId: account.id });
-  expect((await ask(id)).json.data.totals).toEqual(NOTHING);
-  const stranger = await harness.newAccount();
-  const path = stranger.path(`/subscription/${id}/statistics`);
-  expect((await harness.call('GET', path, { token: stranger.token })).status).toBe(404);
+  const { id } = await createWebhook();
+  const otherWebhook = await createWebhook();
+  await insertDelivery(harness.database, { subscriptionId: otherWebhook.id, accountId: account.id });
+  expect((await requestStatistics(id)).json.data.totals).toEqual(ZERO_COUNTS);
+  const otherAccount = await harness.newAccount();
+  const path = otherAccount.path(`/subscription/${id}/statistics`);
+  expect((await harness.call('GET', path, { token: otherAccount.token })).status).toBe(404);
 });
 
 test.each(['0', '169', '1.5', 'x', ''])('hours=%s is a 400 that names the parameter', async (hours) => {
-  const { id } = await aWebhook();
-  const { status, json } = await ask(id, `?hours=${hours}`);
+  const { id } = await createWebhook();
+  const { status, json } = await requestStatistics(id, `?hours=${hours}`);
   expect(status).toBe(400);
   expect(json.status.errors).toEqual([{ field: 'hours', message: 'must be an integer between 1 and 168' }]);
 });
@@ -128,18 +128,18 @@ test('only the days of the requested hours are read', async () => {
   await client.query('SELECT ensure_day_partitions(current_date - 20, current_date + 2)');
   await client.query('SELECT pg_stat_force_next_flush()');
   client.release();
-  const { id, hourMs } = await aWebhook();
-  const before = await scansByDay();
-  await ask(id);
+  const { id, hourMs } = await createWebhook();
+  const scansBefore = await scansByDay();
+  await requestStatistics(id);
   const read = await eventually(async () => {
-    const days = [...(await scansByDay())].filter(([day, scans]) => scans > (before.get(day) ?? 0));
+    const days = [...(await scansByDay())].filter(([day, scans]) => scans > (scansBefore.get(day) ?? 0));
     expect(days).not.toHaveLength(0);
     return days.map(([day]) => day);
   });
   // Includes the day before the first hour, because an event's id may be that much older than its delivery.
-  const first = new Date(hourMs(23 + 24)).toISOString().slice(0, 10).replaceAll('-', '');
-  expect(before.size).toBeGreaterThan(20);
-  expect(read.filter((day) => day < first)).toEqual([]);
+  const firstDay = new Date(hourMs(23 + 24)).toISOString().slice(0, 10).replaceAll('-', '');
+  expect(scansBefore.size).toBeGreaterThan(20);
+  expect(read.filter((day) => day < firstDay)).toEqual([]);
 });
 
 /** Returns how often each day of deliveries was scanned, from the server's statistics. */
@@ -152,9 +152,9 @@ async function scansByDay(): Promise<Map<string, number>> {
 }
 
 test('the rates of several webhooks are in one response, without those of other accounts', async () => {
-  const one = await aWebhook();
-  const other = await aWebhook();
-  const quiet = await aWebhook();
+  const busyWebhook = await createWebhook();
+  const otherWebhook = await createWebhook();
+  const quiet = await createWebhook();
   const insert = (id: string, ms: number, status: string) =>
     insertDelivery(harness.database, {
       subscriptionId: id,
@@ -163,24 +163,24 @@ test('the rates of several webhooks are in one response, without those of other 
       eventTime: new Date(ms),
       createdAt: new Date(ms).toISOString(),
     });
-  const late = one.hourMs(0) + 1;
+  const lateMs = busyWebhook.hourMs(0) + 1;
   for (const status of ['delivered', 'failed', 'failed', 'cancelled', 'pending'])
-    await insert(one.id, late, status);
-  await insert(one.id, one.hourMs(2), 'failed');
+    await insert(busyWebhook.id, lateMs, status);
+  await insert(busyWebhook.id, busyWebhook.hourMs(2), 'failed');
   // Before the requested hours.
-  await insert(one.id, one.hourMs(3) + 3_599_999, 'failed');
-  await insert(other.id, one.hourMs(1), 'delivered');
-  const elsewhere = await harness.newAccount();
-  const foreign = await harness.newSubscription(elsewhere);
-  const ids = [one.id, other.id, quiet.id, foreign.id, one.id];
+  await insert(busyWebhook.id, busyWebhook.hourMs(3) + 3_599_999, 'failed');
+  await insert(otherWebhook.id, busyWebhook.hourMs(1), 'delivered');
+  const otherAccount = await harness.newAccount();
+  const foreign = await harness.newSubscription(otherAccount);
+  const ids = [busyWebhook.id, otherWebhook.id, quiet.id, foreign.id, busyWebhook.id];
   const rates = (query: string) =>
     harness.call('GET', account.path(`/statistics?${query}`), { token: account.token });
   const { status, json } = await rates(`hours=3&subscription_id=${ids.join()}`);
   expect(status).toBe(200);
-  const since = `${one.hourMs(2)}000`;
+  const since = `${busyWebhook.hourMs(2)}000`;
   const expected = [
     {
-      subscription_id: one.id,
+      subscription_id: busyWebhook.id,
       since,
       delivery_count: 6,
       failed_count: 3,
@@ -188,7 +188,7 @@ test('the rates of several webhooks are in one response, without those of other 
       failed_counts: [1, 0, 2],
     },
     {
-      subscription_id: other.id,
+      subscription_id: otherWebhook.id,
       since,
       delivery_count: 1,
       failed_count: 0,
@@ -216,10 +216,10 @@ test('the rates require ids of webhooks', async () => {
     return [status, json.status.errors.map(({ message }: Json) => message)];
   };
   expect(await problems('')).toEqual([400, ['must be given']]);
-  const wrong = 'must be ids of webhooks, up to 100 with commas between them';
-  expect(await problems('?subscription_id=7')).toEqual([400, [wrong]]);
+  const invalidIds = 'must be ids of webhooks, up to 100 with commas between them';
+  expect(await problems('?subscription_id=7')).toEqual([400, [invalidIds]]);
   expect(await problems('?subscription_id=&hours=0')).toEqual([
     400,
-    [expect.stringContaining('between 1 and 168'), wrong],
+    [expect.stringContaining('between 1 and 168'), invalidIds],
   ]);
 });

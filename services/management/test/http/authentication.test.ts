@@ -51,7 +51,7 @@ describe('the caller', () => {
   test('gets a 401 once the token is revoked or has expired', async () => {
     const revoked = await harness.newToken(account, ['account_admin']);
     const expired = await harness.newToken(account, ['account_admin'], new Date(Date.now() - 1000));
-    const lasting = await harness.newToken(account, ['account_admin'], new Date(Date.now() + 60_000));
+    const unexpiredToken = await harness.newToken(account, ['account_admin'], new Date(Date.now() + 60_000));
     const list = async (token: string) =>
       await harness.call('GET', account.path('/subscriptions'), { token });
     expect((await list(revoked)).status).toBe(200);
@@ -61,7 +61,7 @@ describe('the caller', () => {
     });
     expect(await list(revoked)).toMatchObject(INVALID);
     expect(await list(expired)).toMatchObject(INVALID);
-    expect((await list(lasting)).status).toBe(200);
+    expect((await list(unexpiredToken)).status).toBe(200);
   });
 
   test('is authenticated before any other part of the request is checked', async () => {
@@ -72,25 +72,25 @@ describe('the caller', () => {
 
 describe('the account of the path', () => {
   test('must be that of the token, and a missing one gives the same error', async () => {
-    const other = await harness.newAccount();
-    for (const accountId of [other.id, 987_654_321, 0, '00', '9'.repeat(40)]) {
+    const otherAccount = await harness.newAccount();
+    for (const accountId of [otherAccount.id, 987_654_321, 0, '00', '9'.repeat(40)]) {
       const path = `/api/v3/accounts/${accountId}/webhooks/subscriptions`;
       expect(await harness.call('GET', path, { token: account.token })).toMatchObject(NOT_SCOPED);
     }
   });
 
   test('must be any of those that the user is a member of', async () => {
-    const [other, foreign] = [await harness.newAccount(), await harness.newAccount()];
+    const [otherAccount, foreign] = [await harness.newAccount(), await harness.newAccount()];
     const { id, apiKey } = await harness.newUser(account, 'read_only', []);
     const userId = BigInt(id);
     const membership = { license: 'it', permissionSets: [] };
     await harness.database.prisma.membership.create({
-      data: { accountId: BigInt(other.id), userId, ...membership },
+      data: { accountId: BigInt(otherAccount.id), userId, ...membership },
     });
     const list = async (of: TestAccount) =>
       await harness.call('GET', of.path('/subscriptions'), { token: apiKey });
     expect((await list(account)).status).toBe(200);
-    expect((await list(other)).status).toBe(200);
+    expect((await list(otherAccount)).status).toBe(200);
     expect(await list(foreign)).toMatchObject(NOT_SCOPED);
     await harness.database.prisma.membership.deleteMany({ where: { userId } });
     expect(await list(account)).toMatchObject(NOT_SCOPED);
@@ -133,16 +133,16 @@ describe('the endpoints of webhooks', () => {
   ] as const)(
     'respond to any caller with a 403 that states why the account has no webhooks: %s, %s',
     async (plan, deployment, reason) => {
-      const without = await harness.newAccount({ plan, deployment });
-      const user = await harness.newUser(without, 'developer', ['account_admin']);
+      const accountWithoutWebhooks = await harness.newAccount({ plan, deployment });
+      const user = await harness.newUser(accountWithoutWebhooks, 'developer', ['account_admin']);
       const callers = [
-        { token: without.token },
+        { token: accountWithoutWebhooks.token },
         { token: user.apiKey },
         { headers: await harness.signIn(user) },
       ];
       for (const caller of callers) {
         for (const [method, path] of everyEndpoint) {
-          const { status, json } = await harness.call(method, without.path(path), caller);
+          const { status, json } = await harness.call(method, accountWithoutWebhooks.path(path), caller);
           expect({ status, json }).toEqual({ status: 403, json: failure(403, `Access denied: ${reason}`) });
         }
       }

@@ -22,26 +22,26 @@ beforeAll(async () => {
 afterAll(() => harness.close());
 
 /** Sends the fields to the create and to the update; both must name each invalid field on a line and write nothing. */
-async function refused(fields: unknown, ...lines: (string | RegExp)[]): Promise<void> {
-  const before = await harness.rowCounts();
-  const stored = await harness.call('GET', account.path(`/subscription/${subscriptionId}`), { token });
+async function expectRejected(fields: unknown, ...lines: (string | RegExp)[]): Promise<void> {
+  const countsBefore = await harness.rowCounts();
+  const storedBefore = await harness.call('GET', account.path(`/subscription/${subscriptionId}`), { token });
   for (const [method, path] of [
     ['POST', '/subscriptions'],
     ['PUT', `/subscription/${subscriptionId}`],
   ] as const) {
     const { status, json } = await harness.call(method, account.path(path), { token, body: fields });
-    const told = json.status.developer_message.split('\n');
-    expect({ status, told }).toEqual({
+    const messages = json.status.developer_message.split('\n');
+    expect({ status, messages }).toEqual({
       status: 400,
-      told: lines.map((line) => (typeof line === 'string' ? line : expect.stringMatching(line))),
+      messages: lines.map((line) => (typeof line === 'string' ? line : expect.stringMatching(line))),
     });
     expect(json).toEqual(
-      failure(400, expect.stringMatching(/^Invalid request: .*\.$/s) as never, told.join('\n')),
+      failure(400, expect.stringMatching(/^Invalid request: .*\.$/s) as never, messages.join('\n')),
     );
   }
-  expect(await harness.rowCounts()).toEqual(before);
-  const after = await harness.call('GET', account.path(`/subscription/${subscriptionId}`), { token });
-  expect(after.json).toEqual(stored.json);
+  expect(await harness.rowCounts()).toEqual(countsBefore);
+  const storedAfter = await harness.call('GET', account.path(`/subscription/${subscriptionId}`), { token });
+  expect(storedAfter.json).toEqual(storedBefore.json);
 }
 
 const withField = (field: object) => ({ ...SUBSCRIPTION_FIELDS, ...field });
@@ -85,22 +85,31 @@ describe('a create or update of a subscription is rejected with a 400', () => {
     ['active', 1],
     ['active', null],
   ])('that names the invalid field %s: %j', async (field, value) => {
-    await refused(withField({ [field]: value }), new RegExp(`^${field}: `));
+    await expectRejected(withField({ [field]: value }), new RegExp(`^${field}: `));
   });
 
   test('for an unknown or repeated event type', async () => {
-    await refused(withField({ event_types: ['job.run.started', 'job.run.deleted'] }), /^event_types\.1: /);
-    await refused(withField({ event_types: ['job.run.started', 'job.run.started'] }), /^event_types\.1: /);
-    await refused(withField({ event_types: [5] }), /^event_types\.0: must be one of .*; must be a string$/);
+    await expectRejected(
+      withField({ event_types: ['job.run.started', 'job.run.deleted'] }),
+      /^event_types\.1: /,
+    );
+    await expectRejected(
+      withField({ event_types: ['job.run.started', 'job.run.started'] }),
+      /^event_types\.1: /,
+    );
+    await expectRejected(
+      withField({ event_types: [5] }),
+      /^event_types\.0: must be one of .*; must be a string$/,
+    );
   });
 
   test('that names missing fields', async () => {
-    await refused({}, 'name: is required', 'event_types: is required', 'client_url: is required');
+    await expectRejected({}, 'name: is required', 'event_types: is required', 'client_url: is required');
   });
 
   test('with one line for each of several invalid fields', async () => {
     const fields = withField({ name: 5, client_url: '/x', active: 'yes' });
-    await refused(
+    await expectRejected(
       fields,
       /^name: /,
       'client_url: must be an absolute http or https URL',
@@ -109,15 +118,15 @@ describe('a create or update of a subscription is rejected with a 400', () => {
   });
 
   test('for a JSON body that is not an object', async () => {
-    for (const body of ['5', 'null', '"text"', '[]', 'true']) await refused(body, /^body: /);
+    for (const body of ['5', 'null', '"text"', '[]', 'true']) await expectRejected(body, /^body: /);
   });
 
   test('that lists jobs that the account does not have, whether or not another account has them', async () => {
-    const own = await harness.newJob(account);
+    const ownJob = await harness.newJob(account);
     const foreign = await harness.newJob(await harness.newAccount());
     const line = `job_ids: must be ids of jobs of the account; these are not: ${foreign}, 999999999`;
-    await refused(withField({ job_ids: [own, foreign, 999_999_999] }), line);
-    await refused(
+    await expectRejected(withField({ job_ids: [ownJob, foreign, 999_999_999] }), line);
+    await expectRejected(
       withField({ job_ids: [9_007_199_254_740_991] }),
       'job_ids: must be ids of jobs of the account; these are not: 9007199254740991',
     );
@@ -127,7 +136,7 @@ describe('a create or update of a subscription is rejected with a 400', () => {
 describe('a 404 is returned and nothing written', () => {
   test('for a malformed or unknown id of a subscription, or one of another account', async () => {
     const foreign = await harness.newSubscription(await harness.newAccount());
-    const before = await harness.rowCounts();
+    const countsBefore = await harness.rowCounts();
     const ids = [
       'x',
       'wsu_x',
@@ -138,7 +147,7 @@ describe('a 404 is returned and nothing written', () => {
       foreign.id,
     ];
     for (const id of [...ids, createId('event')]) {
-      for (const [method, rest] of [
+      for (const [method, suffix] of [
         ['GET', ''],
         ['PUT', ''],
         ['DELETE', ''],
@@ -150,14 +159,14 @@ describe('a 404 is returned and nothing written', () => {
         ['GET', `/recovery/${createId('recovery')}`],
       ] as const) {
         const body = method === 'PUT' ? { body: SUBSCRIPTION_FIELDS } : {};
-        const answer = await harness.call(method, account.path(`/subscription/${id}${rest}`), {
+        const response = await harness.call(method, account.path(`/subscription/${id}${suffix}`), {
           token,
           ...body,
         });
-        expect(answer).toMatchObject({ status: 404, json: failure(404, 'Webhook not found.') });
+        expect(response).toMatchObject({ status: 404, json: failure(404, 'Webhook not found.') });
       }
     }
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(countsBefore);
     const { rows } = await harness.database.pool.query(
       'SELECT FROM subscriptions WHERE deleted_at IS NOT NULL',
     );
@@ -200,7 +209,7 @@ describe('a query', () => {
   ])('with invalid page parameters is a 400 that names them: %s', async (query, line) => {
     for (const path of lists()) {
       const { status, json } = await harness.call('GET', `${path}?${query}`, { token });
-      expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told: line });
+      expect({ status, messages: json.status.developer_message }).toEqual({ status: 400, messages: line });
       expect(json.data).toBeNull();
     }
   });
@@ -218,9 +227,9 @@ describe('a query', () => {
     const document = openApiDocument();
     const ids = { account_id: account.id, webhook_id: subscriptionId, run_id: 1, project_id: projectId };
     const paths = Object.entries(document.paths).flatMap(([path, { get }]) => {
-      const answer = get?.responses[200];
+      const response = get?.responses[200];
       const data =
-        answer && 'content' in answer && answer.content?.['application/json']?.schema.properties?.data;
+        response && 'content' in response && response.content?.['application/json']?.schema.properties?.data;
       return data && data.type === 'array'
         ? [path.replaceAll(/\{(\w+)\}/g, (_, name) => String(ids[name as 'run_id']))]
         : [];
@@ -229,17 +238,18 @@ describe('a query', () => {
     for (const path of paths) {
       const { status, json } = await harness.call('GET', `${path}?statsu=Errored&limitt=1`, { token });
       const unknown = 'is not a parameter of this call';
-      const told = `statsu: ${unknown}\nlimitt: ${unknown}`;
+      const messages = `statsu: ${unknown}\nlimitt: ${unknown}`;
       const required = path.endsWith('/statistics') ? 'subscription_id: must be given\n' : '';
-      expect({ path, status, told: json.status.developer_message }).toEqual({
+      expect({ path, status, messages: json.status.developer_message }).toEqual({
         path,
         status: 400,
-        told: required + told,
+        messages: required + messages,
       });
     }
   });
 
-  const MOMENT = 'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
+  const TIMESTAMP_PROBLEM =
+    'must be microseconds since the epoch, in digits, or an ISO 8601 time with its zone';
 
   test.each([
     ['status=done', 'status: must be one of pending, delivered, failed, cancelled'],
@@ -249,10 +259,10 @@ describe('a query', () => {
     ],
     ['run_id=x', 'run_id: must be an id: digits'],
     ['run_id=1%00', 'run_id: must be an id: digits'],
-    ['since=yesterday', `since: ${MOMENT}`],
-    ['since=2026-02-30', `since: ${MOMENT}`],
-    ['since=2026-11-21T10:00:00', `since: ${MOMENT}`],
-    ['until=-5', `until: ${MOMENT}`],
+    ['since=yesterday', `since: ${TIMESTAMP_PROBLEM}`],
+    ['since=2026-02-30', `since: ${TIMESTAMP_PROBLEM}`],
+    ['since=2026-11-21T10:00:00', `since: ${TIMESTAMP_PROBLEM}`],
+    ['until=-5', `until: ${TIMESTAMP_PROBLEM}`],
     ['until=1&until=2', 'until: must be given once'],
     [
       'status=x&run_id=y',
@@ -261,6 +271,6 @@ describe('a query', () => {
   ])('with an invalid filter of the log is a 400 that names it: %s', async (query, line) => {
     const [, path] = lists();
     const { status, json } = await harness.call('GET', `${path}?${query}`, { token });
-    expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told: line });
+    expect({ status, messages: json.status.developer_message }).toEqual({ status: 400, messages: line });
   });
 });

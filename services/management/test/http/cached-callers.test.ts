@@ -31,18 +31,18 @@ describe('a caller that this process has cached', () => {
   });
 
   test('may report as soon as its membership of the account is committed', async () => {
-    const elsewhere = await createAccount(harness.database.prisma, {
+    const otherAccount = await createAccount(harness.database.prisma, {
       name: 'Elsewhere',
       plan: 'free',
       deployment: 'multi_tenant',
     });
     const user = await harness.newUser(account, 'developer', ['account_admin']);
-    const unknownJob = async () => (await start({ token: user.apiKey }, elsewhere.id)).status;
+    const unknownJob = async () => (await start({ token: user.apiKey }, otherAccount.id)).status;
     expect([await unknownJob(), await unknownJob()]).toEqual([403, 403]);
     await sql(
       `INSERT INTO memberships (account_id, user_id, license, permission_sets)
        VALUES ($1, $2, 'developer', '{account_admin}')`,
-      [elsewhere.id, user.id],
+      [otherAccount.id, user.id],
     );
     expect(await unknownJob()).toBe(400);
   });

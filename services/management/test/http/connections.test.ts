@@ -6,21 +6,28 @@ import { runInNewContext } from 'node:vm';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { eventually } from '@runhook/testing';
 import { listen } from '../../src/http/listen.ts';
-import { failure, type Harness, type Json, startHarness, type TestAccount, UNHURRIED } from '../harness.ts';
+import {
+  failure,
+  GENEROUS_TIMEOUTS,
+  type Harness,
+  type Json,
+  startHarness,
+  type TestAccount,
+} from '../harness.ts';
 
 let harness: Harness;
 let account: TestAccount;
 
 /** Timeouts that are short because each test waits for one of them to expire. */
-const SHORT = { bodyMs: 500, clients: { headMs: 500, lingerMs: 200 } };
+const SHORT = { bodyMs: 500, clients: { headersMs: 500, lingerMs: 200 } };
 
 beforeAll(async () => {
-  harness = await startHarness({}, { timeouts: { ...UNHURRIED, ...SHORT } });
+  harness = await startHarness({}, { timeouts: { ...GENEROUS_TIMEOUTS, ...SHORT } });
   account = await harness.newAccount();
 });
 afterAll(() => harness.close());
 
-interface RawAnswer {
+interface RawResponse {
   head: string;
   status: number;
   json: Json;
@@ -39,7 +46,7 @@ async function exchange(text: string): Promise<string> {
   return received;
 }
 
-async function send(text: string): Promise<RawAnswer> {
+async function send(text: string): Promise<RawResponse> {
   const received = await exchange(text);
   const end = received.indexOf('\r\n\r\n');
   const head = received.slice(0, end);
@@ -50,7 +57,7 @@ const head = (first: string, ...lines: string[]) => [first, ...lines, '', ''].jo
 const LIST = 'GET /api/v2/accounts HTTP/1.1';
 const CLOSE = 'Connection: close';
 const notHttp = failure(400, 'Invalid request: request must be HTTP/1.1.', 'request: must be HTTP/1.1');
-const hostOnce = failure(400, 'Invalid request: Host must be given once.', 'Host: must be given once');
+const duplicateHost = failure(400, 'Invalid request: Host must be given once.', 'Host: must be given once');
 
 const create = (...lines: string[]) =>
   head(
@@ -71,8 +78,8 @@ const MALFORMED: [string, () => string, object][] = [
     () => `${create(byToken(), 'Content-Length: 2', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
     notHttp,
   ],
-  ['two Host headers', () => head(LIST, 'Host: a', 'Host: b', CLOSE), hostOnce],
-  ['no Host header', () => head(LIST, CLOSE), hostOnce],
+  ['two Host headers', () => head(LIST, 'Host: a', 'Host: b', CLOSE), duplicateHost],
+  ['no Host header', () => head(LIST, CLOSE), duplicateHost],
   [
     'headers of 20 KiB',
     () => head(LIST, 'Host: a', `X-Odd: ${'a'.repeat(20_480)}`),
@@ -91,9 +98,9 @@ const MALFORMED: [string, () => string, object][] = [
 ];
 
 test.each(MALFORMED)('a request with %s is rejected in the envelope', async (_, text, json) => {
-  const { head, status, json: answered } = await send(text());
-  expect(answered).toEqual(json);
-  expect(answered.status.code).toBe(status);
+  const { head, status, json: responseBody } = await send(text());
+  expect(responseBody).toEqual(json);
+  expect(responseBody.status.code).toBe(status);
   expect(head).toMatch(/^content-type: application\/json; charset=utf-8$/im);
   expect(head).toMatch(/^x-request-id: \S+$/im);
 });
@@ -109,47 +116,47 @@ test('a silent connection is closed', async () => {
 });
 
 test('an incomplete body is a 408, and the connection is closed', async () => {
-  const begun = `${create(byToken(), 'Content-Length: 100')}{`;
-  expect(await send(begun)).toMatchObject({ status: 408, json: TIMED_OUT });
+  const partialRequest = `${create(byToken(), 'Content-Length: 100')}{`;
+  expect(await send(partialRequest)).toMatchObject({ status: 408, json: TIMED_OUT });
 });
 
 test('a request without a credential is rejected before its body arrives, and the connection is closed', async () => {
-  const before = await harness.rowCounts();
-  const begun = `${create('Content-Length: 100')}{`;
-  expect(await send(begun)).toMatchObject({ status: 401, json: failure(401, 'Invalid token.') });
-  expect(await harness.rowCounts()).toEqual(before);
+  const countsBefore = await harness.rowCounts();
+  const partialRequest = `${create('Content-Length: 100')}{`;
+  expect(await send(partialRequest)).toMatchObject({ status: 401, json: failure(401, 'Invalid token.') });
+  expect(await harness.rowCounts()).toEqual(countsBefore);
 });
 
 test('an incomplete body of a sign-in, which needs no credential, is a 408', async () => {
-  const line = 'POST /api/v3/session HTTP/1.1';
-  const begun = `${head(line, 'Host: a', 'Content-Type: application/json', 'Content-Length: 100')}{`;
-  expect(await send(begun)).toMatchObject({ status: 408, json: TIMED_OUT });
+  const requestLine = 'POST /api/v3/session HTTP/1.1';
+  const partialRequest = `${head(requestLine, 'Host: a', 'Content-Type: application/json', 'Content-Length: 100')}{`;
+  expect(await send(partialRequest)).toMatchObject({ status: 408, json: TIMED_OUT });
 });
 
 test('a body whose stated length is too large is rejected before it arrives', async () => {
-  const begun = create(byToken(), 'Content-Length: 1000000000');
-  expect(await send(begun)).toMatchObject({
+  const partialRequest = create(byToken(), 'Content-Length: 1000000000');
+  expect(await send(partialRequest)).toMatchObject({
     status: 413,
     json: failure(413, 'The request body is too large.'),
   });
 });
 
 test('Expect: 100-continue gets a 100 only if the request is admitted', async () => {
-  const asking = ['Content-Length: 2', 'Expect: 100-continue', CLOSE];
-  expect(await exchange(create(...asking))).toMatch(/^HTTP\/1\.1 401 /);
-  expect(await exchange(`${create(byToken(), ...asking)}{}`)).toMatch(
+  const expectHeaders = ['Content-Length: 2', 'Expect: 100-continue', CLOSE];
+  expect(await exchange(create(...expectHeaders))).toMatch(/^HTTP\/1\.1 401 /);
+  expect(await exchange(`${create(byToken(), ...expectHeaders)}{}`)).toMatch(
     /^HTTP\/1\.1 100 Continue\r\n\r\nHTTP\/1\.1 400 /,
   );
 });
 
 test('an idle keep-alive connection does not retain its last response', async () => {
-  const answers: WeakRef<ServerResponse>[] = [];
-  const answer = (_request: IncomingMessage, response: ServerResponse) => {
-    answers.push(new WeakRef(response));
+  const responseRefs: WeakRef<ServerResponse>[] = [];
+  const handleRequest = (_request: IncomingMessage, response: ServerResponse) => {
+    responseRefs.push(new WeakRef(response));
     response.end('{}');
   };
   const log = { info() {}, warn() {}, error() {} };
-  const server = await listen(answer, { host: '127.0.0.1', port: 0, log });
+  const server = await listen(handleRequest, { host: '127.0.0.1', port: 0, log });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const [message] = (await once(get({ host: '127.0.0.1', port: server.port, agent }), 'response')) as [
     IncomingMessage,
@@ -162,7 +169,7 @@ test('an idle keep-alive connection does not retain its last response', async ()
   // Objects that an iteration of the event loop has dereferenced stay alive until it ends.
   await eventually(async () => {
     collect();
-    expect(answers.map((one) => one.deref())).toEqual([undefined]);
+    expect(responseRefs.map((one) => one.deref())).toEqual([undefined]);
   });
   expect(Object.values(agent.freeSockets)).toHaveLength(1);
   agent.destroy();

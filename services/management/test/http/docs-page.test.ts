@@ -43,8 +43,8 @@ test('the links of the page are relative, so that it works below a sub-path', as
   }
   const { text } = await read('/docs/initializer.js');
   const [, document = ''] = /new URL\('([^']+)', document\.currentScript\.src\)/.exec(text) ?? [];
-  const found = new URL(document, 'https://example.com/runhook/docs/initializer.js');
-  expect(found.pathname).toBe('/runhook/openapi.json');
+  const resolvedUrl = new URL(document, 'https://example.com/runhook/docs/initializer.js');
+  expect(resolvedUrl.pathname).toBe('/runhook/openapi.json');
 });
 
 test('the page loads nothing from other hosts, and its policy would block it', async () => {
@@ -65,22 +65,22 @@ test('the page loads nothing from other hosts, and its policy would block it', a
 
 test('only this page has a different policy from other pages', async () => {
   const policyOf = async (path: string) => (await read(path)).headers.get('content-security-policy');
-  const everywhere = await policyOf('/nothing');
-  expect(everywhere).toContain("default-src 'self'");
-  expect(await policyOf('/openapi.json')).toBe(everywhere);
-  expect(await policyOf('/docs')).not.toBe(everywhere);
+  const defaultPolicy = await policyOf('/nothing');
+  expect(defaultPolicy).toContain("default-src 'self'");
+  expect(await policyOf('/openapi.json')).toBe(defaultPolicy);
+  expect(await policyOf('/docs')).not.toBe(defaultPolicy);
 });
 
 test('other files of the package are a 404, and other methods a 405', async () => {
-  const others = [
+  const assetPaths = [
     'index.html',
     'swagger-initializer.js',
     'package.json',
     'swagger-ui-bundle.js.map',
     '..%2fpackage.json',
   ];
-  for (const name of others) expect((await read(`/docs/${name}`)).status).toBe(404);
-  const answer = await harness.call('POST', '/docs');
-  expect(answer.status).toBe(405);
-  expect(answer.headers.get('allow')).toBe('GET, HEAD');
+  for (const name of assetPaths) expect((await read(`/docs/${name}`)).status).toBe(404);
+  const response = await harness.call('POST', '/docs');
+  expect(response.status).toBe(405);
+  expect(response.headers.get('allow')).toBe('GET, HEAD');
 });

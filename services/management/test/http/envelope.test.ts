@@ -40,8 +40,8 @@ describe('every response is a JSON envelope', () => {
     expect(list.status).toBe(405);
     expect(list.headers.get('allow')).toBe('GET, HEAD, POST');
     expect(list.json).toEqual(failure(405, 'Method PATCH is not allowed here.', 'allowed: GET, HEAD, POST'));
-    const one = await harness.call('POST', account.path('/subscription/wsu_x'));
-    expect(one.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
+    const notFoundResponse = await harness.call('POST', account.path('/subscription/wsu_x'));
+    expect(notFoundResponse.headers.get('allow')).toBe('GET, HEAD, PUT, DELETE');
   });
 
   test('with repaired noncharacters for rows of earlier releases', async () => {
@@ -56,28 +56,28 @@ describe('every response is a JSON envelope', () => {
     await pool.query('UPDATE subscriptions SET name = $1, description = $1 WHERE id = $2', [text, id]);
     await pool.query('UPDATE jobs SET name = $1 WHERE id = $2', [text, jobId]);
     await pool.query('UPDATE runs SET reason = $1 WHERE id = $2', [text, json.data.id]);
-    const shown = async (path: string) => (await harness.call('GET', path, { token })).json.data;
+    const readData = async (path: string) => (await harness.call('GET', path, { token })).json.data;
     const [repaired, of] = ['a\ufffdb\ufffd', expect.objectContaining];
-    expect(await shown(account.path(`/subscription/${id}`))).toMatchObject({
+    expect(await readData(account.path(`/subscription/${id}`))).toMatchObject({
       name: repaired,
       description: repaired,
     });
-    expect(await shown(account.path('/subscriptions'))).toContainEqual(of({ id, name: repaired }));
-    expect(await shown(`/api/v2/accounts/${account.id}/jobs/`)).toContainEqual(
+    expect(await readData(account.path('/subscriptions'))).toContainEqual(of({ id, name: repaired }));
+    expect(await readData(`/api/v2/accounts/${account.id}/jobs/`)).toContainEqual(
       of({ id: jobId, name: repaired }),
     );
-    expect(await shown(`${runs}${json.data.id}`)).toMatchObject({ reason: repaired });
+    expect(await readData(`${runs}${json.data.id}`)).toMatchObject({ reason: repaired });
   });
 
   test('for a body that is not JSON, which is a 400', async () => {
     const { token } = account;
     for (const body of ['{"name":', 'name=x', '{} {}', '']) {
-      const before = await harness.rowCounts();
-      const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
-      expect(answer.status).toBe(400);
-      expect(answer.json.data).toBeNull();
-      expect(answer.json.status.developer_message).toMatch(/^body: /);
-      expect(await harness.rowCounts()).toEqual(before);
+      const countsBefore = await harness.rowCounts();
+      const response = await harness.call('POST', account.path('/subscriptions'), { token, body });
+      expect(response.status).toBe(400);
+      expect(response.json.data).toBeNull();
+      expect(response.json.status.developer_message).toMatch(/^body: /);
+      expect(await harness.rowCounts()).toEqual(countsBefore);
     }
     const notJson = await harness.call('POST', account.path('/subscriptions'), { token, body: '{' });
     expect(notJson.json).toEqual(
@@ -88,8 +88,8 @@ describe('every response is a JSON envelope', () => {
   test('for a body that is too large, which is a 413', async () => {
     const body = { ...SUBSCRIPTION_FIELDS, description: 'x'.repeat(64 * 1024) };
     const { token } = account;
-    const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
-    expect(answer).toMatchObject({ status: 413, json: failure(413, 'The request body is too large.') });
+    const response = await harness.call('POST', account.path('/subscriptions'), { token, body });
+    expect(response).toMatchObject({ status: 413, json: failure(413, 'The request body is too large.') });
     const signIn = { email: 'a@example.com', password: 'wrong', padding: 'x'.repeat(16 * 1024) };
     expect(await harness.call('POST', '/api/v3/session', { body: signIn })).toMatchObject({ status: 413 });
   });
@@ -106,15 +106,15 @@ describe('every response is a JSON envelope', () => {
 
   test('for a body with too many values or levels, which is a 400 whatever it contains', async () => {
     const { token } = account;
-    const wrong = {
+    const invalidBody = {
       'must not hold more than 5000 values': `{"event_types":[${'1,'.repeat(20_000)}1]}`,
       'must not be nested deeper than 20 levels': `${'['.repeat(30_000)}${']'.repeat(30_000)}`,
     };
-    for (const [message, body] of Object.entries(wrong)) {
+    for (const [message, body] of Object.entries(invalidBody)) {
       for (const headers of [{}, { 'idempotency-key': 'deep' }]) {
-        const answer = await harness.call('POST', account.path('/subscriptions'), { token, body, headers });
-        expect(answer).toMatchObject({ status: 400, json: { data: null } });
-        expect(answer.json.status.developer_message).toBe(`body: ${message}`);
+        const response = await harness.call('POST', account.path('/subscriptions'), { token, body, headers });
+        expect(response).toMatchObject({ status: 400, json: { data: null } });
+        expect(response.json.status.developer_message).toBe(`body: ${message}`);
       }
     }
   });
@@ -122,25 +122,25 @@ describe('every response is a JSON envelope', () => {
   test('with at most twenty problems', async () => {
     const { token } = account;
     const body = { ...SUBSCRIPTION_FIELDS, event_types: Array.from({ length: 4_000 }, (_, index) => index) };
-    const answer = await harness.call('POST', account.path('/subscriptions'), { token, body });
-    expect(answer.status).toBe(400);
-    const told: string[] = answer.json.status.errors.flatMap(({ message }: { message: string }) =>
+    const response = await harness.call('POST', account.path('/subscriptions'), { token, body });
+    expect(response.status).toBe(400);
+    const messages: string[] = response.json.status.errors.flatMap(({ message }: { message: string }) =>
       message.split('; '),
     );
-    expect(told).toHaveLength(20);
+    expect(messages).toHaveLength(20);
   });
 
   test('for a body of another content type, encoding or charset, which is a 415', async () => {
     const { token } = account;
     const body = JSON.stringify(SUBSCRIPTION_FIELDS);
-    const wrong = [
+    const invalidBody = [
       { 'content-type': 'application/x-www-form-urlencoded' },
       { 'content-type': 'text/plain' },
       { 'content-type': 'application/json; charset=latin1' },
       { 'content-encoding': 'compress' },
       { 'content-encoding': 'gzip' },
     ];
-    for (const headers of wrong) {
+    for (const headers of invalidBody) {
       const { status, json } = await harness.call('POST', account.path('/subscriptions'), {
         token,
         body,
@@ -158,19 +158,26 @@ describe('every response is a JSON envelope', () => {
   });
 
   test('with exactly the documented parts for a list, a single object and a delete', async () => {
-    const other = await harness.newAccount();
-    const { token } = other;
-    const { hmac_secret, ...created } = await harness.newSubscription(other);
-    const one = await harness.call('GET', other.path(`/subscription/${created.id}`), { token });
-    expect(one.json).toEqual({ data: created, status: { code: 200 } });
-    const list = await harness.call('GET', other.path('/subscriptions'), { token });
+    const otherAccount = await harness.newAccount();
+    const { token } = otherAccount;
+    const { hmac_secret, ...created } = await harness.newSubscription(otherAccount);
+    const notFoundResponse = await harness.call('GET', otherAccount.path(`/subscription/${created.id}`), {
+      token,
+    });
+    expect(notFoundResponse.json).toEqual({ data: created, status: { code: 200 } });
+    const list = await harness.call('GET', otherAccount.path('/subscriptions'), { token });
     expect(list.json).toEqual({
       data: [created],
       status: { code: 200 },
       extra: { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } },
     });
-    const gone = await harness.call('DELETE', other.path(`/subscription/${created.id}`), { token });
-    expect(gone.json).toEqual({ data: { id: created.id }, status: { code: 200, is_success: true } });
+    const deleteResponse = await harness.call('DELETE', otherAccount.path(`/subscription/${created.id}`), {
+      token,
+    });
+    expect(deleteResponse.json).toEqual({
+      data: { id: created.id },
+      status: { code: 200, is_success: true },
+    });
   });
 });
 
@@ -179,10 +186,10 @@ describe('every response', () => {
     const { token } = account;
     const { id } = await harness.newSubscription(account);
     for (const path of ['/subscriptions', `/subscription/${id}`, `/subscription/${id}/deliveries`]) {
-      const without = await harness.call('GET', account.path(path), { token });
-      const withSlash = await harness.call('GET', account.path(`${path}/`), { token });
-      expect(without.status).toBe(200);
-      expect(withSlash.json).toEqual(without.json);
+      const withoutSlash = await harness.call('GET', account.path(path), { token });
+      const slashResponse = await harness.call('GET', account.path(`${path}/`), { token });
+      expect(withoutSlash.status).toBe(200);
+      expect(slashResponse.json).toEqual(withoutSlash.json);
     }
     const created = await harness.call('POST', account.path('/subscriptions/'), {
       token,
@@ -192,14 +199,16 @@ describe('every response', () => {
   });
 
   test('has a new request id, or the one that the caller sent', async () => {
-    const first = await harness.call('GET', '/nothing');
+    const firstResponse = await harness.call('GET', '/nothing');
     const second = await harness.call('GET', '/nothing');
-    expect(first.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
-    expect(second.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
-    const given = await harness.call('GET', '/nothing', { headers: { 'x-request-id': 'deploy-42.a' } });
-    expect(given.headers.get('x-request-id')).toBe('deploy-42.a');
-    const refused = await harness.call('GET', '/nothing', { headers: { 'x-request-id': 'a b"c' } });
-    expect(refused.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(firstResponse.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(second.headers.get('x-request-id')).not.toBe(firstResponse.headers.get('x-request-id'));
+    const suppliedIdResponse = await harness.call('GET', '/nothing', {
+      headers: { 'x-request-id': 'deploy-42.a' },
+    });
+    expect(suppliedIdResponse.headers.get('x-request-id')).toBe('deploy-42.a');
+    const invalidIdResponse = await harness.call('GET', '/nothing', { headers: { 'x-request-id': 'a b"c' } });
+    expect(invalidIdResponse.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
   });
 
   test('does not identify the server software and must not be cached', async () => {

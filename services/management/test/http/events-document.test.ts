@@ -76,21 +76,21 @@ test('each message of the document has an example that its schema accepts', asyn
 });
 
 /** Events that the schema accepts although the queue rejects them: no readable pattern excludes ids above 2^53. */
-const BEYOND_THE_SCHEMA = ['an id that is no longer exact'];
+const NOT_IN_SCHEMA = ['an id that is no longer exact'];
 
 test('the schemas accept the valid golden events and reject the invalid ones at the right field', async () => {
   const isPublished = validator().compile(await read('/schemas/published-event.json'));
   const isPayload = validator().compile(await read('/schemas/delivery-payload.json'));
   const beyond: string[] = [];
   for (const { name, published, body, problem } of events) {
-    const isTaken = isPublished(published);
+    const isValid = isPublished(published);
     if (problem === undefined) expect({ name, errors: isPublished.errors }).toEqual({ name, errors: null });
-    else if (isTaken) beyond.push(name);
+    else if (isValid) beyond.push(name);
     else {
-      const wrong = (isPublished.errors ?? []).map(({ instancePath, params }) =>
+      const errorPaths = (isPublished.errors ?? []).map(({ instancePath, params }) =>
         [instancePath, params.missingProperty].filter(Boolean).join('/').slice(1).replaceAll('/', '.'),
       );
-      expect({ name, wrong }).toEqual({ name, wrong: expect.arrayContaining([problem]) });
+      expect({ name, errorPaths }).toEqual({ name, errorPaths: expect.arrayContaining([problem]) });
     }
     if (body === undefined) continue;
     expect({ name, isValid: isPayload(JSON.parse(body)), errors: isPayload.errors }).toMatchObject({
@@ -98,5 +98,5 @@ test('the schemas accept the valid golden events and reject the invalid ones at 
     });
     expect(isPayload(published)).toBe(false);
   }
-  expect(beyond).toEqual(BEYOND_THE_SCHEMA);
+  expect(beyond).toEqual(NOT_IN_SCHEMA);
 });

@@ -16,49 +16,53 @@ beforeEach(async () => {
 });
 afterAll(() => harness.close());
 
-interface Told {
+interface PostOptions {
   body?: unknown;
   token?: string;
   key?: string;
   call?: Harness['call'];
 }
 
-const post = async (path: string, { body, token = account.token, ...told }: Told = {}) =>
-  await (told.call ?? harness.call)('POST', path, {
+const post = async (path: string, { body, token = account.token, ...options }: PostOptions = {}) =>
+  await (options.call ?? harness.call)('POST', path, {
     token,
     ...(body === undefined ? {} : { body }),
-    headers: { 'idempotency-key': told.key ?? key },
+    headers: { 'idempotency-key': options.key ?? key },
   });
-const create = async (told: Told = {}) =>
-  await post(account.path('/subscriptions'), { body: SUBSCRIPTION_FIELDS, ...told });
+const create = async (options: PostOptions = {}) =>
+  await post(account.path('/subscriptions'), { body: SUBSCRIPTION_FIELDS, ...options });
 
 async function subscriptionCount(): Promise<number> {
   const sql = 'SELECT count(*)::int AS count FROM subscriptions WHERE account_id = $1';
   return (await harness.database.pool.query(sql, [account.id])).rows[0].count;
 }
 
-const replayOf = (answer: { headers: Headers }) => answer.headers.get('idempotent-replay');
+const replayOf = (response: { headers: Headers }) => response.headers.get('idempotent-replay');
 const OTHER_BODY = failure(422, 'The idempotency key was used with another body.');
-const RUNNING = failure(409, 'The first request with this Idempotency-Key is still running.');
+const STILL_RUNNING = failure(409, 'The first request with this Idempotency-Key is still running.');
 
 describe('a repeated Idempotency-Key', () => {
   test('creates one subscription and returns the same secret again', async () => {
-    const first = await create();
+    const firstResponse = await create();
     const second = await create();
-    expect([first.status, replayOf(first)]).toEqual([201, null]);
+    expect([firstResponse.status, replayOf(firstResponse)]).toEqual([201, null]);
     expect([second.status, replayOf(second)]).toEqual([201, 'true']);
-    expect(second.json).toEqual(first.json);
-    expect(first.json.data.hmac_secret).toMatch(/^whsec_/);
+    expect(second.json).toEqual(firstResponse.json);
+    expect(firstResponse.json.data.hmac_secret).toMatch(/^whsec_/);
     expect(await subscriptionCount()).toBe(1);
   });
 
   test('is recognized with a trailing slash, with other white space, and in another process', async () => {
-    const first = await create();
+    const firstResponse = await create();
     const second = await harness.startSecond();
     try {
       const body = JSON.stringify(SUBSCRIPTION_FIELDS, null, 2);
-      const again = await post(account.path('/subscriptions/'), { body, call: second.call });
-      expect([again.status, replayOf(again), again.json]).toEqual([201, 'true', first.json]);
+      const repeatResponse = await post(account.path('/subscriptions/'), { body, call: second.call });
+      expect([repeatResponse.status, replayOf(repeatResponse), repeatResponse.json]).toEqual([
+        201,
+        'true',
+        firstResponse.json,
+      ]);
     } finally {
       await second.close();
     }
@@ -66,31 +70,35 @@ describe('a repeated Idempotency-Key', () => {
 
   test('with another body is a 422 and writes nothing', async () => {
     await create();
-    const before = await harness.rowCounts();
+    const countsBefore = await harness.rowCounts();
     for (const body of [{ ...SUBSCRIPTION_FIELDS, name: 'Another' }, {}, undefined])
       expect(await post(account.path('/subscriptions'), { body })).toMatchObject({
         status: 422,
         json: OTHER_BODY,
       });
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(countsBefore);
   });
 
   test('repeats the response of a redelivery, which is a 409 without the key', async () => {
     const { id } = (await create()).json.data;
     const delivery = await insertDelivery(harness.database, { subscriptionId: id, accountId: account.id });
     const path = account.path(`/subscription/${id}/delivery/${delivery.id}/redeliver`);
-    const first = await post(path);
-    const again = await post(path);
-    expect([again.status, again.json, replayOf(again)]).toEqual([202, first.json, 'true']);
+    const firstResponse = await post(path);
+    const repeatResponse = await post(path);
+    expect([repeatResponse.status, repeatResponse.json, replayOf(repeatResponse)]).toEqual([
+      202,
+      firstResponse.json,
+      'true',
+    ]);
     expect((await post(path, { key: `${key}!` })).status).toBe(409);
   });
 
   test('reports one run even though the database assigns its id', async () => {
     const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
     const path = `/api/v2/accounts/${account.id}/runs/`;
-    const answers = [await post(path, { body }), await post(path, { body })];
-    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
-    expect(answers[1]?.json).toEqual(answers[0]?.json);
+    const responses = [await post(path, { body }), await post(path, { body })];
+    expect(responses.map(({ status }) => status)).toEqual([201, 201]);
+    expect(responses[1]?.json).toEqual(responses[0]?.json);
   });
 
   test('of another caller or another path is a separate request, as is one without a key', async () => {
@@ -114,11 +122,11 @@ describe('a repeated Idempotency-Key', () => {
   });
 
   test('expires after a day', async () => {
-    const first = await create();
+    const firstResponse = await create();
     await harness.database.pool.query('UPDATE idempotency_keys SET expires_at = now()');
     const second = await create({ body: { ...SUBSCRIPTION_FIELDS, name: 'Another' } });
     expect([second.status, replayOf(second)]).toEqual([201, null]);
-    expect(second.json.data.id).not.toBe(first.json.data.id);
+    expect(second.json.data.id).not.toBe(firstResponse.json.data.id);
     const { rows } = await harness.database.pool.query(
       `SELECT FROM idempotency_keys WHERE expires_at BETWEEN now() + interval '23 hours' AND now() + interval '24 hours'`,
     );
@@ -139,8 +147,8 @@ describe('a repeated Idempotency-Key', () => {
 describe('a rejected request releases its key', () => {
   test('when the body was invalid', async () => {
     expect((await create({ body: { ...SUBSCRIPTION_FIELDS, name: '' } })).status).toBe(400);
-    const again = await create();
-    expect([again.status, replayOf(again)]).toEqual([201, null]);
+    const repeatResponse = await create();
+    expect([repeatResponse.status, replayOf(repeatResponse)]).toEqual([201, null]);
   });
 
   test('when the state did not permit it and then changes', async () => {
@@ -155,13 +163,15 @@ describe('a rejected request releases its key', () => {
 
 describe('while the first request is running', () => {
   test('one of many concurrent requests does the work, and the others are 409s or replays', async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, () => create()));
-    const firsts = answers.filter((answer) => answer.status === 201 && replayOf(answer) === null);
-    expect(firsts).toHaveLength(1);
-    for (const answer of answers.filter((one) => one !== firsts[0])) {
-      const { status, json, headers } = answer;
+    const responses = await Promise.all(Array.from({ length: 10 }, () => create()));
+    const firstResponses = responses.filter(
+      (response) => response.status === 201 && replayOf(response) === null,
+    );
+    expect(firstResponses).toHaveLength(1);
+    for (const response of responses.filter((one) => one !== firstResponses[0])) {
+      const { status, json, headers } = response;
       expect([json, headers.get('retry-after')]).toEqual(
-        status === 201 ? [firsts[0]?.json, null] : [RUNNING, '1'],
+        status === 201 ? [firstResponses[0]?.json, null] : [STILL_RUNNING, '1'],
       );
     }
     expect(await subscriptionCount()).toBe(1);
@@ -175,12 +185,12 @@ describe('while the first request is running', () => {
       `UPDATE idempotency_keys SET answer_ciphertext = NULL, claimed_until = now() + interval '1 minute'`,
     );
     const inUse = await create();
-    expect([inUse.status, inUse.json, inUse.headers.get('retry-after')]).toEqual([409, RUNNING, '1']);
+    expect([inUse.status, inUse.json, inUse.headers.get('retry-after')]).toEqual([409, STILL_RUNNING, '1']);
     await pool.query('UPDATE idempotency_keys SET claimed_until = now()');
     const other = await create({ body: { ...SUBSCRIPTION_FIELDS, name: 'Another' } });
     expect(other).toMatchObject({ status: 422, json: OTHER_BODY });
-    const again = await create();
-    expect([again.status, replayOf(again)]).toEqual([201, null]);
+    const repeatResponse = await create();
+    expect([repeatResponse.status, replayOf(repeatResponse)]).toEqual([201, null]);
     expect(replayOf(await create())).toBe('true');
   });
 });
@@ -193,26 +203,26 @@ describe('the Idempotency-Key', () => {
     ['too long', 'x'.repeat(256)],
     ['no ASCII', 'é'],
     ['a tab within', 'a\tb'],
-  ])('is rejected with a 400 that names it when it is %s', async (_, bad) => {
-    const before = await harness.rowCounts();
-    const { status, json } = await create({ key: bad });
+  ])('is rejected with a 400 that names it when it is %s', async (_, invalidKey) => {
+    const countsBefore = await harness.rowCounts();
+    const { status, json } = await create({ key: invalidKey });
     expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(countsBefore);
   });
 
-  test.each(['x', '~!"#$ %', 'x'.repeat(255)])('may be %j', async (good) => {
-    expect((await create({ key: good })).status).toBe(201);
-    expect(replayOf(await create({ key: good }))).toBe('true');
+  test.each(['x', '~!"#$ %', 'x'.repeat(255)])('may be %j', async (validKey) => {
+    expect((await create({ key: validKey })).status).toBe(201);
+    expect(replayOf(await create({ key: validKey }))).toBe('true');
   });
 
   test('does not restore a rotated API key', async () => {
     const user = await harness.newUser(account, 'developer', ['account_admin']);
     const path = `/api/v2/users/${user.id}/apikey/`;
-    const first = await post(path, { token: user.apiKey });
-    expect(first.status).toBe(200);
+    const firstResponse = await post(path, { token: user.apiKey });
+    expect(firstResponse.status).toBe(200);
     expect((await post(path, { token: user.apiKey })).status).toBe(401);
-    const third = await post(path, { token: first.json.data.api_key });
-    expect(third.json.data.api_key).not.toBe(first.json.data.api_key);
+    const third = await post(path, { token: firstResponse.json.data.api_key });
+    expect(third.json.data.api_key).not.toBe(firstResponse.json.data.api_key);
   });
 });
 
@@ -220,10 +230,10 @@ test('stored responses do not reveal secrets, and a lost encryption key repeats 
   const { hmac_secret } = (await create()).json.data;
   const { pool } = harness.database;
   const { rows } = await pool.query('SELECT k::text AS row, answer_ciphertext FROM idempotency_keys k');
-  const answers = rows.map(
+  const responses = rows.map(
     ({ answer_ciphertext }) => answer_ciphertext && harness.secrets.decrypt(answer_ciphertext),
   );
-  expect(answers.filter((answer) => answer?.includes(hmac_secret))).toHaveLength(1);
+  expect(responses.filter((response) => response?.includes(hmac_secret))).toHaveLength(1);
   for (const { row } of rows) expect(row).not.toContain(hmac_secret);
   await pool.query(`UPDATE idempotency_keys SET answer_ciphertext = 'gone.x'`);
   const unreadable = failure(409, 'The first answer to this Idempotency-Key can no longer be read.');

@@ -2,12 +2,12 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { eventually, startTcpProxy, type TcpProxy } from '@runhook/testing';
 import { insertDelivery } from '../deliveries/delivery-rows.ts';
 import {
-  type Answered,
+  type ApiResult,
+  GENEROUS_TIMEOUTS,
   type Harness,
   SUBSCRIPTION_FIELDS,
   startHarness,
   type TestAccount,
-  UNHURRIED,
 } from '../harness.ts';
 
 let proxy: TcpProxy;
@@ -20,7 +20,7 @@ beforeAll(async () => {
     proxy = await startTcpProxy(databaseUrl);
     return { databaseUrl: proxy.url };
   };
-  harness = await startHarness(viaProxy, { timeouts: UNHURRIED });
+  harness = await startHarness(viaProxy, { timeouts: GENEROUS_TIMEOUTS });
 });
 beforeEach(async () => {
   account = await harness.newAccount();
@@ -36,9 +36,9 @@ interface Post {
   body?: object;
 }
 
-const runsPath = (rest = '') => `/api/v2/accounts/${account.id}/runs/${rest}`;
+const runsPath = (suffix = '') => `/api/v2/accounts/${account.id}/runs/${suffix}`;
 
-async function post({ path, body }: Post, key = `key ${keys}`): Promise<Answered> {
+async function post({ path, body }: Post, key = `key ${keys}`): Promise<ApiResult> {
   const headers = { 'idempotency-key': key };
   return await harness.call('POST', path, { token: account.token, headers, ...(body && { body }) });
 }
@@ -124,18 +124,18 @@ describe.each(POSTS)('repeating %s', (_, prepare, countSql) => {
 
   test('whose COMMIT result was lost returns the stored response and does not repeat the work', async () => {
     const request = await prepare();
-    proxy.loseAnswersTo('COMMIT');
+    proxy.dropResponsesTo('COMMIT');
     expect((await post(request)).status).toBe(503);
     await proxy.restore();
-    const done = await countedBy(countSql);
-    const again = await eventually(async () => {
-      const answer = await post(request);
-      expect(answer.status).toBeLessThan(300);
-      return answer;
+    const effects = await countedBy(countSql);
+    const repeatResponse = await eventually(async () => {
+      const response = await post(request);
+      expect(response.status).toBeLessThan(300);
+      return response;
     });
-    expect(again.headers.get('idempotent-replay')).toBe('true');
-    expect(await countedBy(countSql)).toEqual(done);
-    expect(Object.values(done).every((count) => Number(count) === 1)).toBe(true);
+    expect(repeatResponse.headers.get('idempotent-replay')).toBe('true');
+    expect(await countedBy(countSql)).toEqual(effects);
+    expect(Object.values(effects).every((count) => Number(count) === 1)).toBe(true);
   });
 });
 
@@ -145,7 +145,7 @@ test('a request that hung while another one took over its key changes nothing', 
   const locker = await harness.database.pool.connect();
   try {
     await locker.query('BEGIN; LOCK TABLE runs IN SHARE MODE');
-    const first = post({ path: runsPath(), body });
+    const firstPost = post({ path: runsPath(), body });
     const { pool } = harness.database;
     const claimed = `UPDATE idempotency_keys SET claimed_until = now() WHERE answer_ciphertext IS NULL RETURNING claim`;
     const [claim] = await eventually(async () => {
@@ -158,8 +158,8 @@ test('a request that hung while another one took over its key changes nothing', 
       expect((await pool.query('SELECT FROM idempotency_keys WHERE claim = $1', [claim])).rows).toEqual([]),
     );
     await locker.query('COMMIT');
-    const answers = await Promise.all([first, second]);
-    expect(answers.map(({ status }) => status)).toEqual([409, 201]);
+    const responses = await Promise.all([firstPost, second]);
+    expect(responses.map(({ status }) => status)).toEqual([409, 201]);
   } finally {
     locker.release();
   }
@@ -177,16 +177,16 @@ async function expectKeysFreed(): Promise<void> {
   });
 }
 
-async function expectDoneAtFirst(request: Post): Promise<void> {
+async function expectEffectOfFirst(request: Post): Promise<void> {
   const { status, headers } = await eventually(async () => {
-    const answer = await post(request);
-    expect(answer.status).not.toBe(503);
-    return answer;
+    const response = await post(request);
+    expect(response.status).not.toBe(503);
+    return response;
   });
   expect([status, headers.get('idempotent-replay')]).toEqual([201, null]);
 }
 
-const WAITING = `
+const WAITING_BACKENDS = `
   SELECT FROM pg_locks JOIN pg_database d ON d.oid = database
   WHERE NOT granted AND relation = 'runs'::regclass AND datname = current_database()`;
 
@@ -203,44 +203,44 @@ describe('the key of a request that ended without a commit', () => {
     const locker = await harness.database.pool.connect();
     try {
       await locker.query('BEGIN; LOCK TABLE runs IN SHARE MODE');
-      const first = post(request);
-      await eventually(async () => expect((await locker.query(WAITING)).rows).toHaveLength(1));
+      const firstPost = post(request);
+      await eventually(async () => expect((await locker.query(WAITING_BACKENDS)).rows).toHaveLength(1));
       await proxy.cut();
-      expect((await first).status).toBe(503);
+      expect((await firstPost).status).toBe(503);
     } finally {
       await locker.query('ROLLBACK');
       locker.release();
     }
     await proxy.restore();
     await expectKeysFreed();
-    await expectDoneAtFirst(request);
+    await expectEffectOfFirst(request);
   });
 
   test('is released when the database recovers from an outage during the claim', async () => {
     const request = { path: account.path('/subscriptions'), body: SUBSCRIPTION_FIELDS };
-    proxy.loseAnswersTo('INSERT INTO idempotency_keys');
+    proxy.dropResponsesTo('INSERT INTO idempotency_keys');
     expect((await post(request)).status).toBe(503);
     await proxy.restore();
     await expectKeysFreed();
-    await expectDoneAtFirst(request);
+    await expectEffectOfFirst(request);
   });
 });
 
 test('the key of a request that was rejected at its deadline is released while its work still waits', async () => {
   keys += 1;
-  const impatient = await harness.startSecond({}, { ...UNHURRIED, requestMs: 1_000 });
+  const shortDeadline = await harness.startSecond({}, { ...GENEROUS_TIMEOUTS, requestMs: 1_000 });
   const locker = await harness.database.pool.connect();
   try {
     await locker.query('BEGIN; LOCK TABLE runs IN SHARE MODE');
     const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
     const headers = { 'idempotency-key': `key ${keys}` };
-    const refused = await impatient.call('POST', runsPath(), { token: account.token, headers, body });
-    expect(refused.status).toBe(503);
+    const rejected = await shortDeadline.call('POST', runsPath(), { token: account.token, headers, body });
+    expect(rejected.status).toBe(503);
     await expectKeysFreed();
-    expect((await locker.query(WAITING)).rows).toHaveLength(1);
+    expect((await locker.query(WAITING_BACKENDS)).rows).toHaveLength(1);
   } finally {
     await locker.query('ROLLBACK');
     locker.release();
-    await impatient.close();
+    await shortDeadline.close();
   }
 });

@@ -22,8 +22,8 @@ test('an event accepted over REST is counted once when it is committed and once 
   for (const expected of [201, 200]) {
     expect((await harness.call('POST', path, { token: account.token, body })).status).toBe(expected);
   }
-  const refused = { ...body, job_id: 999_999, run_id: 2 };
-  expect((await harness.call('POST', path, { token: account.token, body: refused })).status).toBe(400);
+  const rejected = { ...body, job_id: 999_999, run_id: 2 };
+  expect((await harness.call('POST', path, { token: account.token, body: rejected })).status).toBe(400);
   await eventually(async () => {
     const text = await exposed();
     expect(text).toContain('runhook_events_accepted_total{service="management"} 1\n');
@@ -67,10 +67,10 @@ test('a test of an endpoint with an internal address counts as a blocked address
 test('the metrics show an unavailable dependency and the events that wait in the relay', async () => {
   const registry = createMetricsRegistry({ service: 'test' });
   const dependencies = registerDependencyMetrics(registry);
-  const away = () => Promise.reject(new Error('away'));
-  await measureDependencies({ database: away, queue: async () => ({}) }, dependencies);
-  const told = (await registry.getSingleMetric('runhook_dependency_up')?.get())?.values ?? [];
-  const up = told.map(({ labels, value }) => [labels.dependency, value]);
+  const unavailable = () => Promise.reject(new Error('away'));
+  await measureDependencies({ database: unavailable, queue: async () => ({}) }, dependencies);
+  const gaugeValues = (await registry.getSingleMetric('runhook_dependency_up')?.get())?.values ?? [];
+  const up = gaugeValues.map(({ labels, value }) => [labels.dependency, value]);
   expect(Object.fromEntries(up)).toEqual({ database: 0, queue: 1 });
 
   const metrics = createManagementMetrics(registry);

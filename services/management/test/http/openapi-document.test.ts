@@ -24,8 +24,8 @@ import {
 import { PARAMETERS } from '../../src/http/openapi/parameters.ts';
 import { PAYLOAD_EXAMPLES } from '../../src/http/openapi/webhooks.ts';
 import { readSettings } from '../../src/settings.ts';
-import { createStrictSchemaChecker } from '../answer-checker.ts';
 import { type Harness, SUBSCRIPTION_FIELDS, startHarness } from '../harness.ts';
+import { createStrictSchemaChecker } from '../response-checker.ts';
 
 const document = openApiDocument();
 const check = createStrictSchemaChecker(document);
@@ -59,20 +59,23 @@ describe('the document', () => {
     expect(json).toEqual(JSON.parse(JSON.stringify(document)));
     expect(json.info.version).toMatch(/^\d+\.\d+\.\d+/);
     expect((await harness.call('GET', '/openapi.json/')).json).toEqual(json);
-    const posted = await harness.call('POST', '/openapi.json');
-    expect(posted.status).toBe(405);
-    expect(posted.headers.get('allow')).toBe('GET, HEAD');
+    const postResponse = await harness.call('POST', '/openapi.json');
+    expect(postResponse.status).toBe(405);
+    expect(postResponse.headers.get('allow')).toBe('GET, HEAD');
   });
 
   test('has exactly the operations that docs/api.md lists', () => {
     const text = readFileSync(new URL('../../../../docs/api.md', import.meta.url), 'utf8');
-    const told = [...text.matchAll(/^\| `([A-Z, ]+) (\S+)` \|/gm)].flatMap(([, methods = '', path = '']) =>
-      methods.split(', ').map((method) => `${method} ${path.replace('…', '/api/v3/accounts/{account_id}')}`),
+    const documentedOperations = [...text.matchAll(/^\| `([A-Z, ]+) (\S+)` \|/gm)].flatMap(
+      ([, methods = '', path = '']) =>
+        methods
+          .split(', ')
+          .map((method) => `${method} ${path.replace('…', '/api/v3/accounts/{account_id}')}`),
     );
     const described = Object.entries(document.paths).flatMap(([path, item]) =>
       methodsOf(item).map((method) => `${method} ${path}`),
     );
-    expect(told.sort()).toEqual(described.sort());
+    expect(documentedOperations.sort()).toEqual(described.sort());
   });
 
   test('is valid OpenAPI 3.1 by an external validator', async () => {
@@ -136,28 +139,29 @@ describe('the document', () => {
     const $ref = '#/components/parameters/IdempotencyKey';
     for (const [path, item] of Object.entries(document.paths)) {
       for (const method of METHODS) {
-        const taken = item[method]?.parameters?.some((one) => '$ref' in one && one.$ref === $ref) ?? false;
+        const hasParameter =
+          item[method]?.parameters?.some((one) => '$ref' in one && one.$ref === $ref) ?? false;
         const expected = method === 'post' && item.post !== undefined && path.includes('{account_id}');
-        expect([method, path, taken]).toEqual([method, path, expected]);
+        expect([method, path, hasParameter]).toEqual([method, path, expected]);
       }
     }
   });
 
   test('permits no unnamed fields in responses', () => {
-    const named = [...answerObjects(document)].filter(({ properties }) => properties);
-    for (const { additionalProperties, description } of named) {
+    const objectSchemas = [...responseObjects(document)].filter(({ properties }) => properties);
+    for (const { additionalProperties, description } of objectSchemas) {
       expect([description, additionalProperties]).toEqual([description, false]);
     }
-    expect(named.length).toBeGreaterThan(30);
+    expect(objectSchemas.length).toBeGreaterThan(30);
   });
 });
 
 /** Yields every object schema of responses and deliveries: all but those that requests name. */
-function* answerObjects({ components, paths }: OpenApiDocument): Generator<Schema> {
+function* responseObjects({ components, paths }: OpenApiDocument): Generator<Schema> {
   const bodies = Object.values(paths).flatMap((item) => METHODS.map((method) => item[method]?.requestBody));
   const ofRequests = bodies.map((body) => body?.content['application/json'].schema.$ref?.split('/').at(-1));
-  const ofAnswers = Object.entries(components.schemas).filter(([name]) => !ofRequests.includes(name));
-  for (const [, schema] of objectsIn([Object.fromEntries(ofAnswers), paths])) {
+  const responseSchemas = Object.entries(components.schemas).filter(([name]) => !ofRequests.includes(name));
+  for (const [, schema] of objectsIn([Object.fromEntries(responseSchemas), paths])) {
     if (schema.type === 'object') yield schema as Schema;
   }
 }
@@ -229,11 +233,11 @@ describe('the document states the limit of the service', () => {
     ['event_types', ['job.run.errored'], ['job.run.errored', 'job.run.errored']],
     ['event_types', ['job.run.errored'], ['job.run.deleted']],
     ['active', false, 'false'],
-  ])('for the field %s (%#)', async (field, good, bad) => {
+  ])('for the field %s (%#)', async (field, validValue, invalidValue) => {
     const account = await harness.newAccount();
     for (const [value, allowed] of [
-      [good, true],
-      [bad, false],
+      [validValue, true],
+      [invalidValue, false],
     ]) {
       const body = { ...SUBSCRIPTION_FIELDS, [field as string]: value };
       const { token } = account;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestQueueUrl, queueBackends, startTcpProxy } from '@runhook/testing';
-import { failure, type Harness, startHarness, type TestAccount, UNHURRIED } from '../harness.ts';
+import { failure, GENEROUS_TIMEOUTS, type Harness, startHarness, type TestAccount } from '../harness.ts';
 
 const LIMIT = 10;
 const TOO_MANY = { status: 429, json: failure(429, 'Too many requests.') };
@@ -26,13 +26,13 @@ describe.each(queueBackends())('the rate limit of requests, counted on $name', (
     call('GET', of.path('/subscriptions'), { token });
   const statuses = async (calls: ReturnType<Harness['call']>[]) =>
     (await Promise.all(calls)).map(({ status }) => status).sort();
-  const useUp = (of: TestAccount) => statuses(Array.from({ length: LIMIT }, () => list(of)));
+  const exhaustLimit = (of: TestAccount) => statuses(Array.from({ length: LIMIT }, () => list(of)));
 
   test('permits the configured number for each account and returns Retry-After', async () => {
-    expect(await useUp(account)).toEqual(new Array(LIMIT).fill(200));
-    const refused = await list(account);
-    expect(refused).toMatchObject(TOO_MANY);
-    const retryAfter = Number(refused.headers.get('retry-after'));
+    expect(await exhaustLimit(account)).toEqual(new Array(LIMIT).fill(200));
+    const rejected = await list(account);
+    expect(rejected).toMatchObject(TOO_MANY);
+    const retryAfter = Number(rejected.headers.get('retry-after'));
     expect(retryAfter).toBeGreaterThan(0);
     expect(retryAfter).toBeLessThanOrEqual(60);
     expect((await list(await harness.newAccount())).status).toBe(200);
@@ -43,8 +43,8 @@ describe.each(queueBackends())('the rate limit of requests, counted on $name', (
     const calls = Array.from({ length: 2 * LIMIT }, (_, index) =>
       list(account, account.token, index % 2 === 0 ? harness.call : second.call),
     );
-    const passed = (await statuses(calls)).filter((status) => status === 200);
-    expect(passed).toHaveLength(LIMIT);
+    const acceptedStatuses = (await statuses(calls)).filter((status) => status === 200);
+    expect(acceptedStatuses).toHaveLength(LIMIT);
     expect(await list(account, account.token, second.call)).toMatchObject(TOO_MANY);
     expect(await list(account)).toMatchObject(TOO_MANY);
     await second.close();
@@ -65,20 +65,22 @@ describe.each(queueBackends())('the rate limit of requests, counted on $name', (
   });
 
   test('cannot be used up by callers without access to the account', async () => {
-    const stranger = await harness.newAccount();
+    const otherAccount = await harness.newAccount();
     for (let calls = 0; calls < LIMIT; calls++) {
-      expect((await list(account, stranger.token)).status).toBe(403);
+      expect((await list(account, otherAccount.token)).status).toBe(403);
       expect((await list(account, 'rhs_x')).status).toBe(401);
     }
-    expect(await list(stranger)).toMatchObject(TOO_MANY);
+    expect(await list(otherAccount)).toMatchObject(TOO_MANY);
     expect((await list(account)).status).toBe(200);
   });
 
   test('belongs to the user for paths without an account', async () => {
     const user = await harness.newUser(account, 'it', []);
-    const mine = () => harness.call('GET', '/api/v2/accounts/', { token: user.apiKey });
-    expect(await statuses(Array.from({ length: LIMIT }, mine))).toEqual(new Array(LIMIT).fill(200));
-    expect(await mine()).toMatchObject(TOO_MANY);
+    const listOwnAccounts = () => harness.call('GET', '/api/v2/accounts/', { token: user.apiKey });
+    expect(await statuses(Array.from({ length: LIMIT }, listOwnAccounts))).toEqual(
+      new Array(LIMIT).fill(200),
+    );
+    expect(await listOwnAccounts()).toMatchObject(TOO_MANY);
     const rotation = await harness.call('POST', `/api/v2/users/${user.id}/apikey/`, { token: user.apiKey });
     expect(rotation).toMatchObject(TOO_MANY);
     expect((await list(account, user.apiKey)).status).toBe(200);
@@ -89,7 +91,7 @@ describe.each(queueBackends())('the rate limit of requests, counted on $name', (
     const jobs = () => harness.call('GET', `/api/v2/accounts/${account.id}/jobs/`, { token });
     const start = () => harness.call('POST', `/api/v2/accounts/${account.id}/runs/`, { token, body: {} });
     await statuses(Array.from({ length: LIMIT }, jobs));
-    expect(await useUp(account)).toEqual(new Array(LIMIT).fill(200));
+    expect(await exhaustLimit(account)).toEqual(new Array(LIMIT).fill(200));
     expect(await list(account)).toMatchObject(TOO_MANY);
     expect((await jobs()).status).toBe(200);
     expect((await start()).status).toBe(400);
@@ -116,7 +118,7 @@ const redis = queueBackends().filter(({ name }) => name === 'Redis');
   test('a Redis that accepts connections but does not respond fails no request', async () => {
     const proxy = await startTcpProxy(await createTestQueueUrl({ name: 'Redis' }, ''));
     // The timeout of production, since the test shows that it expires.
-    const { countMs: _, ...timeouts } = UNHURRIED;
+    const { countMs: _, ...timeouts } = GENEROUS_TIMEOUTS;
     const harness = await startHarness({ queueUrl: proxy.url }, { timeouts });
     const { token, path } = await harness.newAccount();
     const list = () => harness.call('GET', path('/subscriptions'), { token });

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DatabaseUnreachableError } from '@runhook/database';
 import { type Access, READ_WEBHOOKS } from '../../src/http/endpoint.ts';
-import type { Answer } from '../../src/http/envelope.ts';
+import type { EndpointResponse } from '../../src/http/envelope.ts';
 import { TooManyRequestsError } from '../../src/http/errors.ts';
-import { KEEPS_NOTHING } from '../../src/http/idempotency.ts';
+import { NO_RECORDING } from '../../src/http/idempotency.ts';
 import { type HttpServer, listen } from '../../src/http/listen.ts';
 import { createHttpApp } from '../../src/http/server.ts';
 import type { Principal } from '../../src/identity/principals.ts';
 import { callApi, failure } from '../harness.ts';
 
-interface Line {
+interface LogLine {
   level: string;
   fields: Record<string, unknown>;
   message: string;
@@ -20,11 +20,11 @@ const account = { id: 7, identifier: 'act_7', plan: 'team', deployment: 'multi_t
 const principal: Principal = { kind: 'service_token', tokenId: 1, account, permissionSets: [] };
 const token = 'a-very-secret-token';
 
-let lines: Line[];
+let lines: LogLine[];
 let lineWritten: () => void;
 let requestLine: Promise<void>;
 let server: HttpServer;
-let handle: () => Promise<Answer>;
+let handle: () => Promise<EndpointResponse>;
 
 beforeEach(async () => {
   lines = [];
@@ -43,18 +43,18 @@ beforeEach(async () => {
         method: 'POST',
         path: PATH,
         access,
-        handle: async (request) => request.keep.within(undefined as never, await handle()),
+        handle: async (request) => request.recorder.record(undefined as never, await handle()),
       },
     ],
     routing: {
       findPrincipal: async (credential) =>
         credential === token ? { principal, version: '1', validMs: null } : null,
       findSession: async () => null,
-      places: { run: (_, work) => work(), beside: (_, work) => work() },
-      reads: { noteWrite: () => undefined },
+      bulkhead: { run: (_, work) => work(), runWithoutSlot: (_, work) => work() },
+      reads: { recordWrite: () => undefined },
       writes: { track: (_, work) => work() },
-      requestLimit: { take: async () => ({ kind: 'taken' }) },
-      idempotency: { once: (_, work) => work(KEEPS_NOTHING) },
+      requestLimit: { consume: async () => ({ kind: 'accepted' }) },
+      idempotency: { runOnce: (_, work) => work(NO_RECORDING) },
     },
     trustedProxyCidrs: [],
     probes: async () => false,
@@ -68,9 +68,9 @@ afterEach(() => server.close());
 async function post(path: string) {
   const origin = `http://127.0.0.1:${server.port}`;
   const options = { token, body: { hmac_secret: 'body-secret' } };
-  const answer = await callApi(origin, 'POST', path, options, fetch);
+  const response = await callApi(origin, 'POST', path, options, fetch);
   await requestLine;
-  return answer;
+  return response;
 }
 
 const QUERY = '/api/v3/accounts/7/things/path-secret?key=query-secret';
@@ -107,13 +107,13 @@ describe('the log line of a request', () => {
     const inHandler = new Promise<void>((resolve) => {
       reached = resolve;
     });
-    let answer = () => {};
-    const answered = new Promise<void>((resolve) => {
-      answer = resolve;
+    let response = () => {};
+    const responseSent = new Promise<void>((resolve) => {
+      response = resolve;
     });
     handle = async () => {
       reached();
-      await answered;
+      await responseSent;
       return { code: 200, data: null };
     };
     const caller = new AbortController();
@@ -128,7 +128,7 @@ describe('the log line of a request', () => {
     await expect(request).rejects.toThrow();
     await requestLine;
     expect(lines.map(({ fields }) => fields)).toMatchObject([{ route: PATH, status: null, accountId: 7 }]);
-    answer();
+    response();
   });
 });
 
@@ -190,12 +190,12 @@ test('closing the server waits for the request in flight and then closes its con
     });
     return { code: 200, data: 'done' };
   };
-  const answer = post(QUERY);
+  const response = post(QUERY);
   await inHandler;
-  const closed = server.close();
+  const closing = server.close();
   finish();
-  expect((await answer).json.data).toBe('done');
-  await closed;
+  expect((await response).json.data).toBe('done');
+  await closing;
   await expect(post(QUERY)).rejects.toThrow();
   const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
   server = await listen(() => undefined, { host: '127.0.0.1', port: 0, log });

@@ -42,9 +42,9 @@ describe('the list of subscriptions', () => {
     ["'", []],
     ['', ['Chat', 'Lake_House', 'Pager']],
   ])('finds %p in the name, endpoint or description', async (search, names) => {
-    const found = await list(`?search=${encodeURIComponent(search)}`);
-    expect(namesOf(found)).toEqual(names);
-    expect(found.json.extra.pagination).toEqual({ total_count: names.length, count: names.length });
+    const response = await list(`?search=${encodeURIComponent(search)}`);
+    expect(namesOf(response)).toEqual(names);
+    expect(response.json.extra.pagination).toEqual({ total_count: names.length, count: names.length });
   });
 
   test('filters by active, also together with a search and pages', async () => {
@@ -71,8 +71,8 @@ describe('the list of subscriptions', () => {
 
 describe('the list of jobs', () => {
   const newJob = async (name: string) => {
-    const places = { projectName: 'Analytics', environmentName: 'Production' };
-    return (await createJob(harness.database.prisma, { accountId: account.id, name, ...places })).id;
+    const jobNames = { projectName: 'Analytics', environmentName: 'Production' };
+    return (await createJob(harness.database.prisma, { accountId: account.id, name, ...jobNames })).id;
   };
 
   test('finds a part of the name or the start of the id', async () => {
@@ -82,17 +82,17 @@ describe('the list of jobs', () => {
     expect(namesOf(await jobs('?search=%25'))).toEqual(['Hourly 100%']);
     expect(namesOf(await jobs('?search=y_b'))).toEqual(['Nightly_build']);
     expect(namesOf(await jobs(`?search=${nightly}`))).toContain('Nightly_build');
-    const both = await jobs(`?search=nightly&ids=${nightly},${hourly}`);
-    expect(namesOf(both)).toEqual(['Nightly_build']);
-    expect(both.json.extra.pagination.total_count).toBe(1);
+    const combined = await jobs(`?search=nightly&ids=${nightly},${hourly}`);
+    expect(namesOf(combined)).toEqual(['Nightly_build']);
+    expect(combined.json.extra.pagination.total_count).toBe(1);
   });
 
   test('finds jobs by their ids, but none of another account', async () => {
     const [one, , three] = [await newJob('One'), await newJob('Two'), await newJob('Three')];
-    const stranger = await harness.newJob(await harness.newAccount());
-    const found = await jobs(`?ids=${one},${three},${stranger},999999`);
-    expect(namesOf(found)).toEqual(['Three', 'One']);
-    expect(found.json.extra.pagination).toEqual({ total_count: 2, count: 2 });
+    const otherJob = await harness.newJob(await harness.newAccount());
+    const response = await jobs(`?ids=${one},${three},${otherJob},999999`);
+    expect(namesOf(response)).toEqual(['Three', 'One']);
+    expect(response.json.extra.pagination).toEqual({ total_count: 2, count: 2 });
   });
 
   test.each([
@@ -144,14 +144,14 @@ describe('the errors of a response', () => {
 
 test('the list of failed deliveries in a window counts as many as a recovery puts back', async () => {
   const { id } = await harness.newSubscription(account);
-  const now = Date.now();
+  const nowMs = Date.now();
   const insert = (ageMs: number, fields: object) =>
     insertDelivery(harness.database, {
       subscriptionId: id,
       accountId: account.id,
-      eventTime: new Date(now - ageMs),
-      createdAt: new Date(now - ageMs).toISOString(),
-      completedAt: new Date(now - ageMs + 1).toISOString(),
+      eventTime: new Date(nowMs - ageMs),
+      createdAt: new Date(nowMs - ageMs).toISOString(),
+      completedAt: new Date(nowMs - ageMs + 1).toISOString(),
       ...fields,
     });
   const hour = 3_600_000;
@@ -161,21 +161,24 @@ test('the list of failed deliveries in a window counts as many as a recovery put
   await insert(3 * hour, { status: 'failed' });
   await insert(5 * hour, { status: 'failed' });
   // An event with an id of six days ago, whose day is outside the window.
-  await insert(2 * hour, { status: 'failed', eventTime: new Date(now - 144 * hour) });
-  const window = { since: `${now - 3 * hour}000`, until: `${now - hour}000` };
+  await insert(2 * hour, { status: 'failed', eventTime: new Date(nowMs - 144 * hour) });
+  const window = { since: `${nowMs - 3 * hour}000`, until: `${nowMs - hour}000` };
   for (const [status, count] of [
     ['failed', 3],
     ['cancelled', 1],
   ] as const) {
     const query = `?status=${status}&since=${window.since}&until=${window.until}&limit=1`;
     const { token } = account;
-    const listed = await harness.call('GET', account.path(`/subscription/${id}/deliveries${query}`), {
+    const listResponse = await harness.call('GET', account.path(`/subscription/${id}/deliveries${query}`), {
       token,
     });
     const body = { ...window, status };
-    const taken = await harness.call('POST', account.path(`/subscription/${id}/recover`), { token, body });
-    expect([status, listed.json.extra.pagination.total_count]).toEqual([status, count]);
-    expect([status, taken.json.data.total_count]).toEqual([status, count]);
+    const recoverResponse = await harness.call('POST', account.path(`/subscription/${id}/recover`), {
+      token,
+      body,
+    });
+    expect([status, listResponse.json.extra.pagination.total_count]).toEqual([status, count]);
+    expect([status, recoverResponse.json.data.total_count]).toEqual([status, count]);
     await harness.database.pool.query(`UPDATE recoveries SET status = 'done'`);
   }
 });

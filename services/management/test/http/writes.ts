@@ -20,9 +20,9 @@ export interface Write extends CallOptions {
   path: string;
 }
 
-const runsPath = (world: WriteWorld, rest = '') => `/api/v2/accounts/${world.account.id}/runs/${rest}`;
-const subscriptionPath = (world: WriteWorld, id: string, rest = '') =>
-  world.account.path(`/subscription/${id}${rest}`);
+const runsPath = (world: WriteWorld, suffix = '') => `/api/v2/accounts/${world.account.id}/runs/${suffix}`;
+const subscriptionPath = (world: WriteWorld, id: string, suffix = '') =>
+  world.account.path(`/subscription/${id}${suffix}`);
 
 const newUser = (world: WriteWorld) => world.harness.newUser(world.account, 'developer', ['account_admin']);
 
@@ -155,11 +155,11 @@ export const WRITES: readonly (readonly [
     'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/recovery/:recovery_id/cancel',
     async (world) => {
       const { subscriptionId } = await failedDelivery(world);
-      const begun = await world.harness.call('POST', subscriptionPath(world, subscriptionId, '/recover'), {
+      const recovery = await world.harness.call('POST', subscriptionPath(world, subscriptionId, '/recover'), {
         token: world.account.token,
         body: { since: '2026-01-01' },
       });
-      return { path: subscriptionPath(world, subscriptionId, `/recovery/${begun.json.data.id}/cancel`) };
+      return { path: subscriptionPath(world, subscriptionId, `/recovery/${recovery.json.data.id}/cancel`) };
     },
     'recoveries IN SHARE',
   ],

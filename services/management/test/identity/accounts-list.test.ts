@@ -15,9 +15,9 @@ beforeAll(async () => {
     await harness.newAccount({ plan: 'free' }),
   ];
   await harness.newAccount();
-  const [first, ...others] = accounts as [TestAccount, ...TestAccount[]];
-  user = await harness.newUser(first, 'it', []);
-  for (const { id } of others) {
+  const [firstAccount, ...otherAccounts] = accounts as [TestAccount, ...TestAccount[]];
+  user = await harness.newUser(firstAccount, 'it', []);
+  for (const { id } of otherAccounts) {
     const membership = { accountId: BigInt(id), userId: BigInt(user.id), license: 'it', permissionSets: [] };
     await harness.database.prisma.membership.create({ data: membership });
   }
@@ -64,30 +64,32 @@ describe('the list of the caller’s accounts', () => {
   });
 
   test('is empty for a user without memberships', async () => {
-    const stranger = await harness.newUser(accounts[0] as TestAccount, 'it', []);
-    await harness.database.prisma.membership.deleteMany({ where: { userId: BigInt(stranger.id) } });
-    const { json } = await harness.call('GET', '/api/v2/accounts/', { token: stranger.apiKey });
+    const otherUser = await harness.newUser(accounts[0] as TestAccount, 'it', []);
+    await harness.database.prisma.membership.deleteMany({ where: { userId: BigInt(otherUser.id) } });
+    const { json } = await harness.call('GET', '/api/v2/accounts/', { token: otherUser.apiKey });
     expect(json.data).toEqual([]);
     expect(json.extra.pagination).toEqual({ total_count: 0, count: 0 });
   });
 
   test('is paged by offset until total_count', async () => {
-    const seen: number[] = [];
+    const seenIds: number[] = [];
     let total = 1;
     for (let offset = 0; offset < total; offset += 2) {
       const path = `/api/v3/accounts?limit=2&offset=${offset}`;
       const { json } = await harness.call('GET', path, { token: user.apiKey });
       expect(json.extra.filters).toEqual({ offset, limit: 2 });
-      seen.push(...json.data.map(({ id }: { id: number }) => id));
+      seenIds.push(...json.data.map(({ id }: { id: number }) => id));
       total = json.extra.pagination.total_count;
     }
-    expect(seen).toEqual(accounts.map(({ id }) => id));
+    expect(seenIds).toEqual(accounts.map(({ id }) => id));
   });
 
   test('requires valid page parameters and a credential', async () => {
-    const bad = await harness.call('GET', '/api/v2/accounts/?limit=0&offset=x', { token: user.apiKey });
-    expect(bad.status).toBe(400);
-    expect(bad.json.status.developer_message.split('\n')).toHaveLength(2);
+    const invalidResponse = await harness.call('GET', '/api/v2/accounts/?limit=0&offset=x', {
+      token: user.apiKey,
+    });
+    expect(invalidResponse.status).toBe(400);
+    expect(invalidResponse.json.status.developer_message.split('\n')).toHaveLength(2);
     const { status, json } = await harness.call('GET', '/api/v2/accounts/');
     expect({ status, json }).toEqual({ status: 401, json: failure(401, 'Invalid token.') });
     const post = await harness.call('POST', '/api/v2/accounts/', { token: user.apiKey, body: {} });

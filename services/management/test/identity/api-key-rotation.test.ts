@@ -30,7 +30,7 @@ async function storedUser(id: number) {
 
 describe('rotating one’s own API key', () => {
   test('returns the new key, which works at once, and invalidates the old one', async () => {
-    const before = await storedUser(user.id);
+    const userBefore = await storedUser(user.id);
     const { status, json } = await rotate(user.apiKey);
     const { api_key: apiKey } = json.data;
     expect({ status, json }).toEqual({
@@ -42,10 +42,10 @@ describe('rotating one’s own API key', () => {
     expect(await rotate(user.apiKey)).toMatchObject(INVALID);
     expect((await list(apiKey)).status).toBe(200);
 
-    const after = await storedUser(user.id);
-    expect(Buffer.from(after.apiKeyHash)).toEqual(Buffer.from(hashCredential(apiKey)));
-    expect(harness.secrets.decrypt(after.apiKeyCiphertext)).toBe(apiKey);
-    expect(after.apiKeyCreatedAt.getTime()).toBeGreaterThan(before.apiKeyCreatedAt.getTime());
+    const userAfter = await storedUser(user.id);
+    expect(Buffer.from(userAfter.apiKeyHash)).toEqual(Buffer.from(hashCredential(apiKey)));
+    expect(harness.secrets.decrypt(userAfter.apiKeyCiphertext)).toBe(apiKey);
+    expect(userAfter.apiKeyCreatedAt.getTime()).toBeGreaterThan(userBefore.apiKeyCreatedAt.getTime());
   });
 
   test('works with Bearer, without a trailing slash, with a superfluous body, and repeatedly', async () => {
@@ -62,23 +62,20 @@ describe('rotating one’s own API key', () => {
   });
 
   test('does not change the keys of other users', async () => {
-    const other = await harness.newUser(account, 'it', []);
+    const otherUser = await harness.newUser(account, 'it', []);
     await rotate(user.apiKey);
-    expect((await list(other.apiKey)).status).toBe(200);
+    expect((await list(otherUser.apiKey)).status).toBe(200);
   });
 
   test('gives one of two concurrent calls with the same key the new key and the other a 401', async () => {
     for (let round = 0; round < 5; round++) {
-      const someone = await harness.newUser(account, 'it', []);
-      const answers = await Promise.all([
-        rotate(someone.apiKey, someone.id),
-        rotate(someone.apiKey, someone.id),
-      ]);
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 401]);
-      expect(answers.find(({ status }) => status === 401)).toMatchObject(INVALID);
-      const apiKey = answers.find(({ status }) => status === 200)?.json.data.api_key;
+      const user2 = await harness.newUser(account, 'it', []);
+      const responses = await Promise.all([rotate(user2.apiKey, user2.id), rotate(user2.apiKey, user2.id)]);
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, 401]);
+      expect(responses.find(({ status }) => status === 401)).toMatchObject(INVALID);
+      const apiKey = responses.find(({ status }) => status === 200)?.json.data.api_key;
       expect((await list(apiKey)).status).toBe(200);
-      expect(await list(someone.apiKey)).toMatchObject(INVALID);
+      expect(await list(user2.apiKey)).toMatchObject(INVALID);
     }
   });
 
@@ -95,12 +92,14 @@ describe('rotating one’s own API key', () => {
   test('leaves one valid key after concurrent calls by key and from sessions, and one caller has it', async () => {
     const headers = await harness.signIn(user);
     const bySession = () => harness.call('POST', pathOf(user.id), { headers });
-    const answers = await Promise.all([bySession(), bySession(), rotate(user.apiKey), bySession()]);
-    const gotten = answers.filter(({ status }) => status === 200).map(({ json }) => json.data.api_key);
-    for (const { status } of answers) expect([200, 401, 409]).toContain(status);
-    expect(gotten.length).toBeGreaterThan(0);
-    const accepted = await Promise.all([user.apiKey, ...gotten].map(async (key) => (await list(key)).status));
-    expect(accepted.filter((status) => status === 200)).toHaveLength(1);
+    const responses = await Promise.all([bySession(), bySession(), rotate(user.apiKey), bySession()]);
+    const newKeys = responses.filter(({ status }) => status === 200).map(({ json }) => json.data.api_key);
+    for (const { status } of responses) expect([200, 401, 409]).toContain(status);
+    expect(newKeys.length).toBeGreaterThan(0);
+    const statusesByKey = await Promise.all(
+      [user.apiKey, ...newKeys].map(async (key) => (await list(key)).status),
+    );
+    expect(statusesByKey.filter((status) => status === 200)).toHaveLength(1);
   });
 
   test('from a console session requires a request of the console’s own origin', async () => {
@@ -114,47 +113,47 @@ describe('rotating one’s own API key', () => {
 });
 
 describe('a rotation is rejected', () => {
-  async function refused(expected: object, call: () => ReturnType<Harness['call']>): Promise<void> {
-    const before = await storedUser(user.id);
+  async function expectRejected(expected: object, call: () => ReturnType<Harness['call']>): Promise<void> {
+    const userBefore = await storedUser(user.id);
     expect(await call()).toMatchObject(expected);
-    expect(await storedUser(user.id)).toEqual(before);
+    expect(await storedUser(user.id)).toEqual(userBefore);
   }
   const denied = (reason: string) => ({ status: 403, json: failure(403, `Access denied: ${reason}`) });
 
   test('for another user, whether that user exists or not', async () => {
-    const other = await harness.newUser(account, 'developer', ['account_admin']);
-    const mine = denied('Users may rotate their own API key only.');
-    await refused(mine, () => rotate(other.apiKey, user.id));
+    const otherUser = await harness.newUser(account, 'developer', ['account_admin']);
+    const notOwnKey = denied('Users may rotate their own API key only.');
+    await expectRejected(notOwnKey, () => rotate(otherUser.apiKey, user.id));
     for (const id of [987_654_321, 0, `00${user.id}`, '9'.repeat(40)]) {
-      await refused(mine, () => rotate(user.apiKey, id));
+      await expectRejected(notOwnKey, () => rotate(user.apiKey, id));
     }
-    const headers = await harness.signIn(other);
-    await refused(mine, () => harness.call('POST', pathOf(user.id), { headers }));
+    const headers = await harness.signIn(otherUser);
+    await expectRejected(notOwnKey, () => harness.call('POST', pathOf(user.id), { headers }));
   });
 
   test('for a service token, even one with all permissions', async () => {
-    await refused(denied('A service token is not a user.'), () => rotate(account.token));
+    await expectRejected(denied('A service token is not a user.'), () => rotate(account.token));
   });
 
   test('with a 404 when the user id is not a number', async () => {
     for (const id of ['x', '-1', '1.5', 'me', '1e3', '%31x']) {
-      await refused({ status: 404, json: failure(404, 'Not found.') }, () => rotate(user.apiKey, id));
+      await expectRejected({ status: 404, json: failure(404, 'Not found.') }, () => rotate(user.apiKey, id));
     }
   });
 
   test('without a valid credential', async () => {
-    await refused(INVALID, () => harness.call('POST', pathOf(user.id)));
-    await refused(INVALID, () => rotate(createCredential('user')));
-    await refused(INVALID, () => rotate('x'));
-    await refused({ status: 405 }, () => harness.call('GET', pathOf(user.id), { token: user.apiKey }));
+    await expectRejected(INVALID, () => harness.call('POST', pathOf(user.id)));
+    await expectRejected(INVALID, () => rotate(createCredential('user')));
+    await expectRejected(INVALID, () => rotate('x'));
+    await expectRejected({ status: 405 }, () => harness.call('GET', pathOf(user.id), { token: user.apiKey }));
   });
 });
 
 test('under load, no request that starts after the rotation succeeds with the old key, and all do with the new one', async () => {
   const second = await harness.startSecond();
   const path = account.path('/subscriptions');
-  const before: number[] = [];
-  const after: number[] = [];
+  const userBefore: number[] = [];
+  const userAfter: number[] = [];
   let isRotated = false;
   const enoughBefore = deferred();
   const statusOf = async (index: number, token: string) => {
@@ -164,24 +163,24 @@ test('under load, no request that starts after the rotation succeeds with the ol
 
   // Each of 50 callers sends requests continuously to both processes until some time after the rotation.
   const callers = Array.from({ length: 50 }, async (_, index) => {
-    while (after.length < 100) {
-      const statuses = isRotated ? after : before;
+    while (userAfter.length < 100) {
+      const statuses = isRotated ? userAfter : userBefore;
       statuses.push(await statusOf(index, user.apiKey));
-      if (before.length >= 100) enoughBefore.resolve();
+      if (userBefore.length >= 100) enoughBefore.resolve();
     }
   });
   // A caller that fails ends the test at once.
-  const asking = Promise.all(callers);
-  await Promise.race([enoughBefore.promise, asking]);
+  const pendingCalls = Promise.all(callers);
+  await Promise.race([enoughBefore.promise, pendingCalls]);
   const { status, json } = await rotate(user.apiKey);
   isRotated = true;
   const fresh = Array.from({ length: 50 }, (_, index) => statusOf(index, json.data.api_key));
-  await asking;
+  await pendingCalls;
   expect(status).toBe(200);
   // Requests in flight during the rotation may have either result.
-  expect(before.filter((code) => code !== 200 && code !== 401)).toEqual([]);
-  expect(before.slice(0, 100)).toEqual(new Array(100).fill(200));
-  expect(new Set(after)).toEqual(new Set([401]));
+  expect(userBefore.filter((code) => code !== 200 && code !== 401)).toEqual([]);
+  expect(userBefore.slice(0, 100)).toEqual(new Array(100).fill(200));
+  expect(new Set(userAfter)).toEqual(new Set([401]));
   expect(new Set(await Promise.all(fresh))).toEqual(new Set([200]));
   await second.close();
 });

@@ -34,7 +34,7 @@ afterAll(() => harness.close());
 
 /** Tries a create as the caller, and a list, which every member may do. */
 async function write(account: TestAccount, caller: CallOptions, expected: 'may' | string): Promise<void> {
-  const before = await harness.rowCounts();
+  const countsBefore = await harness.rowCounts();
   const created = await harness.call('POST', account.path('/subscriptions'), {
     ...caller,
     body: SUBSCRIPTION_FIELDS,
@@ -46,7 +46,7 @@ async function write(account: TestAccount, caller: CallOptions, expected: 'may' 
       status: 403,
       json: failure(403, expected),
     });
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(countsBefore);
   }
   expect((await harness.call('GET', account.path('/subscriptions'), caller)).status).toBe(200);
 }
@@ -110,7 +110,7 @@ describe('the permission to write webhooks', () => {
     const { enterprise } = accounts;
     const token = await harness.newToken(enterprise, []);
     const { id } = await harness.newSubscription(enterprise);
-    const before = await harness.rowCounts();
+    const countsBefore = await harness.rowCounts();
     const writes = [
       ['POST', '/subscriptions'],
       ['PUT', `/subscription/${id}`],
@@ -124,7 +124,7 @@ describe('the permission to write webhooks', () => {
       const { status, json } = await harness.call(method, enterprise.path(path), { token, ...body });
       expect({ status, json }).toEqual({ status: 403, json: failure(403, MESSAGES.enterprise) });
     }
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(countsBefore);
   });
 });
 

@@ -4,14 +4,14 @@ import { type Harness, type Json, startHarness, type TestAccount } from '../harn
 // Two projects share an environment, and another account has none of them.
 let harness: Harness;
 let account: TestAccount;
-let stranger: TestAccount;
+let otherAccount: TestAccount;
 let jobs: Record<'nightly' | 'hourly' | 'weekly', Json>;
 
 beforeAll(async () => {
   harness = await startHarness();
   account = await harness.newAccount({ plan: 'free' });
-  stranger = await harness.newAccount({ plan: 'free' });
-  await harness.newJob(stranger);
+  otherAccount = await harness.newAccount({ plan: 'free' });
+  await harness.newJob(otherAccount);
   const create = async (name: string, project_name: string, environment_name: string) =>
     (await call('POST', '/v2', '/jobs/', { name, project_name, environment_name })).json.data;
   jobs = {
@@ -22,14 +22,14 @@ beforeAll(async () => {
 });
 afterAll(() => harness.close());
 
-const call = (method: string, version: '/v2' | '/v3', rest: string, body?: unknown, of = account) =>
-  harness.call(method, `/api${version}/accounts/${account.id}${rest}`, { token: of.token, body });
+const call = (method: string, version: '/v2' | '/v3', suffix: string, body?: unknown, of = account) =>
+  harness.call(method, `/api${version}/accounts/${account.id}${suffix}`, { token: of.token, body });
 
-async function listed(
-  rest: string,
+async function listNames(
+  suffix: string,
   version: '/v2' | '/v3' = '/v2',
 ): Promise<{ names: string; total: number }> {
-  const { status, json } = await call('GET', version, rest);
+  const { status, json } = await call('GET', version, suffix);
   if (status !== 200) throw new Error(JSON.stringify(json));
   const names = json.data.map(({ name, id }: Json) => name ?? id).join(' ');
   return { names, total: json.extra.pagination.total_count };
@@ -38,11 +38,11 @@ async function listed(
 describe('an account', () => {
   test.each(['/v2', '/v3'] as const)('is returned by its id as in the list on %s', async (version) => {
     const { json } = await harness.call('GET', `/api${version}/accounts`, { token: account.token });
-    for (const rest of ['', '/']) {
-      const one = await call('GET', version, rest);
-      expect(one).toMatchObject({ status: 200, json: { data: json.data[0], status: { code: 200 } } });
+    for (const suffix of ['', '/']) {
+      const response = await call('GET', version, suffix);
+      expect(response).toMatchObject({ status: 200, json: { data: json.data[0], status: { code: 200 } } });
     }
-    expect((await call('GET', version, '/', undefined, stranger)).status).toBe(403);
+    expect((await call('GET', version, '/', undefined, otherAccount)).status).toBe(403);
   });
 });
 
@@ -71,7 +71,7 @@ describe('jobs', () => {
 
   test('are filtered by project and environment, and sorted', async () => {
     const { project_id: billing, environment_id: production } = jobs.hourly;
-    const found: [string, string][] = [
+    const searchResults: [string, string][] = [
       ['', 'Weekly Hourly Nightly'],
       [`project_id=${billing}`, 'Weekly Hourly'],
       [`environment_id=${production}`, 'Hourly Nightly'],
@@ -81,8 +81,8 @@ describe('jobs', () => {
       ['order_by=created_at&limit=2', 'Nightly Hourly'],
       ['project_id=999', ''],
     ];
-    for (const [query, names] of found)
-      expect([query, (await listed(`/jobs?${query}`)).names]).toEqual([query, names]);
+    for (const [query, names] of searchResults)
+      expect([query, (await listNames(`/jobs?${query}`)).names]).toEqual([query, names]);
   });
 });
 
@@ -95,8 +95,11 @@ describe('projects and environments', () => {
       { id: jobs.hourly.project_id, name: 'Billing', description: '', ...created },
     ]);
     expect(projects.json.extra.pagination).toEqual({ total_count: 2, count: 2 });
-    expect(await listed('/projects?name__icontains=BILL', version)).toEqual({ names: 'Billing', total: 1 });
-    expect((await listed('/projects?limit=1&offset=1', version)).names).toBe('Analytics');
+    expect(await listNames('/projects?name__icontains=BILL', version)).toEqual({
+      names: 'Billing',
+      total: 1,
+    });
+    expect((await listNames('/projects?limit=1&offset=1', version)).names).toBe('Analytics');
     const environments = await call('GET', version, '/environments/?order_by=id');
     expect(environments.json.data).toMatchObject([
       {
@@ -113,11 +116,11 @@ describe('projects and environments', () => {
     expect((await call('GET', version, `/environments/${environment.id}/`)).json.data).toEqual(environment);
     expect((await call('GET', version, '/projects/999/')).status).toBe(404);
     expect((await call('GET', version, '/environments/x/')).status).toBe(404);
-    expect((await call('GET', version, '/projects', undefined, stranger)).status).toBe(403);
+    expect((await call('GET', version, '/projects', undefined, otherAccount)).status).toBe(403);
     expect(
       (
-        await harness.call('GET', `/api${version}/accounts/${stranger.id}/projects/`, {
-          token: stranger.token,
+        await harness.call('GET', `/api${version}/accounts/${otherAccount.id}/projects/`, {
+          token: otherAccount.token,
         })
       ).json.extra.pagination.total_count,
     ).toBe(1);
@@ -128,15 +131,15 @@ describe('projects and environments', () => {
     const shared = { id: production, name: 'Production', project_id: billing };
     const nested = `/projects/${billing}/environments/`;
     expect((await call('GET', '/v3', `${nested}${production}/`)).json.data).toMatchObject(shared);
-    for (const rest of [`${nested}?order_by=id`, `/environments/?project_id=${billing}&order_by=id`])
-      expect((await call('GET', '/v3', rest)).json.data).toMatchObject([shared, { name: 'Staging' }]);
+    for (const suffix of [`${nested}?order_by=id`, `/environments/?project_id=${billing}&order_by=id`])
+      expect((await call('GET', '/v3', suffix)).json.data).toMatchObject([shared, { name: 'Staging' }]);
     const { project_id: analytics } = jobs.nightly;
-    expect(await listed(`/projects/${analytics}/environments`, '/v3')).toEqual({
+    expect(await listNames(`/projects/${analytics}/environments`, '/v3')).toEqual({
       names: 'Production',
       total: 1,
     });
-    const elsewhere = `/projects/${analytics}/environments/${jobs.weekly.environment_id}`;
-    expect((await call('GET', '/v3', elsewhere)).status).toBe(404);
+    const otherProjectPath = `/projects/${analytics}/environments/${jobs.weekly.environment_id}`;
+    expect((await call('GET', '/v3', otherProjectPath)).status).toBe(404);
     expect((await call('GET', '/v3', '/projects/999/environments')).status).toBe(404);
   });
 });
@@ -162,7 +165,7 @@ describe('the list of runs', () => {
 
   test('filters and sorts by the parameters of other clients and has the job’s id under both names', async () => {
     const { id, project_id: billing, environment_id: production } = jobs.hourly;
-    const found: [string, string][] = [
+    const searchResults: [string, string][] = [
       ['', '20 10 30'],
       [`job_definition_id=${id}`, '10'],
       [`job_definition_id=${id}&job_id=${jobs.nightly.id}`, ''],
@@ -178,8 +181,8 @@ describe('the list of runs', () => {
       ['order_by=finished_at', '30 20 10'],
       ['order_by=-finished_at&search=nightly', '30'],
     ];
-    for (const [query, ids] of found)
-      expect([query, (await listed(`/runs?${query}`)).names]).toEqual([query, ids]);
+    for (const [query, ids] of searchResults)
+      expect([query, (await listNames(`/runs?${query}`)).names]).toEqual([query, ids]);
     const { json } = await call('GET', '/v2', '/runs/10');
     expect([json.data.job_id, json.data.job_definition_id]).toEqual([id, id]);
   });
@@ -195,8 +198,8 @@ describe('the list of runs', () => {
       'trigger_id=1&status_in=3',
       'trigger_id: is not a parameter of this call\nstatus_in: is not a parameter of this call',
     ],
-  ])('rejects %s with a 400', async (query, told) => {
+  ])('rejects %s with a 400', async (query, problem) => {
     const { status, json } = await call('GET', '/v2', `/runs?${query}`);
-    expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
+    expect({ status, problem: json.status.developer_message }).toEqual({ status: 400, problem });
   });
 });

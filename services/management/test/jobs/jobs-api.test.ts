@@ -29,15 +29,15 @@ describe('POST …/jobs/', () => {
   });
 
   test('shares projects and environments of the same name, also between concurrent calls', async () => {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 10 }, (_, index) =>
         server.call('POST', '/jobs/', { ...JOB, name: `job ${index}` }),
       ),
     );
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
-    expect(new Set(answers.map(({ json }) => json.data.project_id)).size).toBe(1);
-    expect(new Set(answers.map(({ json }) => json.data.environment_id)).size).toBe(1);
-    expect(new Set(answers.map(({ json }) => json.data.id)).size).toBe(10);
+    expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(201));
+    expect(new Set(responses.map(({ json }) => json.data.project_id)).size).toBe(1);
+    expect(new Set(responses.map(({ json }) => json.data.environment_id)).size).toBe(1);
+    expect(new Set(responses.map(({ json }) => json.data.id)).size).toBe(10);
   });
 
   test.each<[string, unknown, string[]]>([

@@ -3,7 +3,7 @@ import { createId, JOB_RUN_EVENTS, type JobRunEvent, sampleEvent } from '@runhoo
 import { storedEventData } from '@runhook/database';
 import { createQueueBackend } from '@runhook/queue';
 import { eventually } from '@runhook/testing';
-import { KEEPS_NOTHING } from '../../src/http/idempotency.ts';
+import { NO_RECORDING } from '../../src/http/idempotency.ts';
 import { createPublishedEvents } from '../../src/runs/published-events.ts';
 import { type CallOptions, type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
 
@@ -53,20 +53,20 @@ describe('POST …/events/', () => {
   test('records events with their runs and hands them to the queue', async () => {
     const started = newEvent('job.run.started');
     const completed = newEvent('job.run.completed');
-    const answer = await publish([started, completed]);
-    expect(answer).toMatchObject({ status: 202, json: { status: { code: 202 } } });
-    expect(answer.json.data).toEqual({
+    const response = await publish([started, completed]);
+    expect(response).toMatchObject({ status: 202, json: { status: { code: 202 } } });
+    expect(response.json.data).toEqual({
       accepted_count: 2,
       known_count: 0,
       refused_count: 0,
       events: [started, completed].map(({ eventId }) => ({ event_id: eventId, verdict: 'accepted' })),
     });
-    const onRecord = [started, completed].map((event) => ({
+    const readRecorded = [started, completed].map((event) => ({
       id: event.eventId,
       data: storedEventData(event),
       open: true,
     }));
-    expect(await stored()).toEqual(onRecord.sort((a, b) => (a.id < b.id ? -1 : 1)));
+    expect(await stored()).toEqual(readRecorded.sort((a, b) => (a.id < b.id ? -1 : 1)));
     const path = `/api/v2/accounts/${account.id}/runs/${completed.data.runId}`;
     const { json } = await harness.call('GET', path, { token: runner });
     expect(json.data).toMatchObject({ status: 'Success', job_definition_id: Number(completed.data.jobId) });
@@ -81,34 +81,37 @@ describe('POST …/events/', () => {
       reportPool: pool,
       relay: { add: (events) => void handedOver.push(events.map(({ event }) => event.eventId)) },
     });
-    const reporting = { accountId: account.id, version: null, keep: KEEPS_NOTHING };
-    const [one, other] = [newEvent(), newEvent()];
-    const calls = [[one], [other], [one]].map((events) =>
+    const reporting = { accountId: account.id, version: null, recorder: NO_RECORDING };
+    const [firstEvent, secondEvent] = [newEvent(), newEvent()];
+    const calls = [[firstEvent], [secondEvent], [firstEvent]].map((events) =>
       published.publish(reporting, events, ({ added }) => ({ code: 202, data: [...added] })),
     );
-    const answers = await Promise.all(calls);
-    expect(answers.map(({ data }) => data)).toEqual([[one.eventId], [other.eventId], []]);
-    expect(handedOver).toEqual([[one.eventId, other.eventId]]);
+    const responses = await Promise.all(calls);
+    expect(responses.map(({ data }) => data)).toEqual([[firstEvent.eventId], [secondEvent.eventId], []]);
+    expect(handedOver).toEqual([[firstEvent.eventId, secondEvent.eventId]]);
   });
 
   test('recognizes a repeated event by its id, within a call and between callers', async () => {
-    const [one, other] = [newEvent(), newEvent()];
-    expect(verdicts(await publish([one, one]))).toEqual(['accepted', 'known']);
-    expect(verdicts(await publish([other, { ...one, timestamp: undefined }]))).toEqual(['accepted', 'known']);
+    const [firstEvent, secondEvent] = [newEvent(), newEvent()];
+    expect(verdicts(await publish([firstEvent, firstEvent]))).toEqual(['accepted', 'known']);
+    expect(verdicts(await publish([secondEvent, { ...firstEvent, timestamp: undefined }]))).toEqual([
+      'accepted',
+      'known',
+    ]);
     const third = newEvent();
-    const answers = await Promise.all(
-      Array.from({ length: 8 }, (_, index) => publish([third, ...(index === 0 ? [one] : [])])),
+    const responses = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => publish([third, ...(index === 0 ? [firstEvent] : [])])),
     );
-    const told = answers.map((answer) => verdicts(answer)[0]).sort();
+    const told = responses.map((response) => verdicts(response)[0]).sort();
     expect(told).toEqual(['accepted', ...Array(7).fill('known')]);
     expect(await stored()).toHaveLength(3);
   });
 
   test('rejects an event whose id is on record, or in the same call, with other data', async () => {
     const event = newEvent();
-    const other = { ...event, data: { ...event.data, runReason: 'another reason' } };
-    expect(verdicts(await publish([event, other]))).toEqual(['accepted', 'refused']);
-    const { json } = await publish([other, newEvent()]);
+    const secondEvent = { ...event, data: { ...event.data, runReason: 'another reason' } };
+    expect(verdicts(await publish([event, secondEvent]))).toEqual(['accepted', 'refused']);
+    const { json } = await publish([secondEvent, newEvent()]);
     expect(json.data.events[0]).toEqual({
       event_id: event.eventId,
       verdict: 'refused',
@@ -122,20 +125,22 @@ describe('POST …/events/', () => {
   });
 
   test('treats the same id in two accounts as two events and queues both', async () => {
-    const mine = newEvent();
-    expect(verdicts(await publish([mine]))).toEqual(['accepted']);
-    const other = await harness.newAccount({ plan: 'free' });
-    const theirs = { ...mine, accountId: other.id };
-    const token = await harness.newToken(other, ['job_runner']);
-    const path = `/api/v2/accounts/${other.id}/events/`;
-    const publishTheirs = () => harness.call('POST', path, { token, body: { events: [theirs] } });
-    expect(verdicts(await publishTheirs())).toEqual(['accepted']);
-    expect(verdicts(await publishTheirs())).toEqual(['known']);
-    expect(verdicts(await publish([mine]))).toEqual(['known']);
+    const ownEvent = newEvent();
+    expect(verdicts(await publish([ownEvent]))).toEqual(['accepted']);
+    const secondEvent = await harness.newAccount({ plan: 'free' });
+    const otherEvent = { ...ownEvent, accountId: secondEvent.id };
+    const token = await harness.newToken(secondEvent, ['job_runner']);
+    const path = `/api/v2/accounts/${secondEvent.id}/events/`;
+    const publishOther = () => harness.call('POST', path, { token, body: { events: [otherEvent] } });
+    expect(verdicts(await publishOther())).toEqual(['accepted']);
+    expect(verdicts(await publishOther())).toEqual(['known']);
+    expect(verdicts(await publish([ownEvent]))).toEqual(['known']);
     const queue = createQueueBackend(harness.settings.queueUrl).createQueue<JobRunEvent>(JOB_RUN_EVENTS);
     await eventually(async () => {
-      const inLine = (await queue.getWaiting()).filter(({ data }) => data.eventId === mine.eventId);
-      expect(inLine.map(({ data }) => data.accountId).sort()).toEqual([account.id, other.id].sort());
+      const queuedEvents = (await queue.getWaiting()).filter(({ data }) => data.eventId === ownEvent.eventId);
+      expect(queuedEvents.map(({ data }) => data.accountId).sort()).toEqual(
+        [account.id, secondEvent.id].sort(),
+      );
     });
     await queue.close();
   });
@@ -143,7 +148,7 @@ describe('POST …/events/', () => {
   test('assigns an id and a time to events without them', async () => {
     const { eventId: _id, timestamp: _time, ...event } = newEvent();
     const { json } = await publish([event, event]);
-    const ids = json.data.events.map((one: Json) => one.event_id);
+    const ids = json.data.events.map((firstEvent: Json) => firstEvent.event_id);
     expect(new Set(ids).size).toBe(2);
     expect((await stored()).map(({ id }) => id)).toEqual([...ids].sort());
   });
@@ -152,26 +157,26 @@ describe('POST …/events/', () => {
     const event = newEvent('job.run.completed');
     const data = { ...event.data, runFinishedAt: '2026-01-31T19:31:20.999+00:00' };
     const path = `/api/v2/accounts/${account.id}/events`;
-    const answer = await fetch(harness.origin + path, {
+    const response = await fetch(harness.origin + path, {
       method: 'POST',
       headers: { authorization: `Bearer ${runner}`, 'content-type': 'application/json' },
       body: JSON.stringify({ events: [{ ...event, data }] }),
     });
-    expect(answer.status).toBe(202);
+    expect(response.status).toBe(202);
     expect((await stored())[0]?.data).toMatch(/"runFinishedAt":"2026-01-31T19:31:20Z"}$/);
   });
 
   test('reports the problems of each invalid event and accepts the others', async () => {
-    const elsewhere = newEvent('job.run.errored', { accountId: account.id + 1 });
+    const foreignEvent = newEvent('job.run.errored', { accountId: account.id + 1 });
     const { data, ...bare } = newEvent();
     const { runId: _runId, ...incomplete } = data;
     const old = newEvent('job.run.errored', { eventId: createId('event', Date.now() - 40 * 86_400_000) });
-    const good = newEvent();
-    const answer = await publish([elsewhere, { ...bare, data: incomplete }, good, old, 7]);
-    expect(answer.status).toBe(202);
-    expect(answer.json.data.events).toEqual([
+    const validEvent = newEvent();
+    const response = await publish([foreignEvent, { ...bare, data: incomplete }, validEvent, old, 7]);
+    expect(response.status).toBe(202);
+    expect(response.json.data.events).toEqual([
       {
-        event_id: elsewhere.eventId,
+        event_id: foreignEvent.eventId,
         verdict: 'refused',
         errors: [{ field: 'accountId', message: `must be ${account.id}, the account of the path` }],
       },
@@ -180,7 +185,7 @@ describe('POST …/events/', () => {
         verdict: 'refused',
         errors: [{ field: 'data.runId', message: 'is required' }],
       },
-      { event_id: good.eventId, verdict: 'accepted' },
+      { event_id: validEvent.eventId, verdict: 'accepted' },
       {
         event_id: old.eventId,
         verdict: 'refused',
@@ -188,16 +193,16 @@ describe('POST …/events/', () => {
       },
       { event_id: null, verdict: 'refused', errors: [{ field: 'event', message: 'must be of type object' }] },
     ]);
-    expect((await stored()).map(({ id }) => id)).toEqual([good.eventId]);
+    expect((await stored()).map(({ id }) => id)).toEqual([validEvent.eventId]);
   });
 
   test('is a 400 that names the fields if no event is valid or the body is not a list', async () => {
-    const elsewhere = newEvent('job.run.errored', { accountId: account.id + 1 });
+    const foreignEvent = newEvent('job.run.errored', { accountId: account.id + 1 });
     const told = async (events: unknown) => {
       const { status, json } = await publish(events);
       return [status, json.status.developer_message];
     };
-    expect(await told([elsewhere, {}])).toEqual([
+    expect(await told([foreignEvent, {}])).toEqual([
       400,
       [
         `events.0.accountId: must be ${account.id}, the account of the path`,
@@ -207,7 +212,7 @@ describe('POST …/events/', () => {
       ].join('\n'),
     ]);
     expect(await told([])).toEqual([400, 'events: must contain at least 1 items']);
-    expect(await told(elsewhere)).toEqual([400, 'events: must be an array']);
+    expect(await told(foreignEvent)).toEqual([400, 'events: must be an array']);
     const many = Array.from({ length: 501 }, () => 1);
     expect(await told(many)).toEqual([400, 'events: must contain less than or equal to 500 items']);
     const [, lines] = await told(many.slice(1));
@@ -239,10 +244,10 @@ describe('POST …/events/', () => {
   test('replays its response for a repeated Idempotency-Key', async () => {
     const { eventId: _id, ...event } = newEvent();
     const headers = { 'idempotency-key': 'once' };
-    const first = await publish([event], { headers });
+    const firstResponse = await publish([event], { headers });
     const repeated = await publish([event], { headers });
     expect(repeated.headers.get('idempotent-replay')).toBe('true');
-    expect(repeated.json).toEqual(first.json);
+    expect(repeated.json).toEqual(firstResponse.json);
     expect(await stored()).toHaveLength(1);
   });
 
@@ -251,8 +256,8 @@ describe('POST …/events/', () => {
       const token = await harness.newToken(account, [permissionSet]);
       expect((await publish([newEvent()], { token })).status).toBe(403);
     }
-    const other = await harness.newAccount();
-    expect((await publish([newEvent()], { token: other.token })).status).toBe(403);
+    const secondEvent = await harness.newAccount();
+    expect((await publish([newEvent()], { token: secondEvent.token })).status).toBe(403);
     const { rows } = await harness.database.pool.query(
       'SELECT id FROM service_tokens WHERE account_id = $1',
       [account.id],

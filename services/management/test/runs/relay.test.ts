@@ -13,8 +13,8 @@ import {
 } from '@runhook/testing';
 import { type RejectedEvent, Relay, type RelayOptions } from '../../src/runs/relay.ts';
 
-const AWAY = { level: 'error', message: 'the relay cannot move events; it keeps trying' };
-const BACK = { level: 'info', message: 'the relay moves events again' };
+const UNAVAILABLE_LOG = { level: 'error', message: 'the relay cannot move events; it keeps trying' };
+const RECOVERED_LOG = { level: 'info', message: 'the relay moves events again' };
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -36,7 +36,7 @@ const JOB = {
   environment_name: 'Production',
 };
 
-const made = (count: number): JobRunEvent[] =>
+const createEvents = (count: number): JobRunEvent[] =>
   Array.from({ length: count }, () => ({
     ...exampleEvent('job.run.started', JOB),
     eventId: createId('event'),
@@ -45,19 +45,19 @@ const made = (count: number): JobRunEvent[] =>
 const committed = (events: readonly JobRunEvent[]) => events.map((event) => ({ event, traceContext: null }));
 const idsOf = (events: readonly { eventId?: string | undefined }[]) => events.map(({ eventId }) => eventId);
 
-const NONE_IS_LATE = { addEach: () => Promise.reject(new Error('none is late')) };
+const NO_LATE_EVENTS = { addEach: () => Promise.reject(new Error('none is late')) };
 
 function startRelay(
   queue: Pick<EventQueue, 'add'> & Partial<Pick<EventQueue, 'addEach'>>,
   options: Partial<RelayOptions> = {},
 ) {
-  const events = { ...NONE_IS_LATE, ...queue };
+  const events = { ...NO_LATE_EVENTS, ...queue };
   const moved: Record<string, number> = { sent: 0, left: 0 };
-  const onMoved = (result: string, count: number) => {
+  const onRelayed = (result: string, count: number) => {
     moved[result] = (moved[result] ?? 0) + count;
   };
-  const setAside = () => Promise.reject(new Error('no event is rejected'));
-  const relay = new Relay({ events, logger, onMoved, setAside, ...options });
+  const quarantine = () => Promise.reject(new Error('no event is rejected'));
+  const relay = new Relay({ events, logger, onRelayed, quarantine, ...options });
   closing.push(() => relay.stop());
   return { relay, moved };
 }
@@ -81,12 +81,12 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
 
   test('retries a call without a response with the same events, so that no event is in two jobs', async () => {
     const queue = openQueue(queueUrl);
-    const events = made(4);
+    const events = createEvents(4);
     let calls = 0;
     const { relay, moved } = startRelay({
-      add: async (those) => {
+      add: async (batch) => {
         calls += 1;
-        await queue.add(those);
+        await queue.add(batch);
         if (calls > 1) return;
         // Events that are committed meanwhile must not be sent together with events that may already be queued.
         relay.add(committed(events.slice(2)));
@@ -100,28 +100,28 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
 
   test('sets an event aside that the queue rejects, and sends the later ones', async () => {
     const queue = openQueue(queueUrl);
-    const events = made(40);
-    const bad = events[11] as JobRunEvent;
+    const events = createEvents(40);
+    const rejectedEvent = events[11] as JobRunEvent;
     // JSON cannot encode a bigint, so every server rejects it.
-    Object.assign(bad, { data: { ...bad.data, runId: 1n } });
+    Object.assign(rejectedEvent, { data: { ...rejectedEvent.data, runId: 1n } });
     const rejected: string[] = [];
-    const setAside = async (some: readonly RejectedEvent[]) => {
-      rejected.push(...some.map(({ event }) => event.eventId));
+    const quarantine = async (rejectedEvents: readonly RejectedEvent[]) => {
+      rejected.push(...rejectedEvents.map(({ event }) => event.eventId));
     };
-    const { relay, moved } = startRelay(queue, { setAside });
+    const { relay, moved } = startRelay(queue, { quarantine });
     relay.add(committed(events));
     await eventually(() => expect(moved).toEqual({ sent: 39, left: 0, set_aside: 1 }));
-    expect(rejected).toEqual([bad.eventId]);
-    const [last] = made(1) as [JobRunEvent];
+    expect(rejected).toEqual([rejectedEvent.eventId]);
+    const [last] = createEvents(1) as [JobRunEvent];
     relay.add(committed([last]));
     await eventually(() => expect(moved).toMatchObject({ sent: 40 }));
-    const others = [...events, last].filter((event) => event !== bad);
-    expect((await queuedIds()).sort()).toEqual(idsOf(others).sort());
+    const remainingEvents = [...events, last].filter((event) => event !== rejectedEvent);
+    expect((await queuedIds()).sort()).toEqual(idsOf(remainingEvents).sort());
   });
 
   test('sends the other events when an event cannot be set aside', async () => {
     const queue = openQueue(queueUrl);
-    const events = made(2);
+    const events = createEvents(2);
     Object.assign(events[0] as JobRunEvent, { data: { runId: 1n } });
     const { relay, moved } = startRelay(queue);
     relay.add(committed(events));
@@ -130,31 +130,31 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
 
   test('sends late events so that they are queued once although the reconciler puts them back, too', async () => {
     const queue = openQueue(queueUrl);
-    const [first, ...events] = made(6) as [JobRunEvent, ...JobRunEvent[]];
-    const late = events.slice(0, 3);
+    const [firstEvent, ...events] = createEvents(6) as [JobRunEvent, ...JobRunEvent[]];
+    const lateEvents = events.slice(0, 3);
     let nowMs = 0;
-    let isAway = true;
+    let isUnavailable = true;
     const { relay, moved } = startRelay(
       {
-        async add(those) {
-          if (isAway) throw new Error('away');
-          await queue.add(those);
+        async add(batch) {
+          if (isUnavailable) throw new Error('away');
+          await queue.add(batch);
         },
-        addEach: (those) => queue.addEach(those),
+        addEach: (batch) => queue.addEach(batch),
       },
       { nowMs: () => nowMs },
     );
-    relay.add(committed([first]));
-    relay.add(committed(late));
-    await eventually(() => expect(logged).toEqual([AWAY]));
+    relay.add(committed([firstEvent]));
+    relay.add(committed(lateEvents));
+    await eventually(() => expect(logged).toEqual([UNAVAILABLE_LOG]));
     nowMs = 2_500;
     relay.add(committed(events.slice(3)));
-    await queue.addEach(late);
-    isAway = false;
+    await queue.addEach(lateEvents);
+    isUnavailable = false;
     await eventually(() => expect(moved).toEqual({ sent: 6, left: 0 }));
     const ids = await queuedIds();
     expect(ids).toHaveLength(6);
-    expect(new Set(ids)).toEqual(new Set(idsOf([first, ...events])));
+    expect(new Set(ids)).toEqual(new Set(idsOf([firstEvent, ...events])));
   });
 
   async function queuedIds(): Promise<(string | undefined)[]> {
@@ -176,40 +176,40 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
         sizes.push(events.length);
       },
     });
-    const events = made(900);
+    const events = createEvents(900);
     for (const event of events) relay.add(committed([event]));
     await eventually(() => expect(moved).toEqual({ sent: 900, left: 0 }));
     // The first event is sent at once; the events that were added meanwhile are sent together.
     expect(sizes).toEqual([1, 500, 399]);
     expect(await queuedIds()).toEqual(idsOf(events));
-    expect(relay.waiting).toEqual({ events: 0, oldestSeconds: 0 });
+    expect(relay.backlog).toEqual({ events: 0, oldestSeconds: 0 });
   });
 
   test('retains events during an outage, logs it once, and sends all in order afterwards', async () => {
     const { relay, moved } = startRelay(openQueue(proxy.url));
-    const events = made(1);
+    const events = createEvents(1);
     relay.add(committed(events));
     await eventually(() => expect(moved.sent).toBe(1));
     await proxy.cut();
     for (let round = 0; round < 3; round++) {
-      const more = made(2);
-      events.push(...more);
-      relay.add(committed(more));
+      const moreEvents = createEvents(2);
+      events.push(...moreEvents);
+      relay.add(committed(moreEvents));
     }
-    await eventually(() => expect(logged).toEqual([AWAY]));
-    expect(relay.waiting.events).toBe(6);
-    expect(relay.waiting.oldestSeconds).toBeGreaterThan(0);
+    await eventually(() => expect(logged).toEqual([UNAVAILABLE_LOG]));
+    expect(relay.backlog.events).toBe(6);
+    expect(relay.backlog.oldestSeconds).toBeGreaterThan(0);
     await proxy.restore();
     await eventually(() => expect(moved).toEqual({ sent: 7, left: 0 }));
     expect(await queuedIds()).toEqual(idsOf(events));
-    expect(logged).toEqual([AWAY, BACK]);
+    expect(logged).toEqual([UNAVAILABLE_LOG, RECOVERED_LOG]);
   });
 
   test('tries once more when it is stopped during an outage, and leaves the rest to the reconciler', async () => {
     await proxy.cut();
     const { relay, moved } = startRelay(openQueue(proxy.url));
-    relay.add(committed(made(3)));
-    await eventually(() => expect(logged).toEqual([AWAY]));
+    relay.add(committed(createEvents(3)));
+    await eventually(() => expect(logged).toEqual([UNAVAILABLE_LOG]));
     await relay.stop();
     expect(moved).toEqual({ sent: 0, left: 3 });
     expect(logged.at(-1)).toEqual({ level: 'warn', message: 'events are left to the reconciler' });
@@ -225,7 +225,7 @@ describe('the relay', () => {
         if (calls.length === 1) throw new Error('taken, and no answer');
       },
     });
-    const events = made(3);
+    const events = createEvents(3);
     relay.add(committed(events));
     await eventually(() => expect(moved.sent).toBe(3));
     expect(calls).toEqual([idsOf(events), idsOf(events)]);
@@ -236,36 +236,36 @@ describe('the relay', () => {
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const handed: (string | undefined)[] = [];
+    const addedEvents: (string | undefined)[] = [];
     const { relay, moved } = startRelay(
       {
         add: async (events) => {
           await released;
-          handed.push(...idsOf(events));
+          addedEvents.push(...idsOf(events));
         },
       },
-      { heldBytesMax: 5 * approximateBytes(made(1)[0]) },
+      { queuedBytesMax: 5 * approximateBytes(createEvents(1)[0]) },
     );
-    const events = made(8);
+    const events = createEvents(8);
     relay.add(committed(events.slice(0, 3)));
     relay.add(committed(events.slice(3)));
     expect(moved).toEqual({ sent: 0, left: 3 });
     release();
     await eventually(() => expect(moved).toEqual({ sent: 5, left: 3 }));
-    expect(handed).toEqual(idsOf(events.slice(0, 5)));
+    expect(addedEvents).toEqual(idsOf(events.slice(0, 5)));
   });
 
   test('sends all events before stop() resolves if the queue accepts them', async () => {
-    const handed: (string | undefined)[] = [];
+    const addedEvents: (string | undefined)[] = [];
     const { relay } = startRelay({
       add: async (events) => {
         await new Promise((resolve) => setImmediate(resolve));
-        handed.push(...idsOf(events));
+        addedEvents.push(...idsOf(events));
       },
     });
-    const events = made(1_200);
+    const events = createEvents(1_200);
     relay.add(committed(events));
     await relay.stop();
-    expect(handed).toEqual(idsOf(events));
+    expect(addedEvents).toEqual(idsOf(events));
   });
 });

@@ -52,7 +52,7 @@ describe('GET …/runs/', () => {
       engine_version: '1.9.0',
       started_at: '2026-11-20T10:00:00Z',
     });
-    const found: [string, number[]][] = [
+    const searchResults: [string, number[]][] = [
       ['search=12', [120, 12]],
       ['search=120', [120]],
       ['search=nightLY', [3, 12]],
@@ -64,7 +64,7 @@ describe('GET …/runs/', () => {
       ['since=2026-11-20T10:00:00Z&until=2026-11-20T10:00:00Z', []],
       ['search=nightly&status=Running&until=2026-11-21', [3]],
     ];
-    for (const [query, ids] of found) {
+    for (const [query, ids] of searchResults) {
       const { json } = await server.call('GET', `/runs/?${query}`);
       expect([query, json.data.map((run: Json) => run.id)]).toEqual([query, ids]);
       expect(json.extra.pagination.total_count).toBe(ids.length);
@@ -84,15 +84,15 @@ describe('GET …/runs/', () => {
   });
 
   test('omits runs of another account and rejects its token', async () => {
-    const other = await server.otherAccount('enterprise');
-    const foreign = await server.createJob('Nightly', other.id);
+    const otherAccount = await server.otherAccount('enterprise');
+    const foreign = await server.createJob('Nightly', otherAccount.id);
     await server.database.pool.query(
       `INSERT INTO runs SELECT $1, 77, $2, 'j', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()`,
-      [other.id, foreign.id],
+      [otherAccount.id, foreign.id],
     );
     expect((await server.call('GET', '/runs/')).json.data).toEqual([]);
     expect((await server.call('GET', '/runs/77/')).status).toBe(404);
-    expect((await server.call('GET', '/runs/', undefined, other.token)).status).toBe(403);
+    expect((await server.call('GET', '/runs/', undefined, otherAccount.token)).status).toBe(403);
   });
 });
 

@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => harness.close());
 
-const runsPath = (rest: string) => `/api/v2/accounts/${account.id}/runs/${rest}`;
+const runsPath = (suffix: string) => `/api/v2/accounts/${account.id}/runs/${suffix}`;
 const post = async (path: string, body?: object) =>
   await harness.call('POST', path, { token: account.token, ...(body && { body }) });
 
@@ -130,8 +130,8 @@ test.each(TABLE)(
 test('concurrent calls that complete a run send job.run.completed once', async () => {
   runId += 1;
   await STEPS['publish errored']();
-  const answers = await Promise.all([STEPS.artifacts(), STEPS.fail(), STEPS.artifacts(), STEPS.fail()]);
-  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  const responses = await Promise.all([STEPS.artifacts(), STEPS.fail(), STEPS.artifacts(), STEPS.fail()]);
+  expect(responses.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
   const sent = (await sentEvents()).map(({ eventType }) => eventType);
   expect(sent).toEqual(['job.run.completed', 'job.run.errored']);
 });

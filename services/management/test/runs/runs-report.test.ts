@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { inTransaction, openDatabase } from '@runhook/database';
-import { eventually, IN_VAIN_MS } from '@runhook/testing';
+import { eventually, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
 let server: RunsServer;
@@ -20,12 +20,12 @@ afterEach(() => server.close());
 
 const finish = (body: unknown) => server.call('POST', '/runs/5/finish/', body);
 const artifacts = () => server.call('POST', '/runs/5/artifacts/');
-const stored = async (): Promise<Json> => (await server.call('GET', '/runs/5/')).json.data;
+const readStoredRun = async (): Promise<Json> => (await server.call('GET', '/runs/5/')).json.data;
 const seconds = () => `${new Date(nowMs).toISOString().slice(0, 19)}Z`;
 
 /** Returns the events after the start, with their type and the fields in which events of a run differ. */
 async function sent() {
-  const [, ...events] = await server.sent();
+  const [, ...events] = await server.sentEvents();
   return events.map(({ eventType, timestamp, data }) => {
     const { runStatus, runStatusCode, runStatusMessage, runFinishedAt, runErroredAt } = JSON.parse(data);
     return { eventType, timestamp, runStatus, runStatusCode, runStatusMessage, runFinishedAt, runErroredAt };
@@ -35,8 +35,8 @@ async function sent() {
 const at = (ms: number) => `${new Date(ms).toISOString().slice(0, -1)}000000Z`;
 
 /** Locks the run's row until the first call waits for it, so that all calls have started before the first one ends. */
-async function atOnce<T>(count: number, call: (index: number) => Promise<T>): Promise<T[]> {
-  const observer = openDatabase({ url: server.databaseUrl, connectTimeoutMs: IN_VAIN_MS });
+async function callConcurrently<T>(count: number, call: (index: number) => Promise<T>): Promise<T[]> {
+  const observer = openDatabase({ url: server.databaseUrl, connectTimeoutMs: WAIT_TIMEOUT_MS });
   try {
     return await inTransaction(observer.pool, async (transaction) => {
       await transaction.query('SELECT FROM runs WHERE account_id = $1 AND id = 5 FOR UPDATE', [
@@ -58,9 +58,14 @@ async function atOnce<T>(count: number, call: (index: number) => Promise<T>): Pr
 
 describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
   test('send job.run.completed of a successful run once its artifacts are ingested', async () => {
-    const running = await stored();
+    const runningRun = await readStoredRun();
     const finished = await finish({ status: 'success', finished_at: '2026-01-31T23:30:00Z' });
-    const success = { ...running, status: 'Success', status_code: 10, finished_at: '2026-01-31T23:30:00Z' };
+    const success = {
+      ...runningRun,
+      status: 'Success',
+      status_code: 10,
+      finished_at: '2026-01-31T23:30:00Z',
+    };
     expect(finished).toEqual({ status: 200, json: { data: success, status: { code: 200 } } });
     expect(await sent()).toEqual([]);
     expect(server.relayed()).toBe(1);
@@ -85,7 +90,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
   });
 
   test('send job.run.errored of an errored run at once and job.run.completed after its artifacts', async () => {
-    const running = await stored();
+    const runningRun = await readStoredRun();
     const erroredAtMs = nowMs;
     const finished = await finish({ status: 'errored', status_message: 'model orders failed' });
     const errored = {
@@ -97,7 +102,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
       runErroredAt: seconds(),
     };
     const run = {
-      ...running,
+      ...runningRun,
       status: 'Errored',
       status_code: 20,
       status_message: 'model orders failed',
@@ -114,7 +119,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
       errored,
       { ...common, eventType: 'job.run.completed', timestamp: at(nowMs), runFinishedAt: runErroredAt },
     ]);
-    const ids = (await server.sent()).map(({ eventId }) => eventId);
+    const ids = (await server.sentEvents()).map(({ eventId }) => eventId);
     expect(new Set(ids).size).toBe(3);
   });
 
@@ -137,7 +142,7 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
   test('record a cancelled run with its artifacts and send nothing', async () => {
     await finish({ status: 'cancelled', status_message: 'by hand' });
     await artifacts();
-    expect(await stored()).toMatchObject({
+    expect(await readStoredRun()).toMatchObject({
       status: 'Canceled',
       status_code: 30,
       status_message: 'by hand',
@@ -155,31 +160,31 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
 
   test('return the first report again when a report is repeated, and send nothing', async () => {
     await finish({ status: 'errored', status_message: 'first', finished_at: '2026-01-31T23:30:00Z' });
-    const first = (await artifacts()).json.data;
+    const firstResult = (await artifacts()).json.data;
     nowMs += 90_000;
-    const again = await finish({ status: 'errored', status_message: 'second' });
-    expect(again).toEqual({ status: 200, json: { data: first, status: { code: 200 } } });
-    expect(await artifacts()).toEqual(again);
+    const repeatResponse = await finish({ status: 'errored', status_message: 'second' });
+    expect(repeatResponse).toEqual({ status: 200, json: { data: firstResult, status: { code: 200 } } });
+    expect(await artifacts()).toEqual(repeatResponse);
     expect(await server.written()).toEqual({ runs: 1, events: 3, relayed: 3 });
   });
 
   test('reject a second, different end of a run', async () => {
     await finish({ status: 'success' });
-    const before = await stored();
+    const runBefore = await readStoredRun();
     const { status, json } = await finish({ status: 'errored' });
     expect({ status, message: json.status.user_message }).toEqual({
       status: 409,
       message: 'The run has ended as Success and cannot end as Errored.',
     });
-    expect(await stored()).toEqual(before);
+    expect(await readStoredRun()).toEqual(runBefore);
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
   test('send one set of events for ten concurrent finish calls', async () => {
     await artifacts();
-    const answers = await atOnce(10, () => finish({ status: 'errored' }));
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(200));
-    expect(new Set(answers.map(({ json }) => JSON.stringify(json))).size).toBe(1);
+    const responses = await callConcurrently(10, () => finish({ status: 'errored' }));
+    expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    expect(new Set(responses.map(({ json }) => JSON.stringify(json))).size).toBe(1);
     expect((await sent()).map(({ eventType }) => eventType)).toEqual([
       'job.run.errored',
       'job.run.completed',
@@ -188,12 +193,12 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
 
   test('accept one of the statuses of concurrent finish calls and reject the others', async () => {
     const statuses = ['success', 'errored', 'cancelled', 'success', 'errored', 'cancelled'];
-    const answers = await atOnce(6, (index) => finish({ status: statuses[index] }));
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 200, 409, 409, 409, 409]);
+    const responses = await callConcurrently(6, (index) => finish({ status: statuses[index] }));
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 200, 409, 409, 409, 409]);
   });
 
   test('send job.run.completed once for concurrent finish and artifacts calls', async () => {
-    await atOnce(8, (index) => (index % 2 === 0 ? finish({ status: 'success' }) : artifacts()));
+    await callConcurrently(8, (index) => (index % 2 === 0 ? finish({ status: 'success' }) : artifacts()));
     expect((await sent()).map(({ eventType }) => eventType)).toEqual(['job.run.completed']);
   });
 
@@ -210,13 +215,13 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
       ],
     ],
   ])('reject %s, name every invalid field and change nothing', async (_, body, problems) => {
-    const before = await stored();
+    const runBefore = await readStoredRun();
     const { status, json } = await finish(body);
     expect({ status, problems: json.status.developer_message.split('\n') }).toEqual({
       status: 400,
       problems,
     });
-    expect(await stored()).toEqual(before);
+    expect(await readStoredRun()).toEqual(runBefore);
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
@@ -230,11 +235,11 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
   );
 
   test('require job_runner or an admin permission set in this account', async () => {
-    const strangers = [await server.tokenWith(['developer']), (await server.otherAccount('team')).token];
-    for (const token of strangers) {
+    const otherTokens = [await server.tokenWith(['developer']), (await server.otherAccount('team')).token];
+    for (const token of otherTokens) {
       expect((await server.call('POST', '/runs/5/finish/', { status: 'success' }, token)).status).toBe(403);
       expect((await server.call('POST', '/runs/5/artifacts/', undefined, token)).status).toBe(403);
     }
-    expect(await stored()).toMatchObject({ status: 'Running', artifacts_ingested_at: null });
+    expect(await readStoredRun()).toMatchObject({ status: 'Running', artifacts_ingested_at: null });
   });
 });

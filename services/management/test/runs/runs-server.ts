@@ -13,11 +13,11 @@ import {
   type RecordWrites,
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { createTestDatabase, IN_VAIN_MS, testSecrets } from '@runhook/testing';
+import { createTestDatabase, testSecrets, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { createIdempotency } from '../../src/http/idempotency.ts';
-import { LaggingReads } from '../../src/http/lagging-reads.ts';
+import { ReplicaReads } from '../../src/http/replica-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
-import { findPrincipal, RememberedPrincipals } from '../../src/identity/find-principal.ts';
+import { findPrincipal, PrincipalCache } from '../../src/identity/find-principal.ts';
 import { jobsEndpoints } from '../../src/jobs/routes.ts';
 import type { CommittedEvent } from '../../src/runs/relay.ts';
 import { runsEndpoints } from '../../src/runs/routes.ts';
@@ -37,7 +37,7 @@ export interface RunsServer {
   /** Returns the number of events that were handed to the relay. */
   relayed(): number;
   /** Returns the number of events of each handover. */
-  handedOver(): number[];
+  relayedEvents(): number[];
   /** `path` follows the account: `/runs/`. A string body is sent unchanged. */
   call(
     method: string,
@@ -52,7 +52,7 @@ export interface RunsServer {
   /** Returns the numbers of stored runs and events, and of events handed to the relay. */
   written(): Promise<{ runs: number; events: number; relayed: number }>;
   /** Returns the stored events in the order in which they were handed to the relay. */
-  sent(): Promise<SentEvent[]>;
+  sentEvents(): Promise<SentEvent[]>;
   close(): Promise<void>;
 }
 
@@ -69,7 +69,7 @@ export interface SentEvent {
 }
 
 /** Tracks nothing. */
-const UNTRACKED: Pick<RecordWrites, 'track'> = { track: (_, work) => work() };
+const UNTRACKED_WRITES: Pick<RecordWrites, 'track'> = { track: (_, work) => work() };
 
 /** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */
 export async function startRunsServer(
@@ -78,34 +78,34 @@ export async function startRunsServer(
   } = {},
 ): Promise<RunsServer> {
   const testDatabase = await createTestDatabase();
-  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: IN_VAIN_MS });
+  const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   const { prisma, pool } = database;
   const reports = openDatabase({
     url: testDatabase.url,
     connectionsMax: 3,
-    connectTimeoutMs: IN_VAIN_MS,
+    connectTimeoutMs: WAIT_TIMEOUT_MS,
   });
-  const handedOver: (readonly CommittedEvent[])[] = [];
+  const relayedEvents: (readonly CommittedEvent[])[] = [];
   const relay = {
     add(events: readonly CommittedEvent[]) {
-      handedOver.push(events);
+      relayedEvents.push(events);
       options.relay?.add(events);
     },
   };
-  const principals = new RememberedPrincipals((credential) => findPrincipal(pool, credential));
+  const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
   const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
-  const reads = new LaggingReads(pool, null);
+  const reads = new ReplicaReads(pool, null);
   const app = createHttpApp({
     endpoints: [...jobsEndpoints(database), ...runsEndpoints(runs, reads)],
     routing: {
       reads,
-      writes: options.writes ?? UNTRACKED,
+      writes: options.writes ?? UNTRACKED_WRITES,
       findPrincipal: (credential, isChecked) => principals.find(credential, isChecked),
       findSession: async () => null,
-      places: { run: (_, work) => work(), beside: (_, work) => work() },
-      requestLimit: { take: async () => ({ kind: 'taken' }) },
+      bulkhead: { run: (_, work) => work(), runWithoutSlot: (_, work) => work() },
+      requestLimit: { consume: async () => ({ kind: 'accepted' }) },
       idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
-      deadlineMs: IN_VAIN_MS,
+      deadlineMs: WAIT_TIMEOUT_MS,
     },
     trustedProxyCidrs: [],
     probes: async () => false,
@@ -133,8 +133,8 @@ export async function startRunsServer(
     token,
     runs,
     reportPool: reports.pool,
-    relayed: () => handedOver.flat().length,
-    handedOver: () => handedOver.map((events) => events.length),
+    relayed: () => relayedEvents.flat().length,
+    relayedEvents: () => relayedEvents.map((events) => events.length),
     otherAccount: newAccount,
     async call(method, path, body, withToken = token, headers = {}) {
       const response = await checkedFetch(`${origin}/api/v2/accounts/${accountId}${path}`, {
@@ -146,9 +146,9 @@ export async function startRunsServer(
     },
     tokenWith: async (permissionSets) =>
       (await createServiceToken(prisma, { accountId, name: 'another', permissionSets })).token,
-    createJob: (name, ofAccount = accountId) =>
+    createJob: (name, targetAccountId = accountId) =>
       createJob(prisma, {
-        accountId: ofAccount,
+        accountId: targetAccountId,
         name,
         projectName: 'Analytics',
         environmentName: 'Production',
@@ -156,14 +156,14 @@ export async function startRunsServer(
     written: async () => ({
       runs: await prisma.run.count(),
       events: await prisma.event.count(),
-      relayed: handedOver.flat().length,
+      relayed: relayedEvents.flat().length,
     }),
-    async sent() {
+    async sentEvents() {
       const { rows } = await pool.query(
         `SELECT events.id AS "eventId", account_id::int AS "accountId", event_type AS "eventType", "timestamp",
            data
          FROM unnest($1::text[]) WITH ORDINALITY AS relayed (id, place) JOIN events USING (id) ORDER BY place`,
-        [handedOver.flat().map(({ event }) => event.eventId)],
+        [relayedEvents.flat().map(({ event }) => event.eventId)],
       );
       return rows.map((row) => ({
         ...row,

@@ -44,8 +44,8 @@ describe('POST …/runs/', () => {
       },
       status: { code: 201 },
     });
-    const [event, ...rest] = await server.sent();
-    expect(rest).toEqual([]);
+    const [event, ...otherEvents] = await server.sentEvents();
+    expect(otherEvents).toEqual([]);
     expect(event).toEqual({
       eventId: expect.stringMatching(/^wev_[0-9A-Za-z]{27}$/),
       accountId: server.accountId,
@@ -63,7 +63,7 @@ describe('POST …/runs/', () => {
   test('uses "None" and the time of the call for a missing reason and start time', async () => {
     const { json } = await start({ reason: '', started_at: null, run_id: null });
     expect(json.data).toMatchObject({ reason: null, started_at: ARRIVED_AT });
-    const [event] = await server.sent();
+    const [event] = await server.sentEvents();
     expect(JSON.parse(event?.data ?? '')).toMatchObject({ runReason: 'None', runStartedAt: ARRIVED_AT });
   });
 
@@ -73,7 +73,7 @@ describe('POST …/runs/', () => {
     const repaired = { reason: 'cut \ufffd', engine_version: '1\ufffd\ufffd' };
     expect(json.data).toMatchObject(repaired);
     expect((await server.call('GET', `/runs/${json.data.id}/`)).json.data).toMatchObject(repaired);
-    const [event] = await server.sent();
+    const [event] = await server.sentEvents();
     expect(JSON.parse(event?.data ?? '')).toMatchObject({
       runReason: repaired.reason,
       engineVersion: repaired.engine_version,
@@ -91,47 +91,54 @@ describe('POST …/runs/', () => {
   });
 
   test('keeps a client-supplied id, and returns the first run when it is repeated', async () => {
-    const first = await start({ run_id: 9_007_199_254_740_991, reason: 'first' });
-    expect(first).toMatchObject({
+    const firstResponse = await start({ run_id: 9_007_199_254_740_991, reason: 'first' });
+    expect(firstResponse).toMatchObject({
       status: 201,
       json: { data: { id: 9_007_199_254_740_991, reason: 'first' } },
     });
-    const again = await start({ run_id: 9_007_199_254_740_991, reason: 'second', engine_version: '2.0.0' });
-    expect(again).toEqual({ status: 200, json: { data: first.json.data, status: { code: 200 } } });
+    const repeatResponse = await start({
+      run_id: 9_007_199_254_740_991,
+      reason: 'second',
+      engine_version: '2.0.0',
+    });
+    expect(repeatResponse).toEqual({
+      status: 200,
+      json: { data: firstResponse.json.data, status: { code: 200 } },
+    });
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
     expect(server.relayed()).toBe(1);
   });
 
   test('creates one run and one event for ten concurrent starts with the same id', async () => {
-    const answers = await Promise.all(Array.from({ length: 10 }, () => start({ run_id: 77 })));
-    expect(answers.map(({ status }) => status).sort()).toEqual([...Array(9).fill(200), 201]);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => start({ run_id: 77 })));
+    expect(responses.map(({ status }) => status).sort()).toEqual([...Array(9).fill(200), 201]);
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
   test('recognizes a run that another process starts concurrently, and records the rest of the batch', async () => {
     const { pool } = server.database;
-    const other = await pool.connect();
+    const otherClient = await pool.connect();
     try {
-      await other.query('BEGIN');
-      await other.query(
+      await otherClient.query('BEGIN');
+      await otherClient.query(
         `INSERT INTO runs SELECT $1, 77, $2, 'Nightly', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()`,
         [server.accountId, job.id],
       );
-      const answers = [start({ run_id: 77 }), start({ run_id: 78 })];
-      const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-      await eventually(async () => expect((await pool.query(waiting)).rowCount).toBeGreaterThan(0));
-      await other.query('COMMIT');
-      expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 201]);
+      const responses = [start({ run_id: 77 }), start({ run_id: 78 })];
+      const waitingBackends = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+      await eventually(async () => expect((await pool.query(waitingBackends)).rowCount).toBeGreaterThan(0));
+      await otherClient.query('COMMIT');
+      expect((await Promise.all(responses)).map(({ status }) => status)).toEqual([200, 201]);
     } finally {
-      other.release();
+      otherClient.release();
     }
     expect(await server.written()).toEqual({ runs: 2, events: 1, relayed: 1 });
   });
 
   test('rejects the id of another job’s run with a 409 and changes nothing', async () => {
     await start({ run_id: 77 });
-    const other = await server.createJob('Hourly');
-    const { status, json } = await start({ run_id: 77, job_id: other.id });
+    const otherClient = await server.createJob('Hourly');
+    const { status, json } = await start({ run_id: 77, job_id: otherClient.id });
     expect({ status, message: json.status.user_message }).toEqual({
       status: 409,
       message: 'Run 77 belongs to another job.',
@@ -140,11 +147,11 @@ describe('POST …/runs/', () => {
   });
 
   test('accepts the same run id in different accounts', async () => {
-    const other = await server.otherAccount('team');
-    const otherJob = await server.createJob('Nightly', other.id);
+    const otherClient = await server.otherAccount('team');
+    const otherJob = await server.createJob('Nightly', otherClient.id);
     await server.database.pool.query(
       `INSERT INTO runs SELECT $1, 77, $2, 'j', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()`,
-      [other.id, otherJob.id],
+      [otherClient.id, otherJob.id],
     );
     expect((await start({ run_id: 77 })).status).toBe(201);
   });
@@ -155,9 +162,9 @@ describe('POST …/runs/', () => {
        FROM generate_series(1, 1500) AS taken`,
       [server.accountId, job.id],
     );
-    const answers = await Promise.all(Array.from({ length: 10 }, () => start({})));
-    expect(answers.map(({ status }) => status)).toEqual(Array(10).fill(201));
-    expect(new Set(answers.map(({ json }) => json.data.id)).size).toBe(10);
+    const responses = await Promise.all(Array.from({ length: 10 }, () => start({})));
+    expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(201));
+    expect(new Set(responses.map(({ json }) => json.data.id)).size).toBe(10);
     expect((await server.written()).runs).toBe(1510);
   });
 

@@ -22,8 +22,8 @@ import {
 
 const SESSION = '/api/v3/session';
 const INVALID = { status: 401, json: failure(401, 'Invalid token.') };
-const REFUSED = { status: 401, json: failure(401, 'The e-mail address or the password is wrong.') };
-const ELSEWHERE = {
+const REJECTED = { status: 401, json: failure(401, 'The e-mail address or the password is wrong.') };
+const CROSS_ORIGIN = {
   status: 403,
   json: failure(403, 'Access denied: The request does not come from the console itself.'),
 };
@@ -45,7 +45,7 @@ afterAll(() => harness.close());
 
 const signIn = (fields: object, headers: Record<string, string> = {}) =>
   harness.call('POST', SESSION, { body: fields, headers });
-const goodFields = () => ({ email: user.email, password: PASSWORD });
+const validFields = () => ({ email: user.email, password: PASSWORD });
 const whoAmI = (headers: Record<string, string>) => harness.call('GET', SESSION, { headers });
 
 async function sessionsOf({ id }: { id: number }) {
@@ -63,8 +63,8 @@ async function backdate(column: 'last_used_at' | 'expires_at', minutes: number):
 describe('signing in', () => {
   test('returns the user with accounts and permissions, and a cookie that scripts cannot read', async () => {
     // Times in responses have whole seconds.
-    const before = Math.floor(Date.now() / 1_000) * 1_000;
-    const { status, headers, json } = await signIn(goodFields());
+    const beforeMs = Math.floor(Date.now() / 1_000) * 1_000;
+    const { status, headers, json } = await signIn(validFields());
     const view = await whoAmI({ cookie: cookieOf(headers) });
     expect(status).toBe(201);
     expect(json).toEqual({
@@ -91,9 +91,9 @@ describe('signing in', () => {
       status: { code: 201 },
     });
     expect(view.json.data).toEqual(json.data);
-    const madeAtMs = Date.parse(json.data.expires_at) - 24 * 3_600_000;
-    expect(madeAtMs).toBeGreaterThanOrEqual(before);
-    expect(madeAtMs).toBeLessThanOrEqual(Date.now());
+    const createdAtMs = Date.parse(json.data.expires_at) - 24 * 3_600_000;
+    expect(createdAtMs).toBeGreaterThanOrEqual(beforeMs);
+    expect(createdAtMs).toBeLessThanOrEqual(Date.now());
     expect(headers.getSetCookie()).toEqual([
       expect.stringMatching(/^runhook_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/),
       expect.stringMatching(/^runhook_device=[\w.-]+; Path=\/; Max-Age=15552000; HttpOnly; SameSite=Strict$/),
@@ -102,11 +102,11 @@ describe('signing in', () => {
 
   test('marks the cookie Secure if a trusted proxy reports that the request came over https', async () => {
     const forwarded = { 'x-forwarded-proto': 'https' };
-    const { headers } = await signIn(goodFields(), forwarded);
+    const { headers } = await signIn(validFields(), forwarded);
     for (const cookie of headers.getSetCookie()) expect(cookie).toMatch(/; Secure$/);
     const untrusting = await harness.startSecond({ trustedProxyCidrs: [] });
-    const other = await untrusting.call('POST', SESSION, { body: goodFields(), headers: forwarded });
-    expect(other.headers.get('set-cookie')).not.toMatch(/Secure/);
+    const otherResponse = await untrusting.call('POST', SESSION, { body: validFields(), headers: forwarded });
+    expect(otherResponse.headers.get('set-cookie')).not.toMatch(/Secure/);
     await untrusting.close();
   });
 
@@ -116,35 +116,35 @@ describe('signing in', () => {
   });
 
   test('stores only the SHA-256 of the session id', async () => {
-    const { headers } = await signIn(goodFields());
+    const { headers } = await signIn(validFields());
     const id = cookieOf(headers).split('=')[1] ?? '';
     const [session] = await sessionsOf(user);
     expect(Buffer.from(session?.idHash ?? [])).toEqual(createHash('sha256').update(id).digest());
   });
 
   test('ends the previous session of the browser', async () => {
-    const first = await harness.signIn(user);
-    const { headers } = await signIn(goodFields(), { cookie: first.cookie ?? '' });
-    expect(await whoAmI(first)).toMatchObject(INVALID);
+    const firstSession = await harness.signIn(user);
+    const { headers } = await signIn(validFields(), { cookie: firstSession.cookie ?? '' });
+    expect(await whoAmI(firstSession)).toMatchObject(INVALID);
     expect((await whoAmI({ cookie: cookieOf(headers) })).status).toBe(200);
   });
 
   test('is rejected in the same way for a wrong password, an unknown address, and a user without a password', async () => {
-    const without = await harness.newUser(account, 'it', []);
+    const userWithoutPermissions = await harness.newUser(account, 'it', []);
     await harness.database.prisma.user.update({
-      where: { id: BigInt(without.id) },
+      where: { id: BigInt(userWithoutPermissions.id) },
       data: { passwordHash: null },
     });
     const attempts = [
       { email: user.email, password: `${PASSWORD} ` },
       { email: user.email, password: user.apiKey },
       { email: 'nobody@example.com', password: PASSWORD },
-      { email: without.email, password: PASSWORD },
+      { email: userWithoutPermissions.email, password: PASSWORD },
     ];
     for (const attempt of attempts) {
-      const answer = await signIn(attempt);
-      expect(answer).toMatchObject(REFUSED);
-      expect(answer.headers.get('set-cookie')).toBeNull();
+      const response = await signIn(attempt);
+      expect(response).toMatchObject(REJECTED);
+      expect(response.headers.get('set-cookie')).toBeNull();
     }
   });
 
@@ -170,23 +170,24 @@ describe('signing in', () => {
       const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' }, () => undefined);
       const resets = () => resetPassword(prisma, user.id, 'another password');
       // Each statement waits for the user's row and gets it in the order in which it started.
-      const waiting = (count: number) =>
+      const countWaiting = (count: number) =>
         eventually(async () => {
           const locks = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
           expect((await pool.query(locks)).rows).toHaveLength(count);
         });
-      const works: Promise<unknown>[] = [];
+      const pending: Promise<unknown>[] = [];
       await inTransaction(pool, async (transaction) => {
         await transaction.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [user.id]);
-        works.push(order === 'before' ? opens() : resets());
-        await waiting(1);
-        works.push(order === 'before' ? resets() : opens());
-        await waiting(2);
+        pending.push(order === 'before' ? opens() : resets());
+        await countWaiting(1);
+        pending.push(order === 'before' ? resets() : opens());
+        await countWaiting(2);
       });
-      const [first, second] = await Promise.all(works);
+      const [firstSession, second] = await Promise.all(pending);
       await database.close();
-      if (order === 'before') expect([first, second]).toEqual([expect.any(String), { sessionsEnded: 1 }]);
-      else expect([first, second]).toEqual([{ sessionsEnded: 0 }, null]);
+      if (order === 'before')
+        expect([firstSession, second]).toEqual([expect.any(String), { sessionsEnded: 1 }]);
+      else expect([firstSession, second]).toEqual([{ sessionsEnded: 0 }, null]);
       expect(await sessionsOf(user)).toEqual([]);
     },
   );
@@ -201,16 +202,18 @@ describe('signing in', () => {
       verified.push(passwordHash);
       return verify(passwordHash, password);
     });
-    const begun = { kind: 'taken' as const };
-    const limits = { begin: async () => begun, succeeded: async () => undefined };
+    const accepted = { kind: 'accepted' as const };
+    const limits = { countAttempt: async () => accepted, recordSuccess: async () => undefined };
     const attempt = createSignIn({ prisma, sessions: { open: async () => null }, passwords, limits });
     for (const address of [email, 'nobody@example.com']) {
       const fields = { email: address, password: 'wrong', clientAddress: '127.0.0.1', device: null };
-      expect(await attempt(fields, () => undefined)).toEqual({ kind: 'refused' });
+      expect(await attempt(fields, () => undefined)).toEqual({ kind: 'rejected' });
     }
     // The parts before the salt determine the cost: algorithm, version, memory and passes.
-    const [known, unknown] = verified.map((passwordHash) => passwordHash.split('$').slice(1, 4));
-    expect(unknown).toEqual(known);
+    const [knownUserParameters, unknownUserParameters] = verified.map((passwordHash) =>
+      passwordHash.split('$').slice(1, 4),
+    );
+    expect(unknownUserParameters).toEqual(knownUserParameters);
     expect(verified).toHaveLength(2);
   });
 
@@ -227,9 +230,9 @@ describe('signing in', () => {
     ];
     for (const [fields, lines] of cases) {
       const { status, json } = await signIn(fields as object);
-      expect({ status, told: json.status.developer_message.split('\n') }).toEqual({
+      expect({ status, actual: json.status.developer_message.split('\n') }).toEqual({
         status: 400,
-        told: lines,
+        actual: lines,
       });
     }
     const long = await signIn({ email: user.email, password: 'x'.repeat(1_025) });
@@ -264,16 +267,16 @@ describe('a session', () => {
   });
 
   test('ends on the server when it is signed out, while other sessions of the user continue', async () => {
-    const [here, elsewhere] = [await harness.signIn(user), await harness.signIn(user)];
-    const { status, headers, json } = await harness.call('DELETE', SESSION, { headers: here });
+    const [currentSession, otherSession] = [await harness.signIn(user), await harness.signIn(user)];
+    const { status, headers, json } = await harness.call('DELETE', SESSION, { headers: currentSession });
     expect({ status, json }).toEqual({
       status: 200,
       json: { data: {}, status: { code: 200, is_success: true } },
     });
     expect(headers.get('set-cookie')).toMatch(/^runhook_session=; Max-Age=0; Path=\/; HttpOnly/);
-    expect(await whoAmI(here)).toMatchObject(INVALID);
-    expect(await harness.call('DELETE', SESSION, { headers: here })).toMatchObject(INVALID);
-    expect((await whoAmI(elsewhere)).status).toBe(200);
+    expect(await whoAmI(currentSession)).toMatchObject(INVALID);
+    expect(await harness.call('DELETE', SESSION, { headers: currentSession })).toMatchObject(INVALID);
+    expect((await whoAmI(otherSession)).status).toBe(200);
     expect(await sessionsOf(user)).toHaveLength(1);
   });
 
@@ -294,24 +297,24 @@ describe('a session', () => {
   test('is updated at most once a minute, however often it is used', async () => {
     const headers = await harness.signIn(user);
     const lastUsed = async () => (await sessionsOf(user))[0]?.lastUsedAt.getTime() ?? 0;
-    const opened = await lastUsed();
+    const openedAt = await lastUsed();
     await Promise.all(Array.from({ length: 5 }, () => whoAmI(headers)));
-    expect(await lastUsed()).toBe(opened);
+    expect(await lastUsed()).toBe(openedAt);
     await backdate('last_used_at', 2);
     await Promise.all(Array.from({ length: 5 }, () => whoAmI(headers)));
-    const touched = await lastUsed();
-    expect(touched).toBeGreaterThanOrEqual(opened);
+    const usedAt = await lastUsed();
+    expect(usedAt).toBeGreaterThanOrEqual(openedAt);
     await whoAmI(headers);
-    expect(await lastUsed()).toBe(touched);
+    expect(await lastUsed()).toBe(usedAt);
   });
 
   test('is removed after its end when any user signs in', async () => {
     await harness.signIn(user);
     await backdate('expires_at', 1);
-    const other = await harness.newUser(account, 'it', []);
-    await harness.signIn(other);
+    const otherResponse = await harness.newUser(account, 'it', []);
+    await harness.signIn(otherResponse);
     expect(await sessionsOf(user)).toEqual([]);
-    expect(await sessionsOf(other)).toHaveLength(1);
+    expect(await sessionsOf(otherResponse)).toHaveLength(1);
   });
 
   test('is not found for an invalid cookie', async () => {
@@ -334,9 +337,9 @@ describe('a session', () => {
 
   test('is ignored if the request has an Authorization header, even an invalid one', async () => {
     const headers = await harness.signIn(user);
-    const other = await harness.newUser(account, 'it', []);
-    const both = await whoAmI({ ...headers, authorization: `Token ${other.apiKey}` });
-    expect(both.json.data).toMatchObject({ user_id: other.id, expires_at: null });
+    const otherResponse = await harness.newUser(account, 'it', []);
+    const bothResponse = await whoAmI({ ...headers, authorization: `Token ${otherResponse.apiKey}` });
+    expect(bothResponse.json.data).toMatchObject({ user_id: otherResponse.id, expires_at: null });
     expect(await whoAmI({ ...headers, authorization: 'Token x' })).toMatchObject(INVALID);
     expect(await whoAmI({ ...headers, authorization: '' })).toMatchObject(INVALID);
   });
@@ -346,7 +349,7 @@ describe('a request with a cookie', () => {
   test('is rejected if it changes something and does not come from the console’s own origin', async () => {
     const { cookie = '' } = await harness.signIn(user);
     const { id } = await harness.newSubscription(account);
-    const before = await harness.rowCounts();
+    const beforeMs = await harness.rowCounts();
     const requests = [
       ['POST', account.path('/subscriptions')],
       ['PUT', account.path(`/subscription/${id}`)],
@@ -363,22 +366,22 @@ describe('a request with a cookie', () => {
     for (const [method, path] of requests) {
       for (const proof of proofs) {
         const headers: Record<string, string> = { cookie, ...proof };
-        const answer = await harness.call(method, path, { headers });
-        expect(answer).toMatchObject(method === 'HEAD' ? { status: 403 } : ELSEWHERE);
+        const response = await harness.call(method, path, { headers });
+        expect(response).toMatchObject(method === 'HEAD' ? { status: 403 } : CROSS_ORIGIN);
       }
     }
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(beforeMs);
     expect((await whoAmI({ cookie })).status).toBe(200);
   });
 
   test('is accepted if its Origin is the console’s own', async () => {
     const { cookie = '' } = await harness.signIn(user);
     const headers = { cookie, origin: harness.origin };
-    const answer = await harness.call('POST', account.path('/subscriptions'), {
+    const response = await harness.call('POST', account.path('/subscriptions'), {
       headers,
       body: SUBSCRIPTION_FIELDS,
     });
-    expect(answer.status).toBe(201);
+    expect(response.status).toBe(201);
   });
 
   test('needs no proof of its origin to read, and a request with a key never needs one', async () => {
@@ -421,12 +424,12 @@ describe('the current session', () => {
     }
     const { json } = await harness.call('GET', SESSION, { token: user.apiKey });
     type Entry = { id: number; webhooks_unavailable: string | null; may_write_webhooks: boolean };
-    const told = json.data.accounts.map(({ id, webhooks_unavailable, may_write_webhooks }: Entry) => ({
+    const actual = json.data.accounts.map(({ id, webhooks_unavailable, may_write_webhooks }: Entry) => ({
       id,
       webhooks_unavailable,
       may_write_webhooks,
     }));
-    expect(told).toEqual([
+    expect(actual).toEqual([
       { id: account.id, webhooks_unavailable: null, may_write_webhooks: true },
       { id: free.id, webhooks_unavailable: 'plan', may_write_webhooks: false },
       { id: apart.id, webhooks_unavailable: 'deployment', may_write_webhooks: false },

@@ -1,34 +1,38 @@
 import { expect, test } from '@jest/globals';
 import { hash } from '@node-rs/argon2';
-import { createPasswordCheck, NOBODYS_HASH, type PasswordPlace } from '../../src/sessions/password-check.ts';
+import {
+  createPasswordCheck,
+  DUMMY_HASH,
+  type PasswordCheckSlot,
+} from '../../src/sessions/password-check.ts';
 
 test('few passwords are checked concurrently, the others in order, and only a limited number waits', async () => {
-  const ends: (() => void)[] = [];
-  const begun: string[] = [];
+  const finishers: (() => void)[] = [];
+  const startedPasswords: string[] = [];
   const passwords = createPasswordCheck((_hash, password) => {
-    begun.push(password);
-    return new Promise((resolve) => ends.push(() => resolve(true)));
+    startedPasswords.push(password);
+    return new Promise((resolve) => finishers.push(() => resolve(true)));
   });
-  const places: PasswordPlace[] = [];
-  for (let place = passwords.enter(); place !== null; place = passwords.enter()) places.push(place);
-  expect(places).toHaveLength(32);
-  const checks = places.map((place, index) => place.isRight('hash', String(index)));
-  expect(begun).toEqual(['0', '1']);
-  for (let ended = 0; ended < places.length; ended++) {
-    ends.shift()?.();
+  const slots: PasswordCheckSlot[] = [];
+  for (let slot = passwords.acquireSlot(); slot !== null; slot = passwords.acquireSlot()) slots.push(slot);
+  expect(slots).toHaveLength(32);
+  const checks = slots.map((slot, index) => slot.isCorrect('hash', String(index)));
+  expect(startedPasswords).toEqual(['0', '1']);
+  for (let endedCount = 0; endedCount < slots.length; endedCount++) {
+    finishers.shift()?.();
     await new Promise((resolve) => setImmediate(resolve));
   }
-  expect(await Promise.all(checks)).toEqual(places.map(() => true));
-  expect(begun).toEqual(places.map((_, index) => String(index)));
-  expect(passwords.enter()).toBeNull();
-  places[0]?.leave();
-  places[0]?.leave();
-  expect(passwords.enter()).not.toBeNull();
-  expect(passwords.enter()).toBeNull();
+  expect(await Promise.all(checks)).toEqual(slots.map(() => true));
+  expect(startedPasswords).toEqual(slots.map((_, index) => String(index)));
+  expect(passwords.acquireSlot()).toBeNull();
+  slots[0]?.release();
+  slots[0]?.release();
+  expect(passwords.acquireSlot()).not.toBeNull();
+  expect(passwords.acquireSlot()).toBeNull();
 });
 
 test('a check without a user takes as long as a real one, because the hash has the same parameters', async () => {
   const parametersOf = (passwordHash: string) => passwordHash.split('$').slice(0, 4);
-  expect(parametersOf(NOBODYS_HASH)).toEqual(parametersOf(await hash('somebody’s')));
-  expect(await createPasswordCheck().enter()?.isRight(null, 'anything')).toBe(false);
+  expect(parametersOf(DUMMY_HASH)).toEqual(parametersOf(await hash('somebody’s')));
+  expect(await createPasswordCheck().acquireSlot()?.isCorrect(null, 'anything')).toBe(false);
 });

@@ -4,20 +4,20 @@ import {
   createTestDatabase,
   createTestQueueUrl,
   eventually,
-  IN_VAIN_MS,
   oneQueueBackend,
   queueBackends,
+  WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
 import { openLimitStore } from '../../src/http/limits.ts';
 import { createSignInLimits } from '../../src/sessions/sign-in-limits.ts';
 import {
   failure,
+  GENEROUS_TIMEOUTS,
   type Harness,
   PASSWORD,
   startHarness,
   type TestAccount,
   type TestUser,
-  UNHURRIED,
 } from '../harness.ts';
 
 const PER_EMAIL = 4;
@@ -25,7 +25,7 @@ const PER_ADDRESS = 8;
 const TOO_MANY = { status: 429, json: failure(429, 'Too many requests.') };
 
 /** Only tests in which processes share, clear, reduce or concurrently increment a count depend on the queue: those run on each queue. */
-const [one] = oneQueueBackend();
+const [firstBackend] = oneQueueBackend();
 
 describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) => {
   let harness: Harness;
@@ -71,16 +71,16 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
       expect((await signIn(user.email, 'wrong', `${network}.${tries}`, call)).status).toBe(401);
     }
     for (const call of [harness.call, second.call]) {
-      const refused = await signIn(user.email, PASSWORD, `${network}.200`, call);
-      expect(refused).toMatchObject(TOO_MANY);
-      const retryAfter = Number(refused.headers.get('retry-after'));
+      const rejected = await signIn(user.email, PASSWORD, `${network}.200`, call);
+      expect(rejected).toMatchObject(TOO_MANY);
+      const retryAfter = Number(rejected.headers.get('retry-after'));
       expect(retryAfter).toBeGreaterThan(0);
       expect(retryAfter).toBeLessThanOrEqual(900);
     }
     // Neither the user's key nor other users are affected.
     expect((await harness.call('GET', '/api/v3/session', { token: user.apiKey })).status).toBe(200);
-    const other = await harness.newUser(account, 'it', []);
-    expect((await signIn(other.email, PASSWORD, `${network}.201`)).status).toBe(201);
+    const otherUser = await harness.newUser(account, 'it', []);
+    expect((await signIn(otherUser.email, PASSWORD, `${network}.201`)).status).toBe(201);
     expect((await signIn(user.email, PASSWORD, newAddress())).status).toBe(201);
     await second.close();
   });
@@ -112,7 +112,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     }
   });
 
-  if (backend.name !== one?.name) return;
+  if (backend.name !== firstBackend?.name) return;
 
   test('are limited for an e-mail address from all networks at twenty times the limit of one', async () => {
     // Each attempt costs a password hash, so the limit is one attempt from one network and twenty from all networks.
@@ -142,13 +142,13 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
   });
 
   test('with a foreign or forged cookie count as those of an unknown browser', async () => {
-    const other = await harness.newUser(account, 'it', []);
-    const cookie = await deviceOf(other.email);
+    const otherUser = await harness.newUser(account, 'it', []);
+    const cookie = await deviceOf(otherUser.email);
     const forged = cookie.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'));
     const address = newAddress();
     for (let tries = 0; tries < PER_EMAIL; tries++) {
-      const sent = tries % 2 === 0 ? cookie : forged;
-      expect((await signIn(user.email, 'wrong', address, harness.call, sent)).status).toBe(401);
+      const cookieHeader = tries % 2 === 0 ? cookie : forged;
+      expect((await signIn(user.email, 'wrong', address, harness.call, cookieHeader)).status).toBe(401);
     }
     expect(await signIn(user.email, PASSWORD, address, harness.call, cookie)).toMatchObject(TOO_MANY);
   });
@@ -190,8 +190,8 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
   });
 
   test('without a valid client address from a trusted proxy count for the proxy', async () => {
-    for (const told of ['unknown', 'a, b', '203.0.113.7:4711']) {
-      expect((await signIn('b@example.com', 'wrong', told)).status).toBe(401);
+    for (const forwardedFor of ['unknown', 'a, b', '203.0.113.7:4711']) {
+      expect((await signIn('b@example.com', 'wrong', forwardedFor)).status).toBe(401);
     }
   });
 });
@@ -200,22 +200,22 @@ test.each(queueBackends())(
   'no one is locked out for longer than a window, counted on $name',
   async (backend) => {
     const { url, drop } = await createTestDatabase();
-    const database = openDatabase({ url, connectTimeoutMs: IN_VAIN_MS });
+    const database = openDatabase({ url, connectTimeoutMs: WAIT_TIMEOUT_MS });
     const queueUrl = await createTestQueueUrl(backend, url);
-    const { countMs: countTimeoutMs } = UNHURRIED;
+    const { countMs: countTimeoutMs } = GENEROUS_TIMEOUTS;
     const { pool } = database;
     const store = await openLimitStore({ queueUrl, pool, onError: () => undefined, countTimeoutMs });
     const limits = createSignInLimits(store, { perEmailMax: 2, perAddressMax: 1_000, windowSeconds: 2 });
     const attempt = { email: 'ada@example.com', clientAddress: '203.0.113.7', device: null };
-    const begin = () => limits.begin(attempt);
+    const countAttempt = () => limits.countAttempt(attempt);
 
     // Three concurrent attempts; if a window ends between them, the next three are in one window.
     await eventually(async () => {
-      const refusal = { kind: 'refused', retryAfterSeconds: expect.any(Number) };
-      expect(await Promise.all([begin(), begin(), begin()])).toContainEqual(refusal);
+      const rejection = { kind: 'rejected', retryAfterSeconds: expect.any(Number) };
+      expect(await Promise.all([countAttempt(), countAttempt(), countAttempt()])).toContainEqual(rejection);
     });
     // Further attempts do not extend the window.
-    await eventually(async () => expect(await begin()).toEqual({ kind: 'taken' }));
+    await eventually(async () => expect(await countAttempt()).toEqual({ kind: 'accepted' }));
     await store.close();
     await database.close();
     await drop();

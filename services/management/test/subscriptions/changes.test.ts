@@ -4,63 +4,63 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { eventually } from '@runhook/testing';
 import express from 'express';
-import { SIGN_OF_LIFE, sendAnswer } from '../../src/http/envelope.ts';
+import { HEARTBEAT, sendResponse } from '../../src/http/envelope.ts';
 import { ChangeStreams } from '../../src/subscriptions/changes.ts';
 import { insertDelivery } from '../deliveries/delivery-rows.ts';
 import {
   failure,
+  GENEROUS_TIMEOUTS,
   type Harness,
   SUBSCRIPTION_FIELDS,
   startHarness,
   type TestAccount,
-  UNHURRIED,
 } from '../harness.ts';
 
 let harness: Harness;
 let account: TestAccount;
 let id: string;
-const open: Listening[] = [];
+const openStreams: TestListener[] = [];
 
 beforeAll(async () => {
-  harness = await startHarness({}, { timeouts: { ...UNHURRIED, changesMs: 20 } });
+  harness = await startHarness({}, { timeouts: { ...GENEROUS_TIMEOUTS, changesMs: 20 } });
 });
 beforeEach(async () => {
   account = await harness.newAccount();
   id = (await harness.newSubscription(account)).id;
 });
 afterEach(() => {
-  for (const { leave } of open.splice(0)) leave();
+  for (const { close } of openStreams.splice(0)) close();
 });
 afterAll(() => harness.close());
 
-interface Listening {
+interface TestListener {
   answer: IncomingMessage;
   text(): string;
   /** Ids of the changed webhooks so far, repeated for each change. */
-  told(): string[];
-  leave(): void;
+  changedIds(): string[];
+  close(): void;
 }
 
-async function listen(query = '', { origin = harness.origin, method = 'GET' } = {}): Promise<Listening> {
+async function listen(query = '', { origin = harness.origin, method = 'GET' } = {}): Promise<TestListener> {
   const headers = { authorization: `Token ${account.token}` };
-  const sent = request(`${origin}${account.path('/changes')}${query}`, { method, headers }).end();
-  sent.on('error', () => undefined);
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+  const clientRequest = request(`${origin}${account.path('/changes')}${query}`, { method, headers }).end();
+  clientRequest.on('error', () => undefined);
+  const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage];
   let text = '';
-  answer.setEncoding('utf8').on('data', (piece: string) => {
-    text += piece;
+  answer.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
   });
   answer.on('error', () => undefined);
   const listening = {
     answer,
     text: () => text,
-    told: () =>
+    changedIds: () =>
       [...text.matchAll(/^event: changed\ndata: (.+)$/gm)].flatMap(
         ([, data = '']) => (JSON.parse(data) as { subscription_ids: string[] }).subscription_ids,
       ),
-    leave: () => void sent.destroy(),
+    close: () => void clientRequest.destroy(),
   };
-  open.push(listening);
+  openStreams.push(listening);
   return listening;
 }
 
@@ -73,33 +73,41 @@ test('a change of a subscription is sent to the listeners of its account and to 
   });
   const mine = account;
   account = await harness.newAccount();
-  const elsewhere = await listen();
+  const otherListener = await listen();
   account = mine;
   const body = { ...SUBSCRIPTION_FIELDS, name: 'Another name' };
   await harness.call('PUT', account.path(`/subscription/${id}`), { token: account.token, body });
-  await eventually(() => expect(listening.told()).toContain(id));
+  await eventually(() => expect(listening.changedIds()).toContain(id));
 
-  const before = listening.told().filter((told) => told === id).length;
+  const countBefore = listening.changedIds().filter((changedIds) => changedIds === id).length;
   await harness.database.prisma.subscription.update({ where: { id }, data: { httpStatusCode: 500 } });
   await eventually(() =>
-    expect(listening.told().filter((told) => told === id).length).toBeGreaterThan(before),
+    expect(listening.changedIds().filter((changedIds) => changedIds === id).length).toBeGreaterThan(
+      countBefore,
+    ),
   );
 
-  const { id: made } = await harness.newSubscription(account);
-  await eventually(() => expect(listening.told()).toContain(made));
-  await harness.call('DELETE', account.path(`/subscription/${made}`), { token: account.token });
-  await eventually(() => expect(listening.told().filter((told) => told === made)).toHaveLength(2));
-  expect(elsewhere.told()).not.toContain(id);
+  const { id: newId } = await harness.newSubscription(account);
+  await eventually(() => expect(listening.changedIds()).toContain(newId));
+  await harness.call('DELETE', account.path(`/subscription/${newId}`), { token: account.token });
+  await eventually(() =>
+    expect(listening.changedIds().filter((changedIds) => changedIds === newId)).toHaveLength(2),
+  );
+  expect(otherListener.changedIds()).not.toContain(id);
 });
 
 test('a change of the log is sent to listeners of that subscription only', async () => {
-  const [listening, others] = [await listen(`?subscription_id=${id}`), await listen()];
+  const [listening, otherListener] = [await listen(`?subscription_id=${id}`), await listen()];
   const delivery = { subscriptionId: id, accountId: account.id, status: 'pending', attemptCount: 0 };
   const { id: deliveryId } = await insertDelivery(harness.database, delivery);
-  await eventually(() => expect(listening.told().filter((told) => told === id)).toHaveLength(1));
+  await eventually(() =>
+    expect(listening.changedIds().filter((changedIds) => changedIds === id)).toHaveLength(1),
+  );
   await harness.database.pool.query(`UPDATE deliveries SET status = 'cancelled' WHERE id = $1`, [deliveryId]);
-  await eventually(() => expect(listening.told().filter((told) => told === id)).toHaveLength(2));
-  expect(others.told()).not.toContain(id);
+  await eventually(() =>
+    expect(listening.changedIds().filter((changedIds) => changedIds === id)).toHaveLength(2),
+  );
+  expect(otherListener.changedIds()).not.toContain(id);
 });
 
 test('a change of the log of another account is not sent', async () => {
@@ -109,8 +117,8 @@ test('a change of the log of another account is not sent', async () => {
   const listening = await listen(`?subscription_id=${foreign}`);
   await insertDelivery(harness.database, { subscriptionId: foreign, accountId: owner.id });
   const { id: mine } = await harness.newSubscription(account);
-  await eventually(() => expect(listening.told()).toContain(mine));
-  expect(listening.told()).not.toContain(foreign);
+  await eventually(() => expect(listening.changedIds()).toContain(mine));
+  expect(listening.changedIds()).not.toContain(foreign);
 });
 
 /** Opens a stream while the table of webhooks is locked, so that the first poll waits for it. */
@@ -119,9 +127,9 @@ async function listenLocked(work: (lock: { pid: number; release(): Promise<void>
   try {
     await client.query('BEGIN; LOCK TABLE subscriptions');
     await client.query(`UPDATE subscriptions SET description = 'locked' WHERE id = $1`, [id]);
-    let isAnswered = false;
+    let hasResponse = false;
     const listening = listen().finally(() => {
-      isAnswered = true;
+      hasResponse = true;
     });
     const pid = await eventually(async () => {
       const { rows } = await client.query<{ pid: number }>(
@@ -132,7 +140,7 @@ async function listenLocked(work: (lock: { pid: number; release(): Promise<void>
     });
     // If the headers had been sent, they would arrive before the response to a later request.
     expect((await harness.call('GET', '/api/v3/none')).status).toBe(404);
-    expect(isAnswered).toBe(false);
+    expect(hasResponse).toBe(false);
     await work({ pid, release: async () => void (await client.query('COMMIT')) });
     return await listening;
   } finally {
@@ -144,7 +152,7 @@ async function listenLocked(work: (lock: { pid: number; release(): Promise<void>
 test('the headers are sent once the first poll is complete, so that every later change is sent', async () => {
   const listening = await listenLocked(({ release }) => release());
   await harness.database.prisma.subscription.update({ where: { id }, data: { description: 'later' } });
-  await eventually(() => expect(listening.told()).toEqual([id]));
+  await eventually(() => expect(listening.changedIds()).toEqual([id]));
 });
 
 test('a stream starts although the first poll fails, and all webhooks are sent as changed', async () => {
@@ -152,13 +160,13 @@ test('a stream starts although the first poll fails, and all webhooks are sent a
     await harness.database.pool.query('SELECT pg_terminate_backend($1::int)', [pid]);
     await release();
   });
-  await eventually(() => expect(listening.told()).toEqual([id]));
+  await eventually(() => expect(listening.changedIds()).toEqual([id]));
 });
 
 test('the database is not polled without listeners', async () => {
   const listening = await listen();
-  listening.leave();
-  const looks = async () => {
+  listening.close();
+  const countPolls = async () => {
     const { rows } = await harness.database.pool.query(
       `SELECT count(*)::int AS count FROM pg_stat_activity
        WHERE datname = current_database() AND query LIKE '%xmin::text%' AND query NOT LIKE '%pg_stat_activity%'
@@ -166,7 +174,7 @@ test('the database is not polled without listeners', async () => {
     );
     return rows[0].count;
   };
-  await eventually(async () => expect(await looks()).toBe(0));
+  await eventually(async () => expect(await countPolls()).toBe(0));
 });
 
 test('a stream sends its retry interval, and HEAD ends at once', async () => {
@@ -178,8 +186,8 @@ test('a stream sends its retry interval, and HEAD ends at once', async () => {
 });
 
 test('ten minutes of keep-alive comments are less than a kilobyte', () => {
-  const chunkBytes = '3\r\n\r\n'.length + SIGN_OF_LIFE.text.length;
-  expect((600_000 / SIGN_OF_LIFE.everyMs) * chunkBytes).toBeLessThan(1_000);
+  const chunkBytes = '3\r\n\r\n'.length + HEARTBEAT.text.length;
+  expect((600_000 / HEARTBEAT.intervalMs) * chunkBytes).toBeLessThan(1_000);
 });
 
 test('an invalid subscription_id is rejected by name', async () => {
@@ -198,21 +206,21 @@ test('stopping the service ends its streams without waiting for their listeners'
 });
 
 test('no stream begins for a caller who disconnected before the response', async () => {
-  let begun = 0;
+  let startedCount = 0;
   const app = express();
-  const answered = new Promise<void>((resolve) => {
+  const responseReady = new Promise<void>((resolve) => {
     app.get('/', async (_request, response) => {
       response.locals.request = {};
       const closed = once(response, 'close');
       response.socket?.destroy();
       await closed;
       const stream = {
-        begin: () => {
-          begun += 1;
-          return { ready: Promise.resolve(), leave: () => undefined };
+        start: () => {
+          startedCount += 1;
+          return { ready: Promise.resolve(), close: () => undefined };
         },
       };
-      sendAnswer(response, { code: 200, data: null, stream });
+      sendResponse(response, { code: 200, data: null, stream });
       resolve();
     });
   });
@@ -220,9 +228,9 @@ test('no stream begins for a caller who disconnected before the response', async
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
-  await answered;
+  await responseReady;
   server.close();
-  expect(begun).toBe(0);
+  expect(startedCount).toBe(0);
 });
 
 test('an account may have at most a hundred streams', async () => {
@@ -233,20 +241,27 @@ test('an account may have at most a hundred streams', async () => {
   });
   expect({ status, json }).toEqual({ status: 429, json: failure(429, 'Too many requests.') });
   expect(headers.get('retry-after')).toBe('60');
-  listening[0]?.leave();
+  listening[0]?.close();
   await eventually(async () => expect((await listen()).answer.statusCode).toBe(200));
 });
 
 test.each([
-  ['the process', { all: 1, ofAccount: 9 }, 2],
-  ['an account', { all: 9, ofAccount: 1 }, 1],
-])('only one of two streams opened concurrently begins at the limit of %s', (_, streamsMax, other) => {
-  const streams = new ChangeStreams({ database: harness.database.pool, streamsMax });
-  const opened = [1, other].map((accountId) => streams.open({ accountId, subscriptionId: null }));
-  const begin = (index: number) =>
-    opened[index]?.begin({ send: () => undefined, end: () => undefined }) ?? { leave: () => undefined };
-  const first = begin(0);
-  expect(() => begin(1)).toThrow('Too many requests.');
-  first.leave();
-  begin(1).leave();
-});
+  ['the process', { all: 1, perAccount: 9 }, 2],
+  ['an account', { all: 9, perAccount: 1 }, 1],
+])(
+  'only one of two streams opened concurrently begins at the limit of %s',
+  (_, streamsMax, otherAccountId) => {
+    const streams = new ChangeStreams({ database: harness.database.pool, streamsMax });
+    const eventStreams = [1, otherAccountId].map((accountId) =>
+      streams.open({ accountId, subscriptionId: null }),
+    );
+    const start = (index: number) =>
+      eventStreams[index]?.start({ send: () => undefined, end: () => undefined }) ?? {
+        close: () => undefined,
+      };
+    const firstStart = start(0);
+    expect(() => start(1)).toThrow('Too many requests.');
+    firstStart.close();
+    start(1).close();
+  },
+);

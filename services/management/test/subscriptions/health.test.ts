@@ -29,9 +29,9 @@ const FAILING = {
   consecutiveFailures: 12,
   lastSuccessAt: new Date('2026-11-21T07:00:00.000Z'),
 };
-const fail = (more: object = {}) =>
-  harness.database.prisma.subscription.update({ where: { id }, data: { ...FAILING, ...more } });
-const TOLD = {
+const fail = (extraFields: object = {}) =>
+  harness.database.prisma.subscription.update({ where: { id }, data: { ...FAILING, ...extraFields } });
+const HEALTH_RESPONSE = {
   status: 'failing',
   failing_since: '1795330800000000',
   consecutive_failures: 12,
@@ -42,9 +42,9 @@ test('health is returned only on request, for one webhook and in the list', asyn
   expect(await get()).toMatchObject({ health: { status: 'healthy', consecutive_failures: 0 } });
   expect((await get()).health).toEqual({ status: 'healthy', consecutive_failures: 0 });
   await fail();
-  expect((await get()).health).toEqual(TOLD);
+  expect((await get()).health).toEqual(HEALTH_RESPONSE);
   const list = (await call('GET', '/subscriptions?include=health')).json.data;
-  expect(list).toMatchObject([{ id, health: TOLD }]);
+  expect(list).toMatchObject([{ id, health: HEALTH_RESPONSE }]);
   expect(await get('')).not.toHaveProperty('health');
   expect((await call('GET', '/subscriptions')).json.data[0]).not.toHaveProperty('health');
   expect(await put({})).not.toHaveProperty('health');
@@ -62,9 +62,9 @@ test.each([
 test('an update keeps the health, and a new endpoint resets it', async () => {
   await fail();
   await put({ name: 'Renamed', active: true });
-  expect((await get()).health).toEqual(TOLD);
+  expect((await get()).health).toEqual(HEALTH_RESPONSE);
   await put({ client_url: 'https://other.example.com/hooks' });
-  const { last_success_at } = TOLD;
+  const { last_success_at } = HEALTH_RESPONSE;
   expect((await get()).health).toEqual({ status: 'healthy', consecutive_failures: 0, last_success_at });
 });
 
@@ -77,15 +77,15 @@ test.each([
     false,
   ],
   ['another name', { name: 'Renamed' }, false],
-])('a webhook that failures deactivated is updated with %s', async (_, changes, isBack) => {
+])('a webhook that failures deactivated is updated with %s', async (_, changes, isReactivated) => {
   const reason = 'Its endpoint failed 12 times in a row since 2026-11-22T07:00:00Z.';
   await fail({ active: false, deactivateReason: reason });
   expect(await get()).toMatchObject({ active: false, deactivate_reason: reason });
   await put(changes);
-  const after = await get();
-  expect(after.active).toBe(isBack);
-  expect(after.deactivate_reason).toBe(isBack ? undefined : reason);
-  if (isBack) expect(after.health.status).toBe('healthy');
+  const subscriptionAfter = await get();
+  expect(subscriptionAfter.active).toBe(isReactivated);
+  expect(subscriptionAfter.deactivate_reason).toBe(isReactivated ? undefined : reason);
+  if (isReactivated) expect(subscriptionAfter.health.status).toBe('healthy');
 });
 
 test('a webhook that its owner deactivated stays inactive when its endpoint changes', async () => {
@@ -95,20 +95,20 @@ test('a webhook that its owner deactivated stays inactive when its endpoint chan
 
 test('the list is sorted by failing_since and filtered by failing on request', async () => {
   await harness.database.prisma.subscription.update({ where: { id }, data: { name: 'B' } });
-  const { id: later } = await harness.newSubscription(account, { name: 'c' });
+  const { id: laterId } = await harness.newSubscription(account, { name: 'c' });
   const { id: healthy } = await harness.newSubscription(account, { name: 'A' });
   await fail({ dispatchedAt: new Date('2026-11-22T08:00:00.000Z') });
   await harness.database.prisma.subscription.update({
-    where: { id: later },
+    where: { id: laterId },
     data: { failingSince: new Date('2026-11-22T09:00:00.000Z') },
   });
   const list = async (query: string) =>
     (await call('GET', `/subscriptions?${query}`)).json.data.map((row: Json) => row.id);
-  expect(await list('order_by=failing_since')).toEqual([later, id, healthy]);
-  expect(await list('order_by=name')).toEqual([healthy, id, later]);
-  expect(await list('order_by=dispatched_at')).toEqual([id, healthy, later]);
-  expect(await list('order_by=created_at')).toEqual([healthy, later, id]);
-  expect(await list('failing=true')).toEqual([later, id]);
+  expect(await list('order_by=failing_since')).toEqual([laterId, id, healthy]);
+  expect(await list('order_by=name')).toEqual([healthy, id, laterId]);
+  expect(await list('order_by=dispatched_at')).toEqual([id, healthy, laterId]);
+  expect(await list('order_by=created_at')).toEqual([healthy, laterId, id]);
+  expect(await list('failing=true')).toEqual([laterId, id]);
   expect(await list('failing=false')).toEqual([healthy]);
   const { status, json } = await call('GET', '/subscriptions?order_by=health&failing=maybe');
   expect(status).toBe(400);

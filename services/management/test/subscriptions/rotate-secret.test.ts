@@ -32,15 +32,15 @@ afterEach(() => receiver.close());
 
 afterAll(() => harness.close());
 
-const call = (method: string, rest: string, options: object = {}) =>
-  harness.call(method, account.path(`/subscription/${subscription.id}${rest}`), {
+const call = (method: string, suffix: string, options: object = {}) =>
+  harness.call(method, account.path(`/subscription/${subscription.id}${suffix}`), {
     token: account.token,
     ...options,
   });
 const rotate = (body?: object, headers: Record<string, string> = {}) =>
   call('POST', '/rotate-secret', { headers, ...(body && { body }) });
 const finish = () => call('POST', '/finish-rotation');
-const shown = async (): Promise<Json> => (await call('GET', '')).json.data;
+const readSubscription = async (): Promise<Json> => (await call('GET', '')).json.data;
 const CONFLICT = failure(
   409,
   'A rotation of the secret is under way, or has just begun: finish it before the next.',
@@ -74,15 +74,15 @@ const endNow = () =>
   ]);
 
 test('a rotation returns the new secret once and shows its period while it lasts', async () => {
-  const before = await shown();
+  const subscriptionBefore = await readSubscription();
   const { status, json } = await rotate({ overlap_hours: 3 });
   const { hmac_secret: next, secret_rotation: rotation, ...rest } = json.data;
   expect(status).toBe(200);
   expect(next).toMatch(/^whsec_/);
   expect(next).not.toBe(subscription.hmac_secret);
   expect(Number(rotation.ends_at) - Number(rotation.started_at)).toBe(3 * HOUR_MICROS);
-  expect(rest).toEqual(before);
-  expect(await shown()).toEqual({ ...before, secret_rotation: rotation });
+  expect(rest).toEqual(subscriptionBefore);
+  expect(await readSubscription()).toEqual({ ...subscriptionBefore, secret_rotation: rotation });
   expect((await call('PUT', '', { body: SUBSCRIPTION_FIELDS })).json.data.secret_rotation).toEqual(rotation);
   const row = await rowOf();
   expect(JSON.stringify(row)).not.toContain(next.slice('whsec_'.length, -1));
@@ -108,22 +108,22 @@ test.each([
   const { status, json } = await rotate({ overlap_hours });
   expect(status).toBe(400);
   expect(json.status.errors).toEqual([{ field: 'overlap_hours', message }]);
-  expect(await shown()).not.toHaveProperty('secret_rotation');
+  expect(await readSubscription()).not.toHaveProperty('secret_rotation');
 });
 
 test('both secrets sign until the rotation is finished, and then only the new one', async () => {
   const old = subscription.hmac_secret;
   const next = (await rotate()).json.data.hmac_secret;
-  const during = await sample();
-  expect([during.isAuthorizedBy(old), during.isAuthorizedBy(next)]).toEqual([true, false]);
-  expect([during.signedBy(old), during.signedBy(next)]).toEqual([true, true]);
+  const duringOverlap = await sample();
+  expect([duringOverlap.isAuthorizedBy(old), duringOverlap.isAuthorizedBy(next)]).toEqual([true, false]);
+  expect([duringOverlap.signedBy(old), duringOverlap.signedBy(next)]).toEqual([true, true]);
   const finished = await finish();
   expect(finished.status).toBe(200);
   expect(finished.json.data).not.toHaveProperty('secret_rotation');
   expect(finished.json.data).not.toHaveProperty('hmac_secret');
-  const after = await sample();
-  expect([after.isAuthorizedBy(old), after.isAuthorizedBy(next)]).toEqual([false, true]);
-  expect([after.signedBy(old), after.signedBy(next)]).toEqual([false, true]);
+  const afterOverlap = await sample();
+  expect([afterOverlap.isAuthorizedBy(old), afterOverlap.isAuthorizedBy(next)]).toEqual([false, true]);
+  expect([afterOverlap.signedBy(old), afterOverlap.signedBy(next)]).toEqual([false, true]);
   const row = await rowOf();
   expect(harness.secrets.decrypt(row.hmac_secret_ciphertext)).toBe(next);
   expect(row).toMatchObject({ next_hmac_secret_ciphertext: null, rotation_ends_at: null });
@@ -134,30 +134,33 @@ test('both secrets sign until the rotation is finished, and then only the new on
 });
 
 test('a rotation ends at its time, and the next one replaces the secret that took over', async () => {
-  const first = (await rotate()).json.data.hmac_secret;
+  const firstSecret = (await rotate()).json.data.hmac_secret;
   await endNow();
-  expect(await shown()).not.toHaveProperty('secret_rotation');
-  const ended = await sample();
-  expect([ended.isAuthorizedBy(first), ended.signedBy(subscription.hmac_secret)]).toEqual([true, false]);
+  expect(await readSubscription()).not.toHaveProperty('secret_rotation');
+  const afterEnd = await sample();
+  expect([afterEnd.isAuthorizedBy(firstSecret), afterEnd.signedBy(subscription.hmac_secret)]).toEqual([
+    true,
+    false,
+  ]);
   expect((await finish()).status).toBe(409);
   const second = (await rotate()).json.data.hmac_secret;
-  const during = await sample();
-  expect([during.isAuthorizedBy(first), during.signedBy(first), during.signedBy(second)]).toEqual([
-    true,
-    true,
-    true,
-  ]);
-  expect(during.signedBy(subscription.hmac_secret)).toBe(false);
+  const duringOverlap = await sample();
+  expect([
+    duringOverlap.isAuthorizedBy(firstSecret),
+    duringOverlap.signedBy(firstSecret),
+    duringOverlap.signedBy(second),
+  ]).toEqual([true, true, true]);
+  expect(duringOverlap.signedBy(subscription.hmac_secret)).toBe(false);
 });
 
 test('a rotation without overlap replaces the secret at once', async () => {
   const { data } = (await rotate({ overlap_hours: 0 })).json;
   expect(data).not.toHaveProperty('secret_rotation');
-  const after = await sample();
-  expect([after.isAuthorizedBy(data.hmac_secret), after.signedBy(subscription.hmac_secret)]).toEqual([
-    true,
-    false,
-  ]);
+  const afterOverlap = await sample();
+  expect([
+    afterOverlap.isAuthorizedBy(data.hmac_secret),
+    afterOverlap.signedBy(subscription.hmac_secret),
+  ]).toEqual([true, false]);
 });
 
 test('a second rotation is rejected while the first is in progress', async () => {
@@ -174,13 +177,14 @@ test.each([24, 0])(
       await holder.query('BEGIN');
       await holder.query('SELECT FROM subscriptions WHERE id = $1 FOR UPDATE', [subscription.id]);
       const rotating = [rotate({ overlap_hours }), rotate({ overlap_hours })];
-      const waiting = `SELECT pid FROM pg_stat_activity
+      const waitingBackends = `SELECT pid FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE%secret_generation%'`;
-      for (let count = 0; count < 2; ) count = (await harness.database.pool.query(waiting)).rowCount ?? 0;
+      for (let count = 0; count < 2; )
+        count = (await harness.database.pool.query(waitingBackends)).rowCount ?? 0;
       await holder.query('COMMIT');
-      const answers = await Promise.all(rotating);
-      expect(answers.map(({ status }) => status).sort()).toEqual([200, 409]);
-      const won = answers.find(({ status }) => status === 200)?.json.data.hmac_secret;
+      const responses = await Promise.all(rotating);
+      expect(responses.map(({ status }) => status).sort()).toEqual([200, 409]);
+      const won = responses.find(({ status }) => status === 200)?.json.data.hmac_secret;
       expect((await sample()).signedBy(won)).toBe(true);
     } finally {
       holder.release();
@@ -199,9 +203,10 @@ test('finish-rotation keeps the re-encrypted secret when the ciphertext changes 
       renewed,
     ]);
     const finishing = finish();
-    const waiting = `SELECT pid FROM pg_stat_activity
+    const waitingBackends = `SELECT pid FROM pg_stat_activity
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE 'UPDATE%secret_generation%'`;
-    for (let count = 0; count < 1; ) count = (await harness.database.pool.query(waiting)).rowCount ?? 0;
+    for (let count = 0; count < 1; )
+      count = (await harness.database.pool.query(waitingBackends)).rowCount ?? 0;
     await holder.query('COMMIT');
     expect((await finishing).status).toBe(200);
     expect((await rowOf()).hmac_secret_ciphertext).toBe(renewed);
@@ -212,10 +217,10 @@ test('finish-rotation keeps the re-encrypted secret when the ciphertext changes 
 
 test('a repeated Idempotency-Key returns the same secret and rotates only once', async () => {
   const headers = { 'idempotency-key': 'a rotation' };
-  const first = await rotate({}, headers);
-  const again = await rotate({}, headers);
-  expect(again.json).toEqual(first.json);
-  expect(again.headers.get('idempotent-replay')).toBe('true');
+  const firstSecret = await rotate({}, headers);
+  const repeatResponse = await rotate({}, headers);
+  expect(repeatResponse.json).toEqual(firstSecret.json);
+  expect(repeatResponse.headers.get('idempotent-replay')).toBe('true');
 });
 
 test('a rotation requires the permission to write webhooks and an existing webhook', async () => {

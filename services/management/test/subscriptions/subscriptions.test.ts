@@ -40,7 +40,7 @@ const list = async (query = '') =>
 
 describe('creating a subscription', () => {
   test('returns all its fields, with defaults for omitted ones', async () => {
-    const before = BigInt(Date.now()) * 1000n;
+    const beforeMicros = BigInt(Date.now()) * 1000n;
     const { status, json } = await harness.call('POST', account.path('/subscriptions'), {
       token,
       body: { ...SUBSCRIPTION_FIELDS, id: '', unknown: { fields: 'are ignored' } },
@@ -64,7 +64,7 @@ describe('creating a subscription', () => {
       },
       status: { code: 201 },
     });
-    expect(BigInt(json.data.created_at)).toBeGreaterThan(before - 1_000_000n);
+    expect(BigInt(json.data.created_at)).toBeGreaterThan(beforeMicros - 1_000_000n);
   });
 
   test('stores values unchanged and in order', async () => {
@@ -99,7 +99,7 @@ describe('creating a subscription', () => {
     const { id, hmac_secret } = await harness.newSubscription(account);
     expect((await get(id)).json.data).not.toHaveProperty('hmac_secret');
     expect((await put(id, SUBSCRIPTION_FIELDS)).json.data).not.toHaveProperty('hmac_secret');
-    for (const one of (await list()).data) expect(one).not.toHaveProperty('hmac_secret');
+    for (const getOne of (await list()).data) expect(getOne).not.toHaveProperty('hmac_secret');
     const { rows } = await harness.database.pool.query(
       'SELECT s::text AS whole, hmac_secret_ciphertext FROM subscriptions s WHERE id = $1',
       [id],
@@ -120,9 +120,9 @@ describe('creating a subscription', () => {
     );
     const create = () =>
       harness.call('POST', account.path('/subscriptions'), { token, body: SUBSCRIPTION_FIELDS });
-    const refused = await create();
-    expect(refused.status).toBe(409);
-    expect(refused.json).toEqual(failure(409, 'The account has 1000 webhooks, as many as it may have.'));
+    const rejected = await create();
+    expect(rejected.status).toBe(409);
+    expect(rejected.json).toEqual(failure(409, 'The account has 1000 webhooks, as many as it may have.'));
     await harness.call('DELETE', account.path(`/subscription/${id}`), { token });
     expect((await create()).status).toBe(201);
   });
@@ -152,7 +152,7 @@ describe('reading a subscription', () => {
   test('shows the error of the latest attempt only on request', async () => {
     const { id } = await harness.newSubscription(account);
     const { token } = account;
-    const one = async (query: string) =>
+    const getOne = async (query: string) =>
       (await harness.call('GET', account.path(`/subscription/${id}${query}`), { token })).json.data;
     const inList = async (query: string) => {
       const { json } = await harness.call('GET', account.path(`/subscriptions${query}`), { token });
@@ -163,8 +163,8 @@ describe('reading a subscription', () => {
         'UPDATE subscriptions SET http_status_code = 502, error_code = $2 WHERE id = $1',
         [id, errorCode],
       );
-    expect((await one('?include=error_code')).error_code).toBeNull();
-    for (const [recorded, told] of [
+    expect((await getOne('?include=error_code')).error_code).toBeNull();
+    for (const [recorded, errorCode] of [
       ['unsuccessful_status', 'unsuccessful_status'],
       ['connection_refused', 'connection_refused'],
       ['dns_failed', 'no_address'],
@@ -172,14 +172,15 @@ describe('reading a subscription', () => {
       ['port_forbidden', 'no_address'],
     ] as const) {
       await record(recorded);
-      expect([await one('?include=error_code'), await inList('?include=error_code')]).toMatchObject([
-        { error_code: told },
-        { error_code: told },
+      expect([await getOne('?include=error_code'), await inList('?include=error_code')]).toMatchObject([
+        { error_code: errorCode },
+        { error_code: errorCode },
       ]);
     }
-    for (const answer of [await one(''), await inList('')]) expect(answer).not.toHaveProperty('error_code');
-    const refused = await harness.call('GET', account.path('/subscriptions?include=all'), { token });
-    expect(refused.status).toBe(400);
+    for (const response of [await getOne(''), await inList('')])
+      expect(response).not.toHaveProperty('error_code');
+    const rejected = await harness.call('GET', account.path('/subscriptions?include=all'), { token });
+    expect(rejected.status).toBe(400);
   });
 });
 
@@ -190,15 +191,15 @@ describe('updating a subscription', () => {
       body: SUBSCRIPTION_FIELDS,
     });
     const { id, updated_at } = created.json.data;
-    const seen = created.headers.get('etag') ?? '';
-    expect(seen).toBe(`"${updated_at}"`);
-    expect((await get(id)).headers.get('etag')).toBe(seen);
+    const etag = created.headers.get('etag') ?? '';
+    expect(etag).toBe(`"${updated_at}"`);
+    expect((await get(id)).headers.get('etag')).toBe(etag);
 
-    const first = await putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name: 'First' }, `"1", ${seen}`);
-    expect(first.status).toBe(200);
-    const now = first.headers.get('etag') ?? '';
-    expect(now).toBe(`"${first.json.data.updated_at}"`);
-    for (const stale of [seen, `W/${now}`, updated_at]) {
+    const firstUpdate = await putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name: 'First' }, `"1", ${etag}`);
+    expect(firstUpdate.status).toBe(200);
+    const currentEtag = firstUpdate.headers.get('etag') ?? '';
+    expect(currentEtag).toBe(`"${firstUpdate.json.data.updated_at}"`);
+    for (const stale of [etag, `W/${currentEtag}`, updated_at]) {
       const { status, json } = await putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name: 'Second' }, stale);
       expect([status, json]).toEqual([
         412,
@@ -212,11 +213,11 @@ describe('updating a subscription', () => {
 
   test('succeeds for one of several concurrent calls with the same If-Match', async () => {
     const { id, updated_at } = await harness.newSubscription(account);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       ['A', 'B', 'C', 'D'].map((name) => putIfMatch(id, { ...SUBSCRIPTION_FIELDS, name }, `"${updated_at}"`)),
     );
-    expect(answers.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412]);
-    const saved = answers.find(({ status }) => status === 200);
+    expect(responses.map(({ status }) => status).sort()).toEqual([200, 412, 412, 412]);
+    const saved = responses.find(({ status }) => status === 200);
     expect((await get(id)).json.data.name).toBe(saved?.json.data.name);
   });
 
@@ -252,13 +253,15 @@ describe('updating a subscription', () => {
 
   test('increases updated_at every time', async () => {
     const created = await harness.newSubscription(account);
-    let before = created.updated_at;
-    const answers = await Promise.all(Array.from({ length: 20 }, () => put(created.id, SUBSCRIPTION_FIELDS)));
-    const times = answers.map(({ json }) => json.data.updated_at).sort();
+    let beforeMicros = created.updated_at;
+    const responses = await Promise.all(
+      Array.from({ length: 20 }, () => put(created.id, SUBSCRIPTION_FIELDS)),
+    );
+    const times = responses.map(({ json }) => json.data.updated_at).sort();
     expect(new Set(times).size).toBe(20);
     for (const time of times) {
-      expect(BigInt(time)).toBeGreaterThan(BigInt(before));
-      before = time;
+      expect(BigInt(time)).toBeGreaterThan(BigInt(beforeMicros));
+      beforeMicros = time;
     }
     expect((await get(created.id)).json.data.created_at).toBe(created.created_at);
   });
@@ -271,10 +274,10 @@ describe('updating a subscription', () => {
       description: `Description ${index}`,
       client_url: `https://receiver${index}.example.com/`,
     }));
-    const answers = await Promise.all(bodies.map((body) => put(id, body)));
-    const last = answers
+    const responses = await Promise.all(bodies.map((body) => put(id, body)));
+    const last = responses
       .map(({ json }) => json.data)
-      .reduce((one, other) => (BigInt(one.updated_at) > BigInt(other.updated_at) ? one : other));
+      .reduce((getOne, other) => (BigInt(getOne.updated_at) > BigInt(other.updated_at) ? getOne : other));
     expect((await get(id)).json.data).toEqual(last);
   });
 
@@ -288,8 +291,8 @@ describe('updating a subscription', () => {
     expect([deleted?.status, rest[0]?.status].sort()).toEqual([200, 404]);
     expect([200, 404]).toContain(rest[1]?.status);
     expect((await put(id, { ...SUBSCRIPTION_FIELDS, name: 'Late' })).status).toBe(404);
-    const stored = await harness.database.prisma.subscription.findUniqueOrThrow({ where: { id } });
-    expect(stored.name).toBe(SUBSCRIPTION_FIELDS.name);
+    const storedRow = await harness.database.prisma.subscription.findUniqueOrThrow({ where: { id } });
+    expect(storedRow.name).toBe(SUBSCRIPTION_FIELDS.name);
   });
 
   test('to active clears the reason of a deactivation, which had not changed updated_at', async () => {
@@ -325,10 +328,10 @@ describe('deleting a subscription', () => {
       ['POST', '/recover'],
       ['GET', `/recovery/${createId('recovery')}`],
     ] as const) {
-      const answer = await harness.call(method, account.path(`/subscription/${id}${rest}`), { token });
-      expect(answer).toMatchObject(notFound);
+      const response = await harness.call(method, account.path(`/subscription/${id}${rest}`), { token });
+      expect(response).toMatchObject(notFound);
     }
-    expect((await list('?limit=100')).data.map((one: Json) => one.id)).not.toContain(id);
+    expect((await list('?limit=100')).data.map((getOne: Json) => getOne.id)).not.toContain(id);
     const { rows } = await harness.database.pool.query('SELECT deleted_at FROM subscriptions WHERE id = $1', [
       id,
     ]);
@@ -340,10 +343,10 @@ describe('the list of subscriptions', () => {
   test('is sorted newest first, in pages, with the total', async () => {
     const ids: string[] = [];
     for (let count = 0; count < 12; count++) ids.unshift((await harness.newSubscription(account)).id);
-    const idsOf = (answer: Json) => answer.data.map((one: Json) => one.id);
-    const first = await list();
-    expect(idsOf(first)).toEqual(ids.slice(0, 10));
-    expect(first.extra).toEqual({
+    const idsOf = (response: Json) => response.data.map((getOne: Json) => getOne.id);
+    const firstUpdate = await list();
+    expect(idsOf(firstUpdate)).toEqual(ids.slice(0, 10));
+    expect(firstUpdate.extra).toEqual({
       pagination: { total_count: 12, count: 10 },
       filters: { offset: 0, limit: 10 },
     });
@@ -366,7 +369,7 @@ describe('the list of subscriptions', () => {
     await harness.database.pool.query('UPDATE subscriptions SET created_at = now() WHERE id = ANY($1)', [
       ids,
     ]);
-    expect((await list()).data.map((one: Json) => one.id)).toEqual(ids.sort().reverse());
+    expect((await list()).data.map((getOne: Json) => getOne.id)).toEqual(ids.sort().reverse());
   });
 
   test('omits subscriptions of other accounts', async () => {

@@ -84,7 +84,7 @@ describe('testing a subscription', () => {
   });
 
   test('reports an endpoint that does not respond in time as 504', async () => {
-    receiver.respondWith({ never: true });
+    receiver.respondWith({ neverResponds: true });
     expect(await runTest((await newSubscription()).id)).toMatchObject(
       verified('Timed out after 0.4 s.', '504'),
     );
@@ -112,7 +112,7 @@ describe('testing a subscription', () => {
 
   test('reports all targets that it did not call in the same way, whatever the reason', async () => {
     const { id } = await newSubscription();
-    const answers = [];
+    const responses = [];
     for (const url of [
       receiver.url.replace('127.0.0.1', '127.0.0.2'),
       'http://10.20.30.40/',
@@ -120,27 +120,27 @@ describe('testing a subscription', () => {
     ]) {
       const values = [id, url];
       await harness.database.pool.query('UPDATE subscriptions SET client_url = $2 WHERE id = $1', values);
-      answers.push((await runTest(id, '?include=error_code')).json.data);
+      responses.push((await runTest(id, '?include=error_code')).json.data);
     }
-    const [first] = answers;
+    const [first] = responses;
     expect(first).toEqual({
       verification_error: 'The endpoint has no address that may be called.',
       verification_status_code: '502',
       verification_error_code: 'no_address',
     });
-    for (const answer of answers) expect(answer).toEqual(first);
+    for (const response of responses) expect(response).toEqual(first);
   });
 
   test.each([502, 504])('distinguishes a %d of the endpoint from its own', async (status) => {
     receiver.respondWith(status);
     const { id } = await newSubscription();
-    const answered = {
+    const endpointResponse = {
       verification_error: `The endpoint answered ${status}.`,
       verification_status_code: String(status),
     };
-    expect((await runTest(id)).json.data).toEqual(answered);
+    expect((await runTest(id)).json.data).toEqual(endpointResponse);
     expect((await runTest(id, '?include=error_code')).json.data).toEqual({
-      ...answered,
+      ...endpointResponse,
       verification_error_code: 'unsuccessful_status',
     });
     await receiver.close();
@@ -221,11 +221,11 @@ describe('testing a subscription', () => {
       );
       return { subscription: rows, counts: await harness.rowCounts() };
     };
-    const before = await read();
+    const rowsBefore = await read();
     expect(await runTest(id)).toMatchObject(verified(null, '200'));
     receiver.respondWith(500);
     expect(await runTest(id)).toMatchObject(verified('The endpoint answered 500.', '500'));
-    expect(await read()).toEqual(before);
+    expect(await read()).toEqual(rowsBefore);
   });
 });
 
@@ -234,7 +234,7 @@ describe('testing an unsaved subscription', () => {
     await harness.call('POST', account.path('/test'), { token: account.token, body, headers });
 
   test('sends a signed sample, returns the secret, and stores nothing', async () => {
-    const before = await harness.rowCounts();
+    const rowsBefore = await harness.rowCounts();
     const { status, json } = await send({ client_url: `${receiver.url}/new`, event_type: 'job.run.errored' });
     expect(status).toBe(200);
     const [request] = await receiver.waitFor(1);
@@ -251,7 +251,7 @@ describe('testing an unsaved subscription', () => {
       webhookName: 'Not saved yet',
       data: { runStatus: 'Errored' },
     });
-    expect(await harness.rowCounts()).toEqual(before);
+    expect(await harness.rowCounts()).toEqual(rowsBefore);
   });
 
   test('signs with the secret of the request and sends its headers', async () => {
@@ -273,7 +273,7 @@ describe('testing an unsaved subscription', () => {
   });
 
   test('reports a failure as the test of a saved subscription does', async () => {
-    receiver.respondWith({ never: true });
+    receiver.respondWith({ neverResponds: true });
     expect((await send({ client_url: receiver.url })).json.data).toMatchObject({
       verification_status_code: '504',
       exchange: { error: { code: 'timeout' }, response_headers: null, response_body: null },
@@ -308,11 +308,11 @@ describe('testing an unsaved subscription', () => {
 
   test('requires the permission to write webhooks', async () => {
     const token = await harness.newToken(account, ['read_only']);
-    const answer = await harness.call('POST', account.path('/test'), {
+    const response = await harness.call('POST', account.path('/test'), {
       token,
       body: { client_url: receiver.url },
     });
-    expect(answer.status).toBe(403);
+    expect(response.status).toBe(403);
     expect(receiver.requests).toEqual([]);
   });
 

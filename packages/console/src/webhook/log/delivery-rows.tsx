@@ -2,25 +2,25 @@ import { VisuallyHidden } from '@mantine/core';
 import { memo } from 'react';
 import { Link } from 'react-router';
 import type { Delivery } from '../../api/types.ts';
-import { Moment, StatusBadge } from '../../components/state.tsx';
+import { StatusBadge, Timestamp } from '../../components/state.tsx';
 import { Table, TableScroll } from '../../components/table.tsx';
 import { deliveryPath } from '../../paths.ts';
 import { useAccount } from '../../session/session.ts';
 import {
   deliveryTone,
-  deliveryWords,
-  durationOf,
-  jobWords,
-  lastAnswerWords,
-  triesWords,
-} from '../../words/deliveries.ts';
-import { EVENT_WORDS } from '../../words/webhooks.ts';
+  formatDeliveryDuration,
+  formatDeliveryStatus,
+  formatDurationAndAttempts,
+  formatJob,
+  formatLastResponse,
+} from '../../wording/deliveries.ts';
+import { EVENT_TEXTS } from '../../wording/webhooks.ts';
 import classes from './delivery-rows.module.css';
 
 interface DeliveryRowsProps {
   rows: readonly Delivery[];
   /** Ids of the deliveries that arrived while the page was open. */
-  arrived: ReadonlySet<string>;
+  newIds: ReadonlySet<string>;
 }
 
 const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last response', 'Took', 'Attempts'];
@@ -31,7 +31,7 @@ const HEADING_CLASSES: Record<string, string> = {
 };
 
 /** The log as a table, on wide screens. */
-export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
+export function DeliveryTable({ rows, newIds }: DeliveryRowsProps) {
   return (
     <TableScroll minWidth={640}>
       <Table className={classes.table ?? ''} verticalSpacing={5} aria-label="Deliveries, newest first">
@@ -46,7 +46,7 @@ export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
         </thead>
         <tbody>
           {rows.map((delivery) => (
-            <DeliveryRow key={delivery.id} delivery={delivery} isArrived={arrived.has(delivery.id)} />
+            <DeliveryRow key={delivery.id} delivery={delivery} isNew={newIds.has(delivery.id)} />
           ))}
         </tbody>
       </Table>
@@ -54,64 +54,64 @@ export function DeliveryTable({ rows, arrived }: DeliveryRowsProps) {
   );
 }
 
-interface OneDelivery {
+interface DeliveryItemProps {
   delivery: Delivery;
-  isArrived: boolean;
+  isNew: boolean;
 }
 
 /** Memoized, because the log is read again with every new delivery. */
-const DeliveryRow = memo(function DeliveryRow({ delivery, isArrived }: OneDelivery) {
+const DeliveryRow = memo(function DeliveryRow({ delivery, isNew }: DeliveryItemProps) {
   return (
-    <tr className={classes.row ?? ''} data-arrived={isArrived}>
+    <tr className={classes.row ?? ''} data-arrived={isNew}>
       <td>
-        <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
+        <StatusBadge tone={deliveryTone(delivery)}>{formatDeliveryStatus(delivery)}</StatusBadge>
       </td>
       <td>
         <DeliveryLink delivery={delivery} />
       </td>
       <td>
         <div className={classes.job} title={delivery.job_name}>
-          {jobWords(delivery)}
+          {formatJob(delivery)}
         </div>
       </td>
       <td>{delivery.run_id}</td>
       <td>
-        <Moment at={delivery.created_at} format="exact" />
+        <Timestamp at={delivery.created_at} format="exact" />
       </td>
-      <td>{lastAnswerWords(delivery)}</td>
-      <td className={HEADING_CLASSES.Took ?? ''}>{durationOf(delivery)}</td>
+      <td>{formatLastResponse(delivery)}</td>
+      <td className={HEADING_CLASSES.Took ?? ''}>{formatDeliveryDuration(delivery)}</td>
       <td className={HEADING_CLASSES.Attempts ?? ''}>{delivery.attempt_count}</td>
     </tr>
   );
 });
 
 /** The log as cards, on narrow screens. */
-export function DeliveryCards({ rows, arrived }: DeliveryRowsProps) {
+export function DeliveryCards({ rows, newIds }: DeliveryRowsProps) {
   return (
     <ul className={classes.cards} aria-label="Deliveries, newest first">
       {rows.map((delivery) => (
-        <DeliveryCard key={delivery.id} delivery={delivery} isArrived={arrived.has(delivery.id)} />
+        <DeliveryCard key={delivery.id} delivery={delivery} isNew={newIds.has(delivery.id)} />
       ))}
     </ul>
   );
 }
 
-const DeliveryCard = memo(function DeliveryCard({ delivery, isArrived }: OneDelivery) {
+const DeliveryCard = memo(function DeliveryCard({ delivery, isNew }: DeliveryItemProps) {
   return (
-    <li className={classes.card} data-arrived={isArrived}>
+    <li className={classes.card} data-arrived={isNew}>
       <div className={classes.line}>
         <DeliveryLink delivery={delivery} />
-        <StatusBadge tone={deliveryTone(delivery)}>{deliveryWords(delivery)}</StatusBadge>
+        <StatusBadge tone={deliveryTone(delivery)}>{formatDeliveryStatus(delivery)}</StatusBadge>
       </div>
       <div className={classes.line}>
         <span>
-          {jobWords(delivery)}, run {delivery.run_id}
+          {formatJob(delivery)}, run {delivery.run_id}
         </span>
-        <Moment at={delivery.created_at} format="exact" />
+        <Timestamp at={delivery.created_at} format="exact" />
       </div>
       <div className={`${classes.line} ${classes.dimmed}`}>
-        <span>{lastAnswerWords(delivery)}</span>
-        <span>{triesWords(delivery)}</span>
+        <span>{formatLastResponse(delivery)}</span>
+        <span>{formatDurationAndAttempts(delivery)}</span>
       </div>
     </li>
   );
@@ -122,9 +122,9 @@ function DeliveryLink({ delivery }: { delivery: Delivery }) {
   const account = useAccount();
   return (
     <Link to={deliveryPath(account.id, delivery.subscription_id, delivery.id)} className={classes.link ?? ''}>
-      {EVENT_WORDS[delivery.event_type].label}
+      {EVENT_TEXTS[delivery.event_type].label}
       <VisuallyHidden>
-        , run {delivery.run_id}, {deliveryWords(delivery).toLowerCase()}
+        , run {delivery.run_id}, {formatDeliveryStatus(delivery).toLowerCase()}
       </VisuallyHidden>
     </Link>
   );

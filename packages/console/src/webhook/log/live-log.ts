@@ -5,7 +5,7 @@ export interface LogState extends DeliveryPage {
   /** Number of deliveries that have arrived on this page since it was opened. */
   arrivedCount: number;
   /** Time of the last full read, in milliseconds since the epoch. */
-  wholeAtMs: number;
+  fullReadAtMs: number;
 }
 
 /**
@@ -25,25 +25,25 @@ export function tailSince(rows: readonly Delivery[], since: string): string {
  * Merges a partial read of the page into its state. Returns null if a full read is necessary: none of the page's rows is
  * among the newest, or rows have disappeared, so that older ones must fill the page.
  */
-export function continuedLog(before: LogState, tail: DeliveryPage, pageSize: number): LogState | null {
-  const known = new Set(before.rows.map(({ id }) => id));
-  const arrived = tail.rows.filter(({ id }) => !known.has(id)).length;
-  if (arrived === tail.rows.length) return null;
-  const left = tail.rows.length < pageSize ? before.rows.length + arrived - tail.rows.length : 0;
+export function mergeTail(before: LogState, tail: DeliveryPage, pageSize: number): LogState | null {
+  const knownIds = new Set(before.rows.map(({ id }) => id));
+  const newCount = tail.rows.filter(({ id }) => !knownIds.has(id)).length;
+  if (newCount === tail.rows.length) return null;
+  const removedCount = tail.rows.length < pageSize ? before.rows.length + newCount - tail.rows.length : 0;
   const totalCount = isCountCapped(before.totalCount)
     ? before.totalCount
-    : Math.min(TOTAL_COUNT_MAX, before.totalCount + arrived - left);
+    : Math.min(TOTAL_COUNT_MAX, before.totalCount + newCount - removedCount);
   if (tail.rows.length < pageSize && totalCount > tail.rows.length) return null;
   return {
     rows: tail.rows,
     totalCount,
-    arrivedCount: before.arrivedCount + arrived,
-    wholeAtMs: before.wholeAtMs,
+    arrivedCount: before.arrivedCount + newCount,
+    fullReadAtMs: before.fullReadAtMs,
   };
 }
 
 /** Rows on the page, and the number of newer ones that are not shown yet. */
-interface LiveRows {
+interface VisibleRows {
   rows: Delivery[];
   waitingCount: number;
 }
@@ -55,7 +55,7 @@ interface LiveRows {
  * @param latestCount current number of arrived deliveries
  * @param shownCount number of arrived deliveries when `shown` was rendered
  */
-export function liveRows(
+export function selectVisibleRows(
   shown: readonly Delivery[] | null,
   {
     latest,
@@ -63,18 +63,21 @@ export function liveRows(
     shownCount,
   }: { latest: readonly Delivery[]; latestCount: number; shownCount: number },
   isAtTop: boolean,
-): LiveRows {
+): VisibleRows {
   if (shown === null || shown.length === 0 || isAtTop) return { rows: [...latest], waitingCount: 0 };
-  const now = new Map(latest.map((row) => [row.id, row]));
-  const known = new Set(shown.map(({ id }) => id));
-  const newest = latest.findIndex(({ id }) => known.has(id));
+  const latestById = new Map(latest.map((row) => [row.id, row]));
+  const shownIds = new Set(shown.map(({ id }) => id));
+  const firstShownIndex = latest.findIndex(({ id }) => shownIds.has(id));
   // The counts include rows beyond the page. The index covers the case that the counts have reached their limit.
-  const waitingCount = Math.max(newest === -1 ? latest.length : newest, latestCount - shownCount);
-  return { rows: shown.map((row) => now.get(row.id) ?? row), waitingCount };
+  const waitingCount = Math.max(
+    firstShownIndex === -1 ? latest.length : firstShownIndex,
+    latestCount - shownCount,
+  );
+  return { rows: shown.map((row) => latestById.get(row.id) ?? row), waitingCount };
 }
 
 /** Returns the ids of rows that were not on the page before. */
-export function arrivedIds(before: readonly Delivery[], after: readonly Delivery[]): ReadonlySet<string> {
-  const known = new Set(before.map(({ id }) => id));
-  return new Set(after.map(({ id }) => id).filter((id) => !known.has(id)));
+export function findNewIds(previous: readonly Delivery[], current: readonly Delivery[]): ReadonlySet<string> {
+  const previousIds = new Set(previous.map(({ id }) => id));
+  return new Set(current.map(({ id }) => id).filter((id) => !previousIds.has(id)));
 }

@@ -1,11 +1,11 @@
 import type { EventType } from '@runhook/contract';
 import { type DeliveryStatus, isCountCapped } from '../../api/types.ts';
-import { EVENT_TYPES_IN_ORDER } from '../../words/webhooks.ts';
+import { EVENT_TYPES_IN_ORDER } from '../../wording/webhooks.ts';
 
 export const RANGES = ['all', 'hour', 'day', 'week', 'own'] as const;
 type Range = (typeof RANGES)[number];
 
-export const RANGE_WORDS: Readonly<Record<Range, string>> = {
+export const RANGE_LABELS: Readonly<Record<Range, string>> = {
   all: 'Any time',
   hour: 'Last hour',
   day: 'Last 24 hours',
@@ -42,17 +42,17 @@ const RUN_ID_DIGITS_MAX = 15;
 /** Parses the URL. Invalid values are ignored. */
 export function readLogAddress(search: URLSearchParams): LogAddress {
   const text = (name: string) => search.get(name) ?? '';
-  const known = <T extends string>(name: string, values: readonly T[]) =>
+  const oneOf = <T extends string>(name: string, values: readonly T[]) =>
     values.find((value) => value === text(name));
   const matching = (name: string, pattern: RegExp) => (pattern.test(text(name)) ? text(name) : '');
   const page = Number(matching('page', /^[1-9]\d{0,6}$/) || 1);
   return {
-    status: known('status', STATUSES) ?? '',
-    eventType: known('event', EVENT_TYPES_IN_ORDER) ?? '',
+    status: oneOf('status', STATUSES) ?? '',
+    eventType: oneOf('event', EVENT_TYPES_IN_ORDER) ?? '',
     runId: isRunId(text('run')) ? text('run') : '',
-    range: known('range', RANGES) ?? 'all',
-    from: localOfUtc(matching('from', TIME)),
-    to: localOfUtc(matching('to', TIME)),
+    range: oneOf('range', RANGES) ?? 'all',
+    from: utcToLocal(matching('from', TIME)),
+    to: utcToLocal(matching('to', TIME)),
     page,
     before: page === 1 ? '' : matching('before', /^\d{1,18}$/),
   };
@@ -70,8 +70,8 @@ export function writeLogAddress(address: LogAddress): URLSearchParams {
     event: eventType,
     run: runId,
     range: range === 'all' ? '' : range,
-    from: range === 'own' ? utcOfLocal(from) : '',
-    to: range === 'own' ? utcOfLocal(to) : '',
+    from: range === 'own' ? localToUtc(from) : '',
+    to: range === 'own' ? localToUtc(to) : '',
     page: page === 1 ? '' : String(page),
     before: page === 1 ? '' : before,
   };
@@ -97,9 +97,9 @@ const HOUR_MS = 3_600_000;
 const LENGTHS_MS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
 
 /** Returns the filters for one hour. @param hourStart microseconds since the epoch, as digits */
-export function addressOfHour(hourStart: string): LogAddress {
+export function hourAddress(hourStart: string): LogAddress {
   const startMs = Math.floor(Number(hourStart) / 1_000);
-  return { ...NO_FILTERS, range: 'own', from: localOf(startMs), to: localOf(startMs + HOUR_MS) };
+  return { ...NO_FILTERS, range: 'own', from: toLocalText(startMs), to: toLocalText(startMs + HOUR_MS) };
 }
 
 /** Microseconds since the epoch, as digits; empty if the range is open at that end. */
@@ -114,18 +114,18 @@ export function timeWindow(
   nowMs: number,
 ): TimeWindow {
   if (range === 'all') return { since: '', until: '' };
-  if (range === 'own') return { since: microsOfLocal(from), until: microsOfLocal(to) };
-  return { since: microsOf(nowMs - LENGTHS_MS[range]), until: '' };
+  if (range === 'own') return { since: localToMicros(from), until: localToMicros(to) };
+  return { since: toMicros(nowMs - LENGTHS_MS[range]), until: '' };
 }
 
 /** Parses the text of a `datetime-local` field in the user's time zone; returns an empty string for an invalid time. */
-export function microsOfLocal(text: string): string {
+export function localToMicros(text: string): string {
   const timeMs = text === '' ? Number.NaN : new Date(text).getTime();
-  return Number.isNaN(timeMs) || timeMs < 0 ? '' : microsOf(timeMs);
+  return Number.isNaN(timeMs) || timeMs < 0 ? '' : toMicros(timeMs);
 }
 
 /** Returns the text of a `datetime-local` field, to the minute, in the user's time zone. */
-export function localOf(timeMs: number): string {
+export function toLocalText(timeMs: number): string {
   return withoutSeconds(localText(new Date(timeMs)));
 }
 
@@ -140,24 +140,24 @@ const withoutSeconds = (text: string) => text.slice(0, 'YYYY-MM-DDTHH:MM'.length
 const shortest = (text: string) => (text.endsWith(':00') ? withoutSeconds(text) : text);
 
 /** Converts the text of a field to the UTC time of the URL; returns an empty string for an invalid time. */
-function utcOfLocal(text: string): string {
+function localToUtc(text: string): string {
   const date = new Date(text);
   return Number.isNaN(date.getTime())
     ? ''
     : `${shortest(date.toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length))}Z`;
 }
 
-function localOfUtc(text: string): string {
+function utcToLocal(text: string): string {
   const date = new Date(text);
   return Number.isNaN(date.getTime()) ? '' : shortest(localText(date));
 }
 
-export function microsOf(timeMs: number): string {
+export function toMicros(timeMs: number): string {
   return String(Math.floor(timeMs) * 1_000);
 }
 
 /** Returns the next microsecond, because a range excludes its `until`. */
-export function justAfter(micros: string): string {
+export function nextMicrosecond(micros: string): string {
   return String(BigInt(micros) + 1n);
 }
 
@@ -170,19 +170,19 @@ export function windowProblem({ since, until }: TimeWindow): string | null {
 export const PAGE_SIZE = 25;
 
 /** Returns the number of pages that can be opened, which the API's limit of the count bounds. */
-export function pagesOf(totalCount: number): number {
+export function countPages(totalCount: number): number {
   return Math.max(1, Math.ceil(totalCount / PAGE_SIZE));
 }
 
 const numberFormat = new Intl.NumberFormat();
 
-export function countWords(count: number): string {
-  const words = numberFormat.format(count);
-  return isCountCapped(count) ? `at least ${words}` : words;
+export function formatCount(count: number): string {
+  const text = numberFormat.format(count);
+  return isCountCapped(count) ? `at least ${text}` : text;
 }
 
 /** "26–50 of 1,234", "1–25 of at least 1,000,000". */
-export function extentWords({
+export function formatExtent({
   page,
   count,
   totalCount,
@@ -192,11 +192,11 @@ export function extentWords({
   totalCount: number;
 }): string {
   const first = (page - 1) * PAGE_SIZE + 1;
-  return `${numberFormat.format(first)}–${numberFormat.format(first + count - 1)} of ${countWords(totalCount)}`;
+  return `${numberFormat.format(first)}–${numberFormat.format(first + count - 1)} of ${formatCount(totalCount)}`;
 }
 
 /** Parses a page number and clamps it to the existing pages; returns null for other texts. */
 export function pageFromText(text: string, totalCount: number): number | null {
   if (!/^\d{1,9}$/.test(text.trim())) return null;
-  return Math.min(Math.max(1, Number(text)), pagesOf(totalCount));
+  return Math.min(Math.max(1, Number(text)), countPages(totalCount));
 }

@@ -1,17 +1,17 @@
 import { Button, Group, NativeSelect, TextInput } from '@mantine/core';
-import { useOncePaused, useTypedText } from '../../components/typed-text.ts';
-import { DELIVERY_STATUS_WORDS } from '../../words/deliveries.ts';
-import { EVENT_TYPES_IN_ORDER, EVENT_WORDS } from '../../words/webhooks.ts';
+import { useAddressText, useDebouncedInput } from '../../components/typed-text.ts';
+import { DELIVERY_STATUS_LABELS } from '../../wording/deliveries.ts';
+import { EVENT_TEXTS, EVENT_TYPES_IN_ORDER } from '../../wording/webhooks.ts';
 import {
   hasFilters,
   isRunId,
   type LogAddress,
-  localOf,
   NO_FILTERS,
-  RANGE_WORDS,
+  RANGE_LABELS,
   RANGES,
   STATUSES,
   timeWindow,
+  toLocalText,
   windowProblem,
 } from './log-address.ts';
 
@@ -27,7 +27,7 @@ export function LogFilters({ address, onChange }: LogFiltersProps) {
   const change = (part: Partial<LogAddress>) => onChange({ ...part, page: 1, before: '' });
   const changeRange = (range: LogAddress['range']) => {
     const isFresh = range === 'own' && address.from === '';
-    change({ range, ...(isFresh && { from: localOf(Date.now() - HOUR_MS), to: '' }) });
+    change({ range, ...(isFresh && { from: toLocalText(Date.now() - HOUR_MS), to: '' }) });
   };
   return (
     <Group gap="sm" align="flex-end" role="search" aria-label="Filter deliveries">
@@ -38,7 +38,7 @@ export function LogFilters({ address, onChange }: LogFiltersProps) {
         onChange={(event) => change({ status: event.currentTarget.value as LogAddress['status'] })}
         data={[
           { value: '', label: 'Any' },
-          ...STATUSES.map((status) => ({ value: status, label: DELIVERY_STATUS_WORDS[status] })),
+          ...STATUSES.map((status) => ({ value: status, label: DELIVERY_STATUS_LABELS[status] })),
         ]}
       />
       <NativeSelect
@@ -48,7 +48,7 @@ export function LogFilters({ address, onChange }: LogFiltersProps) {
         onChange={(event) => change({ eventType: event.currentTarget.value as LogAddress['eventType'] })}
         data={[
           { value: '', label: 'Any' },
-          ...EVENT_TYPES_IN_ORDER.map((type) => ({ value: type, label: EVENT_WORDS[type].label })),
+          ...EVENT_TYPES_IN_ORDER.map((type) => ({ value: type, label: EVENT_TEXTS[type].label })),
         ]}
       />
       <NativeSelect
@@ -56,9 +56,9 @@ export function LogFilters({ address, onChange }: LogFiltersProps) {
         label="Time"
         value={address.range}
         onChange={(event) => changeRange(event.currentTarget.value as LogAddress['range'])}
-        data={RANGES.map((range) => ({ value: range, label: RANGE_WORDS[range] }))}
+        data={RANGES.map((range) => ({ value: range, label: RANGE_LABELS[range] }))}
       />
-      {address.range === 'own' && <OwnRange address={address} onChange={change} />}
+      {address.range === 'own' && <CustomRange address={address} onChange={change} />}
       <RunFilter runId={address.runId} onChange={(runId) => change({ runId })} />
       {hasFilters(address) && (
         <Button size="xs" variant="subtle" onClick={() => onChange(NO_FILTERS)}>
@@ -69,7 +69,7 @@ export function LogFilters({ address, onChange }: LogFiltersProps) {
   );
 }
 
-function OwnRange({
+function CustomRange({
   address,
   onChange,
 }: {
@@ -98,7 +98,7 @@ interface TimeFieldProps {
 }
 
 function TimeField({ label, value, error = null, onChange }: TimeFieldProps) {
-  const { text, setText, field } = useTypedText(value);
+  const { text, setText, field } = useAddressText(value);
   return (
     <TextInput
       ref={field}
@@ -117,9 +117,9 @@ function TimeField({ label, value, error = null, onChange }: TimeFieldProps) {
 
 /** Reports its value once typing pauses. An invalid id is marked and not reported. */
 function RunFilter({ runId, onChange }: { runId: string; onChange: (runId: string) => void }) {
-  const { text, setText, field } = useTypedText(runId);
+  const { text, setText, field } = useAddressText(runId);
   const isWrong = text !== '' && !isRunId(text);
-  const askLater = useOncePaused((value) => {
+  const changeDebounced = useDebouncedInput((value) => {
     if (value === '' || isRunId(value)) onChange(value);
   });
   return (
@@ -134,7 +134,7 @@ function RunFilter({ runId, onChange }: { runId: string; onChange: (runId: strin
       onChange={(event) => {
         const value = event.currentTarget.value.trim();
         setText(value);
-        askLater(value);
+        changeDebounced(value);
       }}
     />
   );

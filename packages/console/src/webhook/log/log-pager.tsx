@@ -3,7 +3,7 @@ import { IconChevronLeft, IconChevronRight, IconChevronsLeft, IconChevronsRight 
 import { type ComponentType, useEffect, useState } from 'react';
 import { Link } from 'react-router';
 import { isCountCapped } from '../../api/types.ts';
-import { extentWords, pageFromText, pagesOf } from './log-address.ts';
+import { countPages, formatExtent, pageFromText } from './log-address.ts';
 
 interface LogPagerProps {
   page: number;
@@ -16,7 +16,7 @@ interface LogPagerProps {
 
 /** Navigation of a long log: links to adjacent pages and to both ends, and a field for any page. */
 export function LogPager({ page, count, totalCount, searchOf, onPage }: LogPagerProps) {
-  const last = pagesOf(totalCount);
+  const last = countPages(totalCount);
   const isCapped = isCountCapped(totalCount);
   const link = (label: string, target: number, Icon: ComponentType<{ size: number }>) => (
     <PageLink label={label} search={target === page ? null : searchOf(target)} icon={Icon} />
@@ -24,7 +24,7 @@ export function LogPager({ page, count, totalCount, searchOf, onPage }: LogPager
   return (
     <Group justify="space-between" gap="sm" component="nav" aria-label="Pages of deliveries">
       <Text size="sm" c="dimmed">
-        {extentWords({ page, count, totalCount })}
+        {formatExtent({ page, count, totalCount })}
       </Text>
       {last > 1 && (
         <Group gap={6} wrap="nowrap">
@@ -52,15 +52,15 @@ function PageLink({
   search: string | null;
   icon: ComponentType<{ size: number }>;
 }) {
-  const look = { size: 'compact-sm', variant: 'default', px: 6, 'aria-label': label } as const;
+  const buttonProps = { size: 'compact-sm', variant: 'default', px: 6, 'aria-label': label } as const;
   if (search === null)
     return (
-      <Button {...look} disabled>
+      <Button {...buttonProps} disabled>
         <Icon size={16} />
       </Button>
     );
   return (
-    <Button {...look} component={Link} to={{ search }} title={label} preventScrollReset>
+    <Button {...buttonProps} component={Link} to={{ search }} title={label} preventScrollReset>
       <Icon size={16} />
     </Button>
   );

@@ -3,22 +3,22 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import { useSearchParams } from 'react-router';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
-import { InPieces, Problem, useIsNarrow } from '../../components/page.tsx';
+import { DeferredRender, Problem, useIsNarrow } from '../../components/page.tsx';
 import classes from './delivery-rows.module.css';
 import { DeliveryCards, DeliveryTable } from './delivery-rows.tsx';
 import {
   hasFilters,
-  justAfter,
   type LogAddress,
   NO_FILTERS,
+  nextMicrosecond,
   readLogAddress,
   timeWindow,
   windowProblem,
   writeLogAddress,
 } from './log-address.ts';
 import { LogFilters } from './log-filters.tsx';
-import { LogNews, WaitingButton } from './log-news.tsx';
 import { LogPager } from './log-pager.tsx';
+import { LogUpdates, WaitingButton } from './log-updates.tsx';
 import { type DeliveryLog, useDeliveryLog } from './use-delivery-log.ts';
 
 export const LOG_HEADING_ID = 'recent-deliveries';
@@ -29,29 +29,29 @@ interface RecentDeliveriesProps {
   webhook: WebhookKey;
   actions: ReactNode;
   /** Shown instead of a log without any delivery. */
-  whenEmpty: ReactNode;
+  emptyContent: ReactNode;
 }
 
 /** The live log of a webhook. Its filters and page are in the URL. */
-export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveriesProps) {
+export function RecentDeliveries({ webhook, actions, emptyContent }: RecentDeliveriesProps) {
   const [search, setSearch] = useSearchParams();
   const address = readLogAddress(search);
   const list = useRef<HTMLDivElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
-  const holdsPlace = useRef(() => isBeingRead(list.current));
-  const log = useDeliveryLog(webhook, address, holdsPlace);
+  const isReadingRef = useRef(() => isScrolledOrFocused(list.current));
+  const log = useDeliveryLog(webhook, address, isReadingRef);
   // The URL is updated with a delay, so consecutive changes build on the requested state.
-  const asked = useRef(address);
+  const requestedAddress = useRef(address);
   useEffect(() => {
-    asked.current = readLogAddress(search);
+    requestedAddress.current = readLogAddress(search);
   }, [search]);
   const go = (to: LogAddress, replace = false) => {
-    asked.current = to;
+    requestedAddress.current = to;
     setSearch(writeLogAddress(to), { replace, preventScrollReset: true });
   };
   useFocusAfterPaging(heading, address.page);
 
-  const isEmpty = log.shown?.rows.length === 0 && !log.isBehind && log.error === null;
+  const isEmpty = log.shown?.rows.length === 0 && !log.isStale && log.error === null;
   const showsFirstSteps = isEmpty && address.page === 1 && !hasFilters(address);
   return (
     <Paper component="section" withBorder p="md" aria-labelledby={LOG_HEADING_ID}>
@@ -69,11 +69,14 @@ export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveri
         <Group gap="xs">{actions}</Group>
       </Group>
       {showsFirstSteps ? (
-        whenEmpty
+        emptyContent
       ) : (
         <Stack gap="sm">
-          <LogFilters address={address} onChange={(part) => go({ ...asked.current, ...part }, true)} />
-          <LogNews log={log} isFirstPage={address.page === 1} onShowNewest={() => go({ ...NO_FILTERS })} />
+          <LogFilters
+            address={address}
+            onChange={(part) => go({ ...requestedAddress.current, ...part }, true)}
+          />
+          <LogUpdates log={log} isFirstPage={address.page === 1} onShowNewest={() => go({ ...NO_FILTERS })} />
           <WaitingButton
             count={log.shown?.waitingCount ?? 0}
             onShow={() => {
@@ -82,7 +85,7 @@ export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveri
               heading.current?.scrollIntoView({ block: 'start' });
             }}
           />
-          <Box ref={list} style={{ opacity: log.isBehind ? 0.5 : 1 }} aria-busy={log.isBehind}>
+          <Box ref={list} style={{ opacity: log.isStale ? 0.5 : 1 }} aria-busy={log.isStale}>
             <LogBody log={log} problem={windowProblem(timeWindow(address, Date.now()))} isEmpty={isEmpty} />
           </Box>
           {log.shown !== null && log.shown.rows.length > 0 && (
@@ -103,7 +106,7 @@ export function RecentDeliveries({ webhook, actions, whenEmpty }: RecentDeliveri
 function LogBody({ log, problem, isEmpty }: { log: DeliveryLog; problem: string | null; isEmpty: boolean }) {
   const isNarrow = useIsNarrow(TABLE_MIN_EM);
   if (problem !== null) return <Text size="sm">{problem}</Text>;
-  if (log.error !== null && (log.shown === null || log.isBehind)) {
+  if (log.error !== null && (log.shown === null || log.isStale)) {
     return (
       <Problem
         title="The deliveries could not be loaded"
@@ -123,9 +126,9 @@ function LogBody({ log, problem, isEmpty }: { log: DeliveryLog; problem: string 
   }
   const Rows = isNarrow ? DeliveryCards : DeliveryTable;
   return (
-    <InPieces meanwhile={<LoadingRows />}>
-      <Rows rows={log.shown.rows} arrived={log.shown.arrived} />
-    </InPieces>
+    <DeferredRender fallback={<LoadingRows />}>
+      <Rows rows={log.shown.rows} newIds={log.shown.newIds} />
+    </DeferredRender>
   );
 }
 
@@ -141,7 +144,7 @@ function LoadingRows() {
 }
 
 /** Whether the rows must not move, because the user has scrolled into them or one of them has the focus. */
-function isBeingRead(list: HTMLElement | null): boolean {
+function isScrolledOrFocused(list: HTMLElement | null): boolean {
   if (list === null) return false;
   return list.getBoundingClientRect().top < HEADER_PX || list.contains(document.activeElement);
 }
@@ -152,15 +155,15 @@ function pageAddress(address: LogAddress, page: number, rows: readonly Delivery[
   const newest = rows.reduce((latest, { created_at }) => {
     return BigInt(created_at) > latest ? BigInt(created_at) : latest;
   }, 0n);
-  return { ...address, page, before: newest === 0n ? '' : justAfter(String(newest)) };
+  return { ...address, page, before: newest === 0n ? '' : nextMicrosecond(String(newest)) };
 }
 
 /** Scrolls to the top and focuses the heading after a change of the page. */
 function useFocusAfterPaging(heading: { current: HTMLElement | null }, page: number): void {
-  const before = useRef(page);
+  const previousPage = useRef(page);
   useEffect(() => {
-    if (before.current === page) return;
-    before.current = page;
+    if (previousPage.current === page) return;
+    previousPage.current = page;
     heading.current?.focus({ preventScroll: true });
     heading.current?.scrollIntoView({ block: 'start' });
   }, [page, heading]);

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { jittered } from '@runhook/runtime/timers';
+import { withJitter } from '@runhook/runtime/timers';
 import type { Processor, Queue, QueueOptions, WorkerOptions } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
 import { ReadableQueue, ReadableWorker } from '../../patches/bullmq/readable-job.ts';
@@ -16,7 +16,7 @@ const COMMAND_TIMEOUT_MS = 500;
  * after twice that time; reconnects automatically until `disconnect()`.
  * @param onError called with each error of a connection or a connection attempt
  */
-export async function openRedisBeside(
+export async function openRedisConnection(
   queueUrl: string,
   onError: (error: Error) => void,
   commandTimeoutMs = COMMAND_TIMEOUT_MS,
@@ -37,7 +37,7 @@ export async function openRedisBeside(
 
 const RECONNECT_DELAY_MAX_MS = 2_000;
 /** Delay before a command is retried while a cluster moves a slot or promotes a replica. */
-const MOVED_DELAY_MS = 100;
+const FAILOVER_DELAY_MS = 100;
 
 interface ClientOptions {
   connectTimeout?: number;
@@ -52,7 +52,7 @@ interface ClientOptions {
 
 /** Jittered, because all clients of a server lose their connections simultaneously. */
 export function reconnectDelayMs(times: number): number {
-  return jittered(Math.min(100 * 2 ** times, RECONNECT_DELAY_MAX_MS));
+  return withJitter(Math.min(100 * 2 ** times, RECONNECT_DELAY_MAX_MS));
 }
 
 /** Returns the options of a client for one server, with a fixed address or found by sentinels. Not for a cluster. */
@@ -82,8 +82,8 @@ function openCluster(target: RedisTarget, options: ClientOptions): Cluster {
   return new Cluster(target.nodes, {
     enableOfflineQueue,
     clusterRetryStrategy: reconnectDelayMs,
-    retryDelayOnFailover: MOVED_DELAY_MS,
-    retryDelayOnClusterDown: MOVED_DELAY_MS,
+    retryDelayOnFailover: FAILOVER_DELAY_MS,
+    retryDelayOnClusterDown: FAILOVER_DELAY_MS,
     redisOptions: { ...sharedOptions(target), ...perNode },
     // The certificates of the nodes contain their names, which a lookup would replace by addresses.
     ...(target.isTls && {
@@ -134,14 +134,14 @@ export class SharedClient {
   }
 
   /** Returns the client. The caller must call `leave` exactly once. */
-  take(): Redis | Cluster {
+  acquire(): Redis | Cluster {
     // Users handle its errors; this listener handles those after the last user has left.
     this.#client ??= this.#open().on('error', () => undefined);
     this.#users += 1;
     return this.#client;
   }
 
-  leave(): void {
+  release(): void {
     this.#users -= 1;
     if (this.#users > 0) return;
     this.#client?.disconnect();
@@ -151,13 +151,13 @@ export class SharedClient {
 
 /* BullMQ does not close a client that is passed to it. These classes release theirs. */
 
-export class SharingQueue<Data> extends ReadableQueue<Data> {
+export class SharedClientQueue<Data> extends ReadableQueue<Data> {
   readonly redis: Redis | Cluster;
   readonly #shared: SharedClient;
-  #isLeft = false;
+  #isReleased = false;
 
   constructor(name: string, shared: SharedClient, options: Omit<QueueOptions, 'connection'>) {
-    const redis = shared.take();
+    const redis = shared.acquire();
     super(name, { ...options, connection: redis });
     this.redis = redis;
     this.#shared = shared;
@@ -167,15 +167,15 @@ export class SharingQueue<Data> extends ReadableQueue<Data> {
     try {
       await super.close();
     } finally {
-      if (!this.#isLeft) this.#shared.leave();
-      this.#isLeft = true;
+      if (!this.#isReleased) this.#shared.release();
+      this.#isReleased = true;
     }
   }
 }
 
-export class SharingWorker<Data> extends ReadableWorker<Data> {
+export class SharedClientWorker<Data> extends ReadableWorker<Data> {
   readonly #shared: SharedClient;
-  #isLeft = false;
+  #isReleased = false;
 
   constructor(
     name: string,
@@ -183,7 +183,7 @@ export class SharingWorker<Data> extends ReadableWorker<Data> {
     shared: SharedClient,
     options: Omit<WorkerOptions, 'connection'>,
   ) {
-    super(name, process, { ...options, connection: shared.take() });
+    super(name, process, { ...options, connection: shared.acquire() });
     this.#shared = shared;
   }
 
@@ -191,14 +191,14 @@ export class SharingWorker<Data> extends ReadableWorker<Data> {
     try {
       await super.close(force);
     } finally {
-      if (!this.#isLeft) this.#shared.leave();
-      this.#isLeft = true;
+      if (!this.#isReleased) this.#shared.release();
+      this.#isReleased = true;
     }
   }
 }
 
 /** Returns the client of a queue that is on Redis; throws for another one. */
 export function clientOf<Data>(queue: Queue<Data>): Redis | Cluster {
-  if (!(queue instanceof SharingQueue)) throw new TypeError('the queue is not on Redis');
+  if (!(queue instanceof SharedClientQueue)) throw new TypeError('the queue is not on Redis');
   return queue.redis;
 }

@@ -9,16 +9,16 @@ import { clientOf } from './connection.ts';
  * can be drained.
  */
 
-const FULL = /\bOOM command not allowed\b/;
+const OUT_OF_MEMORY = /\bOOM command not allowed\b/;
 /** Errors that concern a job's data. Redis has no code for them, and accepts any bytes up to a size limit. */
-const DATA = /^ERR .*(string exceeds maximum allowed size|invalid bulk length|cmsgpack|cjson)/;
+const INVALID_DATA = /^ERR .*(string exceeds maximum allowed size|invalid bulk length|cmsgpack|cjson)/;
 const USED = /^used_memory:(\d+)/m;
 const MAX = /^maxmemory:(\d+)/m;
 const POLICY = /^maxmemory_policy:([\w-]+)/m;
-const KEEPS = 'noeviction';
+const NO_EVICTION = 'noeviction';
 
 /** Returns the memory section of INFO. The script names a key, so that a cluster runs it on the queue's server. */
-async function memoryOf<Data>(queue: Queue<Data>): Promise<string> {
+async function readMemoryInfo<Data>(queue: Queue<Data>): Promise<string> {
   const client = clientOf(queue);
   return String(await client.eval(`return redis.call('INFO', 'memory')`, 1, queue.toKey('meta')));
 }
@@ -27,19 +27,20 @@ export const FULL_REDIS: Pick<
   Connector,
   'isFull' | 'isJobFault' | 'usedShare' | 'evictionPolicy' | 'peek' | 'discard' | 'lastDelayed'
 > = {
-  isFull: (error) => error instanceof Error && FULL.test(error.message),
+  isFull: (error) => error instanceof Error && OUT_OF_MEMORY.test(error.message),
 
-  isJobFault: (error) => error instanceof Error && error.name === 'ReplyError' && DATA.test(error.message),
+  isJobFault: (error) =>
+    error instanceof Error && error.name === 'ReplyError' && INVALID_DATA.test(error.message),
 
   async usedShare(queue) {
-    const memory = await memoryOf(queue);
+    const memory = await readMemoryInfo(queue);
     const max = Number(MAX.exec(memory)?.[1] ?? 0);
     return max === 0 ? 0 : Number(USED.exec(memory)?.[1] ?? 0) / max;
   },
 
   async evictionPolicy(queue) {
-    const policy = POLICY.exec(await memoryOf(queue))?.[1] ?? KEEPS;
-    return policy === KEEPS ? null : policy;
+    const policy = POLICY.exec(await readMemoryInfo(queue))?.[1] ?? NO_EVICTION;
+    return policy === NO_EVICTION ? null : policy;
   },
 
   async peek<Data>(queue: Queue<Data>, count: number): Promise<Omit<PeekedJob<Data>, 'shard'>[]> {
@@ -48,9 +49,9 @@ export const FULL_REDIS: Pick<
     const ids =
       waiting.length > 0 ? waiting : await client.zrange(queue.toKey('prioritized'), 0, `${count - 1}`);
     const jobs = await Promise.all(
-      ids.map(async (id) => ({ id, kept: await client.hmget(queue.toKey(id), 'data', 'timestamp') })),
+      ids.map(async (id) => ({ id, fields: await client.hmget(queue.toKey(id), 'data', 'timestamp') })),
     );
-    return jobs.flatMap(({ id, kept: [data, timestamp] }) =>
+    return jobs.flatMap(({ id, fields: [data, timestamp] }) =>
       data ? [{ id, data: parseData(data) as Data, timestamp: Number(timestamp) }] : [],
     );
   },

@@ -1,19 +1,19 @@
 import { shardPrefix } from '@runhook/contract';
 import type { Processor, Queue, Telemetry } from 'bullmq';
-import { withEndingWaits } from '../../patches/bullmq/ending-waits.ts';
+import { withWaitDeadlines } from '../../patches/bullmq/wait-deadlines.ts';
 import type { BackendKind, Connector, TunedWorkerOptions } from '../backend.ts';
-import { clientOf, openClient, SharedClient, SharingQueue, SharingWorker } from './connection.ts';
+import { clientOf, openClient, SharedClient, SharedClientQueue, SharedClientWorker } from './connection.ts';
+import { REDIS_FOREIGN_PUBLISHERS } from './foreign-publishers.ts';
 import { FULL_REDIS } from './full.ts';
 import { REDIS_JOB_STATES } from './job-states.ts';
-import { existing, REDIS_SHARDS } from './shards.ts';
-import { REDIS_STRANGERS } from './strangers.ts';
+import { anyExists, REDIS_SHARDS } from './shards.ts';
 import { parseRedisUrl } from './url.ts';
 
 /** BullMQ retains 10,000 job events by default for subscribers, of which there are none. */
 const EVENT_STREAM = { events: { maxLen: 100 } };
 
 /** BullMQ's bulk call is a transaction: adding one job individually takes two thirds of its time, on client and server. */
-const ADDED_SINGLY_MAX = 1;
+const SINGLE_ADD_MAX = 1;
 
 export const redis: BackendKind<'Redis'> = {
   name: 'Redis',
@@ -33,21 +33,23 @@ function connect(url: string, connectMs: number, silentMs: number): Connector {
   // The clients are shared by all queues, shards and workers; BullMQ opens one more for each worker's blocking waits.
   const socketTimeout = silentMs;
   const waitMaxSeconds = (silentMs - SILENT_MARGIN_MS) / 1_000;
-  const producing = new SharedClient(() =>
+  const producerClient = new SharedClient(() =>
     openClient(target, { maxRetriesPerRequest: 1, connectTimeout: connectMs, socketTimeout }),
   );
-  const working = new SharedClient(() => openClient(target, { maxRetriesPerRequest: null, socketTimeout }));
+  const workerClient = new SharedClient(() =>
+    openClient(target, { maxRetriesPerRequest: null, socketTimeout }),
+  );
   return {
     shards: REDIS_SHARDS,
-    async having(queues, states) {
+    async queuesWithJobs(queues, states) {
       const keysOf = (queue: Queue) => states.map((state) => queue.toKey(state));
-      const there = await existing(
-        producing.client,
+      const hasKeys = await anyExists(
+        producerClient.client,
         queues.map((queue) => keysOf(queue as Queue)),
       );
-      return new Set(queues.filter((_, index) => there[index]));
+      return new Set(queues.filter((_, index) => hasKeys[index]));
     },
-    addedSinglyMax: ADDED_SINGLY_MAX,
+    singleAddMax: SINGLE_ADD_MAX,
     isSpread: target.kind === 'cluster',
     async hasFailed(queue) {
       return (await clientOf(queue).zcard(queue.toKey('failed'))) > 0;
@@ -56,23 +58,23 @@ function connect(url: string, connectMs: number, silentMs: number): Connector {
       const [seconds, micros] = await clientOf(queue).time();
       return Number(seconds) * 1_000 + Number(micros) / 1_000;
     },
-    async keepSettings(queue) {
+    async restoreSettings(queue) {
       const { maxLen } = EVENT_STREAM.events;
       await clientOf(queue).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);
     },
     ...FULL_REDIS,
     ...REDIS_JOB_STATES,
-    ...REDIS_STRANGERS,
+    ...REDIS_FOREIGN_PUBLISHERS,
     createQueue: <Data>(name: string, telemetry?: Telemetry, shard = 0) =>
-      new SharingQueue<Data>(name, producing, {
+      new SharedClientQueue<Data>(name, producerClient, {
         prefix: shardPrefix(shard),
         skipWaitingForReady: true,
         streams: EVENT_STREAM,
         ...(telemetry && { telemetry }),
       }),
     createWorker: <Data>(name: string, process: Processor<Data>, tuned: TunedWorkerOptions, shard = 0) =>
-      withEndingWaits(
-        new SharingWorker<Data>(name, process, working, {
+      withWaitDeadlines(
+        new SharedClientWorker<Data>(name, process, workerClient, {
           ...tuned,
           drainDelay: Math.min(tuned.drainDelay ?? DRAIN_DELAY_SECONDS, waitMaxSeconds),
           prefix: shardPrefix(shard),

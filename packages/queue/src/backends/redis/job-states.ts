@@ -8,9 +8,9 @@ import { clientOf } from './connection.ts';
  */
 
 /** Jobs of one script call, which takes less than 5 ms of the server's time. */
-const IDS_AT_ONCE = 1_000;
+const IDS_PER_CALL = 1_000;
 /** Entries of the wait list that one command reads, which takes about a millisecond of the server's time. */
-const ENTRIES_AT_ONCE = 5_000;
+const ENTRIES_PER_CALL = 5_000;
 /** A longer list is not read, because reading it would exceed the timeout of a call. */
 const ENTRIES_MAX = 2_000_000;
 
@@ -71,10 +71,10 @@ interface Classified {
 async function runScript<Data>(
   queue: Queue<Data>,
   script: string,
-  given: readonly (string | number)[],
+  args: readonly (string | number)[],
 ): Promise<unknown> {
   const keys = STATE_KEYS.map((name) => queue.toKey(name));
-  return await clientOf(queue).eval(script, keys.length, ...keys, queue.toKey(''), ...given);
+  return await clientOf(queue).eval(script, keys.length, ...keys, queue.toKey(''), ...args);
 }
 
 async function classify<Data>(
@@ -83,8 +83,8 @@ async function classify<Data>(
 ): Promise<Map<string, Classified>> {
   const classified = new Map<string, Classified>();
   const unlisted = new Map<string, string>();
-  for (let start = 0; start < jobIds.length; start += IDS_AT_ONCE) {
-    const page = jobIds.slice(start, start + IDS_AT_ONCE);
+  for (let start = 0; start < jobIds.length; start += IDS_PER_CALL) {
+    const page = jobIds.slice(start, start + IDS_PER_CALL);
     const classes = (await runScript(queue, CLASSIFY_ALL, page)) as (number | string)[];
     for (const [index, jobId] of page.entries()) {
       const found = classes[index] ?? ABSENT;
@@ -92,7 +92,7 @@ async function classify<Data>(
       else if (found !== ABSENT) classified.set(jobId, { state: STATES[found] ?? 'queued', class: found });
     }
   }
-  const waiting = unlisted.size === 0 ? new Set<string>() : await waitingAmong(queue, unlisted);
+  const waiting = unlisted.size === 0 ? new Set<string>() : await findWaiting(queue, unlisted);
   for (const [jobId, found] of unlisted) {
     const state = waiting === null ? 'unsearched' : waiting.has(jobId) ? 'queued' : 'orphaned';
     classified.set(jobId, { state, class: found });
@@ -106,7 +106,7 @@ const STATES: Record<number, JobState> = { [ENDED]: 'ended', [QUEUED]: 'queued',
  * Returns the jobs that are in the wait list, by one pass over it; null if it is too long. The pass begins at the end
  * where jobs are added, so a job that is added or taken meanwhile moves no entry to a part that was read before.
  */
-async function waitingAmong<Data>(
+async function findWaiting<Data>(
   queue: Queue<Data>,
   sought: ReadonlyMap<string, unknown>,
 ): Promise<Set<string> | null> {
@@ -115,10 +115,10 @@ async function waitingAmong<Data>(
   // BullMQ 5 moves the jobs of a paused queue to a separate list until it is resumed.
   for (const list of [queue.toKey('wait'), queue.toKey('paused')]) {
     if ((await client.llen(list)) > ENTRIES_MAX) return null;
-    for (let start = 0; waiting.size < sought.size; start += ENTRIES_AT_ONCE) {
-      const entries = await client.lrange(list, start, start + ENTRIES_AT_ONCE - 1);
+    for (let start = 0; waiting.size < sought.size; start += ENTRIES_PER_CALL) {
+      const entries = await client.lrange(list, start, start + ENTRIES_PER_CALL - 1);
       for (const jobId of entries) if (sought.has(jobId)) waiting.add(jobId);
-      if (entries.length < ENTRIES_AT_ONCE) break;
+      if (entries.length < ENTRIES_PER_CALL) break;
     }
   }
   return waiting;
@@ -143,18 +143,18 @@ export const REDIS_JOB_STATES: Pick<Connector, 'jobStates' | 'removeOrphans'> = 
   },
 
   async removeOrphans(queue, jobIds) {
-    const known = lastOrphans.get(queue);
+    const cached = lastOrphans.get(queue);
     const others = orphansIn(
       await classify(
         queue,
-        jobIds.filter((jobId) => !known?.has(jobId)),
+        jobIds.filter((jobId) => !cached?.has(jobId)),
       ),
     );
     const orphans = jobIds.flatMap((jobId) => {
-      const found = known?.get(jobId) ?? others.get(jobId);
+      const found = cached?.get(jobId) ?? others.get(jobId);
       return found === undefined ? [] : [[jobId, found] as const];
     });
-    for (let start = 0; start < orphans.length; start += IDS_AT_ONCE)
-      await runScript(queue, REMOVE, orphans.slice(start, start + IDS_AT_ONCE).flat());
+    for (let start = 0; start < orphans.length; start += IDS_PER_CALL)
+      await runScript(queue, REMOVE, orphans.slice(start, start + IDS_PER_CALL).flat());
   },
 };

@@ -13,7 +13,7 @@ import type { Queue } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
 import { QueueUnavailableError, type ShardStore } from '../backend.ts';
 import { clientOf } from './connection.ts';
-import { REDIS_STRANGERS } from './strangers.ts';
+import { REDIS_FOREIGN_PUBLISHERS } from './foreign-publishers.ts';
 
 /** BullMQ's settings of this queue, which publishers may read, contain the version of the shard map. */
 const META_KEY = `${shardPrefix(0)}:${JOB_RUN_EVENTS}:meta`;
@@ -28,13 +28,13 @@ redis.call('HSET', KEYS[2], '${META_FIELD}', ARGV[1])
 return 1`;
 
 export const REDIS_SHARDS: ShardStore = {
-  read: (queue) => permitted(queue as Queue, read),
+  read: (queue) => withReadPermission(queue as Queue, read),
 
-  readIfChanged: (queue, known) =>
-    permitted(queue as Queue, async (commands) => {
-      if (known === ONE_SHARD) return await read(commands);
+  readIfChanged: (queue, cached) =>
+    withReadPermission(queue as Queue, async (commands) => {
+      if (cached === ONE_SHARD) return await read(commands);
       const version = await commands.hget(SHARDS_KEY, 'version');
-      return Number(version ?? 0) === known.version ? known : await read(commands);
+      return Number(version ?? 0) === cached.version ? cached : await read(commands);
     }),
 
   async write(queue, map) {
@@ -64,19 +64,19 @@ export const REDIS_SHARDS: ShardStore = {
       [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES].flatMap((name) =>
         states.map((state) => `${shardPrefix(shard)}:${name}:${state}`),
       );
-    const there = await existing(client, shards.map(keysOf));
-    return new Set(shards.filter((_, index) => there[index]));
+    const hasKeys = await anyExists(client, shards.map(keysOf));
+    return new Set(shards.filter((_, index) => hasKeys[index]));
   },
 };
 
 /** Returns, for each list of keys, whether any of them exists. Redis removes empty keys, so one EXISTS covers a server. */
-export async function existing(
+export async function anyExists(
   client: Redis | Cluster | null,
   lists: readonly (readonly string[])[],
 ): Promise<boolean[]> {
   if (client === null) return lists.map(() => true);
-  const isApart = client instanceof Cluster || lists.length === 1;
-  if (!isApart && (await client.exists(...lists.flat())) === 0) return lists.map(() => false);
+  const isSeparate = client instanceof Cluster || lists.length === 1;
+  if (!isSeparate && (await client.exists(...lists.flat())) === 0) return lists.map(() => false);
   return await Promise.all(lists.map(async (keys) => (await client.exists(...keys)) > 0));
 }
 
@@ -91,15 +91,15 @@ const FIELDS: (keyof ShardFields)[] = ['version', 'slots', 'draining'];
  * Reads the map for a user that may not: publishers of a previous release lack the permission. They do not need it
  * while no map is stored, which the settings of the queue show.
  */
-async function permitted(
+async function withReadPermission(
   queue: Queue,
-  work: (commands: Redis | Cluster) => Promise<ShardMap>,
+  call: (commands: Redis | Cluster) => Promise<ShardMap>,
 ): Promise<ShardMap> {
   const client = clientOf(queue);
   try {
-    return await work(client);
+    return await call(client);
   } catch (error) {
-    if (!REDIS_STRANGERS.isForbidden(error)) throw error;
+    if (!REDIS_FOREIGN_PUBLISHERS.isForbidden(error)) throw error;
     if ((await client.hget(META_KEY, META_FIELD)) === null) return ONE_SHARD;
     throw new QueueUnavailableError(
       `The queue has several shards, and its user may not read which: give it the rule ${RULE} (docs/security.md).`,

@@ -41,20 +41,20 @@ export function parseRedisUrl(url: string): RedisTarget {
   if (parts === undefined) throw new TypeError('the queue URL is not a valid Redis URL');
   const kind = (parts.kind ?? 'single') as RedisTarget['kind'];
   const isTls = parts.scheme === 'rediss';
-  const nodes = nodesOf(parts.hosts ?? '', kind === 'sentinel' ? SENTINEL_PORT : PORT);
+  const nodes = parseNodes(parts.hosts ?? '', kind === 'sentinel' ? SENTINEL_PORT : PORT);
   if (kind === 'single' && nodes.length > 1)
     throw new TypeError('a redis:// URL names one server; several are redis+cluster:// or redis+sentinel://');
   return {
     kind,
     nodes,
     isTls,
-    ...credentialsOf(parts.credentials),
-    ...pathOf(kind, parts.path),
-    ...parametersOf(parts.query, isTls),
+    ...parseCredentials(parts.credentials),
+    ...parsePath(kind, parts.path),
+    ...parseParameters(parts.query, isTls),
   };
 }
 
-function nodesOf(hosts: string, defaultPort: number): RedisTarget['nodes'] {
+function parseNodes(hosts: string, defaultPort: number): RedisTarget['nodes'] {
   return hosts.split(',').map((text) => {
     const host = HOST_FORM.exec(text)?.groups;
     const port = Number(host?.port ?? defaultPort);
@@ -65,16 +65,16 @@ function nodesOf(hosts: string, defaultPort: number): RedisTarget['nodes'] {
   });
 }
 
-function credentialsOf(text: string | undefined): Pick<RedisTarget, 'username' | 'password'> {
+function parseCredentials(text: string | undefined): Pick<RedisTarget, 'username' | 'password'> {
   if (!text) return {};
   const [, username = '', password = ''] = /^([^:]*):?(.*)$/s.exec(text) ?? [];
   return {
-    ...(username !== '' && { username: decoded(username) }),
-    ...(password !== '' && { password: decoded(password) }),
+    ...(username !== '' && { username: decodePercent(username) }),
+    ...(password !== '' && { password: decodePercent(password) }),
   };
 }
 
-function pathOf(kind: RedisTarget['kind'], path = '/'): Pick<RedisTarget, 'database' | 'masterName'> {
+function parsePath(kind: RedisTarget['kind'], path = '/'): Pick<RedisTarget, 'database' | 'masterName'> {
   const segments = path.split('/').filter((segment) => segment !== '');
   const masterName = kind === 'sentinel' ? segments.shift() : undefined;
   if (kind === 'sentinel' && masterName === undefined)
@@ -83,14 +83,17 @@ function pathOf(kind: RedisTarget['kind'], path = '/'): Pick<RedisTarget, 'datab
   if (more.length > 0 || !/^\d{1,5}$/.test(database))
     throw new TypeError('the last part of the queue URL must be the number of a database');
   if (kind === 'cluster' && database !== '0') throw new TypeError('a Redis Cluster has no database but 0');
-  return { database: Number(database), ...(masterName !== undefined && { masterName: decoded(masterName) }) };
+  return {
+    database: Number(database),
+    ...(masterName !== undefined && { masterName: decodePercent(masterName) }),
+  };
 }
 
-function parametersOf(query: string | undefined, isTls: boolean): Partial<RedisTarget> {
+function parseParameters(query: string | undefined, isTls: boolean): Partial<RedisTarget> {
   const parameters: Partial<RedisTarget> = {};
   for (const [name, value] of new URLSearchParams(query)) {
-    const known = TEXT_PARAMETERS.find((candidate) => candidate === name);
-    if (known !== undefined) parameters[known] = value;
+    const textParameter = TEXT_PARAMETERS.find((candidate) => candidate === name);
+    if (textParameter !== undefined) parameters[textParameter] = value;
     else if (name === 'family' && /^[46]$/.test(value)) parameters.family = Number(value);
     else throw new TypeError('a parameter of the queue URL is not known');
   }
@@ -99,7 +102,7 @@ function parametersOf(query: string | undefined, isTls: boolean): Partial<RedisT
   return parameters;
 }
 
-function decoded(text: string): string {
+function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {

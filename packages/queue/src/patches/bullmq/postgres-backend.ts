@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { jittered } from '@runhook/runtime/timers';
+import { withJitter } from '@runhook/runtime/timers';
 import {
   createPostgresBackend,
   type PostgresConnection,
@@ -17,7 +17,7 @@ const HEARTBEAT_SHARE = 1 / 3;
 
 /** Jittered, because all processes lose PostgreSQL simultaneously. */
 export function readinessRetryMs(): number {
-  return jittered(RETRY_MS);
+  return withJitter(RETRY_MS);
 }
 
 /** Creates BullMQ's backend on PostgreSQL with the replacements of this file. Its connection must be a configuration. */

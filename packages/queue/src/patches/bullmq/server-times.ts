@@ -40,70 +40,81 @@ interface NewJob {
 }
 
 /** Members of a BullMQ back end that are used here. */
-interface Inside {
-  addJob(job: NewJob, ...given: unknown[]): Promise<unknown>;
+interface BackendInternals {
+  addJob(job: NewJob, ...args: unknown[]): Promise<unknown>;
   addJobs(entries: { job: NewJob }[]): Promise<unknown>;
   waitForJob(seconds: number): Promise<{ score: number } | null>;
   /** Present on Redis. */
-  execCommand?(client: unknown, name: string, given: unknown[]): unknown;
+  execCommand?(client: unknown, name: string, args: unknown[]): unknown;
   /** Present on PostgreSQL. */
-  run?(name: string, given: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
+  run?(name: string, args: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
 /** Returns the same queue or worker, which exchanges times of `clock` with its server. */
-export function withServerTimes<Of extends { getBackend(): unknown }>(of: Of, clock: Clock): Of {
-  const inside = of.getBackend() as Inside;
+export function withServerTimes<Client extends { getBackend(): unknown }>(
+  client: Client,
+  clock: Clock,
+): Client {
+  const backend = client.getBackend() as BackendInternals;
   const aheadMs = () => clock.nowMs() - Date.now();
-  const { addJob, addJobs, waitForJob } = inside;
-  const added = <Job extends NewJob>(job: Job) => ({ ...job, timestamp: job.timestamp + aheadMs() });
-  inside.addJob = (job, ...given) => addJob.call(inside, added(job), ...given);
-  inside.addJobs = (entries) =>
+  const { addJob, addJobs, waitForJob } = backend;
+  const convertTimestamp = <Job extends NewJob>(job: Job) => ({
+    ...job,
+    timestamp: job.timestamp + aheadMs(),
+  });
+  backend.addJob = (job, ...args) => addJob.call(backend, convertTimestamp(job), ...args);
+  backend.addJobs = (entries) =>
     addJobs.call(
-      inside,
-      entries.map((entry) => ({ ...entry, job: added(entry.job) })),
+      backend,
+      entries.map((entry) => ({ ...entry, job: convertTimestamp(entry.job) })),
     );
-  inside.waitForJob = async (seconds) => {
-    const marker = await waitForJob.call(inside, seconds);
-    return marker && { ...marker, score: untilHere(marker.score, aheadMs()) };
+  backend.waitForJob = async (seconds) => {
+    const marker = await waitForJob.call(backend, seconds);
+    return marker && { ...marker, score: toLocalTime(marker.score, aheadMs()) };
   };
-  if (inside.execCommand) convertRedis(inside, inside.execCommand, aheadMs);
-  else if (inside.run) convertPostgres(inside, inside.run, aheadMs);
+  if (backend.execCommand) convertRedis(backend, backend.execCommand, aheadMs);
+  else if (backend.run) convertPostgres(backend, backend.run, aheadMs);
   else throw new Error('this version of BullMQ calls its server in another way');
-  return of;
+  return client;
 }
 
 function convertRedis(
-  inside: Inside,
-  execCommand: NonNullable<Inside['execCommand']>,
+  backend: BackendInternals,
+  execCommand: NonNullable<BackendInternals['execCommand']>,
   aheadMs: () => number,
 ): void {
-  inside.execCommand = (client, name, given) => {
+  backend.execCommand = (client, name, args) => {
     const index = REDIS_TIMES[name];
-    if (index === undefined) return execCommand.call(inside, client, name, given);
-    const converted = given.with(index, Number(given[index]) + aheadMs());
-    return Promise.resolve(execCommand.call(inside, client, name, converted)).then((result) =>
+    if (index === undefined) return execCommand.call(backend, client, name, args);
+    const converted = args.with(index, Number(args[index]) + aheadMs());
+    return Promise.resolve(execCommand.call(backend, client, name, converted)).then((result) =>
       // Scripts that return a worker's next job also return the time at which the next delayed one is due.
       Array.isArray(result) && typeof result[3] === 'number'
-        ? result.with(3, untilHere(result[3], aheadMs()))
+        ? result.with(3, toLocalTime(result[3], aheadMs()))
         : result,
     );
   };
 }
 
-function convertPostgres(inside: Inside, run: NonNullable<Inside['run']>, aheadMs: () => number): void {
-  inside.run = async (name, given) => {
-    const converted = [...given];
-    for (const index of POSTGRES_TIMES[name] ?? []) converted[index] = Number(given[index]) + aheadMs();
-    const result = await run.call(inside, name, converted);
+function convertPostgres(
+  backend: BackendInternals,
+  run: NonNullable<BackendInternals['run']>,
+  aheadMs: () => number,
+): void {
+  backend.run = async (name, args) => {
+    const converted = [...args];
+    for (const index of POSTGRES_TIMES[name] ?? []) converted[index] = Number(args[index]) + aheadMs();
+    const result = await run.call(backend, name, converted);
     for (const row of result.rows) {
-      const due = row.next_delay;
-      if (due !== undefined && due !== null) row.next_delay = String(untilHere(Number(due), aheadMs()));
+      const dueMs = row.next_delay;
+      if (dueMs !== undefined && dueMs !== null)
+        row.next_delay = String(toLocalTime(Number(dueMs), aheadMs()));
     }
     return result;
   };
 }
 
 /** Converts a time of the server to the local clock. 0 and 1 are not times. */
-function untilHere(until: number, aheadMs: number): number {
-  return until <= 1 ? until : Math.max(2, until - aheadMs);
+function toLocalTime(serverMs: number, aheadMs: number): number {
+  return serverMs <= 1 ? serverMs : Math.max(2, serverMs - aheadMs);
 }

@@ -9,7 +9,7 @@ interface WorkerLoop {
  * Returns a function that wakes the loop of a worker, as `resume()` does: between the ends of two jobs the loop does
  * not read the worker's concurrency, so a raised one would have no effect.
  */
-export function wakerOf<Data>(worker: Worker<Data>): () => void {
+export function createWaker<Data>(worker: Worker<Data>): () => void {
   const loop = worker as unknown as WorkerLoop;
   if (loop.mainLoopQueue === undefined)
     throw new Error('this version of BullMQ wakes the loop of a worker in another way');

@@ -5,13 +5,13 @@ import { type RequestHandler, Router } from 'express';
 import helmet from 'helmet';
 import { MethodNotAllowedError } from '../errors.ts';
 import { requestState } from '../request-telemetry.ts';
-import { INITIALIZER, OWN_STYLES } from './docs-for-everyone.ts';
+import { ACCESSIBILITY_STYLES, INITIALIZER } from './docs-accessibility.ts';
 import { openApiDocument } from './document.ts';
 import { asyncApiDocument, EVENT_SCHEMAS } from './events-document.ts';
 
 /** Names below `/docs/`: the assets of the page, all served by this process. */
 const INITIALIZER_NAME = 'initializer.js';
-const OWN_STYLES_NAME = 'own.css';
+const ACCESSIBILITY_STYLES_NAME = 'own.css';
 const ASSET_NAMES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
 
 const [STYLES, BUNDLE, ICON] = ASSET_NAMES;
@@ -29,7 +29,7 @@ function docsPage(assetsPath: '' | 'docs/'): string {
 <title>Runhook API</title>
 <meta name="color-scheme" content="light dark">
 <link rel="stylesheet" href="${assetsPath}${STYLES}">
-<link rel="stylesheet" href="${assetsPath}${OWN_STYLES_NAME}">
+<link rel="stylesheet" href="${assetsPath}${ACCESSIBILITY_STYLES_NAME}">
 <link rel="icon" type="image/png" href="${assetsPath}${ICON}">
 </head>
 <body>
@@ -81,11 +81,11 @@ export function docsRoutes(): Router {
     const assetsPath = request.path.endsWith('/') ? '' : 'docs/';
     response.set('cache-control', 'no-cache').type('html').send(docsPage(assetsPath));
   });
-  const own = [
+  const localAssets = [
     { name: INITIALIZER_NAME, type: 'js', content: INITIALIZER },
-    { name: OWN_STYLES_NAME, type: 'css', content: OWN_STYLES },
+    { name: ACCESSIBILITY_STYLES_NAME, type: 'css', content: ACCESSIBILITY_STYLES },
   ];
-  for (const { name, type, content } of own) {
+  for (const { name, type, content } of localAssets) {
     route(router, `/docs/${name}`, POLICY, (_request, response) => {
       response.set('cache-control', 'no-cache').type(type).send(content);
     });
@@ -101,14 +101,15 @@ export function docsRoutes(): Router {
   return router;
 }
 
-const ALLOWED = ['GET', 'HEAD'];
+const ALLOWED_METHODS = ['GET', 'HEAD'];
 
 function route(router: Router, path: string, ...handlers: RequestHandler[]): void {
   router.all(
     path,
     (request, response, next) => {
       requestState(response).route = path;
-      if (!ALLOWED.includes(request.method)) throw new MethodNotAllowedError(request.method, ALLOWED);
+      if (!ALLOWED_METHODS.includes(request.method))
+        throw new MethodNotAllowedError(request.method, ALLOWED_METHODS);
       next();
     },
     ...handlers,

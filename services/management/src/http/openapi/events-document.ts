@@ -7,7 +7,7 @@ import {
   type PublishedEvent,
 } from '@runhook/contract';
 import { integerId, type PropertiesOf, prefixedId, type Schema } from './field-schemas.ts';
-import { bodyExample, nameOf, payloadSchemas, runData } from './webhooks.ts';
+import { bodyExample, payloadSchemas, runData, typeName } from './webhooks.ts';
 
 /*
  * The messages of the queue (docs/contract.md#queue) in AsyncAPI 3.0, and the events as separate JSON Schemas, from the
@@ -15,11 +15,13 @@ import { bodyExample, nameOf, payloadSchemas, runData } from './webhooks.ts';
  */
 
 /** Permits unknown fields: published ones are dropped, and later releases may add fields to deliveries. */
-function open(schema: Schema): Schema {
+function allowAdditionalProperties(schema: Schema): Schema {
   const { additionalProperties: _, properties, ...rest } = schema;
   if (properties === undefined) return rest;
-  const opened = Object.entries(properties).map(([name, inner]) => [name, open(inner)] as const);
-  return { ...rest, properties: Object.fromEntries(opened) };
+  const openEntries = Object.entries(properties).map(
+    ([name, inner]) => [name, allowAdditionalProperties(inner)] as const,
+  );
+  return { ...rest, properties: Object.fromEntries(openEntries) };
 }
 
 function publishedEvent(eventType: EventType): Schema {
@@ -37,57 +39,62 @@ function publishedEvent(eventType: EventType): Schema {
       description: 'When the event happened: RFC 3339 UTC. Left out: the time of publishing.',
       examples: ['2026-11-20T10:00:00.123456Z'],
     },
-    data: open(runData(eventType)),
+    data: allowAdditionalProperties(runData(eventType)),
   };
   const { fires } = EVENT_TYPE_TABLE[eventType];
   return { type: 'object', description: fires, properties, required: ['eventType', 'accountId', 'data'] };
 }
 
-const publishedName = (eventType: EventType) => `${nameOf(eventType)}Event`;
-const payloadName = (eventType: EventType) => `${nameOf(eventType)}Payload`;
+const publishedName = (eventType: EventType) => `${typeName(eventType)}Event`;
+const payloadName = (eventType: EventType) => `${typeName(eventType)}Payload`;
 
 /** Returns a self-contained schema, a union over the event types. */
-function standalone(
+function standaloneSchema(
   file: string,
   title: string,
   nameOfType: (type: EventType) => string,
-  by: Record<string, Schema>,
+  schemas: Record<string, Schema>,
 ) {
   return {
     $schema: 'http://json-schema.org/draft-07/schema#',
     $id: `urn:runhook:schema:${file.replace('.json', '')}`,
     title,
     oneOf: EVENT_TYPES.map((type) => ({ $ref: `#/definitions/${nameOfType(type)}` })),
-    definitions: Object.fromEntries(EVENT_TYPES.map((type) => [nameOfType(type), by[nameOfType(type)]])),
+    definitions: Object.fromEntries(EVENT_TYPES.map((type) => [nameOfType(type), schemas[nameOfType(type)]])),
   };
 }
 
-const PUBLISHED = Object.fromEntries(EVENT_TYPES.map((type) => [publishedName(type), publishedEvent(type)]));
-const PAYLOADS = Object.fromEntries(
+const PUBLISHED_SCHEMAS = Object.fromEntries(
+  EVENT_TYPES.map((type) => [publishedName(type), publishedEvent(type)]),
+);
+const PAYLOAD_SCHEMAS = Object.fromEntries(
   EVENT_TYPES.map((type) => {
     // The document refers to the run's schema; a separate schema contains it.
     const { properties, ...payload } = payloadSchemas[payloadName(type)] ?? {};
-    return [payloadName(type), open({ ...payload, properties: { ...properties, data: runData(type) } })];
+    return [
+      payloadName(type),
+      allowAdditionalProperties({ ...payload, properties: { ...properties, data: runData(type) } }),
+    ];
   }),
 );
 
 /** Schemas by file name below `/schemas/`. */
 export const EVENT_SCHEMAS: Readonly<Record<string, object>> = {
-  'published-event.json': standalone(
+  'published-event.json': standaloneSchema(
     'published-event.json',
     'An event as it is published',
     publishedName,
-    PUBLISHED,
+    PUBLISHED_SCHEMAS,
   ),
-  'delivery-payload.json': standalone(
+  'delivery-payload.json': standaloneSchema(
     'delivery-payload.json',
     'The body of a delivery',
     payloadName,
-    PAYLOADS,
+    PAYLOAD_SCHEMAS,
   ),
 };
 
-const ref = (place: string, name: string) => ({ $ref: `#/${place}/${name}` });
+const ref = (section: string, name: string) => ({ $ref: `#/${section}/${name}` });
 const CHANNEL = 'jobRunEvents';
 
 function message(eventType: EventType) {
@@ -133,10 +140,10 @@ What does not fit these schemas stays among the failed jobs. What Runhook sends 
 /** Returns the queue in AsyncAPI 3.0, as served at `/asyncapi.json`. @param version of the service */
 export function asyncApiDocument(version: string): object {
   const messages = {
-    ...Object.fromEntries(EVENT_TYPES.map((type) => [nameOf(type), message(type)])),
+    ...Object.fromEntries(EVENT_TYPES.map((type) => [typeName(type), message(type)])),
     RunBatch: BATCH,
   };
-  const ofChannel = Object.keys(messages).map((name) => [name, ref('components/messages', name)]);
+  const channelMessages = Object.keys(messages).map((name) => [name, ref('components/messages', name)]);
   return {
     asyncapi: '3.0.0',
     info: { title: 'Runhook events', version, description: DESCRIPTION },
@@ -146,7 +153,7 @@ export function asyncApiDocument(version: string): object {
         address: JOB_RUN_EVENTS,
         title: 'Events of job runs',
         description: 'A BullMQ queue: each message is a job.',
-        messages: Object.fromEntries(ofChannel),
+        messages: Object.fromEntries(channelMessages),
         'x-bullmq': { version: 6, redisPrefix: '{runhook}', postgresSchema: 'bullmq' },
       },
     },
@@ -158,6 +165,6 @@ export function asyncApiDocument(version: string): object {
         messages: Object.keys(messages).map((name) => ref(`channels/${CHANNEL}/messages`, name)),
       },
     },
-    components: { messages, schemas: PUBLISHED },
+    components: { messages, schemas: PUBLISHED_SCHEMAS },
   };
 }

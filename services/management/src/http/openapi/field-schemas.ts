@@ -209,7 +209,7 @@ const NAME = `^${NOT_BLANK}$`;
 export const OPTIONAL_NAME_PATTERN = `^(?:${NOT_BLANK})?$`;
 
 /** Returns the schema with null as an additional value. */
-export function orNull(schema: Schema): Schema {
+export function nullable(schema: Schema): Schema {
   const { type, ...rest } = schema;
   if (type === undefined || Array.isArray(type))
     throw new TypeError('only a schema of one type can be widened');
@@ -227,7 +227,7 @@ export type PropertiesOf<T> = { [Key in keyof T]-?: Schema };
  * Returns the schema of an object in a response. It permits no other fields, so that a test that validates a response
  * fails for an unknown or missing field. @param optional fields that may be absent; null is not absent
  */
-export function answerObject<T extends object>(
+export function responseObject<T extends object>(
   description: string,
   properties: PropertiesOf<T>,
   optional: readonly OptionalKeys<T>[] = [],
@@ -260,7 +260,7 @@ export function schemaRef(name: string, description?: string): Schema {
 }
 
 /** A timestamp in a request: generated clients have a type for this format; the others are accepted, too. */
-export const MOMENT: Schema = { type: 'string', format: 'date-time', examples: ['2026-11-20T10:00:00Z'] };
+export const TIMESTAMP: Schema = { type: 'string', format: 'date-time', examples: ['2026-11-20T10:00:00Z'] };
 
-export const MOMENT_FORMS =
+export const TIMESTAMP_FORMATS =
   'ISO 8601 with its zone. A day, which is its beginning in UTC, and microseconds since the epoch in digits are taken as well.';

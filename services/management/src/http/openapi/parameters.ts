@@ -11,24 +11,24 @@ import {
   type Schema,
   schemaRef,
 } from './field-schemas.ts';
-import { failure, failureBecause } from './responses.ts';
+import { failure, failureWithReason } from './responses.ts';
 
-const inPath = (name: string, schema: Schema): Parameter => {
+const pathParameter = (name: string, schema: Schema): Parameter => {
   const { description = '', ...rest } = schema;
   return { name, in: 'path', required: true, description, schema: rest };
 };
 
 /** Parameters that several operations share. */
 export const PARAMETERS = {
-  AccountId: inPath('account_id', integerId('The number of the account.', 1)),
-  UserId: inPath('user_id', integerId('The number of the user.', 7)),
-  WebhookId: inPath('webhook_id', prefixedId('wsu_', 'Id of the subscription.')),
-  DeliveryId: inPath('delivery_id', prefixedId('wdl_', 'Id of the delivery.')),
-  RecoveryId: inPath('recovery_id', prefixedId('wrc_', 'Id of the recovery.')),
-  JobId: inPath('job_id', integerId('Id of the job.', 12)),
-  ProjectId: inPath('project_id', integerId('Id of the project.', 3)),
-  EnvironmentId: inPath('environment_id', integerId('Id of the environment.', 4)),
-  RunId: inPath('run_id', integerId('Id of the run.', 345)),
+  AccountId: pathParameter('account_id', integerId('The number of the account.', 1)),
+  UserId: pathParameter('user_id', integerId('The number of the user.', 7)),
+  WebhookId: pathParameter('webhook_id', prefixedId('wsu_', 'Id of the subscription.')),
+  DeliveryId: pathParameter('delivery_id', prefixedId('wdl_', 'Id of the delivery.')),
+  RecoveryId: pathParameter('recovery_id', prefixedId('wrc_', 'Id of the recovery.')),
+  JobId: pathParameter('job_id', integerId('Id of the job.', 12)),
+  ProjectId: pathParameter('project_id', integerId('Id of the project.', 3)),
+  EnvironmentId: pathParameter('environment_id', integerId('Id of the environment.', 4)),
+  RunId: pathParameter('run_id', integerId('Id of the run.', 345)),
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',
@@ -62,19 +62,19 @@ export function parameter(name: keyof typeof PARAMETERS): Reference {
 }
 
 /** An optional query parameter of one operation. */
-export function inQuery(name: string, description: string, schema: Schema): Parameter {
+export function queryParameter(name: string, description: string, schema: Schema): Parameter {
   return { name, in: 'query', description, schema };
 }
 
 /** @param where completes "Only those that have this text …" */
 export function searchParameter(where: string): Parameter {
   const description = `Only those that have this text ${where}, in upper or lower case. Empty: all.`;
-  return inQuery('search', description, { type: 'string', maxLength: SEARCH_CHARACTERS_MAX });
+  return queryParameter('search', description, { type: 'string', maxLength: SEARCH_CHARACTERS_MAX });
 }
 
 /** Returns the parameter of a sort order: names with or without a minus, as clients of this API family send them. */
 export function orderParameter(names: readonly string[], description: string): Parameter {
-  return inQuery('order_by', `What to sort by, with a minus for the reverse. ${description}`, {
+  return queryParameter('order_by', `What to sort by, with a minus for the reverse. ${description}`, {
     type: 'string',
     enum: names.flatMap((name) => [name, `-${name}`]),
   });
@@ -91,7 +91,7 @@ export function requestBody(schema: string, description: string, example: unknow
   };
 }
 
-const RUNNING = 'The first request with this `Idempotency-Key` is still running.';
+const STILL_RUNNING = 'The first request with this `Idempotency-Key` is still running.';
 
 const IDEMPOTENT_REPLAY: Record<string, Header> = {
   'Idempotent-Replay': {
@@ -111,23 +111,23 @@ const KEY_RETRY_AFTER: Record<string, Header> = {
 };
 
 /** Adds the `Idempotency-Key` to an operation: every POST on an account has it. */
-export function keyed(operation: Operation): Operation {
+export function withIdempotencyKey(operation: Operation): Operation {
   const { parameters = [], responses } = operation;
-  const described = Object.entries(responses).map(([code, response]) => {
+  const describedResponses = Object.entries(responses).map(([code, response]) => {
     if ('$ref' in response) return [code, response];
     if (Number(code) < 300)
       return [code, { ...response, headers: { ...response.headers, ...IDEMPOTENT_REPLAY } }];
     if (code !== '409') return [code, response];
-    const description = `${response.description} ${RUNNING}`;
+    const description = `${response.description} ${STILL_RUNNING}`;
     return [code, { ...response, description, headers: { ...response.headers, ...KEY_RETRY_AFTER } }];
   });
   const conflict: Response = {
-    ...failureBecause(409, RUNNING, 'The first request with this Idempotency-Key is still running.'),
+    ...failureWithReason(409, STILL_RUNNING, 'The first request with this Idempotency-Key is still running.'),
     headers: KEY_RETRY_AFTER,
   };
   return {
     ...operation,
     parameters: [...parameters, parameter('IdempotencyKey')],
-    responses: { 409: conflict, ...Object.fromEntries(described), 422: failure(422) },
+    responses: { 409: conflict, ...Object.fromEntries(describedResponses), 422: failure(422) },
   };
 }

@@ -2,11 +2,11 @@ import type { Problem } from '@runhook/contract';
 import { BODY_BYTES_MAX } from '../body.ts';
 import { LIMIT_MAX } from '../query-parameters.ts';
 import {
-  answerObject,
   count,
   type Header,
   type Reference,
   type Response,
+  responseObject,
   type Schema,
   schemaRef,
   text,
@@ -120,7 +120,7 @@ const FAILURES = {
     name: 'BodyTooLarge',
     response: failureResponse(
       413,
-      `The body is larger than ${BODY_BYTES_MAX.usual} bytes (sign-in ${BODY_BYTES_MAX.signIn}, the start and the end of a run ${BODY_BYTES_MAX.run}, events ${BODY_BYTES_MAX.events}).`,
+      `The body is larger than ${BODY_BYTES_MAX.default} bytes (sign-in ${BODY_BYTES_MAX.signIn}, the start and the end of a run ${BODY_BYTES_MAX.run}, events ${BODY_BYTES_MAX.events}).`,
       {
         user: 'The request body is too large.',
       },
@@ -180,16 +180,16 @@ export function failure(code: Exclude<FailureCode, 409>): Reference {
 }
 
 /** Returns an error response whose description states what it means for the operation. */
-export function failureBecause(code: FailureCode, description: string, userMessage: string): Response {
+export function failureWithReason(code: FailureCode, description: string, userMessage: string): Response {
   const { headers } = FAILURES[code].response as Response;
   return failureResponse(code, description, { user: userMessage }, headers);
 }
 
 /** Errors of every POST and PUT: a body is read even if none is needed. */
-export const OF_A_BODY = [400, 408, 413, 415] as const satisfies FailureCode[];
+export const BODY_FAILURES = [400, 408, 413, 415] as const satisfies FailureCode[];
 
 /** Errors that every operation of an access level may return. */
-const SHARED = {
+const SHARED_FAILURES = {
   anyone: [405, 429, 500, 503],
   caller: [401, 405, 429, 500, 503],
   /** Operations on the account in the path. */
@@ -199,13 +199,15 @@ const SHARED = {
 } as const satisfies Record<string, Exclude<FailureCode, 409>[]>;
 
 /** Returns the responses of an operation: its own, those of its access level, and `more`. */
-export function answers(
-  kind: keyof typeof SHARED,
-  named: Record<number, Response | Reference>,
-  more: readonly Exclude<FailureCode, 409>[] = [],
+export function operationResponses(
+  kind: keyof typeof SHARED_FAILURES,
+  specificResponses: Record<number, Response | Reference>,
+  additionalFailures: readonly Exclude<FailureCode, 409>[] = [],
 ): Record<string, Response | Reference> {
-  const shared = Object.fromEntries([...SHARED[kind], ...more].map((code) => [code, failure(code)]));
-  return { ...shared, ...named };
+  const shared = Object.fromEntries(
+    [...SHARED_FAILURES[kind], ...additionalFailures].map((code) => [code, failure(code)]),
+  );
+  return { ...shared, ...specificResponses };
 }
 
 /** Returns a success response. @param example of `data` */
@@ -233,18 +235,18 @@ export function success(
 
 /** See docs/contract.md#errors. */
 export const envelopeSchemas: Record<string, Schema> = {
-  PageExtra: answerObject<{ pagination: object; filters: object }>('Where in the list this page is.', {
-    pagination: answerObject<{ total_count: number; count: number }>('How much there is.', {
+  PageExtra: responseObject<{ pagination: object; filters: object }>('Where in the list this page is.', {
+    pagination: responseObject<{ total_count: number; count: number }>('How much there is.', {
       total_count: count('How many match in all: the end of the list for whoever pages by `offset`.'),
       count: count('How many are in this answer.'),
     }),
-    filters: answerObject<{ offset: number; limit: number }>('What was applied.', {
+    filters: responseObject<{ offset: number; limit: number }>('What was applied.', {
       offset: count('How many were skipped.'),
       limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'How many were asked for.' },
     }),
   }),
 
-  FieldError: answerObject<Problem>('What is wrong with one field of a request.', {
+  FieldError: responseObject<Problem>('What is wrong with one field of a request.', {
     field: {
       type: 'string',
       description:
@@ -258,8 +260,8 @@ export const envelopeSchemas: Record<string, Schema> = {
     },
   }),
 
-  Failure: answerObject<{ status: object; data: null }>('The answer to a call that did not succeed.', {
-    status: answerObject<{
+  Failure: responseObject<{ status: object; data: null }>('The answer to a call that did not succeed.', {
+    status: responseObject<{
       code: number;
       is_success: boolean;
       user_message: string;
@@ -295,16 +297,16 @@ function envelope(code: number, data: Schema, kind: EnvelopeKind = 'single'): Sc
   const statusCode: Schema = { type: 'integer', const: code, description: 'The HTTP status.' };
   const status =
     kind === 'deleted'
-      ? answerObject<{ code: number; is_success: true }>('The outcome.', {
+      ? responseObject<{ code: number; is_success: true }>('The outcome.', {
           code: statusCode,
           is_success: { type: 'boolean', const: true, description: 'It is gone.' },
         })
-      : answerObject<{ code: number }>('The outcome.', { code: statusCode });
+      : responseObject<{ code: number }>('The outcome.', { code: statusCode });
   return kind === 'list' || kind === 'log'
-    ? answerObject<{ data: unknown[]; status: object; extra: object }>('A page of a list.', {
+    ? responseObject<{ data: unknown[]; status: object; extra: object }>('A page of a list.', {
         data: { type: 'array', items: data, description: 'The page.' },
         status,
         extra: schemaRef(kind === 'list' ? 'PageExtra' : 'LogPageExtra'),
       })
-    : answerObject<{ data: object; status: object }>('The envelope.', { data, status });
+    : responseObject<{ data: object; status: object }>('The envelope.', { data, status });
 }

@@ -13,7 +13,6 @@ import {
 } from '@runhook/contract';
 import { SUBSCRIPTION_EXAMPLE } from '../../subscriptions/openapi.ts';
 import {
-  answerObject,
   idText,
   integerId,
   type Operation,
@@ -21,6 +20,7 @@ import {
   type PathItem,
   type PropertiesOf,
   prefixedId,
+  responseObject,
   type Schema,
   schemaRef,
   secondsTime,
@@ -33,7 +33,7 @@ const IDENTITY = {
   timestamp: '2026-11-20T10:00:00.123456000Z',
 };
 
-const TOLD_RUN = {
+const EXAMPLE_RUN = {
   jobId: '12',
   jobName: 'Nightly',
   runId: '345',
@@ -48,7 +48,7 @@ const TOLD_RUN = {
 
 /** Returns the exact body of a delivery of an event of the type. */
 export function bodyExample(eventType: EventType): string {
-  const event = createSampleEvent(eventType, IDENTITY, TOLD_RUN, () => '2026-11-20T10:00:00Z');
+  const event = createSampleEvent(eventType, IDENTITY, EXAMPLE_RUN, () => '2026-11-20T10:00:00Z');
   return renderPayload(event, SUBSCRIPTION_EXAMPLE);
 }
 
@@ -85,14 +85,14 @@ const runDetails: PropertiesOf<RunDetails> = {
 /** Returns the schema of `data` of an event of the type. */
 export function runData(eventType: EventType): Schema {
   const { time } = EVENT_TYPE_TABLE[eventType];
-  return answerObject('The run, as it was then.', {
+  return responseObject('The run, as it was then.', {
     ...runDetails,
     ...(time !== null && { [time]: secondsTime(RUN_TIMES[time].description) }),
   });
 }
 
 function payload(eventType: EventType): Schema {
-  return answerObject<DeliveryPayload>(EVENT_TYPE_TABLE[eventType].fires, {
+  return responseObject<DeliveryPayload>(EVENT_TYPE_TABLE[eventType].fires, {
     accountId: integerId('The account.', 1),
     webhooksID: prefixedId('wsu_', 'The webhook that this delivery is for.'),
     eventId: prefixedId('wev_', 'The event, the same in every attempt: drop what you have seen.'),
@@ -110,15 +110,15 @@ function payload(eventType: EventType): Schema {
 }
 
 /** Converts `job.run.started` to `RunStarted`. */
-export function nameOf(eventType: EventType): string {
+export function typeName(eventType: EventType): string {
   const word = eventType.slice('job.run.'.length);
   return `Run${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }
 
 /** Name of the schema of an event's `data`, both published and delivered. */
-export const dataName = (eventType: EventType) => `${nameOf(eventType)}Data`;
+export const dataName = (eventType: EventType) => `${typeName(eventType)}Data`;
 
-const schemaName = (eventType: EventType) => `${nameOf(eventType)}Payload`;
+const schemaName = (eventType: EventType) => `${typeName(eventType)}Payload`;
 
 function payloadRef(eventType: EventType): Schema {
   return schemaRef(schemaName(eventType));
@@ -156,7 +156,7 @@ const HEADERS: Parameter[] = [
 function delivery(eventType: EventType): Operation {
   const { label, fires, remark } = EVENT_TYPE_TABLE[eventType];
   return {
-    operationId: `on${nameOf(eventType)}`,
+    operationId: `on${typeName(eventType)}`,
     summary: label,
     description: `${fires} ${remark}`.trim(),
     tags: ['Received by endpoints'],

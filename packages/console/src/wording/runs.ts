@@ -1,0 +1,70 @@
+import type { RunEvent, RunStatus } from '../api/types.ts';
+import type { Tone } from './http-status.ts';
+import { formatDuration } from './time.ts';
+
+export const RUN_STATUS_LABELS: Readonly<Record<RunStatus, string>> = {
+  Running: 'Running',
+  Success: 'Succeeded',
+  Errored: 'Errored',
+  Canceled: 'Cancelled',
+};
+
+export const RUN_STATUSES: readonly RunStatus[] = ['Running', 'Success', 'Errored', 'Canceled'];
+
+const TONES: Readonly<Record<RunStatus, Tone>> = {
+  Running: 'waiting',
+  Success: 'good',
+  Errored: 'bad',
+  Canceled: 'neutral',
+};
+
+export function runTone(status: RunStatus): Tone {
+  return TONES[status];
+}
+
+/** "3 min 20 s"; null while the run has not finished. */
+export function formatRunDuration({
+  started_at,
+  finished_at,
+}: {
+  started_at: string;
+  finished_at: string | null;
+}): string | null {
+  if (finished_at === null) return null;
+  return formatDuration(Math.max(0, Date.parse(finished_at) - Date.parse(started_at)));
+}
+
+/** Explains the state of an event without deliveries. */
+export const UNDELIVERED_TEXTS: Readonly<Record<Exclude<RunEvent['state'], 'told'>, string>> = {
+  unmatched: 'No webhook matched this event.',
+  not_reported: 'The job runner has not reported this event, so it was not sent to any webhook.',
+  waiting: 'This event has not been matched with webhooks yet. It is queued.',
+  forgotten: 'The log no longer contains this event.',
+};
+
+export function formatWebhookCount(count: number): string {
+  return count === 1 ? '1 webhook' : `${count.toLocaleString()} webhooks`;
+}
+
+/** Returns a sentence on how many events of a run webhooks matched. Events that the job runner has not reported do not count. */
+export function describeMatches(runEvents: readonly Pick<RunEvent, 'state' | 'delivery_count'>[]): string {
+  const events = runEvents.filter(({ state }) => state !== 'not_reported');
+  const matched = events.filter(({ state }) => state === 'told');
+  const deliveries = matched.reduce((sum, { delivery_count }) => sum + delivery_count, 0);
+  const hasWaiting = events.some(({ state }) => state === 'waiting');
+  if (matched.length === 0 && hasWaiting)
+    return 'No webhook has been notified of this run yet: its events are queued.';
+  if (matched.length === 0 && events.some(({ state }) => state === 'forgotten'))
+    return 'The log no longer contains the events of this run.';
+  if (events.length === 0) return 'No event of this run has been reported.';
+  if (matched.length === 0) return 'No webhook was notified of this run: none matched its events.';
+  const matchedOfAll = `${matched.length} of its ${events.length} events`;
+  const eventsText =
+    events.length === 1
+      ? 'its event'
+      : matched.length === events.length
+        ? 'each of its events'
+        : matchedOfAll;
+  const noun = deliveries === 1 ? '1 delivery' : `${deliveries.toLocaleString()} deliveries`;
+  return `Webhooks matched ${eventsText}: ${noun} in all.`;
+}

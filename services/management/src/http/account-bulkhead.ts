@@ -1,0 +1,143 @@
+import { TooManyRequestsError, UnavailableError } from './errors.ts';
+
+export interface AccountBulkheadOptions {
+  /** Slots of all accounts together. */
+  slotsMax: number;
+  /** Slots that one account may occupy. */
+  shareMax: number;
+  /** Requests that one account may have in this process, including those that wait for a slot. */
+  maxInFlight: number;
+  waitMs: number;
+  /** Called for each rejected request. */
+  onRejected?: () => void;
+}
+
+/** Returns the number of slots for a pool. Some connections remain for authentication and for the relay. */
+export function bulkheadLimits(
+  connectionsMax: number,
+): Pick<AccountBulkheadOptions, 'slotsMax' | 'shareMax'> {
+  const slotsMax = Math.max(2, connectionsMax - 2);
+  return { slotsMax, shareMax: Math.max(1, Math.floor(slotsMax * 0.75)) };
+}
+
+const RETRY_AFTER_SECONDS = 1;
+
+interface Account {
+  /** All requests of the account: with a slot, waiting for one, or without need of one. */
+  requestCount: number;
+  slotCount: number;
+  /** Callbacks that start the waiting requests, in order of arrival. */
+  waiters: (() => void)[];
+}
+
+/**
+ * Bulkhead of accounts: the size of the connection pool limits the requests that run concurrently, and no account may
+ * occupy all slots. The requests beyond an account's share wait in its own queue, without a connection, while others
+ * proceed. A free slot goes to the waiting account with the fewest slots, in rotation among equals.
+ */
+export class AccountBulkhead {
+  readonly #options: AccountBulkheadOptions;
+  readonly #accounts = new Map<number, Account>();
+  /** Accounts with waiting requests; the one that was served last is last. */
+  readonly #waitingAccounts = new Set<Account>();
+  #occupiedCount = 0;
+  #waitingCount = 0;
+
+  constructor(options: AccountBulkheadOptions) {
+    this.#options = options;
+  }
+
+  /** Number of waiting requests of all accounts. */
+  get waitingCount(): number {
+    return this.#waitingCount;
+  }
+
+  /**
+   * Runs the work once the account has a slot. Throws a 429 if the account has too many requests here, and a 503 if no
+   * slot became free before the caller's deadline.
+   */
+  run<T>(accountId: number, work: () => Promise<T>): Promise<T> {
+    return this.#admit(accountId, async (account) => {
+      if (this.#hasSlotFor(account)) this.#occupySlot(account);
+      else await this.#waitForSlot(account);
+      try {
+        return await work();
+      } finally {
+        this.#releaseSlot(account);
+      }
+    });
+  }
+
+  /** Runs work that needs no slot, because it shares a connection. It counts towards the requests of the account. */
+  runWithoutSlot<T>(accountId: number, work: () => Promise<T>): Promise<T> {
+    return this.#admit(accountId, work);
+  }
+
+  async #admit<T>(accountId: number, work: (account: Account) => Promise<T>): Promise<T> {
+    const account = this.#accounts.get(accountId) ?? { requestCount: 0, slotCount: 0, waiters: [] };
+    this.#accounts.set(accountId, account);
+    if (account.requestCount >= this.#options.maxInFlight) {
+      this.#options.onRejected?.();
+      throw new TooManyRequestsError(RETRY_AFTER_SECONDS);
+    }
+    account.requestCount += 1;
+    try {
+      return await work(account);
+    } finally {
+      account.requestCount -= 1;
+      if (account.requestCount === 0) this.#accounts.delete(accountId);
+    }
+  }
+
+  #hasSlotFor(account: Account): boolean {
+    const { slotsMax, shareMax } = this.#options;
+    return this.#occupiedCount < slotsMax && account.slotCount < shareMax;
+  }
+
+  #occupySlot(account: Account): void {
+    account.slotCount += 1;
+    this.#occupiedCount += 1;
+  }
+
+  #waitForSlot(account: Account): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const removeWaiter = () => {
+        clearTimeout(timer);
+        account.waiters.splice(account.waiters.indexOf(start), 1);
+        if (account.waiters.length === 0) this.#waitingAccounts.delete(account);
+        this.#waitingCount -= 1;
+      };
+      const start = () => {
+        removeWaiter();
+        this.#occupySlot(account);
+        resolve();
+      };
+      const timer = setTimeout(() => {
+        removeWaiter();
+        reject(new UnavailableError());
+      }, this.#options.waitMs);
+      account.waiters.push(start);
+      this.#waitingAccounts.add(account);
+      this.#waitingCount += 1;
+    });
+  }
+
+  #nextAccount(): Account | null {
+    let fewest: Account | null = null;
+    for (const account of this.#waitingAccounts) {
+      if (!this.#hasSlotFor(account)) continue;
+      if (fewest === null || account.slotCount < fewest.slotCount) fewest = account;
+    }
+    return fewest;
+  }
+
+  #releaseSlot(account: Account): void {
+    account.slotCount -= 1;
+    this.#occupiedCount -= 1;
+    for (let next = this.#nextAccount(); next !== null; next = this.#nextAccount()) {
+      this.#waitingAccounts.delete(next);
+      this.#waitingAccounts.add(next);
+      next.waiters[0]?.();
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import type { JobView, Queryable } from '@runhook/database';
+import { approximateBytes } from '@runhook/runtime';
+import { LRUCache } from 'lru-cache';
+import { type AccountScopedId, drawRunIds, findJobs, keyOf } from './report-statements.ts';
+
+const JOBS_BYTES_MAX = 16 * 1_024 * 1_024;
+
+/** A job as it was at a version of the cached data. */
+export interface JobAtVersion {
+  version: string;
+  /** Null if the account has no job with that id. */
+  job: JobView | null;
+}
+
+/** A job, and the version of its cached caller; null for a console session, whose job is always read. */
+type JobRequest = AccountScopedId & { version: string | null };
+
+/** Caches jobs at a version; the statement that writes checks that the version is current. */
+export class JobCache {
+  readonly #jobs = new LRUCache<string, JobAtVersion>({
+    maxSize: JOBS_BYTES_MAX,
+    sizeCalculation: approximateBytes,
+  });
+
+  /** Returns jobs in input order. Reads those that are not cached at the caller's version. */
+  async find(database: Queryable, requests: readonly JobRequest[]): Promise<JobAtVersion[]> {
+    const cachedJobs = requests.map((request) => this.#findCached(request));
+    const uncached = requests.filter((_, index) => cachedJobs[index] === undefined);
+    if (uncached.length === 0) return cachedJobs as JobAtVersion[];
+    const { version, found } = await findJobs(database, uncached);
+    return requests.map((request, index) => {
+      const cached = cachedJobs[index];
+      if (cached !== undefined) return cached;
+      const job = found.get(keyOf(request)) ?? null;
+      if (job !== null) this.#jobs.set(keyOf(request), { version, job });
+      return { version, job };
+    });
+  }
+
+  #findCached(request: JobRequest): JobAtVersion | undefined {
+    const cached = this.#jobs.get(keyOf(request));
+    return request.version === cached?.version ? cached : undefined;
+  }
+}
+
+const RESERVED_COUNT = 100;
+
+/** Provides run ids for runs without a client-supplied id; draws a hundred at a time from the sequence. */
+export class RunIds {
+  #reservedIds: number[] = [];
+
+  async next(database: Queryable, isFree: (id: number) => boolean): Promise<number> {
+    while (true) {
+      const id = this.#reservedIds.shift();
+      if (id === undefined) this.#reservedIds.push(...(await drawRunIds(database, RESERVED_COUNT)));
+      else if (isFree(id)) return id;
+    }
+  }
+}

@@ -1,0 +1,95 @@
+import { MASK, type Problem, SIGNATURE_HEADER, type SubscriptionFields } from '@runhook/contract';
+import { type SecretBox, SecretBoxError } from '@runhook/database';
+import { InvalidRequestError } from '../http/errors.ts';
+
+/** Columns of a subscription for the headers of its deliveries. */
+export interface HeaderColumns {
+  /** Null means `Authorization`. */
+  signatureHeader: string | null;
+  headerNames: string[];
+  headersCiphertext: string | null;
+}
+
+type StoredHeaders = HeaderColumns & { clientUrl: string };
+type RequestedHeaders = Pick<SubscriptionFields, 'client_url' | 'headers' | 'signature_header'>;
+
+const NO_HEADERS: HeaderColumns = { signatureHeader: null, headerNames: [], headersCiphertext: null };
+const NEW_ORIGIN_PROBLEM =
+  'must be given anew when client_url moves to another server: values that are not told must not be sent elsewhere';
+const NOT_STORED_PROBLEM = `must have a value: ${MASK} stands for one that is stored, and none is`;
+const SIGNATURE_HEADER_PROBLEM =
+  'is the header of the signature: signature_header may name another one for that';
+
+/**
+ * Returns the columns after a create or an update (docs/contract.md#headers-of-deliveries): omitted fields keep their
+ * value, and so does a header whose value is the mask. Throws a 400 that names each invalid header.
+ * @param stored null on a create
+ */
+export function headerColumns(
+  requested: RequestedHeaders,
+  stored: StoredHeaders | null,
+  secrets: SecretBox,
+): HeaderColumns {
+  const { signature_header: signatureHeader = stored?.signatureHeader ?? null } = requested;
+  const hasNewOrigin = stored !== null && originOf(requested.client_url) !== originOf(stored.clientUrl);
+  const problems: Problem[] = [];
+  const reject = (field: string, problem: string) => problems.push({ field, message: `${field} ${problem}` });
+
+  function keepStoredHeaders(): Pick<HeaderColumns, 'headerNames' | 'headersCiphertext'> {
+    const { headerNames, headersCiphertext } = stored ?? NO_HEADERS;
+    if (headersCiphertext !== null && hasNewOrigin) reject('headers', NEW_ORIGIN_PROBLEM);
+    return { headerNames, headersCiphertext };
+  }
+
+  function replaceHeaders(headers: Record<string, string>) {
+    const storedByName = Object.values(headers).includes(MASK)
+      ? decryptStoredValues(stored, secrets)
+      : new Map();
+    const values = Object.entries(headers).map(([name, value]): [string, string] => {
+      if (value !== MASK) return [name, value];
+      const storedValue = storedByName.get(name.toLowerCase());
+      if (storedValue === undefined) reject(`headers.${name}`, NOT_STORED_PROBLEM);
+      else if (hasNewOrigin) reject(`headers.${name}`, NEW_ORIGIN_PROBLEM);
+      return [name, storedValue ?? ''];
+    });
+    if (values.length === 0) return { headerNames: [], headersCiphertext: null };
+    const names = values.map(([name]) => name);
+    // All values are masks, so the stored headers have not changed.
+    const isUnchanged = Object.values(headers).every((value) => value === MASK);
+    if (stored && isUnchanged && names.join() === stored.headerNames.join()) return keepStoredHeaders();
+    const headersCiphertext = secrets.encrypt(JSON.stringify(Object.fromEntries(values)));
+    return { headerNames: names, headersCiphertext };
+  }
+
+  const columns =
+    requested.headers === undefined ? keepStoredHeaders() : replaceHeaders(requested.headers ?? {});
+  const signatureName = (signatureHeader ?? SIGNATURE_HEADER).toLowerCase();
+  for (const name of columns.headerNames)
+    if (name.toLowerCase() === signatureName) reject(`headers.${name}`, SIGNATURE_HEADER_PROBLEM);
+  if (problems.length > 0) throw new InvalidRequestError(problems);
+  return { signatureHeader, ...columns };
+}
+
+/** Returns values by name in lower case; none if they cannot be decrypted. */
+function decryptStoredValues(stored: StoredHeaders | null, secrets: SecretBox): Map<string, string> {
+  try {
+    const headers = decryptCustomHeaders(stored ?? NO_HEADERS, secrets);
+    return new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
+  } catch (error) {
+    if (error instanceof SecretBoxError) return new Map();
+    throw error;
+  }
+}
+
+/** Returns the headers of a delivery. Throws a `SecretBoxError` if they cannot be decrypted. */
+export function decryptCustomHeaders(
+  { headersCiphertext }: Pick<HeaderColumns, 'headersCiphertext'>,
+  secrets: SecretBox,
+): Record<string, string> {
+  return headersCiphertext === null ? {} : JSON.parse(secrets.decrypt(headersCiphertext));
+}
+
+/** Returns scheme, host and port. */
+function originOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : url;
+}
