@@ -30,7 +30,7 @@ const { values } = readArguments(USAGE, {
     seed: { type: 'string' },
     seeds: { type: 'string', default: '1' },
     only: { type: 'string' },
-    olderCheckout: { type: 'string' },
+    older: { type: 'string' },
     topology: { type: 'string' },
     'default-mb': { type: 'string' },
   },

@@ -19,13 +19,13 @@ export async function findPackageProblems(folder, tarball) {
   const packed = new Uint8Array(readFileSync(tarball));
   // publint reads the tarball, because packing the folder again would start npm again.
   const { messages } = await publint({ strict: true, pack: { tarball: packed.buffer } });
-  const formatProblemMessage = messages.map(
+  const warnings = messages.map(
     (message) => formatMessage(message, manifest, { color: false }) ?? message.code,
   );
   // A package that has only a program has no types.
-  if (manifest.exports?.['.'] === undefined) return formatProblemMessage;
+  if (manifest.exports?.['.'] === undefined) return warnings;
   const { types, problems = [] } = await checkPackage(createPackageFromTarballData(packed));
-  if (types === false) return [...formatProblemMessage, 'the package has no types'];
+  if (types === false) return [...warnings, 'the package has no types'];
   const found = problems.filter(({ resolutionKind }) => !NOT_FOR_MODULES.has(resolutionKind));
-  return [...formatProblemMessage, ...found.map((problem) => JSON.stringify(problem))];
+  return [...warnings, ...found.map((problem) => JSON.stringify(problem))];
 }

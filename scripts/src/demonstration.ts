@@ -105,8 +105,8 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
 
   async function logProblems(): Promise<string[]> {
     const query = (run: DemoRun) => `/subscription/${subscriptionId}/deliveries?run_id=${run.id}&limit=100`;
-    const findMissing = await Promise.all(runs.map((run) => api.get<LoggedDelivery[]>(query(run))));
-    return findMissingInLog(expected, findMissing.flat());
+    const missingInLog = await Promise.all(runs.map((run) => api.get<LoggedDelivery[]>(query(run))));
+    return findMissingInLog(expected, missingInLog.flat());
   }
 
   /** Polls, because the log is written after the receiver has responded. */
@@ -135,11 +135,11 @@ export function createDemonstration(options: DemonstrationOptions): Demonstratio
       const timer = setTimeout(expire, deadlineMs);
       signal.addEventListener('abort', expire);
       await waitForArrivals(deadline.signal);
-      const findMissing = await waitForLog(deadline.signal);
+      const missingInLog = await waitForLog(deadline.signal);
       clearTimeout(timer);
       isOver = true;
       signal.throwIfAborted();
-      return [...runnerProblems, ...findMissingArrivals(expected, received), ...findMissing];
+      return [...runnerProblems, ...findMissingArrivals(expected, received), ...missingInLog];
     },
   };
 }

@@ -86,10 +86,10 @@ const KEY_BYTES = 32;
  */
 export function readOrCreateEncryptionKeys(file: string, configuredKeys: string | null): string {
   if (configuredKeys !== null) return configuredKeys;
-  const stored = readJson(file) as { readOrCreateEncryptionKeys?: string } | null;
-  if (stored?.readOrCreateEncryptionKeys !== undefined) return stored.readOrCreateEncryptionKeys;
+  const stored = readJson(file) as { encryptionKeys?: string } | null;
+  if (stored?.encryptionKeys !== undefined) return stored.encryptionKeys;
   const createdKeys = `local:${randomBytes(KEY_BYTES).toString('base64')}`;
-  writePrivateJson(file, { readOrCreateEncryptionKeys: createdKeys });
+  writePrivateJson(file, { encryptionKeys: createdKeys });
   return createdKeys;
 }
 
@@ -122,15 +122,15 @@ export function adminEnvironment(checkout: string, configured: NodeJS.ProcessEnv
   const home = resolveHome(checkout, configured.RUNHOOK_HOME);
   const { databaseUrl, queueUrl, baseUrl } = (readJson(home.devJson) ?? {}) as Partial<DevJson>;
   if (databaseUrl === undefined) return {};
-  const { readOrCreateEncryptionKeys } = (readJson(home.secrets) ?? {}) as {
-    readOrCreateEncryptionKeys?: string;
+  const { encryptionKeys } = (readJson(home.secrets) ?? {}) as {
+    encryptionKeys?: string;
   };
   return {
     DATABASE_URL: databaseUrl,
     ...(configured.QUEUE_URL || queueUrl === undefined ? {} : { QUEUE_URL: queueUrl }),
     ...(configured.RUNHOOK_URL || baseUrl === undefined ? {} : { RUNHOOK_URL: baseUrl }),
-    ...(configured.ENCRYPTION_KEYS || readOrCreateEncryptionKeys === undefined
+    ...(configured.ENCRYPTION_KEYS || encryptionKeys === undefined
       ? {}
-      : { ENCRYPTION_KEYS: readOrCreateEncryptionKeys }),
+      : { ENCRYPTION_KEYS: encryptionKeys }),
   };
 }

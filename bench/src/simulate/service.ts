@@ -157,7 +157,7 @@ export class Service {
     const { callMicros } = this.times.management;
     const { nowMs, random } = this.simulation;
     const management = this.#managements[random.below(this.#managements.length)];
-    if (management === undefined) throw new Error('nobody takes calls: there is no management');
+    if (management === undefined) throw new Error('no process takes calls: there is no management');
     this.runOnLoadThread('loader', this.times.machine.reporterMicros * count, () =>
       management.thread.run(callMicros * count, () =>
         management.batcher.add({ count, intendedMs: nowMs, onResponse }),

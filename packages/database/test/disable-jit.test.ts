@@ -20,17 +20,17 @@ async function query(connectionString: string, text: string): Promise<unknown[]>
   }
 }
 
-const readJitSource = `SELECT setting, source FROM pg_settings WHERE name = 'jit'`;
+const jitSourceSql = `SELECT setting, source FROM pg_settings WHERE name = 'jit'`;
 
 test('disables JIT for the later sessions of the role in this database and in no other', async () => {
   const otherDatabase = Object.assign(new URL(testDatabase.url), { pathname: '/postgres' }).href;
-  const before = await query(otherDatabase, readJitSource);
+  const before = await query(otherDatabase, jitSourceSql);
   expect(await Promise.all([disableJit(testDatabase.url), disableJit(testDatabase.url)])).toEqual([
     true,
     true,
   ]);
-  expect(await query(testDatabase.url, readJitSource)).toEqual([{ setting: 'off', source: 'database user' }]);
-  expect(await query(otherDatabase, readJitSource)).toEqual(before);
+  expect(await query(testDatabase.url, jitSourceSql)).toEqual([{ setting: 'off', source: 'database user' }]);
+  expect(await query(otherDatabase, jitSourceSql)).toEqual(before);
 });
 
 test('returns false if the database rejects the change with insufficient_privilege', async () => {

@@ -67,11 +67,11 @@ export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOpt
     const requirement = check.required ? {} : ({ required: false } as const);
     try {
       await withinDeadline(timeoutMs, () => joinRunning(check));
-      if (check.failing) logger?.info({ check: check.name }, 'health check passes again');
+      if (check.failing) logger?.info({ check: check.name }, 'health check recovered');
       check.failing = false;
       return { ok: true, ...requirement };
     } catch (err) {
-      if (!check.failing) logger?.warn({ err, check: check.name }, 'health check fails');
+      if (!check.failing) logger?.warn({ err, check: check.name }, 'health check failed');
       check.failing = true;
       return { ok: false, error: errorCode(err), ...publicText(err), ...requirement };
     }

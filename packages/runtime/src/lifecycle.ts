@@ -85,7 +85,7 @@ export class Lifecycle {
     };
     const onFault = (err: unknown, origin: string) => {
       exitCode = 1;
-      this.#logger.fatal({ err, origin }, 'nobody handled this error');
+      this.#logger.fatal({ err, origin }, 'unhandled error');
       end(origin);
     };
     const onException = (error: Error) => onFault(error, 'uncaughtException');

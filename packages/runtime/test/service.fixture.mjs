@@ -19,10 +19,10 @@ lifecycle.onClose('worker', async () => {
 
 const stopped = lifecycle.runUntilSignal(scenario === 'outlast' ? { budgetMs: 300 } : {});
 say('running');
-if (scenario === 'reject') void Promise.reject(new Error('nobody listens'));
+if (scenario === 'reject') void Promise.reject(new Error('an unhandled rejection'));
 if (scenario === 'throw')
   setImmediate(() => {
-    throw new Error('nobody catches');
+    throw new Error('an uncaught exception');
   });
 if (scenario === 'close') void lifecycle.close('asked');
 process.exit(await stopped);

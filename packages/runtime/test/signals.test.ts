@@ -75,8 +75,8 @@ test('a stop that exceeds its time limit exits with 1 and logs the closer that i
 });
 
 test.each([
-  ['reject', 'unhandledRejection', 'nobody listens'],
-  ['throw', 'uncaughtException', 'nobody catches'],
+  ['reject', 'unhandledRejection', 'an unhandled rejection'],
+  ['throw', 'uncaughtException', 'an uncaught exception'],
 ])(
   'after %s the error is logged as fatal, everything is closed, and the exit code is 1',
   async (scenario, origin, message) => {

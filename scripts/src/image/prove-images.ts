@@ -40,7 +40,7 @@ async function proveMigrate(container: Container, proof: Proof, environment: Env
   if (!runs.some((output) => output.includes('migrations applied')))
     throw new Error(`migrate applied nothing:\n${runs.join('\n')}`);
   const secondRun = await run(container, proof, environment);
-  if (!secondRun.includes('the schema was up to date'))
+  if (!secondRun.includes('the schema is up to date'))
     throw new Error(`migrate is not finished:\n${secondRun}`);
   proof.say(
     'migrate: two concurrent runs waited for each other, a third had nothing to do, and each exited with 0',

@@ -87,7 +87,7 @@ const forged = `${delivery.body}\n`;
 const answers = {
   express: [await post(onExpress), await post(onExpress), await post(onExpress, '/', forged)],
   raw: [await post(onExpress, '/raw')],
-  lateReceiver: [await post(onExpress, '/late')],
+  late: [await post(onExpress, '/late')],
   fastify: [await post(fastify.server), await post(fastify.server, '/', forged)],
   parsed: [await post(fastify.server, '/parsed')],
   plain: [await post(plain), await post(plain, '/', forged)],

@@ -190,7 +190,7 @@ async function awaitCompatibility(process: Process, { pool }: Database): Promise
     await requireSchema(pool);
     const unknown = (await requireKeys(pool, settings.encryptionKeys)).unknown.join(', ');
     if (unknown !== reportedUnknown && unknown !== '')
-      logger.warn({ unknown }, 'secrets are under keys that are not known');
+      logger.warn({ unknown }, 'secrets are encrypted with unknown keys');
     reportedUnknown = unknown;
   };
   await retryWhileUnavailable(process, () => requirePreparedStatements({ url: settings.databaseUrl }));
@@ -256,7 +256,7 @@ function openMaintenance(
     logger,
   };
   const maintenance = startMaintenance(backend, maintenanceTasks(dependencies), (error) =>
-    logger.warn({ err: error }, 'upkeep has trouble'),
+    logger.warn({ err: error }, 'maintenance task failed'),
   );
   lifecycle.onClose('maintenance', () => maintenance.close());
   return maintenance;
@@ -275,7 +275,7 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
   const measuringForeignPublishers = startPeriodic(
     FOREIGN_PUBLISHERS_EVERY_MS,
     measureForeignPublishers,
-    (error) => logger.warn({ err: error }, 'other publishers could not be looked for'),
+    (error) => logger.warn({ err: error }, 'foreign publishers could not be checked'),
   );
   lifecycle.onClose('foreign publishers', () => void measuringForeignPublishers.stop());
 }

@@ -44,8 +44,9 @@ export function openCompatibilityCheck(options: CompatibilityCheckOptions): Comp
   async function runCheck(): Promise<void> {
     const found = await findIncompatibility(check);
     if (found !== null && incompatibility?.message !== found.message)
-      logger.warn({ err: found }, 'takes no jobs until schema and keys fit');
-    if (found === null && incompatibility !== null) logger.info('schema and keys fit: takes jobs');
+      logger.warn({ err: found }, 'schema or encryption keys incompatible: taking no jobs');
+    if (found === null && incompatibility !== null)
+      logger.info('schema and encryption keys compatible: taking jobs');
     incompatibility = found;
     idle.set(incompatibility === null ? 0 : 1);
   }
@@ -72,7 +73,7 @@ export function openCompatibilityCheck(options: CompatibilityCheckOptions): Comp
         }
       };
       const checking = startPeriodic(everyMs, checkAndPause, (err) =>
-        logger.debug({ err }, 'cannot tell what fits'),
+        logger.debug({ err }, 'compatibility check failed'),
       );
       lifecycle.onClose('compatibility', () => void checking.stop());
     },

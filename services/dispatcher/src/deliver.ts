@@ -26,7 +26,7 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
   const step = nextStep(delivery, job.cycle, clock.nowMs());
   // The row was lost, as after the promotion of a lagging replica; an event that is still queued is fanned out again.
-  if (!delivery) logger.warn({ deliveryId }, 'the job of a delivery that has no row is dropped');
+  if (!delivery) logger.warn({ deliveryId }, 'dropped the job of a delivery without a row');
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
   if (step.kind === 'wait') return { kind: 'again', delayMs: step.delayMs };
   if (step.kind === 'cancel') {

@@ -140,7 +140,7 @@ function guardProcessor<Data>(
       const isFault = !isReschedule(error);
       if (isFault) {
         metrics.jobFaults[queue].inc();
-        logger.error({ jobId: job.id, err: error }, 'job failed, and comes again');
+        logger.error({ jobId: job.id, err: error }, 'job failed, will retry');
       }
       const delayMs = isFault ? faultDelayMs(job.attemptsStarted) : error.delayMs;
       await job.moveToDelayed(Date.now() + delayMs, token);
@@ -171,10 +171,10 @@ function observeWorker<Data>(
   });
   worker.on('stalled', (jobId) => {
     metrics.stalledJobs[queue].inc();
-    logger.warn({ queue, jobId }, 'stalled job taken up again');
+    logger.warn({ queue, jobId }, 'stalled job restarted');
   });
   worker.on('lockRenewalFailed', (jobIds) =>
-    logger.warn({ queue, jobIds }, 'locks of jobs could not be renewed'),
+    logger.warn({ queue, jobIds }, 'job locks could not be renewed'),
   );
   return worker as Worker;
 }

@@ -21,7 +21,7 @@ export async function applyShardCount(
   if (settings.queueShards === undefined) return current;
   const map = await shards.spread(settings.queueShards);
   if (map.version !== current.version)
-    logger.info(shardLogFields(map), 'the queue has another number of shards');
+    logger.info(shardLogFields(map), 'the number of shards of the queue has changed');
   return map;
 }
 
@@ -48,11 +48,11 @@ export function followShards(
     served = servedNow.join();
     logger[served === '' ? 'warn' : 'info'](
       { ...shardLogFields(map), served: servedNow },
-      'works on these shards of the queue',
+      'serving these shards of the queue',
     );
   };
   const polling = startPeriodic(POLL_EVERY_MS, poll, (err) =>
-    logger.debug({ err }, 'the shards could not be looked at'),
+    logger.debug({ err }, 'the shard map could not be read'),
   );
   lifecycle.onClose('shards watch', () => void polling.stop());
 }

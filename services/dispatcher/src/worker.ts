@@ -75,7 +75,7 @@ async function truncateMessage({ logger }: Dispatcher, job: Job<unknown>): Promi
     const beginning = wellFormedText(truncateText(text, STORED_CHARACTERS_MAX));
     await job.updateData({ characters: codePointLength(text), beginning });
   } catch (err) {
-    logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a long malformed event was kept whole');
+    logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a long malformed event was not truncated');
   }
 }
 
@@ -171,6 +171,7 @@ async function rewakeLane({ record, queue, logger }: Dispatcher, job: LaneJob): 
     const lane = { subscriptionId, accountId };
     if (await record.hasDeferred(lane)) queue.wakeLane(lane);
   } catch (err) {
-    if (!(err instanceof StoppingError)) logger.warn({ err, subscriptionId }, 'a lane was left to upkeep');
+    if (!(err instanceof StoppingError))
+      logger.warn({ err, subscriptionId }, 'a lane could not be woken; maintenance will wake it');
   }
 }

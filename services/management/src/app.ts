@@ -226,7 +226,7 @@ function openServiceDatabase(context: ServiceContext): ServiceDatabase {
   const database = openPrismaDatabase({
     url: settings.databaseUrl,
     connectTimeoutMs: timeouts.databaseMs,
-    onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
+    onConnectionError: (err) => logger.warn({ err }, 'idle database connection closed'),
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
@@ -259,8 +259,8 @@ async function requireLogin(requireUsable: () => Promise<void>, logger: Logger):
   } catch (error) {
     const problem = findConnectionProblem(error);
     if (problem !== null && PERMANENT_PROBLEM_CODES.has(problem.code)) throw error;
-    const reason = problem?.sentence ?? 'The database did not answer in time.';
-    logger.warn({ reason }, 'requests are answered with 503 until the database is there');
+    const reason = problem?.sentence ?? 'The database did not respond in time.';
+    logger.warn({ reason }, 'database unavailable, responding with 503');
   }
 }
 
@@ -274,7 +274,7 @@ function openQueues(
 } {
   const queueTelemetry = traces ? openQueueTelemetry : undefined;
   const backend = createQueueBackend(settings.queueUrl, { callMs: timeouts.queueMs, clock });
-  const onQueueError = (err: Error) => logger.warn({ err }, 'the queue connection has trouble');
+  const onQueueError = (err: Error) => logger.warn({ err }, 'queue connection error');
   const deliveryQueue = openDeliveryQueue(backend, onQueueError, queueTelemetry);
   lifecycle.onClose('delivery queue', () => deliveryQueue.close());
   const eventQueue = openEventQueue(backend, onQueueError, queueTelemetry);
@@ -293,7 +293,7 @@ async function openLimits(
     queueUrl: settings.queueUrl,
     pool,
     countTimeoutMs: timeouts.countMs,
-    onError: (err) => logger.warn({ err }, 'the connection that rate limits are counted on has trouble'),
+    onError: (err) => logger.warn({ err }, 'rate limit store connection error'),
   });
   lifecycle.onClose('limit store', () => limitStore.close());
   return limitStore;
@@ -340,7 +340,7 @@ function openReportPool({ settings, logger, lifecycle, timeouts }: ServiceContex
     connectTimeoutMs: timeouts.databaseMs,
     connectionsMax: REPORT_CONNECTIONS,
     statementTimeoutMs: REPORT_TIMEOUT_MS,
-    onConnectionError: (err) => logger.warn({ err }, 'an idle database connection broke'),
+    onConnectionError: (err) => logger.warn({ err }, 'idle database connection closed'),
   });
   lifecycle.onClose('report database', () => database.close());
   return database.pool;
@@ -355,7 +355,7 @@ function measureDependenciesPeriodically(
   const checks = { database: () => requireSchema(pool), queue: () => queue.counts() };
   const measure = () => measureDependencies(checks, dependencies);
   const timer = startPeriodic(DEPENDENCY_CHECK_INTERVAL_MS, measure, (err) =>
-    logger.warn({ err }, 'what the service depends on could not be asked'),
+    logger.warn({ err }, 'dependency check failed'),
   );
   lifecycle.onClose('dependency measure', () => void timer.stop());
 }

@@ -189,7 +189,7 @@ export function createEndpoints(
       idempotency: createIdempotency({
         pool,
         secrets,
-        onError: (err) => logger.warn({ err }, 'an idempotency key could not be freed'),
+        onError: (err) => logger.warn({ err }, 'idempotency key not released'),
       }),
     },
   };

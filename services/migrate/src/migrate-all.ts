@@ -24,7 +24,7 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
   const applied = await migrate(databaseUrl, {
     onLockWait: (err) => logger.warn({ err }, 'waiting for a lock of the database'),
   });
-  logger.info({ applied }, applied.length > 0 ? 'migrations applied' : 'the schema was up to date');
+  logger.info({ applied }, applied.length > 0 ? 'migrations applied' : 'the schema is up to date');
   await rewriteOldRows(databaseUrl, logger);
   if (!(await disableJit(databaseUrl)))
     logger.warn(
@@ -53,7 +53,10 @@ async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>
       onTable({ table, rewritten, setAside, withoutHeaders, reason }) {
         logger.info({ table, rewritten }, 'rows of the log rewritten');
         if (setAside > 0)
-          logger.warn({ table, setAside, reason }, 'events could not be read: admin queue failed lists them');
+          logger.warn(
+            { table, setAside, reason },
+            'unreadable events set aside: list them with `admin queue failed`',
+          );
         if (withoutHeaders > 0)
           logger.warn(
             { table, withoutHeaders, reason },

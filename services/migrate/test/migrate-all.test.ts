@@ -43,7 +43,7 @@ test('two concurrent runs apply everything once, and a third one has nothing to 
   expect(applied()).toEqual(KNOWN_MIGRATIONS);
   lines = [];
   await migrateAll(settings(), logger);
-  expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema was up to date' }]);
+  expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema is up to date' }]);
 });
 
 test('reports the rows of the log that cannot be read', async () => {
@@ -65,7 +65,7 @@ test('reports the rows of the log that cannot be read', async () => {
         setAside: 1,
         reason: expect.stringMatching(/^evt_1 of events_\w+ could not be rewritten: ./),
       },
-      text: 'events could not be read: admin queue failed lists them',
+      text: 'unreadable events set aside: list them with `admin queue failed`',
     },
     { fields: { rewritten: 0 } },
     {
@@ -101,7 +101,7 @@ test('migrates where the role may not change its own settings, and logs that JIT
     const url = Object.assign(new URL(testDatabase.url), { username: role, password: 'secret' });
     await migrateAll(settings({ databaseUrl: url.href }), logger);
     expect(lines.map(({ text }) => text)).toEqual([
-      'the schema was up to date',
+      'the schema is up to date',
       expect.stringMatching(/^JIT stays on for connections of a pooler/),
     ]);
   } finally {

@@ -59,7 +59,7 @@ export function auditTask(
         metrics.auditRepaired[kind].inc(found[kind].unowned);
       }
       const level = found.delivery.unowned + found.event.unowned > 0 ? 'warn' : 'debug';
-      logger[level](found, 'audit: items without an owner were put back');
+      logger[level](found, 'audit: items without an owner queued again');
     },
   };
 }

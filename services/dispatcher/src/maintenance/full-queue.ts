@@ -37,7 +37,7 @@ export class FullQueue {
     const { logger, stopping } = this.#dependencies;
     if (stopping.aborted) return;
     this.#draining ??= this.#drainPage()
-      .catch((err: unknown) => logger.warn({ err }, 'the full queue could not be relieved'))
+      .catch((err: unknown) => logger.warn({ err }, 'the full queue could not be drained'))
       .finally(() => {
         this.#draining = null;
       });
@@ -68,7 +68,7 @@ export class FullQueue {
     await events.discard(ended);
     const drained = ended.reduce((sum, job) => sum + countEvents(job), 0);
     onDrained('event', drained);
-    logger.warn({ shed: evicted, events: drained }, 'the queue is full: worked off without it');
+    logger.warn({ shed: evicted, events: drained }, 'the queue is full: drained without it');
   }
 }
 

@@ -171,7 +171,7 @@ export async function startMail(
   const mailer = await openMailer(smtpUrl, mailFrom);
   const send = async () => {
     const sent = await sendNotices(pool, mailer, quarantine, stopping);
-    if (sent > 0) logger.info({ sent }, 'told admins of subscriptions that fail, or do not any more');
+    if (sent > 0) logger.info({ sent }, 'sent e-mail about failing or recovered subscriptions');
   };
   const sending = startPeriodic(MAIL_EVERY_MS, send, (error) =>
     logger.warn({ err: error }, 'e-mail could not be sent'),

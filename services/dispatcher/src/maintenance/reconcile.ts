@@ -63,7 +63,7 @@ export async function reconcile(dependencies: ReconcileDependencies): Promise<Re
   ];
   const [events, deliveries] = await Promise.allSettled(scans);
   const faults = [events, deliveries].flatMap((scan) => (scan?.status === 'rejected' ? [scan.reason] : []));
-  if (faults.length > 1) throw new AggregateError(faults, 'Both halves of the reconciler failed.');
+  if (faults.length > 1) throw new AggregateError(faults, 'Both scans of the reconciler failed.');
   if (faults.length > 0) throw faults[0];
   return { event: countOf(events), delivery: countOf(deliveries) };
 }

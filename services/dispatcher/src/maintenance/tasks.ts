@@ -42,7 +42,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
   const reportDays = (action: 'made' | 'dropped', { changed, waiting }: DayPartitionsPass) => {
     metrics.dayPartitionsDeferred.inc(waiting.length);
     if (changed > 0) logger.info({ [action]: changed }, 'day partitions were made or dropped');
-    if (waiting.length > 0) logger.warn({ waiting }, 'day partitions wait for a lock on the log');
+    if (waiting.length > 0) logger.warn({ waiting }, 'day partitions are waiting for a lock');
   };
   return [
     {
@@ -58,7 +58,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
         });
         metrics.reconcilerLastRun.setToCurrentTime();
         const level = found.delivery + found.event > 0 ? 'warn' : 'debug';
-        logger[level](found, 'reconciled: put back what the queue had lost');
+        logger[level](found, 'reconciler: queued lost items again');
       },
     },
     {
@@ -70,7 +70,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
           onExpired(count) {
             metrics.deferredExpired.inc(count);
             metrics.completed.failed.inc(count);
-            logger.warn({ expired: count }, 'deliveries that were parked for a day expired');
+            logger.warn({ expired: count }, 'deferred deliveries expired after a day');
           },
         });
       },
@@ -80,8 +80,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       everyMs: PENDING_LIMIT_EVERY_MS,
       async run() {
         const result = await limitPending(dependencies);
-        if (result.filled + result.reopened > 0)
-          logger.warn(result, 'lanes of accounts with too much waiting changed');
+        if (result.filled + result.reopened > 0) logger.warn(result, 'full lanes changed');
       },
     },
     auditTask(dependencies),
@@ -92,7 +91,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
         const result = await recover(dependencies);
         if (!result || result.deliveries + result.cancelled === 0) return;
         metrics.recovered.inc(result.deliveries);
-        logger.info(result, 'recoveries went on');
+        logger.info(result, 'recovery pass completed');
       },
     },
     {
@@ -112,7 +111,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       async run() {
         const result = await refreshHealth(pool, dependencies);
         if (result.deactivated + result.failing + result.recovered > 0)
-          logger.info(result, 'subscriptions are failing, or not any more');
+          logger.info(result, 'health of subscriptions changed');
       },
     },
     {
@@ -128,8 +127,8 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       everyMs: SHARDS_EVERY_MS,
       async run() {
         const reconciled = await dependencies.shards.reconcile();
-        if (reconciled.dropped.length > 0) logger.info(reconciled, 'shards of the queue are emptied');
-        if (reconciled.found.length > 0) logger.warn(reconciled, 'shards that nobody served had jobs');
+        if (reconciled.dropped.length > 0) logger.info(reconciled, 'drained shards of the queue removed');
+        if (reconciled.found.length > 0) logger.warn(reconciled, 'unserved shards had jobs');
       },
     },
     {

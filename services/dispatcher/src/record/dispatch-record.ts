@@ -73,7 +73,8 @@ export class DispatchRecord {
     this.#statuses = new StatusCoalescer({
       write: (statuses) => writes.track('statuses', () => updateSubscriptionStatuses(pool, statuses)),
       periodMs: STATUS_PERIOD_MS,
-      onError: (error) => logger.warn({ err: error }, 'subscription statuses wait for the next period'),
+      onError: (error) =>
+        logger.warn({ err: error }, 'subscription statuses will be written in the next period'),
       onRejected: ({ subscriptionId }, error) => options.quarantine.setAsideStatus(subscriptionId, error),
     });
     this.accounts = new SubscriptionCache({

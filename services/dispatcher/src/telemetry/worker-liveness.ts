@@ -107,7 +107,7 @@ export function watchWorkers(
   const polling = startPeriodic(
     POLL_EVERY_MS,
     async () => void (await Promise.all(watches.map((watch) => watch.poll()))),
-    (error) => logger.debug({ err: error }, 'the queue could not be looked at'),
+    (error) => logger.debug({ err: error }, 'the queue could not be polled'),
   );
   // Not awaited: a check that hangs must not delay the end of the intake.
   lifecycle.onClose('worker watch', () => void polling.stop());

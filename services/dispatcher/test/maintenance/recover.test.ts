@@ -196,7 +196,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     );
   });
 
-  test('redelivers only deliveries with its status and time range, of its own subscription', async () => {
+  test('redelivers only deliveries with its status and time range, of the same subscription', async () => {
     const own = await insertEnded(3, { status: 'cancelled', attempts: 0 });
     await insertEnded(2, { status: 'failed' });
     await insertEnded(2, { status: 'delivered' });

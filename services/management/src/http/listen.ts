@@ -165,7 +165,7 @@ function respondToMalformed(socket: Duplex, error: ApiError, log: Log): void {
     connection: 'close',
   };
   const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
-  log.info({ status, code, requestId }, 'request could not be read');
+  log.info({ status, code, requestId }, 'malformed request rejected');
   socket.on('error', () => undefined);
   socket.end(`HTTP/1.1 ${status} ${REASONS[status] ?? ''}\r\n${lines.join('')}\r\n${body}`, () =>
     socket.destroy(),

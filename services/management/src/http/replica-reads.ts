@@ -86,10 +86,10 @@ export function openReplicaReads(
     primary,
     onRead: (server) => metrics.replicaReads.inc({ server }),
     onChange(state, err) {
-      if (state === 'used') logger.info('lists are read from the replica');
-      else logger.warn({ state, err }, 'lists are read from the primary until the replica is there');
+      if (state === 'used') logger.info('reading lists from the replica');
+      else logger.warn({ state, err }, 'replica unavailable or lagging, reading lists from the primary');
     },
-    onConnectionError: (err) => logger.warn({ err }, 'an idle connection to the replica broke'),
+    onConnectionError: (err) => logger.warn({ err }, 'idle replica connection closed'),
   });
   metrics.measureReplica(() => replica.lagMs);
   lifecycle.onClose('replica', () => replica.close());

@@ -17,7 +17,7 @@ export async function quarantineEvents(
   const kinds = await addQuarantined(pool, rejected.map(quarantinedEvent));
   for (const kind of kinds) metrics.quarantined.inc({ kind });
   for (const { event, error } of rejected)
-    logger.error({ err: error, eventId: event.eventId }, 'event set aside: the queue rejects its data');
+    logger.error({ err: error, eventId: event.eventId }, 'event set aside: the queue rejected its data');
 }
 
 /** Omits the data, which is on record: the reconciler puts the event back when an operator releases it. */

@@ -115,17 +115,17 @@ export class Relay {
         this.#remove(batch.events.length);
         onRelayed?.('sent', batch.events.length - rejectedCount);
         if (rejectedCount > 0) onRelayed?.('set_aside', rejectedCount);
-        if (failures > 0) logger.info({ failures }, 'the relay moves events again');
+        if (failures > 0) logger.info({ failures }, 'relay recovered');
         failures = 0;
       } catch (error) {
-        if (failures === 0) logger.error({ err: error }, 'the relay cannot move events; it keeps trying');
+        if (failures === 0) logger.error({ err: error }, 'relay failed, will retry');
         if (this.#isStopping) break;
         await this.#sleep(withJitter(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS)));
       }
     }
     this.#running = null;
     if (this.#queuedEvents.length === 0) return;
-    logger.warn({ events: this.#queuedEvents.length }, 'events are left to the reconciler');
+    logger.warn({ events: this.#queuedEvents.length }, 'events left to the reconciler');
     onRelayed?.('left', this.#queuedEvents.length);
     this.#remove(this.#queuedEvents.length);
   }
@@ -169,7 +169,7 @@ export class Relay {
         return errors.has(jobId) ? [{ event, error: errors.get(jobId) }] : [];
       });
       await this.#options.quarantine(rejected).catch((err: unknown) => {
-        this.#options.logger.warn({ err }, 'rejected events are left to the reconciler');
+        this.#options.logger.warn({ err }, 'rejected events not set aside, left to the reconciler');
       });
       return rejected.length;
     }

@@ -92,7 +92,7 @@ export async function sendSample(
     const { code: errorCode, detail: errorDetail } = result.error;
     logger.info(
       { accountId, subscriptionId: subscription.id, errorCode, errorDetail },
-      'an endpoint was not tested',
+      'endpoint test blocked',
     );
   }
   const verification = verificationOf(result);

@@ -13,8 +13,8 @@ import {
 } from '@runhook/testing';
 import { type RejectedEvent, Relay, type RelayOptions } from '../../src/runs/relay.ts';
 
-const UNAVAILABLE_LOG = { level: 'error', message: 'the relay cannot move events; it keeps trying' };
-const RECOVERED_LOG = { level: 'info', message: 'the relay moves events again' };
+const UNAVAILABLE_LOG = { level: 'error', message: 'relay failed, will retry' };
+const RECOVERED_LOG = { level: 'info', message: 'relay recovered' };
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -212,7 +212,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     await eventually(() => expect(logged).toEqual([UNAVAILABLE_LOG]));
     await relay.stop();
     expect(moved).toEqual({ sent: 0, left: 3 });
-    expect(logged.at(-1)).toEqual({ level: 'warn', message: 'events are left to the reconciler' });
+    expect(logged.at(-1)).toEqual({ level: 'warn', message: 'events left to the reconciler' });
   });
 });
 
