@@ -31,7 +31,7 @@ afterAll(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Has two folders that are filled once for each version of Python and of pyproject.toml. */
+/** Folders of Python packages, each filled once for a version of Python and its requirements. */
 interface Cache {
   /** Packages that the build of the wheel requires. */
   builder: string;

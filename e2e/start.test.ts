@@ -184,7 +184,7 @@ test(
   START_TIMEOUT_MS,
 );
 
-/** Returns null if another process listens on the port, which has the same effect. */
+/** Listens on the port, so that it is in use. Returns null if another process has it already. */
 async function holdPort(port: number): Promise<Server | null> {
   const server = createServer().listen(port, '127.0.0.1');
   try {

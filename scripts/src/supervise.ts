@@ -63,7 +63,7 @@ export interface SuperviseOptions<R extends RunningProcess> {
   onStartFailure(error: Error): void;
 }
 
-/** Lists the wait before each consecutive failed start; the last one repeats. A process that ran for STABLE_MS resets the count. */
+/** Lists the waits before consecutive restarts of a process; the last one repeats. A process that ran for STABLE_MS resets the count. */
 const RESTART_WAITS_MS = [0, 500, 1_000, 2_000, 5_000, 10_000];
 const STABLE_MS = 30_000;
 

@@ -25,7 +25,7 @@ export function lastTag() {
   return status === 0 ? stdout.trim() : null;
 }
 
-/** Returns the release from which an upgrade starts: `given`, or the last tag. */
+/** Returns the release from which an upgrade starts: `release`, else the last tag, else {@link BEFORE_THE_FIRST_TAG}. */
 export function releaseBefore(release) {
   return release ?? lastTag() ?? BEFORE_THE_FIRST_TAG;
 }

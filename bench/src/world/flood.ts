@@ -12,7 +12,7 @@ export interface Lane extends SeededLane {
 
 const MINUTES = 60;
 
-/** Creates one subscription for each of several accounts. */
+/** Creates the accounts and subscriptions of `kind`. */
 export async function seedLanes(world: World, kind: EndpointKind): Promise<Lane[]> {
   const { templates, subscriptionsByTemplate } = await createWorkload(world, [kind]);
   return templates.flatMap(({ accountId }, index) =>

@@ -222,7 +222,7 @@ describeConsole(
     );
 
     story(
-      'reports a server that does not respond, and retries on request',
+      'reports a server that does not respond, and retries at a click',
       async ({ page, urlOf, signInAs }) => {
         await signInAs('ada');
         await page.route('**/api/v3/session', (route) => route.abort());

@@ -19,7 +19,7 @@ import {
 import { idTimeMs } from './ids.ts';
 import { orderedData } from './payload.ts';
 import { isLongerThan } from './text.ts';
-import { isSecondsTimestamp, nanosecondTimestamp } from './timestamps.ts';
+import { isIsoSecondsTime, nanosecondTimestamp } from './timestamps.ts';
 
 /** Maximum lengths in code points: names and versions, and the two messages of a run. */
 export const EVENT_LIMITS = { nameCharactersMax: 1_024, messageCharactersMax: 65_536 } as const;
@@ -138,7 +138,7 @@ function isText(value: unknown, charactersMax: number): boolean {
 }
 
 function isTime(value: unknown): boolean {
-  return typeof value === 'string' && isSecondsTimestamp(value);
+  return typeof value === 'string' && isIsoSecondsTime(value);
 }
 
 function isObject(value: unknown): value is Fields {
@@ -167,7 +167,7 @@ const FIELD_SCHEMAS: Record<FieldKind, Joi.Schema> = {
   name: boundedText(EVENT_LIMITS.nameCharactersMax).allow('').required(),
   message: boundedText(EVENT_LIMITS.messageCharactersMax).allow('').required(),
   code: Joi.number().integer().required(),
-  time: check(isSecondsTimestamp, 'must be a UTC time like 2026-01-31T23:59:59Z'),
+  time: check(isIsoSecondsTime, 'must be a UTC time like 2026-01-31T23:59:59Z'),
 };
 
 function dataSchema(eventType: EventType): Joi.ObjectSchema {

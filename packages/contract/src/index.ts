@@ -113,4 +113,4 @@ export {
   truncateWithEllipsis,
   wellFormedText,
 } from './text.ts';
-export { isSecondsTimestamp, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';
+export { isIsoSecondsTime, microsText, nanosecondTimestamp, secondsTimestamp } from './timestamps.ts';

@@ -24,7 +24,7 @@ const SECONDS_UTC = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z$/;
  * Whether the text is a time such as `runStartedAt`: ISO 8601 UTC with seconds precision and `Z`
  * (docs/contract.md#times).
  */
-export function isSecondsTimestamp(text: string): boolean {
+export function isIsoSecondsTime(text: string): boolean {
   return SECONDS_UTC.test(text) && isRealTime(text.slice(0, -1));
 }
 

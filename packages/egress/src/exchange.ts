@@ -243,7 +243,7 @@ function readResponse(incoming: IncomingMessage, collector: BodyCollector): Egre
   };
 }
 
-/** For a reused connection got reports the phases of its creation, which are not part of this request. */
+/** For a reused connection `got` reports the phases of its creation, which are not part of this request. */
 function readTimings(timings: GotRequest['timings'], isReused: boolean): EgressTimings | null {
   if (timings === undefined) return null;
   const { phases, start, socket, lookup } = timings;
@@ -258,7 +258,7 @@ function readTimings(timings: GotRequest['timings'], isReused: boolean): EgressT
 }
 
 /**
- * Rounds and clamps: the system clock may be set back, and got reports NaN if the response precedes the end of the
+ * Rounds and clamps: the system clock may be set back, and `got` reports NaN if the response precedes the end of the
  * request.
  */
 function wholeMs(ms: number | undefined): number | null {

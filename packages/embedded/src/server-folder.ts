@@ -51,7 +51,7 @@ export async function ensureServerFolder(
   }
 
   const fallback = join(fallbackFolder, `runhook-${hashOf(await realpath(dataDir))}`);
-  await claimFolder(fallback);
+  await createOwnFolder(fallback);
   if (!(await isUsable(fallback, account))) {
     throw new ServerFailed(
       'no-folder',
@@ -87,7 +87,7 @@ async function isUsable(folder: string, account: Account | null): Promise<boolea
 }
 
 /** Rejects a folder that another account created: the name is predictable and /var/tmp is writable for all accounts. */
-async function claimFolder(folder: string): Promise<void> {
+async function createOwnFolder(folder: string): Promise<void> {
   await mkdir(folder, { mode: PASSABLE_MODE }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });

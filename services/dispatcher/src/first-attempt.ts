@@ -26,7 +26,7 @@ export const FRESH_MS = 500;
 export interface FirstAttempt {
   delivery: AttemptableDelivery;
   target: Target;
-  /** Its lane had no slot when it was planned: it is committed as deferred or, with a `fullReason`, as cancelled. */
+  /** Its subscription had no slot when it was planned, and expected none within FRESH_MS: it is committed as deferred or, with a `fullReason`, as cancelled. */
   isLaneSaturated: boolean;
   /** Reason for cancelling it if it finds no slot; null to defer it. */
   fullReason: string | null;

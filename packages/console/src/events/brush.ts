@@ -47,7 +47,7 @@ export function toTimeSpan(
 }
 
 const DAY_MS = 86_400_000;
-const timeFormat = new Intl.DateTimeFormat(undefined, {
+const utcTimeFormat = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',
   minute: '2-digit',
   hourCycle: 'h23',
@@ -64,12 +64,12 @@ const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 's
 
 /** Returns the label of a bar: a UTC day if the range has several days, otherwise a time. */
 export function barLabel(startMs: number, spanMs: number): string {
-  return spanMs > 2 * DAY_MS ? dayFormat.format(startMs) : timeFormat.format(startMs);
+  return spanMs > 2 * DAY_MS ? dayFormat.format(startMs) : utcTimeFormat.format(startMs);
 }
 
 /** "21 Nov, 10:00 to 10:30 UTC" */
 export function formatSpan(fromMs: number, toMs: number): string {
-  const format = toMs - fromMs < 60_000 ? secondFormat : timeFormat;
+  const format = toMs - fromMs < 60_000 ? secondFormat : utcTimeFormat;
   const [from, to] = [`${dayFormat.format(fromMs)}, ${format.format(fromMs)}`, format.format(toMs)];
   const isSameDay = Math.floor(fromMs / DAY_MS) === Math.floor(toMs / DAY_MS);
   return `${from} to ${isSameDay ? to : `${dayFormat.format(toMs)}, ${to}`} UTC`;

@@ -171,7 +171,7 @@ export async function startMail(
   const mailer = await openMailer(smtpUrl, mailFrom);
   const send = async () => {
     const sent = await sendNotices(pool, mailer, quarantine, stopping);
-    if (sent > 0) logger.info({ sent }, 'sent e-mail about failing or recovered subscriptions');
+    if (sent > 0) logger.info({ sent }, 'e-mail about subscriptions sent or set aside');
   };
   const sending = startPeriodic(MAIL_EVERY_MS, send, (error) =>
     logger.warn({ err: error }, 'e-mail could not be sent'),

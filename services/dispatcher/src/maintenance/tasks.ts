@@ -70,7 +70,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
           onExpired(count) {
             metrics.deferredExpired.inc(count);
             metrics.completed.failed.inc(count);
-            logger.warn({ expired: count }, 'deferred deliveries expired after a day');
+            logger.warn({ expired: count }, 'deferred deliveries failed: not attempted for a day');
           },
         });
       },

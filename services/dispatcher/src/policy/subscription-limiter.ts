@@ -75,7 +75,7 @@ export interface SubscriptionLimiterOptions {
   nowMs?: () => number;
 }
 
-const FIRST_ATTEMPTS_MAX = 128;
+const LANE_MAX = 128;
 /** Limit while the lane has its job, which uses the remaining slots. */
 const WITH_JOB_MAX = 96;
 const QUEUED_MAX = 64;
@@ -112,7 +112,7 @@ export class SubscriptionLimiter {
     const gapMaxMs = Math.max(PROBE_GAP_MS, retryBaseDelayMs ?? PROBE_GAP_MAX_MS);
     this.#probeGapMaxMs = Math.min(gapMaxMs, PROBE_GAP_MAX_MS);
     this.#servers = requests.servers;
-    this.#firstAttempts = { laneMax: FIRST_ATTEMPTS_MAX, slowStart: requests.slowStart.firstAttempts };
+    this.#firstAttempts = { laneMax: LANE_MAX, slowStart: requests.slowStart.firstAttempts };
     this.#queued = { laneMax: QUEUED_MAX, slowStart: requests.slowStart.queued };
   }
 
@@ -132,7 +132,7 @@ export class SubscriptionLimiter {
   expectedWaitMs(lane: Lane, waitersAhead: number): number {
     const state = this.#stateForLane(lane);
     if (!this.#isReliable(state)) return Number.POSITIVE_INFINITY;
-    return (state.meanDurationMs * (waitersAhead + 1)) / laneLimit('open', FIRST_ATTEMPTS_MAX, state);
+    return (state.meanDurationMs * (waitersAhead + 1)) / inFlightMax('open', LANE_MAX, state);
   }
 
   /**
@@ -288,8 +288,8 @@ export class SubscriptionLimiter {
       pool === this.#firstAttempts
         ? state.firstAttemptsInFlight
         : state.inFlight - state.firstAttemptsInFlight;
-    const poolFree = laneLimit(kind, laneMax, state) - poolInFlight;
-    const free = Math.max(0, Math.min(poolFree, laneLimit(kind, FIRST_ATTEMPTS_MAX, state) - state.inFlight));
+    const poolFree = inFlightMax(kind, laneMax, state) - poolInFlight;
+    const free = Math.max(0, Math.min(poolFree, inFlightMax(kind, LANE_MAX, state) - state.inFlight));
     if (kind === 'open' || free === 0) return free;
     if (kind === 'failing' && !this.#canProbe(state)) return 0;
     return Math.min(free, pool.slowStart.freeSlots());
@@ -301,7 +301,7 @@ export class SubscriptionLimiter {
   }
 }
 
-function laneLimit(kind: LaneClass, laneMax: number, { recent }: LaneState): number {
+function inFlightMax(kind: LaneClass, laneMax: number, { recent }: LaneState): number {
   if (kind === 'blocked') return 0;
   if (kind === 'failing') return 1;
   const max = recent.hasSuccess ? Math.ceil(laneMax * recent.successRate) : UNPROVEN_MAX;

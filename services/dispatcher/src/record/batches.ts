@@ -3,6 +3,7 @@ import { type Logger, MicroBatcher } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type RetryOptions, retryWhileUnavailable } from './retry-while-unavailable.ts';
 
+/** Maximum number of items that one statement writes. */
 const BATCH_SIZE_MAX = 200;
 /**
  * Batches run one after another, so they grow with the load of the database; a statement of a hundred rows costs little

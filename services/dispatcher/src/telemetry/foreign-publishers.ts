@@ -36,7 +36,7 @@ export function createForeignPublishersMeasure({
       jobs.set(foreign.foreignQueues.reduce((sum, one) => sum + one.jobs, 0));
       version.set(foreign.version === null ? 0 : 1);
       const found = JSON.stringify([foreign.foreignQueues.map(({ prefix }) => prefix), foreign.version]);
-      if (found !== reported && found !== NO_PUBLISHERS)
+      if (found !== reported && found !== NOTHING_FOREIGN)
         logger.warn(foreign, 'publishers use another prefix or another major version of BullMQ');
       reported = found;
     } catch (error) {
@@ -47,4 +47,4 @@ export function createForeignPublishersMeasure({
   };
 }
 
-const NO_PUBLISHERS = JSON.stringify([[], null]);
+const NOTHING_FOREIGN = JSON.stringify([[], null]);

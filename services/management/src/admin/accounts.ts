@@ -28,8 +28,8 @@ import {
   optionValues,
   permissionSetOption,
   planOption,
+  requireUser,
   resolveAccount,
-  resolveUser,
   userOption,
 } from './options.ts';
 
@@ -137,7 +137,7 @@ const add: Command<MemberOptions & { license?: License; permissionSet?: Permissi
   ],
   async run({ account: accountReference, user: userReference, license, permissionSet }, { prisma }) {
     const account = await resolveAccount(prisma, accountReference);
-    const user = await resolveUser(prisma, userReference);
+    const user = await requireUser(prisma, userReference);
     const permissionSets = permissionSet === false ? [] : permissionSet;
     const { is_new, ...membership } = await putMembership(
       prisma,
@@ -163,7 +163,7 @@ const remove: Command<MemberOptions> = {
   examples: ['membership remove --account 1 --user ada@example.com'],
   async run({ account: accountReference, user: userReference }, { prisma }) {
     const account = await resolveAccount(prisma, accountReference);
-    const user = await resolveUser(prisma, userReference);
+    const user = await requireUser(prisma, userReference);
     if (!(await removeMembership(prisma, { accountId: account.id, userId: user.id }))) {
       throw new NotFoundError(`--user: ${user.email} is not a member of account ${account.id}.`);
     }

@@ -175,7 +175,7 @@ export async function resolveAccount(
 }
 
 /** Throws a {@link NotFoundError} that names the option. */
-export async function resolveUser(
+export async function requireUser(
   prisma: PrismaClient,
   reference: UserReference,
   option = '--user',

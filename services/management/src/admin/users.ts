@@ -19,8 +19,8 @@ import {
   nameFilter,
   optionValues,
   passwordStdinFlag,
+  requireUser,
   resolveAccount,
-  resolveUser,
 } from './options.ts';
 
 const create: Command<{ email: string; name: string; passwordStdin?: boolean }> = {
@@ -113,8 +113,8 @@ const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolea
     const { password, isGenerated } = await choosePassword(choice, stdin);
     const user =
       id === undefined
-        ? await resolveUser(prisma, { email: email as string }, '--email')
-        : await resolveUser(prisma, { id }, '--id');
+        ? await requireUser(prisma, { email: email as string }, '--email')
+        : await requireUser(prisma, { id }, '--id');
     const reset = await resetPassword(prisma, user.id, password);
     if (reset === null) throw new NotFoundError(`There is no user ${user.email} any more.`);
     const { sessionsEnded } = reset;

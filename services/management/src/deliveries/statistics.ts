@@ -76,7 +76,7 @@ export interface StatisticsQuery extends LogKey {
 export type WithDatabase<Query> = Query & { database: Queryable };
 
 /** Statistics that are read in less time are not cached. */
-const SLOW_MS = 200;
+const CACHED_FROM_MS = 200;
 /** Time for which slow statistics are cached, as a multiple of the time of the read, up to the maximum below. */
 const CACHE_TTL_FACTOR = 20;
 const CACHE_TTL_MAX_MS = 60_000;
@@ -107,7 +107,7 @@ export function cacheSlowReads<Query, View>(
     };
     newEntry.view.then(() => {
       const durationMs = nowMs() - startedAtMs;
-      if (durationMs < SLOW_MS) evict();
+      if (durationMs < CACHED_FROM_MS) evict();
       else newEntry.expiresAtMs = nowMs() + Math.min(durationMs * CACHE_TTL_FACTOR, CACHE_TTL_MAX_MS);
     }, evict);
     return newEntry.view;

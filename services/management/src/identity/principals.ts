@@ -92,7 +92,7 @@ const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requi
 const REPORT_RUNS: Requirement = { anyOf: ['job_runner', 'account_admin', 'admin'] };
 
 /** Requirement for reading the audit log, which includes the addresses of sign-ins, on every plan. */
-const READ_AUDIT: Requirement = { anyOf: ['account_admin', 'admin'] };
+const MAY_READ_AUDIT: Requirement = { anyOf: ['account_admin', 'admin'] };
 
 /** Returns the missing permission as a phrase that names what would suffice, or null if the action is permitted. */
 export function missingPermission(action: Action, plan: Plan, holder: Holder): string | null {
@@ -108,7 +108,7 @@ function requirementOf(
   kind: Holder['kind'],
 ): Requirement | 'nothing' | 'unavailable' {
   if (action === 'read') return 'nothing';
-  if (action === 'read_audit') return READ_AUDIT;
+  if (action === 'read_audit') return MAY_READ_AUDIT;
   if (action === 'report_runs') return REPORT_RUNS;
   return plan === 'enterprise' || plan === 'team' ? WRITE_WEBHOOKS[plan][kind] : 'unavailable';
 }

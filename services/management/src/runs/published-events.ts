@@ -205,7 +205,7 @@ const ROW = {
 };
 
 // This is a separate statement because an event that another transaction has just committed is not in the snapshot of PUBLISH.
-const CONFLICTING = `
+const SELECT_EVENTS_WITH_OTHER_DATA = `
   SELECT i.id, i.account_id FROM ${unnestSql(EVENT_IDENTITY_COLUMNS, 1, 'i')}
   JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
   WHERE ${inDays(`$${1 + unnestParameterCount(EVENT_IDENTITY_COLUMNS)}`, 'i', 'e')} AND ${hasOtherData('e', 'i')}`;
@@ -215,7 +215,7 @@ async function findConflicts(database: Queryable, rows: readonly PublishedRow[])
   if (rows.length === 0) return new Set();
   const days = distinctDays(rows.map(({ event }) => idDay('event', event.eventId)));
   const columns = { id: column.text, account_id: column.digits };
-  const found = await queryRows(database, columns, CONFLICTING, [
+  const found = await queryRows(database, columns, SELECT_EVENTS_WITH_OTHER_DATA, [
     ...unnestValues(EVENT_IDENTITY_COLUMNS, rows),
     days,
   ]);

@@ -309,7 +309,7 @@ export async function recordRuns(
 
 const DRAWN_ID = { id: column.digits };
 
-/** Draws new run ids from the sequence. Runners may have supplied some of them already. */
+/** Draws new run ids from the sequence. The caller must check that none of them is in use, because runners may supply ids. */
 export async function drawRunIds(database: Queryable, count: number): Promise<number[]> {
   const text = `SELECT nextval('runs_id_seq') AS id FROM generate_series(1, $1::int)`;
   return (await queryRows(database, DRAWN_ID, text, [count])).map(({ id }) => Number(id));

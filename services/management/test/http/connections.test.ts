@@ -97,7 +97,7 @@ const MALFORMED: [string, () => string, object][] = [
   ],
 ];
 
-test.each(MALFORMED)('a request with %s is rejected in the envelope', async (_, text, json) => {
+test.each(MALFORMED)('a request with %s is rejected with the error envelope', async (_, text, json) => {
   const { head, status, json: responseBody } = await send(text());
   expect(responseBody).toEqual(json);
   expect(responseBody.status.code).toBe(status);
