@@ -47,12 +47,16 @@ export async function sampleEvents<Data>(
   return sample;
 }
 
-/** Returns the events of all delayed jobs, by {@link eventJobId}; null if there are more jobs than `jobsMax`. */
-export async function delayedEvents<Data>(queue: Queue<Data>, jobsMax: number): Promise<Set<string> | null> {
+/**
+ * Returns the events of the jobs that are delayed, or were added last, by {@link eventJobId}: a delayed job that becomes
+ * due is behind all others. Null if more jobs than `jobsMax` are delayed.
+ */
+export async function retriedEvents<Data>(queue: Queue<Data>, jobsMax: number): Promise<Set<string> | null> {
   const count = await queue.getDelayedCount();
   if (count > jobsMax) return null;
   const sample = emptySample();
   await notePages(queue, sample, ['delayed'], count);
+  await notePages(queue, sample, LISTS, END_SIZE);
   return sample.ids;
 }
 

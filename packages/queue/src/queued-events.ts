@@ -1,7 +1,7 @@
 import { type EventKey, eventJobId } from '@runhook/contract';
 import type { Queue } from 'bullmq';
 import type { QueueBackend } from './backends/index.ts';
-import { delayedEvents } from './event-sample.ts';
+import { retriedEvents } from './event-sample.ts';
 import { findQueuedJobs } from './producer.ts';
 
 /** An event that the queue should have. */
@@ -31,21 +31,21 @@ export async function queuedEvents<Data>(
   // Foreign publishers may use the event's id as job id.
   const ids = events.flatMap((event) => [eventJobId(event), event.eventId]);
   // Read before and after the other states: meanwhile a job may become due, or be delayed after a fault.
-  const delayedBefore = await delayedEvents(queue, DELAYED_READ_MAX);
+  const retriedBefore = await retriedEvents(queue, DELAYED_READ_MAX);
   const [jobs, oldestUnfinishedMs] = await Promise.all([
     findQueuedJobs(backend, queue, ids),
     oldestUnfinished(queue),
   ]);
-  const delayedAfter = await delayedEvents(queue, DELAYED_READ_MAX);
+  const retriedAfter = await retriedEvents(queue, DELAYED_READ_MAX);
   const mayBeInSharedJob = (sinceMs: number) =>
     oldestUnfinishedMs !== null && sinceMs + ENQUEUE_WINDOW_MS >= oldestUnfinishedMs;
-  const isDelayed = (id: string) =>
-    [delayedBefore, delayedAfter].some((delayed) => delayed === null || delayed.has(id));
+  const isRetried = (id: string) =>
+    [retriedBefore, retriedAfter].some((retried) => retried === null || retried.has(id));
   const isQueued = (event: EventLookup) =>
     jobs.has(eventJobId(event)) ||
     jobs.has(event.eventId) ||
     mayBeInSharedJob(event.sinceMs) ||
-    isDelayed(eventJobId(event));
+    isRetried(eventJobId(event));
   return new Set(events.filter(isQueued).map(eventJobId));
 }
 

@@ -12,6 +12,8 @@ import { createTestQueue, queueBackends, WAIT_TIMEOUT_MS } from '@runhook/testin
 /** Time between two jobs: longer than the maximum time from an event's commit to its job. */
 const LATER_MS = 2 * ENQUEUE_WINDOW_MS;
 const COUNT = 3;
+/** More jobs than are read at the end of the queue that is worked on next. */
+const JOBS_AHEAD = 20;
 
 describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
   let backend: QueueBackend;
@@ -74,7 +76,7 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
     expect([...(await events.findQueued([{ ...oldest, sinceMs }]))]).toEqual([]);
   });
 
-  test('count as queued while their shared job is delayed after a fault, and others do not', async () => {
+  test('count as queued while their shared job is delayed after a fault and once it is due, and others do not', async () => {
     const sinceMs = firstMs - LATER_MS;
     const { eventId, accountId } = oldest;
     const batch = { events: [{ eventId, accountId, eventType: 'job.run.started' }] };
@@ -82,6 +84,10 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
     closers.push(() => queue.close());
     await queue.add(EVENT_BATCH, batch, { jobId: 'batch_delayed', timestamp: sinceMs, delay: 3_600_000 });
     const other = { eventId: 'wev_000000000000000000000000001', accountId, sinceMs };
+    expect([...(await events.findQueued([{ ...oldest, sinceMs }, other]))]).toEqual([eventJobId(oldest)]);
+    // BullMQ puts a job that becomes due behind all others on Redis.
+    for (let n = 0; n < JOBS_AHEAD; n += 1) await queue.add(EVENT_BATCH, { events: [] });
+    await (await queue.getJob('batch_delayed'))?.promote();
     expect([...(await events.findQueued([{ ...oldest, sinceMs }, other]))]).toEqual([eventJobId(oldest)]);
   });
 });
