@@ -296,18 +296,24 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   test('a delivery that could not be attempted for a day is failed with a reason', async () => {
     const subscription = await subscribe('/day');
     await insertDeferred(subscription, 5);
-    await harness.database.pool.query(
+    const { pool } = harness.database;
+    await pool.query(
       `UPDATE deliveries SET parked_at = now() - interval '24 hours 1 minute'
        WHERE id IN (SELECT id FROM deliveries ORDER BY id LIMIT 3)`,
     );
     const setBlocked = (hoursAgo: number) =>
-      harness.database.pool.query(`UPDATE subscriptions SET blocked_until = now() - $1 * interval '1 hour'`, [
-        hoursAgo,
-      ]);
+      pool.query(`UPDATE subscriptions SET blocked_until = now() - $1 * interval '1 hour'`, [hoursAgo]);
     // Blocked time does not count: the day starts again after a block.
     await setBlocked(23);
     expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0 });
+    // A new endpoint, or the activation of the subscription, ends a block now.
+    for (const changes of [[`client_url = client_url || '/new'`], ['active = false', 'active = true']]) {
+      await setBlocked(-1);
+      for (const change of changes) await pool.query(`UPDATE subscriptions SET ${change}`);
+      expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0 });
+    }
     await setBlocked(25);
+    await pool.query(`UPDATE subscriptions SET client_url = client_url || '/newer'`);
     const result = await runLanesPass();
     expect(result).toEqual({ waiting: 1, expired: 3 });
     const rows = await deliveriesOf(harness.database);
