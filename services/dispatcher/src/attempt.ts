@@ -64,7 +64,7 @@ export async function attempt(
       send(dispatcher, delivery, target, traceHeaders),
     );
     outcome = toLaneOutcome(result);
-    await changeBlock(dispatcher, slot.lane, result);
+    await changeBlock(dispatcher, slot, result);
     return result;
   } finally {
     limits.release(slot, outcome);
@@ -75,16 +75,21 @@ export async function attempt(
 /** Records a `Retry-After` before the slot is released for another attempt. A success during a block ends it. */
 async function changeBlock(
   { record, limits, logger }: Dispatcher,
-  { subscriptionId, blockedMs }: Lane,
+  slot: Slot,
   { outcome, retryAfterMs: forMs }: AttemptResult,
 ): Promise<void> {
+  const { subscriptionId, blockedMs } = slot.lane;
   const newBlockMs = outcome.kind === 'delivered' ? 0 : forMs;
   if (newBlockMs === null || (newBlockMs === 0 && blockedMs === 0)) return;
-  limits.setBlocked(subscriptionId, newBlockMs);
-  await record.changeBlock({ subscriptionId, forMs: newBlockMs }).catch((err: unknown) => {
+  limits.beginBlockChange(slot, newBlockMs);
+  try {
+    await record.changeBlock({ subscriptionId, forMs: newBlockMs });
+  } catch (err) {
     // The result of the attempt matters more. The next response that asks for a pause is recorded again.
     logger.warn({ err, subscriptionId }, 'Retry-After of an endpoint was not recorded');
-  });
+  } finally {
+    limits.endBlockChange(slot);
+  }
 }
 
 const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);

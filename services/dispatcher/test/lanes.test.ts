@@ -202,6 +202,33 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(await read('SELECT blocked_until <= now() AS ended FROM subscriptions')).toEqual({ ended: true });
   });
 
+  test('a block applies before it is on record, even to events that are planned without it', async () => {
+    const { id } = await subscribe('/pause');
+    harness.receiver.respondWith({ status: 429, headers: { 'retry-after': '3600' } });
+    await harness.startDispatcher();
+    const { pool } = harness.database;
+    const client = await pool.connect();
+    try {
+      await client.query('BEGIN');
+      await client.query('SELECT FROM subscriptions WHERE id = $1 FOR NO KEY UPDATE', [id]);
+      await harness.publisher.publishMany(events(1));
+      const waiting = `SELECT FROM pg_stat_activity
+        WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%blocked_until%'`;
+      await eventually(async () => expect((await pool.query(waiting)).rowCount).toBe(1));
+      await harness.publisher.publishMany(events(20).slice(1));
+      await eventually(async () => {
+        expect((await deliveriesOf(harness.database)).length).toBeGreaterThanOrEqual(19);
+      });
+      expect(await countDeferred()).toBe(19);
+    } finally {
+      await client.query('ROLLBACK');
+      client.release();
+    }
+    await eventually(isBlocked);
+    await eventually(async () => expect(await countDeferred()).toBe(20));
+    expect(harness.receiver.requests).toHaveLength(1);
+  });
+
   test('a manual redelivery does not wait for the end of a block, but a recovery does', async () => {
     const { id } = await subscribe('/pause');
     await insertDeferred({ id, name: 'x' }, 2);

@@ -38,6 +38,8 @@ class LaneState {
   /** Null until the first attempt is planned. */
   origin: string | null = null;
   blockedUntilMs = 0;
+  /** Number of changes of the block by this process that are not on record yet. */
+  unrecordedBlocks = 0;
   /** Time of the latest response, or of the first request in flight if that is later. */
   lastResponseAtMs: number;
   /** Duration of attempts that succeed, as a moving average. */
@@ -168,9 +170,24 @@ export class SubscriptionLimiter {
     this.#servers.leave(lane);
   }
 
-  /** Sets the remaining time for which the record blocks the lane; 0 if it does not. */
+  /**
+   * Sets the remaining time for which the record blocks the lane; 0 if it does not. Without effect while the record lacks
+   * a change by this process.
+   */
   setBlocked(subscriptionId: string, blockedMs: number): void {
-    this.#getState(subscriptionId).blockedUntilMs = this.#nowMs() + blockedMs;
+    const state = this.#getState(subscriptionId);
+    if (state.unrecordedBlocks === 0) state.blockedUntilMs = this.#nowMs() + blockedMs;
+  }
+
+  /** Blocks the lane, or ends its block with 0. The caller must call `endBlockChange` before it releases the slot. */
+  beginBlockChange({ state }: Slot, blockedMs: number): void {
+    state.unrecordedBlocks += 1;
+    state.blockedUntilMs = this.#nowMs() + blockedMs;
+  }
+
+  /** Must be called once the change is recorded, or cannot be. */
+  endBlockChange({ state }: Slot): void {
+    state.unrecordedBlocks -= 1;
   }
 
   /** Must be called when a lane's job starts. First attempts then get fewer slots; none if the lane has not succeeded. */
