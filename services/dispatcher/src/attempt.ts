@@ -64,7 +64,7 @@ export async function attempt(
       send(dispatcher, delivery, target, traceHeaders),
     );
     outcome = toLaneOutcome(result);
-    await changeBlock(dispatcher, slot, result);
+    await changeBlock(dispatcher, slot, target, result);
     return result;
   } finally {
     limits.release(slot, outcome);
@@ -76,6 +76,7 @@ export async function attempt(
 async function changeBlock(
   { record, limits, logger }: Dispatcher,
   slot: Slot,
+  { clientUrl }: Target,
   { outcome, retryAfterMs: forMs }: AttemptResult,
 ): Promise<void> {
   const { subscriptionId, blockedMs } = slot.lane;
@@ -83,7 +84,7 @@ async function changeBlock(
   if (newBlockMs === null || (newBlockMs === 0 && blockedMs === 0)) return;
   limits.beginBlockChange(slot, newBlockMs);
   try {
-    await record.changeBlock({ subscriptionId, forMs: newBlockMs });
+    await record.changeBlock({ subscriptionId, clientUrl, forMs: newBlockMs });
   } catch (err) {
     // The result of the attempt matters more. The next response that asks for a pause is recorded again.
     logger.warn({ err, subscriptionId }, 'Retry-After of an endpoint was not recorded');

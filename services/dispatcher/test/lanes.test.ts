@@ -272,6 +272,31 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await everyDelivery(2, 'delivered');
   });
 
+  test('a late response of the former client_url does not block the new one', async () => {
+    const { id } = await subscribe('/former');
+    let respond: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      respond = resolve;
+    });
+    harness.receiver.respondWith(async ({ path }) => {
+      if (path === '/new') return { status: 204 };
+      await released;
+      return { status: 429, headers: { 'retry-after': '3600' } };
+    });
+    await harness.startDispatcher({ deliveryTimeoutMs: 60_000 });
+    await harness.publisher.publishMany(events(1));
+    await harness.receiver.waitFor(1);
+    const data = { clientUrl: `${harness.receiver.url}/new` };
+    await harness.database.prisma.subscription.update({ where: { id }, data });
+    respond();
+    await eventually(async () => {
+      expect(await read('SELECT attempt_count FROM deliveries')).toEqual({ attempt_count: 1 });
+    });
+    expect(await read('SELECT blocked_until FROM subscriptions')).toEqual({ blocked_until: null });
+    await harness.publisher.publishMany(events(2).slice(1));
+    await everyDelivery(2, 'delivered');
+  });
+
   test('a probe never uses the last attempt of a delivery', async () => {
     const subscription = await subscribe('/pause');
     await insertDeferred(subscription, 2);

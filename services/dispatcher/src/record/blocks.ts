@@ -9,6 +9,8 @@ const PROBE_EVERY = `interval '60 seconds'`;
 
 export interface BlockChange {
   subscriptionId: string;
+  /** Address that has responded. A late response of a former one changes nothing. */
+  clientUrl: string;
   /** Time for which the endpoint asks for no requests; 0 ends the block. */
   forMs: number;
 }
@@ -18,13 +20,18 @@ const CHANGE = `
   UPDATE subscriptions s
   SET blocked_until = now() + i.for_ms * interval '1 millisecond', probe_at = now() + ${PROBE_EVERY}
   FROM (
-    SELECT id, max(for_ms) AS for_ms FROM unnest($1::text[], $2::int[]) AS changes (id, for_ms) GROUP BY id
+    SELECT id, client_url, max(for_ms) AS for_ms
+    FROM unnest($1::text[], $2::text[], $3::int[]) AS changes (id, client_url, for_ms) GROUP BY id, client_url
   ) AS i
-  WHERE s.id = i.id AND CASE WHEN i.for_ms = 0 THEN s.blocked_until > now() ELSE
+  WHERE s.id = i.id AND s.client_url = i.client_url AND CASE WHEN i.for_ms = 0 THEN s.blocked_until > now() ELSE
     s.blocked_until IS NULL OR abs(extract(epoch FROM s.blocked_until - now()) * 1000 - i.for_ms) > 1000 END`;
 
 export async function changeBlocks(pool: Pool, changes: readonly BlockChange[]): Promise<void> {
-  const values = [changes.map(({ subscriptionId }) => subscriptionId), changes.map(({ forMs }) => forMs)];
+  const values = [
+    changes.map(({ subscriptionId }) => subscriptionId),
+    changes.map(({ clientUrl }) => clientUrl),
+    changes.map(({ forMs }) => forMs),
+  ];
   await runStatement(pool, CHANGE, values, 'change-blocks');
 }
 
