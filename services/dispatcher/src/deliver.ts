@@ -8,6 +8,9 @@ import { nextStep, nextTrigger } from './policy/next-step.ts';
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
 
+/** Wait of a redelivery for one of the slots that a block leaves. */
+const REDELIVERY_GAP_MS = 1_000;
+
 /** Processes a queued delivery: a retry, or a redelivery. A delivery whose data is rejected is set aside. */
 export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
   return dispatcher.spans.deliver(job, () =>
@@ -35,8 +38,11 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     return { kind: 'done' };
   }
   const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
-  const slot = limits.acquireQueued(laneOf(dispatcher, delivery, step.target), isRedelivery);
+  const lane = laneOf(dispatcher, delivery, step.target);
+  const slot = limits.acquireQueued(lane, isRedelivery);
   if (!slot) {
+    // In its lane, a redelivery would wait for the end of the block.
+    if (isRedelivery && lane.blockedMs > 0) return { kind: 'again', delayMs: REDELIVERY_GAP_MS };
     await record.defer(keyOf(delivery));
     wakeLane(dispatcher, delivery);
     metrics.retriesDeferred.inc();

@@ -254,6 +254,35 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await everyDelivery(2, 'delivered');
   });
 
+  test('redeliveries beyond the 16 that a block permits are attempted as soon as others end', async () => {
+    const subscription = await subscribe('/pause');
+    await insertDeferred(subscription, 17);
+    const { pool } = harness.database;
+    await pool.query(
+      `UPDATE subscriptions SET blocked_until = now() + interval '1 hour', probe_at = now() + interval '1 hour'`,
+    );
+    const { rows } = await pool.query<{ id: string }>(
+      `UPDATE deliveries SET parked_at = NULL, next_attempt_at = now(), trigger = 'manual' RETURNING id`,
+    );
+    let respond: () => void = () => undefined;
+    const released = new Promise<void>((resolve) => {
+      respond = resolve;
+    });
+    harness.receiver.respondWith(async () => {
+      await released;
+      return { status: 503 };
+    });
+    await harness.startDispatcher({ deliveryTimeoutMs: 60_000 });
+    const queue = openQueue();
+    const one = { cycle: 0, accountId: harness.account.id, delayMs: 0, attemptsLeft: 6 };
+    await queue.add(rows.map(({ id }) => ({ ...one, deliveryId: id })));
+    await harness.receiver.waitFor(16);
+    await eventually(async () => expect((await queue.counts()).delayed).toBe(1));
+    respond();
+    await harness.receiver.waitFor(17);
+    await isBlocked();
+  });
+
   test('a new client_url ends a block', async () => {
     const { id } = await subscribe('/pause');
     await insertDeferred({ id, name: 'x' }, 1);

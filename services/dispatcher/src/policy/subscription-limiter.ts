@@ -10,7 +10,7 @@ import type { RequestsInFlight, SlowStartSlots } from './requests-in-flight.ts';
  *
  * | State | Condition | First attempts | Retries and deferred deliveries |
  * |---|---|---|---|
- * | blocked | `Retry-After` of a response has not passed (record/blocks.ts) | 0 | 0; a probe every 60 s, claimed in PostgreSQL; a manual redelivery is one of 16 |
+ * | blocked | `Retry-After` of a response has not passed (record/blocks.ts) | 0 | 0; a probe every 60 s, claimed in PostgreSQL; a manual redelivery is one of 16, or tries again in 1 s |
  * | failing | 3 attempts or more, and none of the last 20 succeeded; or the last 3 connections to its server failed | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
  * | silent | requests are in flight, and it has not responded for 0.5 s or 3 times its usual duration, while other endpoints have | open, at most 4 | open, at most 4 |
  * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
