@@ -28,11 +28,13 @@ const LABELS: Record<string, RegExp> = {
   queue: /^(job-run-events|webhook-deliveries)$/,
   table: /^(events|deliveries|attempts)$/,
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
-  result: /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left|set_aside)$/,
-  route: /^(in_place|parked|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
+  result:
+    /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left_to_reconciler|set_aside)$/,
+  route: /^(immediate|deferred|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,
-  batch: /^(match|look|commit|attempted|load|park|record|cancel|enqueue)$/,
+  batch:
+    /^(load_subscriptions|load_event_states|commit|commit_attempted|load_deliveries|defer|record_attempts|cancel|change_blocks|enqueue)$/,
   kind: /^(delivery|event|retry|lane|recovery|status|notice|conflict|out_of_range)$/,
   dependency: /^(database|queue)$/,
   method: /^(GET|HEAD|POST|PUT|DELETE|PATCH|OPTIONS|other)$/,
@@ -60,7 +62,7 @@ beforeAll(async () => {
         });
       isCounted('runhook_attempt_errors_total', { code: 'address_forbidden' });
       isCounted('runhook_attempt_errors_total', { code: 'unsuccessful_status' });
-      isCounted('runhook_batch_size_count', { batch: 'load' });
+      isCounted('runhook_batch_size_count', { batch: 'load_deliveries' });
       isCounted('runhook_http_requests_total', { route: 'none', status_class: '4xx' });
       isCounted('runhook_backlog_oldest_due_age_seconds', { queue: 'webhook-deliveries' });
       const failed = samples.find(

@@ -87,7 +87,7 @@ export const WEBHOOK_DELIVERIES = 'webhook-deliveries';
  * Queue of the dispatchers' scheduled maintenance, which runs on one dispatcher at a time: job name = the task's name,
  * no data.
  */
-export const MAINTENANCE = 'upkeep';
+export const MAINTENANCE = 'maintenance';
 
 /**
  * Carries ids only: the dispatcher reads the delivery from the database when it takes the job. `cycle` is the number of

@@ -25,7 +25,7 @@ export function createMetricsRegistry({
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'runhook_build_info',
-    help: 'Always 1; what runs here is in the labels.',
+    help: 'Always 1; the labels name the release and the version of Node.',
     labelNames: ['version', 'node_version'] as const,
     registers: [registry],
   }).set({ version, node_version: process.versions.node }, 1);
@@ -75,7 +75,7 @@ export interface DependencyMetrics {
 export function registerDependencyMetrics(registry: Registry): DependencyMetrics {
   const up = new Gauge({
     name: 'runhook_dependency_up',
-    help: 'Whether the database and the queue answered this process when it asked last.',
+    help: 'Whether the database and the queue responded to the last check of this process.',
     labelNames: ['dependency'] as const,
     registers: [registry],
   });
@@ -86,7 +86,7 @@ export function registerDependencyMetrics(registry: Registry): DependencyMetrics
 export function registerClockMetrics(registry: Registry, clock: { readonly offsetMs: number }): void {
   new Gauge({
     name: 'runhook_clock_offset_seconds',
-    help: 'How far the clock of this host is ahead of that of PostgreSQL; negative when it is behind.',
+    help: 'Clock of this host minus that of PostgreSQL.',
     registers: [registry],
     collect() {
       this.set(clock.offsetMs / 1_000);
@@ -98,7 +98,7 @@ export function registerClockMetrics(registry: Registry, clock: { readonly offse
 export function registerQuarantined(registers: Registry[]): Counter<'kind'> {
   return new Counter({
     name: 'runhook_quarantined_total',
-    help: 'Items that were set aside because a store rejects their data or their id rules out that they are recorded, by kind.',
+    help: 'Items set aside because a store rejects their data or their id, by kind.',
     labelNames: ['kind'] as const,
     registers,
   });

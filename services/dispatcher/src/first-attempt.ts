@@ -116,7 +116,7 @@ async function sendFirstAttempt(
   try {
     const slot = await acquireSlot(dispatcher, laneOf(dispatcher, delivery, target), untilMs, isOnRecord);
     if (!slot) return null;
-    metrics.deliveries.in_place.inc();
+    metrics.deliveries.immediate.inc();
     return await attempt(dispatcher, slot, delivery, target);
   } finally {
     requests.leave(delivery.subscriptionId);
@@ -173,7 +173,7 @@ async function recordUncommittedResult(
 function countDeferredOrCancelled(dispatcher: Dispatcher, { delivery, fullReason }: FirstAttempt): void {
   const { metrics } = dispatcher;
   if (fullReason === null) {
-    metrics.deliveries.parked.inc();
+    metrics.deliveries.deferred.inc();
     wakeLane(dispatcher, delivery);
   } else {
     metrics.deliveries.cancelled.inc();

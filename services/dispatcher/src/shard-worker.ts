@@ -125,7 +125,7 @@ type WorkerSettings = NonNullable<Parameters<QueueBackend['createWorker']>[2]['s
  */
 function guardProcessor<Data>(
   { metrics, logger }: Dispatcher,
-  queue: keyof DispatcherMetrics['jobFaults'],
+  queue: keyof DispatcherMetrics['jobErrors'],
   jobsInFlight: JobsInFlight,
   process: (job: Job<Data>) => Promise<unknown>,
 ) {
@@ -139,7 +139,7 @@ function guardProcessor<Data>(
       if (error instanceof RetryLater && !error.isQueueExhausted) throw error;
       const isFault = !isReschedule(error);
       if (isFault) {
-        metrics.jobFaults[queue].inc();
+        metrics.jobErrors[queue].inc();
         logger.error({ jobId: job.id, err: error }, 'job failed, will retry');
       }
       const delayMs = isFault ? faultDelayMs(job.attemptsStarted) : error.delayMs;

@@ -22,7 +22,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
 
   /** Waits until jobs of the queue have failed at least this number of times. */
   async function waitForFaults(port: number, queue: string, atLeast: number): Promise<void> {
-    const line = new RegExp(`^runhook_job_faults_total\\{[^}]*queue="${queue}"[^}]*\\} (\\d+)$`, 'm');
+    const line = new RegExp(`^runhook_job_errors_total\\{[^}]*queue="${queue}"[^}]*\\} (\\d+)$`, 'm');
     await eventually(async () => {
       const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
       expect(Number(line.exec(metrics)?.[1])).toBeGreaterThanOrEqual(atLeast);

@@ -21,7 +21,9 @@ const BAD_RUN = 666;
 /** Returns the number of commits that a dispatcher has tried, from its metrics. */
 const countCommits = (metrics: string): number =>
   [
-    ...metrics.matchAll(/^runhook_batch_size_count\{[^}]*batch="(?:attempted|record)"[^}]*\} (\d+)$/gm),
+    ...metrics.matchAll(
+      /^runhook_batch_size_count\{[^}]*batch="(?:commit_attempted|record_attempts)"[^}]*\} (\d+)$/gm,
+    ),
   ].reduce((sum, [, count]) => sum + Number(count), 0);
 
 describe.each(oneQueueBackend())('an item that a store rejects, with the queue on $name', (backend) => {

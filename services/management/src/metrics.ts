@@ -12,17 +12,17 @@ export function createManagementMetrics(registry: Registry) {
   const registers = [registry];
   const relayed = new Counter({
     name: 'runhook_relayed_events_total',
-    help: 'Events that this process had committed: sent to the queue, set aside, or left to the reconciler.',
+    help: 'Committed events of this process by result: sent to the queue, left_to_reconciler, set_aside.',
     labelNames: ['result'] as const,
     registers,
   });
-  for (const result of ['sent', 'left', 'set_aside'] as const) relayed.inc({ result }, 0);
+  for (const result of ['sent', 'left_to_reconciler', 'set_aside'] as const) relayed.inc({ result }, 0);
   const quarantined = registerQuarantined(registers);
   for (const kind of QUARANTINE_KINDS) quarantined.inc({ kind }, 0);
   let waitingCount = () => 0;
   new Gauge({
     name: 'runhook_http_requests_waiting',
-    help: 'Requests that wait for a place of their account at the database.',
+    help: 'Requests that wait for a slot of their account.',
     registers,
     collect() {
       this.set(waitingCount());
@@ -31,7 +31,7 @@ export function createManagementMetrics(registry: Registry) {
   let relayWaiting = (): Relay['backlog'] => ({ events: 0, oldestSeconds: 0 });
   new Gauge({
     name: 'runhook_relay_events',
-    help: 'Committed events of this process that the queue has not taken yet.',
+    help: 'Committed events of this process that are not in the queue yet.',
     registers,
     collect() {
       this.set(relayWaiting().events);
@@ -39,7 +39,7 @@ export function createManagementMetrics(registry: Registry) {
   });
   new Gauge({
     name: 'runhook_relay_oldest_age_seconds',
-    help: 'How long the first of them has waited; 0 when none does.',
+    help: 'Age of the oldest committed event that is not in the queue; 0 if there is none.',
     registers,
     collect() {
       this.set(relayWaiting().oldestSeconds);
@@ -47,7 +47,7 @@ export function createManagementMetrics(registry: Registry) {
   });
   const replicaReads = new Counter({
     name: 'runhook_replica_reads_total',
-    help: 'Statements that a replica may answer, by the server that did; none are counted without a replica.',
+    help: 'Reads that a replica may serve, by the server that did; none are counted without a replica.',
     labelNames: ['server'] as const,
     registers,
   });
@@ -55,7 +55,7 @@ export function createManagementMetrics(registry: Registry) {
   let replicaLagMs = () => 0;
   new Gauge({
     name: 'runhook_replica_lag_seconds',
-    help: 'How long ago the moment is up to which the replica is known to show everything; 0 without a replica.',
+    help: 'Age of the data on the replica; 0 without a replica.',
     registers,
     collect() {
       this.set(replicaLagMs() / 1_000);
@@ -78,13 +78,13 @@ export function createManagementMetrics(registry: Registry) {
       waitingCount = count;
     },
     rejectedRequests: new Counter({
-      name: 'runhook_http_requests_refused_total',
-      help: 'Requests answered 429 because their account had too many in this process.',
+      name: 'runhook_http_requests_rejected_total',
+      help: 'Requests rejected with 429 because their account had too many in this process.',
       registers,
     }),
     accepted: new Counter({
       name: 'runhook_events_accepted_total',
-      help: 'Events that were committed with what a job runner reported over REST.',
+      help: 'Events committed by REST calls.',
       registers,
     }),
     requests: new Counter({
@@ -95,7 +95,7 @@ export function createManagementMetrics(registry: Registry) {
     }),
     requestDuration: new Histogram({
       name: 'runhook_http_request_duration_seconds',
-      help: 'Time from the arrival of a request to the end of its answer.',
+      help: 'Time from the arrival of a request to the end of its response.',
       labelNames: ['method', 'route'] as const,
       buckets: REQUEST_SECONDS,
       registers,

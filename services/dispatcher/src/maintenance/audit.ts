@@ -24,7 +24,7 @@ const CONFIRM_AFTER_MS = 2_000;
 type Kind = 'delivery' | 'event';
 
 /** For each kind, the number of checked items, and of those that had no owner and were queued again. */
-export type AuditResult = Record<Kind, { checked: number; unowned: number }>;
+export type AuditResult = Record<Kind, { checked: number; orphaned: number }>;
 
 export interface AuditDependencies
   extends Pick<
@@ -43,7 +43,7 @@ export interface AuditDependencies
 
 export function auditTask(
   dependencies: AuditDependencies & {
-    metrics: Pick<DispatcherMetrics, 'unowned' | 'audited' | 'auditRepaired'>;
+    metrics: Pick<DispatcherMetrics, 'orphaned' | 'audited' | 'auditRepaired'>;
     logger: Pick<Logger, 'warn' | 'debug'>;
   },
 ): MaintenanceTask {
@@ -55,10 +55,10 @@ export function auditTask(
       const found = await audit(dependencies);
       for (const kind of ['delivery', 'event'] as const) {
         metrics.audited[kind].inc(found[kind].checked);
-        metrics.unowned[kind].set(found[kind].unowned);
-        metrics.auditRepaired[kind].inc(found[kind].unowned);
+        metrics.orphaned[kind].set(found[kind].orphaned);
+        metrics.auditRepaired[kind].inc(found[kind].orphaned);
       }
-      const level = found.delivery.unowned + found.event.unowned > 0 ? 'warn' : 'debug';
+      const level = found.delivery.orphaned + found.event.orphaned > 0 ? 'warn' : 'debug';
       logger[level](found, 'audit: items without an owner queued again');
     },
   };
@@ -73,7 +73,7 @@ export async function audit(dependencies: AuditDependencies): Promise<AuditResul
     event,
     delivery: {
       checked: delivery.checked + lanes.checked,
-      unowned: delivery.unowned + lanes.unowned,
+      orphaned: delivery.orphaned + lanes.orphaned,
     },
   };
 }
@@ -105,13 +105,13 @@ const idOf = (event: RecordedEvent) => eventJobId(keyOf(event));
  * Reads a part of the queue, and checks that it contains each undispatched event that was committed in the time of that
  * part. An event reaches the queue within {@link ENQUEUE_WINDOW_MS} of its commit, or later in a separate job.
  */
-async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
+async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: number; orphaned: number }> {
   const { pool, events, eventGraceMs, random = Math.random } = dependencies;
   const fraction = random();
   const part = await events.sample({ fraction, jobsMax: JOBS_MAX });
   const sinceMs = part.sinceMs + ENQUEUE_WINDOW_MS;
   const untilMs = part.untilMs - 2 * ENQUEUE_WINDOW_MS;
-  if (sinceMs > untilMs) return { checked: 0, unowned: 0 };
+  if (sinceMs > untilMs) return { checked: 0, orphaned: 0 };
   const bounds = [Math.max(sinceMs, 0), Math.min(untilMs, Date.UTC(9_999, 0))];
   const found = await runStatement<UndispatchedEvent>(pool, UNDISPATCHED, [
     eventGraceMs,
@@ -123,16 +123,16 @@ async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: 
     dependencies,
     checked.filter((event) => !part.ids.has(idOf(event))),
   );
-  if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
-  if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
+  if (suspects.length === 0) return { checked: checked.length, orphaned: 0 };
+  if (!(await confirmLater(dependencies))) return { checked: checked.length, orphaned: 0 };
   const secondSample = await events.sample({ fraction, jobsMax: JOBS_MAX });
   const undispatched = await stillUndispatched(pool, suspects);
-  const unowned = await withoutSeparateJob(
+  const orphaned = await withoutSeparateJob(
     dependencies,
     undispatched.filter((event) => !secondSample.ids.has(idOf(event))),
   );
-  await requeueRecordedEvents(dependencies, unowned);
-  return { checked: checked.length, unowned: unowned.length };
+  await requeueRecordedEvents(dependencies, orphaned);
+  return { checked: checked.length, orphaned: orphaned.length };
 }
 
 /** Returns the events without a separate job. Each is passed to `holds` as old, so that it infers no shared job. */
@@ -198,15 +198,15 @@ const STILL_PENDING = `
 
 async function auditDeliveries(
   dependencies: AuditDependencies,
-): Promise<{ checked: number; unowned: number }> {
+): Promise<{ checked: number; orphaned: number }> {
   const { pool, deliveries, retryPolicy, graceMs, random = Math.random } = dependencies;
   const page = await runStatement<WaitingDelivery>(pool, PENDING, [random(), SAMPLE_MAX]);
   // An attempt may be in flight around the time at which it is due.
   const settled = page.filter(({ dueInMs }) => dueInMs < -graceMs || dueInMs > 0);
   const checked = await withoutQuarantined(pool, 'delivery', settled, quarantineKeyOf);
   const suspects = await withoutOwner(dependencies, checked);
-  if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
-  if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
+  if (suspects.length === 0) return { checked: checked.length, orphaned: 0 };
+  if (!(await confirmLater(dependencies))) return { checked: checked.length, orphaned: 0 };
   const stillPending = await runStatement<WaitingDelivery>(pool, STILL_PENDING, [
     suspects.map(({ day }) => day),
     suspects.map(({ id }) => id),
@@ -214,9 +214,9 @@ async function auditDeliveries(
     suspects.map(({ cycle }) => cycle),
     suspects.map(({ attemptCount }) => attemptCount),
   ]);
-  const unowned = await withoutOwner(dependencies, stillPending);
+  const orphaned = await withoutOwner(dependencies, stillPending);
   await deliveries.requeue(
-    unowned.map(({ id, accountId, cycle, attemptCount, dueInMs }) => ({
+    orphaned.map(({ id, accountId, cycle, attemptCount, dueInMs }) => ({
       deliveryId: id,
       cycle,
       accountId: Number(accountId),
@@ -224,7 +224,7 @@ async function auditDeliveries(
       attemptsLeft: attemptsLeft(retryPolicy, { cycle, attemptCount }),
     })),
   );
-  return { checked: checked.length, unowned: unowned.length };
+  return { checked: checked.length, orphaned: orphaned.length };
 }
 
 /** Returns the deliveries without an owner. One with at most one attempt may still be in the job of its event. */
@@ -254,7 +254,7 @@ const eventOf = ({ eventId, accountId }: WaitingDelivery) => ({ eventId, account
 // --- Lanes
 
 /** Checks a page of the lanes with deferred deliveries, starting at a random lane. */
-async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: number; unowned: number }> {
+async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: number; orphaned: number }> {
   const { pool, deliveries, random = Math.random } = dependencies;
   const after = random() < 0.5 ? '' : `wsu_${Math.floor(random() * 36 ** 8).toString(36)}`;
   const checked = await lanesWithDeferred(pool, after, SAMPLE_MAX);
@@ -263,13 +263,13 @@ async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: n
     return lanes.filter((lane) => !queued.has(laneJobId(lane)));
   };
   const suspects = await withoutJob(checked);
-  if (suspects.length === 0) return { checked: checked.length, unowned: 0 };
-  if (!(await confirmLater(dependencies))) return { checked: checked.length, unowned: 0 };
+  if (suspects.length === 0) return { checked: checked.length, orphaned: 0 };
+  if (!(await confirmLater(dependencies))) return { checked: checked.length, orphaned: 0 };
   const current = await lanesWithDeferred(pool, after, SAMPLE_MAX);
   const names = new Set(current.map(({ subscriptionId }) => subscriptionId));
-  const unowned = await withoutJob(suspects.filter(({ subscriptionId }) => names.has(subscriptionId)));
-  await deliveries.requeueLanes(unowned);
-  return { checked: checked.length, unowned: unowned.length };
+  const orphaned = await withoutJob(suspects.filter(({ subscriptionId }) => names.has(subscriptionId)));
+  await deliveries.requeueLanes(orphaned);
+  return { checked: checked.length, orphaned: orphaned.length };
 }
 
 /** Waits before the second check. Returns false if the dispatcher stops meanwhile: the items are then not judged. */

@@ -12,25 +12,25 @@ const BATCH_SIZE_MAX = 200;
 const BATCH_SLOTS = 1;
 /** Batches that precede the request of an event have shorter intervals than those that record its result. */
 const SPACING_MS = {
-  match: 2,
-  look: 2,
+  load_subscriptions: 2,
+  load_event_states: 2,
   commit: 5,
-  load: 5,
-  park: 5,
-  attempted: 15,
-  record: 10,
+  load_deliveries: 5,
+  defer: 5,
+  commit_attempted: 15,
+  record_attempts: 10,
   cancel: 10,
-  block: 2,
+  change_blocks: 2,
 };
 
 /** Kinds of writes by the name of the batcher; reads have no kind. */
 const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
   commit: 'events',
-  attempted: 'events',
-  record: 'attempts',
-  park: 'deferred deliveries',
+  commit_attempted: 'events',
+  record_attempts: 'attempts',
+  defer: 'deferred deliveries',
   cancel: 'cancelled deliveries',
-  block: 'blocks',
+  change_blocks: 'blocks',
 };
 
 export interface BatchOptions {

@@ -40,7 +40,7 @@ export interface CommitBatcherOptions extends BatchOptions {
   pool: Pool;
   /** Ends the waits for commits of results, later than `stopping`: a request whose result is not recorded is sent again. */
   drainEnd: AbortSignal;
-  metrics: Pick<DispatcherMetrics, 'batchSize' | 'jobFaults'>;
+  metrics: Pick<DispatcherMetrics, 'batchSize' | 'jobErrors'>;
 }
 
 export class CommitBatcher {
@@ -67,7 +67,7 @@ export class CommitBatcher {
       return outcomes;
     };
     const isRetryable = (error: unknown) => this.#isRejection(error);
-    this.#attemptedCommits = createBatcher(resultOptions, 'attempted', commitResults, {
+    this.#attemptedCommits = createBatcher(resultOptions, 'commit_attempted', commitResults, {
       isRetryable: (error) => {
         this.#isRejecting = isRetryable(error);
         return this.#isRejecting;
@@ -75,7 +75,7 @@ export class CommitBatcher {
       gather: RESULT_GATHERING,
     });
     const record = withoutResults<AttemptRecord>((attempts) => recordAttempts(pool, attempts));
-    this.#attempts = createBatcher(resultOptions, 'record', record, {
+    this.#attempts = createBatcher(resultOptions, 'record_attempts', record, {
       isRetryable,
       gather: RESULT_GATHERING,
     });
@@ -147,7 +147,7 @@ export class CommitBatcher {
   /** Whether to retry a result: always while the database rejects it, because its request cannot be undone. */
   #isRejection(error: unknown): boolean {
     if (!isDatabaseRejecting(error)) return false;
-    this.#options.metrics.jobFaults[WEBHOOK_DELIVERIES].inc();
+    this.#options.metrics.jobErrors[WEBHOOK_DELIVERIES].inc();
     return true;
   }
 }

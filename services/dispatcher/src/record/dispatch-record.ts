@@ -60,16 +60,20 @@ export class DispatchRecord {
     const { pool, writes, logger } = options;
     this.#options = options;
     this.commits = new CommitBatcher(options);
-    this.#accountLoads = createBatcher(options, 'match', (ids) => loadAccountVersions(pool, ids));
-    this.#subscriptionLoads = createBatcher(options, 'match', (ids) => loadSubscriptions(pool, ids));
-    this.#states = createBatcher(options, 'look', (events) => loadEventStates(pool, events));
-    this.#loads = createBatcher(options, 'load', (keys) => loadDeliveries(pool, keys));
+    this.#accountLoads = createBatcher(options, 'load_subscriptions', (ids) =>
+      loadAccountVersions(pool, ids),
+    );
+    this.#subscriptionLoads = createBatcher(options, 'load_subscriptions', (ids) =>
+      loadSubscriptions(pool, ids),
+    );
+    this.#states = createBatcher(options, 'load_event_states', (events) => loadEventStates(pool, events));
+    this.#loads = createBatcher(options, 'load_deliveries', (keys) => loadDeliveries(pool, keys));
     const defer = withoutResults<DeliveryKey>((keys) => deferDeliveries(pool, keys));
-    this.#deferrals = createBatcher(options, 'park', defer);
+    this.#deferrals = createBatcher(options, 'defer', defer);
     const cancel = withoutResults<Cancellation>((cancellations) => cancelDeliveries(pool, cancellations));
     this.#cancellations = createBatcher(options, 'cancel', cancel);
     const block = withoutResults<BlockChange>((changes) => changeBlocks(pool, changes));
-    this.#blocks = createBatcher(options, 'block', block);
+    this.#blocks = createBatcher(options, 'change_blocks', block);
     this.#statuses = new StatusCoalescer({
       write: (statuses) => writes.track('statuses', () => updateSubscriptionStatuses(pool, statuses)),
       periodMs: STATUS_PERIOD_MS,

@@ -52,25 +52,25 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
   });
   const oldest = new Gauge({
     name: 'runhook_backlog_oldest_due_age_seconds',
-    help: 'Age of the oldest delivery (or event, by queue) that is due and not done; 0 when nothing is due.',
+    help: 'Age of the oldest due delivery or event, by queue; 0 if nothing is due.',
     labelNames: ['queue'] as const,
     registers: [registry],
   });
 
   const lanes = new Gauge({
-    name: 'runhook_lanes_waiting',
-    help: `Subscriptions with parked deliveries, counted up to ${LANES_COUNTED_MAX}.`,
+    name: 'runhook_lanes_with_deferred',
+    help: `Subscriptions with deferred deliveries, counted up to ${LANES_COUNTED_MAX}.`,
     registers: [registry],
   });
   const deferredAge = new Gauge({
-    name: 'runhook_parked_oldest_age_seconds',
-    help: 'How long the oldest parked delivery is parked; 0 when none is.',
+    name: 'runhook_deferred_oldest_age_seconds',
+    help: 'Age of the oldest deferred delivery; 0 if there is none.',
     registers: [registry],
   });
 
   const accountsOver = new Gauge({
     name: 'runhook_accounts_over_pending_limit',
-    help: 'Accounts with more deliveries waiting than PENDING_DELIVERIES_PER_ACCOUNT: their fullest lanes take no more.',
+    help: 'Accounts with more pending deliveries than PENDING_DELIVERIES_PER_ACCOUNT; their fullest lanes accept no more.',
     registers: [registry],
   });
 

@@ -19,19 +19,19 @@ const EVENT_RESULTS = [
   'conflict',
   'out_of_range',
 ] as const;
-const ROUTES = ['in_place', 'parked', 'cancelled'] as const;
+const ROUTES = ['immediate', 'deferred', 'cancelled'] as const;
 const ATTEMPT_OUTCOMES = ['delivered', 'retry', 'failed'] as const;
 const DELIVERY_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
 const BATCHES = [
-  'match',
-  'look',
+  'load_subscriptions',
+  'load_event_states',
   'commit',
-  'attempted',
-  'load',
-  'park',
-  'record',
+  'commit_attempted',
+  'load_deliveries',
+  'defer',
+  'record_attempts',
   'cancel',
-  'block',
+  'change_blocks',
   'enqueue',
 ] as const;
 
@@ -45,7 +45,7 @@ export function createDispatcherMetrics(registry: Registry) {
   const inFlight: InFlight = { attempts: 0 };
   new Gauge({
     name: 'runhook_attempts_in_flight',
-    help: 'Requests that are on their way to endpoints now.',
+    help: 'Requests to endpoints that are in flight.',
     registers,
     collect() {
       this.set(inFlight.attempts);
@@ -63,7 +63,7 @@ export function createDispatcherMetrics(registry: Registry) {
 function flowMetrics(registers: Registry[]) {
   const batchSize = new Histogram({
     name: 'runhook_batch_size',
-    help: 'Items that went together into one call of the database or the queue, by the kind of call.',
+    help: 'Items in one call of the database or the queue, by the kind of call.',
     labelNames: ['batch'] as const,
     buckets: SIZES,
     registers,
@@ -81,7 +81,7 @@ function flowMetrics(registers: Registry[]) {
     ),
     fanOutSize: new Histogram({
       name: 'runhook_fan_out_deliveries',
-      help: 'Deliveries that one event made.',
+      help: 'Deliveries created by one event.',
       buckets: [0, ...SIZES, 1_000],
       registers,
     }),
@@ -90,14 +90,14 @@ function flowMetrics(registers: Registry[]) {
       (route) => ({ route }),
       new Counter({
         name: 'runhook_deliveries_total',
-        help: 'Deliveries made by fan-out: attempted in_place; parked, or cancelled as the lane is full, for want of a slot.',
+        help: 'Deliveries created by fan-out: attempted immediately; deferred, because their lane has no slot; cancelled, because it is full.',
         labelNames: ['route'] as const,
         registers,
       }),
     ),
     retriesDeferred: new Counter({
-      name: 'runhook_retries_parked_total',
-      help: 'Retries and redeliveries that were parked because their lane had no slot.',
+      name: 'runhook_retries_deferred_total',
+      help: 'Retries and redeliveries that were deferred because their lane had no slot.',
       registers,
     }),
     completed: children(
@@ -105,7 +105,7 @@ function flowMetrics(registers: Registry[]) {
       (outcome) => ({ outcome }),
       new Counter({
         name: 'runhook_deliveries_completed_total',
-        help: 'Deliveries that ended: delivered, failed (its attempts are used up), cancelled.',
+        help: 'Completed deliveries by outcome: delivered, failed (no attempts left), cancelled.',
         labelNames: ['outcome'] as const,
         registers,
       }),
@@ -132,7 +132,7 @@ function attemptMetrics(registers: Registry[]) {
     /** Labelled by the error codes of the log: a closed list (packages/egress and `unsuccessful_status`). */
     attemptErrors: new Counter({
       name: 'runhook_attempt_errors_total',
-      help: 'Attempts that did not deliver, by the error code of the log.',
+      help: 'Unsuccessful attempts by the error code of the log.',
       labelNames: ['code'] as const,
       registers,
     }),
@@ -150,7 +150,7 @@ function attemptMetrics(registers: Registry[]) {
     }),
     retryWait: new Histogram({
       name: 'runhook_retry_wait_seconds',
-      help: 'Waits before the next attempt, as decided after a failed one.',
+      help: 'Delay until the next attempt, set after a failed one.',
       buckets: WAIT_SECONDS,
       registers,
     }),
@@ -164,54 +164,54 @@ function maintenanceMetrics(registers: Registry[]) {
       (kind) => ({ kind }),
       new Counter({
         name: 'runhook_reconciled_total',
-        help: 'What the reconciler found pending in PostgreSQL and gone from the queue, and put back.',
+        help: 'Jobs of pending items that the queue had lost and the reconciler added again, by kind.',
         labelNames: ['kind'] as const,
         registers,
       }),
     ),
     reconcilerLastRun: new Gauge({
       name: 'runhook_reconciler_last_run_timestamp_seconds',
-      help: 'When this dispatcher last ran the reconciler; 0 if it never did.',
+      help: 'Time of the last run of the reconciler on this dispatcher; 0 if there was none.',
       registers,
     }),
     drainedWhenFull: children(
       ['event', 'retry'] as const,
       (kind) => ({ kind }),
       new Counter({
-        name: 'runhook_full_queue_relieved_total',
-        help: 'Events done without the queue, and jobs of retries let go of, because the queue was full.',
+        name: 'runhook_full_queue_drained_total',
+        help: 'Events processed without their job, and jobs of retries deleted, because the queue was full.',
         labelNames: ['kind'] as const,
         registers,
       }),
     ),
     deferredExpired: new Counter({
-      name: 'runhook_parked_expired_total',
-      help: 'Deliveries given up because their lane did not let them be attempted for a day.',
+      name: 'runhook_deferred_expired_total',
+      help: 'Deliveries that failed because their lane had no slot for a day.',
       registers,
     }),
     idle: new Gauge({
       name: 'runhook_dispatcher_idle',
-      help: 'Whether this dispatcher takes no jobs, since its schema or its encryption keys do not fit.',
+      help: 'Whether this dispatcher takes no jobs, because its schema or encryption keys are incompatible.',
       registers,
     }),
     dayPartitionsDeferred: new Counter({
       name: 'runhook_day_partitions_deferred_total',
-      help: 'Day partitions that could not be made or dropped since somebody reads the log; counted again each minute.',
+      help: 'Day partitions that could not be created or dropped because a session locks the log; counted each minute.',
       registers,
     }),
     quarantined: children(QUARANTINE_KINDS, (kind) => ({ kind }), registerQuarantined(registers)),
     ...auditMetrics(registers),
     recovered: new Counter({
       name: 'runhook_recovered_deliveries_total',
-      help: 'Deliveries that recoveries put back.',
+      help: 'Deliveries that recoveries queued again.',
       registers,
     }),
-    jobFaults: children(
+    jobErrors: children(
       [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES] as const,
       (queue) => ({ queue }),
       new Counter({
-        name: 'runhook_job_faults_total',
-        help: 'Times that a queue job met a fault of our own; it waits, at most a minute, and tries again.',
+        name: 'runhook_job_errors_total',
+        help: 'Failures of queue jobs by internal errors; the job is retried within a minute.',
         labelNames: ['queue'] as const,
         registers,
       }),
@@ -221,7 +221,7 @@ function maintenanceMetrics(registers: Registry[]) {
       (queue) => ({ queue }),
       new Counter({
         name: 'runhook_stalled_jobs_total',
-        help: 'Queue jobs that came back because their worker stopped renewing its lock.',
+        help: 'Queue jobs that were queued again because their worker did not renew the lock.',
         labelNames: ['queue'] as const,
         registers,
       }),
@@ -240,22 +240,22 @@ function auditMetrics(registers: Registry[]) {
     );
   return {
     /** Items without an owner in the last audit of this process. */
-    unowned: {
+    orphaned: {
       delivery: new Gauge({
-        name: 'runhook_unowned_deliveries',
-        help: 'Pending deliveries without an owner that the last audit found; a lane without its job counts as one.',
+        name: 'runhook_orphaned_deliveries',
+        help: 'Pending deliveries without a job or lane in the last audit; a lane without its job counts as one.',
         registers,
       }),
       event: new Gauge({
-        name: 'runhook_unowned_events',
-        help: 'Undispatched events without an owner that the last audit found.',
+        name: 'runhook_orphaned_events',
+        help: 'Undispatched events without a job in the last audit.',
         registers,
       }),
     },
-    audited: byKind('runhook_audited_total', 'Items that the audit has checked for an owner, by kind.'),
+    audited: byKind('runhook_audited_total', 'Items that the audit has checked, by kind.'),
     auditRepaired: byKind(
       'runhook_audit_repaired_total',
-      'Items without an owner that the audit put back, by kind.',
+      'Items without an owner that the audit queued again, by kind.',
     ),
   };
 }

@@ -199,8 +199,8 @@ function registerWorkerMetrics(
     },
   });
   new Gauge({
-    name: 'runhook_worker_jobs_in_hand',
-    help: 'Queue jobs that the worker is working on.',
+    name: 'runhook_worker_jobs_in_flight',
+    help: 'Queue jobs in flight in this worker.',
     labelNames,
     registers,
     collect() {
@@ -210,7 +210,7 @@ function registerWorkerMetrics(
   });
   new Gauge({
     name: 'runhook_worker_concurrency',
-    help: 'Queue jobs that each worker may have in hand.',
+    help: 'Maximum number of queue jobs in flight in each worker.',
     registers,
   }).set(concurrency);
 }

@@ -75,13 +75,13 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
       ]);
     return rows.map(({ deliveries: [delivery] }) => delivery?.id ?? '');
   }
-  const NO_RESULT = { checked: 0, unowned: 0 };
+  const NO_RESULT = { checked: 0, orphaned: 0 };
 
   test('finds no missing job for events that share jobs, and reports the number of checked events', async () => {
     const some = publishEvents(60);
     await undispatched(some);
     await events.add(some);
-    expect(await run()).toEqual({ event: { checked: 60, unowned: 0 }, delivery: NO_RESULT });
+    expect(await run()).toEqual({ event: { checked: 60, orphaned: 0 }, delivery: NO_RESULT });
   });
 
   test('finds an event that is missing from its shared job, and queues it again', async () => {
@@ -93,8 +93,8 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     // Judged only by the time of the jobs, the event would count as queued.
     const queuedLookups = { eventId: lost.eventId, accountId: lost.accountId, sinceMs: Date.now() };
     expect(await events.findQueued([queuedLookups])).toEqual(new Set([eventJobId(lost)]));
-    expect((await run()).event).toEqual({ checked: 20, unowned: 1 });
-    expect((await run()).event).toEqual({ checked: 20, unowned: 0 });
+    expect((await run()).event).toEqual({ checked: 20, orphaned: 1 });
+    expect((await run()).event).toEqual({ checked: 20, orphaned: 0 });
     expect(await events.counts()).toMatchObject({ waiting: 2 });
   });
 
@@ -102,18 +102,18 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     const [queued = '', lost = ''] = await pending(2, '1 hour');
     const job = { cycle: 0, accountId: harness.account.id, delayMs: 3_600_000, attemptsLeft: 4 };
     await deliveries.add([{ ...job, deliveryId: queued }]);
-    expect((await run()).delivery).toEqual({ checked: 2, unowned: 1 });
+    expect((await run()).delivery).toEqual({ checked: 2, orphaned: 1 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 0, delayed: 2 });
     expect(
       await deliveries.findQueued([{ deliveryId: lost, cycle: 0, accountId: harness.account.id }]),
     ).toEqual(new Set([`${lost}-0`]));
-    expect((await run()).delivery).toEqual({ checked: 2, unowned: 0 });
+    expect((await run()).delivery).toEqual({ checked: 2, orphaned: 0 });
   });
 
   test('finds a lane with deferred deliveries and no job, and wakes it', async () => {
     await pending(3, '', true);
-    expect((await run()).delivery).toEqual({ checked: 1, unowned: 1 });
-    expect((await run()).delivery).toEqual({ checked: 1, unowned: 0 });
+    expect((await run()).delivery).toEqual({ checked: 1, orphaned: 1 });
+    expect((await run()).delivery).toEqual({ checked: 1, orphaned: 0 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 1 });
   });
 

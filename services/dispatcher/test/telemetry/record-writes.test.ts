@@ -93,7 +93,7 @@ function write(table: 'events' | 'attempts', runId: number): Promise<unknown> {
 
 const metric = async (name: string) =>
   Number(new RegExp(`^${name}.*\\} (\\d+)$`, 'm').exec(await process.registry.metrics())?.[1]);
-const faults = () => metric('runhook_job_faults_total.*queue="webhook-deliveries"');
+const faults = () => metric('runhook_job_errors_total.*queue="webhook-deliveries"');
 
 test.each(['events', 'attempts'] as const)(
   'a dispatcher whose writes to %s are denied is not ready after 30 s, although the probe can write',

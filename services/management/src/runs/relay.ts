@@ -48,7 +48,7 @@ export interface RelayOptions {
   /** Called with events that the queue rejects for their data. */
   quarantine: (rejected: readonly RejectedEvent[]) => Promise<void>;
   /** Called with the number of events that the queue accepted or rejected, or that were left to the reconciler. */
-  onRelayed?: (result: 'sent' | 'left' | 'set_aside', count: number) => void;
+  onRelayed?: (result: 'sent' | 'left_to_reconciler' | 'set_aside', count: number) => void;
   /** Monotonic clock in milliseconds. */
   nowMs?: () => number;
 }
@@ -86,7 +86,7 @@ export class Relay {
         this.#queuedBytes += bytes;
       }
     }
-    if (leftCount > 0) onRelayed?.('left', leftCount);
+    if (leftCount > 0) onRelayed?.('left_to_reconciler', leftCount);
     if (this.#queuedEvents.length > 0) this.#running ??= this.#run();
   }
 
@@ -126,7 +126,7 @@ export class Relay {
     this.#running = null;
     if (this.#queuedEvents.length === 0) return;
     logger.warn({ events: this.#queuedEvents.length }, 'events left to the reconciler');
-    onRelayed?.('left', this.#queuedEvents.length);
+    onRelayed?.('left_to_reconciler', this.#queuedEvents.length);
     this.#remove(this.#queuedEvents.length);
   }
 

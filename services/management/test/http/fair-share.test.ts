@@ -33,7 +33,7 @@ test('an account whose requests all hang does not delay others and cannot exceed
     expect((await post(otherAccount, 'runs/', otherRun)).status).toBe(201);
     const rejected = await post(flood, 'runs/1/finish/', { status: 'success' });
     expect([rejected.status, rejected.headers.get('retry-after')]).toEqual([429, '1']);
-    expect(await metric('runhook_http_requests_refused_total')).toBe(1);
+    expect(await metric('runhook_http_requests_rejected_total')).toBe(1);
     expect((await post(otherAccount, 'runs/', otherRun)).status).toBe(201);
   } finally {
     await locker.query('COMMIT');

@@ -52,7 +52,7 @@ function startRelay(
   options: Partial<RelayOptions> = {},
 ) {
   const events = { ...NO_LATE_EVENTS, ...queue };
-  const moved: Record<string, number> = { sent: 0, left: 0 };
+  const moved: Record<string, number> = { sent: 0, left_to_reconciler: 0 };
   const onRelayed = (result: string, count: number) => {
     moved[result] = (moved[result] ?? 0) + count;
   };
@@ -94,7 +94,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
       },
     });
     relay.add(committed(events.slice(0, 2)));
-    await eventually(() => expect(moved).toEqual({ sent: 4, left: 0 }));
+    await eventually(() => expect(moved).toEqual({ sent: 4, left_to_reconciler: 0 }));
     expect(await queuedIds()).toEqual(idsOf(events));
   });
 
@@ -110,7 +110,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     };
     const { relay, moved } = startRelay(queue, { quarantine });
     relay.add(committed(events));
-    await eventually(() => expect(moved).toEqual({ sent: 39, left: 0, set_aside: 1 }));
+    await eventually(() => expect(moved).toEqual({ sent: 39, left_to_reconciler: 0, set_aside: 1 }));
     expect(rejected).toEqual([rejectedEvent.eventId]);
     const [last] = createEvents(1) as [JobRunEvent];
     relay.add(committed([last]));
@@ -125,7 +125,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     Object.assign(events[0] as JobRunEvent, { data: { runId: 1n } });
     const { relay, moved } = startRelay(queue);
     relay.add(committed(events));
-    await eventually(() => expect(moved).toEqual({ sent: 1, left: 0, set_aside: 1 }));
+    await eventually(() => expect(moved).toEqual({ sent: 1, left_to_reconciler: 0, set_aside: 1 }));
   });
 
   test('sends late events so that they are queued once although the reconciler puts them back, too', async () => {
@@ -151,7 +151,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     relay.add(committed(events.slice(3)));
     await queue.addEach(lateEvents);
     isUnavailable = false;
-    await eventually(() => expect(moved).toEqual({ sent: 6, left: 0 }));
+    await eventually(() => expect(moved).toEqual({ sent: 6, left_to_reconciler: 0 }));
     const ids = await queuedIds();
     expect(ids).toHaveLength(6);
     expect(new Set(ids)).toEqual(new Set(idsOf([firstEvent, ...events])));
@@ -178,7 +178,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     });
     const events = createEvents(900);
     for (const event of events) relay.add(committed([event]));
-    await eventually(() => expect(moved).toEqual({ sent: 900, left: 0 }));
+    await eventually(() => expect(moved).toEqual({ sent: 900, left_to_reconciler: 0 }));
     // The first event is sent at once; the events that were added meanwhile are sent together.
     expect(sizes).toEqual([1, 500, 399]);
     expect(await queuedIds()).toEqual(idsOf(events));
@@ -200,7 +200,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     expect(relay.backlog.events).toBe(6);
     expect(relay.backlog.oldestSeconds).toBeGreaterThan(0);
     await proxy.restore();
-    await eventually(() => expect(moved).toEqual({ sent: 7, left: 0 }));
+    await eventually(() => expect(moved).toEqual({ sent: 7, left_to_reconciler: 0 }));
     expect(await queuedIds()).toEqual(idsOf(events));
     expect(logged).toEqual([UNAVAILABLE_LOG, RECOVERED_LOG]);
   });
@@ -211,7 +211,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     relay.add(committed(createEvents(3)));
     await eventually(() => expect(logged).toEqual([UNAVAILABLE_LOG]));
     await relay.stop();
-    expect(moved).toEqual({ sent: 0, left: 3 });
+    expect(moved).toEqual({ sent: 0, left_to_reconciler: 3 });
     expect(logged.at(-1)).toEqual({ level: 'warn', message: 'events left to the reconciler' });
   });
 });
@@ -249,9 +249,9 @@ describe('the relay', () => {
     const events = createEvents(8);
     relay.add(committed(events.slice(0, 3)));
     relay.add(committed(events.slice(3)));
-    expect(moved).toEqual({ sent: 0, left: 3 });
+    expect(moved).toEqual({ sent: 0, left_to_reconciler: 3 });
     release();
-    await eventually(() => expect(moved).toEqual({ sent: 5, left: 3 }));
+    await eventually(() => expect(moved).toEqual({ sent: 5, left_to_reconciler: 3 }));
     expect(addedEvents).toEqual(idsOf(events.slice(0, 5)));
   });
 
