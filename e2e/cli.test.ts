@@ -191,7 +191,7 @@ test('commands show and change webhooks, deliveries and runs', async () => {
   const [failing] = await json(0, 'deliveries', 'list', '--run', '3', '--event', 'job.run.errored');
   const one = await eventually(async () => {
     const found = await runhook('deliveries', 'get', failing.id, '--webhook', 'Pager');
-    expect(found.stdout).toMatch(/^1 +\S+ +418 +\d+ ms +The endpoint answered 418\.$/m);
+    expect(found.stdout).toMatch(/^1 +\S+ +418 +\d+ ms +The endpoint responded with 418\.$/m);
     return found;
   });
   expect(one.stdout).toContain('"runStatusMessage":"Model orders failed"');

@@ -20,7 +20,8 @@ export interface RunningService {
   stop(): Promise<number | null>;
 }
 
-const READY_MESSAGES = new Set(['management is listening', 'dispatcher is working']);
+/** `dispatcher is working` is the message of releases before 0.2.0. */
+const READY_MESSAGES = new Set(['management is listening', 'dispatcher started', 'dispatcher is working']);
 
 const CHECKOUT = fileURLToPath(new URL('..', import.meta.url));
 

@@ -55,7 +55,7 @@ async function start(name: 'management' | 'dispatcher' | 'migrate', environment:
 
 test('a service that cannot start prints the reason in one line, and exits with 1', async () => {
   const port = `Cannot listen on 127.0.0.1:${takenPort}: another process listens there already.\n`;
-  const refusedUrl = /^The database refuses the user or the password of DATABASE_URL: .*nobody.*\.\n$/;
+  const refusedUrl = /^The database rejects the user or the password of DATABASE_URL: .*nobody.*\.\n$/;
   const missingDatabaseUrl = /^The server of DATABASE_URL has no database of that name: .*\.\n$/;
   const unreachableUrl = 'The database of DATABASE_URL cannot be reached (ECONNREFUSED).\n';
   const unknownUserUrl = changeUrl('username', 'nobody');

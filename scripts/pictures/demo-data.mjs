@@ -202,7 +202,7 @@ async function seedLog({
           runId,
           webhook.name,
           isFailed ? 'failed' : 'delivered',
-          isFailed ? `All 6 attempts failed. Last: The endpoint answered ${status}.` : null,
+          isFailed ? `All 6 attempts failed. Last: The endpoint responded with ${status}.` : null,
           isFailed ? 6 : 1,
           isFailed ? status : 200,
           isFailed ? 'unsuccessful_status' : null,
@@ -223,7 +223,7 @@ async function seedLog({
             created,
             durationMs,
             status,
-            `The endpoint answered ${status}.`,
+            `The endpoint responded with ${status}.`,
             webhook.broken.body,
           ],
         );

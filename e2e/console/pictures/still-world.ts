@@ -160,7 +160,7 @@ async function seedFailedDelivery({ pool }: PrismaDatabase, { webhookIds }: Demo
         durationMs,
         status,
         error,
-        error && `The endpoint answered ${status}.`,
+        error && `The endpoint responded with ${status}.`,
         { 'content-type': 'application/json', authorization: '••••••••', 'user-agent': 'Runhook' },
         { 'content-type': status === 200 ? 'application/json' : 'text/plain' },
         body,

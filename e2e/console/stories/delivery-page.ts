@@ -38,7 +38,7 @@ describeConsole('the page of a delivery', (story) => {
     await signInAs('ada');
     await page.goto(urlOf(path));
     await page.getByRole('heading', { level: 1, name: /^Run started, run \d+$/ }).waitFor();
-    await page.getByText('All 6 attempts failed. Last: The endpoint answered 500.').waitFor();
+    await page.getByText('All 6 attempts failed. Last: The endpoint responded with 500.').waitFor();
     const attempts = page.getByRole('list', { name: 'Attempts, newest first' }).getByRole('listitem');
     expect(await attempts.count()).toBe(6);
     const last = attempts.first();

@@ -20,11 +20,17 @@ const ANSWERED = 'unsuccessful_status';
 
 test.each([
   [null, '204', null, true, 'Your endpoint returned 204 No content'],
-  ['The endpoint answered 500.', '500', ANSWERED, false, 'Your endpoint returned 500 Internal server error'],
+  [
+    'The endpoint responded with 500.',
+    '500',
+    ANSWERED,
+    false,
+    'Your endpoint returned 500 Internal server error',
+  ],
   ['Timed out after 10 s.', '504', 'timeout', false, 'Timed out after 10 s'],
   ['Connection refused.', '502', 'connection_refused', false, 'Connection refused'],
-  ['The endpoint answered 502.', '502', ANSWERED, false, 'Your endpoint returned 502 Bad gateway'],
-  ['The endpoint answered 504.', '504', ANSWERED, false, 'Your endpoint returned 504 Gateway timeout'],
+  ['The endpoint responded with 502.', '502', ANSWERED, false, 'Your endpoint returned 502 Bad gateway'],
+  ['The endpoint responded with 504.', '504', ANSWERED, false, 'Your endpoint returned 504 Gateway timeout'],
 ])('a test that ended with %s is described with advice', (error, status, code, isGood, title) => {
   const text = describeVerification({
     verification_error: error,

@@ -8,7 +8,7 @@ const withResponse = (
 ): FailedAttempt => ({
   httpStatusCode,
   errorCode: 'unsuccessful_status',
-  errorMessage: `The endpoint answered ${httpStatusCode}.`,
+  errorMessage: `The endpoint responded with ${httpStatusCode}.`,
   responseHeaders,
   responseBody,
 });

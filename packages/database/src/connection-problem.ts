@@ -5,7 +5,7 @@ import { isDatabaseUnavailable } from './statements.ts';
 export interface ConnectionProblem {
   /** Code for programs. `database_unavailable` may end without intervention; the others need an operator. */
   code:
-    | 'database_login_refused'
+    | 'database_login_rejected'
     | 'database_missing'
     | 'database_permission'
     | 'database_pooler'
@@ -24,12 +24,12 @@ const POOLER: ConnectionProblem = {
 /** Problems by SQLSTATE, for errors that concern access to the database and not a particular statement. */
 const REJECTIONS: Record<string, ConnectionProblem> = {
   '28000': {
-    code: 'database_login_refused',
-    sentence: 'The database refuses the user of DATABASE_URL.',
+    code: 'database_login_rejected',
+    sentence: 'The database rejects the user of DATABASE_URL.',
   },
   '28P01': {
-    code: 'database_login_refused',
-    sentence: 'The database refuses the user or the password of DATABASE_URL.',
+    code: 'database_login_rejected',
+    sentence: 'The database rejects the user or the password of DATABASE_URL.',
   },
   '3D000': {
     code: 'database_missing',

@@ -125,6 +125,6 @@ async function connect(pool: Pool): Promise<Transaction> {
   try {
     return await pool.connect();
   } catch (error) {
-    throw new DatabaseUnreachableError('The database gave no connection.', { cause: error });
+    throw new DatabaseUnreachableError('The database accepted no connection.', { cause: error });
   }
 }

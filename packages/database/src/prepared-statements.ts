@@ -35,6 +35,6 @@ async function connect(pool: pg.Pool): Promise<pg.PoolClient> {
     return client;
   } catch (error) {
     if (error instanceof pg.DatabaseError) throw error;
-    throw new DatabaseUnreachableError('The database gave no connection.', { cause: error });
+    throw new DatabaseUnreachableError('The database accepted no connection.', { cause: error });
   }
 }

@@ -25,6 +25,6 @@ export async function inPrismaTransaction<T>(
     });
   } catch (error) {
     if (error === workError || isPrismaError(error)) throw error;
-    throw new DatabaseUnreachableError('The database did not answer.', { cause: error });
+    throw new DatabaseUnreachableError('The database did not respond.', { cause: error });
   }
 }

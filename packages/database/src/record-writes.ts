@@ -29,9 +29,9 @@ export async function probeWriteOnNewConnection(url: string): Promise<void> {
 
 /**
  * `writable`; `unwritable` when no write of one kind has succeeded for 30 s and another connection cannot write either;
- * `own_fault` when writes of this process fail although another connection can write.
+ * `process_fault` when writes of this process fail although another connection can write.
  */
-export type RecordState = 'writable' | 'unwritable' | 'own_fault';
+export type RecordState = 'writable' | 'unwritable' | 'process_fault';
 
 export interface RecordWritesOptions {
   /** Writes one row over the connections of this process. */
@@ -133,7 +133,7 @@ export class RecordWrites {
     const { writeOnNewConnection } = this.#options;
     if (writeOnNewConnection === undefined) return 'unwritable';
     return await writeOnNewConnection().then(
-      () => 'own_fault',
+      () => 'process_fault',
       () => 'unwritable',
     );
   }

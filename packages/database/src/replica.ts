@@ -9,7 +9,7 @@ import {
 } from './open-database.ts';
 
 /** Whether reads go to the replica, and if not, the reason. */
-export type ReplicaState = 'used' | 'away' | 'behind' | 'no replica';
+export type ReplicaState = 'used' | 'unavailable' | 'lagging' | 'not_a_replica';
 
 export interface ReplicaOptions {
   /** URL of the primary. */
@@ -147,7 +147,7 @@ export class Replica {
   }
 
   async #pollRepeatedly(): Promise<void> {
-    await this.#poll().catch((error: Error) => this.#setState('away', error));
+    await this.#poll().catch((error: Error) => this.#setState('unavailable', error));
     if (this.#isClosed) return;
     const { minMs, maxMs } = POLL_INTERVAL;
     const everyMs = Math.min(maxMs, Math.max(minMs, this.#options.lagMaxMs / POLLS_PER_BOUND));
@@ -173,7 +173,10 @@ export class Replica {
     this.#replayed = BigInt(replicaRow?.position ?? 0);
     // A replayed position beyond the primary's belongs to another server or an abandoned timeline.
     if (!replicaRow?.is_replica || hasRewound) {
-      this.#setState('no replica', new Error('what answers does not follow the database of DATABASE_URL'));
+      this.#setState(
+        'not_a_replica',
+        new Error('the server does not replicate the database of DATABASE_URL'),
+      );
       return;
     }
     const shownIndex = this.#positions.findLastIndex((written) => written.position <= this.#replayed);
@@ -183,12 +186,12 @@ export class Replica {
       this.#positions = this.#positions.slice(shownIndex);
     }
     if (this.lagMs <= this.#options.lagMaxMs) this.#setState('used', null);
-    else this.#setState('behind', new Error(`it is ${(this.lagMs / 1_000).toFixed(1)} s behind`));
+    else this.#setState('lagging', new Error(`the replica lags by ${(this.lagMs / 1_000).toFixed(1)} s`));
   }
 
   #setState(state: ReplicaState, reason: Error | null): void {
-    if (state === 'away' || state === 'no replica') {
-      const replicaError = new Error('the replica has gone', { cause: reason });
+    if (state === 'unavailable' || state === 'not_a_replica') {
+      const replicaError = new Error('the replica is unavailable', { cause: reason });
       for (const reject of this.#inFlight) reject(replicaError);
     }
     if (state === this.#state) return;

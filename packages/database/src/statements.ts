@@ -117,6 +117,6 @@ export async function runStatement<Row extends pg.QueryResultRow = pg.QueryResul
     return (await database.query<Row>(query)).rows;
   } catch (error) {
     if (error instanceof pg.DatabaseError || isEncodingError(error)) throw error;
-    throw new DatabaseUnreachableError('The database did not answer.', { cause: error });
+    throw new DatabaseUnreachableError('The database did not respond.', { cause: error });
   }
 }

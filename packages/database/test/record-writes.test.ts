@@ -66,7 +66,7 @@ test('a read-only database counts as unwritable after 30 s, and as writable afte
 test('connections that cannot write while another one can are a fault of their process only', async () => {
   const writes = create();
   await database.pool.query('SET default_transaction_read_only = on');
-  expect(await stateAfter(writes, 30)).toBe('own_fault');
+  expect(await stateAfter(writes, 30)).toBe('process_fault');
   expect(await stateAfter(create(true), 60)).toBe('writable');
 });
 
@@ -99,8 +99,8 @@ test('successful writes of one kind do not hide failures of another, which are d
     await writes.track('events', () => probeWrite(database.pool));
     nowMs = seconds * 1_000;
     await expect(writes.track('attempts', revoked)).rejects.toThrow();
-    expect(await stateAfter(writes, seconds)).toBe(seconds < 30 ? 'writable' : 'own_fault');
+    expect(await stateAfter(writes, seconds)).toBe(seconds < 30 ? 'writable' : 'process_fault');
   }
-  expect(await stateAfter(writes, 100)).toBe('own_fault');
+  expect(await stateAfter(writes, 100)).toBe('process_fault');
   expect(await stateAfter(writes, 101)).toBe('writable');
 });

@@ -165,7 +165,7 @@ function wasStaleConnection(end: ExchangeEnd, { pool }: Sender): boolean {
 
 function toOutcome(end: ExchangeEnd, timeoutMs: number): Outcome {
   const { response, timings, costly } = end;
-  if (end.kind === 'answered') return { response, error: null, timings, costly };
+  if (end.kind === 'completed') return { response, error: null, timings, costly };
   if (end.kind === 'timeout') return { response, error: timeoutFailure(timeoutMs), timings, costly };
   return { response, error: describeFailure(end.error), timings, costly };
 }

@@ -51,12 +51,12 @@ export interface ExchangeRequest {
 }
 
 /**
- * Result of one request on one connection. `answered`: the response is complete, or was read up to the cap, or is a 2xx
+ * Result of one request on one connection. `completed`: the response is complete, or was read up to the cap, or is a 2xx
  * whose body was cut off before the deadline. Otherwise `response` is the part received so far, null before its head
  * was complete.
  */
 export type ExchangeEnd = { timings: EgressTimings | null; costly: boolean } & (
-  | { kind: 'answered'; response: EgressResponse }
+  | { kind: 'completed'; response: EgressResponse }
   | { kind: 'timeout'; response: EgressResponse | null }
   | { kind: 'failed'; response: EgressResponse | null; error: unknown; request: ClientRequest | null }
 );
@@ -107,12 +107,12 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       if (settled) return;
       if (incoming === null) {
         if (surplusBytes() > headBytesMax)
-          settle('failed', new UnexpectedResponseError('The endpoint sent too much before its answer.'));
+          settle('failed', new UnexpectedResponseError('The endpoint sent too much before its response.'));
         else if (reads > readsMax)
-          settle('failed', new UnexpectedResponseError('The endpoint sent its answer in crumbs.'));
+          settle('failed', new UnexpectedResponseError('The endpoint sent its response in tiny chunks.'));
       } else if (reads > readsMax) {
         collector.stop();
-        settle('answered');
+        settle('completed');
       }
     }
 
@@ -133,11 +133,11 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
         surplusBytes() > costlySurplusBytes;
       const response = incoming === null ? null : readResponse(incoming, collector);
       const timings = readTimings(stream.timings, request?.reusedSocket === true);
-      if (kind === 'answered' && response !== null) resolve({ kind, response, timings, costly });
+      if (kind === 'completed' && response !== null) resolve({ kind, response, timings, costly });
       else if (kind === 'timeout') resolve({ kind, response, timings, costly });
       else resolve({ kind: 'failed', response, error, request, timings, costly });
       // An endpoint may respond before it has read the request; such a socket could stay busy indefinitely.
-      const isComplete = kind === 'answered' && error === undefined && !collector.truncated;
+      const isComplete = kind === 'completed' && error === undefined && !collector.truncated;
       const reusable = isComplete && request?.writableFinished === true;
       if (reusable) return;
       // Destroyed immediately, because got destroys it later: no further read of the socket is parsed.
@@ -161,7 +161,7 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
           accepts(chunk) {
             if (settled) return false;
             if (chunk !== null) collector.add(chunk);
-            if (collector.truncated) settle('answered');
+            if (collector.truncated) settle('completed');
             return true;
           },
         });
@@ -171,18 +171,21 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
       connectionDeadline = setTimeout(() => settle('timeout'), timeoutMs ?? sender.timeoutMs);
     });
     stream.resume();
-    stream.on('end', () => settle('answered'));
+    stream.on('end', () => settle('completed'));
     stream.on('information', () => {
       // Node parses the rest of a flood even after the end, thousands of responses from one read.
       if (settled) return;
       informationalResponses += 1;
       if (informationalResponses <= informationalResponsesMax) return;
-      settle('failed', new UnexpectedResponseError('The endpoint sent too many interim answers.'));
+      settle('failed', new UnexpectedResponseError('The endpoint sent too many interim responses.'));
     });
     // got listens for this event, so Node removes the socket from the pool and it must be destroyed here.
     stream.on('upgrade', (_response: IncomingMessage, socket: ClientRequest['socket']) => {
       socket?.on('error', ignore).destroy();
-      settle('failed', new UnexpectedResponseError('The endpoint answered 101 and switched protocols.'));
+      settle(
+        'failed',
+        new UnexpectedResponseError('The endpoint responded with 101 and switched protocols.'),
+      );
     });
   });
 }
@@ -227,7 +230,7 @@ function classifyEnd(error: unknown, incoming: IncomingMessage | null): Exchange
   if (error instanceof TimeoutError) return 'timeout';
   const isAccepted =
     incoming?.statusCode !== undefined && incoming.statusCode >= 200 && incoming.statusCode < 300;
-  return isAccepted ? 'answered' : 'failed';
+  return isAccepted ? 'completed' : 'failed';
 }
 
 function readResponse(incoming: IncomingMessage, collector: BodyCollector): EgressResponse {

@@ -132,7 +132,8 @@ function describeCode(code: string): EgressFailure {
   if (failure !== undefined) return failure;
   const problem = certificateProblems[code];
   if (problem !== undefined) return untrustedFailure(problem);
-  if (code.startsWith('HPE_')) return { code: 'invalid_response', message: 'The answer was not valid HTTP.' };
+  if (code.startsWith('HPE_'))
+    return { code: 'invalid_response', message: 'The response was not valid HTTP.' };
   if (/^ERR_(SSL|TLS)_/.test(code)) return { code: 'tls_failed', message: 'The TLS handshake failed.' };
   return {
     code: 'request_failed',
@@ -155,7 +156,7 @@ const failureBySystemCode: Record<string, EgressFailure> = {
   EACCES: { code: 'unreachable', message: 'The connection was blocked by a firewall.' },
   EPERM: { code: 'unreachable', message: 'The connection was blocked by a firewall.' },
   EPROTO: { code: 'tls_failed', message: 'The TLS handshake failed.' },
-  HPE_HEADER_OVERFLOW: { code: 'invalid_response', message: 'The headers of the answer are too large.' },
+  HPE_HEADER_OVERFLOW: { code: 'invalid_response', message: 'The headers of the response are too large.' },
 };
 
 /** OpenSSL's verification errors, as Node reports them in `error.code`. */
@@ -180,7 +181,7 @@ const certificateProblems: Record<string, string> = {
 };
 
 function connectionClosedFailure(): EgressFailure {
-  return { code: 'connection_reset', message: 'The connection was closed before the answer was complete.' };
+  return { code: 'connection_reset', message: 'The connection was closed before the response was complete.' };
 }
 
 /** The name has no address, or its servers did not respond in time. */

@@ -11,8 +11,8 @@ const withCode = (code: unknown) => Object.assign(new Error('internal detail /sr
 
 test.each([
   ['ECONNREFUSED', 'connection_refused', 'Connection refused.'],
-  ['ECONNRESET', 'connection_reset', 'The connection was closed before the answer was complete.'],
-  ['EPIPE', 'connection_reset', 'The connection was closed before the answer was complete.'],
+  ['ECONNRESET', 'connection_reset', 'The connection was closed before the response was complete.'],
+  ['EPIPE', 'connection_reset', 'The connection was closed before the response was complete.'],
   ['ETIMEDOUT', 'timeout', 'The connection timed out.'],
   ['EHOSTUNREACH', 'unreachable', 'The host cannot be reached.'],
   ['ENETUNREACH', 'unreachable', 'The network cannot be reached.'],
@@ -31,8 +31,8 @@ test.each([
   ['ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE', 'tls_failed', 'The TLS handshake failed.'],
   ['ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE', 'tls_failed', 'The TLS handshake failed.'],
   ['EPROTO', 'tls_failed', 'The TLS handshake failed.'],
-  ['HPE_INVALID_CONSTANT', 'invalid_response', 'The answer was not valid HTTP.'],
-  ['HPE_HEADER_OVERFLOW', 'invalid_response', 'The headers of the answer are too large.'],
+  ['HPE_INVALID_CONSTANT', 'invalid_response', 'The response was not valid HTTP.'],
+  ['HPE_HEADER_OVERFLOW', 'invalid_response', 'The headers of the response are too large.'],
   ['EMFILE', 'request_failed', 'The request failed (EMFILE).'],
   ['toString', 'request_failed', 'The request failed.'],
   [42, 'request_failed', 'The request failed.'],

@@ -38,11 +38,11 @@ afterEach(async () => {
 });
 
 const ok = 'HTTP/1.1 200 OK\r\n';
-const invalid = { code: 'invalid_response', message: 'The answer was not valid HTTP.' };
-const tooLarge = { code: 'invalid_response', message: 'The headers of the answer are too large.' };
+const invalid = { code: 'invalid_response', message: 'The response was not valid HTTP.' };
+const tooLarge = { code: 'invalid_response', message: 'The headers of the response are too large.' };
 const closed = {
   code: 'connection_reset',
-  message: 'The connection was closed before the answer was complete.',
+  message: 'The connection was closed before the response was complete.',
 };
 
 describe('the result is a specific error and no connection remains when an endpoint', () => {
@@ -79,7 +79,7 @@ describe('the result is a specific error and no connection remains when an endpo
       rawServer(
         (s, nth) => void (nth === 1 && writeForever(s, 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(20))),
       ),
-      { code: 'invalid_response', message: 'The endpoint sent too many interim answers.' },
+      { code: 'invalid_response', message: 'The endpoint sent too many interim responses.' },
     ],
     [
       'switches protocols',
@@ -89,7 +89,7 @@ describe('the result is a specific error and no connection remains when an endpo
             'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n',
           ),
       ),
-      { code: 'invalid_response', message: 'The endpoint answered 101 and switched protocols.' },
+      { code: 'invalid_response', message: 'The endpoint responded with 101 and switched protocols.' },
     ],
   ];
   test.each(cases)('%s', async (_name, behaviour, error) => {

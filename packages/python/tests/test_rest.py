@@ -82,10 +82,10 @@ def test_an_api_error_has_its_fields_and_a_temporary_one_its_retry_time() -> Non
         with pytest.raises(ApiUnavailableError, match="Too many requests") as limited:
             publisher.finish_run(1, "success")
         assert limited.value.retry_after_seconds == 7
-        with pytest.raises(UnavailableError, match="answered 502") as proxy:
+        with pytest.raises(UnavailableError, match="responded with 502") as proxy:
             publisher.finish_run(2, "errored")
         assert proxy.value.retry_after_seconds is None
-        with pytest.raises(ApiError, match="answered 302"):
+        with pytest.raises(ApiError, match="responded with 302"):
             publisher.report_artifacts(1)
         assert "/elsewhere" not in seen
     with pytest.raises(ApiUnavailableError, match="cannot be reached") as away:

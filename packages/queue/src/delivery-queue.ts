@@ -118,12 +118,12 @@ export function openDeliveryQueue(
 class QueueEvictionError extends Error {
   readonly code = 'QUEUE_EVICTS';
   /** Public text for the service state. */
-  readonly told: string;
+  readonly publicMessage: string;
 
   constructor(policy: string) {
-    const told = `The queue's Redis has maxmemory-policy ${policy} and may drop jobs when it is full: set it to noeviction.`;
-    super(told);
-    this.told = told;
+    const publicMessage = `The queue's Redis has maxmemory-policy ${policy} and may drop jobs when it is full: set it to noeviction.`;
+    super(publicMessage);
+    this.publicMessage = publicMessage;
   }
 }
 

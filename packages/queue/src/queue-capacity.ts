@@ -27,6 +27,6 @@ export class QueueCapacity {
     }
     if (check.usedShare <= HIGH_WATER) return;
     const percent = Math.floor(check.usedShare * 100);
-    throw new QueueFullError(`The queue takes no more: its server uses ${percent} % of its memory.`);
+    throw new QueueFullError(`The queue is full: its server uses ${percent} % of its memory.`);
   }
 }

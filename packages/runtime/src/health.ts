@@ -20,7 +20,7 @@ interface CheckReport {
   ok: boolean;
   error?: string;
   /** Explains the problem and what to do, if a word is not enough. */
-  told?: string;
+  message?: string;
   /** Present if the check does not affect the report's result. */
   required?: false;
 }
@@ -73,7 +73,7 @@ export function createHealth({ lifecycle, logger, timeoutMs = 2_000 }: HealthOpt
     } catch (err) {
       if (!check.failing) logger?.warn({ err, check: check.name }, 'health check failed');
       check.failing = true;
-      return { ok: false, error: errorCode(err), ...publicText(err), ...requirement };
+      return { ok: false, error: errorCode(err), ...publicMessage(err), ...requirement };
     }
   }
 
@@ -115,10 +115,10 @@ function errorCode(error: unknown): string {
   return typeof code === 'string' && /^[A-Z0-9_]{1,60}$/.test(code) ? code : 'failed';
 }
 
-/** An error may have a sentence for the caller of the probe in `told`; it must not contain internals. */
-function publicText(error: unknown): { told?: string } {
-  const told = error instanceof Error && 'told' in error ? error.told : undefined;
-  return typeof told === 'string' ? { told } : {};
+/** Returns the error's `publicMessage`: a sentence for the caller of the probe, without internals. */
+function publicMessage(error: unknown): { message?: string } {
+  const message = error instanceof Error && 'publicMessage' in error ? error.publicMessage : undefined;
+  return typeof message === 'string' ? { message } : {};
 }
 
 /** Responds to a probe and resolves with true, or ignores the request and resolves with false. Never rejects. */

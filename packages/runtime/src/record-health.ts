@@ -6,7 +6,7 @@ import { startPeriodic } from './timers.ts';
 
 /** The members of `RecordWrites` of `@runhook/database` that are used here. */
 interface Writes {
-  readonly state: 'writable' | 'unwritable' | 'own_fault';
+  readonly state: 'writable' | 'unwritable' | 'process_fault';
   check(): Promise<void>;
 }
 
@@ -21,12 +21,12 @@ interface RecordWatch {
 /** An error whose code and message are shown by the probe. */
 class NotWritableError extends Error {
   readonly code: string;
-  readonly told: string;
+  readonly publicMessage: string;
 
-  constructor(code: string, told: string) {
-    super(told);
+  constructor(code: string, publicMessage: string) {
+    super(publicMessage);
     this.code = code;
-    this.told = told;
+    this.publicMessage = publicMessage;
   }
 }
 
@@ -64,7 +64,7 @@ export function registerRecordHealth(
     { required: false },
   );
   health.register('record connections', 'ready', () => {
-    if (readState() === 'own_fault')
+    if (readState() === 'process_fault')
       throw new NotWritableError(
         'RECORD_WRITES_FAIL',
         'Writes of this process to PostgreSQL fail, while another connection can write: docs/runbook.md#runhookrecordnotwritable.',

@@ -22,11 +22,11 @@ test('a report contains every check of its kind and fails if one of them fails',
 
 test('a check may explain in a sentence what to do', async () => {
   const health = createHealth();
-  const told = 'Set it to noeviction.';
+  const message = 'Set it to noeviction.';
   health.register('queue', 'ready', () => {
-    throw Object.assign(new Error('10.0.0.7 evicts'), { code: 'QUEUE_EVICTS', told });
+    throw Object.assign(new Error('10.0.0.7 evicts'), { code: 'QUEUE_EVICTS', publicMessage: message });
   });
-  expect((await health.report('ready')).checks.queue).toEqual({ ok: false, error: 'QUEUE_EVICTS', told });
+  expect((await health.report('ready')).checks.queue).toEqual({ ok: false, error: 'QUEUE_EVICTS', message });
 });
 
 test('a check that is not required does not fail the report', async () => {
@@ -34,12 +34,12 @@ test('a check that is not required does not fail the report', async () => {
   health.register('database', 'ready', () => {});
   health.register('queue', 'ready', () => new Promise(() => {}), { required: false });
   health.register('cache', 'ready', () => {}, { required: false });
-  const told = {
+  const checks = {
     database: { ok: true },
     queue: { ok: false, error: 'timed out', required: false },
     cache: { ok: true, required: false },
   };
-  expect(await health.report('ready')).toEqual({ ok: true, status: 'degraded', checks: told });
+  expect(await health.report('ready')).toEqual({ ok: true, status: 'degraded', checks });
   health.register('disk', 'ready', () => Promise.reject(new Error('full')));
   expect((await health.report('ready')).ok).toBe(false);
 });
@@ -75,8 +75,8 @@ test('ready fails once the process is stopping, and live does not', async () => 
 });
 
 test('a check is logged when its result changes, not at each probe', async () => {
-  const told: string[] = [];
-  const logger = { info: () => void told.push('passes'), warn: () => void told.push('fails') };
+  const changes: string[] = [];
+  const logger = { info: () => void changes.push('passes'), warn: () => void changes.push('fails') };
   const health = createHealth({ logger });
   let broken = true;
   health.register('database', 'ready', () => {
@@ -87,5 +87,5 @@ test('a check is logged when its result changes, not at each probe', async () =>
   broken = false;
   await health.report('ready');
   await health.report('ready');
-  expect(told).toEqual(['fails', 'passes']);
+  expect(changes).toEqual(['fails', 'passes']);
 });

@@ -6,7 +6,7 @@ import { registerRecordHealth } from '../src/record-health.ts';
 test.each([
   ['writable', { ok: true }, 1],
   ['unwritable', { ok: true, status: 'degraded' }, 0],
-  ['own_fault', { ok: false }, 0],
+  ['process_fault', { ok: false }, 0],
 ] as const)('a record that is %s is reported by the probe and the metric', async (state, report, value) => {
   const health = createHealth();
   const registry = createMetricsRegistry({ service: 'test' });
@@ -15,7 +15,7 @@ test.each([
   expect(body).toEqual(report);
   expect(checks).toMatchObject({
     record: { ok: state !== 'unwritable' },
-    'record connections': { ok: state !== 'own_fault' },
+    'record connections': { ok: state !== 'process_fault' },
   });
   expect(await registry.metrics()).toMatch(new RegExp(`^runhook_record_writable\\{.*\\} ${value}$`, 'm'));
 });

@@ -210,7 +210,7 @@ const INSERT_BATCH = `
     INSERT INTO attempts (day, account_id, delivery_id, number, trigger, started_at, duration_ms, http_status_code, error_code,
       error_message, request_headers, response_headers, response_body, response_truncated)
     SELECT day, $9::bigint, id, attempt, 'automatic', created_at + attempt * interval '1 second', duration_ms, http_status_code,
-      CASE status WHEN 'failed' THEN 'unsuccessful_status' END, CASE status WHEN 'failed' THEN 'The endpoint answered 500.' END,
+      CASE status WHEN 'failed' THEN 'unsuccessful_status' END, CASE status WHEN 'failed' THEN 'The endpoint responded with 500.' END,
       ${REQUEST_HEADERS}, ${RESPONSE_HEADERS}, 'ok', false
     FROM made, generate_series(1, attempt_count) AS attempt
     WHERE status <> 'delivered'
@@ -219,7 +219,7 @@ const INSERT_BATCH = `
     reason, attempt_count, http_status_code, error_code, duration_ms, created_at, completed_at, next_attempt_at,
     started_at, request_headers, response_headers, response_body, response_truncated)
   SELECT day, id, $9::bigint, $10::text, event_id, event_type, 12, run_id, 'A busy webhook', status,
-    CASE status WHEN 'failed' THEN 'The endpoint answered 500.' WHEN 'cancelled' THEN 'The webhook was inactive.' END,
+    CASE status WHEN 'failed' THEN 'The endpoint responded with 500.' WHEN 'cancelled' THEN 'The webhook was inactive.' END,
     attempt_count, http_status_code, CASE status WHEN 'failed' THEN 'unsuccessful_status' END,
     CASE WHEN attempt_count > 0 THEN duration_ms END, created_at,
     CASE WHEN status <> 'pending' THEN created_at + attempt_count * interval '1 second' END,

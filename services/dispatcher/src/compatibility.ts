@@ -51,7 +51,7 @@ export function openCompatibilityCheck(options: CompatibilityCheckOptions): Comp
     idle.set(incompatibility === null ? 0 : 1);
   }
 
-  health.register('fitness', 'ready', () => {
+  health.register('compatibility', 'ready', () => {
     if (incompatibility !== null) throw incompatibility;
   });
 
@@ -102,7 +102,7 @@ export async function warnAboutLockCapacity(process: LockCapacityProcess, pool: 
   if (capacity.setting >= capacity.settingNeeded) return;
   process.logger.warn(
     { ...capacity, logRetentionDays },
-    `PostgreSQL has room for the locks of ${capacity.statementsMax} statements over all days of the log at once: set its ` +
+    `PostgreSQL can hold the locks of ${capacity.statementsMax} concurrent statements over all days of the log: set its ` +
       `max_locks_per_transaction to ${capacity.settingNeeded} or more, or LOG_RETENTION_DAYS lower`,
   );
 }

@@ -139,7 +139,7 @@ type Start = { event: JobRunEvent; isRecorded: boolean; result?: never } | { res
 /** Returns the event with the timestamp on record, which every attempt sends. */
 function resolveStart(event: JobRunEvent, { status, timestamp }: EventState): Start {
   if (status === 'new') return { event, isRecorded: false };
-  if (status !== 'undispatched') return { result: status === 'dispatched' ? 'known' : status };
+  if (status !== 'undispatched') return { result: status === 'dispatched' ? 'duplicate' : status };
   const isSame = timestamp === null || timestamp === event.timestamp;
   return { event: isSame ? event : { ...event, timestamp }, isRecorded: true };
 }

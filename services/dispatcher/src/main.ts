@@ -22,7 +22,7 @@ try {
   try {
     const { port } = await startDispatcher(settings, lifecycle, logger);
     collectStartupGarbage();
-    logger.info({ settings: describeSettings(settings, SECRET_SETTINGS), port }, 'dispatcher is working');
+    logger.info({ settings: describeSettings(settings, SECRET_SETTINGS), port }, 'dispatcher started');
   } catch (error) {
     if (!lifecycle.stopping) throw error;
   }

@@ -63,7 +63,7 @@ export class RescheduleLane extends Error {
   readonly delayMs: number;
 
   constructor(delayMs: number) {
-    super(`lane again in ${delayMs} ms`);
+    super(`lane rescheduled in ${delayMs} ms`);
     this.delayMs = delayMs;
   }
 }

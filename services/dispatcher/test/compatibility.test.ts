@@ -56,7 +56,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     const { checks } = (await response.json()) as { checks: { [name: string]: { error?: string } } };
     const metrics = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
     const idle = /^runhook_dispatcher_idle\{[^}]*\} (\d)$/m.exec(metrics)?.[1];
-    return { status: response.status, incompatibility: checks.fitness?.error, live: live.status, idle };
+    return { status: response.status, incompatibility: checks.compatibility?.error, live: live.status, idle };
   }
 
   test('takes no job and reports it when it starts before the migration, and starts automatically once it is applied', async () => {

@@ -205,7 +205,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
       ]);
       return found;
     });
-    expect(rows[0]?.reason).toBe('All 6 attempts failed. Last: The endpoint answered 500.');
+    expect(rows[0]?.reason).toBe('All 6 attempts failed. Last: The endpoint responded with 500.');
     expect(new Set(requests.map(({ body }) => body.toString())).size).toBe(1);
     expect(new Set(requests.map(({ headers }) => headers['webhook-id']))).toEqual(
       new Set([published.eventId]),

@@ -145,7 +145,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     expect(await commitPage(pool, outdated)).toEqual(['outdated', 0]);
     expect(await commitResults(pool, [{ ...page, deliveries: [], isRecorded: true }])).toEqual(['claimed']);
     const all = { ...rowsFor(published, subscriptions), version, isRecorded: true };
-    expect(await commitPage(pool, all)).toEqual(['known', 0]);
+    expect(await commitPage(pool, all)).toEqual(['duplicate', 0]);
     expect(await deliveriesOf(harness.database)).toHaveLength(510);
   });
 });

@@ -14,8 +14,8 @@ import { commitResults, deliveriesOf } from './log-rows.ts';
 
 const LIMIT = 40;
 const REASON =
-  'The account has more than 40 deliveries waiting, and this webhook has its share of them. ' +
-  'Redeliver or recover it when its endpoint answers.';
+  'The account has more than 40 pending deliveries, and this webhook has reached its share of them. ' +
+  'Redeliver or recover it when its endpoint responds again.';
 /** Number of attempts that a lane without responses may have in flight. */
 const UNPROVEN = 16;
 

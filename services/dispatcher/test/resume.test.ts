@@ -35,9 +35,9 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
   test('an event is claimed once, however often its fan-out is committed', async () => {
     const { rows } = await committedEvent();
     expect(await commitResults(harness.database.pool, rows)).toEqual(['claimed']);
-    expect(await commitResults(harness.database.pool, rows)).toEqual(['known']);
+    expect(await commitResults(harness.database.pool, rows)).toEqual(['duplicate']);
     const other = [{ ...rows[0], deliveries: [] }] as unknown as typeof rows;
-    expect(await commitResults(harness.database.pool, other)).toEqual(['known']);
+    expect(await commitResults(harness.database.pool, other)).toEqual(['duplicate']);
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 

@@ -98,7 +98,7 @@ test('an event id that two accounts use is read and claimed for each of them by 
       version: accounts.find((account) => Number(account.id) === event.accountId)?.version,
     }));
     expect((await loadEventStates(pool, states)).map(({ status }) => status)).toEqual(['new', 'dispatched']);
-    expect(await commitResults(pool, rows)).toEqual(['claimed', 'known']);
+    expect(await commitResults(pool, rows)).toEqual(['claimed', 'duplicate']);
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
     const { rows: runs } = await pool.query('SELECT account_id FROM runs ORDER BY account_id');
     expect(runs.map(({ account_id }) => Number(account_id))).toEqual([harness.account.id, other.id]);

@@ -244,7 +244,7 @@ function openServiceDatabase(context: ServiceContext): ServiceDatabase {
 
 /** Codes of problems that only an operator can solve. */
 const PERMANENT_PROBLEM_CODES: ReadonlySet<string> = new Set([
-  'database_login_refused',
+  'database_login_rejected',
   'database_missing',
   'database_pooler',
 ] satisfies ConnectionProblem['code'][]);

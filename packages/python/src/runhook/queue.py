@@ -147,7 +147,7 @@ class AsyncEventPublisher:
             self._used_share = _used_share(await queue.client.info("memory"))
         if self._used_share > _HIGH_WATER:
             raise QueueFullError(
-                f"The queue takes no more: its server uses {int(self._used_share * 100)} % of its memory."
+                f"The queue is full: its server uses {int(self._used_share * 100)} % of its memory."
             )
 
     async def _within_call_timeout(self, call: Awaitable[T]) -> T:
@@ -156,11 +156,11 @@ class AsyncEventPublisher:
         except (QueueUnavailableError, ImportError):
             raise
         except asyncio.TimeoutError as error:
-            raise QueueUnavailableError(f"The queue did not answer within {_CALL_SECONDS:g} s.") from error
+            raise QueueUnavailableError(f"The queue did not respond within {_CALL_SECONDS:g} s.") from error
         except Exception as error:
             if _FULL.search(str(error)):
                 raise QueueFullError("The queue is full.") from error
-            raise QueueUnavailableError("The queue did not take the call.") from error
+            raise QueueUnavailableError("The call to the queue failed.") from error
 
 
 class EventPublisher:

@@ -128,7 +128,7 @@ class RestPublisher:
                 raise _refusal(error) from None
         except (OSError, HTTPException) as error:
             raise ApiUnavailableError(
-                0, "The server cannot be reached, or did not answer in time."
+                0, "The server cannot be reached, or did not respond in time."
             ) from error
 
 
@@ -160,7 +160,7 @@ def _refusal(error: HTTPError) -> ApiError:
         status = json.loads(error.read())["status"]
         message = str(status["user_message"])
     except (ValueError, KeyError, TypeError, OSError, HTTPException):
-        message = f"The server answered {error.code}."
+        message = f"The server responded with {error.code}."
     kind = ApiUnavailableError if error.code == 429 or error.code >= 500 else ApiError
     retry_after = str(error.headers.get("Retry-After", ""))
     seconds = float(retry_after) if retry_after.isdecimal() else None

@@ -136,7 +136,7 @@ async function withinCallTimeout<T>(
     if (error instanceof QueueUnavailableError || error instanceof JobsRejectedError) throw error;
     if (isFull(error)) throw new QueueFullError('The queue is full.', { cause: error });
     throw error instanceof DeadlineError
-      ? new QueueUnavailableError(`The queue did not answer within ${callMs} ms.`)
-      : new QueueUnavailableError('The queue did not take the call.', { cause: error });
+      ? new QueueUnavailableError(`The queue did not respond within ${callMs} ms.`)
+      : new QueueUnavailableError('The call to the queue failed.', { cause: error });
   }
 }

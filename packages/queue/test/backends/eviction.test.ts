@@ -47,7 +47,7 @@ const SLOTS_OF_FIRST = 5_461;
       await redis.config('SET', 'maxmemory-policy', 'allkeys-lru');
       await expect(requireNoEviction(queue)).rejects.toMatchObject({
         code: 'QUEUE_EVICTS',
-        told: expect.stringMatching(/maxmemory-policy allkeys-lru .* set it to noeviction\.$/),
+        publicMessage: expect.stringMatching(/maxmemory-policy allkeys-lru .* set it to noeviction\.$/),
       });
       await redis.config('SET', 'maxmemory-policy', 'noeviction');
       await requireNoEviction(queue);

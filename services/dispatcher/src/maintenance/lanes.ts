@@ -9,7 +9,7 @@ const EXPIRED_PAGE_SIZE = 1_000;
 /** Time in seconds after which deliveries of a lane without progress expire (docs/contract.md#lanes). */
 const DEFERRED_MAX_SECONDS = 86_400;
 const EXPIRED =
-  'It could not be attempted for 24 hours: its subscription had too much waiting, or kept failing.';
+  'It could not be attempted for 24 hours: its subscription had too many pending deliveries, or kept failing.';
 
 export interface LanesPassResult {
   /** Number of subscriptions with deferred deliveries; each of them has its job now. */

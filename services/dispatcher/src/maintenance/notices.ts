@@ -129,19 +129,19 @@ function composeMail(notice: Notice): Mail {
       return {
         to,
         subject: `Webhook "${webhook}" is failing`,
-        text: `${details}\n${failed} What failed can be sent again once the endpoint answers.\n`,
+        text: `${details}\n${failed} Failed deliveries can be sent again once the endpoint responds.\n`,
       };
     case 'recovered':
       return {
         to,
         subject: `Webhook "${webhook}" works again`,
-        text: `${details}\nAn attempt at ${moment} succeeded. What failed before can be sent again.\n`,
+        text: `${details}\nAn attempt at ${moment} succeeded. Failed deliveries can be sent again.\n`,
       };
     case 'deactivated':
       return {
         to,
         subject: `Webhook "${webhook}" was switched off`,
-        text: `${details}\n${failed} It is sent nothing until somebody switches it on again.\n`,
+        text: `${details}\n${failed} It receives no events until it is switched on again.\n`,
       };
   }
 }

@@ -116,7 +116,7 @@ export function undeliverableReason(
 /** Returns the reason for cancelling a delivery without a slot in a full lane (docs/contract.md#lanes). */
 export function fullLaneReason(pendingMax: number): string {
   return (
-    `The account has more than ${pendingMax.toLocaleString('en-US')} deliveries waiting, and this webhook has its ` +
-    'share of them. Redeliver or recover it when its endpoint answers.'
+    `The account has more than ${pendingMax.toLocaleString('en-US')} pending deliveries, and this webhook has ` +
+    'reached its share of them. Redeliver or recover it when its endpoint responds again.'
   );
 }

@@ -25,7 +25,7 @@ export function toAttemptReport({
   if (error) return { httpStatusCode: error.code === 'timeout' ? 504 : 502, error };
   const httpStatusCode = response?.statusCode ?? 502;
   if (httpStatusCode >= 200 && httpStatusCode < 300) return { httpStatusCode, error: null };
-  const message = `The endpoint answered ${httpStatusCode}.`;
+  const message = `The endpoint responded with ${httpStatusCode}.`;
   return { httpStatusCode, error: { code: 'unsuccessful_status', message } };
 }
 

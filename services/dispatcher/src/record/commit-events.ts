@@ -41,11 +41,11 @@ export interface EventCommit {
 
 /**
  * - `claimed`: this call has committed the deliveries (or the page).
- * - `known`: all deliveries of the event were committed before; this call has added nothing.
+ * - `duplicate`: all deliveries of the event were committed before; this call has added nothing.
  * - `conflict`: the event on record has another type or other data; nothing was committed.
  * - `outdated`: the account has another version; nothing was committed.
  */
-export type CommitResult = 'claimed' | 'known' | 'conflict' | 'outdated';
+export type CommitResult = 'claimed' | 'duplicate' | 'conflict' | 'outdated';
 
 export interface CommitOutcome {
   result: CommitResult;
@@ -213,7 +213,7 @@ export async function commitEvents(pool: Pool, unsorted: readonly EventCommit[])
   const inserted = commits.filter(({ isRecorded }) => !isRecorded);
   await run(insert, inserted);
   await run(claim, await findConcurrentlyRecorded(pool, inserted.filter(isUnsettled), results));
-  return unsorted.map((commit) => ({ result: results.get(commit) ?? 'known', added }));
+  return unsorted.map((commit) => ({ result: results.get(commit) ?? 'duplicate', added }));
 }
 
 /** Returns the events that another process has put on record with the same data and that are undispatched. */
@@ -251,6 +251,6 @@ export async function commitEach(pool: Pool, commits: readonly EventCommit[]): P
       firstCommits.get(eventJobId(commit.event)) as EventCommit,
     ) as CommitOutcome;
     const isRepeat = !outcomeByCommit.has(commit);
-    return isRepeat && outcome.result === 'claimed' ? { result: 'known', added: new Set() } : outcome;
+    return isRepeat && outcome.result === 'claimed' ? { result: 'duplicate', added: new Set() } : outcome;
   });
 }

@@ -84,7 +84,10 @@ export function createWorkerWatch({
       if (!worker.isRunning()) throw new WorkerStoppedError('WORKER_STOPPED', `${name} is not running`);
       if (waiting === null || jobsInFlight.started !== startedAtPoll) return;
       if (nowMs() - waiting.sinceMs >= stuckAfterMs)
-        throw new WorkerStoppedError('WORKER_STUCK', `${name} does not take ${waiting.jobId}, which waits`);
+        throw new WorkerStoppedError(
+          'WORKER_STUCK',
+          `${name} does not take the waiting job ${waiting.jobId}`,
+        );
     },
   };
 }

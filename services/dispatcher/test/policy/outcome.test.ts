@@ -16,7 +16,7 @@ describe('the report of an attempt', () => {
     (statusCode) => {
       expect(toAttemptReport(withStatus(statusCode))).toEqual({
         httpStatusCode: statusCode,
-        error: { code: 'unsuccessful_status', message: `The endpoint answered ${statusCode}.` },
+        error: { code: 'unsuccessful_status', message: `The endpoint responded with ${statusCode}.` },
       });
     },
   );
@@ -60,13 +60,13 @@ describe('the outcome of an attempt', () => {
   });
 
   test('is failed with a reason after the sixth failure', () => {
-    const reason = 'All 6 attempts failed. Last: The endpoint answered 500.';
+    const reason = 'All 6 attempts failed. Last: The endpoint responded with 500.';
     const progress = { cycle: 0, attemptCount: 6 };
     expect(decideOutcome(failure, progress, policy, 0.5)).toEqual({ kind: 'failed', reason });
   });
 
   test('counts only the attempts of the redelivery in the reason', () => {
-    const reason = 'All 6 attempts of the redelivery failed. Last: The endpoint answered 500.';
+    const reason = 'All 6 attempts of the redelivery failed. Last: The endpoint responded with 500.';
     expect(decideOutcome(failure, after(6), policy, 0.5)).toEqual({ kind: 'failed', reason });
   });
 });

@@ -151,7 +151,7 @@ test('an event that another process has put on record meanwhile is claimed if it
     commitOf(dispatched, false),
     commitOf(recorded, false),
   );
-  expect(results).toEqual(['claimed', 'known', 'claimed']);
+  expect(results).toEqual(['claimed', 'duplicate', 'claimed']);
   for (const event of [recorded, dispatched, inserted]) expect(await storedOf(event)).toHaveLength(4);
   expect(await undispatchedIds()).toEqual([]);
 });

@@ -109,7 +109,7 @@ test.each(['events', 'attempts'] as const)(
       else await eventually(async () => expect(await faults()).toBeGreaterThan(before));
     }
     await writes.check();
-    expect(writes.state).toBe('own_fault');
+    expect(writes.state).toBe('process_fault');
     expect(await health.report('ready')).toMatchObject({
       ok: false,
       checks: { 'record connections': { ok: false, error: 'RECORD_WRITES_FAIL' } },

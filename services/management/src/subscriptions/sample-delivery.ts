@@ -105,7 +105,7 @@ function verificationOf({
 }: Pick<EgressResult, 'response' | 'error'>): Required<Omit<Verification, 'exchange'>> {
   if (error || !response) {
     return {
-      verification_error: error?.message ?? 'The endpoint did not answer.',
+      verification_error: error?.message ?? 'The endpoint did not respond.',
       verification_status_code: error?.code === 'timeout' ? '504' : '502',
       verification_error_code: error === null ? 'request_failed' : publicErrorCode(error.code),
     };
@@ -113,7 +113,7 @@ function verificationOf({
   const { statusCode } = response;
   const isDelivered = statusCode >= 200 && statusCode < 300;
   return {
-    verification_error: isDelivered ? null : `The endpoint answered ${statusCode}.`,
+    verification_error: isDelivered ? null : `The endpoint responded with ${statusCode}.`,
     verification_status_code: String(statusCode),
     verification_error_code: isDelivered ? null : 'unsuccessful_status',
   };

@@ -79,7 +79,7 @@ describe('testing a subscription', () => {
 
   test.each([301, 404, 410, 500])('reports a %d unchanged', async (status) => {
     receiver.respondWith(status);
-    const expected = verified(`The endpoint answered ${status}.`, String(status));
+    const expected = verified(`The endpoint responded with ${status}.`, String(status));
     expect(await runTest((await newSubscription()).id)).toMatchObject(expected);
   });
 
@@ -135,7 +135,7 @@ describe('testing a subscription', () => {
     receiver.respondWith(status);
     const { id } = await newSubscription();
     const endpointResponse = {
-      verification_error: `The endpoint answered ${status}.`,
+      verification_error: `The endpoint responded with ${status}.`,
       verification_status_code: String(status),
     };
     expect((await runTest(id)).json.data).toEqual(endpointResponse);
@@ -183,7 +183,7 @@ describe('testing a subscription', () => {
       started_at: expect.stringMatching(/^\d{16}$/),
       duration_ms: expect.any(Number),
       http_status_code: '418',
-      error: { code: 'unsuccessful_status', message: 'The endpoint answered 418.' },
+      error: { code: 'unsuccessful_status', message: 'The endpoint responded with 418.' },
       request_headers: {
         'content-type': 'application/json',
         'user-agent': request?.headers['user-agent'],
@@ -224,7 +224,7 @@ describe('testing a subscription', () => {
     const rowsBefore = await read();
     expect(await runTest(id)).toMatchObject(verified(null, '200'));
     receiver.respondWith(500);
-    expect(await runTest(id)).toMatchObject(verified('The endpoint answered 500.', '500'));
+    expect(await runTest(id)).toMatchObject(verified('The endpoint responded with 500.', '500'));
     expect(await read()).toEqual(rowsBefore);
   });
 });
