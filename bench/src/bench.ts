@@ -55,9 +55,9 @@ export interface Alternatives {
 /** The environment of a scenario. */
 export interface Bench {
   isQuick: boolean;
-  /** Number of deliveries that `list` or `parked` stores; null: the scenario's default. */
+  /** Number of deliveries that `list` or `deferred` stores; null: the scenario's default. */
   stored: number | null;
-  /** The queue of `floods` and `parked`. */
+  /** The queue of `floods` and `deferred`. */
   queue: QueueName;
   /** Duration of one measurement. */
   runMs: number;

@@ -15,7 +15,7 @@ export const SCENARIO_NAMES = [
   'fan-out',
   'neighbours',
   'floods',
-  'parked',
+  'deferred',
   'backlog',
   'ingest',
   'list',
@@ -32,9 +32,9 @@ export interface BenchOptions {
   isQuick: boolean;
   runs: number | null;
   seconds: number | null;
-  /** Number of deliveries that `list` or `parked` stores. */
+  /** Number of deliveries that `list` or `deferred` stores. */
   stored: number | null;
-  /** The queue of `floods` and `parked`. */
+  /** The queue of `floods` and `deferred`. */
   queue: QueueName;
   /** Whether docs/performance.md and its plots are written from the results. */
   writesDocs: boolean;

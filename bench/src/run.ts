@@ -59,19 +59,17 @@ export async function run(
       return await openWorld({ queue, folder, guard, receiver, ...worldOptions });
     };
     const measuring = {
-      ...{
-        options,
-        scenarioTable,
-        lengths,
-        raw,
-        meter,
-        receiver,
-        open,
-        cleanup,
-        progress,
-        signal,
-        alternatives,
-      },
+      options,
+      scenarioTable,
+      lengths,
+      raw,
+      meter,
+      receiver,
+      open,
+      cleanup,
+      progress,
+      signal,
+      alternatives,
     };
     const { results, voided } = await runScenarios(measuring);
     if (!signal.aborted) await measureRaw('after');
@@ -253,7 +251,11 @@ function createRawMeter(receiverPort: number): RawMeter {
     const program: Program = startProgram('raw', NODE_ARGUMENTS);
     try {
       const rawRun: RawRun = {
-        ...{ urls: urls.slice(0, endpoints), events, hmacSecret, durationMs: warmUpMs, concurrency },
+        urls: urls.slice(0, endpoints),
+        events,
+        hmacSecret,
+        durationMs: warmUpMs,
+        concurrency,
       };
       if (warmUpMs > 0) await program.call('run', rawRun);
       return await program.call<RawResult>('run', { ...rawRun, durationMs: runMs });

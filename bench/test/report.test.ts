@@ -84,9 +84,9 @@ test('the conditions of a user are compared with their targets, and the Node ver
         'one webhook, warm': { ratioToRaw: 0.1 },
         'one webhook, cold, counted': { walBytes: 2_500, statementMs: 0.1 },
       }),
-      scenario('events-per-call', { '100 per call': { rateOverOne: 1.3 } }),
-      scenario('first-minute', { 'in the first minute': { p99OverLater: 1.3 } }),
-      scenario('jit', { 'JIT on': { cpuOverOff: 1.01 } }),
+      scenario('events-per-call', { '100 per call': { rateRatioToSingle: 1.3 } }),
+      scenario('first-minute', { 'in the first minute': { p99RatioToLater: 1.3 } }),
+      scenario('jit', { 'JIT on': { cpuRatioToJitOff: 1.01 } }),
       scenario('half-fails', { '20/s to an endpoint that fails half': { firstP95Ms: 1_900 } }),
       scenario('node', { a: { speed: 1.2 }, b: { speed: 0.96 } }),
     ]),
@@ -110,10 +110,10 @@ test('a flood is compared with the latency without it, and growth with its begin
       'a burst for an endpoint that takes 200 ms': { scriptCallsPerEvent: 2.1 },
       'with 1,000 subscriptions to a refused port': { p99Ratio: 1.9, dispatcherMb: 401 },
     }),
-    scenario('parked', {
+    scenario('deferred', {
       'first third': { p99Ms: 10, redisMb: 2 },
       'last third': { p99Ms: 14, redisMb: 2 },
-      'endpoints respond again': { placesLateMax: 0 },
+      'endpoints respond again': { positionsLateMax: 0 },
     }),
   ]);
   expect(verdicts).toMatchObject({
@@ -133,9 +133,9 @@ test('reports over REST are compared with bare Express, raw got and the minimal 
   const verdicts = computeVerdicts([
     scenario('rest', {
       'minimal service: two INSERTs, a Redis list, raw got, 100/s': { cpuMicros: 1_000 },
-      'accepted, no dispatcher': { overExpress: 0.36 },
-      'maximum rate': { overExpress: 0.2, ratioToRaw: 0.4, managementMb: 160 },
-      '100/s': { p99OverRaw: 1.5, cpuMicros: 1_700 },
+      'accepted, no dispatcher': { ratioToExpress: 0.36 },
+      'maximum rate': { ratioToExpress: 0.2, ratioToRaw: 0.4, managementMb: 160 },
+      '100/s': { p99RatioToRaw: 1.5, cpuMicros: 1_700 },
       'counted, 100/s': { diskBytes: 1_000, walBytes: 3_100 },
     }),
   ]);

@@ -84,7 +84,7 @@ test('the wait is that of M/M/c', () => {
 
 test('tasks that arrive while a thread is busy run in one batch in its next iteration', () => {
   const simulation = new Simulation(1);
-  const thread = new Thread(simulation, { cores: new Cores(1), turnMicros: 1_000, wakeMicros: 500 });
+  const thread = new Thread(simulation, { cores: new Cores(1), iterationMicros: 1_000, wakeMicros: 500 });
   const endedMs: number[] = [];
   const task = () => thread.run(1_000, () => endedMs.push(simulation.nowMs));
   simulation.after(10, task);

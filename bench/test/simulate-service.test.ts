@@ -14,7 +14,7 @@ function observeLoad(load: Partial<Extract<Load, { kind: 'open' }>>, setup: Part
   return observe({
     times,
     setup: { ...DEFAULT_SETUP, failureShare: 0, ...setup },
-    load: { kind: 'open', how: 'queue', ratePerSecond: 500, arrivals: 'poisson', ...load },
+    load: { kind: 'open', via: 'queue', ratePerSecond: 500, arrivals: 'poisson', ...load },
     durationMs: 2_000,
     seed,
   });
@@ -36,13 +36,13 @@ test('a seed determines the complete simulation, and another seed gives another 
 });
 
 test('every event is delivered to each of its webhooks', () => {
-  for (const how of ['queue', 'rest'] as const) {
+  for (const via of ['queue', 'rest'] as const) {
     const { ratePerSecond, acceptedPerSecond } = observeLoad(
-      { how, arrivals: 'even' },
+      { via, arrivals: 'even' },
       { deliveriesPerEvent: 3 },
     );
     expect(Math.abs(ratePerSecond / 1_500 - 1)).toBeLessThan(0.02);
-    if (how === 'rest') expect(Math.abs(acceptedPerSecond / 500 - 1)).toBeLessThan(0.02);
+    if (via === 'rest') expect(Math.abs(acceptedPerSecond / 500 - 1)).toBeLessThan(0.02);
   }
 });
 
@@ -51,13 +51,13 @@ test('the saturated part is named: slots for jobs if endpoints are slow, Redis i
     { ratePerSecond: 2_000 },
     { dispatchers: 1, concurrency: 50, responseTime: { p50Ms: 400, p99Ms: 400 } },
   );
-  expect(slowEndpoint.fullFirst).toBe('places for jobs');
+  expect(slowEndpoint.fullFirst).toBe('slots for jobs');
   // 50 concurrent events of 400 ms each, however many events a job has.
   expect(slowEndpoint.ratePerSecond).toBeGreaterThan(100);
   expect(slowEndpoint.ratePerSecond).toBeLessThanOrEqual(126);
   const manyDispatchers = { dispatchers: 8, databaseCores: 32, responseTime: { p50Ms: 5, p99Ms: 10 } };
   const slowRedis = { ...times, redis: { ...times.redis, jobMicros: 600 } };
-  const load: Load = { kind: 'open', how: 'queue', ratePerSecond: 4_000, arrivals: 'poisson' };
+  const load: Load = { kind: 'open', via: 'queue', ratePerSecond: 4_000, arrivals: 'poisson' };
   const observeRedis = (nodes: number) =>
     observe({
       times: slowRedis,

@@ -10,7 +10,7 @@ const USAGE = usage({
   details: `simulation, the default mode
 --rate <n>            deliveries per second; 1000
 --arrivals <name>     poisson, even, or burst (ten times the rate for ten seconds of each minute); poisson
---how <name>          rest, or queue (published directly onto it); rest
+--via <name>          rest, or queue (published directly onto it); rest
 --deliveries <n>      deliveries per event; 1
 --dispatchers, --management, --shards, --redis-nodes, --database-cores, --concurrency <n>
 --databases <n>       number of cells, or of Citus workers; one equal part is simulated
@@ -20,7 +20,7 @@ const USAGE = usage({
 --knee                also finds the rate up to which p99 remains low
 
 other modes
---scaling             results of the trials of the scaler, with pictures in --out <folder>; --most <n>
+--scaling             results of the trials of the scaler, with pictures in --out <folder>; --max-dispatchers <n>
                       dispatchers instead of the maximum in the manifests
 --plans               the plans of docs/scaling.md with their cost: --rates 100,1000 --days 30,7 --prices <file>
                       or single prices: --vcpu, --disk, --archive, --internet, --zones <dollars>

@@ -19,9 +19,9 @@ export interface MinimalSettings {
   hmacSecret: string;
 }
 
-const INSERT_EVENT = 'INSERT INTO least_events (id, data) VALUES ($1, $2)';
-const INSERT_DELIVERY = 'INSERT INTO least_deliveries (id, http_status_code) VALUES ($1, $2)';
-const QUEUE = 'least';
+const INSERT_EVENT = 'INSERT INTO minimal_events (id, data) VALUES ($1, $2)';
+const INSERT_DELIVERY = 'INSERT INTO minimal_deliveries (id, http_status_code) VALUES ($1, $2)';
+const QUEUE = 'minimal';
 const IN_FLIGHT_MAX = 64;
 
 serve({
@@ -75,6 +75,6 @@ serve({
       }
     }
     // A failed delivery is missing in the ledger, which ends the benchmark with this message.
-    void takeJobs().catch((error) => process.stderr.write(`least: ${error}\n`));
+    void takeJobs().catch((error) => process.stderr.write(`minimal: ${error}\n`));
   },
 });

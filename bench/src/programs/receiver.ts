@@ -1,6 +1,6 @@
 // The subscribers' endpoints: record requests with their times and respond with 204. The first part of the path selects
-// the behaviour, until a call changes it: /ok responds immediately, /after-<ms> later, /never does not respond, /flaky
-// rejects the first attempt of some events, /half fails half of its requests at random.
+// the behaviour, until a call changes it: /ok responds immediately, /after-<ms> later, /hanging does not respond, /flaky
+// rejects the first attempt of some events, /half-failing fails half of its requests at random.
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { sharedNowMs } from '../measure/timing.ts';
@@ -13,7 +13,7 @@ export interface ReceivedBatch {
   timesMs: Float64Array;
   /** For each retry that /flaky requested: its delay after it was due. */
   lateMs: Float64Array;
-  /** The events that /half has received, with the time of the first request of each. */
+  /** The events that /half-failing has received, with the time of the first request of each. */
   firstEventIds: string;
   firstMs: Float64Array;
 }
@@ -27,16 +27,13 @@ export interface Change {
 let eventIds: string[] = [];
 let paths: string[] = [];
 let timesMs: number[] = [];
-/** Number of requests to /never, including those that the sender has aborted. */
-let unanswered = 0;
 const changed = new Map<string, string>();
 
 function onRequest(request: IncomingMessage, response: ServerResponse): void {
   const path = request.url ?? '';
   const [, pathBehaviour = ''] = path.split('/', 2);
   const behaviour = changed.get(pathBehaviour) ?? pathBehaviour;
-  if (behaviour === 'never') {
-    unanswered += 1;
+  if (behaviour === 'hanging') {
     request.on('error', () => undefined).resume();
     return;
   }
@@ -45,7 +42,7 @@ function onRequest(request: IncomingMessage, response: ServerResponse): void {
     return;
   }
   const delayMs =
-    behaviour === 'half'
+    behaviour === 'half-failing'
       ? HALF_MS
       : behaviour.startsWith('after-')
         ? Number.parseInt(behaviour.slice(6), 10)
@@ -55,7 +52,7 @@ function onRequest(request: IncomingMessage, response: ServerResponse): void {
       response.writeHead(503, { 'retry-after': String(RETRY_AFTER_SECONDS) }).end();
       return;
     }
-    if (behaviour === 'half' && failsRandomly(request)) {
+    if (behaviour === 'half-failing' && failsRandomly(request)) {
       setTimeout(() => response.writeHead(503).end(), delayMs);
       return;
     }
@@ -68,7 +65,7 @@ function onRequest(request: IncomingMessage, response: ServerResponse): void {
   request.resume();
 }
 
-/** Response time of /half in milliseconds. */
+/** Response time of /half-failing in milliseconds. */
 const HALF_MS = 20;
 /** Time of the first request, by event. */
 const firstMs = new Map<string, number>();
@@ -139,7 +136,6 @@ serve({
   change: ({ from, to }: Change) => void changed.set(from, to),
   count: () => timesMs.length,
   firstCount: () => firstMs.size,
-  unanswered: () => unanswered,
   take: (): ReceivedBatch => {
     const batch = {
       eventIds: eventIds.join('\n'),
@@ -154,7 +150,6 @@ serve({
     timesMs = [];
     lateMs = [];
     firstMs.clear();
-    unanswered = 0;
     return batch;
   },
 });

@@ -97,7 +97,7 @@ class Reporting {
           })
         : await this.#post(`${accountUrl}/runs/${runId}/finish/`, token, {
             status: 'errored',
-            status_message: 'The warehouse did not answer.',
+            status_message: 'The warehouse did not respond.',
           });
     if (status !== 200 && status !== 201) return null;
     if (ended === undefined) running.push(runId);

@@ -47,7 +47,7 @@ export function targetsOf(report: Report): Target[] {
     return rows?.find((one) => one.case === row)?.figures[name] ?? null;
   };
   const healthyP99 = (share: string) => figure('neighbours', `${share} % do not respond`, 'p99Ms');
-  const rateWithQueued = (size: string) => figure('backlog', `${size} queued behind`, 'ratePerSecond');
+  const rateWithQueued = (size: string) => figure('backlog', `${size} queued`, 'ratePerSecond');
   return [
     ...conditionTargets(figure),
     floor('slowest row on this Node, over the oldest supported', 0.95, 1.1, slowestOnThisNode(report)),
@@ -102,19 +102,19 @@ function conditionTargets(figure: FigureOf): Target[] {
       'events of POST …/events to the endpoint, 100 per call, over 1 per call',
       1.2,
       1.5,
-      figure('events-per-call', '100 per call', 'rateOverOne'),
+      figure('events-per-call', '100 per call', 'rateRatioToSingle'),
     ),
     ceiling(
       'p99 at 100/s in the first minute, over after 20,000 events',
       1.2,
       1.05,
-      figure('first-minute', 'in the first minute', 'p99OverLater'),
+      figure('first-minute', 'in the first minute', 'p99RatioToLater'),
     ),
     ceiling(
       'CPU of an event on PostgreSQL 15 with JIT, over without',
       1.1,
       1.02,
-      figure('jit', 'JIT on', 'cpuOverOff'),
+      figure('jit', 'JIT on', 'cpuRatioToJitOff'),
     ),
     ceiling(
       'p95 to the first request of an endpoint that fails half, ms',
@@ -132,7 +132,7 @@ function restTargets(figure: FigureOf): Target[] {
   const memory = (row: string, name: string) => figure('rest', row, name);
   const counted = (name: string) => figure('rest', 'counted, 100/s', name);
   const max = (dispatchers: string, name: string) => figure('max', dispatchers, name);
-  const accepted = (row: string) => figure('rest', row, 'overExpress');
+  const accepted = (row: string) => figure('rest', row, 'ratioToExpress');
   return [
     floor(
       'events accepted over REST with the dispatcher stopped, over bare Express',
@@ -147,7 +147,7 @@ function restTargets(figure: FigureOf): Target[] {
         `p99 from call to endpoint at ${rate}/s, over raw got`,
         2,
         1.5,
-        figure('rest', `${rate}/s`, 'p99OverRaw'),
+        figure('rest', `${rate}/s`, 'p99RatioToRaw'),
       ),
     ),
     ceiling(
@@ -209,7 +209,7 @@ const REFUSED = 'with 1,000 subscriptions to a refused port';
 function floodTargets(figure: FigureOf): Target[] {
   const waiting = (count: string) => figure('floods', `${count} waiting`, 'redisCommandsPerSecond');
   const growth = (name: string) =>
-    ratio(figure('parked', 'last third', name), figure('parked', 'first third', name));
+    ratio(figure('deferred', 'last third', name), figure('deferred', 'first third', name));
   return [
     ceiling(
       'p99 while another path of the server hangs, over baseline',
@@ -255,7 +255,7 @@ function floodTargets(figure: FigureOf): Target[] {
       'positions by which a delivery of a lane was late',
       64,
       0,
-      figure('parked', 'endpoints respond again', 'placesLateMax'),
+      figure('deferred', 'endpoints respond again', 'positionsLateMax'),
     ),
   ];
 }

@@ -23,7 +23,7 @@ export async function backlog(bench: Bench): Promise<ScenarioResult> {
     const events = await warmUp(bench, world, workload);
     rows.push(await bytesRow(bench, world));
     for (const size of sizes) {
-      const name = `${size.toLocaleString('en-GB')} queued behind`;
+      const name = `${size.toLocaleString('en-GB')} queued`;
       bench.progress(`${name}, queueing`);
       rows.push(await measureWithBacklog(bench, world, workload, { name, size, events }));
     }

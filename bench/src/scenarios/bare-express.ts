@@ -22,7 +22,7 @@ export const CALLERS = 32;
  */
 export interface BareExpress {
   rows: Row[];
-  /** Returns the number of calls per second that bare Express answers. */
+  /** Returns the number of calls per second that bare Express responds to. */
   measureReferenceRate(): Promise<{ ratePerSecond: number }>;
   /** Returns the p99 of bare Express followed by raw got at a rate; undefined at other rates. */
   measureReferenceP99Ms(ratePerSecond: number): Promise<number | undefined>;
@@ -45,7 +45,11 @@ export async function withBareExpress<Result>(
       const loop: ClosedLoop = { ...bareSettings(url), callers: CALLERS, durationMs };
       const { respondedAtMs, intendedMs, rejected, seconds } = await reporter.call<Reported>('run', loop);
       const { p50, p99 } = spreadOf(respondedAtMs.map((ms, index) => ms - (intendedMs[index] as number)));
-      const figures = { ratePerSecond: respondedAtMs.length / seconds, answerP50Ms: p50, answerP99Ms: p99 };
+      const figures = {
+        ratePerSecond: respondedAtMs.length / seconds,
+        responseP50Ms: p50,
+        responseP99Ms: p99,
+      };
       return { figures, balance: acceptedBalance(respondedAtMs.length, rejected) };
     };
     await measureAccepted(Math.min(2_000, bench.runMs));
@@ -61,8 +65,8 @@ export async function withBareExpress<Result>(
 /** Figures of calls that only get a response. */
 interface AcceptedFigures extends Figures {
   ratePerSecond: number;
-  answerP50Ms: number;
-  answerP99Ms: number;
+  responseP50Ms: number;
+  responseP99Ms: number;
 }
 
 async function withRawAfterExpress<Result>(

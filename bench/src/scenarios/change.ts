@@ -81,9 +81,9 @@ async function measureChange(bench: Bench, world: World, kind: 'updated' | 'dele
     };
     return {
       figures: {
-        lastToOldMs: Math.max(0, ...oldPathTimesMs.map((atMs) => atMs - respondedAtMs)),
-        toOldAfterwards: oldPathTimesMs.filter((atMs) => atMs > respondedAtMs).length,
-        toNew: arrivals.paths.filter((path) => path === newPath).length,
+        lastOldUrlMs: Math.max(0, ...oldPathTimesMs.map((atMs) => atMs - respondedAtMs)),
+        oldUrlRequestsAfterChange: oldPathTimesMs.filter((atMs) => atMs > respondedAtMs).length,
+        newUrlRequests: arrivals.paths.filter((path) => path === newPath).length,
         notSent: explained.cancelled + explained.noDelivery,
       },
       balance: balance(workload.expected(published), arrivalsOnOldPath, explained),
@@ -109,7 +109,8 @@ async function callApi(
     headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
     ...(kind === 'updated' ? { body: JSON.stringify(body) } : {}),
   });
-  if (!response.ok) throw new Error(`the change was answered ${response.status}: ${await response.text()}`);
+  if (!response.ok)
+    throw new Error(`the response to the change was ${response.status}: ${await response.text()}`);
   await response.arrayBuffer();
 }
 

@@ -60,7 +60,7 @@ export async function deferred(bench: Bench): Promise<ScenarioResult> {
         1,
       ),
     );
-    return { name: 'parked', rows, notes: [createNote(rows, expected.length, lanes.length)] };
+    return { name: 'deferred', rows, notes: [createNote(rows, expected.length, lanes.length)] };
   } finally {
     await world.killDispatchers();
     await world.close();
@@ -75,7 +75,7 @@ async function seedDeferredLanes(
   const accounts = (bench.isQuick ? QUICK.lanes : LANES) / 2;
   const lanes = [
     ...(await seedLanes(world, { behaviour: 'refused', accounts, port })),
-    ...(await seedLanes(world, { behaviour: 'never', accounts })),
+    ...(await seedLanes(world, { behaviour: 'hanging', accounts })),
   ];
   const count = bench.stored ?? (bench.isQuick ? QUICK.deferred : DEFERRED);
   bench.progress(`storing ${count.toLocaleString('en-GB')} deliveries`);
@@ -92,7 +92,7 @@ async function steady(bench: Bench, world: World, workload: Workload, durationMs
 /** Makes the endpoints respond. Requests without a response end at the sender's deadline and are retried. */
 async function reopenEndpoints({ receiver }: World, port: number): Promise<void> {
   await receiver.call('openPort', port);
-  const change: Change = { from: 'never', to: 'ok' };
+  const change: Change = { from: 'hanging', to: 'ok' };
   await receiver.call('change', change);
 }
 
@@ -137,27 +137,27 @@ async function waitUntilSettled(world: World, ids: readonly string[]) {
  * and the largest number of positions by which one was late. Attempts that began in the same millisecond have no order.
  */
 const ORDER = `
-  WITH begun AS MATERIALIZED (
+  WITH started AS MATERIALIZED (
     SELECT d.created_at, a.started_at
     FROM deliveries d JOIN logged_attempts a ON a.day = d.day AND a.delivery_id = d.id AND a.number = 1
     WHERE d.subscription_id = $1 AND a.started_at >= $2
-  ), placed AS (
+  ), ranked AS (
     SELECT created_at,
       max(created_at) OVER (ORDER BY started_at RANGE UNBOUNDED PRECEDING EXCLUDE GROUP) AS youngest_before,
-      rank() OVER (ORDER BY started_at) - rank() OVER (ORDER BY created_at) AS places
-    FROM begun
+      rank() OVER (ORDER BY started_at) - rank() OVER (ORDER BY created_at) AS positions_late
+    FROM started
   )
   SELECT count(*) FILTER (WHERE created_at < youngest_before)::float8 AS "outOfOrder",
-    coalesce(max(places), 0)::float8 AS "placesLateMax"
-  FROM placed`;
+    coalesce(max(positions_late), 0)::float8 AS "positionsLateMax"
+  FROM ranked`;
 
 /** Queries one lane at a time, because a million rows would exceed the time limit of statements. */
 async function measureOrder({ database }: World, ids: readonly string[], reopenedAt: Date) {
-  const order = { outOfOrder: 0, placesLateMax: 0 };
+  const order = { outOfOrder: 0, positionsLateMax: 0 };
   for (const id of ids) {
     const { rows } = await database.pool.query<typeof order>(ORDER, [id, reopenedAt]);
     order.outOfOrder += rows[0]?.outOfOrder ?? Number.NaN;
-    order.placesLateMax = Math.max(order.placesLateMax, rows[0]?.placesLateMax ?? Number.NaN);
+    order.positionsLateMax = Math.max(order.positionsLateMax, rows[0]?.positionsLateMax ?? Number.NaN);
   }
   return order;
 }

@@ -15,8 +15,9 @@ export async function eventsPerCall(bench: Bench): Promise<ScenarioResult> {
       const rows = await measureCases(bench, names, async () => {
         const one = await deliveredEvents(rest, EVENTS_PER_CALL[0], bench.runMs);
         const many = await deliveredEvents(rest, EVENTS_PER_CALL[1], bench.runMs);
-        const rateOverOne = (many.figures.ratePerSecond as number) / (one.figures.ratePerSecond as number);
-        return [one, { ...many, figures: { ...many.figures, rateOverOne } }];
+        const rateRatioToSingle =
+          (many.figures.ratePerSecond as number) / (one.figures.ratePerSecond as number);
+        return [one, { ...many, figures: { ...many.figures, rateRatioToSingle } }];
       });
       return { name: 'events-per-call', rows };
     }),

@@ -26,8 +26,8 @@ export async function firstMinute(bench: Bench): Promise<ScenarioResult> {
         await measureDelivered(rest, { ...createClosedLoop(rest, CALLS_MAX_MS), callsMax }, 'run');
         await waitUntilDrained(rest);
         const later = await steady(rest);
-        const p99OverLater = (first.figures.p99Ms as number) / (later.figures.p99Ms as number);
-        return [{ ...first, figures: { ...first.figures, p99OverLater } }, later];
+        const p99RatioToLater = (first.figures.p99Ms as number) / (later.figures.p99Ms as number);
+        return [{ ...first, figures: { ...first.figures, p99RatioToLater } }, later];
       }),
     );
     return { name: 'first-minute', rows };

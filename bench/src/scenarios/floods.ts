@@ -28,7 +28,7 @@ async function measureHangingPath(bench: Bench): Promise<Row[]> {
   return await withWorld(bench, {}, async (world) => {
     const address = '127.0.77.1';
     const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: 1, address }]);
-    const hanging = await createWorkload(world, [{ behaviour: 'never', accounts: 1, address }]);
+    const hanging = await createWorkload(world, [{ behaviour: 'hanging', accounts: 1, address }]);
     await warmUp(bench, world, healthy);
     const baseline = await measureCase(bench, 'a path, baseline', () => steady(bench, world, healthy));
     const count = bench.isQuick ? 200 : HANGING_EVENTS;
@@ -56,7 +56,7 @@ async function measureDeferredBacklog(bench: Bench): Promise<Row[]> {
   return await withWorld(bench, { RETRY_BASE_DELAY_MS: '1000' }, async (world) => {
     const flaky = await createWorkload(world, [{ behaviour: 'flaky', accounts: FLAKY_ENDPOINTS }]);
     await warmUp(bench, world, flaky);
-    const lane = await seedLane(world, 'never');
+    const lane = await seedLane(world, 'hanging');
     const rows: Row[] = [];
     let waiting = 0;
     for (const count of bench.isQuick ? [0, 1_000] : [0, 1_000, 100_000]) {
@@ -115,7 +115,7 @@ async function measureRefusedPort(bench: Bench, subscriptions: number): Promise<
     bench.progress(`${name}, storing`);
     const refused = await createWorkload(world, [
       {
-        behaviour: 'never',
+        behaviour: 'hanging',
         accounts: 1,
         subscriptionsPerAccount: subscriptions,
         address: '127.0.78.1',
@@ -199,5 +199,5 @@ async function waitUntilDeferred(world: World, count: number): Promise<void> {
     const { rows } = await world.database.pool.query<{ count: number }>(sql);
     if ((rows[0]?.count ?? 0) >= count) return;
   }
-  throw new Error(`fewer than ${count} deliveries were parked in ${DEFERRED_TIMEOUT_MS / 1_000} s`);
+  throw new Error(`fewer than ${count} deliveries were deferred in ${DEFERRED_TIMEOUT_MS / 1_000} s`);
 }

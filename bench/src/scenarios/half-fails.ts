@@ -26,7 +26,7 @@ async function firstRequests(bench: Bench): Promise<Measured> {
   const world = await bench.openWorld('redis');
   try {
     await world.setDispatchers(1);
-    const workload = await createWorkload(world, [{ behaviour: 'half', accounts: 1 }]);
+    const workload = await createWorkload(world, [{ behaviour: 'half-failing', accounts: 1 }]);
     await takeArrivals(world);
     const published = await world.publisher.call<Published>('openLoop', {
       ratePerSecond: EVENTS_PER_SECOND,

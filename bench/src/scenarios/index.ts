@@ -33,7 +33,7 @@ export const scenarios: Record<ScenarioName, (bench: Bench) => Promise<ScenarioR
   'fan-out': fanOut,
   neighbours,
   floods,
-  parked: deferred,
+  deferred,
   backlog,
   ingest,
   list,

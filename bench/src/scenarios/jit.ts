@@ -16,8 +16,8 @@ export async function jit(bench: Bench): Promise<ScenarioResult> {
     const rows = await measureCases(bench, ['JIT off', 'JIT on'], async () => {
       const off = await steady(bench, reporter, 'off');
       const on = await steady(bench, reporter, 'on');
-      const cpuOverOff = (on.figures.cpuMicros as number) / (off.figures.cpuMicros as number);
-      return [off, { ...on, figures: { ...on.figures, cpuOverOff } }];
+      const cpuRatioToJitOff = (on.figures.cpuMicros as number) / (off.figures.cpuMicros as number);
+      return [off, { ...on, figures: { ...on.figures, cpuRatioToJitOff } }];
     });
     return { name: 'jit', rows };
   });

@@ -72,7 +72,7 @@ async function measurePage(url: string, token: string, durationMs: number): Prom
     const response = await fetch(url, { headers });
     await response.arrayBuffer();
     if (response.status !== 503) break;
-    if (performance.now() - startMs > COUNT_TIMEOUT_MS) throw new Error(`${url} is still answered 503`);
+    if (performance.now() - startMs > COUNT_TIMEOUT_MS) throw new Error(`${url} still responds with 503`);
     await wait(RETRY_MS);
   }
   for (const endMs = performance.now() + durationMs; performance.now() < endMs; ) {
@@ -80,7 +80,7 @@ async function measurePage(url: string, token: string, durationMs: number): Prom
     const response = await fetch(url, { headers });
     const { data } = (await response.json()) as { data: unknown };
     if (!response.ok || (Array.isArray(data) && data.length === 0))
-      throw new Error(`${url} was answered ${response.status}`);
+      throw new Error(`${url} responded with ${response.status}`);
     latenciesMs.push(performance.now() - beganMs);
   }
   const { p50, p99 } = spreadOf(latenciesMs);

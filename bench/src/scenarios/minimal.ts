@@ -8,11 +8,11 @@ import { createEndpointUrls, reportedRows } from './bare-express.ts';
 
 const RATES = [100];
 /** The processes have the names of the service's processes with the same task. */
-const NAME = 'the least: two INSERTs, a Redis list and raw got';
+const NAME = 'minimal service: two INSERTs, a Redis list, raw got';
 
 const TABLES = [
-  'CREATE TABLE least_events (id text PRIMARY KEY, data text NOT NULL)',
-  'CREATE TABLE least_deliveries (id text PRIMARY KEY, http_status_code integer NOT NULL)',
+  'CREATE TABLE minimal_events (id text PRIMARY KEY, data text NOT NULL)',
+  'CREATE TABLE minimal_deliveries (id text PRIMARY KEY, http_status_code integer NOT NULL)',
 ];
 
 /**
@@ -28,7 +28,7 @@ export async function minimal(bench: Bench, reporter: Program): Promise<Row[]> {
     const settings: MinimalSettings = {
       databaseUrl: world.databaseUrl,
       redisUrl: world.queueUrl,
-      urls: createEndpointUrls(bench, 'least'),
+      urls: createEndpointUrls(bench, 'minimal'),
       event: exampleEvent('job.run.errored', EXAMPLE_JOB),
       hmacSecret: createHmacSecret(),
     };

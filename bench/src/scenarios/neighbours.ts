@@ -56,10 +56,10 @@ async function measureNeighbourCase(
     await openLoop(world, warm, { ...load, durationMs: Math.min(bench.runMs, 3_000) });
     const workload = await createWorkload(
       world,
-      dead === 0 ? kinds : [...kinds, { behaviour: 'never', accounts: dead }],
+      dead === 0 ? kinds : [...kinds, { behaviour: 'hanging', accounts: dead }],
     );
     if (dead > ENDPOINTS) balanceTemplates(workload, healthy, dead);
-    const deadIds = subscriptionIds(workload, (behaviour) => behaviour === 'never');
+    const deadIds = subscriptionIds(workload, (behaviour) => behaviour === 'hanging');
     const burst = burstEvents === 0 ? {} : { addBacklog: () => publishBurst(world, burstEvents, 'ok') };
     return await measureCase(bench, name, async () => {
       const before = await countDeliveries(world, deadIds);

@@ -30,9 +30,9 @@ export async function node(bench: Bench): Promise<ScenarioResult> {
       const now = await measureOnNode(bench, reporter, process.execPath);
       const balance = sumBalances([before.balance, now.balance]);
       return COMPARED.map(({ figure, isRate }): Measured => {
-        const [onOldest, onThis] = [before.figures[figure] as number, now.figures[figure] as number];
-        const speed = isRate ? onThis / onOldest : onOldest / onThis;
-        return { figures: { onOldest, onThis, speed }, balance };
+        const [oldestNode, thisNode] = [before.figures[figure] as number, now.figures[figure] as number];
+        const speed = isRate ? thisNode / oldestNode : oldestNode / thisNode;
+        return { figures: { oldestNode, thisNode, speed }, balance };
       });
     });
     return { name: 'node', rows };

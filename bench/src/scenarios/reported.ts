@@ -45,8 +45,8 @@ export async function measureAccepted(bench: Bench, rest: RunnersWorld): Promise
   return {
     figures: {
       ratePerSecond: count / seconds,
-      answerP50Ms: p50,
-      answerP99Ms: p99,
+      responseP50Ms: p50,
+      responseP99Ms: p99,
       managementCpuMicros: ((use?.groups.management ?? 0) * 1_000) / count,
       postgresCpuMicros: ((use?.groups.postgres ?? 0) * 1_000) / count,
       ...memoryFigures(world),

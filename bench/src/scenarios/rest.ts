@@ -81,7 +81,7 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
         const loop: OpenLoop = { ...createReporterSettings(rest, bench.runMs), ratePerSecond };
         const rawP99Ms = await bare.measureReferenceP99Ms(ratePerSecond);
         const { figures, balance: ledger } = await measureDelivered(rest, loop, 'openLoop');
-        const ratios = rawP99Ms === undefined ? {} : { p99OverRaw: (figures.p99Ms as number) / rawP99Ms };
+        const ratios = rawP99Ms === undefined ? {} : { p99RatioToRaw: (figures.p99Ms as number) / rawP99Ms };
         return { figures: { ...figures, ratePerSecond, ...ratios }, balance: ledger };
       }),
     );
@@ -89,14 +89,14 @@ async function restRows(bench: Bench, rest: RunnersWorld, bare: BareExpress): Pr
   return rows;
 }
 
-/** Adds the ratio to the number of calls that bare Express answers just before and just after. */
+/** Adds the ratio to the number of calls that bare Express responds to just before and just after. */
 async function withExpressReference(bare: BareExpress, measure: () => Promise<Measured>): Promise<Measured> {
   const [{ figures, balance: ledger }, before, after] = await measureWithReference(
     bare.measureReferenceRate,
     measure,
   );
-  const overExpress = (figures.ratePerSecond as number) / meanRate(before, after);
-  return { figures: { ...figures, overExpress }, balance: ledger };
+  const ratioToExpress = (figures.ratePerSecond as number) / meanRate(before, after);
+  return { figures: { ...figures, ratioToExpress }, balance: ledger };
 }
 
 /**

@@ -37,18 +37,18 @@ const CASES: Record<string, { setup?: Partial<Setup>; load: Load; durationMs: nu
     [50, 100, 300, 1_000].map((ratePerSecond) => [
       `rest: ${ratePerSecond}/s`,
       {
-        load: { kind: 'open', how: 'rest', ratePerSecond, arrivals: 'even' } as const,
+        load: { kind: 'open', via: 'rest', ratePerSecond, arrivals: 'even' } as const,
         durationMs: Math.max(4_000, 600_000 / ratePerSecond),
       },
     ]),
   ),
   'latency: 100 events/s': {
-    load: { kind: 'open', how: 'queue', ratePerSecond: 100, arrivals: 'even' },
+    load: { kind: 'open', via: 'queue', ratePerSecond: 100, arrivals: 'even' },
     durationMs: 18_000,
   },
   'far: response after 1000 ms': {
     setup: { responseTime: { p50Ms: 1_000, p99Ms: 1_000 } },
-    load: { kind: 'open', how: 'queue', ratePerSecond: 1_106, arrivals: 'even' },
+    load: { kind: 'open', via: 'queue', ratePerSecond: 1_106, arrivals: 'even' },
     durationMs: 6_000,
   },
 };
@@ -108,7 +108,7 @@ const KNOBS: readonly Knob[] = [
   { part: 'redis', names: ['eventMicros'], case: DRAIN, ...cpu('redis') },
   {
     part: 'postgres',
-    names: ['lookRowMicros', 'eventRowMicros', 'deliveryRowMicros'],
+    names: ['stateRowMicros', 'eventRowMicros', 'deliveryRowMicros'],
     case: DRAIN,
     ...cpu('postgres'),
   },

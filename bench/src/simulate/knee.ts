@@ -5,7 +5,7 @@ import type { ServiceTimes } from './times.ts';
 export interface Sized {
   times: ServiceTimes;
   setup: Setup;
-  load: { how: 'rest' | 'queue'; arrivals: 'even' | 'poisson' };
+  load: { via: 'rest' | 'queue'; arrivals: 'even' | 'poisson' };
 }
 
 /**
@@ -60,7 +60,7 @@ function estimateCeiling({ times, setup, load }: Sized): number {
   const { jobMicros, eventMicros, deliveryMicros } = times.dispatcher;
   const microsPerEvent = jobMicros / 20 + eventMicros + deliveryMicros * setup.deliveriesPerEvent;
   const dispatchers = (setup.dispatchers * 1e6) / microsPerEvent;
-  if (load.how === 'queue') return dispatchers * 1.2;
+  if (load.via === 'queue') return dispatchers * 1.2;
   return Math.min(dispatchers, (setup.management * 1e6) / times.management.callMicros) * 1.2;
 }
 

@@ -3,7 +3,7 @@ import type { Item } from './jobs.ts';
 import type { Service } from './service.ts';
 
 /** State of an endpoint: `hangs` until the deadline, `refuses` immediately. */
-export type Health = 'answers' | 'hangs' | 'refuses';
+export type Health = 'responds' | 'hangs' | 'refuses';
 
 const FAILURES_TO_CLOSE = 3;
 const SILENCE_MS = 500;
@@ -19,7 +19,7 @@ const PROBE_GAP_MAX_MS = 5_000;
  * reality have separate views.
  */
 export class Lane {
-  health: Health = 'answers';
+  health: Health = 'responds';
   #failuresInRow = 0;
   #inFlight = 0;
   #lastResponseMs = 0;

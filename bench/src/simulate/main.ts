@@ -50,7 +50,8 @@ export async function simulate(
     onFigure(comparisonFigure(compared));
     return printComparison(compared);
   } else if (options.is('docs')) writeDocs(measured);
-  else if (options.is('scaling')) writeTrials(measured, options.text('out'), options.number('most'));
+  else if (options.is('scaling'))
+    writeTrials(measured, options.text('out'), options.number('max-dispatchers'));
   else if (options.is('plans')) printPlans(options, measured);
   else printSingle(options);
   return 0;
@@ -134,19 +135,19 @@ function printSingle(options: SimulateOptions): void {
   const databases = options.number('databases') ?? 1;
   const setup = createSlice(readSetup(options), databases);
   const ratePerSecond = (options.number('rate') ?? 0) / setup.deliveriesPerEvent / databases;
-  const how = readChoice(options, 'how', ['rest', 'queue'] as const);
+  const via = readChoice(options, 'via', ['rest', 'queue'] as const);
   const arrivals = readChoice(options, 'arrivals', ['poisson', 'even', 'burst'] as const);
   const load: Load =
     arrivals === 'burst'
-      ? { kind: 'burst', how, ratePerSecond, times: 10, forMs: 10_000, everyMs: 60_000 }
-      : { kind: 'open', how, ratePerSecond, arrivals };
+      ? { kind: 'burst', via, ratePerSecond, times: 10, forMs: 10_000, everyMs: 60_000 }
+      : { kind: 'open', via, ratePerSecond, arrivals };
   const times = timesOf(readMeasured());
   const durationMs = (options.number('seconds') ?? 10) * 1_000;
   const observation = observe({ times, setup, load, durationMs, seed: options.number('seed') ?? 1 });
   if (databases > 1) console.log(`one of ${databases} equal parts; rates are of all of them`);
   printObservation(observation, databases);
   if (!options.is('knee')) return;
-  const knee = findKnee({ times, setup, load: { how, arrivals: 'poisson' } });
+  const knee = findKnee({ times, setup, load: { via, arrivals: 'poisson' } });
   const rate = Math.round(knee.ratePerSecond * databases).toLocaleString('en');
   console.log(`knee: ${rate} deliveries/s, where ${knee.fullFirst} is full`);
 }

@@ -6,10 +6,10 @@ import type { ServiceTimes } from './times.ts';
 
 /** The load: over REST or directly to the queue; by a rate, by a number of callers in a closed loop, or all at once. */
 export type Load =
-  | { kind: 'open'; how: 'rest' | 'queue'; ratePerSecond: number; arrivals: 'even' | 'poisson' }
+  | { kind: 'open'; via: 'rest' | 'queue'; ratePerSecond: number; arrivals: 'even' | 'poisson' }
   | {
       kind: 'burst';
-      how: 'rest' | 'queue';
+      via: 'rest' | 'queue';
       ratePerSecond: number;
       times: number;
       forMs: number;
@@ -36,7 +36,7 @@ export interface Observation {
 export const PARTS = [
   'management',
   'dispatcher',
-  'places for jobs',
+  'slots for jobs',
   'Redis',
   'PostgreSQL',
   'its log',
@@ -116,8 +116,8 @@ function runUntilDelivered(service: Service, count: number, stepMs: number): voi
 export function startLoad(service: Service, load: Load, count = 1): { stop(): void } {
   const { simulation } = service;
   let isStopped = false;
-  const send = (how: 'rest' | 'queue') => {
-    if (how === 'rest') service.call(count);
+  const send = (via: 'rest' | 'queue') => {
+    if (via === 'rest') service.call(count);
     else toPublisher(service, count);
   };
   if (load.kind === 'prefilled') {
@@ -132,7 +132,7 @@ export function startLoad(service: Service, load: Load, count = 1): { stop(): vo
     const gapMs = (1_000 * count) / load.ratePerSecond;
     const next = (): void => {
       if (isStopped) return;
-      send(load.how);
+      send(load.via);
       simulation.after(load.arrivals === 'even' ? gapMs : simulation.random.exponential(gapMs), next);
     };
     simulation.after(gapMs * simulation.random.next(), next);
@@ -140,7 +140,7 @@ export function startLoad(service: Service, load: Load, count = 1): { stop(): vo
     const { ratePerSecond, times, forMs, everyMs } = load;
     const next = (): void => {
       if (isStopped) return;
-      send(load.how);
+      send(load.via);
       const isBurst = simulation.nowMs % everyMs >= everyMs - forMs;
       const rate = ratePerSecond * (isBurst ? times : 1);
       simulation.after(simulation.random.exponential((1_000 * count) / rate), next);
@@ -219,7 +219,7 @@ function createObservation(
   const use: Record<Part, number> = {
     management: (after.management.busy - before.management.busy) / ms / Math.max(1, setup.management),
     dispatcher: (after.pods.busy - before.pods.busy) / ms / Math.max(1, pods.length),
-    'places for jobs':
+    'slots for jobs':
       pods.reduce((sum, pod) => sum + pod.jobsInFlight, 0) / (setup.concurrency * Math.max(1, pods.length)),
     Redis: Math.max(...redis) + polled,
     PostgreSQL: (after.database - before.database) / ms / service.databaseCores.count,

@@ -4,7 +4,7 @@ import { UsageError } from '../options.ts';
 const TEXT_OPTIONS = {
   rate: '1000',
   arrivals: 'poisson',
-  how: 'rest',
+  via: 'rest',
   deliveries: '1',
   seconds: '10',
   seed: '1',
@@ -26,7 +26,7 @@ const PLAIN_OPTIONS = [
     'runs',
     'bench-seconds',
     'out',
-    'most',
+    'max-dispatchers',
   ],
 ] as const;
 

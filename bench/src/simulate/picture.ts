@@ -27,7 +27,7 @@ interface Panel {
 const PANELS: readonly Panel[] = [
   { title: 'dispatchers', read: ({ pods }) => pods },
   { title: 'age of the oldest that is due, seconds', read: ({ oldestSeconds }) => oldestSeconds },
-  { title: 'parked, thousands of deliveries', read: ({ deferred }) => deferred / 1_000 },
+  { title: 'deferred deliveries, thousands', read: ({ deferred }) => deferred / 1_000 },
 ];
 
 /** Draws a trial with both scalers: pods and age over time, and deferred deliveries if there are any. */

@@ -84,7 +84,7 @@ export class Planner {
   #part(ratePerSecond: number): Slice {
     const cached = this.#parts.get(ratePerSecond);
     if (cached !== undefined) return cached;
-    const load = { how: 'rest', arrivals: 'poisson' } as const;
+    const load = { via: 'rest', arrivals: 'poisson' } as const;
     let setup: Setup = { ...DEFAULT_SETUP, databaseCores: 1 };
     let observation = observeAt({ times: this.#times, setup, load }, ratePerSecond);
     for (let round = 0; round < ROUNDS_MAX && needsMore(observation); round += 1) {
@@ -96,7 +96,7 @@ export class Planner {
         management: Math.max(PODS_MIN, enough(setup.management, use.management)),
         dispatchers: Math.max(
           PODS_MIN,
-          enough(setup.dispatchers, Math.max(use.dispatcher, use['places for jobs'])),
+          enough(setup.dispatchers, Math.max(use.dispatcher, use['slots for jobs'])),
         ),
         redisNodes: Math.max(setup.redisNodes, enough(setup.redisNodes, use.Redis - (USE_MAX - PLANNED_USE))),
         databaseCores: CORES.find((count) => count >= cores) ?? cores,
@@ -131,7 +131,7 @@ export class Planner {
 }
 
 function needsMore({ use }: Observation): boolean {
-  const parts: Part[] = ['management', 'dispatcher', 'places for jobs', 'Redis', 'PostgreSQL'];
+  const parts: Part[] = ['management', 'dispatcher', 'slots for jobs', 'Redis', 'PostgreSQL'];
   return parts.some((part) => use[part] > USE_MAX);
 }
 

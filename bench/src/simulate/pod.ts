@@ -7,7 +7,7 @@ import { type Cores, Semaphore, Thread } from './stations.ts';
 
 /** Modelled on the values in services/dispatcher/src/record/batches.ts. */
 const BATCH_SIZE_MAX = 200;
-const SPACING_MS = { look: 2, attempted: 10, load: 5, record: 10 };
+const SPACING_MS = { load_event_states: 2, commit_attempted: 10, load_deliveries: 5, record_attempts: 10 };
 /** A slower delivery is committed as pending, and its attempt is recorded when it has ended. */
 const COMMIT_AFTER_MS = 500;
 /** Share of a job's queue cost for adding it; the rest is for taking and ending it. */
@@ -37,7 +37,7 @@ export class Pod {
   #isStopped = false;
 
   constructor(service: Service, index: number, cores: Cores) {
-    const { turnMicros, wakeMicros, helperShare, pauseShare } = service.times.dispatcher;
+    const { iterationMicros, wakeMicros, helperShare, pauseShare } = service.times.dispatcher;
     const { unevenness, coldHalfMs, pauseMs } = service.times.machine;
     const pauses = { share: pauseShare, ms: pauseMs };
     this.#service = service;
@@ -45,7 +45,7 @@ export class Pod {
     this.#nextShard = index;
     this.createdMs = service.simulation.nowMs;
     this.thread = new Thread(service.simulation, {
-      ...{ cores, turnMicros, wakeMicros, coldHalfMs, helperShare, pauses, unevenness },
+      ...{ cores, iterationMicros, wakeMicros, coldHalfMs, helperShare, pauses, unevenness },
     });
     this.#batchers = Object.fromEntries(
       Object.entries(SPACING_MS).map(([name, spacingMs]) => [name, this.#batcher(spacingMs)]),
@@ -131,11 +131,11 @@ export class Pod {
 
   /** @param count number of events that the item represents */
   #fanOutEvent(items: readonly Item[], count: number, onEnd: () => void): void {
-    const { lookRowMicros, eventRowMicros, deliveryRowMicros, retryRowMicros, walBytes } =
+    const { stateRowMicros, eventRowMicros, deliveryRowMicros, retryRowMicros, walBytes } =
       this.#service.times.postgres;
     const { simulation } = this.#service;
     const deliveries = count * items.length;
-    this.#write('look', { count, micros: lookRowMicros * count, walBytes: 0 }, () => {
+    this.#write('load_event_states', { count, micros: stateRowMicros * count, walBytes: 0 }, () => {
       const beganMs = simulation.nowMs;
       let pending = items.length;
       let isCommitting = false;
@@ -150,13 +150,13 @@ export class Pod {
           return;
         }
         const late = { count: lateCount, micros: (retryRowMicros * lateCount) / 2, walBytes: 0 };
-        this.#write('record', late, onEnd);
+        this.#write('record_attempts', late, onEnd);
       };
       const commit = () => {
         if (isCommitting) return;
         isCommitting = true;
         const micros = eventRowMicros * count + deliveryRowMicros * deliveries;
-        this.#write('attempted', { count, micros, walBytes: (walBytes * deliveries) / 2 }, () => {
+        this.#write('commit_attempted', { count, micros, walBytes: (walBytes * deliveries) / 2 }, () => {
           isCommitted = true;
           end();
         });
@@ -178,9 +178,9 @@ export class Pod {
     const { retryRowMicros, walBytes } = this.#service.times.postgres;
     const [item] = job.items as [Item];
     const rows = { count: item.count, micros: (retryRowMicros * item.count) / 2 };
-    this.#write('load', { ...rows, walBytes: 0 }, () =>
+    this.#write('load_deliveries', { ...rows, walBytes: 0 }, () =>
       this.#attempt(item, (succeeded) =>
-        this.#write('record', { ...rows, walBytes: (walBytes * item.count) / 2 }, () => {
+        this.#write('record_attempts', { ...rows, walBytes: (walBytes * item.count) / 2 }, () => {
           if (!succeeded) this.#scheduleRetry(item);
           onEnd();
         }),
@@ -215,7 +215,7 @@ export class Pod {
     }
     item.attempts += 1;
     lane.begin(count, simulation.nowMs);
-    const succeeds = lane.health === 'answers' && simulation.random.next() >= setup.failureShare;
+    const succeeds = lane.health === 'responds' && simulation.random.next() >= setup.failureShare;
     this.#request(lane, count, succeeds ? () => this.#service.recordArrival(item) : undefined, () =>
       this.thread.run(times.dispatcher.deliveryMicros * (1 - SENDING_SHARE) * count, () => {
         lane.end(count, succeeds, simulation.nowMs);
@@ -224,7 +224,7 @@ export class Pod {
     );
   }
 
-  #request(lane: Lane, count: number, arrived: (() => void) | undefined, answered: () => void): void {
+  #request(lane: Lane, count: number, arrived: (() => void) | undefined, onResponse: () => void): void {
     const { simulation, times, setup } = this.#service;
     const { p50Ms, p99Ms } = setup.responseTime;
     this.thread.run(times.dispatcher.deliveryMicros * SENDING_SHARE * count, () =>
@@ -234,9 +234,9 @@ export class Pod {
           const takesMs = {
             refuses: () => 0,
             hangs: () => setup.timeoutMs,
-            answers: () => Math.min(simulation.random.logNormal(p50Ms, p99Ms), setup.timeoutMs),
+            responds: () => Math.min(simulation.random.logNormal(p50Ms, p99Ms), setup.timeoutMs),
           };
-          simulation.after(takesMs[lane.health](), answered);
+          simulation.after(takesMs[lane.health](), onResponse);
         }),
       ),
     );
@@ -246,11 +246,11 @@ export class Pod {
   drain(lane: Lane, count: number, onEnd: (succeeded: boolean) => void): void {
     const { postgres, dispatcher } = this.#service.times;
     const rows = { count, micros: (postgres.retryRowMicros * count) / 2 };
-    const succeeds = () => lane.health === 'answers';
-    this.#write('load', { ...rows, walBytes: 0 }, () =>
+    const succeeds = () => lane.health === 'responds';
+    this.#write('load_deliveries', { ...rows, walBytes: 0 }, () =>
       this.#request(lane, count, undefined, () =>
         this.thread.run(dispatcher.deliveryMicros * (1 - SENDING_SHARE) * count, () =>
-          this.#write('record', { ...rows, walBytes: (postgres.walBytes * count) / 2 }, () =>
+          this.#write('record_attempts', { ...rows, walBytes: (postgres.walBytes * count) / 2 }, () =>
             onEnd(succeeds()),
           ),
         ),

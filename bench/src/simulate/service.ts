@@ -166,12 +166,12 @@ export class Service {
   }
 
   #addManagement(cores: Cores): void {
-    const { turnMicros, wakeMicros, helperShare, batchMicros } = this.times.management;
+    const { iterationMicros, wakeMicros, helperShare, batchMicros } = this.times.management;
     const { reportStatementMicros, statementMicros, reportRowMicros, walBytes } = this.times.postgres;
     const { unevenness, coldHalfMs } = this.times.machine;
     const pauses = { share: this.times.management.pauseShare, ms: this.times.machine.pauseMs };
     const thread = new Thread(this.simulation, {
-      ...{ cores, turnMicros, wakeMicros, coldHalfMs, helperShare, pauses, unevenness },
+      ...{ cores, iterationMicros, wakeMicros, coldHalfMs, helperShare, pauses, unevenness },
     });
     const batcher = new Batcher<Call>(this.simulation, {
       ...REPORTS,

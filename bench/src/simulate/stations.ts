@@ -38,7 +38,7 @@ export class Cores {
 export interface ThreadOptions {
   cores: Cores;
   /** Cost of each iteration of the loop in addition to its tasks; of an event loop, the poll of the sockets. */
-  turnMicros?: number;
+  iterationMicros?: number;
   /**
    * Additional cost of an iteration after a long idle time, decreasing with shorter idle times: sleep states, cold
    * caches.
@@ -93,12 +93,12 @@ export class Thread {
   }
 
   #runIteration(coldShare: number): void {
-    const { cores, turnMicros = 0, wakeMicros = 0, helperShare = 0 } = this.#options;
+    const { cores, iterationMicros = 0, wakeMicros = 0, helperShare = 0 } = this.#options;
     cores.acquire((coreSlowness) => {
       const tasks = this.#tasks.splice(0);
       const times = drawFactor(this.#simulation, this.#options) * coreSlowness;
       const pauseMs = this.#pauseMs();
-      const overheadMs = ((turnMicros + coldShare * wakeMicros) / 1_000) * times + pauseMs;
+      const overheadMs = ((iterationMicros + coldShare * wakeMicros) / 1_000) * times + pauseMs;
       const workMs = tasks.reduce((sum, { micros }) => sum + micros, 0) / 1_000;
       const ownMs = overheadMs + workMs * times;
       this.#workSincePauseMs += ownMs - pauseMs;
@@ -145,12 +145,15 @@ function drawFactor(simulation: Simulation, { unevenness, slowness }: Partial<Th
 /** Work that any core can do, immediately or queued: the backends of a database. */
 export class Servers {
   readonly #simulation: Simulation;
-  readonly #options: Omit<ThreadOptions, 'turnMicros' | 'helperShare' | 'pauses'>;
+  readonly #options: Omit<ThreadOptions, 'iterationMicros' | 'helperShare' | 'pauses'>;
   #busyCount = 0;
   #idleSinceMs = Number.NEGATIVE_INFINITY;
   cpuMs = 0;
 
-  constructor(simulation: Simulation, options: Omit<ThreadOptions, 'turnMicros' | 'helperShare' | 'pauses'>) {
+  constructor(
+    simulation: Simulation,
+    options: Omit<ThreadOptions, 'iterationMicros' | 'helperShare' | 'pauses'>,
+  ) {
     this.#simulation = simulation;
     this.#options = options;
   }

@@ -19,7 +19,7 @@ export interface ServiceTimes {
     /** Cost of a REST call, including its response and its share of the relay. */
     callMicros: number;
     batchMicros: number;
-    turnMicros: number;
+    iterationMicros: number;
     wakeMicros: number;
     helperShare: number;
     /** Share of the work for garbage collections that stop the process. */
@@ -31,7 +31,7 @@ export interface ServiceTimes {
     /** Cost of rendering, signing, sending and reading one attempt. */
     deliveryMicros: number;
     batchMicros: number;
-    turnMicros: number;
+    iterationMicros: number;
     wakeMicros: number;
     helperShare: number;
     /** Share of the work for garbage collections that stop the process. */
@@ -54,7 +54,7 @@ export interface ServiceTimes {
     /** Cost of the statements that record reports of runs: one reads, one writes. */
     reportStatementMicros: number;
     reportRowMicros: number;
-    lookRowMicros: number;
+    stateRowMicros: number;
     /** Costs of an event, and of a delivery with its attempt. */
     eventRowMicros: number;
     deliveryRowMicros: number;

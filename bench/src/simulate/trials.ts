@@ -40,7 +40,7 @@ export const TRIALS: readonly Trial[] = [
   {
     name: 'outage',
     title: 'Half of the endpoints fail for half an hour',
-    cause: 'a quarter hangs, a quarter refuses',
+    cause: 'a quarter hangs, a quarter refuses connections',
     ...{ fromMinute: 5, toMinute: 35, minutes: 75 },
     ...{ ratePerSecond: 1_000, times: 1, databaseCores: 4, sample: 25 },
     begin({ lanes }) {
@@ -50,7 +50,7 @@ export const TRIALS: readonly Trial[] = [
       });
     },
     end({ lanes }) {
-      for (const lane of lanes.all) lane.health = 'answers';
+      for (const lane of lanes.all) lane.health = 'responds';
     },
   },
   {
@@ -122,7 +122,7 @@ export function runTrial({
   const { ratePerSecond, fromMinute, toMinute } = trial;
   const load = startLoad(
     service,
-    { kind: 'open', how: 'queue', ratePerSecond, arrivals: 'poisson' },
+    { kind: 'open', via: 'queue', ratePerSecond, arrivals: 'poisson' },
     trial.sample,
   );
   simulation.after(fromMinute * MINUTE_MS, () => trial.begin?.(service));
@@ -136,7 +136,7 @@ export function runTrial({
       const more = ratePerSecond * (burstTimes - 1);
       const burst = startLoad(
         service,
-        { kind: 'open', how: 'queue', ratePerSecond: more, arrivals: 'poisson' },
+        { kind: 'open', via: 'queue', ratePerSecond: more, arrivals: 'poisson' },
         trial.sample,
       );
       simulation.after((burstMinutes ?? toMinute - minute) * MINUTE_MS, () => burst.stop());

@@ -82,7 +82,7 @@ function toWorkload(templates: JobRunEvent[], subscriptionsByTemplate: WorkloadS
         .split('\n')
         .flatMap((eventId, index) =>
           (subscriptionsByTemplate[published.templateIndexes[index] as number] ?? [])
-            .filter((subscription) => subscription.behaviour !== 'never')
+            .filter((subscription) => subscription.behaviour !== 'hanging')
             .map(({ path }) => ({ eventId, path, intendedMs: published.intendedMs[index] as number })),
         ),
   };
@@ -149,7 +149,7 @@ const SETTLE_POLL_MS = 100;
 
 /** Waits until the log has all results of endpoints that respond: none of their deliveries is pending. */
 export async function settle(world: World, workload: Workload): Promise<void> {
-  const ids = subscriptionIds(workload, (behaviour) => behaviour !== 'never');
+  const ids = subscriptionIds(workload, (behaviour) => behaviour !== 'hanging');
   for (const deadline = Date.now() + SETTLE_TIMEOUT_MS; Date.now() < deadline; ) {
     if ((await countDeliveries(world, ids)).pending === 0) return;
     await wait(SETTLE_POLL_MS);
