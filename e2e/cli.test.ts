@@ -182,7 +182,7 @@ test('commands show and change webhooks, deliveries and runs', async () => {
   expect(await json(0, 'runs', 'list', '--status', 'Errored')).toMatchObject([{ id: 3, status: 'Errored' }]);
   expect((await runhook('runs', 'get', '3')).stdout).toMatch(/^status_message: +Model orders failed$/m);
   await eventually(async () => {
-    const expectedEvent = { event_type: 'job.run.errored', state: 'told', delivery_count: 1 };
+    const expectedEvent = { event_type: 'job.run.errored', state: 'matched', delivery_count: 1 };
     expect(await json(0, 'runs', 'events', '3')).toMatchObject([
       { event_type: 'job.run.started' },
       expectedEvent,

@@ -103,7 +103,7 @@ function describeEssentials(world: StoryWorld): void {
       `/v2/accounts/${world.account.id}/events`,
       events,
     );
-    expect(data.events.map(({ verdict }) => verdict)).toEqual(['known', 'accepted']);
+    expect(data.events.map(({ verdict }) => verdict)).toEqual(['duplicate', 'accepted']);
     await world.receiver.waitFor(3);
     await publisher.publish(published);
     await publisher.publish(overRest);
@@ -148,7 +148,7 @@ function describeEssentials(world: StoryWorld): void {
       // One more event creates another job, because the queue drops a job with the same events as an existing one.
       publisher.publishMany([...events, exampleEvent('job.run.errored', job, 5_099)]),
     ]);
-    const rejected = data.events.filter(({ verdict }) => verdict === 'refused');
+    const rejected = data.events.filter(({ verdict }) => verdict === 'rejected');
     expect(rejected.flatMap(({ errors = [] }) => errors.map(({ field }) => field))).toEqual(
       rejected.map(() => 'eventId'),
     );

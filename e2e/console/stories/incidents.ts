@@ -38,11 +38,11 @@ describeConsole(
         const { id } = world.accounts.enterprise;
         await signInAs('ada');
         const item = { kind: 'event', id: 'wev_1', reason: '22P02: no JSON', created_at: '1' };
-        const state = { record_writable: false, set_aside_count: 2, set_aside: [item] };
+        const state = { record_writable: false, quarantined_count: 2, quarantined: [item] };
         await page.route('**/webhooks/service-state', async (route) => {
           const response = await route.fetch();
           const body = (await response.json()) as { data: unknown };
-          expect(body.data).toEqual({ record_writable: true, set_aside_count: 0, set_aside: [] });
+          expect(body.data).toEqual({ record_writable: true, quarantined_count: 0, quarantined: [] });
           await route.fulfill({ response, json: { ...body, data: state } });
         });
         for (const path of ['settings/webhooks', 'events', 'runs']) {

@@ -229,7 +229,7 @@ const runEvents: Command<ConnectionOptions> = {
       .get('/api/v3/accounts/{account_id}/webhooks/run/{run_id}/events', { path: { run_id: id } })
       .catch(notFound(`run ${id}`));
     const cells = events.map((event) => [
-      timeText(event.happened_at),
+      timeText(event.occurred_at),
       event.event_type,
       event.state,
       String(event.delivery_count),

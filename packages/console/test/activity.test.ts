@@ -142,17 +142,17 @@ describe('summary of the deliveries of a run', () => {
   });
 
   test.each([
-    [[event('unmatched'), event('told', 22)], 'Webhooks matched 1 of its 2 events: 22 deliveries in all.'],
-    [[event('told', 1)], 'Webhooks matched its event: 1 delivery in all.'],
-    [[event('told', 1), event('told', 2)], 'Webhooks matched each of its events: 3 deliveries in all.'],
+    [[event('unmatched'), event('matched', 22)], 'Webhooks matched 1 of its 2 events: 22 deliveries in all.'],
+    [[event('matched', 1)], 'Webhooks matched its event: 1 delivery in all.'],
+    [[event('matched', 1), event('matched', 2)], 'Webhooks matched each of its events: 3 deliveries in all.'],
     [[event('unmatched')], 'No webhook was notified of this run: none matched its events.'],
     [
       [event('unmatched'), event('waiting')],
       'No webhook has been notified of this run yet: its events are queued.',
     ],
-    [[event('not_reported'), event('told', 1)], 'Webhooks matched its event: 1 delivery in all.'],
+    [[event('not_reported'), event('matched', 1)], 'Webhooks matched its event: 1 delivery in all.'],
     [[event('not_reported')], 'No event of this run has been reported.'],
-    [[event('forgotten')], 'The log no longer contains the events of this run.'],
+    [[event('expired')], 'The log no longer contains the events of this run.'],
   ])('describes %j', (events, text) => expect(describeMatches(events)).toBe(text));
 
   test('the duration of a run lasts from its start to its end', () => {

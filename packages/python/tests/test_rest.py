@@ -34,7 +34,7 @@ def test_many_events_are_sent_in_requests_of_at_most_500_events_and_two_megabyte
         if len(calls) == 2:
             verdicts[0] = {
                 "event_id": ids[0],
-                "verdict": "refused",
+                "verdict": "rejected",
                 "errors": [{"field": "eventId", "message": "is old"}],
             }
         return answered(202, {"data": {"events": verdicts}})

@@ -90,7 +90,7 @@ function toDocumented(body: unknown, parsedBody: unknown): unknown {
   const verdicts = (parsedBody as { data?: { events?: { verdict?: string }[] } | null } | null)?.data?.events;
   const { events } = documented;
   if (Array.isArray(events) && Array.isArray(verdicts))
-    documented.events = events.filter((_, index) => verdicts[index]?.verdict !== 'refused');
+    documented.events = events.filter((_, index) => verdicts[index]?.verdict !== 'rejected');
   return documented;
 }
 

@@ -47,11 +47,11 @@ export function EventsLog({ query }: { query: EventsQuery }) {
       </div>
       {last !== undefined && (
         <Stack gap="xs" mt="sm" align="flex-start">
-          {rows.length === 0 && last.looked_until === null && <Text size="sm">No delivery matches.</Text>}
-          {last.looked_until !== null && (
+          {rows.length === 0 && last.scanned_until === null && <Text size="sm">No delivery matches.</Text>}
+          {last.scanned_until !== null && (
             <Text size="sm" role="status">
               {rows.length === 0 ? 'No matches so far: searched' : 'Searched'} back to{' '}
-              <Timestamp at={last.looked_until} format="full" />.
+              <Timestamp at={last.scanned_until} format="full" />.
             </Text>
           )}
           {log.hasNextPage && (
@@ -61,7 +61,7 @@ export function EventsLog({ query }: { query: EventsQuery }) {
               onClick={() => void log.fetchNextPage()}
               loading={log.isFetchingNextPage}
             >
-              {last.looked_until === null ? 'Show older' : 'Search further back'}
+              {last.scanned_until === null ? 'Show older' : 'Search further back'}
             </Button>
           )}
         </Stack>

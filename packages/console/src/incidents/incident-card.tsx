@@ -33,7 +33,13 @@ export function IncidentCard({
   isOnWebhookPage = false,
 }: IncidentCardProps) {
   const titleId = useId();
-  const { subscription_id: webhookId, subscription_name, since, moved_at, last_success_at } = incident;
+  const {
+    subscription_id: webhookId,
+    subscription_name,
+    since,
+    endpoint_changed_at,
+    last_success_at,
+  } = incident;
   const key = { accountId, webhookId };
   const test = useMutation({ mutationFn: () => testEndpoint(key, 'job.run.errored') });
   const otherCauses = describeOtherCauses(incident);
@@ -43,13 +49,13 @@ export function IncidentCard({
       withBorder
       p="md"
       className={classes.card ?? ''}
-      data-moved={moved_at !== null}
+      data-moved={endpoint_changed_at !== null}
       aria-labelledby={titleId}
     >
       <Stack gap="xs">
         <Group gap="xs">
-          <StatusBadge tone={moved_at === null ? 'bad' : 'waiting'}>
-            {moved_at === null ? 'Failing' : 'Not verified yet'}
+          <StatusBadge tone={endpoint_changed_at === null ? 'bad' : 'waiting'}>
+            {endpoint_changed_at === null ? 'Failing' : 'Not verified yet'}
           </StatusBadge>
           {!isOnWebhookPage && (
             <Anchor
@@ -69,10 +75,10 @@ export function IncidentCard({
           {causeTitle(incident)}
         </Title>
         {incident.causes[0] !== undefined && <Text size="sm">{incident.causes[0].advice}</Text>}
-        {moved_at !== null && (
+        {endpoint_changed_at !== null && (
           <Text size="sm">
-            The webhook was changed <Timestamp at={moved_at} />. No delivery has succeeded since: test the
-            endpoint, then resend the failed deliveries.
+            The webhook was changed <Timestamp at={endpoint_changed_at} />. No delivery has succeeded since:
+            test the endpoint, then resend the failed deliveries.
           </Text>
         )}
         <Text size="sm">
@@ -80,7 +86,7 @@ export function IncidentCard({
         </Text>
         <Text size="sm" c="dimmed">
           <Evidence accountId={accountId} incident={incident} />
-          {moved_at === null &&
+          {endpoint_changed_at === null &&
             (last_success_at === null ? (
               'No delivery has succeeded yet.'
             ) : (

@@ -6,7 +6,7 @@ import { serviceStateQuery } from '../api/service-state.ts';
 export function ServiceNotice({ accountId }: { accountId: number }) {
   const { data } = useQuery(serviceStateQuery(accountId));
   if (data === undefined) return null;
-  const [newest] = data.set_aside;
+  const [newest] = data.quarantined;
   return (
     <>
       {!data.record_writable && (
@@ -16,7 +16,7 @@ export function ServiceNotice({ accountId }: { accountId: number }) {
         </Alert>
       )}
       {newest !== undefined && (
-        <Alert color="yellow" mb="md" title={setAsideTitle(data.set_aside_count)}>
+        <Alert color="yellow" mb="md" title={setAsideTitle(data.quarantined_count)}>
           Latest: {newest.kind} {newest.id}, {newest.reason}. All other items are delivered. Ask the operator
           of this service to release or remove these.
         </Alert>

@@ -171,11 +171,11 @@ function RunEventSection({ event, deliveries }: { event: RunEvent; deliveries: r
           {label}
         </Title>
         <Text size="sm" c="dimmed" component="div">
-          {event.state === 'told' && `${formatWebhookCount(event.delivery_count)}, `}
-          <Timestamp at={event.happened_at} />
+          {event.state === 'matched' && `${formatWebhookCount(event.delivery_count)}, `}
+          <Timestamp at={event.occurred_at} />
         </Text>
       </Group>
-      {event.state === 'told' ? (
+      {event.state === 'matched' ? (
         <Stack gap="xs">
           <EventDeliveries deliveries={deliveries} label={label} />
           {event.event_id !== null && (

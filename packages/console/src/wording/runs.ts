@@ -35,11 +35,11 @@ export function formatRunDuration({
 }
 
 /** Explains the state of an event without deliveries. */
-export const UNDELIVERED_TEXTS: Readonly<Record<Exclude<RunEvent['state'], 'told'>, string>> = {
+export const UNDELIVERED_TEXTS: Readonly<Record<Exclude<RunEvent['state'], 'matched'>, string>> = {
   unmatched: 'No webhook matched this event.',
   not_reported: 'The job runner has not reported this event, so it was not sent to any webhook.',
   waiting: 'This event has not been matched with webhooks yet. It is queued.',
-  forgotten: 'The log no longer contains this event.',
+  expired: 'The log no longer contains this event.',
 };
 
 export function formatWebhookCount(count: number): string {
@@ -49,12 +49,12 @@ export function formatWebhookCount(count: number): string {
 /** Returns a sentence on how many events of a run webhooks matched. Events that the job runner has not reported do not count. */
 export function describeMatches(runEvents: readonly Pick<RunEvent, 'state' | 'delivery_count'>[]): string {
   const events = runEvents.filter(({ state }) => state !== 'not_reported');
-  const matched = events.filter(({ state }) => state === 'told');
+  const matched = events.filter(({ state }) => state === 'matched');
   const deliveries = matched.reduce((sum, { delivery_count }) => sum + delivery_count, 0);
   const hasWaiting = events.some(({ state }) => state === 'waiting');
   if (matched.length === 0 && hasWaiting)
     return 'No webhook has been notified of this run yet: its events are queued.';
-  if (matched.length === 0 && events.some(({ state }) => state === 'forgotten'))
+  if (matched.length === 0 && events.some(({ state }) => state === 'expired'))
     return 'The log no longer contains the events of this run.';
   if (events.length === 0) return 'No event of this run has been reported.';
   if (matched.length === 0) return 'No webhook was notified of this run: none matched its events.';

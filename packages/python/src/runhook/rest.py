@@ -75,7 +75,7 @@ class RestPublisher:
         for start, texts in _calls(checked):
             answer = self._post("/events", f'{{"events":[{",".join(texts)}]}}'.encode())
             for index, verdict in enumerate(answer["events"], start):
-                if verdict["verdict"] == "refused":
+                if verdict["verdict"] == "rejected":
                     refused[index] = _problems(verdict)
         if refused:
             raise RefusedEventsError(refused)

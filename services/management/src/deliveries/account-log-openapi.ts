@@ -49,9 +49,9 @@ export const accountLogSchemas: Record<string, Schema> = {
       next_before: nullable(
         text('Given as `before`, it leads to the next page; null at the end of the log.'),
       ),
-      looked_until: nullable(
+      scanned_until: nullable(
         microsTime(
-          'When fewer were found than asked for because much had to be read: what was created before it was not looked at. Else null.',
+          'Set when the page ended early because many deliveries had to be read: deliveries created before this time were not scanned. Otherwise null.',
         ),
       ),
     }),
@@ -80,15 +80,15 @@ export const accountLogSchemas: Record<string, Schema> = {
     },
   }),
 
-  RunEvent: responseObject<RunEventView>('An event of a run, and whether anybody heard of it.', {
+  RunEvent: responseObject<RunEventView>('An event of a run, and whether webhooks matched it.', {
     event_type: EVENT_TYPE,
     event_id: nullable(prefixedId('wev_', 'The event; null when no webhook has a delivery of it.')),
-    happened_at: microsTime('When it went to webhooks, or as far as the run tells when it happened.'),
+    occurred_at: microsTime('When it was matched with webhooks, otherwise the time that the run has for it.'),
     state: {
       type: 'string',
       enum: RUN_EVENT_STATES,
       description:
-        '`told`: webhooks have deliveries of it; `waiting`: it has not been matched with webhooks yet; `unmatched`: no webhook matched it; `not_reported`: the run has come to it, and the job runner has not reported it; `forgotten`: it is older than the log.',
+        '`matched`: webhooks have deliveries of it; `waiting`: it has not been matched with webhooks yet; `unmatched`: no webhook matched it; `not_reported`: the state of the run implies it, but the job runner has not reported it; `expired`: it is older than the log.',
     },
     delivery_count: count('How many webhooks have a delivery of it.'),
   }),
@@ -160,8 +160,8 @@ const HISTOGRAM_EXAMPLE: HistogramView = {
 const RUN_EVENT_EXAMPLE: RunEventView = {
   event_type: 'job.run.errored',
   event_id: DELIVERY_EXAMPLE.event_id,
-  happened_at: DELIVERY_EXAMPLE.created_at,
-  state: 'told',
+  occurred_at: DELIVERY_EXAMPLE.created_at,
+  state: 'matched',
   delivery_count: 22,
 };
 
@@ -173,7 +173,7 @@ export const accountLogPaths: Paths = {
       operationId: 'listAccountDeliveries',
       tags,
       summary: 'List the deliveries of all webhooks of an account',
-      description: `Newest first: by the day of the event's id, in it by when the delivery was created. ${DELETED_WEBHOOKS_TEXT} Nothing is counted, and a page is reached from the one before it. Where rows have to be read to be told apart, a page ends after some 50,000 of them: \`looked_until\` tells so, and \`next_before\` goes on from there.`,
+      description: `Newest first: by the day of the event's id, in it by when the delivery was created. ${DELETED_WEBHOOKS_TEXT} There is no total count; each page is requested with the \`next_before\` of the previous one. If filters require that rows are read, a page ends after some 50,000 of them: then \`scanned_until\` is set, and \`next_before\` continues from there.`,
       parameters: [
         ...FILTERS,
         queryParameter('before', '`next_before` of the page before.', {

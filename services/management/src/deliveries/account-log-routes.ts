@@ -30,7 +30,7 @@ export interface AccountLogExtra {
     /** Cursor for `before` of the next page; null on the last page. */
     next_before: string | null;
     /** Set if a page is not full although more may match: deliveries created before this time were not read. */
-    looked_until: string | null;
+    scanned_until: string | null;
   };
   filters: { limit: number };
 }
@@ -68,7 +68,7 @@ function listEndpoint(reads: ReplicaReads): AccountEndpoint {
         pagination: {
           count: rows.length,
           next_before: next === null ? null : formatCursor(next),
-          looked_until: isTruncated && next !== null ? cursorTimestamp(next) : null,
+          scanned_until: isTruncated && next !== null ? cursorTimestamp(next) : null,
         },
         filters: { limit },
       };

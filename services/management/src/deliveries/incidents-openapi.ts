@@ -24,7 +24,7 @@ const INCIDENT_EXAMPLE: IncidentView = {
   status: 'open',
   since: '1795168800000000',
   until: null,
-  moved_at: null,
+  endpoint_changed_at: null,
   failure_count: 378,
   last_success_at: '1795168700000000',
   delivery_count: 126,
@@ -115,10 +115,12 @@ export const incidentSchemas: Record<string, Schema> = {
       description: '`closed` once an attempt has succeeded.',
     },
     since: microsTime('Start of the first attempt that failed.'),
-    until: nullable(microsTime('Start of the attempt that ended it, or `moved_at`; null while it is open.')),
-    moved_at: nullable(
+    until: nullable(
+      microsTime('Start of the attempt that ended it, or `endpoint_changed_at`; null while it is open.'),
+    ),
+    endpoint_changed_at: nullable(
       microsTime(
-        'When its endpoint was changed, or it was switched on again: it is open until an attempt since then succeeds. Null otherwise.',
+        'When its endpoint was changed or the webhook was reactivated: the incident stays open until a later attempt succeeds. Otherwise null.',
       ),
     ),
     failure_count: count('Attempts that failed.'),

@@ -18,7 +18,7 @@ export interface IncidentView {
   /** Start of the first successful attempt; null while the incident is open. */
   until: string | null;
   /** Time when a new endpoint or activation ended the failures. The incident is open until a later attempt succeeds. */
-  moved_at: string | null;
+  endpoint_changed_at: string | null;
   /** Number of consecutive failed attempts. */
   failure_count: number;
   /** Null for closed incidents, and if no attempt ever succeeded. */
@@ -43,7 +43,7 @@ type IncidentSpan = Pick<
   | 'status'
   | 'since'
   | 'until'
-  | 'moved_at'
+  | 'endpoint_changed_at'
   | 'failure_count'
   | 'last_success_at'
 >;
@@ -87,10 +87,10 @@ export function incidentsEndpoint({ prisma, reads }: ListDependencies): AccountE
       const evidence = await readEvidence(
         reads.databaseFor(request),
         account.id,
-        spans.map(({ subscription_id, since, until, moved_at }) => ({
+        spans.map(({ subscription_id, since, until, endpoint_changed_at }) => ({
           subscriptionId: subscription_id,
           since,
-          until: until ?? moved_at,
+          until: until ?? endpoint_changed_at,
         })),
       );
       const data = spans.map((span, index) => incidentView(span, evidence[index]));
@@ -141,7 +141,7 @@ async function findFailingSpans(
     status: 'open',
     since: String(row.failingSinceMicros),
     until: null,
-    moved_at: null,
+    endpoint_changed_at: null,
     failure_count: row.consecutiveFailures,
     last_success_at: row.lastSuccessAtMicros === null ? null : String(row.lastSuccessAtMicros),
   }));
@@ -211,7 +211,7 @@ function endedSpan(row: EndedRow): IncidentSpan {
     status: 'closed',
     since: String(row.openedAtMicros),
     until: ended,
-    moved_at: row.moved ? ended : null,
+    endpoint_changed_at: row.moved ? ended : null,
     failure_count: row.failures,
     last_success_at: null,
   };

@@ -14,7 +14,7 @@ import { NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import { microsOf } from './delivery.ts';
 
-export const RUN_EVENT_STATES = ['told', 'waiting', 'unmatched', 'not_reported', 'forgotten'] as const;
+export const RUN_EVENT_STATES = ['matched', 'waiting', 'unmatched', 'not_reported', 'expired'] as const;
 
 /** An event of a run, with or without deliveries; times are microseconds since the epoch, as digits. */
 export interface RunEventView {
@@ -22,7 +22,7 @@ export interface RunEventView {
   /** Null if the event has no deliveries, from which its id is read. */
   event_id: string | null;
   /** Time of the fan-out, or the time of the event as recorded in the run. */
-  happened_at: string;
+  occurred_at: string;
   state: (typeof RUN_EVENT_STATES)[number];
   delivery_count: number;
 }
@@ -53,12 +53,12 @@ const SELECT_RUN = `
 const MATCHED_EVENT = {
   event_id: column.text,
   event_type: column.oneOf(EVENT_TYPES),
-  happened_at: column.digits,
+  occurred_at: column.digits,
   delivery_count: column.integer,
 };
 
 const SELECT_MATCHED = `
-  SELECT event_id, event_type, ${microsOf('min(created_at)')} AS happened_at, count(*)::int AS delivery_count
+  SELECT event_id, event_type, ${microsOf('min(created_at)')} AS occurred_at, count(*)::int AS delivery_count
   FROM deliveries WHERE account_id = $1 AND run_id = $2 GROUP BY event_id, event_type`;
 
 /** Maximum number of undispatched events that are read; if an account has more, all its events count as undispatched. */
@@ -95,17 +95,17 @@ export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
         queryRows(pool, MATCHED_EVENT, SELECT_MATCHED, key),
       ]);
       if (!run && matchedEvents.length === 0) throw new NotFoundError();
-      const events = matchedEvents.map((event): RunEventView => ({ ...event, state: 'told' }));
+      const events = matchedEvents.map((event): RunEventView => ({ ...event, state: 'matched' }));
       for (const event_type of run ? expectedTypes(run) : []) {
         if (matchedEvents.some((event) => event.event_type === event_type)) continue;
         const state = stateOf(event_type, run as RunRow, undispatchedTypes);
-        const happened_at = happenedAt(event_type, run as RunRow);
-        events.push({ event_type, event_id: null, happened_at, state, delivery_count: 0 });
+        const occurred_at = occurredAt(event_type, run as RunRow);
+        events.push({ event_type, event_id: null, occurred_at, state, delivery_count: 0 });
       }
       events.sort(
         (one, other) =>
           ORDERED_TYPES.indexOf(one.event_type) - ORDERED_TYPES.indexOf(other.event_type) ||
-          Number(BigInt(one.happened_at) - BigInt(other.happened_at)),
+          Number(BigInt(one.occurred_at) - BigInt(other.occurred_at)),
       );
       return { code: 200, data: events };
     },
@@ -135,7 +135,7 @@ function stateOf(
 ): RunEventView['state'] {
   if (!isReported(type, run)) return 'not_reported';
   if (undispatchedTypes.has(type) || undispatchedTypes.has('all')) return 'waiting';
-  return run.has_log ? 'unmatched' : 'forgotten';
+  return run.has_log ? 'unmatched' : 'expired';
 }
 
 /** Whether the event was reported. A run that was recorded from published events has only the times of those events. */
@@ -145,7 +145,7 @@ function isReported(type: EventType, run: RunRow): boolean {
 }
 
 /** Returns the time of the event in microseconds, or the closest recorded one if the run does not have it. */
-function happenedAt(type: EventType, run: RunRow): string {
+function occurredAt(type: EventType, run: RunRow): string {
   const { time, afterArtifacts } = EVENT_TYPE_TABLE[type];
   if (time === null) return run.created_at;
   const recordedAt = run[RUN_TIMES[time].runField] ?? run.finished_at ?? run.created_at;

@@ -14,8 +14,8 @@ import { ITEMS_MAX, type ServiceStateView } from './service-state.ts';
 
 const EXAMPLE: ServiceStateView = {
   record_writable: true,
-  set_aside_count: 1,
-  set_aside: [
+  quarantined_count: 1,
+  quarantined: [
     {
       kind: 'event',
       id: 'wev_3MMmRIeb7hwtfgePeQ9Hc50jDdn',
@@ -34,7 +34,7 @@ export const serviceStatePaths: Paths = {
       tags: ['Webhooks'],
       summary: 'Get the state of the service for an account',
       description:
-        'Whether the service can record anything now, and which events and deliveries of the account were set aside: a store rejects their data, or the id of an event is on record with other data or carries a time outside the log. Nothing else waits for those; an operator releases or removes them.',
+        'Whether the service can record anything now, and which events and deliveries of the account are quarantined: a store rejects their data, or the id of an event is on record with other data or has a time outside the log. No other item waits for them; an operator releases or removes them.',
       responses: operationResponses('account', {
         200: success(200, 'The state.', schemaRef('ServiceState'), EXAMPLE),
       }),
@@ -43,23 +43,23 @@ export const serviceStatePaths: Paths = {
 };
 
 export const serviceStateSchemas: Record<string, Schema> = {
-  ServiceState: responseObject<ServiceStateView>('What an account must know of the service.', {
+  ServiceState: responseObject<ServiceStateView>('State of the service for an account.', {
     record_writable: {
       type: 'boolean',
       description:
         'False after 30 s in which nothing could be recorded: reports get a 503, and deliveries wait.',
     },
-    set_aside_count: count('Items of the account that were set aside.'),
-    set_aside: {
+    quarantined_count: count('Number of quarantined items of the account.'),
+    quarantined: {
       type: 'array',
       description: `The newest ${ITEMS_MAX} of them.`,
-      items: responseObject<ServiceStateView['set_aside'][number]>('An item that was set aside.', {
-        kind: { type: 'string', enum: QUARANTINE_KINDS, description: 'What it is.' },
+      items: responseObject<ServiceStateView['quarantined'][number]>('A quarantined item.', {
+        kind: { type: 'string', enum: QUARANTINE_KINDS, description: 'Kind of the item.' },
         id: text(
           'Id of the event, delivery, recovery or notice, or of the webhook of a lane or a status; of a conflict and an event out of range with a hash of the data.',
         ),
-        reason: text('Why it was set aside.'),
-        created_at: microsTime('When it was set aside.'),
+        reason: text('Why it was quarantined.'),
+        created_at: microsTime('When it was quarantined.'),
       }),
     },
   }),

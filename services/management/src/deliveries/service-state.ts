@@ -5,8 +5,8 @@ import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 /** State of the service for an account (docs/contract.md#service-state); times are microseconds since the epoch. */
 export interface ServiceStateView {
   record_writable: boolean;
-  set_aside_count: number;
-  set_aside: { kind: QuarantineKind; id: string; reason: string; created_at: string }[];
+  quarantined_count: number;
+  quarantined: { kind: QuarantineKind; id: string; reason: string; created_at: string }[];
 }
 
 export const ITEMS_MAX = 20;
@@ -30,8 +30,8 @@ export function serviceStateEndpoint({ prisma, writes }: ServiceStateDependencie
       ]);
       const data: ServiceStateView = {
         record_writable: writes.state === 'writable',
-        set_aside_count: quarantinedCount,
-        set_aside: rows.map(({ kind, key, reason, createdAt }) => ({
+        quarantined_count: quarantinedCount,
+        quarantined: rows.map(({ kind, key, reason, createdAt }) => ({
           kind: kind as QuarantineKind,
           id: key,
           reason,

@@ -18,8 +18,8 @@ const { eventId, eventType, accountId, timestamp, data } = PAYLOAD_EXAMPLES['job
 
 const PUBLISHED_EXAMPLE: PublishResult = {
   accepted_count: 1,
-  known_count: 0,
-  refused_count: 0,
+  duplicate_count: 0,
+  rejected_count: 0,
   events: [{ event_id: eventId, verdict: 'accepted' }],
 };
 
@@ -31,7 +31,7 @@ export const publishPaths: Paths = {
       operationId: 'publishEvents',
       tags: ['Jobs and runs'],
       summary: 'Publish events of runs',
-      description: `For job runners that know their runs themselves, in place of reporting their steps: up to ${EVENTS_MAX} events as the queue takes them, on record with the response. Each event has its own result: an id that is on record already changes nothing. If no event is valid, nothing is done and the response is a 400. The body may have 2 MiB. Needs one of the permission sets \`job_runner\`, \`account_admin\` and \`admin\`, on any plan.`,
+      description: `For job runners that manage their own runs, instead of reporting their steps: up to ${EVENTS_MAX} events in the format of the queue, on record with the response. Each event has its own result: an id that is already on record changes nothing. If no event is valid, nothing is recorded and the response is a 400. The body may have 2 MiB. Needs one of the permission sets \`job_runner\`, \`account_admin\` and \`admin\`, on any plan.`,
       requestBody: requestBody('EventsToPublish', 'The events.', {
         events: [{ eventId, eventType, accountId, timestamp, data }],
       }),
@@ -40,8 +40,8 @@ export const publishPaths: Paths = {
         {
           202: success(
             202,
-            'What is not refused is on record, and on its way.',
-            schemaRef('Publishing'),
+            'Events that are not rejected are on record and will be delivered.',
+            schemaRef('PublishResult'),
             PUBLISHED_EXAMPLE,
           ),
         },
@@ -58,17 +58,20 @@ function event(type: EventType): Schema {
   return responseObject<PublishedEvent>(
     EVENT_TYPE_TABLE[type].fires,
     {
-      eventId: prefixedId('wev_', 'Unique for the event, its KSUID of about now. Left out: one is made.'),
-      eventType: { type: 'string', const: type, description: 'Which event it is.' },
+      eventId: prefixedId(
+        'wev_',
+        'Unique per event, with a KSUID of about the current time. Default: a generated id.',
+      ),
+      eventType: { type: 'string', const: type, description: 'The type of the event.' },
       accountId: integerId('The account, which must be that of the path.', 1),
       timestamp: {
         type: 'string',
         format: 'date-time',
         pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
-        description: 'When it happened: RFC 3339 UTC. Left out: the time of the call.',
+        description: 'When it happened: RFC 3339 UTC. Default: the time of the call.',
         examples: ['2026-11-20T10:00:00.123456Z'],
       },
-      data: schemaRef(dataName(type), 'The run, as it was then.'),
+      data: schemaRef(dataName(type), 'The run at the time of the event.'),
     },
     ['eventId', 'timestamp'] as never,
   );
@@ -84,14 +87,14 @@ export const publishSchemas: Record<string, Schema> = {
         items: schemaRef('EventToPublish'),
         minItems: 1,
         maxItems: EVENTS_MAX,
-        description: 'The events. Fields that an event does not have are dropped.',
+        description: 'The events. Unknown fields are dropped.',
       },
     },
     ['events'],
   ),
 
   EventToPublish: {
-    description: 'An event as the queue takes it; `eventType` tells which.',
+    description: 'An event in the format of the queue; `eventType` selects the schema.',
     oneOf: EVENT_TYPES.map(eventRef),
     discriminator: {
       propertyName: 'eventType',
@@ -100,32 +103,36 @@ export const publishSchemas: Record<string, Schema> = {
   },
   ...Object.fromEntries(EVENT_TYPES.map((type) => [eventName(type), event(type)])),
 
-  Publishing: responseObject<PublishResult>('What became of the events.', {
-    accepted_count: count('How many are on record now that were not.'),
-    known_count: count('How many were on record, by their id.'),
-    refused_count: count('How many do not fit.'),
-    events: { type: 'array', items: schemaRef('EventVerdict'), description: 'One for each event, in order.' },
+  PublishResult: responseObject<PublishResult>('The result of a call with events.', {
+    accepted_count: count('Number of events that were recorded by this call.'),
+    duplicate_count: count('Number of events whose id was already on record.'),
+    rejected_count: count('Number of invalid events.'),
+    events: {
+      type: 'array',
+      items: schemaRef('EventVerdict'),
+      description: 'One result per event, in order.',
+    },
   }),
 
   EventVerdict: responseObject<EventVerdict>(
-    'What became of an event.',
+    'The result for one event.',
     {
       event_id: {
         type: ['string', 'null'],
-        description: 'Its id, or the one that it was given; null for a refused one that brought none.',
+        description:
+          'The id of the event, supplied or assigned; null for a rejected event without a valid id.',
       },
       verdict: {
         type: 'string',
         enum: VERDICTS,
         description:
-          '`accepted`: on record, and delivered to whoever subscribed. `known`: an event of that id was on record, and nothing changes. `refused`: it does not fit, and is not kept.',
+          '`accepted`: recorded, and will be delivered to matching webhooks. `duplicate`: an event with this id was on record; nothing changes. `rejected`: invalid, and not stored.',
       },
       errors: {
         type: 'array',
         items: schemaRef('FieldError'),
         minItems: 1,
-        description:
-          'Of a refused one, and absent from others: what is wrong, each field by its path in the event.',
+        description: 'Only for a rejected event: its problems, each field by its path in the event.',
       },
     },
     ['errors'],

@@ -24,9 +24,9 @@ export const EVENTS_MAX = 500;
 /** An event has some twenty values; unknown fields are permitted and dropped. */
 const VALUES_MAX = 60 * EVENTS_MAX;
 
-export const VERDICTS = ['accepted', 'known', 'refused'] as const;
+export const VERDICTS = ['accepted', 'duplicate', 'rejected'] as const;
 
-/** Result for one event: `accepted` is newly recorded, `known` was recorded before, `refused` is invalid. */
+/** Result for one event: `accepted` is newly recorded, `duplicate` was recorded before, `rejected` is invalid. */
 export interface EventVerdict {
   /** Client-supplied or assigned id of the event; null for a rejected event without a valid id. */
   event_id: string | null;
@@ -37,8 +37,8 @@ export interface EventVerdict {
 
 export interface PublishResult {
   accepted_count: number;
-  known_count: number;
-  refused_count: number;
+  duplicate_count: number;
+  rejected_count: number;
   /** Verdicts in the order of the events. */
   events: EventVerdict[];
 }
@@ -146,24 +146,24 @@ function publishResponse(
   distinctEvents: ReadonlyMap<string, JobRunEvent>,
   { added, conflicting }: PublishOutcome,
 ): EndpointResponse {
-  const counts = { accepted: 0, known: 0, refused: 0 };
+  const counts = { accepted: 0, duplicate: 0, rejected: 0 };
   const verdictOf = (event: JobRunEvent): Omit<EventVerdict, 'event_id'> => {
     const first = distinctEvents.get(event.eventId) as JobRunEvent;
     if (conflicting.has(event.eventId) || !isSameEvent(event, first))
-      return { verdict: 'refused', errors: [stripFieldName(CONFLICT)] };
-    return { verdict: event === first && added.has(event.eventId) ? 'accepted' : 'known' };
+      return { verdict: 'rejected', errors: [stripFieldName(CONFLICT)] };
+    return { verdict: event === first && added.has(event.eventId) ? 'accepted' : 'duplicate' };
   };
   const events = checkedEvents.map((one): EventVerdict => {
     const verdict: EventVerdict = one.problems
-      ? { event_id: one.eventId, verdict: 'refused', errors: one.problems.map(stripFieldName) }
+      ? { event_id: one.eventId, verdict: 'rejected', errors: one.problems.map(stripFieldName) }
       : { event_id: one.event.eventId, ...verdictOf(one.event) };
     counts[verdict.verdict] += 1;
     return verdict;
   });
   const data: PublishResult = {
     accepted_count: counts.accepted,
-    known_count: counts.known,
-    refused_count: counts.refused,
+    duplicate_count: counts.duplicate,
+    rejected_count: counts.rejected,
     events,
   };
   return { code: 202, data };

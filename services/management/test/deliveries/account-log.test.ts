@@ -104,7 +104,7 @@ describe('the log of an account', () => {
       webhook_state: 'active',
     });
     expect(response.json.extra).toEqual({
-      pagination: { count: 3, next_before: null, looked_until: null },
+      pagination: { count: 3, next_before: null, scanned_until: null },
       filters: { limit: 10 },
     });
   });
@@ -394,7 +394,7 @@ describe('the events of a run', () => {
     const response = await events(2482);
     expect(eventSummaries(response)).toEqual([
       ['job.run.started', 'unmatched', 0],
-      ['job.run.errored', 'told', 2],
+      ['job.run.errored', 'matched', 2],
       ['job.run.completed', 'unmatched', 0],
     ]);
     expect(response.json.data[1].event_id).toBe(event.eventId);
@@ -467,19 +467,19 @@ describe('the events of a run', () => {
     expect((await events(4711)).status).toBe(404);
   });
 
-  test('are forgotten if the log does not reach back to the run', async () => {
+  test('are expired if the log does not reach back to the run', async () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 7, engine_version: '1.9' });
     await harness.database.pool.query(`UPDATE runs SET created_at = '2020-01-01' WHERE account_id = $1`, [
       account.id,
     ]);
     await harness.database.pool.query('DELETE FROM undispatched_events');
-    expect(eventSummaries(await events(7))).toEqual([['job.run.started', 'forgotten', 0]]);
+    expect(eventSummaries(await events(7))).toEqual([['job.run.started', 'expired', 0]]);
   });
 
   test('are a 404 for a missing run and for a run of another account', async () => {
     await insert(0, { runId: 31 });
-    expect(eventSummaries(await events(31))).toEqual([['job.run.completed', 'told', 1]]);
+    expect(eventSummaries(await events(31))).toEqual([['job.run.completed', 'matched', 1]]);
     const otherAccount = await harness.newAccount();
     expect((await events(31, otherAccount)).status).toBe(404);
     expect((await events(4711)).status).toBe(404);

@@ -188,7 +188,7 @@ test('an incident stays open after a change of the endpoint until a delivery suc
   expect(status).toBe(200);
   const { data } = (await incidents()).json;
   const digits = expect.stringMatching(/^\d+$/);
-  const moved = { since: `${NOW_MS - 10 * MINUTE_MS}000`, moved_at: digits, failed_count: 1 };
+  const moved = { since: `${NOW_MS - 10 * MINUTE_MS}000`, endpoint_changed_at: digits, failed_count: 1 };
   expect(data).toMatchObject([
     { ...moved, status: 'open', until: null, causes: [{ code: 'slack_no_text' }] },
   ]);
@@ -199,7 +199,12 @@ test('an incident stays open after a change of the endpoint until a delivery suc
   // Set by the clock of the database, so that it follows the change.
   await harness.database.pool.query('UPDATE subscriptions SET last_success_at = now() WHERE id = $1', [id]);
   expect((await incidents()).json.data).toMatchObject([
-    { ...moved, status: 'closed', until: data[0].moved_at, moved_at: data[0].moved_at },
+    {
+      ...moved,
+      status: 'closed',
+      until: data[0].endpoint_changed_at,
+      endpoint_changed_at: data[0].endpoint_changed_at,
+    },
   ]);
 });
 

@@ -14,7 +14,7 @@ const state = async (of: TestAccount) =>
   (await harness.call('GET', of.path('/service-state'), { token: of.token })).json.data;
 
 test('an account without set-aside items gets a writable record and no items', async () => {
-  expect(await state(account)).toEqual({ record_writable: true, set_aside_count: 0, set_aside: [] });
+  expect(await state(account)).toEqual({ record_writable: true, quarantined_count: 0, quarantined: [] });
 });
 
 test('an account gets its own set-aside items with their reasons, newest first', async () => {
@@ -23,13 +23,13 @@ test('an account gets its own set-aside items with their reasons, newest first',
     await addQuarantined(harness.database.pool, [{ ...item, key, message: { secret: 1 } }]);
   expect(await state(account)).toEqual({
     record_writable: true,
-    set_aside_count: 2,
-    set_aside: ['wev_2', 'wev_1'].map((id) => ({
+    quarantined_count: 2,
+    quarantined: ['wev_2', 'wev_1'].map((id) => ({
       kind: 'event',
       id,
       reason: item.reason,
       created_at: expect.stringMatching(/^\d{16}$/),
     })),
   });
-  expect(await state(await harness.newAccount())).toMatchObject({ set_aside_count: 0 });
+  expect(await state(await harness.newAccount())).toMatchObject({ quarantined_count: 0 });
 });

@@ -43,7 +43,7 @@ test('the document of the queue is valid AsyncAPI 3.0 by the official schema', a
   const document = await read('/asyncapi.json');
   expect({ isValid: check(document), errors: check.errors }).toEqual({ isValid: true, errors: null });
   expect((await harness.call('POST', '/asyncapi.json')).status).toBe(405);
-  expect(check({ ...document, operations: { takeEvents: { action: 'take' } } })).toBe(false);
+  expect(check({ ...document, operations: { receiveEvents: { action: 'take' } } })).toBe(false);
   for (const text of JSON.stringify(document).match(/"#\/[^"]+"/g) ?? []) {
     const steps = (JSON.parse(text) as string).slice(2).split('/');
     const target = steps.reduce<unknown>((at, step) => (at as Record<string, unknown>)?.[step], document);

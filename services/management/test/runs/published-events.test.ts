@@ -57,8 +57,8 @@ describe('POST …/events/', () => {
     expect(response).toMatchObject({ status: 202, json: { status: { code: 202 } } });
     expect(response.json.data).toEqual({
       accepted_count: 2,
-      known_count: 0,
-      refused_count: 0,
+      duplicate_count: 0,
+      rejected_count: 0,
       events: [started, completed].map(({ eventId }) => ({ event_id: eventId, verdict: 'accepted' })),
     });
     const readRecorded = [started, completed].map((event) => ({
@@ -93,31 +93,31 @@ describe('POST …/events/', () => {
 
   test('recognizes a repeated event by its id, within a call and between callers', async () => {
     const [firstEvent, secondEvent] = [newEvent(), newEvent()];
-    expect(verdicts(await publish([firstEvent, firstEvent]))).toEqual(['accepted', 'known']);
+    expect(verdicts(await publish([firstEvent, firstEvent]))).toEqual(['accepted', 'duplicate']);
     expect(verdicts(await publish([secondEvent, { ...firstEvent, timestamp: undefined }]))).toEqual([
       'accepted',
-      'known',
+      'duplicate',
     ]);
     const third = newEvent();
     const responses = await Promise.all(
       Array.from({ length: 8 }, (_, index) => publish([third, ...(index === 0 ? [firstEvent] : [])])),
     );
     const told = responses.map((response) => verdicts(response)[0]).sort();
-    expect(told).toEqual(['accepted', ...Array(7).fill('known')]);
+    expect(told).toEqual(['accepted', ...Array(7).fill('duplicate')]);
     expect(await stored()).toHaveLength(3);
   });
 
   test('rejects an event whose id is on record, or in the same call, with other data', async () => {
     const event = newEvent();
     const secondEvent = { ...event, data: { ...event.data, runReason: 'another reason' } };
-    expect(verdicts(await publish([event, secondEvent]))).toEqual(['accepted', 'refused']);
+    expect(verdicts(await publish([event, secondEvent]))).toEqual(['accepted', 'rejected']);
     const { json } = await publish([secondEvent, newEvent()]);
     expect(json.data.events[0]).toEqual({
       event_id: event.eventId,
-      verdict: 'refused',
+      verdict: 'rejected',
       errors: [{ field: 'eventId', message: 'names an event that is on record with other data' }],
     });
-    expect(verdicts(await publish([event]))).toEqual(['known']);
+    expect(verdicts(await publish([event]))).toEqual(['duplicate']);
     const { rows } = await harness.database.pool.query('SELECT data::text FROM events WHERE id = $1', [
       event.eventId,
     ]);
@@ -133,8 +133,8 @@ describe('POST …/events/', () => {
     const path = `/api/v2/accounts/${secondEvent.id}/events/`;
     const publishOther = () => harness.call('POST', path, { token, body: { events: [otherEvent] } });
     expect(verdicts(await publishOther())).toEqual(['accepted']);
-    expect(verdicts(await publishOther())).toEqual(['known']);
-    expect(verdicts(await publish([ownEvent]))).toEqual(['known']);
+    expect(verdicts(await publishOther())).toEqual(['duplicate']);
+    expect(verdicts(await publish([ownEvent]))).toEqual(['duplicate']);
     const queue = createQueueBackend(harness.settings.queueUrl).createQueue<JobRunEvent>(JOB_RUN_EVENTS);
     await eventually(async () => {
       const queuedEvents = (await queue.getWaiting()).filter(({ data }) => data.eventId === ownEvent.eventId);
@@ -177,21 +177,25 @@ describe('POST …/events/', () => {
     expect(response.json.data.events).toEqual([
       {
         event_id: foreignEvent.eventId,
-        verdict: 'refused',
+        verdict: 'rejected',
         errors: [{ field: 'accountId', message: `must be ${account.id}, the account of the path` }],
       },
       {
         event_id: bare.eventId,
-        verdict: 'refused',
+        verdict: 'rejected',
         errors: [{ field: 'data.runId', message: 'is required' }],
       },
       { event_id: validEvent.eventId, verdict: 'accepted' },
       {
         event_id: old.eventId,
-        verdict: 'refused',
+        verdict: 'rejected',
         errors: [{ field: 'eventId', message: 'is older than the 30 days of the log' }],
       },
-      { event_id: null, verdict: 'refused', errors: [{ field: 'event', message: 'must be of type object' }] },
+      {
+        event_id: null,
+        verdict: 'rejected',
+        errors: [{ field: 'event', message: 'must be of type object' }],
+      },
     ]);
     expect((await stored()).map(({ id }) => id)).toEqual([validEvent.eventId]);
   });

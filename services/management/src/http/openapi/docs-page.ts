@@ -11,7 +11,7 @@ import { asyncApiDocument, EVENT_SCHEMAS } from './events-document.ts';
 
 /** Names below `/docs/`: the assets of the page, all served by this process. */
 const INITIALIZER_NAME = 'initializer.js';
-const ACCESSIBILITY_STYLES_NAME = 'own.css';
+const ACCESSIBILITY_STYLES_NAME = 'accessibility.css';
 const ASSET_NAMES = ['swagger-ui.css', 'swagger-ui-bundle.js', 'favicon-32x32.png'] as const;
 
 const [STYLES, BUNDLE, ICON] = ASSET_NAMES;

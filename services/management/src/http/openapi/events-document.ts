@@ -158,10 +158,10 @@ export function asyncApiDocument(version: string): object {
       },
     },
     operations: {
-      takeEvents: {
+      receiveEvents: {
         action: 'receive',
         channel: ref('channels', CHANNEL),
-        summary: 'Runhook takes the events and delivers them to the webhooks that want them.',
+        summary: 'Runhook receives the events and delivers them to the webhooks that match them.',
         messages: Object.keys(messages).map((name) => ref(`channels/${CHANNEL}/messages`, name)),
       },
     },

@@ -149,8 +149,8 @@ const FAILURES = {
     ),
   },
   500: {
-    name: 'UnexpectedFault',
-    response: failureResponse(500, 'A fault of the service. The request id leads to it in the log.', {
+    name: 'UnhandledError',
+    response: failureResponse(500, 'A defect of the service. The log has the error under the request id.', {
       user: 'Something went wrong.',
       developer: 'request id: 1f0c2c9e-7d0e-4c38-9d3e-0a6d0a2f1f5b',
     }),
@@ -221,7 +221,7 @@ export function success(
   const status = kind === 'deleted' ? { code, is_success: true } : { code };
   const extra = {
     list: { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } },
-    log: { pagination: { count: 1, next_before: null, looked_until: null }, filters: { limit: 10 } },
+    log: { pagination: { count: 1, next_before: null, scanned_until: null }, filters: { limit: 10 } },
   };
   const body =
     kind === 'list' || kind === 'log'
