@@ -51,7 +51,7 @@ export class InvalidTokenError extends ApiError {
 /** 401 that does not reveal whether the user exists. */
 export class SignInRejectedError extends ApiError {
   constructor() {
-    super(401, 'sign_in_refused', 'The e-mail address or the password is wrong.', {
+    super(401, 'sign_in_rejected', 'The e-mail address or the password is wrong.', {
       headers: { 'www-authenticate': 'Token' },
     });
   }
@@ -148,7 +148,7 @@ export class ExpectationFailedError extends ApiError {
 /** 422: the `Idempotency-Key` was used with another body before. */
 export class IdempotencyKeyReusedError extends ApiError {
   constructor() {
-    super(422, 'key_of_another_body', 'The idempotency key was used with another body.');
+    super(422, 'idempotency_key_reused', 'The idempotency key was used with another body.');
   }
 }
 
@@ -182,7 +182,7 @@ export class UnavailableError extends ApiError {
 /** 500: shows the request id, by which the error is found in the log. */
 export class UnhandledError extends ApiError {
   constructor(requestId: string) {
-    super(500, 'unexpected_fault', 'Something went wrong.', { developerMessage: `request id: ${requestId}` });
+    super(500, 'unhandled_error', 'Something went wrong.', { developerMessage: `request id: ${requestId}` });
   }
 }
 
