@@ -29,7 +29,7 @@ const LABELS: Record<string, RegExp> = {
   table: /^(events|deliveries|attempts)$/,
   state: /^(waiting|active|delayed|failed|paused|total|idle)$/,
   result:
-    /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left_to_reconciler|set_aside)$/,
+    /^(fanned_out|duplicate|resumed|malformed|conflict|out_of_range|sent|left_to_reconciler|quarantined)$/,
   route: /^(immediate|deferred|cancelled|none|(\/[a-z0-9-]+|\/:[a-z_]+)+)$/,
   outcome: /^(delivered|retry|failed|cancelled)$/,
   code: /^[a-z_]{4,30}$/,

@@ -12,11 +12,11 @@ export function createManagementMetrics(registry: Registry) {
   const registers = [registry];
   const relayed = new Counter({
     name: 'runhook_relayed_events_total',
-    help: 'Committed events of this process by result: sent to the queue, left_to_reconciler, set_aside.',
+    help: 'Committed events of this process by result: sent to the queue, quarantined, left_to_reconciler.',
     labelNames: ['result'] as const,
     registers,
   });
-  for (const result of ['sent', 'left_to_reconciler', 'set_aside'] as const) relayed.inc({ result }, 0);
+  for (const result of ['sent', 'left_to_reconciler', 'quarantined'] as const) relayed.inc({ result }, 0);
   const quarantined = registerQuarantined(registers);
   for (const kind of QUARANTINE_KINDS) quarantined.inc({ kind }, 0);
   let waitingCount = () => 0;

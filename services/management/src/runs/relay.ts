@@ -48,7 +48,7 @@ export interface RelayOptions {
   /** Called with events that the queue rejects for their data. */
   quarantine: (rejected: readonly RejectedEvent[]) => Promise<void>;
   /** Called with the number of events that the queue accepted or rejected, or that were left to the reconciler. */
-  onRelayed?: (result: 'sent' | 'left_to_reconciler' | 'set_aside', count: number) => void;
+  onRelayed?: (result: 'sent' | 'left_to_reconciler' | 'quarantined', count: number) => void;
   /** Monotonic clock in milliseconds. */
   nowMs?: () => number;
 }
@@ -114,7 +114,7 @@ export class Relay {
         const rejectedCount = await this.#sendOrQuarantine(batch);
         this.#remove(batch.events.length);
         onRelayed?.('sent', batch.events.length - rejectedCount);
-        if (rejectedCount > 0) onRelayed?.('set_aside', rejectedCount);
+        if (rejectedCount > 0) onRelayed?.('quarantined', rejectedCount);
         if (failures > 0) logger.info({ failures }, 'relay recovered');
         failures = 0;
       } catch (error) {

@@ -110,7 +110,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     };
     const { relay, moved } = startRelay(queue, { quarantine });
     relay.add(committed(events));
-    await eventually(() => expect(moved).toEqual({ sent: 39, left_to_reconciler: 0, set_aside: 1 }));
+    await eventually(() => expect(moved).toEqual({ sent: 39, left_to_reconciler: 0, quarantined: 1 }));
     expect(rejected).toEqual([rejectedEvent.eventId]);
     const [last] = createEvents(1) as [JobRunEvent];
     relay.add(committed([last]));
@@ -125,7 +125,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     Object.assign(events[0] as JobRunEvent, { data: { runId: 1n } });
     const { relay, moved } = startRelay(queue);
     relay.add(committed(events));
-    await eventually(() => expect(moved).toEqual({ sent: 1, left_to_reconciler: 0, set_aside: 1 }));
+    await eventually(() => expect(moved).toEqual({ sent: 1, left_to_reconciler: 0, quarantined: 1 }));
   });
 
   test('sends late events so that they are queued once although the reconciler puts them back, too', async () => {
