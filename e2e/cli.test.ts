@@ -36,9 +36,9 @@ let folder: string;
 
 interface Finding {
   check: string;
-  verdict: string;
-  says: string;
-  todo: string | null;
+  status: string;
+  message: string;
+  remedy: string | null;
 }
 
 beforeAll(async () => {
@@ -152,7 +152,7 @@ test('listen forwards each delivery once to localhost, and replays the deliverie
       .split('\n')
       .map((line) => JSON.parse(line)),
   ).toMatchObject([
-    { kind: 'begin', secret },
+    { kind: 'started', secret },
     { kind: 'delivery', run_id: '1', status: 200 },
   ]);
   expect(subscription.requests.at(-1)?.body.equals(endpoint.requests[0]?.body ?? Buffer.of())).toBe(true);
@@ -209,7 +209,7 @@ test('commands show and change webhooks, deliveries and runs', async () => {
     stderr: 'error: There is no run 99.\n',
   });
   const wrong = await run(['runs', 'list', '--json'], { env: { ...env, RUNHOOK_TOKEN: 'rhs_wrong' } });
-  expect(JSON.parse(wrong.stderr)).toMatchObject({ error: { code: 'refused_401' } });
+  expect(JSON.parse(wrong.stderr)).toMatchObject({ error: { code: 'rejected_401' } });
 });
 
 test('the doctor reports each of eleven faults with a remedy', async () => {
@@ -228,10 +228,10 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
       env: { ...whole, ...changed },
     });
     const findings: Finding[] = JSON.parse(ran.stdout);
-    const failed = findings.filter(({ verdict }) => verdict === 'failed');
+    const failed = findings.filter(({ status }) => status === 'failed');
     expect(ran.code).toBe(failed.length === 0 ? 0 : 1);
-    for (const { todo } of failed) expect(todo).toMatch(/\S/);
-    return { findings, failed: failed.map(({ check, says }) => `${check}: ${says}`) };
+    for (const { remedy } of failed) expect(remedy).toMatch(/\S/);
+    return { findings, failed: failed.map(({ check, message }) => `${check}: ${message}`) };
   };
   const withOtherHost = (change: (url: URL) => void) => {
     const url = new URL(String(env.DATABASE_URL));
@@ -255,7 +255,7 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
     'jit',
     'statistics',
     'commit',
-    'set aside',
+    'quarantine',
     'queue',
     ...(redis === null ? [] : ['eviction', 'queue clock']),
     'egress',

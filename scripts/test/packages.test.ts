@@ -161,8 +161,8 @@ async function expectRuns(project: string): Promise<void> {
     cwd: project,
     env: { PATH: process.env.PATH },
   });
-  const findings: { check: string; verdict: string }[] = JSON.parse(stdout);
-  expect(findings.map(({ verdict }) => verdict)).toEqual(['ok', ...Array(4).fill('skipped')]);
+  const findings: { check: string; status: string }[] = JSON.parse(stdout);
+  expect(findings.map(({ status }) => status)).toEqual(['ok', ...Array(4).fill('skipped')]);
   const body = join(project, 'body.json');
   await writeFile(body, '{}\n');
   const signature = createHmac('sha256', 'whsec_x').update('{}').digest('hex');

@@ -71,10 +71,10 @@ export function cliError(error: unknown): CliError {
   if (error instanceof RunhookError) return new CliError(errorCode(error), rejectionText(error));
   const { code, message = '', stack } = error as NodeJS.ErrnoException;
   if (code !== undefined && /^E[A-Z0-9]+$/.test(code)) return new CliError('system', `${message}.`);
-  return new CliError('fault', `Unexpected error (a defect of runhook): ${stack ?? String(error)}`);
+  return new CliError('unhandled_error', `Unexpected error (a defect of runhook): ${stack ?? String(error)}`);
 }
 
-const errorCode = ({ status }: RunhookError) => (status === 0 ? 'no_answer' : `refused_${status}`);
+const errorCode = ({ status }: RunhookError) => (status === 0 ? 'no_response' : `rejected_${status}`);
 
 function rejectionText({ status, message, errors, retryAfterSeconds }: RunhookError): string {
   if (status === 401)

@@ -29,6 +29,6 @@ export const doctorCommand: Command<ConnectionOptions & { endpoint?: string }> =
     };
     for await (const finding of runChecks(doctorOptions)) findings.push(finding);
     await context.writeResult(findingsText(findings), findings);
-    return findings.some(({ verdict }) => verdict === 'failed') ? 1 : 0;
+    return findings.some(({ status }) => status === 'failed') ? 1 : 0;
   },
 };

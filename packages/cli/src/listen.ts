@@ -87,7 +87,7 @@ async function announce(
   await context.writeRow(
     `${isReplay ? action : action + webhookText}; forwarding to ${forward}\nsigned with  ${secret}`,
     {
-      kind: 'begin',
+      kind: 'started',
       webhook_id: webhook?.id ?? null,
       forward,
       secret,
@@ -192,16 +192,17 @@ async function watchChanges(
   wakeSignal: WakeSignal,
   stopping: AbortSignal,
 ): Promise<void> {
-  let isLost = false;
+  let isDisconnected = false;
   try {
     for await (const change of client.changes({
       webhookId,
       signal: AbortSignal.any([stopping, wakeSignal.closed]),
     })) {
-      if (change.kind === 'lost' && !isLost) await context.writeNote(`${change.error.message} Reconnecting.`);
-      if (change.kind === 'listening' && isLost) await context.writeNote('Reconnected.');
-      if (change.kind !== 'changed') isLost = change.kind === 'lost';
-      if (change.kind !== 'lost') wakeSignal.notify();
+      if (change.kind === 'disconnected' && !isDisconnected)
+        await context.writeNote(`${change.error.message} Reconnecting.`);
+      if (change.kind === 'connected' && isDisconnected) await context.writeNote('Reconnected.');
+      if (change.kind !== 'changed') isDisconnected = change.kind === 'disconnected';
+      if (change.kind !== 'disconnected') wakeSignal.notify();
     }
   } finally {
     wakeSignal.close();

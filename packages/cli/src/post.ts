@@ -84,6 +84,6 @@ export function postResultText({ status, error, durationMs, responseText }: Post
   return `${status} in ${durationMs} ms${excerpt === '' ? '' : `: ${printable(excerpt)}`}`;
 }
 
-export function postResultJson({ status, error, durationMs, responseText: answer }: PostResult) {
-  return { status, error, duration_ms: durationMs, answer };
+export function postResultJson({ status, error, durationMs, responseText }: PostResult) {
+  return { status, error, duration_ms: durationMs, response_body: responseText };
 }

@@ -61,7 +61,7 @@ export const sendCommand: Command<SendOptions> = {
       const message = { body, eventId, secret, signatureHeader: options.signatureHeader ?? null };
       const result: PostResult = await post(options.to, message, 1_000 * options.timeout);
       areAllDelivered = isSuccess(result) && areAllDelivered;
-      const row = { sent: name, event_id: eventId, secret, ...postResultJson(result) };
+      const row = { sample: name, event_id: eventId, secret, ...postResultJson(result) };
       await context.writeRow(`${name.padEnd(NAME_WIDTH)}  ${postResultText(result)}`, row);
     }
     return areAllDelivered ? 0 : 1;

@@ -105,7 +105,7 @@ describe('the command send', () => {
     ]);
     expect(code).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({
-      sent: 'job.run.errored',
+      sample: 'job.run.errored',
       status: null,
       error: 'ECONNREFUSED',
     });

@@ -29,14 +29,14 @@ export type Query<M extends Method, P extends PathOf<M>> = {
 };
 
 /** Values for the placeholders of the path. */
-export type InPath<M extends Method, P extends PathOf<M>> = Part<paths[P][M], 'path'>;
+export type PathParameters<M extends Method, P extends PathOf<M>> = Part<paths[P][M], 'path'>;
 
 export type Body<M extends Method, P extends PathOf<M>> = paths[P][M] extends { requestBody?: infer Content }
   ? Json<Content>
   : undefined;
 
 /** All parts of a request except method and path. */
-export type RequestParts<M extends Method, P extends PathOf<M>> = RequestPart<'path', InPath<M, P>> &
+export type RequestParts<M extends Method, P extends PathOf<M>> = RequestPart<'path', PathParameters<M, P>> &
   RequestPart<'body', Body<M, P>> & {
     query?: Query<M, P>;
     headers?: Record<string, string>;
@@ -44,17 +44,22 @@ export type RequestParts<M extends Method, P extends PathOf<M>> = RequestPart<'p
   };
 
 /** The envelope of a successful response (docs/contract.md#requests-and-answers). */
-export type Answer<M extends Method, P extends PathOf<M>> = paths[P][M] extends { responses: infer All }
+export type SuccessEnvelope<M extends Method, P extends PathOf<M>> = paths[P][M] extends {
+  responses: infer All;
+}
   ? Json<All[keyof All & (200 | 201 | 202)]>
   : never;
 
 /** The `data` of the envelope. */
 export type Data<M extends Method, P extends PathOf<M>> =
-  Answer<M, P> extends { data: infer Value } ? Value : never;
+  SuccessEnvelope<M, P> extends { data: infer Value } ? Value : never;
 
 /** Paths whose response is a page of rows. */
 export type ListPath = {
-  [P in PathOf<'get'>]: Answer<'get', P> extends { data: readonly unknown[]; extra: { pagination: object } }
+  [P in PathOf<'get'>]: SuccessEnvelope<'get', P> extends {
+    data: readonly unknown[];
+    extra: { pagination: object };
+  }
     ? P
     : never;
 }[PathOf<'get'>];

@@ -7,11 +7,11 @@ export type Change =
    * The stream is open, for the first time or again; the caller must load the current state, because earlier changes
    * are not sent.
    */
-  | { kind: 'listening' }
+  | { kind: 'connected' }
   /** These webhooks were changed, or an attempt was made for them. */
   | { kind: 'changed'; webhookIds: string[] }
   /** The connection was lost; the client reconnects automatically. */
-  | { kind: 'lost'; error: RunhookError };
+  | { kind: 'disconnected'; error: RunhookError };
 
 /** The service sends a comment every 20 s, so a stream that is silent for a minute is broken. */
 const SILENCE_TIMEOUT_MS = 60_000;
@@ -38,7 +38,7 @@ export async function* listen(
       const response = await connect(AbortSignal.any([stopSignal, silence.signal]));
       if (!response.ok || response.body === null) throw await parseFailure(response);
       reconnectMs = RECONNECT_MIN_MS;
-      yield { kind: 'listening' };
+      yield { kind: 'connected' };
       for await (const ids of parseChanges(response.body, () => {
         clearTimeout(silenceTimer);
         silenceTimer = setTimeout(() => silence.abort(), SILENCE_TIMEOUT_MS);
@@ -52,7 +52,7 @@ export async function* listen(
       clearTimeout(silenceTimer);
       silence.abort();
     }
-    if (failure !== null) yield { kind: 'lost', error: failure };
+    if (failure !== null) yield { kind: 'disconnected', error: failure };
     await wait(Math.max(reconnectMs, 1_000 * (failure?.retryAfterSeconds ?? 0)), undefined, {
       signal: stopSignal,
     }).catch(() => undefined);

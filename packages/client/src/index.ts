@@ -1,17 +1,17 @@
 export type {
-  Answer,
   Body,
   components,
   Data,
-  InPath,
   ListPath,
   Method,
   PathOf,
+  PathParameters,
   paths,
   Query,
   RequestParts,
   Row,
   Schemas,
+  SuccessEnvelope,
 } from './calls.ts';
 export type { Change } from './changes.ts';
 export { type Client, type ClientOptions, createClient, type Page, VERSION } from './client.ts';

@@ -128,9 +128,9 @@ test('changes() continues after the end of a stream, and ends with an error resp
   })();
   expect(await failureOf(listener)).toMatchObject({ status: 401, userMessage: 'Invalid token.' });
   expect(changes).toEqual([
-    { kind: 'listening' },
+    { kind: 'connected' },
     { kind: 'changed', webhookIds: ['wsu_1'] },
-    { kind: 'listening' },
+    { kind: 'connected' },
     { kind: 'changed', webhookIds: ['wsu_2', 'wsu_3'] },
   ]);
   expect(server.requests[0]?.path).toBe('/below/api/v3/accounts/7/webhooks/changes?subscription_id=wsu_1');

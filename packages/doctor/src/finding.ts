@@ -1,35 +1,40 @@
-export type Verdict = 'ok' | 'warning' | 'failed' | 'skipped';
+export type FindingStatus = 'ok' | 'warning' | 'failed' | 'skipped';
 
 /** The result of one check, shown as one line. */
 export interface Finding {
   /** Name of the check, in one or two words. */
   check: string;
-  verdict: Verdict;
+  status: FindingStatus;
   /** The observed state; must not contain a password, token or key. */
-  says: string;
+  message: string;
   /** The recommended action; null if none is needed. */
-  todo: string | null;
+  remedy: string | null;
 }
 
-export const ok = (check: string, says: string): Finding => ({ check, verdict: 'ok', says, todo: null });
-export const warning = (check: string, says: string, todo: string): Finding => ({
+export const ok = (check: string, message: string): Finding => ({
   check,
-  verdict: 'warning',
-  says,
-  todo,
+  status: 'ok',
+  message,
+  remedy: null,
 });
-export const failed = (check: string, says: string, todo: string): Finding => ({
+export const warning = (check: string, message: string, remedy: string): Finding => ({
   check,
-  verdict: 'failed',
-  says,
-  todo,
+  status: 'warning',
+  message,
+  remedy,
 });
-/** @param todo explains how to enable the check */
-export const skipped = (check: string, says: string, todo: string | null = null): Finding => ({
+export const failed = (check: string, message: string, remedy: string): Finding => ({
   check,
-  verdict: 'skipped',
-  says,
-  todo,
+  status: 'failed',
+  message,
+  remedy,
+});
+/** @param remedy explains how to enable the check */
+export const skipped = (check: string, message: string, remedy: string | null = null): Finding => ({
+  check,
+  status: 'skipped',
+  message,
+  remedy,
 });
 
 /** Returns the error code of the system or driver; never text that may contain a password. */
@@ -42,7 +47,7 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message.slice(0, 120) : 'unknown';
 }
 
-const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
+const STATUS_LABELS: Readonly<Record<FindingStatus, string>> = {
   ok: 'ok     ',
   warning: 'WARNING',
   failed: 'FAILED ',
@@ -52,11 +57,11 @@ const VERDICT_LABELS: Readonly<Record<Verdict, string>> = {
 /** Formats each finding as a line, with a second line for the recommended action. */
 export function findingsText(findings: readonly Finding[]): string {
   const width = Math.max(...findings.map(({ check }) => check.length));
-  const lines = findings.flatMap(({ check, verdict, says, todo }) => [
-    `${VERDICT_LABELS[verdict]}  ${check.padEnd(width)}  ${says}`,
-    ...(todo === null ? [] : [`${' '.repeat(width + 11)}→ ${todo}`]),
+  const lines = findings.flatMap(({ check, status, message, remedy }) => [
+    `${STATUS_LABELS[status]}  ${check.padEnd(width)}  ${message}`,
+    ...(remedy === null ? [] : [`${' '.repeat(width + 11)}→ ${remedy}`]),
   ]);
-  const count = (target: Verdict) => findings.filter(({ verdict }) => verdict === target).length;
+  const count = (target: FindingStatus) => findings.filter(({ status }) => status === target).length;
   const summary = `${count('failed')} failed, ${count('warning')} warnings, ${count('ok')} ok, ${count('skipped')} skipped`;
   return [...lines, '', summary].join('\n');
 }
@@ -72,8 +77,8 @@ export function clockFinding(check: string, serverMs: number, beforeMs: number, 
   const aheadMs = nowMs < serverMs ? serverMs - nowMs : serverMs < beforeMs ? serverMs - beforeMs : 0;
   const differenceMs = Math.abs(aheadMs);
   if (differenceMs < CLOCK_WARNING_MS) return ok(check, 'agrees with the clock of this machine');
-  const says = `is ${(differenceMs / 1_000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`;
-  const todo =
+  const message = `is ${(differenceMs / 1_000).toFixed(1)} s ${aheadMs > 0 ? 'ahead of' : 'behind'} the clock of this machine`;
+  const remedy =
     'Synchronize both machines with NTP: signatures, retries and day partitions depend on the time.';
-  return differenceMs < CLOCK_FAILED_MS ? warning(check, says, todo) : failed(check, says, todo);
+  return differenceMs < CLOCK_FAILED_MS ? warning(check, message, remedy) : failed(check, message, remedy);
 }

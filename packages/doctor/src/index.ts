@@ -6,7 +6,7 @@ import { type Finding, failed, ok } from './finding.ts';
 import { examineEgress, examineService } from './network.ts';
 import { examineDatabase, examineQueue, examineReplica } from './stores.ts';
 
-export { type Finding, findingsText, type Verdict } from './finding.ts';
+export { type Finding, type FindingStatus, findingsText } from './finding.ts';
 
 export interface DoctorOptions {
   /**
@@ -88,7 +88,7 @@ async function* withFailureFinding(
   try {
     yield* findings;
   } catch (error) {
-    const { code = 'fault' } = error as { code?: string };
+    const { code = 'unhandled_error' } = error as { code?: string };
     yield failed(
       check,
       `could not be checked completely (${code})`,

@@ -2,7 +2,7 @@ import { countQuarantined, listQuarantined, type Pool, runStatement } from '@run
 import { type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
 
 /** The checks of {@link examinePostgresSettings}, in order. */
-export const POSTGRES_SETTINGS = ['writes', 'jit', 'statistics', 'commit', 'set aside'];
+export const POSTGRES_SETTINGS = ['writes', 'jit', 'statistics', 'commit', 'quarantine'];
 
 /**
  * Checks settings that slow down or stop writes on any PostgreSQL, and the quarantined items.
@@ -113,11 +113,11 @@ async function examineCommit(pool: Pool, nowMs: () => number): Promise<Finding> 
   try {
     const roundTripMs = await medianMs(pool, 'SELECT 1', nowMs);
     const commitMs = Math.max(0, (await medianMs(pool, COMMIT, nowMs)) - roundTripMs);
-    const says = `${commitMs.toFixed(1)} ms to flush the write-ahead log`;
-    if (commitMs < COMMIT_WARNING_MS) return ok('commit', `takes ${says}`);
+    const flushText = `${commitMs.toFixed(1)} ms to flush the write-ahead log`;
+    if (commitMs < COMMIT_WARNING_MS) return ok('commit', `takes ${flushText}`);
     return warning(
       'commit',
-      `takes ${says}: each response of the API waits for a flush`,
+      `takes ${flushText}: each response of the API waits for a flush`,
       'Move pg_wal to faster storage (pg_test_fsync measures it). Until then: ALTER SYSTEM SET commit_delay = 2000; SELECT pg_reload_conf();',
     );
   } catch (error) {
@@ -137,11 +137,11 @@ async function medianMs(pool: Pool, statement: string, nowMs: () => number): Pro
 
 async function examineQuarantine(pool: Pool): Promise<Finding> {
   const [newest] = await listQuarantined(pool, { limit: 1 });
-  if (newest === undefined) return ok('set aside', 'no items');
+  if (newest === undefined) return ok('quarantine', 'no items');
   const count = await countQuarantined(pool);
   return warning(
-    'set aside',
-    `${count} items were set aside; the newest (${newest.kind}) belongs to account ${newest.accountId}: ${[...newest.reason].slice(0, 120).join('')}`,
+    'quarantine',
+    `${count} items are quarantined; the newest (${newest.kind}) belongs to account ${newest.accountId}: ${[...newest.reason].slice(0, 120).join('')}`,
     'List them with `npm run admin -- queue failed`, then use `queue retry` or `queue remove`.',
   );
 }

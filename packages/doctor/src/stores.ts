@@ -53,7 +53,7 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
   try {
     const beforeMs = now();
     const server = await readServer(pool).catch((error: unknown) => databaseFailure(error));
-    if ('verdict' in server) {
+    if ('status' in server) {
       yield server;
       for (const check of DATABASE_CHECKS)
         yield skipped(check, 'not checked, because the database check failed');
@@ -69,7 +69,7 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
       : ok('database', `PostgreSQL ${server.version} is reachable`);
     const pooler = await examinePooler(databaseUrl, timeoutMs);
     yield pooler;
-    if (pooler.verdict === 'failed') {
+    if (pooler.status === 'failed') {
       for (const check of DATABASE_CHECKS.slice(1))
         yield skipped(check, 'not checked, because the pooler check failed');
       return;
@@ -77,7 +77,7 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
     const schema = await examineSchema(pool);
     yield schema;
     yield clockFinding('database clock', Number(server.time_ms), beforeMs, now());
-    if (schema.verdict === 'failed') {
+    if (schema.status === 'failed') {
       for (const check of DATABASE_CHECKS.slice(3))
         yield skipped(check, 'not checked, because the schema is outdated');
       return;
@@ -99,7 +99,7 @@ async function readServer(pool: Pool): Promise<{ version: string; time_ms: strin
 }
 
 /** PostgreSQL's login errors by SQLSTATE. */
-const LOGIN_FAILURES: Readonly<Record<string, [says: string, todo: string]>> = {
+const LOGIN_FAILURES: Readonly<Record<string, [message: string, remedy: string]>> = {
   '28000': [
     'rejects the user of DATABASE_URL',
     'Allow the user in pg_hba.conf, or use another one in DATABASE_URL.',
@@ -131,8 +131,8 @@ async function examineSchema(pool: Pool): Promise<Finding> {
   } catch (error) {
     if (!(error instanceof SchemaBehindError))
       return failed('schema', reasonOf(error), 'See the log of PostgreSQL.');
-    const todo = 'Run the migration of this release (`migrate`) before its services: docs/deployment.md.';
-    return failed('schema', `is older than this release: ${error.message}`, todo);
+    const remedy = 'Run the migration of this release (`migrate`) before its services: docs/deployment.md.';
+    return failed('schema', `is older than this release: ${error.message}`, remedy);
   }
 }
 
@@ -177,19 +177,23 @@ async function examineLocks(pool: Pool, retentionDays: number): Promise<Finding>
 async function examineKeys(pool: Pool, keys: readonly EncryptionKey[] | undefined): Promise<Finding> {
   if (keys === undefined)
     return skipped('keys', 'ENCRYPTION_KEYS is not set', 'Set it to the value of the services to check it.');
-  const todo =
+  const remedy =
     'Add every key that encrypts a secret to ENCRYPTION_KEYS: docs/administration.md, Rotating ENCRYPTION_KEYS.';
   try {
     const { unknown } = await requireKeys(pool, keys);
     if (unknown.length > 0)
-      return failed('keys', `some secrets are encrypted with missing keys: ${unknown.join(', ')}`, todo);
+      return failed('keys', `some secrets are encrypted with missing keys: ${unknown.join(', ')}`, remedy);
   } catch (error) {
-    if (error instanceof KeysUnknownError) return failed('keys', error.message, todo);
+    if (error instanceof KeysUnknownError) return failed('keys', error.message, remedy);
     return failed('keys', reasonOf(error), 'See the log of PostgreSQL.');
   }
   if (await canDecryptNewest(pool, keys))
     return ok('keys', `decrypt the stored secrets (${keys.map(({ name }) => name).join(', ')})`);
-  return failed('keys', 'have a matching name but a different key: the newest secret does not decrypt', todo);
+  return failed(
+    'keys',
+    'have a matching name but a different key: the newest secret does not decrypt',
+    remedy,
+  );
 }
 
 const SELECT_WRITTEN_LSN = `SELECT pg_current_wal_lsn()::text AS lsn`;
@@ -206,7 +210,7 @@ export async function* examineReplica(options: StoreOptions): AsyncGenerator<Fin
   const [primary, replica] = [open(databaseUrl), open(replicaUrl)];
   try {
     const pooler = await examinePooler(replicaUrl, timeoutMs);
-    if (pooler.verdict === 'failed') {
+    if (pooler.status === 'failed') {
       yield { ...pooler, check: 'replica' };
       return;
     }
@@ -231,12 +235,13 @@ export async function* examineReplica(options: StoreOptions): AsyncGenerator<Fin
       );
     else yield ok('replica', `follows the primary, ${bytesBehind} bytes of the write-ahead log behind`);
   } catch (error) {
-    const { says, ...finding } = databaseFailure(error);
+    const { message, ...finding } = databaseFailure(error);
     yield {
       ...finding,
       check: 'replica',
-      says: says.replaceAll('DATABASE_URL', 'DATABASE_REPLICA_URL'),
-      todo: 'Check that PostgreSQL is reachable at DATABASE_REPLICA_URL; until then lists are read from the primary.',
+      message: message.replaceAll('DATABASE_URL', 'DATABASE_REPLICA_URL'),
+      remedy:
+        'Check that PostgreSQL is reachable at DATABASE_REPLICA_URL; until then lists are read from the primary.',
     };
   } finally {
     await Promise.all([primary.close(), replica.close()]);
@@ -254,7 +259,7 @@ export async function* examineQueue({ queueUrl, now, timeoutMs }: StoreOptions):
   }
   const beforeMs = now();
   const server = await inspectRedis(queueUrl, timeoutMs).catch((error: unknown) => queueFailure(error));
-  if ('verdict' in server) {
+  if ('status' in server) {
     yield server;
     for (const check of ['eviction', 'queue clock'])
       yield skipped(check, 'not checked, because the queue check failed');
@@ -311,7 +316,7 @@ async function examineQueueInPostgres(url: string, timeoutMs: number): Promise<F
     return {
       ...databaseFailure(error),
       check: 'queue',
-      todo: 'Check that PostgreSQL is reachable at QUEUE_URL.',
+      remedy: 'Check that PostgreSQL is reachable at QUEUE_URL.',
     };
   } finally {
     await close();

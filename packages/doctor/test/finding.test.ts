@@ -8,11 +8,11 @@ test.each([
   ['warning', 13_000, 'is 3.0 s ahead of the clock of this machine'],
   ['warning', -30_000, 'is 31.0 s behind the clock of this machine'],
   ['failed', 110_000, 'is 100.0 s ahead of the clock of this machine'],
-])('a clock is %s if it shows %d between 1,000 and 10,000 of this machine', (verdict, serverMs, says) => {
-  expect(clockFinding('clock', serverMs, 1_000, 10_000)).toMatchObject({ verdict, says });
+])('a clock is %s if it shows %d between 1,000 and 10,000 of this machine', (status, serverMs, message) => {
+  expect(clockFinding('clock', serverMs, 1_000, 10_000)).toMatchObject({ status, message });
 });
 
-test('each finding is a line, its action is another line, and findings are counted by verdict', () => {
+test('each finding is a line, its action is another line, and findings are counted by status', () => {
   const text = findingsText([ok('queue', 'answers'), failed('schema', 'is behind', 'Migrate.')]);
   expect(text.split('\n')).toEqual([
     'ok       queue   answers',

@@ -32,24 +32,24 @@ const set = (setting: string) =>
 test('a database with the recommended settings has only ok findings', async () => {
   await set('jit = off');
   const found = await examine(() => 0);
-  for (const { verdict } of Object.values(found)) expect(verdict).toBe('ok');
+  for (const { status } of Object.values(found)) expect(status).toBe('ok');
 });
 
 test('a read-only database fails, with the statement that makes it writable', async () => {
   await set('default_transaction_read_only = on');
   const { writes, commit } = await examine();
   expect(writes).toMatchObject({
-    verdict: 'failed',
-    todo: expect.stringContaining('RESET default_transaction_read_only'),
+    status: 'failed',
+    remedy: expect.stringContaining('RESET default_transaction_read_only'),
   });
-  expect(commit).toMatchObject({ verdict: 'skipped' });
+  expect(commit).toMatchObject({ status: 'skipped' });
 });
 
 test('JIT of new sessions is reported, even though the sessions of the services disable it', async () => {
   await set('jit = on');
   expect((await examine()).jit).toMatchObject({
-    verdict: 'warning',
-    todo: expect.stringMatching(/^ALTER ROLE .* IN DATABASE .* SET jit = off;$/),
+    status: 'warning',
+    remedy: expect.stringMatching(/^ALTER ROLE .* IN DATABASE .* SET jit = off;$/),
   });
 });
 
@@ -61,17 +61,17 @@ test('a large day table without statistics is named, and an analysed one is not'
      FROM generate_series(1, 10000) AS n`,
   );
   expect((await examine()).statistics).toMatchObject({
-    verdict: 'warning',
-    todo: expect.stringMatching(/^ANALYZE attempts/),
+    status: 'warning',
+    remedy: expect.stringMatching(/^ANALYZE attempts/),
   });
   await query('ANALYZE attempts');
-  expect((await examine()).statistics).toMatchObject({ verdict: 'ok' });
+  expect((await examine()).statistics).toMatchObject({ status: 'ok' });
 });
 
 test('a slow commit is measured without the round trip, and reported with the setting to change', async () => {
   // The clock advances by 30 ms per call, so a round trip takes as long as a commit.
   let readings = 0;
-  expect((await examine(() => 30 * readings++)).commit).toMatchObject({ verdict: 'ok' });
+  expect((await examine(() => 30 * readings++)).commit).toMatchObject({ status: 'ok' });
   // Each call after the tenth, i.e. after five round trips, advances the clock by 100 ms.
   let ms = 0;
   readings = 0;
@@ -80,9 +80,9 @@ test('a slow commit is measured without the round trip, and reported with the se
     return ms;
   };
   expect((await examine(slow)).commit).toMatchObject({
-    verdict: 'warning',
-    says: expect.stringContaining('90.0 ms'),
-    todo: expect.stringContaining('commit_delay'),
+    status: 'warning',
+    message: expect.stringContaining('90.0 ms'),
+    remedy: expect.stringContaining('commit_delay'),
   });
 });
 
@@ -93,8 +93,8 @@ test('quarantined items are counted, with the reason of the newest', async () =>
     { ...item, key: 'one' },
     { ...item, key: 'two' },
   ]).finally(close);
-  expect((await examine())['set aside']).toMatchObject({
-    verdict: 'warning',
-    says: expect.stringMatching(/^2 items .*a reason$/),
+  expect((await examine()).quarantine).toMatchObject({
+    status: 'warning',
+    message: expect.stringMatching(/^2 items .*a reason$/),
   });
 });

@@ -37,7 +37,7 @@ export interface FailedJob {
   failedAtMs: number;
   data: unknown;
   /** Whether only the beginning of the data was retained, so that the job cannot be retried. */
-  isShortened: boolean;
+  isTruncated: boolean;
 }
 
 /** Operations on the queue for operators, from outside the services. */
@@ -46,7 +46,7 @@ export interface QueueAdmin {
   /** Returns failed jobs, newest first. */
   failed(limit: number): Promise<FailedJob[]>;
   /** Queues failed jobs again, all when `ids` is null. Returns the ids that were retried, and those that could not be. */
-  retry(ids: readonly string[] | null): Promise<{ retried: string[]; left: string[] }>;
+  retry(ids: readonly string[] | null): Promise<{ retried: string[]; remaining: string[] }>;
   close(): Promise<void>;
 }
 
@@ -115,18 +115,18 @@ export function openQueueAdmin(backend: QueueBackend, onError: (error: Error) =>
     failed: async (limit) => (await readFailed(limit)).map(toFailedJob),
     async retry(ids) {
       const retried: string[] = [];
-      const left = new Set(ids ?? []);
+      const remaining = new Set(ids ?? []);
       for (const job of await readFailed(RETRIED_MAX)) {
         const id = job.id as string;
-        if (ids !== null && !left.has(id)) continue;
-        left.delete(id);
-        if (toFailedJob(job).isShortened) left.add(id);
+        if (ids !== null && !remaining.has(id)) continue;
+        remaining.delete(id);
+        if (toFailedJob(job).isTruncated) remaining.add(id);
         else {
           await backend.withinCallTimeout(() => job.retry('failed', { resetAttemptsMade: true }));
           retried.push(id);
         }
       }
-      return { retried, left: [...left] };
+      return { retried, remaining: [...remaining] };
     },
     async close() {
       await Promise.all(producers.map(({ producer }) => producer.close()));
@@ -144,7 +144,7 @@ const RETRIED_MAX = 1_000;
 
 function toFailedJob(job: Job<unknown>): FailedJob {
   const { id = '', name, failedReason = '', finishedOn = 0, data, queueName } = job;
-  const isShortened =
+  const isTruncated =
     typeof data === 'object' && data !== null && 'characters' in data && 'beginning' in data;
-  return { queue: queueName, id, name, reason: failedReason, failedAtMs: finishedOn, data, isShortened };
+  return { queue: queueName, id, name, reason: failedReason, failedAtMs: finishedOn, data, isTruncated };
 }

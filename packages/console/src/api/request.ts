@@ -1,8 +1,8 @@
-import type { Answer, Method, PathOf, RequestParts } from '@runhook/client';
+import type { Method, PathOf, RequestParts, SuccessEnvelope } from '@runhook/client';
 import { consoleUrl } from '../served-page.ts';
 import { ApiError } from './api-error.ts';
 
-export type { Answer, Query } from '@runhook/client';
+export type { Query, SuccessEnvelope } from '@runhook/client';
 
 /**
  * Calls the API with the session of the user. Throws an {@link ApiError} for a response that is not a 2xx.
@@ -12,7 +12,7 @@ export async function request<M extends Method, P extends PathOf<M>>(
   method: M,
   path: P,
   parts: RequestParts<M, P>,
-): Promise<Answer<M, P>> {
+): Promise<SuccessEnvelope<M, P>> {
   const { path: pathParameters = {}, query = {}, body, headers = {}, signal } = parts as UntypedParts;
   const url = path
     .slice(1)
@@ -29,7 +29,7 @@ export async function request<M extends Method, P extends PathOf<M>>(
     ...(signal === undefined ? {} : { signal }),
   });
   const result: unknown = await response.json().catch(() => null);
-  if (response.ok && result !== null) return result as Answer<M, P>;
+  if (response.ok && result !== null) return result as SuccessEnvelope<M, P>;
   throw toApiError(response, result as ErrorBody | null);
 }
 

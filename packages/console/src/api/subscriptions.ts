@@ -1,6 +1,6 @@
 import type { EventType } from '@runhook/contract/event-types';
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
-import { type Answer, type Query, request } from './request.ts';
+import { type Query, request, type SuccessEnvelope } from './request.ts';
 import type {
   CreatedSubscription,
   EndpointTest,
@@ -23,7 +23,7 @@ export interface WebhookKey {
   webhookId: string;
 }
 
-export type SubscriptionPage = Answer<'get', typeof ALL>;
+export type SubscriptionPage = SuccessEnvelope<'get', typeof ALL>;
 
 /** Key of everything about an account's webhooks; a change invalidates all of it. */
 export function webhooksKey(accountId: number) {

@@ -125,7 +125,10 @@ export function adminError(error: unknown): AdminError {
   const problem = findConnectionProblem(error);
   if (problem?.code === 'database_unavailable') return new AdminError(problem.code, DATABASE_UNREACHABLE);
   if (problem !== null) return new AdminError(problem.code, problem.sentence);
-  return new AdminError('fault', `Something went wrong that should not have: ${stackWithoutMessage(error)}`);
+  return new AdminError(
+    'unhandled_error',
+    `Something went wrong that should not have: ${stackWithoutMessage(error)}`,
+  );
 }
 
 /** Repeats an unknown option without its value, which may be a password. */

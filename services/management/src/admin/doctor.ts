@@ -26,7 +26,7 @@ export const doctorCommand: CommandWithoutDatabase<{ url?: string; endpoint?: st
       endpoint,
     }))
       findings.push(finding);
-    const hasPassed = findings.every(({ verdict }) => verdict !== 'failed');
+    const hasPassed = findings.every(({ status }) => status !== 'failed');
     return { json: findings, text: findingsText(findings), exitCode: hasPassed ? 0 : 1 };
   },
 };

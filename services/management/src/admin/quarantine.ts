@@ -22,14 +22,14 @@ const KEYS_PER_STATEMENT = 50;
 /** An item of `quarantined_items` in the form of a failed job. */
 export function quarantinedItemView({ kind, accountId, key, reason, message, createdAtMs }: QuarantinedRow) {
   return {
-    queue: 'set aside',
+    queue: 'quarantined',
     id: key,
     name: kind,
     account_id: accountId,
     reason,
     data: message ?? null,
     failed_at: new Date(createdAtMs).toISOString(),
-    is_shortened: false,
+    is_truncated: false,
   };
 }
 
@@ -41,8 +41,8 @@ export function quarantinedItemView({ kind, accountId, key, reason, message, cre
 export async function releaseQuarantinedItems(
   { pool, queueUrl }: { pool: Pool; queueUrl: string },
   keys: readonly string[] | null,
-): Promise<{ released: string[]; left: string[] }> {
-  const outcome = { released: [] as string[], left: [] as string[] };
+): Promise<{ released: string[]; remaining: string[] }> {
+  const outcome = { released: [] as string[], remaining: [] as string[] };
   const found = await listQuarantinedKeys(pool, keys);
   if (found.length === 0) return outcome;
   const queue = openEventQueue(createQueueBackend(queueUrl), () => undefined);
@@ -51,9 +51,9 @@ export async function releaseQuarantinedItems(
       const released = items.filter(({ kind }) => keys !== null || kind !== 'conflict');
       const rejected = await addMessages(queue, released);
       for (const item of items) {
-        const isLeft = !released.includes(item) || rejected.has(item);
-        if (!isLeft) await releaseQuarantined(pool, item);
-        outcome[isLeft ? 'left' : 'released'].push(item.key);
+        const isRemaining = !released.includes(item) || rejected.has(item);
+        if (!isRemaining) await releaseQuarantined(pool, item);
+        outcome[isRemaining ? 'remaining' : 'released'].push(item.key);
       }
     }
   } finally {

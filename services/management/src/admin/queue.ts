@@ -46,7 +46,7 @@ const failed: Command<{ limit?: number }> = {
   name: 'failed',
   summary: 'show the failed messages and the items that were set aside',
   description:
-    'Shows the newest failed jobs: messages that are no events, of which the queue stores the newest 1,000, and items that were set aside (`set aside`): what a store rejected, events whose id is on record with other data (`conflict`), and events whose id carries a time outside the log (`out_of_range`). The document of --json has their content.',
+    'Shows the newest failed jobs: messages that are no events, of which the queue stores the newest 1,000, and items that are quarantined (`quarantined`): what a store rejected, events whose id is on record with other data (`conflict`), and events whose id carries a time outside the log (`out_of_range`). The document of --json has their content.',
   options: [
     valueOption('--limit <count>', `how many, ${LIMIT_DEFAULT} when omitted`, (option) => (text: string) => {
       const limit = Number(text);
@@ -82,21 +82,21 @@ const retry: Command<{ id?: string[]; all?: boolean }> = {
     withQueueAdmin(resources, async (queueAdmin) => {
       const { queueUrl = '', pool } = resources;
       const quarantineResult = await releaseQuarantinedItems({ pool, queueUrl }, id ?? null);
-      const released = new Set([...quarantineResult.released, ...quarantineResult.left]);
+      const released = new Set([...quarantineResult.released, ...quarantineResult.remaining]);
       const ids = id?.filter((one) => !released.has(one)) ?? null;
-      const jobResult = ids?.length === 0 ? { retried: [], left: [] } : await queueAdmin.retry(ids);
+      const jobResult = ids?.length === 0 ? { retried: [], remaining: [] } : await queueAdmin.retry(ids);
       const retried = [...jobResult.retried, ...quarantineResult.released];
-      const left = [...jobResult.left, ...quarantineResult.left];
+      const remaining = [...jobResult.remaining, ...quarantineResult.remaining];
       return {
-        json: { retried, left },
+        json: { retried, remaining },
         text: [
-          `Back in line: ${retried.length}.`,
-          ...left.map(
+          `Queued again: ${retried.length}.`,
+          ...remaining.map(
             (one) =>
               `  ${printable(one)} stays: it does not exist, it was not stored completely, it is a conflict (give its --id), or it is still rejected`,
           ),
         ].join('\n'),
-        exitCode: left.length === 0 ? 0 : 1,
+        exitCode: remaining.length === 0 ? 0 : 1,
       };
     }),
 };
@@ -184,7 +184,7 @@ function statsText({ backend, usedShare, evictionPolicy, queues }: QueueStats): 
 function shardsText(queues: QueueStats['queues']): string[] {
   const rows = queues.flatMap(({ name, shards }) =>
     shards.map(({ shard, isDraining, counts }) => [
-      isDraining ? `${shard} (emptied)` : String(shard),
+      isDraining ? `${shard} (draining)` : String(shard),
       name,
       ...cells(counts),
     ]),
@@ -197,8 +197,8 @@ function shardsText(queues: QueueStats['queues']): string[] {
 const cells = ({ waiting, active, delayed, failed }: QueueStats['queues'][number]['counts']) =>
   [waiting, active, delayed, failed].map(String);
 
-function failedView({ failedAtMs, isShortened, ...job }: FailedJob) {
-  return { ...job, failed_at: new Date(failedAtMs).toISOString(), is_shortened: isShortened };
+function failedView({ failedAtMs, isTruncated, ...job }: FailedJob) {
+  return { ...job, failed_at: new Date(failedAtMs).toISOString(), is_truncated: isTruncated };
 }
 
 function failedTable(

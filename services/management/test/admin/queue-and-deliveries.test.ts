@@ -85,11 +85,11 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
       reason: 'eventType is missing',
       data: { hello: 1 },
       failed_at: expect.stringMatching(/^\d{4}-.*Z$/),
-      is_shortened: false,
+      is_truncated: false,
     });
 
     const { code, stdout } = await commandLine.program('queue retry --all --json', { env });
-    expect([code, JSON.parse(stdout)]).toEqual([1, { retried: ['odd'], left: ['long'] }]);
+    expect([code, JSON.parse(stdout)]).toEqual([1, { retried: ['odd'], remaining: ['long'] }]);
     expect((await json('queue stats')).queues[0]).toMatchObject({
       waiting: 1,
       failed: 1,
@@ -113,22 +113,22 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
       { ...item, kind: 'lane', key: subscriptionId },
     ]);
     expect(await json('queue failed')).toContainEqual({
-      queue: 'set aside',
+      queue: 'quarantined',
       id: event.eventId,
       name: 'event',
       account_id: accountId,
       reason: item.reason,
       data: JSON.parse(JSON.stringify(event)),
       failed_at: expect.stringMatching(/Z$/),
-      is_shortened: false,
+      is_truncated: false,
     });
     expect((await commandLine.run('queue failed', { env })).stdout).toMatch(
-      new RegExp(`^${pending.id} .*set aside.*delivery .*22P05`, 'm'),
+      new RegExp(`^${pending.id} .*quarantined.*delivery .*22P05`, 'm'),
     );
 
     const events = [event.eventId, subscriptionId];
-    const { retried, left } = await json(`queue retry --id ${events.join(' --id ')}`);
-    expect([retried.sort(), left]).toEqual([events.sort(), []]);
+    const { retried, remaining } = await json(`queue retry --id ${events.join(' --id ')}`);
+    expect([retried.sort(), remaining]).toEqual([events.sort(), []]);
     const queue = queueOf(JOB_RUN_EVENTS);
     expect((await queue.getJobs()).map(({ data }) => data)).toEqual([JSON.parse(JSON.stringify(event))]);
     await queue.close();
@@ -162,15 +162,15 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
       },
     ]);
     const { code, stdout } = await commandLine.program('queue retry --all --json', { env });
-    const { retried, left } = JSON.parse(stdout) as { retried: string[]; left: string[] };
-    expect([code, retried.length, left]).toEqual([1, 120, ['conflict']]);
+    const { retried, remaining } = JSON.parse(stdout) as { retried: string[]; remaining: string[] };
+    expect([code, retried.length, remaining]).toEqual([1, 120, ['conflict']]);
     const queue = queueOf(JOB_RUN_EVENTS);
     const queued = await queue.getJobs('waiting');
     await queue.close();
     expect(new Set(queued.map(({ data }) => (data as { eventId: string }).eventId))).toEqual(
       new Set(messages.map(({ eventId }) => eventId)),
     );
-    expect(await json('queue retry --id conflict')).toEqual({ retried: ['conflict'], left: [] });
+    expect(await json('queue retry --id conflict')).toEqual({ retried: ['conflict'], remaining: [] });
     expect(await json('queue failed')).toEqual([]);
   });
 
@@ -259,7 +259,7 @@ describeOnRedis('the operator commands, with a sharded queue', () => {
       );
       await shardAdmin.spread(1);
       expect((await commandLine.run('queue stats', { env })).stdout).toMatch(
-        /^1 \(emptied\) +job-run-events +1 /m,
+        /^1 \(draining\) +job-run-events +1 /m,
       );
       const worker = backend.createWorker(
         JOB_RUN_EVENTS,

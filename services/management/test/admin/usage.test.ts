@@ -96,7 +96,7 @@ test('doctor works without a database and exits with 1 when a check failed', asy
     env: { DATABASE_URL: 'postgres://127.0.0.1:1/none' },
   });
   expect(ran).toMatchObject({ code: 1, stderr: '' });
-  const database = { check: 'database', verdict: 'failed', says: 'cannot be reached (ECONNREFUSED)' };
+  const database = { check: 'database', status: 'failed', message: 'cannot be reached (ECONNREFUSED)' };
   expect(JSON.parse(ran.stdout)).toContainEqual(expect.objectContaining(database));
 });
 
