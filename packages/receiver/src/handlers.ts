@@ -1,8 +1,8 @@
 import {
   type DeliveryHeaders,
+  InvalidDeliveryError,
   type JobRunEvent,
   PARSED_BODY_MESSAGE,
-  RefusedDelivery,
   secretsOf,
   type VerifyOptions,
   verify,
@@ -10,7 +10,7 @@ import {
 
 export interface HandlerOptions extends VerifyOptions {
   /** Called for each rejected request, which also gets an error response. */
-  onRefused?: (error: RefusedDelivery) => void;
+  onRejected?: (error: InvalidDeliveryError) => void;
   /** Maximum size of the body; default 1 MiB, which no delivery exceeds. */
   bytesMax?: number;
 }
@@ -44,16 +44,16 @@ function createReceive(options: HandlerOptions, onEvent: OnEvent): Receive {
     try {
       event = verify(await readBody(), headers, options);
     } catch (error) {
-      if (!(error instanceof RefusedDelivery)) throw error;
-      options.onRefused?.(error);
+      if (!(error instanceof InvalidDeliveryError)) throw error;
+      options.onRejected?.(error);
       return { status: error.status, text: error.code };
     }
     try {
       await onEvent(event);
       return { status: 204 };
     } catch (error) {
-      if ((error as { code?: unknown } | null)?.code !== 'repeat_underway') throw error;
-      return { status: 503, text: 'repeat_underway' };
+      if ((error as { code?: unknown } | null)?.code !== 'event_in_progress') throw error;
+      return { status: 503, text: 'event_in_progress' };
     }
   };
 }
@@ -108,7 +108,7 @@ async function joinChunks(chunks: AsyncIterable<Uint8Array | string>, bytesMax: 
   for await (const chunk of chunks) {
     const part = typeof chunk === 'string' ? Buffer.from(chunk) : chunk;
     bytes += part.length;
-    if (bytes > bytesMax) throw new RefusedDelivery('too_large');
+    if (bytes > bytesMax) throw new InvalidDeliveryError('too_large');
     parts.push(part);
   }
   return Buffer.concat(parts, bytes);

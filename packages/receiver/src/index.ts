@@ -1,4 +1,12 @@
 export {
+  createMemoryStore,
+  type DeduplicationOptions,
+  type DeduplicationState,
+  type DeduplicationStore,
+  deduplicate,
+  EventInProgressError,
+} from './deduplicate.ts';
+export {
   expressHandler,
   fastifyHandler,
   type HandlerOptions,
@@ -6,17 +14,9 @@ export {
   webHandler,
 } from './handlers.ts';
 export {
-  type RepeatOptions,
-  type RepeatState,
-  type RepeatStore,
-  RepeatUnderway,
-  rememberInMemory,
-  withoutRepeats,
-} from './repeats.ts';
-export {
   type DeliveryHeaders,
+  InvalidDeliveryError,
   type JobRunEvent,
-  RefusedDelivery,
   type VerifyOptions,
   verify,
 } from './verify.ts';

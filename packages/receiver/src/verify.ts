@@ -32,16 +32,16 @@ export interface VerifyOptions {
 
 const REJECTIONS = {
   no_signature: { status: 401, message: 'The request has no signature.' },
-  wrong_signature: { status: 401, message: 'The signature does not fit the body and any of the secrets.' },
+  wrong_signature: { status: 401, message: 'The signature does not match the body with any of the secrets.' },
   too_old: { status: 401, message: 'The request was signed too long ago.' },
   too_new: { status: 401, message: 'The request was signed in the future.' },
-  not_an_event: { status: 400, message: 'The body is no event.' },
+  invalid_event: { status: 400, message: 'The body is not an event.' },
   too_large: { status: 413, message: 'The body is too large.' },
 } as const;
 
 /** The request is not a genuine delivery; `status` is the status to respond with. */
-export class RefusedDelivery extends Error {
-  override readonly name = 'RefusedDelivery';
+export class InvalidDeliveryError extends Error {
+  override readonly name = 'InvalidDeliveryError';
   readonly code: keyof typeof REJECTIONS;
   readonly status: number;
 
@@ -57,7 +57,7 @@ const TOLERANCE_SECONDS = 300;
 /**
  * Returns the event of a delivery if it is genuine (docs/contract.md#signing).
  * @param body exactly as received: JSON that was parsed and serialized again differs
- * @throws {RefusedDelivery} if it is not genuine; `TypeError` for options or a body for which no request could be valid
+ * @throws {InvalidDeliveryError} if it is not genuine; `TypeError` for options or a body for which no request could be valid
  */
 export function verify(
   body: string | Uint8Array,
@@ -70,7 +70,7 @@ export function verify(
     options.scheme === 'authorization'
       ? checkAuthorization(body, headers, secrets, options)
       : checkStandardWebhooks(body, headers, secrets, options);
-  if (rejection !== null) throw new RefusedDelivery(rejection);
+  if (rejection !== null) throw new InvalidDeliveryError(rejection);
   return eventOf(body);
 }
 
@@ -140,5 +140,5 @@ function eventOf(body: string | Uint8Array): JobRunEvent {
   } catch {
     // Rejected below, like JSON that is not an event.
   }
-  throw new RefusedDelivery('not_an_event');
+  throw new InvalidDeliveryError('invalid_event');
 }

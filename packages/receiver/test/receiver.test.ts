@@ -4,13 +4,13 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import {
+  createMemoryStore,
   type DeliveryHeaders,
+  deduplicate,
   expressHandler,
-  RefusedDelivery,
-  rememberInMemory,
+  InvalidDeliveryError,
   verify,
   webHandler,
-  withoutRepeats,
 } from '@runhook/receiver';
 
 interface GoldenDelivery {
@@ -33,12 +33,12 @@ function rejectionOf(
   body: string | Uint8Array,
   headers: DeliveryHeaders,
   overrides: object,
-): RefusedDelivery | null {
+): InvalidDeliveryError | null {
   try {
     verify(body, headers, { ...options, ...overrides });
     return null;
   } catch (error) {
-    if (error instanceof RefusedDelivery) return error;
+    if (error instanceof InvalidDeliveryError) return error;
     throw error;
   }
 }
@@ -56,7 +56,7 @@ describe.each(deliveries)(
         (one) => rejectionOf(one, headers, overrides)?.code ?? 'none',
       );
       expect(codes[1]).toBe(codes[0]);
-      expect(['none', 'not_an_event'].includes(codes[0] as string)).toBe(isGenuine);
+      expect(['none', 'invalid_event'].includes(codes[0] as string)).toBe(isGenuine);
     });
   },
 );
@@ -111,8 +111,8 @@ describe('a handler', () => {
       if (receivedTypes.length > 1) throw new Error('the disk is full');
     };
     const rejectedCodes: string[] = [];
-    const onRefused = ({ code }: RefusedDelivery) => rejectedCodes.push(code);
-    const url = await serve(expressHandler({ ...options, bytesMax: 2_000, onRefused }, onEvent));
+    const onRejected = ({ code }: InvalidDeliveryError) => rejectedCodes.push(code);
+    const url = await serve(expressHandler({ ...options, bytesMax: 2_000, onRejected }, onEvent));
     expect(await post(url)).toEqual([204, '']);
     expect(await post(url, `${delivery.body}\n`)).toEqual([401, 'wrong_signature']);
     expect(await post(url, delivery.body.repeat(5))).toEqual([413, 'too_large']);
@@ -164,7 +164,7 @@ describe('a handler', () => {
     const startedIds: string[] = [];
     const handle = webHandler(
       options,
-      withoutRepeats(({ eventId }) => {
+      deduplicate(({ eventId }) => {
         startedIds.push(eventId);
         return new Promise<void>((resolve, reject) => {
           finish = (error) => (error ? reject(error) : resolve());
@@ -192,14 +192,14 @@ describe('a handler', () => {
 
 test('the default store removes old and excess events, and lets an unfinished event be claimed again', () => {
   let now = 0;
-  const store = rememberInMemory(3, () => now);
+  const store = createMemoryStore(3, () => now);
   for (const eventId of ['a', 'b', 'c', 'd']) {
     expect(store.claim(eventId, 10)).toBe('claimed');
     store.finish(eventId, 100);
   }
   expect(store.claim('d', 10)).toBe('done');
   expect(store.claim('a', 10)).toBe('claimed');
-  expect(store.claim('a', 10)).toBe('working');
+  expect(store.claim('a', 10)).toBe('in_progress');
   now = 10;
   expect(store.claim('a', 10)).toBe('claimed');
   now = 100;

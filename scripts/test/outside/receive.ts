@@ -5,14 +5,14 @@ import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import {
+  type DeduplicationStore,
+  deduplicate,
   expressHandler,
   fastifyHandler,
+  InvalidDeliveryError,
   type JobRunEvent,
-  RefusedDelivery,
-  type RepeatStore,
   verify,
   webHandler,
-  withoutRepeats,
 } from '@runhook/receiver';
 import express from 'express';
 import Fastify from 'fastify';
@@ -47,11 +47,11 @@ function onEvent(event: JobRunEvent): void {
   }
 }
 
-const states = new Map<string, 'working' | 'done'>();
-const store: RepeatStore = {
+const states = new Map<string, 'in_progress' | 'done'>();
+const store: DeduplicationStore = {
   async claim(eventId) {
     const state = states.get(eventId);
-    if (state === undefined) states.set(eventId, 'working');
+    if (state === undefined) states.set(eventId, 'in_progress');
     return state ?? 'claimed';
   },
   finish: async (eventId) => void states.set(eventId, 'done'),
@@ -61,7 +61,7 @@ const store: RepeatStore = {
 const app = express();
 app.post('/late', express.json(), expressHandler(options, onEvent));
 app.post('/raw', express.raw({ type: '*/*' }), expressHandler(options, onEvent));
-app.post('/', expressHandler(options, withoutRepeats(onEvent, { store })));
+app.post('/', expressHandler(options, deduplicate(onEvent, { store })));
 app.use(((error, _request, response, _next) => {
   response.status(500).send(String(error.message).slice(0, 20));
 }) satisfies express.ErrorRequestHandler);
@@ -102,7 +102,7 @@ const wrong = deliveries.filter(({ body, headers, secrets, nowMs, genuine }) =>
       verify(body, headers, { secrets, scheme, now: () => nowMs });
       return !genuine[scheme === 'authorization' ? 'authorization' : 'standardWebhooks'];
     } catch (error) {
-      const isForged = error instanceof RefusedDelivery && error.code !== 'not_an_event';
+      const isForged = error instanceof InvalidDeliveryError && error.code !== 'invalid_event';
       return isForged === genuine[scheme === 'authorization' ? 'authorization' : 'standardWebhooks'];
     }
   }),
