@@ -271,7 +271,15 @@ function goldenShards() {
       const slot = crc32(String(accountId)) % count;
       return { accountId, slot, prefix: prefixes[slots[slot]] };
     }),
-    refused: ['', '{}', JSON.stringify(slots.slice(1)), changed(64), changed(-1), changed('1'), changed(1.5)],
+    rejected: [
+      '',
+      '{}',
+      JSON.stringify(slots.slice(1)),
+      changed(64),
+      changed(-1),
+      changed('1'),
+      changed(1.5),
+    ],
   };
 }
 
@@ -329,7 +337,7 @@ function toAsciiJson(text) {
 const ABOUT = {
   events:
     'Events as they are published on the queue. body: what is sent for the subscription, byte for byte in UTF-8; ' +
-    'problem: the field that an event is refused for. nowMs: the time at which it is published.',
+    'problem: the field for which an event is rejected. nowMs: the time at which it is published.',
   deliveries:
     'Deliveries as they arrive. body and bodyBase64 are the same bytes; secrets: what the receiver holds, each of which ' +
     'may be right; nowMs: its clock; genuine: what a receiver must say that checks Authorization, and one that checks the ' +
@@ -339,7 +347,7 @@ const ABOUT = {
     'length; repaired: what becomes of it where a job runner reports it.',
   shards:
     'Shards of a queue on Redis. map: a hash as it may be at key; accounts: the slot of each, and the prefix of the queue ' +
-    'that it leads to by this map; refused: slots of a hash that is no map, by which nothing must be published.',
+    'that it leads to by this map; rejected: slots of a hash that is not a map, by which nothing must be published.',
 };
 
 const golden = goldenEvents();

@@ -76,7 +76,7 @@ export function parseShardMap(fields: Partial<Record<keyof ShardFields, string |
   if (!version && !slots && !draining) return ONE_SHARD;
   const map = { version: Number(version), slots: parseNumbers(slots), draining: parseNumbers(draining) };
   const isMap = Number.isSafeInteger(map.version) && map.version > 0 && map.slots.length === SHARD_SLOTS;
-  if (!isMap) throw new TypeError(`${SHARDS_KEY} holds no map of shards`);
+  if (!isMap) throw new TypeError(`${SHARDS_KEY} does not contain a shard map`);
   return map;
 }
 
@@ -94,7 +94,7 @@ function parseNumbers(text: string | null | undefined): number[] {
   const isShard = (value: unknown) =>
     Number.isInteger(value) && Number(value) >= 0 && Number(value) < SHARDS_MAX;
   if (!Array.isArray(numbers) || !numbers.every(isShard))
-    throw new TypeError(`${SHARDS_KEY} holds no map of shards`);
+    throw new TypeError(`${SHARDS_KEY} does not contain a shard map`);
   return numbers as number[];
 }
 

@@ -46,7 +46,7 @@ test('the golden shards are those that slotOf() and shardPrefix() return', () =>
   const map = parseShardMap(golden.map);
   for (const { accountId, slot, prefix } of golden.accounts)
     expect([slotOf(accountId), shardPrefix(shardOf(map, accountId))]).toEqual([slot, prefix]);
-  for (const slots of golden.refused)
+  for (const slots of golden.rejected)
     expect(() => parseShardMap({ ...golden.map, slots })).toThrow(TypeError);
 });
 
@@ -72,7 +72,9 @@ describe('a map of shards', () => {
     ['no draining', { draining: null }],
   ])('with %s is rejected', (_, changed) => {
     const fields = shardFields({ ...ONE_SHARD, version: 1 });
-    expect(() => parseShardMap({ ...fields, ...changed })).toThrow('{runhook}:shards holds no map of shards');
+    expect(() => parseShardMap({ ...fields, ...changed })).toThrow(
+      '{runhook}:shards does not contain a shard map',
+    );
   });
 
   test('gives all shards of one server the same share', () => {

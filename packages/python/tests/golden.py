@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-_BESIDE = Path(__file__).resolve().parents[2] / "contract" / "golden"
-FOLDER = Path(os.environ.get("RUNHOOK_GOLDEN", _BESIDE))
+_REPOSITORY_FOLDER = Path(__file__).resolve().parents[2] / "contract" / "golden"
+FOLDER = Path(os.environ.get("RUNHOOK_GOLDEN", _REPOSITORY_FOLDER))
 
 
 def vectors(name: str) -> dict[str, Any]:

@@ -8,23 +8,23 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Callable
 
-Answer = tuple[int, dict[str, str], bytes]
-Handle = Callable[[BaseHTTPRequestHandler, bytes], Answer]
+Response = tuple[int, dict[str, str], bytes]
+Handle = Callable[[BaseHTTPRequestHandler, bytes], Response]
 
 
 @contextmanager
-def serving(handle: Handle) -> Iterator[str]:
+def run_server(handle: Handle) -> Iterator[str]:
     """Yields the address of a server that responds to each request with `handle`."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
-            status, headers, answer = handle(self, body)
+            status, headers, response_body = handle(self, body)
             self.send_response(status)
-            for name, value in {**headers, "Content-Length": str(len(answer))}.items():
+            for name, value in {**headers, "Content-Length": str(len(response_body))}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(answer)
+            self.wfile.write(response_body)
 
         do_GET = do_POST
 

@@ -8,22 +8,22 @@ from typing import Any, Callable
 import pytest
 from test_receiving import BODY, SECRET, authorization
 
-from runhook import JobRunEvent, Receiver, RefusedDelivery, RepeatUnderway
+from runhook import EventInProgressError, InvalidDeliveryError, JobRunEvent, Receiver
 
 Post = Callable[[bytes, dict[str, str]], tuple[int, str]]
 
-refused: list[str] = []
+rejected_codes: list[str] = []
 RECEIVER = Receiver(
     SECRET,
     scheme="authorization",
     bytes_max=1_000,
-    on_refused=lambda error: refused.append(error.code),
+    on_rejected=lambda error: rejected_codes.append(error.code),
 )
 
 
 def on_event(event: JobRunEvent) -> None:
     if event.webhook_name == "Again":
-        raise RepeatUnderway
+        raise EventInProgressError
     assert event.webhook_name == "Pager"
 
 
@@ -40,8 +40,8 @@ def flask_post() -> Post:
     app.post("/hook")(flask_handler(RECEIVER)(on_event))
 
     def post(body: bytes, headers: dict[str, str]) -> tuple[int, str]:
-        answer = app.test_client().post("/hook", data=body, headers=headers)
-        return answer.status_code, answer.text
+        response = app.test_client().post("/hook", data=body, headers=headers)
+        return response.status_code, response.text
 
     return post
 
@@ -97,9 +97,9 @@ def django_post(function: Callable[[JobRunEvent], object]) -> Post:
     def post(body: bytes, headers: dict[str, str]) -> tuple[int, str]:
         named = {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in headers.items()}
         request = RequestFactory().generic("POST", "/hook", body, "application/json", **named)
-        answer = view(request)
-        answer = asyncio.run(answer) if asyncio.iscoroutine(answer) else answer
-        return answer.status_code, answer.content.decode()
+        response = view(request)
+        response = asyncio.run(response) if asyncio.iscoroutine(response) else response
+        return response.status_code, response.content.decode()
 
     assert view(RequestFactory().get("/hook")).status_code == 405 if function is on_event else True
     return post
@@ -117,16 +117,16 @@ FRAMEWORKS: dict[str, Callable[[], Post]] = {
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_genuine_event_gets_204_and_any_other_request_an_error_with_its_code(framework: str) -> None:
     post = FRAMEWORKS[framework]()
-    refused.clear()
+    rejected_codes.clear()
     assert post(BODY, {"Authorization": authorization()}) == (204, "")
     assert post(BODY + b" ", {"Authorization": authorization()}) == (401, "wrong_signature")
     assert post(BODY, {}) == (401, "no_signature")
-    assert post(b"[]", {"Authorization": authorization(b"[]")}) == (400, "not_an_event")
+    assert post(b"[]", {"Authorization": authorization(b"[]")}) == (400, "invalid_event")
     long = BODY + b" " * 1_000
     assert post(long, {"Authorization": authorization(long)}) == (413, "too_large")
-    assert refused == ["wrong_signature", "no_signature", "not_an_event", "too_large"]
-    again = BODY.replace(b"Pager", b"Again")
-    assert post(again, {"Authorization": authorization(again)}) == (503, "repeat_underway")
+    assert rejected_codes == ["wrong_signature", "no_signature", "invalid_event", "too_large"]
+    repeat = BODY.replace(b"Pager", b"Again")
+    assert post(repeat, {"Authorization": authorization(repeat)}) == (503, "event_in_progress")
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
@@ -140,5 +140,8 @@ def test_an_error_of_the_function_is_left_to_the_framework(framework: str) -> No
     assert status == 500
 
 
-def test_a_refused_delivery_has_the_status_to_respond_with() -> None:
-    assert (RefusedDelivery("no_signature").status, RefusedDelivery("too_large").status) == (401, 413)
+def test_an_invalid_delivery_has_the_status_to_respond_with() -> None:
+    assert (InvalidDeliveryError("no_signature").status, InvalidDeliveryError("too_large").status) == (
+        401,
+        413,
+    )

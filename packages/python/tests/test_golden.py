@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from golden import vectors
 
-from runhook import InvalidEventError, Receiver, RefusedDelivery
-from runhook.event_rules import checked_events, well_formed_text
+from runhook import InvalidDeliveryError, InvalidEventError, Receiver
+from runhook.event_rules import check_events, well_formed_text
 from runhook.events import DATA_FIELDS
-from runhook.shards import MAP_KEY, SLOTS, parse_shard_map, prefix_of, slot_of
+from runhook.shards import MAP_KEY, SLOTS, account_slot, parse_shard_map, shard_prefix
 from runhook.verify import Scheme
 
 DELIVERIES = vectors("deliveries.json")
@@ -33,17 +33,17 @@ def test_a_receiver_judges_each_delivery_as_receivers_in_other_languages_do(
         now=lambda: delivery["nowMs"] / 1000,
     )
 
-    def refusal_of(body: str | bytes) -> str | None:
+    def rejection_code(body: str | bytes) -> str | None:
         try:
             receiver.verify(body, delivery["headers"])
-        except RefusedDelivery as refused:
-            return refused.code
+        except InvalidDeliveryError as error:
+            return error.code
         return None
 
     body = base64.b64decode(delivery["bodyBase64"])
-    refusal = refusal_of(body)
-    assert refusal_of(delivery["body"]) == refusal
-    is_genuine = refusal in (None, "not_an_event")
+    rejection = rejection_code(body)
+    assert rejection_code(delivery["body"]) == rejection
+    is_genuine = rejection in (None, "invalid_event")
     assert is_genuine == delivery["genuine"][NAMES[scheme]]
 
 
@@ -54,11 +54,11 @@ def test_an_event_is_published_with_its_golden_body_or_rejected_for_its_field(
     monkeypatch.setattr(time, "time", lambda: EVENTS["nowMs"] / 1000)
     if "problem" in vector:
         with pytest.raises(InvalidEventError) as caught:
-            checked_events([vector["published"]], 3_650)
+            check_events([vector["published"]], 3_650)
         assert [problem.field for problem in caught.value.problems] == [vector["problem"]]
         assert vector["problem"] in str(caught.value)
         return
-    (event,) = checked_events([vector["published"]], 3_650)
+    (event,) = check_events([vector["published"]], 3_650)
     webhook = EVENTS["subscription"]
     delivered = {
         "accountId": event["accountId"],
@@ -88,13 +88,13 @@ def test_an_account_has_the_same_shard_as_in_other_languages() -> None:
     assert (SHARDS["key"], SHARDS["slots"]) == (MAP_KEY, SLOTS)
     shard_map = parse_shard_map(SHARDS["map"]["version"], SHARDS["map"]["slots"])
     for account in SHARDS["accounts"]:
-        assert slot_of(account["accountId"]) == account["slot"]
-        assert prefix_of(shard_map.shard_of(account["accountId"])) == account["prefix"]
+        assert account_slot(account["accountId"]) == account["slot"]
+        assert shard_prefix(shard_map.shard_of(account["accountId"])) == account["prefix"]
 
 
-@pytest.mark.parametrize("slots", SHARDS["refused"])
+@pytest.mark.parametrize("slots", SHARDS["rejected"])
 def test_an_invalid_map_of_shards_is_rejected(slots: str) -> None:
-    with pytest.raises(ValueError, match="holds no map of shards"):
+    with pytest.raises(ValueError, match="does not contain a shard map"):
         parse_shard_map("1", slots)
 
 

@@ -5,7 +5,7 @@ import sys
 import pytest
 from test_receiving import EVENT
 
-from runhook.event_jobs import BurstLimiter, jobs_of
+from runhook.event_jobs import BurstLimiter, create_jobs
 from runhook.queue import EventPublisher
 from runhook.queue_url import parse_queue_url
 
@@ -26,7 +26,7 @@ def test_every_form_of_a_queue_url_is_parsed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "message"),
     [
         ("postgres://h/secret", "publish over REST"),
         ("http://h", "must start with"),
@@ -38,8 +38,8 @@ def test_every_form_of_a_queue_url_is_parsed() -> None:
         ("redis://h?secret=1", "not known"),
     ],
 )
-def test_an_invalid_queue_url_is_rejected_without_repeating_it(url: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words) as caught:
+def test_an_invalid_queue_url_is_rejected_without_repeating_it(url: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
         EventPublisher(url)
     assert "secret" not in str(caught.value)
 
@@ -58,10 +58,10 @@ def test_a_missing_bullmq_is_reported_with_what_to_install(
 def test_a_burst_of_one_account_exceeds_its_bucket_which_refills_over_time() -> None:
     clock = [0.0]
     limiter = BurstLimiter(now=lambda: clock[0])
-    assert [limiter.take(1) for _ in range(1_001)].count(True) == 1_000
-    assert limiter.take(2)
+    assert [limiter.acquire(1) for _ in range(1_001)].count(True) == 1_000
+    assert limiter.acquire(2)
     clock[0] = 0.01
-    assert [limiter.take(1) for _ in range(6)].count(True) == 5
+    assert [limiter.acquire(1) for _ in range(6)].count(True) == 5
 
 
 def test_events_share_jobs_up_to_a_length_and_equal_events_have_equal_job_ids() -> None:
@@ -74,11 +74,11 @@ def test_events_share_jobs_up_to_a_length_and_equal_events_have_equal_job_ids() 
         }
 
     many = [event(number) for number in range(41)]
-    jobs = jobs_of([*many, many[0]], lambda _: {"removeOnComplete": True})
+    jobs = create_jobs([*many, many[0]], lambda _: {"removeOnComplete": True})
     assert [len(job["data"].get("events", [1])) for job in jobs] == [20, 20, 1]
     assert jobs[0]["name"] == "job.run.batch"
     # Equals hash('sha256', ids, 'base64url') of Node.js.
     assert jobs[0]["opts"]["jobId"] == "batch_QUXUxlnj4Yeb1FHemx6v2a-Arx9oGFlnCgIkjcVs-fM"
     assert jobs[2]["opts"] == {"removeOnComplete": True, "jobId": "wev_40-1"}
-    long = jobs_of([event(1, "x" * 32_768), event(2), event(3)], lambda _: {})
+    long = create_jobs([event(1, "x" * 32_768), event(2), event(3)], lambda _: {})
     assert [len(job["data"].get("events", [1])) for job in long] == [1, 2]

@@ -13,22 +13,22 @@ import pytest
 
 from runhook import (
     CompletedRunDetails,
+    EventInProgressError,
+    InvalidDeliveryError,
     InvalidEventError,
     MemoryStore,
     OtherEvent,
     Receiver,
-    RefusedDelivery,
-    RepeatUnderway,
     RunCompleted,
     RunStarted,
     create_event_id,
+    deduplicate,
     seconds_timestamp,
     to_datetime,
     verify,
-    without_repeats,
 )
-from runhook.event_rules import checked_events
-from runhook.events import DATA_FIELDS, event_of
+from runhook.event_rules import check_events
+from runhook.events import DATA_FIELDS, parse_event
 from runhook.ids import event_id_time
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -69,7 +69,9 @@ def test_an_event_is_a_frozen_dataclass_of_its_type_with_unknown_fields_in_raw()
 
 
 def test_an_event_of_a_newer_service_is_read_without_its_unknown_parts() -> None:
-    other = event_of({"eventType": "job.run.paused", "accountId": 1, "data": {"runId": 7, "jobName": None}})
+    other = parse_event(
+        {"eventType": "job.run.paused", "accountId": 1, "data": {"runId": 7, "jobName": None}}
+    )
     assert isinstance(other, OtherEvent)
     assert (other.event_type, other.data.run_id, other.data.job_name) == ("job.run.paused", "7", "")
 
@@ -80,7 +82,7 @@ def test_invalid_secrets_are_rejected_when_the_program_starts(secrets: Any) -> N
         Receiver(secrets)
 
 
-def test_a_parsed_body_is_a_type_error_and_a_duplicate_signature_header_is_refused() -> None:
+def test_a_parsed_body_is_a_type_error_and_a_duplicate_signature_header_is_rejected() -> None:
     receiver = Receiver(SECRET, scheme="authorization", signature_header="X-Signature")
     with pytest.raises(TypeError, match="parsed"):
         receiver.verify(EVENT, {})  # type: ignore[arg-type]
@@ -88,7 +90,7 @@ def test_a_parsed_body_is_a_type_error_and_a_duplicate_signature_header_is_refus
     headers["x-signature"] = authorization()
     assert receiver.verify(BODY, headers)
     headers["X-Signature"] = authorization()
-    with pytest.raises(RefusedDelivery, match="no signature"):
+    with pytest.raises(InvalidDeliveryError, match="no signature"):
         receiver.verify(BODY, headers)
 
 
@@ -101,24 +103,24 @@ def test_an_event_is_processed_once_and_again_after_a_failure() -> None:
         if len(seen) == 1:
             raise OSError("a fault")
 
-    once = without_repeats(on_event, store=MemoryStore(2, now=lambda: clock[0]), ttl_seconds=60)
-    event = event_of(EVENT)
+    handle = deduplicate(on_event, store=MemoryStore(2, now=lambda: clock[0]), ttl_seconds=60)
+    event = parse_event(EVENT)
     with pytest.raises(OSError, match="a fault"):
-        once(event)
-    once(event)
-    once(event)
+        handle(event)
+    handle(event)
+    handle(event)
     assert len(seen) == 2
     clock[0] = 61.0
-    once(event)
+    handle(event)
     assert len(seen) == 3
     for other in ("wev_1", "wev_2"):
-        once(event_of({**EVENT, "eventId": other}))
-    once(event)
+        handle(parse_event({**EVENT, "eventId": other}))
+    handle(event)
     assert len(seen) == 6
 
 
-def test_a_repeat_is_refused_while_a_coroutine_function_processes_the_event() -> None:
-    async def story() -> list[str]:
+def test_a_repeat_is_rejected_while_a_coroutine_function_processes_the_event() -> None:
+    async def scenario() -> list[str]:
         gate = asyncio.Event()
         seen: list[str] = []
 
@@ -126,22 +128,22 @@ def test_a_repeat_is_refused_while_a_coroutine_function_processes_the_event() ->
             seen.append(event.event_id)
             await gate.wait()
 
-        once: Any = without_repeats(on_event)
-        event = event_of(EVENT)
-        first = asyncio.ensure_future(once(event))
+        handle: Any = deduplicate(on_event)
+        event = parse_event(EVENT)
+        first = asyncio.ensure_future(handle(event))
         await asyncio.sleep(0)
-        with pytest.raises(RepeatUnderway):
-            await once(event)
+        with pytest.raises(EventInProgressError):
+            await handle(event)
         gate.set()
         await first
-        await once(event)
+        await handle(event)
         return seen
 
-    assert asyncio.run(story()) == [EVENT["eventId"]]
+    assert asyncio.run(scenario()) == [EVENT["eventId"]]
 
 
 def test_all_problems_of_an_event_are_reported_with_the_path_of_each_field() -> None:
-    assert checked_events([RunCompleted(account_id=1, data=CompletedRunDetails(*DATA.values()))], 30)  # type: ignore[arg-type]
+    assert check_events([RunCompleted(account_id=1, data=CompletedRunDetails(*DATA.values()))], 30)  # type: ignore[arg-type]
     bad = {
         **EVENT,
         "eventId": create_event_id(1_600_000_000),
@@ -149,7 +151,7 @@ def test_all_problems_of_an_event_are_reported_with_the_path_of_each_field() -> 
         "data": {**DATA, "jobName": "x" * 1_025, "runReason": "\U0001f680" * 65_537, "runId": "²"},
     }
     with pytest.raises(InvalidEventError) as caught:
-        checked_events([EVENT, bad], 30)
+        check_events([EVENT, bad], 30)
     assert caught.value.index == 1
     assert [problem.field for problem in caught.value.problems] == [
         "eventId",
@@ -159,9 +161,9 @@ def test_all_problems_of_an_event_are_reported_with_the_path_of_each_field() -> 
         "data.runReason",
     ]
     with pytest.raises(InvalidEventError, match="data is required"):
-        checked_events([{"eventType": "job.run.started", "accountId": 1}], 30)
+        check_events([{"eventType": "job.run.started", "accountId": 1}], 30)
     with pytest.raises(InvalidEventError, match="event must be an Event or a mapping"):
-        checked_events([7], 30)  # type: ignore[list-item]
+        check_events([7], 30)  # type: ignore[list-item]
 
 
 def test_generated_ids_and_times_have_the_format_of_the_services() -> None:
@@ -169,8 +171,8 @@ def test_generated_ids_and_times_have_the_format_of_the_services() -> None:
     assert event_id_time("wev_" + "z" * 27) is None
     assert event_id_time("wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA") is None
     assert len({create_event_id() for _ in range(1_000)}) == 1_000
-    (made,) = checked_events([RunStarted(account_id=1, data=event_of(EVENT).data)], 30)
-    assert to_datetime(made["timestamp"]).tzinfo is timezone.utc
+    (event,) = check_events([RunStarted(account_id=1, data=parse_event(EVENT).data)], 30)
+    assert to_datetime(event["timestamp"]).tzinfo is timezone.utc
     assert seconds_timestamp(datetime(2026, 1, 31, 19, 28, 7, 999, timezone.utc)) == "2026-01-31T19:28:07Z"
     with pytest.raises(ValueError, match="time zone"):
         seconds_timestamp(datetime(2026, 1, 31))

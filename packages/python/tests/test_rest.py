@@ -4,7 +4,7 @@ import json
 from http.server import BaseHTTPRequestHandler
 
 import pytest
-from http_servers import Answer, serving
+from http_servers import Response, run_server
 from test_receiving import EVENT
 
 from runhook import (
@@ -12,21 +12,21 @@ from runhook import (
     ApiUnavailableError,
     InvalidEventError,
     Problem,
-    RefusedEventsError,
+    RejectedEventsError,
     UnavailableError,
 )
 from runhook import create_event_id as new_id
 from runhook.rest import RestPublisher
 
 
-def answered(status: int, said: object, headers: dict[str, str] | None = None) -> Answer:
-    return status, headers or {}, said if isinstance(said, bytes) else json.dumps(said).encode()
+def respond(status: int, body: object, headers: dict[str, str] | None = None) -> Response:
+    return status, headers or {}, body if isinstance(body, bytes) else json.dumps(body).encode()
 
 
 def test_many_events_are_sent_in_requests_of_at_most_500_events_and_two_megabytes() -> None:
     calls: list[tuple[str, str | None, list[str]]] = []
 
-    def handle(request: BaseHTTPRequestHandler, body: bytes) -> Answer:
+    def handle(request: BaseHTTPRequestHandler, body: bytes) -> Response:
         ids = [event["eventId"] for event in json.loads(body)["events"]]
         calls.append((request.path, request.headers["authorization"], ids))
         assert len(body) <= 2_097_152
@@ -37,14 +37,14 @@ def test_many_events_are_sent_in_requests_of_at_most_500_events_and_two_megabyte
                 "verdict": "rejected",
                 "errors": [{"field": "eventId", "message": "is old"}],
             }
-        return answered(202, {"data": {"events": verdicts}})
+        return respond(202, {"data": {"events": verdicts}})
 
-    with serving(handle) as url:
+    with run_server(handle) as url:
         publisher = RestPublisher(f"{url}/", "rhs_1", 1)
         events = [{**EVENT, "eventId": new_id()} for _ in range(501)]
-        with pytest.raises(RefusedEventsError, match="event 500: eventId is old") as caught:
+        with pytest.raises(RejectedEventsError, match="event 500: eventId is old") as caught:
             publisher.publish_many(events)
-        assert caught.value.refused == {500: (Problem("eventId", "is old"),)}
+        assert caught.value.rejected == {500: (Problem("eventId", "is old"),)}
         assert calls[0][:2] == ("/api/v2/accounts/1/events", "Token rhs_1")
         assert [one for call in calls for one in call[2]] == [event["eventId"] for event in events]
 
@@ -58,27 +58,27 @@ def test_many_events_are_sent_in_requests_of_at_most_500_events_and_two_megabyte
 
 
 def test_an_api_error_has_its_fields_and_a_temporary_one_its_retry_time() -> None:
-    refusal = {"user_message": "Invalid request.", "errors": [{"field": "job_id", "message": "is required"}]}
-    answers = {
-        "/api/v2/accounts/1/runs/": answered(400, {"status": refusal}),
-        "/api/v2/accounts/1/runs/1/finish/": answered(
+    status = {"user_message": "Invalid request.", "errors": [{"field": "job_id", "message": "is required"}]}
+    responses = {
+        "/api/v2/accounts/1/runs/": respond(400, {"status": status}),
+        "/api/v2/accounts/1/runs/1/finish/": respond(
             429, {"status": {"user_message": "Too many requests."}}, {"Retry-After": "7"}
         ),
-        "/api/v2/accounts/1/runs/2/finish/": answered(502, b"<html>"),
-        "/api/v2/accounts/1/runs/1/artifacts/": answered(302, b"", {"Location": "/elsewhere"}),
+        "/api/v2/accounts/1/runs/2/finish/": respond(502, b"<html>"),
+        "/api/v2/accounts/1/runs/1/artifacts/": respond(302, b"", {"Location": "/elsewhere"}),
     }
     seen: list[str] = []
 
-    def handle(request: BaseHTTPRequestHandler, _: bytes) -> Answer:
+    def handle(request: BaseHTTPRequestHandler, _: bytes) -> Response:
         seen.append(request.path)
-        return answers[request.path]
+        return responses[request.path]
 
-    with serving(handle) as url:
+    with run_server(handle) as url:
         publisher = RestPublisher(url, "rhs_1", 1)
-        with pytest.raises(ApiError, match=r"Invalid request\.; job_id: is required") as refused:
+        with pytest.raises(ApiError, match=r"Invalid request\.; job_id: is required") as rejected:
             publisher.start_run(1, "1.9.2")
-        assert (refused.value.status, refused.value.problems) == (400, (Problem("job_id", "is required"),))
-        assert not isinstance(refused.value, UnavailableError)
+        assert (rejected.value.status, rejected.value.problems) == (400, (Problem("job_id", "is required"),))
+        assert not isinstance(rejected.value, UnavailableError)
         with pytest.raises(ApiUnavailableError, match="Too many requests") as limited:
             publisher.finish_run(1, "success")
         assert limited.value.retry_after_seconds == 7

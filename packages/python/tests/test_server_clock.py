@@ -6,12 +6,12 @@ import pytest
 from test_receiving import EVENT
 
 from runhook.errors import InvalidEventError
-from runhook.event_rules import checked_events
+from runhook.event_rules import check_events
 from runhook.ids import create_event_id, event_id_time
 from runhook.server_clock import ServerClock
 
 DAY = 86_400.0
-WITHOUT_ID = {name: value for name, value in EVENT.items() if name != "eventId"}
+EVENT_WITHOUT_ID = {name: value for name, value in EVENT.items() if name != "eventId"}
 
 
 class World:
@@ -40,19 +40,21 @@ class World:
 def test_a_generated_id_has_the_time_of_the_queue_and_not_of_the_host(ahead: float) -> None:
     world = World(ahead)
     asyncio.run(world.clock.measure_if_due())
-    (event,) = checked_events([WITHOUT_ID], 30, world.clock.now())
-    made = event_id_time(event["eventId"])
-    assert made is not None
-    assert abs(made - world.server()) < 2
+    (event,) = check_events([EVENT_WITHOUT_ID], 30, world.clock.now())
+    created_at = event_id_time(event["eventId"])
+    assert created_at is not None
+    assert abs(created_at - world.server()) < 2
 
 
-@pytest.mark.parametrize(("ahead", "words"), [(2 * DAY, "more than a day ahead"), (-40 * DAY, "older than")])
-def test_an_id_of_the_caller_is_rejected_if_it_is_out_of_range(ahead: float, words: str) -> None:
+@pytest.mark.parametrize(
+    ("ahead", "message"), [(2 * DAY, "more than a day ahead"), (-40 * DAY, "older than")]
+)
+def test_an_id_of_the_caller_is_rejected_if_it_is_out_of_range(ahead: float, message: str) -> None:
     world = World(ahead)
     asyncio.run(world.clock.measure_if_due())
-    given = create_event_id(world.server() + ahead)
-    with pytest.raises(InvalidEventError, match=words):
-        checked_events([{**EVENT, "eventId": given}], 30, world.clock.now())
+    event_id = create_event_id(world.server() + ahead)
+    with pytest.raises(InvalidEventError, match=message):
+        check_events([{**EVENT, "eventId": event_id}], 30, world.clock.now())
 
 
 def test_the_clock_is_read_again_after_a_minute_and_after_a_step_of_the_host_clock() -> None:

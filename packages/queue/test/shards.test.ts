@@ -214,7 +214,7 @@ describeOnRedis('a queue with shards', () => {
     await redis.hset(SHARDS_KEY, { ...shardFields(EIGHT), slots: '[0]' });
     await expect(events.add([eventOf(1)])).rejects.toMatchObject({
       code: 'queue_unavailable',
-      cause: { message: `${SHARDS_KEY} holds no map of shards` },
+      cause: { message: `${SHARDS_KEY} does not contain a shard map` },
     });
   });
 

@@ -4,6 +4,13 @@ Frameworks: `runhook.flask`, `runhook.fastapi`, `runhook.django`. Publishing: `r
 `runhook.rest` over HTTP.
 """
 
+from runhook.deduplication import (
+    DeduplicationState,
+    DeduplicationStore,
+    EventInProgressError,
+    MemoryStore,
+    deduplicate,
+)
 from runhook.errors import (
     ApiError,
     ApiUnavailableError,
@@ -12,7 +19,7 @@ from runhook.errors import (
     PublishError,
     QueueFullError,
     QueueUnavailableError,
-    RefusedEventsError,
+    RejectedEventsError,
     UnavailableError,
 )
 from runhook.event_rules import PublishedEvent
@@ -32,18 +39,21 @@ from runhook.events import (
     to_datetime,
 )
 from runhook.ids import create_event_id
-from runhook.repeats import MemoryStore, RepeatState, RepeatStore, RepeatUnderway, without_repeats
-from runhook.verify import DeliveryHeaders, Receiver, RefusedDelivery, verify
+from runhook.verify import DeliveryHeaders, InvalidDeliveryError, Receiver, verify
 
 __all__ = [
     "RUN_STATUS_CODES",
     "ApiError",
     "ApiUnavailableError",
     "CompletedRunDetails",
+    "DeduplicationState",
+    "DeduplicationStore",
     "DeliveryHeaders",
     "ErroredRunDetails",
     "Event",
+    "EventInProgressError",
     "EventType",
+    "InvalidDeliveryError",
     "InvalidEventError",
     "JobRunEvent",
     "MemoryStore",
@@ -54,19 +64,15 @@ __all__ = [
     "QueueFullError",
     "QueueUnavailableError",
     "Receiver",
-    "RefusedDelivery",
-    "RefusedEventsError",
-    "RepeatState",
-    "RepeatStore",
-    "RepeatUnderway",
+    "RejectedEventsError",
     "RunCompleted",
     "RunDetails",
     "RunErrored",
     "RunStarted",
     "UnavailableError",
     "create_event_id",
+    "deduplicate",
     "seconds_timestamp",
     "to_datetime",
     "verify",
-    "without_repeats",
 ]

@@ -7,9 +7,9 @@ from typing import Any, Callable
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed
 
+from runhook.deduplication import EventInProgressError
 from runhook.events import JobRunEvent
-from runhook.repeats import RepeatUnderway
-from runhook.verify import Receiver, RefusedDelivery
+from runhook.verify import InvalidDeliveryError, Receiver
 
 
 def django_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Callable[..., Any]]:
@@ -25,15 +25,15 @@ def django_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Ca
     response fails after ten seconds.
     """
 
-    def view_of(on_event: Callable[[Any], object]) -> Callable[..., Any]:
+    def create_view(on_event: Callable[[Any], object]) -> Callable[..., Any]:
         def view(request: HttpRequest) -> HttpResponse:
             event = _event(receiver, request)
             if isinstance(event, HttpResponse):
                 return event
             try:
                 on_event(event)
-            except RepeatUnderway as repeat:
-                return _text(repeat.code, repeat.status)
+            except EventInProgressError as error:
+                return _text_response(error.code, error.status)
             return HttpResponse(status=204)
 
         async def view_async(request: HttpRequest) -> HttpResponse:
@@ -42,18 +42,18 @@ def django_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Ca
                 return event
             try:
                 await on_event(event)  # type: ignore[misc]
-            except RepeatUnderway as repeat:
-                return _text(repeat.code, repeat.status)
+            except EventInProgressError as error:
+                return _text_response(error.code, error.status)
             return HttpResponse(status=204)
 
-        chosen = view_async if inspect.iscoroutinefunction(on_event) else view
-        chosen.__name__ = getattr(on_event, "__name__", "webhook")
+        selected = view_async if inspect.iscoroutinefunction(on_event) else view
+        selected.__name__ = getattr(on_event, "__name__", "webhook")
         # A signed request needs no CSRF token. The decorator of older versions would hide a coroutine function.
-        exempt: Any = chosen
+        exempt: Any = selected
         exempt.csrf_exempt = True
         return exempt  # type: ignore[no-any-return]
 
-    return view_of
+    return create_view
 
 
 def _event(receiver: Receiver, request: HttpRequest) -> JobRunEvent | HttpResponse:
@@ -61,13 +61,13 @@ def _event(receiver: Receiver, request: HttpRequest) -> JobRunEvent | HttpRespon
         return HttpResponseNotAllowed(["POST"])
     try:
         if int(request.META.get("CONTENT_LENGTH") or 0) > receiver.bytes_max:
-            raise RefusedDelivery("too_large")
+            raise InvalidDeliveryError("too_large")
         return receiver.verify(request.body, request.headers)
-    except RefusedDelivery as refused:
-        if receiver.on_refused is not None:
-            receiver.on_refused(refused)
-        return _text(refused.code, refused.status)
+    except InvalidDeliveryError as error:
+        if receiver.on_rejected is not None:
+            receiver.on_rejected(error)
+        return _text_response(error.code, error.status)
 
 
-def _text(text: str, status: int) -> HttpResponse:
+def _text_response(text: str, status: int) -> HttpResponse:
     return HttpResponse(text, status=status, content_type="text/plain")

@@ -31,17 +31,19 @@ class InvalidEventError(PublishError):
         self.problems = tuple(problems)
 
 
-class RefusedEventsError(PublishError):
+class RejectedEventsError(PublishError):
     """Valid events that the service rejected, by their index; the other events of the call are recorded."""
 
-    code = "refused_events"
+    code = "rejected_events"
 
-    def __init__(self, refused: Mapping[int, Sequence[Problem]]) -> None:
-        told = (
-            f"event {index}: {one.field} {one.message}" for index, all_ in refused.items() for one in all_
+    def __init__(self, rejected: Mapping[int, Sequence[Problem]]) -> None:
+        messages = (
+            f"event {index}: {one.field} {one.message}"
+            for index, problems in rejected.items()
+            for one in problems
         )
-        super().__init__("; ".join(told))
-        self.refused = dict(refused)
+        super().__init__("; ".join(messages))
+        self.rejected = dict(rejected)
 
 
 class UnavailableError(PublishError):

@@ -12,15 +12,15 @@ Job = dict[str, Any]
 """A job for `Queue.addBulk`: `name`, `data`, `opts`. The type is also used for events and for options of a job."""
 
 BATCH = "job.run.batch"
-_TOGETHER_EVENTS_MAX = 20
-_TOGETHER_BYTES_MAX = 32_768
+_BATCH_EVENTS_MAX = 20
+_BATCH_BYTES_MAX = 32_768
 """Limits of a job with several events, with the text in UTF-8; must equal those of the services' own producers."""
 _BURST_EVENTS = 1_000
 _EVENTS_PER_SECOND = 500
 _ACCOUNTS_MAX = 10_000
 
 
-def jobs_of(events: Sequence[Job], options_of: Callable[[int], Job]) -> list[Job]:
+def create_jobs(events: Sequence[Job], job_options: Callable[[int], Job]) -> list[Job]:
     """Combines events of the same priority into jobs, in their order; duplicate events are dropped."""
     jobs = []
     open_batches: dict[int, tuple[Job, list[Job]]] = {}
@@ -29,14 +29,14 @@ def jobs_of(events: Sequence[Job], options_of: Callable[[int], Job]) -> list[Job
         if _job_id(event) in seen:
             continue
         seen.add(_job_id(event))
-        options = options_of(event["accountId"])
+        options = job_options(event["accountId"])
         priority = options.get("priority", 0)
         _, batch = open_batches.setdefault(priority, (options, []))
         batch.append(event)
         text_bytes = sum(_text_bytes(one) for one in batch)
-        if len(batch) >= _TOGETHER_EVENTS_MAX or text_bytes >= _TOGETHER_BYTES_MAX:
-            jobs.append(_job_of(*open_batches.pop(priority)))
-    return [*jobs, *(_job_of(*rest) for rest in open_batches.values())]
+        if len(batch) >= _BATCH_EVENTS_MAX or text_bytes >= _BATCH_BYTES_MAX:
+            jobs.append(_create_job(*open_batches.pop(priority)))
+    return [*jobs, *(_create_job(*rest) for rest in open_batches.values())]
 
 
 def _text_bytes(event: Job) -> int:
@@ -48,7 +48,7 @@ def _job_id(event: Job) -> str:
     return f"{event['eventId']}-{event['accountId']}"
 
 
-def _job_of(options: Job, events: Sequence[Job]) -> Job:
+def _create_job(options: Job, events: Sequence[Job]) -> Job:
     """Derives the job's id from its events, so that repeating a call whose response was lost has no effect."""
     if len(events) == 1:
         (event,) = events
@@ -65,7 +65,7 @@ class BurstLimiter:
         self._now = now
         self._buckets: dict[int, tuple[float, float]] = {}
 
-    def take(self, account_id: int) -> bool:
+    def acquire(self, account_id: int) -> bool:
         now = self._now()
         tokens, at = self._buckets.pop(account_id, (float(_BURST_EVENTS), now))
         tokens = min(float(_BURST_EVENTS), tokens + (now - at) * _EVENTS_PER_SECOND)

@@ -91,7 +91,7 @@ class OtherEvent(Event):
 JobRunEvent = Union[RunStarted, RunCompleted, RunErrored, OtherEvent]
 """An event of a delivery; its class determines the timestamp in its `data`."""
 
-_SHAPES: Mapping[str, tuple[type[Event], type[RunDetails]]] = {
+_EVENT_CLASSES: Mapping[str, tuple[type[Event], type[RunDetails]]] = {
     "job.run.started": (RunStarted, RunDetails),
     "job.run.completed": (RunCompleted, CompletedRunDetails),
     "job.run.errored": (RunErrored, ErroredRunDetails),
@@ -106,50 +106,50 @@ def wire_name(name: str) -> str:
 
 DATA_FIELDS: Mapping[str, tuple[str, ...]] = {
     event_type: tuple(wire_name(one.name) for one in fields(details))
-    for event_type, (_, details) in _SHAPES.items()
+    for event_type, (_, details) in _EVENT_CLASSES.items()
 }
 """The keys of `data` by event type, in the order of deliveries."""
 
 
-def event_of(body: Mapping[str, Any]) -> JobRunEvent:
+def parse_event(body: Mapping[str, Any]) -> JobRunEvent:
     """Returns the event in a delivery's parsed body. Unknown fields are in `raw`; a missing text is empty.
 
     Raises `ValueError` if the body is not an event.
     """
     event_type, data = body.get("eventType"), body.get("data")
     if not isinstance(event_type, str) or not isinstance(data, Mapping):
-        raise ValueError("the body is no event")
-    shape, details = _SHAPES.get(event_type, (OtherEvent, RunDetails))
-    told = {one.name: _told(data.get(wire_name(one.name)), one.type) for one in fields(details)}
-    event: Any = shape(
-        account_id=_told(body.get("accountId"), "int"),
-        data=details(**told),
-        event_id=_told(body.get("eventId"), "str"),
-        timestamp=_told(body.get("timestamp"), "str"),
-        webhooks_id=_told(body.get("webhooksID"), "str"),
-        webhook_name=_told(body.get("webhookName"), "str"),
+        raise ValueError("the body is not an event")
+    event_class, details = _EVENT_CLASSES.get(event_type, (OtherEvent, RunDetails))
+    decoded = {one.name: _decode(data.get(wire_name(one.name)), one.type) for one in fields(details)}
+    event: Any = event_class(
+        account_id=_decode(body.get("accountId"), "int"),
+        data=details(**decoded),
+        event_id=_decode(body.get("eventId"), "str"),
+        timestamp=_decode(body.get("timestamp"), "str"),
+        webhooks_id=_decode(body.get("webhooksID"), "str"),
+        webhook_name=_decode(body.get("webhookName"), "str"),
         event_type=event_type,
         raw=body,
     )
     return event  # type: ignore[no-any-return]
 
 
-def _told(value: object, kind: object) -> Any:
+def _decode(value: object, kind: object) -> Any:
     """Converts a value of an unexpected type instead of rejecting the event, because the service may be newer."""
     if kind == "int":
         return value if isinstance(value, int) else 0
     return value if isinstance(value, str) else "" if value is None else str(value)
 
 
-def published_form(event: Event) -> dict[str, Any]:
+def to_published(event: Event) -> dict[str, Any]:
     """Returns the event with the keys of JSON, without the fields of deliveries."""
     data = {wire_name(one.name): getattr(event.data, one.name) for one in fields(event.data)}
-    form: dict[str, Any] = {"eventType": event.event_type, "accountId": event.account_id, "data": data}
+    published: dict[str, Any] = {"eventType": event.event_type, "accountId": event.account_id, "data": data}
     if event.event_id:
-        form["eventId"] = event.event_id
+        published["eventId"] = event.event_id
     if event.timestamp:
-        form["timestamp"] = event.timestamp
-    return form
+        published["timestamp"] = event.timestamp
+    return published
 
 
 _FRACTION = re.compile(r"\.(\d+)")
@@ -158,17 +158,17 @@ _FRACTION = re.compile(r"\.(\d+)")
 def to_datetime(text: str) -> datetime:
     """Converts a time of an event to an aware `datetime` in UTC, truncated to microseconds."""
     fraction = _FRACTION.search(text)
-    whole = datetime.strptime(_FRACTION.sub("", text).replace("Z", "+00:00"), "%Y-%m-%dT%H:%M:%S%z")
+    seconds = datetime.strptime(_FRACTION.sub("", text).replace("Z", "+00:00"), "%Y-%m-%dT%H:%M:%S%z")
     micros = int(fraction.group(1)[:6].ljust(6, "0")) if fraction else 0
-    return whole.replace(microsecond=micros).astimezone(timezone.utc)
+    return seconds.replace(microsecond=micros).astimezone(timezone.utc)
 
 
-def seconds_timestamp(moment: datetime | None = None) -> str:
+def seconds_timestamp(timestamp: datetime | None = None) -> str:
     """Formats a time for fields such as `run_started_at`; default: the current time.
 
     Raises `ValueError` for a time without a time zone.
     """
-    moment = moment or datetime.now(timezone.utc)
-    if moment.tzinfo is None:
+    timestamp = timestamp or datetime.now(timezone.utc)
+    if timestamp.tzinfo is None:
         raise ValueError("a time of a run needs a time zone")
-    return moment.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return timestamp.astimezone(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -10,8 +10,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from runhook.repeats import RepeatUnderway
-from runhook.verify import Receiver, RefusedDelivery
+from runhook.deduplication import EventInProgressError
+from runhook.verify import InvalidDeliveryError, Receiver
 
 
 def fastapi_handler(
@@ -28,33 +28,33 @@ def fastapi_handler(
     response fails after ten seconds. A function that is not a coroutine function runs in a thread.
     """
 
-    def endpoint_of(on_event: Callable[[Any], object]) -> Callable[[Request], Awaitable[Response]]:
+    def create_endpoint(on_event: Callable[[Any], object]) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             try:
-                event = receiver.verify(await _body(request, receiver.bytes_max), request.headers)
-            except RefusedDelivery as refused:
-                if receiver.on_refused is not None:
-                    receiver.on_refused(refused)
-                return PlainTextResponse(refused.code, refused.status)
+                event = receiver.verify(await _read_body(request, receiver.bytes_max), request.headers)
+            except InvalidDeliveryError as error:
+                if receiver.on_rejected is not None:
+                    receiver.on_rejected(error)
+                return PlainTextResponse(error.code, error.status)
             try:
                 if inspect.iscoroutinefunction(on_event):
                     await on_event(event)
                 else:
                     await run_in_threadpool(on_event, event)
-            except RepeatUnderway as repeat:
-                return PlainTextResponse(repeat.code, repeat.status)
+            except EventInProgressError as error:
+                return PlainTextResponse(error.code, error.status)
             return Response(status_code=204)
 
         endpoint.__name__ = getattr(on_event, "__name__", "webhook")
         return endpoint
 
-    return endpoint_of
+    return create_endpoint
 
 
-async def _body(request: Request, bytes_max: int) -> bytes:
+async def _read_body(request: Request, bytes_max: int) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > bytes_max:
-            raise RefusedDelivery("too_large")
+            raise InvalidDeliveryError("too_large")
     return bytes(body)

@@ -6,8 +6,8 @@ from typing import Any, Callable
 
 from flask import Response, current_app, request
 
-from runhook.repeats import RepeatUnderway
-from runhook.verify import Receiver, RefusedDelivery
+from runhook.deduplication import EventInProgressError
+from runhook.verify import InvalidDeliveryError, Receiver
 
 
 def flask_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Callable[[], Response]]:
@@ -22,32 +22,32 @@ def flask_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Cal
     response fails after ten seconds.
     """
 
-    def view_of(on_event: Callable[[Any], object]) -> Callable[[], Response]:
+    def create_view(on_event: Callable[[Any], object]) -> Callable[[], Response]:
         def view() -> Response:
             try:
-                event = receiver.verify(_body(receiver.bytes_max), request.headers)
-            except RefusedDelivery as refused:
-                if receiver.on_refused is not None:
-                    receiver.on_refused(refused)
-                return Response(refused.code, refused.status, mimetype="text/plain")
+                event = receiver.verify(_read_body(receiver.bytes_max), request.headers)
+            except InvalidDeliveryError as error:
+                if receiver.on_rejected is not None:
+                    receiver.on_rejected(error)
+                return Response(error.code, error.status, mimetype="text/plain")
             try:
                 current_app.ensure_sync(on_event)(event)
-            except RepeatUnderway as repeat:
-                return Response(repeat.code, repeat.status, mimetype="text/plain")
+            except EventInProgressError as error:
+                return Response(error.code, error.status, mimetype="text/plain")
             return Response(status=204)
 
         view.__name__ = getattr(on_event, "__name__", "webhook")
         return view
 
-    return view_of
+    return create_view
 
 
-def _body(bytes_max: int) -> bytes:
+def _read_body(bytes_max: int) -> bytes:
     length = request.content_length
     if length is not None and length > bytes_max:
-        raise RefusedDelivery("too_large")
+        raise InvalidDeliveryError("too_large")
     # A chunked request has no content length, so the read must be limited here.
     body: bytes = request.stream.read(bytes_max + 1) if length is None else request.get_data()
     if len(body) > bytes_max:
-        raise RefusedDelivery("too_large")
+        raise InvalidDeliveryError("too_large")
     return body

@@ -13,17 +13,17 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from runhook.errors import QueueFullError, QueueUnavailableError
-from runhook.event_jobs import BATCH, BurstLimiter, Job, jobs_of
-from runhook.event_rules import PublishedEvent, checked_events
+from runhook.event_jobs import BATCH, BurstLimiter, Job, create_jobs
+from runhook.event_rules import PublishedEvent, check_events
 from runhook.queue_url import open_client, parse_queue_url
 from runhook.server_clock import ServerClock
-from runhook.shards import ShardMaps, is_forbidden, prefix_of
+from runhook.shards import ShardMapCache, is_forbidden, shard_prefix
 
 _QUEUE = "job-run-events"
 _BULK_SIZE = 500
 _HIGH_WATER = 0.85
-_LOOK_EVERY_SECONDS = 1.0
-_CALL_SECONDS = 5.0
+_MEMORY_CHECK_SECONDS = 1.0
+_CALL_TIMEOUT_SECONDS = 5.0
 _EVENT_STREAM_MAX = 100
 
 # Error message of Redis for a command, without the code that redis-py removes.
@@ -40,11 +40,11 @@ class AsyncEventPublisher:
         self._retention_days = retention_days
         self._burst = BurstLimiter()
         self._client: Any = None
-        self._maps = ShardMaps()
+        self._maps = ShardMapCache()
         self._clock = ServerClock(self._server_time)
         self._queues: dict[int, Any] = {}
         self._has_settings: set[int] = set()
-        self._looked_at = float("-inf")
+        self._checked_at = float("-inf")
         self._used_share = 0.0
 
     async def publish(self, event: PublishedEvent) -> str:
@@ -56,7 +56,7 @@ class AsyncEventPublisher:
             await self._within_call_timeout(self._clock.measure_if_due())
         except QueueUnavailableError as error:
             unavailable = error
-        checked = checked_events(events, self._retention_days, self._clock.now())
+        checked = check_events(events, self._retention_days, self._clock.now())
         if unavailable is not None:
             raise unavailable
         for start in range(0, len(checked), _BULK_SIZE):
@@ -90,17 +90,17 @@ class AsyncEventPublisher:
         seconds, micros = next(iter(server_time.values())) if isinstance(server_time, dict) else server_time
         return float(seconds) + float(micros) / 1_000_000
 
-    def _options_of(self, account_id: int) -> Job:
+    def _job_options(self, account_id: int) -> Job:
         # BullMQ processes jobs without a priority before those with one.
-        behind = {} if self._burst.take(account_id) else {"priority": 1}
-        return {"removeOnComplete": True, "timestamp": round(self._clock.now() * 1_000), **behind}
+        priority = {} if self._burst.acquire(account_id) else {"priority": 1}
+        return {"removeOnComplete": True, "timestamp": round(self._clock.now() * 1_000), **priority}
 
-    def _open(self, shard: int) -> Any:
+    def _open_queue(self, shard: int) -> Any:
         """Returns the queue of a shard; all shards share one client."""
         if shard not in self._queues:
             queue_class = _queue_class()
             self._queues[shard] = queue_class(
-                _QUEUE, {"prefix": prefix_of(shard), "connection": self._open_client()}
+                _QUEUE, {"prefix": shard_prefix(shard), "connection": self._open_client()}
             )
         return self._queues[shard]
 
@@ -116,15 +116,18 @@ class AsyncEventPublisher:
         by_shard: dict[int, list[Job]] = {}
         for event in events:
             by_shard.setdefault(shards.shard_of(event["accountId"]), []).append(event)
-        added = [self._add_to(shard, jobs_of(those, self._options_of)) for shard, those in by_shard.items()]
+        pending = [
+            self._add_to_shard(shard, create_jobs(shard_events, self._job_options))
+            for shard, shard_events in by_shard.items()
+        ]
         # Waits for all calls before it raises the first error.
-        for result in await asyncio.gather(*added, return_exceptions=True):
+        for result in await asyncio.gather(*pending, return_exceptions=True):
             if isinstance(result, BaseException):
                 raise result
 
-    async def _add_to(self, shard: int, jobs: list[Job]) -> None:
-        queue = self._open(shard)
-        await self._require_room(queue)
+    async def _add_to_shard(self, shard: int, jobs: list[Job]) -> None:
+        queue = self._open_queue(shard)
+        await self._require_capacity(queue)
         single = [job for job in jobs if job["name"] != BATCH]
         try:
             if shard not in self._has_settings:
@@ -133,17 +136,17 @@ class AsyncEventPublisher:
             self._has_settings.add(shard)
             await _add_jobs(queue, jobs)
             if single and await queue.client.zcard(queue.toKey("failed")):
-                await _add_instead_of_failed(queue, single)
+                await _replace_failed(queue, single)
         except Exception as error:
             if not is_forbidden(error):
                 raise
             self._has_settings.add(shard)
-            await _add_as_guest(queue, jobs)
+            await _add_without_read_permission(queue, jobs)
 
-    async def _require_room(self, queue: Any) -> None:
+    async def _require_capacity(self, queue: Any) -> None:
         now = time.monotonic()
-        if now - self._looked_at >= _LOOK_EVERY_SECONDS:
-            self._looked_at = now
+        if now - self._checked_at >= _MEMORY_CHECK_SECONDS:
+            self._checked_at = now
             self._used_share = _used_share(await queue.client.info("memory"))
         if self._used_share > _HIGH_WATER:
             raise QueueFullError(
@@ -152,11 +155,13 @@ class AsyncEventPublisher:
 
     async def _within_call_timeout(self, call: Awaitable[T]) -> T:
         try:
-            return await asyncio.wait_for(call, _CALL_SECONDS)
+            return await asyncio.wait_for(call, _CALL_TIMEOUT_SECONDS)
         except (QueueUnavailableError, ImportError):
             raise
         except asyncio.TimeoutError as error:
-            raise QueueUnavailableError(f"The queue did not respond within {_CALL_SECONDS:g} s.") from error
+            raise QueueUnavailableError(
+                f"The queue did not respond within {_CALL_TIMEOUT_SECONDS:g} s."
+            ) from error
         except Exception as error:
             if _FULL.search(str(error)):
                 raise QueueFullError("The queue is full.") from error
@@ -195,7 +200,7 @@ class EventPublisher:
 
     def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
         """Publishes many events in one call; all are validated before the first is sent."""
-        loop, publisher = self._started()
+        loop, publisher = self._start()
         return _wait_for(loop, publisher.publish_many(events))
 
     def close(self) -> None:
@@ -217,16 +222,16 @@ class EventPublisher:
     ) -> None:
         self.close()
 
-    def _started(self) -> tuple[asyncio.AbstractEventLoop, AsyncEventPublisher]:
+    def _start(self) -> tuple[asyncio.AbstractEventLoop, AsyncEventPublisher]:
         with self._lock:
             if self._running is None or self._running[0] != os.getpid():
                 loop = asyncio.new_event_loop()
                 thread = threading.Thread(target=loop.run_forever, name="runhook-publisher", daemon=True)
                 thread.start()
-                self._running = (os.getpid(), loop, thread, _wait_for(loop, self._opened()))
+                self._running = (os.getpid(), loop, thread, _wait_for(loop, self._open_publisher()))
             return self._running[1], self._running[3]
 
-    async def _opened(self) -> AsyncEventPublisher:
+    async def _open_publisher(self) -> AsyncEventPublisher:
         return AsyncEventPublisher(self._queue_url, retention_days=self._retention_days)
 
 
@@ -258,35 +263,35 @@ async def _add_jobs(queue: Any, jobs: Sequence[Job]) -> None:
         await queue.add(job["name"], job["data"], job["opts"])
 
 
-async def _failed_among(queue: Any, ids: Sequence[str]) -> set[str]:
+async def _find_failed(queue: Any, ids: Sequence[str]) -> set[str]:
     scores = await asyncio.gather(*(queue.client.zscore(queue.toKey("failed"), one) for one in ids))
     return {one for one, score in zip(ids, scores) if score is not None}
 
 
-async def _add_instead_of_failed(queue: Any, jobs: Sequence[Job]) -> None:
+async def _replace_failed(queue: Any, jobs: Sequence[Job]) -> None:
     """Adds jobs again whose id belongs to a failed job, because BullMQ ignored the new ones; removes the failed jobs."""
-    failed = await _failed_among(queue, [job["opts"]["jobId"] for job in jobs])
+    failed = await _find_failed(queue, [job["opts"]["jobId"] for job in jobs])
     if failed:
         await asyncio.gather(*(queue.remove(one) for one in failed))
         await _add_jobs(queue, [job for job in jobs if job["opts"]["jobId"] in failed])
 
 
-async def _add_as_guest(queue: Any, jobs: Sequence[Job]) -> None:
+async def _add_without_read_permission(queue: Any, jobs: Sequence[Job]) -> None:
     """Adds jobs as a user who may only add: BullMQ would read existing jobs of the same ids, so these are skipped.
 
     A failed job remains, and the new one is added with an id that extends its id.
     """
     ids = [job["opts"]["jobId"] for job in jobs]
     present = await asyncio.gather(*(queue.client.exists(queue.toKey(one)) for one in ids))
-    failed = await _failed_among(queue, ids)
-    added = []
+    failed = await _find_failed(queue, ids)
+    pending = []
     for job, job_id, is_present in zip(jobs, ids, present):
         if job_id in failed:
-            again = f"{job_id}_{time.time_ns() // 1_000_000}"
-            added.append({**job, "opts": {**job["opts"], "jobId": again}})
+            retry_id = f"{job_id}_{time.time_ns() // 1_000_000}"
+            pending.append({**job, "opts": {**job["opts"], "jobId": retry_id}})
         elif not is_present:
-            added.append(job)
-    await _add_jobs(queue, added)
+            pending.append(job)
+    await _add_jobs(queue, pending)
 
 
 def _used_share(memory: Any) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-_FORM = re.compile(
+_URL_PATTERN = re.compile(
     r"(?P<scheme>rediss?)(?:\+(?P<kind>cluster|sentinel))?://(?:(?P<credentials>[^/?#]*)@)?(?P<hosts>[^/?#@]*)"
     r"(?P<path>/[^?#]*)?(?:\?(?P<query>[^#]*))?"
 )
@@ -38,7 +38,7 @@ def parse_queue_url(url: str) -> QueueTarget:
         raise ValueError(
             "a queue in PostgreSQL is not for this package: publish over REST, with runhook.rest"
         )
-    parts = _FORM.fullmatch(url)
+    parts = _URL_PATTERN.fullmatch(url)
     if parts is None:
         raise ValueError(
             "the queue URL must start with redis://, rediss://, redis+cluster:// or redis+sentinel://"
@@ -107,13 +107,13 @@ def open_client(target: QueueTarget) -> Any:
     if target.kind == "single":
         ((host, port),) = target.nodes
         return Redis(host=host, port=port, **options)
-    asked = {
+    sentinel_options = {
         "username": target.parameters.get("sentinelUsername"),
         "password": target.parameters.get("sentinelPassword"),
         "socket_connect_timeout": _CONNECT_SECONDS,
         **tls,
     }
-    sentinel = Sentinel(list(target.nodes), sentinel_kwargs=asked, **options)
+    sentinel = Sentinel(list(target.nodes), sentinel_kwargs=sentinel_options, **options)
     return sentinel.master_for(target.master_name)
 
 

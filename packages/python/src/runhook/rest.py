@@ -12,8 +12,8 @@ from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from runhook.errors import ApiError, ApiUnavailableError, InvalidEventError, Problem, RefusedEventsError
-from runhook.event_rules import PublishedEvent, checked_events
+from runhook.errors import ApiError, ApiUnavailableError, InvalidEventError, Problem, RejectedEventsError
+from runhook.event_rules import PublishedEvent, check_events
 
 _EVENTS_MAX = 500
 _BODY_BYTES_MAX = 2_000_000
@@ -64,21 +64,21 @@ class RestPublisher:
     def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
         """Publishes many events, 500 per request; all are validated before the first is sent.
 
-        Raises `RefusedEventsError` if the service rejects some of them; the others are recorded.
+        Raises `RejectedEventsError` if the service rejects some of them; the others are recorded.
         """
-        checked = checked_events(events, self._retention_days)
+        checked = check_events(events, self._retention_days)
         for index, event in enumerate(checked):
             if event["accountId"] != self._account_id:
                 message = f"accountId must be {self._account_id}, the account of the publisher"
                 raise InvalidEventError(index, [Problem("accountId", message)])
-        refused: dict[int, tuple[Problem, ...]] = {}
-        for start, texts in _calls(checked):
-            answer = self._post("/events", f'{{"events":[{",".join(texts)}]}}'.encode())
-            for index, verdict in enumerate(answer["events"], start):
+        rejected: dict[int, tuple[Problem, ...]] = {}
+        for start, texts in _split_into_calls(checked):
+            response = self._post("/events", f'{{"events":[{",".join(texts)}]}}'.encode())
+            for index, verdict in enumerate(response["events"], start):
                 if verdict["verdict"] == "rejected":
-                    refused[index] = _problems(verdict)
-        if refused:
-            raise RefusedEventsError(refused)
+                    rejected[index] = _parse_problems(verdict)
+        if rejected:
+            raise RejectedEventsError(rejected)
         return [event["eventId"] for event in checked]
 
     def start_run(
@@ -94,8 +94,8 @@ class RestPublisher:
 
         With `run_id` the call may be repeated: an existing run is returned unchanged.
         """
-        given = {"run_id": run_id, "reason": reason, "started_at": started_at}
-        return self._report("/runs/", {"job_id": job_id, "engine_version": engine_version, **given})
+        optional_fields = {"run_id": run_id, "reason": reason, "started_at": started_at}
+        return self._report("/runs/", {"job_id": job_id, "engine_version": engine_version, **optional_fields})
 
     def finish_run(
         self,
@@ -106,26 +106,26 @@ class RestPublisher:
         finished_at: str | None = None,
     ) -> dict[str, Any]:
         """Reports how a run has ended; `errored` sends `job.run.errored` immediately. May be repeated."""
-        given = {"status": status, "status_message": status_message, "finished_at": finished_at}
-        return self._report(f"/runs/{run_id}/finish/", given)
+        optional_fields = {"status": status, "status_message": status_message, "finished_at": finished_at}
+        return self._report(f"/runs/{run_id}/finish/", optional_fields)
 
     def report_artifacts(self, run_id: int) -> dict[str, Any]:
         """Reports that the artifacts of a run are available, which sends `job.run.completed`. May be repeated."""
         return self._report(f"/runs/{run_id}/artifacts/", {})
 
     def _report(self, path: str, fields: dict[str, Any]) -> dict[str, Any]:
-        given = {name: value for name, value in fields.items() if value is not None}
-        answer: dict[str, Any] = self._post(path, json.dumps(given).encode())
-        return answer
+        body = {name: value for name, value in fields.items() if value is not None}
+        response: dict[str, Any] = self._post(path, json.dumps(body).encode())
+        return response
 
     def _post(self, path: str, body: bytes) -> Any:
         request = Request(self._base + path, data=body, headers=self._headers, method="POST")  # noqa: S310
         try:
-            with self._opener.open(request, timeout=self._timeout_seconds) as answer:
-                return json.load(answer)["data"]
+            with self._opener.open(request, timeout=self._timeout_seconds) as response:
+                return json.load(response)["data"]
         except HTTPError as error:
             with error:
-                raise _refusal(error) from None
+                raise _api_error(error) from None
         except (OSError, HTTPException) as error:
             raise ApiUnavailableError(
                 0, "The server cannot be reached, or did not respond in time."
@@ -139,7 +139,7 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _calls(events: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
+def _split_into_calls(events: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
     """Yields the events of each request as JSON, with the index of the first."""
     start, texts, size = 0, list[str](), 0
     for index, event in enumerate(events):
@@ -153,7 +153,7 @@ def _calls(events: Sequence[dict[str, Any]]) -> Iterator[tuple[int, list[str]]]:
         yield start, texts
 
 
-def _refusal(error: HTTPError) -> ApiError:
+def _api_error(error: HTTPError) -> ApiError:
     """Reads the service's error; a response of a proxy or login page has no envelope."""
     status: Any = {}
     try:
@@ -164,9 +164,9 @@ def _refusal(error: HTTPError) -> ApiError:
     kind = ApiUnavailableError if error.code == 429 or error.code >= 500 else ApiError
     retry_after = str(error.headers.get("Retry-After", ""))
     seconds = float(retry_after) if retry_after.isdecimal() else None
-    return kind(error.code, message, _problems(status), seconds)
+    return kind(error.code, message, _parse_problems(status), seconds)
 
 
-def _problems(told: Any) -> tuple[Problem, ...]:
-    errors = told.get("errors") if isinstance(told, dict) else None
+def _parse_problems(status: Any) -> tuple[Problem, ...]:
+    errors = status.get("errors") if isinstance(status, dict) else None
     return tuple(Problem(str(one["field"]), str(one["message"])) for one in errors or ())

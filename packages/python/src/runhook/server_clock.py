@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Awaitable
 from typing import Callable
 
-_MEASURED_FOR_SECONDS = 60.0
+_MEASUREMENT_TTL_SECONDS = 60.0
 # A larger difference between the host's clock and the monotonic one means that one of them was stepped or halted.
 _STEP_SECONDS = 1.0
 
@@ -46,7 +46,7 @@ class ServerClock:
         """Reads the server's clock, at most once a minute unless the host's was stepped or the host suspended."""
         elapsed = self._monotonic()
         stepped = abs(self._local() - elapsed - self._local_origin)
-        if elapsed - self._measured_at <= _MEASURED_FOR_SECONDS and stepped < _STEP_SECONDS:
+        if elapsed - self._measured_at <= _MEASUREMENT_TTL_SECONDS and stepped < _STEP_SECONDS:
             return
         server_time = await self._read()
         self._measured_at = self._monotonic()

@@ -16,8 +16,8 @@ MAP_KEY = "{runhook}:shards"
 """Key of a Redis hash; if it does not exist, there is one shard, 0."""
 _META_KEY = "{runhook}:job-run-events:meta"
 """Key of a hash whose field `shards` also indicates a map, for users who are not permitted to read the map."""
-_LOOK_EVERY_SECONDS = 1.0
-_RULE = f"(+hget +hmget %R~{MAP_KEY})"
+_POLL_INTERVAL_SECONDS = 1.0
+_ACL_RULE = f"(+hget +hmget %R~{MAP_KEY})"
 
 # Error messages of Redis for a command (without the code that redis-py removes) and for a command within a script.
 _FORBIDDEN = re.compile(
@@ -37,17 +37,17 @@ class ShardMap(NamedTuple):
     """The shard of each slot."""
 
     def shard_of(self, account_id: int) -> int:
-        return self.slots[slot_of(account_id)]
+        return self.slots[account_slot(account_id)]
 
 
 ONE_SHARD = ShardMap(0, (0,) * SLOTS)
 
 
-def slot_of(account_id: int) -> int:
+def account_slot(account_id: int) -> int:
     return zlib.crc32(str(account_id).encode()) % SLOTS
 
 
-def prefix_of(shard: int) -> str:
+def shard_prefix(shard: int) -> str:
     return "{runhook}" if shard == 0 else f"{{runhook:{shard}}}"
 
 
@@ -62,29 +62,29 @@ def parse_shard_map(version: str | None, slots: str | None) -> ShardMap:
         parsed = ShardMap(0, ())
     are_shards = all(type(shard) is int and 0 <= shard < SHARDS_MAX for shard in parsed.slots)
     if parsed.version < 1 or len(parsed.slots) != SLOTS or not are_shards:
-        raise ValueError(f"{MAP_KEY} holds no map of shards")
+        raise ValueError(f"{MAP_KEY} does not contain a shard map")
     return parsed
 
 
-class ShardMaps:
+class ShardMapCache:
     """Caches the map; its version is checked at most once a second, when events are published."""
 
     def __init__(self) -> None:
-        self._known = ONE_SHARD
-        self._looked_at = float("-inf")
+        self._cached = ONE_SHARD
+        self._checked_at = float("-inf")
 
     async def current(self, client: Any) -> ShardMap:
         now = time.monotonic()
-        if now - self._looked_at >= _LOOK_EVERY_SECONDS:
-            self._known = await self._read(client)
-            self._looked_at = now
-        return self._known
+        if now - self._checked_at >= _POLL_INTERVAL_SECONDS:
+            self._cached = await self._read(client)
+            self._checked_at = now
+        return self._cached
 
     async def _read(self, client: Any) -> ShardMap:
         try:
             version = await client.hget(MAP_KEY, "version")
-            if int(version or 0) == self._known.version:
-                return self._known
+            if int(version or 0) == self._cached.version:
+                return self._cached
             return parse_shard_map(*await client.hmget(MAP_KEY, "version", "slots"))
         except Exception as error:
             if not is_forbidden(error):
@@ -93,5 +93,5 @@ class ShardMaps:
                 return ONE_SHARD
             raise QueueUnavailableError(
                 "The queue has several shards, and its user may not read which: "
-                f"give it the rule {_RULE} (docs/security.md)."
+                f"give it the rule {_ACL_RULE} (docs/security.md)."
             ) from error

@@ -11,27 +11,27 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Callable, Literal, Protocol, Union
 
-from runhook.events import JobRunEvent, event_of
+from runhook.events import JobRunEvent, parse_event
 
 Scheme = Literal["standard-webhooks", "authorization"]
-Refusal = Literal["no_signature", "wrong_signature", "too_old", "too_new", "not_an_event", "too_large"]
+RejectionCode = Literal["no_signature", "wrong_signature", "too_old", "too_new", "invalid_event", "too_large"]
 
-_REFUSALS: dict[Refusal, tuple[int, str]] = {
+_REJECTIONS: dict[RejectionCode, tuple[int, str]] = {
     "no_signature": (401, "The request has no signature."),
-    "wrong_signature": (401, "The signature does not fit the body and any of the secrets."),
+    "wrong_signature": (401, "The signature does not match the body with any of the secrets."),
     "too_old": (401, "The request was signed too long ago."),
     "too_new": (401, "The request was signed in the future."),
-    "not_an_event": (400, "The body is no event."),
+    "invalid_event": (400, "The body is not an event."),
     "too_large": (413, "The body is too large."),
 }
 
 
-class RefusedDelivery(Exception):
+class InvalidDeliveryError(Exception):
     """The request is not a genuine delivery; `status` is the status to respond with."""
 
-    def __init__(self, code: Refusal) -> None:
+    def __init__(self, code: RejectionCode) -> None:
         self.code = code
-        self.status, message = _REFUSALS[code]
+        self.status, message = _REJECTIONS[code]
         super().__init__(message)
 
 
@@ -55,7 +55,7 @@ class Receiver:
         signature_header: str = "Authorization",
         tolerance_seconds: float = 300,
         bytes_max: int = 1_048_576,
-        on_refused: Callable[[RefusedDelivery], object] | None = None,
+        on_rejected: Callable[[InvalidDeliveryError], object] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         """
@@ -67,14 +67,14 @@ class Receiver:
         signature_header: for `authorization`: the webhook's `signature_header`, if it is another one.
         tolerance_seconds: for `standard-webhooks`: maximum difference between the attempt's time and the local clock.
         bytes_max: maximum size of a body in the handlers of frameworks; no delivery reaches 1 MiB.
-        on_refused: called by the handlers for each rejected request, which also gets an error response.
+        on_rejected: called by the handlers for each rejected request, which also gets an error response.
         now: returns seconds since the epoch.
 
         Raises `TypeError` for invalid secrets, when the program starts instead of at the first request.
         """
         self.secrets = (secrets,) if isinstance(secrets, str) else tuple(secrets or ())
-        whole = (isinstance(secret, str) and re.match("whsec_.", secret) for secret in self.secrets)
-        if not self.secrets or not all(whole):
+        is_valid = (isinstance(secret, str) and re.match("whsec_.", secret) for secret in self.secrets)
+        if not self.secrets or not all(is_valid):
             raise TypeError(
                 "secrets must be the hmac_secret of the webhook, whsec_ included, or several of them"
             )
@@ -84,34 +84,34 @@ class Receiver:
         self.signature_header = signature_header
         self.tolerance_seconds = tolerance_seconds
         self.bytes_max = bytes_max
-        self.on_refused = on_refused
+        self.on_rejected = on_rejected
         self._now = now
 
     def verify(self, body: Body, headers: DeliveryHeaders) -> JobRunEvent:
-        """Returns the event of a delivery if it is genuine; raises `RefusedDelivery` if it is not.
+        """Returns the event of a delivery if it is genuine; raises `InvalidDeliveryError` if it is not.
 
         body: exactly as received: JSON that was parsed and serialized again differs.
         """
         if not isinstance(body, (bytes, bytearray, memoryview, str)):
             raise TypeError("The body was parsed before its signature could be checked: verify its bytes.")
         signed = body.encode("utf-8", "surrogatepass") if isinstance(body, str) else bytes(body)
-        check = self._authorization if self.scheme == "authorization" else self._standard_webhooks
-        refusal = check(signed, headers)
-        if refusal is not None:
-            raise RefusedDelivery(refusal)
-        return _event(signed)
+        check = self._check_authorization if self.scheme == "authorization" else self._check_standard_webhooks
+        rejection = check(signed, headers)
+        if rejection is not None:
+            raise InvalidDeliveryError(rejection)
+        return _parse_body(signed)
 
-    def _authorization(self, body: bytes, headers: DeliveryHeaders) -> Refusal | None:
-        given = _header(headers, self.signature_header)
-        if given is None:
+    def _check_authorization(self, body: bytes, headers: DeliveryHeaders) -> RejectionCode | None:
+        signature = _find_header(headers, self.signature_header)
+        if signature is None:
             return "no_signature"
         expected = [hmac.new(secret.encode(), body, hashlib.sha256).hexdigest() for secret in self.secrets]
-        return None if _any_equal([given], expected) else "wrong_signature"
+        return None if _any_equal([signature], expected) else "wrong_signature"
 
-    def _standard_webhooks(self, body: bytes, headers: DeliveryHeaders) -> Refusal | None:
-        event_id = _header(headers, "webhook-id")
-        timestamp = _header(headers, "webhook-timestamp")
-        signatures = _header(headers, "webhook-signature")
+    def _check_standard_webhooks(self, body: bytes, headers: DeliveryHeaders) -> RejectionCode | None:
+        event_id = _find_header(headers, "webhook-id")
+        timestamp = _find_header(headers, "webhook-timestamp")
+        signatures = _find_header(headers, "webhook-signature")
         if event_id is None or timestamp is None or signatures is None:
             return "no_signature"
         message = f"{event_id}.{timestamp}.".encode("utf-8", "surrogatepass") + body
@@ -150,10 +150,10 @@ def verify(  # noqa: PLR0913
     return receiver.verify(body, headers)
 
 
-def _any_equal(given: Sequence[str], expected: Sequence[str]) -> bool:
+def _any_equal(signatures: Sequence[str], expected: Sequence[str]) -> bool:
     """Compares all pairs, each in constant time."""
     found = False
-    for one in given:
+    for one in signatures:
         for other in expected:
             found |= hmac.compare_digest(one.encode("utf-8", "surrogatepass"), other.encode())
     return found
@@ -165,17 +165,17 @@ def _key(secret: str) -> bytes:
     return base64.b64decode(text + "=" * (-len(text) % 4))
 
 
-def _header(headers: DeliveryHeaders, name: str) -> str | None:
+def _find_header(headers: DeliveryHeaders, name: str) -> str | None:
     """Returns the value of a header; None if there is none, or more than one."""
     found = [value for key, value in headers.items() if key.lower() == name.lower()]
     return found[0] if len(found) == 1 else None
 
 
-def _event(body: bytes) -> JobRunEvent:
+def _parse_body(body: bytes) -> JobRunEvent:
     try:
         parsed = json.loads(body)
         if isinstance(parsed, dict):
-            return event_of(parsed)
+            return parse_event(parsed)
     except (ValueError, RecursionError):
         pass
-    raise RefusedDelivery("not_an_event")
+    raise InvalidDeliveryError("invalid_event")
