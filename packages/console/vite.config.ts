@@ -6,7 +6,7 @@ import { defineConfig, type Plugin } from 'vite';
  * the styles in any position, and the `<style>` elements that the component library renders into the root still follow them.
  */
 const stylesAfterFirstText: Plugin = {
-  name: 'styles-behind-the-first-words',
+  name: 'styles-after-first-text',
   transformIndexHtml: {
     order: 'post',
     handler(html) {
@@ -22,7 +22,7 @@ const stylesAfterFirstText: Plugin = {
 
 /** Imports the styles of each component of the library next to its code, so that they are in the same chunk or a later one. */
 const stylesOfEachComponent: Plugin = {
-  name: 'styles-of-each-component',
+  name: 'component-styles',
   transform(code, id) {
     const name = /@mantine\/core\/esm\/.*\/(\w+)\.module\.mjs$/.exec(id)?.[1];
     return name === undefined

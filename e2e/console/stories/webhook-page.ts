@@ -238,7 +238,7 @@ describeConsole('the page of a webhook', (story) => {
 
       await page.getByRole('button', { name: / to \d\d:00: 1 delivered\. / }).focus();
       await page.keyboard.press('Enter');
-      await expectOnPage(() => expect(new URL(page.url()).searchParams.get('range')).toBe('own'));
+      await expectOnPage(() => expect(new URL(page.url()).searchParams.get('range')).toBe('custom'));
       await expectFocus(page.getByRole('heading', { name: 'Recent Deliveries' }));
       const rows = page.getByRole('table', { name: 'Deliveries, newest first' }).locator('tbody tr');
       await expectOnPage(async () => expect(await rows.count()).toBe(1));

@@ -44,7 +44,7 @@ const MARK_EVENT_SOURCE_OPEN = `
   window.EventSource = class extends EventSource {
     constructor(...values) {
       super(...values);
-      this.addEventListener('open', () => { document.documentElement.dataset.listens = ''; });
+      this.addEventListener('open', () => { document.documentElement.dataset.live = ''; });
     }
   };`;
 
@@ -63,7 +63,7 @@ export async function waitUntilRefreshed(page: Page): Promise<() => Promise<void
   for (const eventName of ['requestfinished', 'requestfailed'] as const)
     page.on(eventName as 'requestfinished', (request) => pendingRequests.delete(request));
   return async () => {
-    await page.locator('html[data-listens]').waitFor();
+    await page.locator('html[data-live]').waitFor();
     await flushCallEvents(page);
     await expectOnPage(() => expect(pendingRequests.size).toBe(0));
   };

@@ -22,7 +22,7 @@ test('the URL contains filters and page, and is parsed as it was serialized', ()
     status: 'failed',
     eventType: 'job.run.errored',
     runId: '42',
-    range: 'own',
+    range: 'custom',
     from: '2026-01-31T19:28',
     to: '2026-01-31T20:00',
     page: 7,
@@ -63,14 +63,14 @@ test('a local time of a field is converted to a timestamp and back', () => {
 });
 
 test('a custom range is written into the URL in UTC, in any time zone', () => {
-  const written = (from: string) => writeLogAddress({ ...NO_FILTERS, range: 'own', from }).get('from');
+  const written = (from: string) => writeLogAddress({ ...NO_FILTERS, range: 'custom', from }).get('from');
   const timeMs = Date.UTC(2026, 0, 31, 19, 28, 7);
   expect(written(toLocalText(timeMs))).toBe('2026-01-31T19:28Z');
   expect(written(`${toLocalText(timeMs)}:07`)).toBe('2026-01-31T19:28:07Z');
-  const { from } = read('range=own&from=2026-01-31T19:28:07Z&to=2026-01-31T25:00Z');
+  const { from } = read('range=custom&from=2026-01-31T19:28:07Z&to=2026-01-31T25:00Z');
   expect(localToMicros(from)).toBe(String(timeMs * 1_000));
   // A time without a zone is ambiguous.
-  expect(read('range=own&from=2026-01-31T19:28&to=2026-01-31T25:00Z')).toMatchObject({ from: '', to: '' });
+  expect(read('range=custom&from=2026-01-31T19:28&to=2026-01-31T25:00Z')).toMatchObject({ from: '', to: '' });
 });
 
 test('a range that ends before it begins is a problem', () => {

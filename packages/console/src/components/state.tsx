@@ -74,7 +74,7 @@ export function Timestamp({ at, format = 'relative', focusable = format !== 'exa
         <time
           {...target}
           dateTime={date.toISOString()}
-          className={classes.moment}
+          className={classes.timestamp}
           {...(focusable && { tabIndex: 0 })}
         >
           {format === 'relative' && (relative ?? formatShortLocalTime(date))}

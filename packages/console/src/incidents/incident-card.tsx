@@ -49,7 +49,7 @@ export function IncidentCard({
       withBorder
       p="md"
       className={classes.card ?? ''}
-      data-moved={endpoint_changed_at !== null}
+      data-endpoint-changed={endpoint_changed_at !== null}
       aria-labelledby={titleId}
     >
       <Stack gap="xs">
@@ -71,7 +71,7 @@ export function IncidentCard({
             since <Timestamp at={since} />
           </Text>
         </Group>
-        <Title order={isOnWebhookPage ? 2 : 3} size="h4" id={titleId} className={classes.anywhere ?? ''}>
+        <Title order={isOnWebhookPage ? 2 : 3} size="h4" id={titleId} className={classes.breakAnywhere ?? ''}>
           {causeTitle(incident)}
         </Title>
         {incident.causes[0] !== undefined && <Text size="sm">{incident.causes[0].advice}</Text>}

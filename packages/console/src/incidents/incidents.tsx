@@ -123,12 +123,12 @@ function ClosedIncident({
           to={webhookPath(accountId, subscription_id)}
           size="sm"
           fw={600}
-          className={classes.anywhere ?? ''}
+          className={classes.breakAnywhere ?? ''}
         >
           {subscription_name}
         </Anchor>
       )}
-      <Text span size="sm" className={classes.anywhere ?? ''}>
+      <Text span size="sm" className={classes.breakAnywhere ?? ''}>
         {causeTitle(incident)}. It started <Timestamp at={since} />
         {until !== null && (
           <>

@@ -80,7 +80,7 @@ function useSamplePayload(
 /** A form with the panel next to it, or below it on narrow screens. */
 export function FormWithPanel({ form, panel }: { form: ReactNode; panel: ReactNode }) {
   return (
-    <div className={classes.beside}>
+    <div className={classes.columns}>
       {form}
       {panel}
     </div>

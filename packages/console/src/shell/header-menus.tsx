@@ -106,10 +106,10 @@ export function OwnMenu({ trigger }: PopoverProps) {
       <Menu.Target>{trigger({ ref: target })}</Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>
-          <Text size="sm" fw={600} c="var(--mantine-color-text)" className={classes.anywhere ?? ''}>
+          <Text size="sm" fw={600} c="var(--mantine-color-text)" className={classes.breakAnywhere ?? ''}>
             {name}
           </Text>
-          <Text size="xs" className={classes.anywhere ?? ''}>
+          <Text size="xs" className={classes.breakAnywhere ?? ''}>
             {email}
           </Text>
         </Menu.Label>

@@ -95,7 +95,7 @@ function Row({ accountId, subscription, jobNames, rates, denialReason, onActive,
         <Text size="sm">{formatEventTypes(event_types)}</Text>
       </td>
       <td>
-        <Text size="sm" lineClamp={2} className={classes.anywhere ?? ''}>
+        <Text size="sm" lineClamp={2} className={classes.breakAnywhere ?? ''}>
           {formatJobs(job_ids, jobNames)}
         </Text>
       </td>
@@ -189,7 +189,12 @@ function Card({ accountId, subscription, jobNames, rates, denialReason, onActive
   return (
     <Paper withBorder p="sm">
       <Group justify="space-between" wrap="nowrap" align="flex-start" gap="xs">
-        <Anchor component={Link} to={webhookPath(accountId, id)} fw={600} className={classes.anywhere ?? ''}>
+        <Anchor
+          component={Link}
+          to={webhookPath(accountId, id)}
+          fw={600}
+          className={classes.breakAnywhere ?? ''}
+        >
           {name}
         </Anchor>
         <RowActions
@@ -203,7 +208,7 @@ function Card({ accountId, subscription, jobNames, rates, denialReason, onActive
         <Fact label="Events">{formatEventTypes(event_types)}</Fact>
         <Fact label="Jobs">{formatJobs(job_ids, jobNames)}</Fact>
         <Fact label="Endpoint">
-          <Text span ff="monospace" fz={12.5} className={classes.anywhere ?? ''}>
+          <Text span ff="monospace" fz={12.5} className={classes.breakAnywhere ?? ''}>
             {client_url}
           </Text>
         </Fact>

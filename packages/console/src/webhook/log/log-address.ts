@@ -2,7 +2,7 @@ import type { EventType } from '@runhook/contract';
 import { type DeliveryStatus, isCountCapped } from '../../api/types.ts';
 import { EVENT_TYPES_IN_ORDER } from '../../wording/webhooks.ts';
 
-export const RANGES = ['all', 'hour', 'day', 'week', 'own'] as const;
+export const RANGES = ['all', 'hour', 'day', 'week', 'custom'] as const;
 type Range = (typeof RANGES)[number];
 
 export const RANGE_LABELS: Readonly<Record<Range, string>> = {
@@ -10,7 +10,7 @@ export const RANGE_LABELS: Readonly<Record<Range, string>> = {
   hour: 'Last hour',
   day: 'Last 24 hours',
   week: 'Last 7 days',
-  own: 'Custom range',
+  custom: 'Custom range',
 };
 
 export const STATUSES: readonly DeliveryStatus[] = ['pending', 'delivered', 'failed', 'cancelled'];
@@ -70,8 +70,8 @@ export function writeLogAddress(address: LogAddress): URLSearchParams {
     event: eventType,
     run: runId,
     range: range === 'all' ? '' : range,
-    from: range === 'own' ? localToUtc(from) : '',
-    to: range === 'own' ? localToUtc(to) : '',
+    from: range === 'custom' ? localToUtc(from) : '',
+    to: range === 'custom' ? localToUtc(to) : '',
     page: page === 1 ? '' : String(page),
     before: page === 1 ? '' : before,
   };
@@ -99,7 +99,7 @@ const LENGTHS_MS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } 
 /** Returns the filters for one hour. @param hourStart microseconds since the epoch, as digits */
 export function hourAddress(hourStart: string): LogAddress {
   const startMs = Math.floor(Number(hourStart) / 1_000);
-  return { ...NO_FILTERS, range: 'own', from: toLocalText(startMs), to: toLocalText(startMs + HOUR_MS) };
+  return { ...NO_FILTERS, range: 'custom', from: toLocalText(startMs), to: toLocalText(startMs + HOUR_MS) };
 }
 
 /** Microseconds since the epoch, as digits; empty if the range is open at that end. */
@@ -114,7 +114,7 @@ export function timeWindow(
   nowMs: number,
 ): TimeWindow {
   if (range === 'all') return { since: '', until: '' };
-  if (range === 'own') return { since: localToMicros(from), until: localToMicros(to) };
+  if (range === 'custom') return { since: localToMicros(from), until: localToMicros(to) };
   return { since: toMicros(nowMs - LENGTHS_MS[range]), until: '' };
 }
 

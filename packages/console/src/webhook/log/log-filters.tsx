@@ -26,7 +26,7 @@ const HOUR_MS = 3_600_000;
 export function LogFilters({ address, onChange }: LogFiltersProps) {
   const change = (part: Partial<LogAddress>) => onChange({ ...part, page: 1, before: '' });
   const changeRange = (range: LogAddress['range']) => {
-    const isFresh = range === 'own' && address.from === '';
+    const isFresh = range === 'custom' && address.from === '';
     change({ range, ...(isFresh && { from: toLocalText(Date.now() - HOUR_MS), to: '' }) });
   };
   return (
@@ -58,7 +58,7 @@ export function LogFilters({ address, onChange }: LogFiltersProps) {
         onChange={(event) => changeRange(event.currentTarget.value as LogAddress['range'])}
         data={RANGES.map((range) => ({ value: range, label: RANGE_LABELS[range] }))}
       />
-      {address.range === 'own' && <CustomRange address={address} onChange={change} />}
+      {address.range === 'custom' && <CustomRange address={address} onChange={change} />}
       <RunFilter runId={address.runId} onChange={(runId) => change({ runId })} />
       {hasFilters(address) && (
         <Button size="xs" variant="subtle" onClick={() => onChange(NO_FILTERS)}>

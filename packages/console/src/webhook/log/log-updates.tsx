@@ -54,7 +54,7 @@ export function WaitingButton({ count, onShow }: { count: number; onShow: () => 
   return (
     <Button
       size="compact-sm"
-      className={classes.waiting ?? ''}
+      className={classes.showWaiting ?? ''}
       leftSection={<IconArrowUp size={14} aria-hidden />}
       onClick={onShow}
     >

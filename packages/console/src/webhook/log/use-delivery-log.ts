@@ -190,7 +190,7 @@ const CLOCK_SKEW_MAX_MS = 10 * 60_000;
 /** Counts new deliveries for pages that do not show them: those with filters, and later ones. */
 function newCountQuery(key: WebhookKey, address: LogAddress) {
   return queryOptions({
-    queryKey: [...logKey(key), 'news', address],
+    queryKey: [...logKey(key), 'new-count', address],
     enabled: hasFilters(address) || address.page > 1,
     queryFn: async ({ signal, client, queryKey }): Promise<NewDeliveryCount> => {
       const previous = client.getQueryData<NewDeliveryCount>(queryKey);

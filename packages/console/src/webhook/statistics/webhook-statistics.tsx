@@ -43,9 +43,9 @@ export function WebhookStatistics({ webhook, onHour }: WebhookStatisticsProps) {
   const [hours, setHours] = useState<PeriodHours>(PERIOD_DEFAULT);
   const statistics = useQuery({ ...statisticsQuery(webhook, hours), placeholderData: keepPreviousData });
   return (
-    <Paper component="section" withBorder p="md" aria-labelledby="last-day">
+    <Paper component="section" withBorder p="md" aria-labelledby="statistics">
       <Group justify="space-between" mb={4}>
-        <Title order={2} size="h4" id="last-day">
+        <Title order={2} size="h4" id="statistics">
           Last {PERIODS[hours]}
         </Title>
         <SegmentedControl
