@@ -35,9 +35,9 @@ import {
 
 const create: Command<{ name: string; plan: Plan; deployment: Deployment }> = {
   name: 'create',
-  summary: 'make an account',
+  summary: 'create an account',
   description:
-    'Makes an account. Webhooks exist on the plans team and enterprise only, and not on the deployment single_tenant_private.',
+    'Creates an account. Webhooks require the plan team or enterprise, and a deployment other than single_tenant_private.',
   options: [
     requiredOption('--name <name>', 'up to 255 characters', optionValues.name),
     planOption().makeOptionMandatory(),
@@ -56,8 +56,8 @@ const create: Command<{ name: string; plan: Plan; deployment: Deployment }> = {
 
 const list: Command<{ name?: string; plan?: Plan; deployment?: Deployment }> = {
   name: 'list',
-  summary: 'show the accounts',
-  description: 'Shows the accounts, oldest first; with options, only those that fit them all.',
+  summary: 'list accounts',
+  description: 'Lists accounts, oldest first; with options, only those that match all of them.',
   options: [nameFilter(), planOption(), deploymentOption()],
   examples: ['account list', 'account list --plan free --json'],
   async run(filter, { prisma }) {
@@ -70,7 +70,7 @@ const update: Command<{ account: AccountReference; name?: string; plan?: Plan; d
   name: 'update',
   summary: 'change the name, plan or deployment of an account',
   description:
-    'Changes what is given, and leaves the rest. An account that loses the plan or the deployment for webhooks stops delivering; deliveries that wait are cancelled.',
+    'Changes the given fields only. An account that loses its webhooks with the plan or the deployment gets no new deliveries; pending ones are cancelled.',
   options: [
     accountOption().makeOptionMandatory(),
     valueOption('--name <name>', 'the new name, up to 255 characters', optionValues.name),
@@ -121,15 +121,15 @@ interface MemberOptions {
 
 const add: Command<MemberOptions & { license?: License; permissionSet?: PermissionSet[] | false }> = {
   name: 'add',
-  summary: 'make a user a member of an account, or change what a member may do',
+  summary: 'add a user to an account, or change a membership',
   description:
-    'Makes a user a member of an account. For one who is, it changes what is given and leaves the rest, so it may be repeated. What a licence and a permission set allow depends on the plan: on team a user writes webhooks with the licence developer, on enterprise with the permission set account_admin, admin or developer.',
+    'Adds a user to an account. For a member, it changes the given fields only, so the command may be repeated. The effect of a licence or permission set depends on the plan: writing webhooks requires on team the licence developer, on enterprise the permission set account_admin, admin or developer.',
   options: [
     accountOption().makeOptionMandatory(),
     userOption().makeOptionMandatory(),
     licenseOption(`${LICENSE_DEFAULT} for a new member`),
-    permissionSetOption('may be repeated; together they replace those that a member has'),
-    flag('--no-permission-set', 'take all permission sets away'),
+    permissionSetOption('may be repeated; they replace the existing ones'),
+    flag('--no-permission-set', 'remove all permission sets'),
   ],
   examples: [
     'membership add --account 1 --user ada@example.com --license developer --permission-set admin',
@@ -158,7 +158,7 @@ const add: Command<MemberOptions & { license?: License; permissionSet?: Permissi
 const remove: Command<MemberOptions> = {
   name: 'remove',
   summary: 'end a membership',
-  description: 'Ends a membership. The user stays, and so do the service tokens of the account.',
+  description: 'Ends a membership. The user and the service tokens of the account remain.',
   options: [accountOption().makeOptionMandatory(), userOption().makeOptionMandatory()],
   examples: ['membership remove --account 1 --user ada@example.com'],
   async run({ account: accountReference, user: userReference }, { prisma }) {
@@ -176,6 +176,6 @@ const remove: Command<MemberOptions> = {
 
 export const membershipGroup: CommandGroup = {
   name: 'membership',
-  summary: 'who belongs to an account, with which licence and permission sets',
+  summary: 'members of accounts, with their licence and permission sets',
   commands: [add, remove] as Command[],
 };

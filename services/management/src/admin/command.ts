@@ -114,7 +114,7 @@ export class NotFoundError extends AdminError {
 const DATABASE_UNREACHABLE =
   'The database of DATABASE_URL cannot be reached: is it running? (`npm start` must stay up while its database is used.)';
 const QUEUE_UNREACHABLE =
-  'The queue of QUEUE_URL cannot be reached: is it running, and is its password right?';
+  'The queue of QUEUE_URL cannot be reached: is it running, and is its password correct?';
 
 /** Converts an error of the command line's parser or the database to an error with a sentence for the operator. */
 export function adminError(error: unknown): AdminError {
@@ -127,7 +127,7 @@ export function adminError(error: unknown): AdminError {
   if (problem !== null) return new AdminError(problem.code, problem.sentence);
   return new AdminError(
     'unhandled_error',
-    `Something went wrong that should not have: ${stackWithoutMessage(error)}`,
+    `Unexpected error (a defect of Runhook): ${stackWithoutMessage(error)}`,
   );
 }
 
@@ -148,6 +148,9 @@ function stackWithoutMessage(error: unknown): string {
 /** Writes as `writeLine` does; throws an `AdminError` on failure. */
 export async function write(stream: NodeJS.WritableStream, text: string): Promise<void> {
   await writeLine(stream, text).catch((error: NodeJS.ErrnoException) => {
-    throw new AdminError('output', `What was done is done, but it could not be written: ${error.code}.`);
+    throw new AdminError(
+      'output',
+      `The command was executed, but its output could not be written: ${error.code}.`,
+    );
   });
 }

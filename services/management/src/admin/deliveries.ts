@@ -25,7 +25,7 @@ interface DeliveryOption {
 const idOption = () =>
   requiredOption(
     '--id <id>',
-    'of the delivery, as logs and the console show it',
+    'id of the delivery, as in logs and the console',
     (option) => (text: string) => {
       if (isId('delivery', text)) return text;
       throw new UsageError(`${option} must be the id of a delivery.`);
@@ -36,9 +36,9 @@ type DeliveryKey = NonNullable<Awaited<ReturnType<typeof findDeliveryKey>>>;
 
 const show: Command<DeliveryOption> = {
   name: 'show',
-  summary: 'show a delivery with its attempts, by its id alone',
+  summary: 'show a delivery with its attempts',
   description:
-    'Shows what became of a delivery, whichever account and webhook it belongs to: its state, its event, and each attempt with what the endpoint answered. Of bodies and headers only the document of --json tells.',
+    'Shows the state of a delivery of any account, its event, and each attempt with the response of the endpoint. Bodies and headers are in the JSON only.',
   options: [idOption()],
   examples: ['delivery show --id dlv_…', 'delivery show --id dlv_… --json'],
   async run(options, resources) {
@@ -49,9 +49,9 @@ const show: Command<DeliveryOption> = {
 
 const redeliver: Command<DeliveryOption> = {
   name: 'redeliver',
-  summary: 'send a delivery that has ended once more',
+  summary: 'start a new cycle of a finished delivery',
   description:
-    'Begins a new cycle of a delivery that has ended: an attempt at once, and its retries. With QUEUE_URL the dispatchers are told; without, they find it within half a minute.',
+    'Starts a new cycle of a finished delivery: one attempt at once, then retries. With QUEUE_URL it is queued at once; without it, dispatchers find it within half a minute.',
   options: [idOption()],
   examples: ['delivery redeliver --id dlv_…'],
   usesQueue: true,
@@ -69,9 +69,9 @@ const redeliver: Command<DeliveryOption> = {
 
 const cancel: Command<DeliveryOption> = {
   name: 'cancel',
-  summary: 'let a delivery that waits never be sent',
+  summary: 'cancel a pending delivery',
   description:
-    'Ends a delivery that is pending, with a reason that its log shows. An attempt that is on its way is not called back.',
+    'Cancels a pending delivery, with a reason that its log shows. An attempt in flight is not interrupted.',
   options: [idOption()],
   examples: ['delivery cancel --id dlv_…'],
   async run(options, resources) {
@@ -92,7 +92,7 @@ async function requireDeliveryKey({ pool }: Resources, { id }: DeliveryOption): 
 
 async function requireDeliveryDetails({ pool }: Resources, key: DeliveryKey): Promise<DeliveryDetails> {
   const details = await readDeliveryDetails(pool, key);
-  if (details === null) throw new NotFoundError('--id: the log has no such delivery any more.');
+  if (details === null) throw new NotFoundError('--id: the log no longer has this delivery.');
   return details;
 }
 
@@ -147,6 +147,6 @@ function timeText(micros: string): string {
 
 export const deliveryGroup: CommandGroup = {
   name: 'delivery',
-  summary: 'single deliveries of any account',
+  summary: 'deliveries of any account',
   commands: [show, redeliver, cancel] as Command[],
 };

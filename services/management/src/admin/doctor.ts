@@ -3,14 +3,14 @@ import { type CommandWithoutDatabase, UsageError, valueOption } from './command.
 /** Runs the checks of `runhook doctor` inside the container of a service, with its environment. */
 export const doctorCommand: CommandWithoutDatabase<{ url?: string; endpoint?: string }> = {
   name: 'doctor',
-  summary: 'what is wrong with this installation, and what to do',
+  summary: 'check an installation and explain how to fix it',
   description:
-    'Looks at database, schema, day partitions, keys, queue, eviction, clocks, egress, the service and a token, as far as the environment and the options name them. Says of each what is wrong and what to do. Changes nothing and sends nothing to an endpoint. Ends with 1 when something failed.',
+    'Checks the database, schema, day partitions, keys, queue, eviction, clocks, egress, the service and a token, as far as the environment and the options name them. Explains each problem and how to fix it. Changes nothing and sends nothing to an endpoint. Exits with 1 if a check failed.',
   options: [
-    valueOption('--url <url>', 'where clients reach the service; else RUNHOOK_URL', httpUrl),
+    valueOption('--url <url>', 'URL of the service for clients; default: RUNHOOK_URL', httpUrl),
     valueOption(
       '--endpoint <url>',
-      'a URL that deliveries go to: may they, and is it reached from here',
+      'URL of an endpoint: check that deliveries may be sent to it and that this machine can reach it',
       httpUrl,
     ),
   ],

@@ -156,11 +156,11 @@ export function userOption() {
 
 /** Filter of a list by any text. */
 export function nameFilter() {
-  return valueOption('--name <part>', 'only those whose name has this in it', optionValues.name);
+  return valueOption('--name <part>', 'only those whose name contains this text', optionValues.name);
 }
 
 export function passwordStdinFlag() {
-  return flag('--password-stdin', 'read the password from standard input instead of making one');
+  return flag('--password-stdin', 'read the password from standard input instead of generating one');
 }
 
 /** Throws a {@link NotFoundError} that names the option. */

@@ -33,7 +33,7 @@ const GROUPS = [
 ];
 
 const DESCRIPTION =
-  'Administers Runhook: accounts, users, who may do what, service tokens, secrets at rest, the queue, single deliveries. Works on the database of DATABASE_URL; next to a running `npm start`, on that one.';
+  'Administers Runhook: accounts, users, memberships, service tokens, secrets at rest, the queue, deliveries. Uses the database of DATABASE_URL, or that of a running `npm start`.';
 
 const EXAMPLES = [
   'account create --name Acme --plan enterprise',
@@ -58,7 +58,7 @@ export interface ProgramOptions {
 function createProgram({ name, onHelp, execute }: ProgramOptions): Commander {
   const program = new Commander(name)
     .description(DESCRIPTION)
-    .option('--json', 'write one JSON document, for scripts; errors too, to standard error')
+    .option('--json', 'print one JSON document for scripts; errors as JSON to standard error')
     .exitOverride()
     .configureHelp({ showGlobalOptions: true, optionDescription: describeOption })
     .configureOutput({ writeOut: onHelp, writeErr: onHelp, outputError: () => undefined })
@@ -142,7 +142,7 @@ export async function runAdmin(args: readonly string[], context: ProcessContext)
       await write(stdout, help.trimEnd());
       return 0;
     }
-    const error = isHelp ? new UsageError('Name a command; --help shows them.') : adminError(thrown);
+    const error = isHelp ? new UsageError('Missing command; see --help.') : adminError(thrown);
     await write(stderr, isJson ? errorJson(error) : errorText(error));
     return error.exitCode;
   }
@@ -183,7 +183,7 @@ function errorJson({ code, message }: AdminError): string {
 }
 
 function errorText(error: AdminError): string {
-  const hint = error instanceof UsageError ? '\nAdd --help to see what the command takes.' : '';
+  const hint = error instanceof UsageError ? '\nSee --help for the options of the command.' : '';
   return `error: ${error.message}${hint}`;
 }
 
@@ -207,15 +207,15 @@ export type AdminSettings = SettingsOf<Environment>;
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required().messages({
     'any.required':
-      'DATABASE_URL is not set, and there is no `npm start` running to take it from: start that first, or set DATABASE_URL',
+      'DATABASE_URL is not set, and no `npm start` is running whose database could be used: start it first, or set DATABASE_URL',
   }),
   QUEUE_URL: parsedBy((url) => queueBackendName(url) && url),
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys),
 });
 
 const MISSING_MESSAGES = {
-  ENCRYPTION_KEYS: 'ENCRYPTION_KEYS is not set: this command needs the keys that the services have',
-  QUEUE_URL: 'QUEUE_URL is not set: this command needs the queue that the services have',
+  ENCRYPTION_KEYS: 'ENCRYPTION_KEYS is not set: this command requires the keys of the services',
+  QUEUE_URL: 'QUEUE_URL is not set: this command requires the queue of the services',
 };
 
 /** Throws an `EnvironmentError` that lists all problems. */

@@ -25,9 +25,9 @@ const REASON_CHARACTERS_MAX = 80;
 
 const stats: Command<object> = {
   name: 'stats',
-  summary: 'show what waits in the queue, and how full its server is',
+  summary: 'show the number of jobs in the queue, and the memory of its server',
   description:
-    'Shows for each queue how many jobs wait, are worked on, wait for their time, and were given up, in all and in each shard; how long the first in line has waited; and whether its server keeps what it has. Ends with 1 when that could lose jobs.',
+    'Shows the number of waiting, active, delayed and failed jobs of each queue, in total and per shard; the age of the oldest waiting job; and the memory and eviction policy of the server. Exits with 1 if the server may drop jobs.',
   options: [],
   examples: ['queue stats', 'queue stats --json'],
   needsQueue: true,
@@ -44,15 +44,19 @@ const stats: Command<object> = {
 
 const failed: Command<{ limit?: number }> = {
   name: 'failed',
-  summary: 'show the failed messages and the items that were set aside',
+  summary: 'list failed messages and quarantined items',
   description:
-    'Shows the newest failed jobs: messages that are no events, of which the queue stores the newest 1,000, and items that are quarantined (`quarantined`): what a store rejected, events whose id is on record with other data (`conflict`), and events whose id carries a time outside the log (`out_of_range`). The document of --json has their content.',
+    'Lists the newest failed jobs: invalid messages, of which the queue stores the newest 1,000, and items that are set aside (`quarantined`): items that a store rejected, events whose id is on record with other data (`conflict`), and events whose id has a time outside the log (`out_of_range`). The JSON has their content.',
   options: [
-    valueOption('--limit <count>', `how many, ${LIMIT_DEFAULT} when omitted`, (option) => (text: string) => {
-      const limit = Number(text);
-      if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit;
-      throw new UsageError(`${option} must be a whole number from 1 to ${LIMIT_MAX}.`);
-    }),
+    valueOption(
+      '--limit <count>',
+      `maximum number; default: ${LIMIT_DEFAULT}`,
+      (option) => (text: string) => {
+        const limit = Number(text);
+        if (Number.isInteger(limit) && limit >= 1 && limit <= LIMIT_MAX) return limit;
+        throw new UsageError(`${option} must be a whole number from 1 to ${LIMIT_MAX}.`);
+      },
+    ),
   ],
   examples: ['queue failed', 'queue failed --limit 100 --json'],
   needsQueue: true,
@@ -69,10 +73,10 @@ const failed: Command<{ limit?: number }> = {
 
 const retry: Command<{ id?: string[]; all?: boolean }> = {
   name: 'retry',
-  summary: 'put failed jobs and items that were set aside back on the queue',
+  summary: 'queue failed messages and quarantined items again',
   description:
-    'Puts failed jobs back on the queue, for a release that understands them. A message that is still no event fails again, and an item that a store still rejects is set aside again. An event out of range and a conflict get a new id. A conflict is put back only by its id, and a job of which only the beginning was stored not at all; the command then exits with 1.',
-  options: [idsOption(), flag('--all', 'all of them')],
+    'Queues failed jobs again, for a release that accepts them. A message that is still invalid fails again, and an item that a store still rejects is set aside again. An event out of range and a conflict get a new id. A conflict is released by its id only, and a job that was stored only in part cannot be retried; the command then exits with 1.',
+  options: [idsOption(), flag('--all', 'all failed jobs and quarantined items except conflicts')],
   examples: ['queue retry --id evt_…', 'queue retry --all'],
   needsQueue: true,
   check({ id, all }) {
@@ -93,7 +97,7 @@ const retry: Command<{ id?: string[]; all?: boolean }> = {
           `Queued again: ${retried.length}.`,
           ...remaining.map(
             (one) =>
-              `  ${printable(one)} stays: it does not exist, it was not stored completely, it is a conflict (give its --id), or it is still rejected`,
+              `  ${printable(one)} remains: it does not exist, was stored only in part, is a conflict (use --id), or is still rejected`,
           ),
         ].join('\n'),
         exitCode: remaining.length === 0 ? 0 : 1,
@@ -103,9 +107,9 @@ const retry: Command<{ id?: string[]; all?: boolean }> = {
 
 const remove: Command<{ id: string[] }> = {
   name: 'remove',
-  summary: 'remove items that were set aside, for good',
+  summary: 'remove quarantined items permanently',
   description:
-    'Removes items that were set aside because a store rejected their data: an event is never delivered, a delivery is cancelled. Exits with 1 when an id is not among them.',
+    'Removes items that were set aside: an event is never delivered, a delivery is cancelled. Exits with 1 if an id is unknown.',
   options: [idsOption().makeOptionMandatory()],
   examples: ['queue remove --id evt_…'],
   async run({ id }, { pool }) {
@@ -123,11 +127,7 @@ const remove: Command<{ id: string[] }> = {
 };
 
 function idsOption() {
-  return valueOption(
-    '--id <id>',
-    'of the item, as queue failed shows it; may be repeated',
-    () => appendValue,
-  );
+  return valueOption('--id <id>', 'id of the item, as in queue failed; may be repeated', () => appendValue);
 }
 
 function appendValue(text: string, previous: unknown): string[] {
@@ -213,6 +213,6 @@ function failedTable(
 
 export const queueGroup: CommandGroup = {
   name: 'queue',
-  summary: 'the queue: what waits, and what was given up',
+  summary: 'the queue: jobs, failed messages and quarantined items',
   commands: [stats, failed, retry, remove] as Command[],
 };

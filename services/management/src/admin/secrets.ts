@@ -2,7 +2,7 @@ import { type Reencryption, reencryptSecrets } from '@runhook/database';
 import type { Command, CommandGroup } from './command.ts';
 
 const NAMES: Record<Reencryption['secret'], { plural: string; owner: string }> = {
-  next_hmac_secret: { plural: 'webhook secrets that take over', owner: 'subscription' },
+  next_hmac_secret: { plural: 'next webhook secrets', owner: 'subscription' },
   hmac_secret: { plural: 'webhook secrets', owner: 'subscription' },
   headers: { plural: 'headers of webhooks', owner: 'subscription' },
   api_key: { plural: 'API keys', owner: 'user' },
@@ -10,9 +10,9 @@ const NAMES: Record<Reencryption['secret'], { plural: string; owner: string }> =
 
 const reencrypt: Command<object> = {
   name: 'reencrypt',
-  summary: 'put every secret under the newest encryption key',
+  summary: 'encrypt all secrets with the newest encryption key',
   description:
-    'Encrypts every stored secret that is not under the newest (the first) of ENCRYPTION_KEYS again, under that one. All services must have that key already. Safe while they run; may be repeated. When it ends with 0, the other keys can be taken out of ENCRYPTION_KEYS. A secret that none of the keys decrypts is reported and left as it is, and makes it end with 1.',
+    'Encrypts every secret that is stored under an older key with the newest (the first) of ENCRYPTION_KEYS. All services must have that key already. May be run while they are running, and may be repeated. After exit code 0 the other keys can be removed from ENCRYPTION_KEYS. A secret that no key decrypts is reported and not changed; the command then exits with 1.',
   options: [],
   examples: ['secrets reencrypt'],
   needsKeys: true,
@@ -44,11 +44,11 @@ function reencryptionLines(
 ): string[] {
   const { plural, owner } = NAMES[secret];
   return [
-    `${plural}: ${reencrypted} encrypted again under the key "${newestName}"`,
-    ...(busy === 0 ? [] : [`  ${busy} were in use all the time: run this again`]),
+    `${plural}: ${reencrypted} re-encrypted with the key "${newestName}"`,
+    ...(busy === 0 ? [] : [`  ${busy} were locked all the time: run the command again`]),
     ...unreadable.map(
       ({ id, keyName }) =>
-        `  ${owner} ${id}: does not decrypt${keyName === null ? '' : ` (it says it is under the key "${keyName}")`}`,
+        `  ${owner} ${id}: does not decrypt${keyName === null ? '' : ` (its key is named "${keyName}")`}`,
     ),
   ];
 }

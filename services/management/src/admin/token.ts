@@ -28,11 +28,11 @@ interface CreateOptions {
 
 const create: Command<CreateOptions> = {
   name: 'create',
-  summary: 'make a service token of an account',
-  description: 'Makes a service token. It belongs to one account, and is shown this once.',
+  summary: 'create a service token of an account',
+  description: 'Creates a service token of one account. The token is shown only once.',
   options: [
     accountOption().makeOptionMandatory(),
-    requiredOption('--name <name>', 'what it is for, up to 255 characters', optionValues.name),
+    requiredOption('--name <name>', 'purpose of the token, up to 255 characters', optionValues.name),
     permissionSetOption('may be repeated').makeOptionMandatory(),
     valueOption(
       '--expires-in <duration>',
@@ -78,12 +78,13 @@ const create: Command<CreateOptions> = {
 
 const list: Command<{ account?: AccountReference; name?: string; permissionSet?: PermissionSet[] }> = {
   name: 'list',
-  summary: 'show the service tokens, but not what they are',
-  description: 'Shows the service tokens, oldest first; with options, only those that fit them all.',
+  summary: 'list service tokens',
+  description:
+    'Lists service tokens without their secret, oldest first; with options, only those that match all of them.',
   options: [
-    accountOption('only those of this one: its id or identifier (act_…)'),
+    accountOption('only tokens of this account: its id or identifier (act_…)'),
     nameFilter(),
-    permissionSetOption('only those that have it; of several, one'),
+    permissionSetOption('only tokens with this permission set; may be repeated for any of several'),
   ],
   examples: ['token list --account 1', 'token list --permission-set account_admin --json'],
   async run({ account: reference, name, permissionSet: permissionSets }, { prisma }) {
@@ -99,9 +100,9 @@ const list: Command<{ account?: AccountReference; name?: string; permissionSet?:
 
 const revoke: Command<{ id: number }> = {
   name: 'revoke',
-  summary: 'end a service token, at once and for good',
-  description: 'Ends a service token: every request with it is refused from now on. It cannot be undone.',
-  options: [requiredOption('--id <id>', 'of the token, as token list shows it', optionValues.id)],
+  summary: 'revoke a service token',
+  description: 'Revokes a service token: every further request with it is rejected. This cannot be undone.',
+  options: [requiredOption('--id <id>', 'id of the token, as in token list', optionValues.id)],
   examples: ['token revoke --id 3'],
   async run({ id }, { prisma }) {
     const revocation = await revokeServiceToken(prisma, id);
@@ -111,8 +112,8 @@ const revoke: Command<{ id: number }> = {
     return {
       json: token,
       text: wasAlreadyRevoked
-        ? `${subject} was revoked already, at ${token.revoked_at}.`
-        : `${subject} is revoked.`,
+        ? `${subject} was already revoked at ${token.revoked_at}.`
+        : `${subject} was revoked.`,
     };
   },
 };

@@ -25,11 +25,11 @@ import {
 
 const create: Command<{ email: string; name: string; passwordStdin?: boolean }> = {
   name: 'create',
-  summary: 'make a user, with a password and an API key',
+  summary: 'create a user, with a password and an API key',
   description:
-    'Makes a user, who belongs to no account yet (membership add). The API key, and the password when it was made here, are shown this once.',
+    'Creates a user without a membership (see membership add). The API key and a generated password are shown only once.',
   options: [
-    requiredOption('--email <address>', 'how the user signs in; kept in lower case', optionValues.email),
+    requiredOption('--email <address>', 'address for signing in; stored in lower case', optionValues.email),
     requiredOption('--name <name>', 'up to 255 characters', optionValues.name),
     passwordStdinFlag(),
   ],
@@ -46,7 +46,7 @@ const create: Command<{ email: string; name: string; passwordStdin?: boolean }> 
       password,
     }).catch((error) => {
       if (!isDuplicate(error)) throw error;
-      throw new AdminError('email_taken', `--email: there is a user ${email} already.`);
+      throw new AdminError('email_taken', `--email: the user ${email} already exists.`);
     });
     return {
       json: { id, email, name, ...(isGenerated ? { password } : {}), api_key: apiKey },
@@ -64,13 +64,13 @@ const create: Command<{ email: string; name: string; passwordStdin?: boolean }> 
 
 const list: Command<{ email?: string; name?: string; account?: AccountReference }> = {
   name: 'list',
-  summary: 'show the users and where they belong',
+  summary: 'list users and their memberships',
   description:
-    'Shows the users with their memberships, oldest first; with options, only those that fit them all.',
+    'Lists users with their memberships, oldest first; with options, only those that match all of them.',
   options: [
-    valueOption('--email <part>', 'only those whose address has this in it', optionValues.name),
+    valueOption('--email <part>', 'only users whose address contains this text', optionValues.name),
     nameFilter(),
-    accountOption('only the members of this one: its id or identifier (act_…)'),
+    accountOption('only members of this account: its id or identifier (act_…)'),
   ],
   examples: ['user list', 'user list --account 1', 'user list --email @example.com --json'],
   async run({ account: reference, ...filter }, { prisma }) {
@@ -94,12 +94,12 @@ const list: Command<{ email?: string; name?: string; account?: AccountReference 
 
 const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolean }> = {
   name: 'reset-password',
-  summary: 'give a user a new password',
+  summary: 'set a new password of a user',
   description:
-    'Gives a user a new password, shown this once when it was made here, and ends the console sessions of the user. The API key stays.',
+    'Sets a new password, shows it once if it was generated, and ends the console sessions of the user. The API key does not change.',
   options: [
-    valueOption('--email <address>', 'whose: the e-mail address', optionValues.email),
-    valueOption('--id <id>', 'whose: the id, instead of --email', optionValues.id),
+    valueOption('--email <address>', 'e-mail address of the user', optionValues.email),
+    valueOption('--id <id>', 'id of the user, instead of --email', optionValues.id),
     passwordStdinFlag(),
   ],
   examples: [
@@ -116,7 +116,7 @@ const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolea
         ? await requireUser(prisma, { email: email as string }, '--email')
         : await requireUser(prisma, { id }, '--id');
     const reset = await resetPassword(prisma, user.id, password);
-    if (reset === null) throw new NotFoundError(`There is no user ${user.email} any more.`);
+    if (reset === null) throw new NotFoundError(`The user ${user.email} no longer exists.`);
     const { sessionsEnded } = reset;
     return {
       json: {
@@ -190,11 +190,11 @@ async function readPassword(stdin: Input): Promise<string> {
   const characters = codePointLength(password);
   if (characters < CHARACTERS_MIN || characters > CHARACTERS_MAX) {
     throw new UsageError(
-      `--password-stdin must bring a password of ${CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`,
+      `--password-stdin requires a password of ${CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`,
     );
   }
   if (/\p{Cc}/u.test(password)) {
-    throw new UsageError('--password-stdin must bring one line without control characters.');
+    throw new UsageError('--password-stdin requires one line without control characters.');
   }
   return password;
 }
@@ -203,6 +203,6 @@ function decode(bytes: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
-    throw new UsageError('--password-stdin must bring text in UTF-8.');
+    throw new UsageError('--password-stdin requires text in UTF-8.');
   }
 }

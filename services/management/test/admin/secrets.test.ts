@@ -153,7 +153,7 @@ test('reencrypt reports a secret that does not decrypt by its id and reencrypts 
   expect(forPeople.code).toBe(1);
   expect(forPeople.stdout).toContain(`subscription ${tampered.id}: does not decrypt`);
   expect(forPeople.stdout).toContain(
-    `user ${userWithLostKey.id}: does not decrypt (it says it is under the key "gone")`,
+    `user ${userWithLostKey.id}: does not decrypt (its key is named "gone")`,
   );
   expect(forPeople.stdout).not.toContain(plain.hmacSecret);
 });

@@ -49,7 +49,7 @@ test('a service token works with a running service and is rejected once it is re
 
   const secondRevocation = await run(`token revoke --id ${created.id}`);
   expect(secondRevocation).toMatchObject({ code: 0, stderr: '' });
-  expect(secondRevocation.stdout).toContain(`was revoked already, at ${revoked.revoked_at}`);
+  expect(secondRevocation.stdout).toContain(`was already revoked at ${revoked.revoked_at}`);
   expect(await jsonInProcess(`token revoke --id ${created.id}`)).toEqual(revoked);
 });
 

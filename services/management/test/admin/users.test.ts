@@ -102,7 +102,7 @@ test('an e-mail address belongs to one user, regardless of case', async () => {
   expect(await commandLine.failure('user create --email CAROL@example.com --name Other')).toEqual({
     exitCode: 1,
     code: 'email_taken',
-    message: '--email: there is a user carol@example.com already.',
+    message: '--email: the user carol@example.com already exists.',
   });
   expect(await rowOf('carol@example.com')).toEqual(rowBefore);
 });
