@@ -29,18 +29,18 @@ export const auditPaths: Paths = {
     get: {
       operationId: 'listAuditEntries',
       tags: ['Accounts and users'],
-      summary: 'List who changed what of an account, and when',
+      summary: 'List the changes to an account',
       description:
-        'Newest first, of the last year. Needs the permission set `account_admin` or `admin`, on any plan.',
+        'Newest first, for the last year. Requires the permission set `account_admin` or `admin`, on any plan.',
       parameters: [
-        queryParameter('action', 'Only those.', { type: 'string', enum: AUDIT_ACTIONS }),
-        queryParameter('since', `Only those at or after it. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
-        queryParameter('until', `Only those before it. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
+        queryParameter('action', 'Filter by action.', { type: 'string', enum: AUDIT_ACTIONS }),
+        queryParameter('since', `Only entries at or after this time. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
+        queryParameter('until', `Only entries before this time. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
         ...PAGE,
       ],
       responses: operationResponses(
         'account',
-        { 200: success(200, 'A page of them.', schemaRef('AuditEntry'), AUDIT_EXAMPLE, 'list') },
+        { 200: success(200, 'A page of entries.', schemaRef('AuditEntry'), AUDIT_EXAMPLE, 'list') },
         [400],
       ),
     },
@@ -49,31 +49,32 @@ export const auditPaths: Paths = {
 
 export const auditSchemas: Record<string, Schema> = {
   AuditEntry: responseObject<AuditEntryView>('One change.', {
-    id: idText('Id of the entry, greater than those before it.', '4711'),
+    id: idText('Id of the entry; ids increase with time.', '4711'),
     created_at: microsTime('When.'),
-    action: { type: 'string', enum: AUDIT_ACTIONS, description: 'What was done.' },
-    actor: responseObject<AuditEntryView['actor']>('Who did it.', {
+    action: { type: 'string', enum: AUDIT_ACTIONS, description: 'The action.' },
+    actor: responseObject<AuditEntryView['actor']>('The actor.', {
       kind: {
         type: 'string',
         enum: ACTOR_KINDS,
-        description: '`operator`: by the command line, or in the database. `service`: by itself.',
+        description:
+          '`operator`: the command line, or a session of the database. `service`: the service itself.',
       },
       id: { type: ['string', 'null'], description: 'Id of the user or token.' },
       name: {
         type: ['string', 'null'],
-        description: 'E-mail address of the user, name of the token, as they were then.',
+        description: 'E-mail address of the user or name of the token, at the time of the change.',
       },
     }),
-    target: responseObject<AuditEntryView['target']>('What it was done to.', {
+    target: responseObject<AuditEntryView['target']>('The target of the action.', {
       kind: { type: 'string', enum: TARGET_KINDS, description: 'Kind of the target.' },
       id: text('Id of the webhook, user, token or account.'),
-      name: text('Its name, or the e-mail address of the user, as it was then.'),
+      name: text('Its name, or the e-mail address of the user, at the time of the change.'),
     }),
     details: {
       type: 'object',
       additionalProperties: true,
       description:
-        'What else there is to tell: `changed` names fields, never their values; `address` is where a sign-in came from.',
+        'Further details: `changed` names fields, never their values; `address` is the address of a sign-in.',
     },
   }),
 };

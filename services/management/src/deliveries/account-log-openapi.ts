@@ -24,65 +24,62 @@ import { DELIVERY_EXAMPLE, DELIVERY_PROPERTIES, DELIVERY_STATUS } from './openap
 import { RUN_EVENT_STATES, type RunEventView } from './run-events.ts';
 
 const COUNTS = {
-  delivered_count: count('Delivered by now.'),
+  delivered_count: count('Delivered deliveries.'),
   failed_count: count('Failed.'),
-  pending_count: count('With attempts left.'),
+  pending_count: count('Deliveries with attempts left.'),
   cancelled_count: count('Cancelled.'),
 };
 
 /** See docs/contract.md#the-log-of-an-account. */
 export const accountLogSchemas: Record<string, Schema> = {
-  AccountDelivery: responseObject<AccountDeliveryView>('A delivery beside those of other webhooks.', {
+  AccountDelivery: responseObject<AccountDeliveryView>('A delivery in the log of an account.', {
     ...DELIVERY_PROPERTIES,
-    webhook_name: text('What the webhook is called now.'),
+    webhook_name: text('Current name of the webhook.'),
     webhook_state: {
       type: 'string',
       enum: ['active', 'inactive', 'deleted'],
-      description:
-        'Whether the webhook is there and active now. One that is `deleted` answers nothing else any more.',
+      description: 'Current state of the webhook. A `deleted` webhook is not available in any other call.',
     },
   }),
 
-  LogPageExtra: responseObject<AccountLogExtra>('Where in the log this page is.', {
-    pagination: responseObject<AccountLogExtra['pagination']>('How to go on.', {
-      count: count('How many are in this answer.'),
-      next_before: nullable(
-        text('Given as `before`, it leads to the next page; null at the end of the log.'),
-      ),
+  LogPageExtra: responseObject<AccountLogExtra>('Position of this page in the log.', {
+    pagination: responseObject<AccountLogExtra['pagination']>('How to request the next page.', {
+      count: count('Number of rows in this response.'),
+      next_before: nullable(text('Value of `before` for the next page; null at the end of the log.')),
       scanned_until: nullable(
         microsTime(
           'Set when the page ended early because many deliveries had to be read: deliveries created before this time were not scanned. Otherwise null.',
         ),
       ),
     }),
-    filters: responseObject<AccountLogExtra['filters']>('What was applied.', {
-      limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'How many were asked for.' },
+    filters: responseObject<AccountLogExtra['filters']>('The filters that were applied.', {
+      limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'The requested page size.' },
     }),
   }),
 
-  Histogram: responseObject<HistogramView>('Deliveries of a window by when they were created.', {
-    since: microsTime('The beginning of the window.'),
-    until: microsTime('Its end.'),
-    bucket_seconds: { type: 'integer', minimum: 1, description: 'The width of a bucket.' },
+  Histogram: responseObject<HistogramView>('Deliveries of a time window by their time of creation.', {
+    since: microsTime('Start of the window.'),
+    until: microsTime('End of the window.'),
+    bucket_seconds: { type: 'integer', minimum: 1, description: 'Width of a bucket.' },
     counted_since: nullable(
       microsTime(
-        'What was created before it is not counted, because too much would have to be read; null when all is.',
+        'Deliveries created before this time are not counted, because too many would have to be read; null if all are counted.',
       ),
     ),
-    totals: responseObject<HistogramView['totals']>('Of all buckets.', COUNTS),
+    totals: responseObject<HistogramView['totals']>('Totals of all buckets.', COUNTS),
     buckets: {
       type: 'array',
-      items: responseObject<HistogramBucket>('What was created in a span of time, as of now.', {
-        start: microsTime('Its beginning; a multiple of the width in UTC.'),
+      items: responseObject<HistogramBucket>('Deliveries created in one time span, by their current state.', {
+        start: microsTime('Start of the span; a multiple of the width in UTC.'),
         ...COUNTS,
       }),
-      description: 'The oldest first, empty ones too.',
+      description: 'Oldest first, including empty buckets.',
     },
   }),
 
   RunEvent: responseObject<RunEventView>('An event of a run, and whether webhooks matched it.', {
     event_type: EVENT_TYPE,
-    event_id: nullable(prefixedId('wev_', 'The event; null when no webhook has a delivery of it.')),
+    event_id: nullable(prefixedId('wev_', 'Id of the event; null if no webhook has a delivery of it.')),
     occurred_at: microsTime('When it was matched with webhooks, otherwise the time that the run has for it.'),
     state: {
       type: 'string',
@@ -90,34 +87,34 @@ export const accountLogSchemas: Record<string, Schema> = {
       description:
         '`matched`: webhooks have deliveries of it; `waiting`: it has not been matched with webhooks yet; `unmatched`: no webhook matched it; `not_reported`: the state of the run implies it, but the job runner has not reported it; `expired`: it is older than the log.',
     },
-    delivery_count: count('How many webhooks have a delivery of it.'),
+    delivery_count: count('Number of webhooks that have a delivery of it.'),
   }),
 };
 
 const FILTERS: Parameter[] = [
-  queryParameter('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
-  queryParameter('event_id', 'Only those of this event.', prefixedId('wev_', 'Id of the event.')),
+  queryParameter('run_id', 'Only deliveries of events of this run.', integerId('Id of the run.', 345)),
+  queryParameter('event_id', 'Only deliveries of this event.', prefixedId('wev_', 'Id of the event.')),
   queryParameter(
     'subscription_id',
-    'Only those of these webhooks: ids with commas between them, at most 100.',
+    'Only deliveries of these webhooks: up to 100 ids, separated by commas.',
     {
       type: 'string',
       examples: [SUBSCRIPTION_EXAMPLE.id],
     },
   ),
-  queryParameter('job_id', 'Only those of runs of this job.', integerId('Id of the job.', 12)),
-  queryParameter('status', 'Only those in this state.', DELIVERY_STATUS),
-  queryParameter('event_type', 'Only those of this event type.', EVENT_TYPE),
+  queryParameter('job_id', 'Only deliveries of runs of this job.', integerId('Id of the job.', 12)),
+  queryParameter('status', 'Only deliveries in this state.', DELIVERY_STATUS),
+  queryParameter('event_type', 'Only deliveries of this event type.', EVENT_TYPE),
   queryParameter(
     'http_status_code',
-    'Only those whose latest attempt has this status; 0: before the first.',
+    'Only deliveries whose latest attempt has this status; 0: without an attempt.',
     {
       type: 'integer',
       minimum: 0,
       maximum: 999,
     },
   ),
-  queryParameter('error_code', 'Only those whose latest attempt failed so.', {
+  queryParameter('error_code', 'Only deliveries whose latest attempt failed with this code.', {
     type: 'string',
     pattern: '^[a-z_]{1,64}$',
     examples: ['timeout'],
@@ -125,7 +122,7 @@ const FILTERS: Parameter[] = [
   ...(['min', 'max'] as const).map((end) =>
     queryParameter(
       `duration_${end}_ms`,
-      `Only those whose latest attempt took so long at ${end === 'min' ? 'least' : 'most'}.`,
+      `Only deliveries whose latest attempt took at ${end === 'min' ? 'least' : 'most'} this long.`,
       {
         type: 'integer',
         minimum: 0,
@@ -133,12 +130,11 @@ const FILTERS: Parameter[] = [
       },
     ),
   ),
-  queryParameter('since', `Only those created at this moment or later. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
-  queryParameter('until', `Only those created before this moment. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
+  queryParameter('since', `Only deliveries created at or after this time. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
+  queryParameter('until', `Only deliveries created before this time. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
 ];
 
-const DELETED_WEBHOOKS_TEXT =
-  'Those of webhooks that were deleted since are told, too, as long as the log has them.';
+const DELETED_WEBHOOKS_TEXT = 'Deliveries of deleted webhooks are included while the log has them.';
 const tags = ['Deliveries'];
 
 const ACCOUNT_DELIVERY_EXAMPLE: AccountDeliveryView = {
@@ -173,10 +169,10 @@ export const accountLogPaths: Paths = {
       operationId: 'listAccountDeliveries',
       tags,
       summary: 'List the deliveries of all webhooks of an account',
-      description: `Newest first: by the day of the event's id, in it by when the delivery was created. ${DELETED_WEBHOOKS_TEXT} There is no total count; each page is requested with the \`next_before\` of the previous one. If filters require that rows are read, a page ends after some 50,000 of them: then \`scanned_until\` is set, and \`next_before\` continues from there.`,
+      description: `Newest first: by the day of the event's id, then by the time of creation. ${DELETED_WEBHOOKS_TEXT} There is no total count; each page is requested with the \`next_before\` of the previous one. If filters require that rows are read, a page ends after some 50,000 of them: then \`scanned_until\` is set, and \`next_before\` continues from there.`,
       parameters: [
         ...FILTERS,
-        queryParameter('before', '`next_before` of the page before.', {
+        queryParameter('before', '`next_before` of the previous page.', {
           type: 'string',
           pattern: '^\\d{4}-\\d{2}-\\d{2}\\.\\d{1,18}(\\.wdl_[0-9A-Za-z]{27})?$',
         }),
@@ -185,7 +181,13 @@ export const accountLogPaths: Paths = {
       responses: operationResponses(
         'account',
         {
-          200: success(200, 'A page of them.', schemaRef('AccountDelivery'), ACCOUNT_DELIVERY_EXAMPLE, 'log'),
+          200: success(
+            200,
+            'A page of deliveries.',
+            schemaRef('AccountDelivery'),
+            ACCOUNT_DELIVERY_EXAMPLE,
+            'log',
+          ),
         },
         [400],
       ),
@@ -198,7 +200,7 @@ export const accountLogPaths: Paths = {
       operationId: 'getDeliveryHistogram',
       tags,
       summary: 'Count the deliveries of all webhooks of an account over time',
-      description: `By status, in about ${BUCKETS_WANTED} buckets of one width. Without \`since\`, of the 24 hours before \`until\`, which is now when it is left out; at most ${HISTOGRAM_DAYS_MAX} days. ${DELETED_WEBHOOKS_TEXT}`,
+      description: `By status, in about ${BUCKETS_WANTED} buckets of equal width. Default of \`since\`: 24 hours before \`until\`; default of \`until\`: now. The window has at most ${HISTOGRAM_DAYS_MAX} days. ${DELETED_WEBHOOKS_TEXT}`,
       parameters: FILTERS,
       responses: operationResponses(
         'account',
@@ -213,16 +215,16 @@ export const accountLogPaths: Paths = {
     get: {
       operationId: 'listRunEvents',
       tags,
-      summary: 'List the events of a run, and whether anybody heard of them',
+      summary: 'List the events of a run, and whether webhooks matched them',
       description:
-        'In the order of a run’s life, those too that no webhook matched. Their deliveries are in the log of the account, by `run_id`.',
+        'In the order in which they occur in a run, including events that no webhook matched. Their deliveries are in the log of the account, by `run_id`.',
       responses: operationResponses(
         'account',
         {
           200: success(
             200,
             'They.',
-            { type: 'array', items: schemaRef('RunEvent'), description: 'In order.' },
+            { type: 'array', items: schemaRef('RunEvent'), description: 'The events in order.' },
             [RUN_EVENT_EXAMPLE],
           ),
         },

@@ -37,7 +37,7 @@ const INCIDENT_EXAMPLE: IncidentView = {
     {
       code: 'slack_no_text',
       title: '400 no_text: Slack needs a `text` field',
-      advice: 'Put a relay between them that says it in the words of the target.',
+      advice: 'Put a relay between them that converts the event to the format of the target.',
       http_status_code: '400',
       error_code: 'unsuccessful_status',
       delivery_count: 100,
@@ -57,21 +57,21 @@ export const incidentPaths: Paths = {
     get: {
       operationId: 'listIncidents',
       tags: ['Webhooks'],
-      summary: 'List which webhooks fail, since when and why',
+      summary: 'List the failing webhooks, since when and why',
       description:
-        'Those that fail now first, then those that have ended; each the newest first. An incident begins with the first of five attempts in a row that fail, or of those that fail for a minute, and ends by itself with the first that succeeds; another endpoint, and one that is switched on again, has to prove itself so.',
+        'Open incidents first, then closed ones; each newest first. An incident begins with the first of five consecutive failed attempts, or with the first of failures over one minute, and ends with the first attempt that succeeds. After its endpoint was changed or it was reactivated, a webhook must succeed as well before its incident closes.',
       parameters: [
-        queryParameter('status', 'Only those.', { type: 'string', enum: INCIDENT_STATUSES }),
+        queryParameter('status', 'Filter by status.', { type: 'string', enum: INCIDENT_STATUSES }),
         queryParameter(
           'subscription_id',
-          'Only those of this webhook.',
+          'Only incidents of this webhook.',
           prefixedId('wsu_', 'Id of the webhook.'),
         ),
         ...PAGE,
       ],
       responses: operationResponses(
         'account',
-        { 200: success(200, 'A page of them.', schemaRef('Incident'), INCIDENT_EXAMPLE, 'list') },
+        { 200: success(200, 'A page of incidents.', schemaRef('Incident'), INCIDENT_EXAMPLE, 'list') },
         [400],
       ),
     },
@@ -82,61 +82,63 @@ const evidence = (description: string): Schema => ({
   type: ['object', 'null'],
   description,
   properties: {
-    id: prefixedId('wdl_', 'Its id.'),
-    created_at: microsTime('When it was created.'),
+    id: prefixedId('wdl_', 'Id of the delivery.'),
+    created_at: microsTime('When the delivery was created.'),
   },
   required: ['id', 'created_at'],
   additionalProperties: false,
 });
 
 export const incidentSchemas: Record<string, Schema> = {
-  Cause: responseObject<CauseView>('Why deliveries fail.', {
+  Cause: responseObject<CauseView>('The cause of failures.', {
     code: {
       type: 'string',
       enum: CAUSE_CODES,
-      description: 'What fails for the same reason has the same code.',
+      description: 'Failures with the same cause have the same code.',
     },
-    title: text('What is the matter.'),
-    advice: text('What to do about it.'),
-    http_status_code: httpStatusText('Status of the latest attempt that failed so.'),
-    error_code: { type: ['string', 'null'], description: 'Code of its error, as in the log.' },
+    title: text('The cause, as a sentence.'),
+    advice: text('The recommended action.'),
+    http_status_code: httpStatusText('Status of the latest attempt with this cause.'),
+    error_code: { type: ['string', 'null'], description: 'Error code of this attempt, as in the log.' },
     delivery_count: count(
-      `How many of the newest deliveries fail so; ${SAMPLE_MAX} of an incident are looked at.`,
+      `Number of the newest deliveries that fail with this cause; ${SAMPLE_MAX} per incident are examined.`,
     ),
-    delivery_id: prefixedId('wdl_', 'The latest delivery that fails so.'),
-    attempted_at: microsTime('Start of its latest attempt that failed.'),
+    delivery_id: prefixedId('wdl_', 'The latest delivery that fails with this cause.'),
+    attempted_at: microsTime('Start of its latest failed attempt.'),
   }),
-  Incident: responseObject<IncidentView>('A time in which every attempt of a webhook failed.', {
+  Incident: responseObject<IncidentView>('A period in which every attempt of a webhook failed.', {
     subscription_id: prefixedId('wsu_', 'The webhook.'),
-    subscription_name: text('Its name.'),
+    subscription_name: text('Name of the webhook.'),
     status: {
       type: 'string',
       enum: INCIDENT_STATUSES,
       description: '`closed` once an attempt has succeeded.',
     },
-    since: microsTime('Start of the first attempt that failed.'),
+    since: microsTime('Start of the first failed attempt.'),
     until: nullable(
-      microsTime('Start of the attempt that ended it, or `endpoint_changed_at`; null while it is open.'),
+      microsTime(
+        'Start of the attempt that ended the incident, or `endpoint_changed_at`; null while it is open.',
+      ),
     ),
     endpoint_changed_at: nullable(
       microsTime(
         'When its endpoint was changed or the webhook was reactivated: the incident stays open until a later attempt succeeds. Otherwise null.',
       ),
     ),
-    failure_count: count('Attempts that failed.'),
+    failure_count: count('Number of failed attempts.'),
     last_success_at: nullable(
-      microsTime('Start of the last attempt that succeeded; null without one, and of what is closed.'),
+      microsTime('Start of the last successful attempt; null if there is none, and for closed incidents.'),
     ),
-    delivery_count: count(`Deliveries with an attempt that failed, and those that wait. ${COUNT_LIMIT_TEXT}`),
-    failed_count: count(`Those of them that are failed now, and can be sent again. ${COUNT_LIMIT_TEXT}`),
-    pending_count: count(`Those of them that have attempts left. ${COUNT_LIMIT_TEXT}`),
-    run_count: count(`Runs that they tell of. ${COUNT_LIMIT_TEXT}`),
-    first_delivery: evidence('The oldest of them; null when the log has none any more.'),
-    last_delivery: evidence('The newest of them; null when the log has none any more.'),
+    delivery_count: count(`Deliveries with a failed attempt, and deliveries that wait. ${COUNT_LIMIT_TEXT}`),
+    failed_count: count(`Those that are failed now and can be redelivered. ${COUNT_LIMIT_TEXT}`),
+    pending_count: count(`Those that have attempts left. ${COUNT_LIMIT_TEXT}`),
+    run_count: count(`Runs of their events. ${COUNT_LIMIT_TEXT}`),
+    first_delivery: evidence('The oldest of them; null if the log no longer has any.'),
+    last_delivery: evidence('The newest of them; null if the log no longer has any.'),
     causes: {
       type: 'array',
       items: schemaRef('Cause'),
-      description: 'Why, the most frequent first; empty when the log has none of its attempts any more.',
+      description: 'Causes, most frequent first; empty if the log no longer has any of the attempts.',
     },
   }),
 };

@@ -26,43 +26,43 @@ export const DELIVERY_STATUS: Schema = {
   type: 'string',
   enum: DELIVERY_STATUSES,
   description:
-    '`pending` while attempts are left; `delivered` after a 2xx; `failed` when the last attempt failed; `cancelled` when the webhook was inactive or gone, or the account had no webhooks, as its turn came, or at once when too much of the account waited.',
+    '`pending` while attempts are left; `delivered` after a 2xx; `failed` after the last attempt failed; `cancelled` if the webhook was inactive or deleted, or the account had no webhooks, when an attempt was due, or at once if too many deliveries of the account were pending.',
 };
 
 /** See docs/contract.md#deliveries. */
 export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
   id: prefixedId('wdl_', 'Id of the delivery.'),
-  subscription_id: prefixedId('wsu_', 'The webhook that it is for.'),
-  event_id: prefixedId('wev_', 'The event; one event has one id for all webhooks and all attempts.'),
+  subscription_id: prefixedId('wsu_', 'The webhook of the delivery.'),
+  event_id: prefixedId('wev_', 'The event; it has one id for all webhooks and all attempts.'),
   event_type: EVENT_TYPE,
-  job_id: idText('The job whose run it tells of.', '12'),
+  job_id: idText('The job of the run.', '12'),
   job_name: text('Name of the job when the event happened.'),
-  run_id: idText('The run that it tells of.', '345'),
+  run_id: idText('The run of the event.', '345'),
   status: DELIVERY_STATUS,
-  reason: { type: ['string', 'null'], description: 'Why it failed or was cancelled; null otherwise.' },
-  attempt_count: count('Attempts made so far, of all cycles.'),
+  reason: { type: ['string', 'null'], description: 'Reason of the failure or cancellation; otherwise null.' },
+  attempt_count: count('Number of attempts so far, in all cycles.'),
   http_status_code: httpStatusText(
-    'Status of the latest attempt: what the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `error_code` tells them apart. "0" before the first.',
+    'Status of the latest attempt: that of the response, or without a response "504" (timeout) or "502"; `error_code` has the cause. "0" before the first attempt.',
   ),
   error_code: {
     type: ['string', 'null'],
     description:
-      'Why the latest attempt failed, as in its `error`; `unsuccessful_status` when the endpoint answered. Null when it did not fail, and before the first.',
+      'Error code of the latest attempt, as in its `error`; `unsuccessful_status` if the endpoint responded. Null if it did not fail, and before the first attempt.',
   },
   created_at: microsTime('When the event was fanned out to this webhook.'),
   completed_at: nullable(microsTime('When it was delivered, failed or cancelled; null while it is pending.')),
   next_attempt_at: nullable(
     microsTime(
-      'When the next attempt is due; null when none is, and while it waits for others of its subscription.',
+      'When the next attempt is due; null if there is none, and while it waits for other deliveries of its subscription.',
     ),
   ),
-  duration_ms: nullable(count('How long the latest attempt took, in milliseconds; null before the first.')),
+  duration_ms: nullable(count('Duration of the latest attempt in milliseconds; null before the first.')),
 };
 
 const HEADERS: Schema = {
   type: 'object',
   additionalProperties: { type: 'string' },
-  description: 'Headers by their lower-case names.',
+  description: 'Headers by their names in lower case.',
 };
 
 /** Stored fields of an endpoint's response. */
@@ -70,24 +70,23 @@ export const LOGGED_RESPONSE_PROPERTIES = {
   response_headers: {
     ...HEADERS,
     type: ['object', 'null'],
-    description: 'What was answered, by lower-case names; null when nothing was.',
+    description: 'Response headers by their names in lower case; null without a response.',
   },
   response_body: {
     type: ['string', 'null'],
-    description: 'The beginning of what was answered, up to 16 KiB; null when nothing was.',
+    description: 'The beginning of the response body, up to 16 KiB; null without a response.',
   },
   response_truncated: {
     type: 'boolean',
-    description:
-      'Whether `response_body` is incomplete: the body was longer than is kept, or was cut off before its end.',
+    description: 'Whether `response_body` is incomplete: the body was longer than the limit, or was cut off.',
   },
 } satisfies Record<string, Schema>;
 
 export const deliverySchemas: Record<string, Schema> = {
-  Delivery: responseObject<DeliveryView>('One event on its way to one webhook.', DELIVERY_PROPERTIES),
+  Delivery: responseObject<DeliveryView>('The delivery of one event to one webhook.', DELIVERY_PROPERTIES),
 
   DeliveryWithAttempts: responseObject<DeliveryView & { payload: string | null; attempts: AttemptView[] }>(
-    'One delivery, with what was sent and how each attempt went.',
+    'A delivery with its payload and attempts.',
     {
       ...DELIVERY_PROPERTIES,
       payload: {
@@ -95,58 +94,61 @@ export const deliverySchemas: Record<string, Schema> = {
         contentMediaType: 'application/json',
         contentSchema: schemaRef('DeliveryPayload'),
         description:
-          'The exact text of the body, the same in every attempt. Null in the moment when retention has taken the event and not yet the delivery.',
+          'The exact text of the body, the same in every attempt. Null if retention has already removed the event but not yet the delivery.',
       },
       attempts: {
         type: 'array',
         items: schemaRef('Attempt'),
-        description: 'Every attempt, the first one first.',
+        description: 'All attempts, oldest first.',
       },
     },
   ),
 
-  Attempt: responseObject<AttemptView>('One attempt to deliver.', {
-    number: { type: 'integer', minimum: 1, description: 'Counted over all cycles of the delivery.' },
+  Attempt: responseObject<AttemptView>('One attempt of a delivery.', {
+    number: { type: 'integer', minimum: 1, description: 'Counts over all cycles of the delivery.' },
     trigger: {
       type: 'string',
       enum: ['automatic', 'manual'],
-      description:
-        '`manual` for the first attempt of a redelivery; its retries are automatic as those of the event are.',
+      description: '`manual` for the first attempt of a redelivery; its retries are `automatic`.',
     },
     started_at: microsTime('When it started.'),
-    duration_ms: count('How long it took, in milliseconds: connecting, request and answer together.'),
+    duration_ms: count('Duration in milliseconds, including connection, request and response.'),
     http_status_code: httpStatusText(
-      'What the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `error` tells them apart.',
+      'Status of the response, or without a response "504" (timeout) or "502"; `error` has the cause.',
     ),
     error: {
       anyOf: [schemaRef('AttemptError'), { type: 'null' }],
-      description: 'Why the attempt failed; null when it did not.',
+      description: 'The error of the attempt; null if it did not fail.',
     },
     request_headers: {
       ...HEADERS,
-      description: 'What was sent, by lower-case names. `***` stands for signatures.',
+      description: 'Request headers by their names in lower case, with `***` in place of signatures.',
     },
     ...LOGGED_RESPONSE_PROPERTIES,
     timings: {
       anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
-      description: 'How long its phases took; null when nothing was sent.',
+      description: 'Duration of each phase; null if nothing was sent.',
     },
   }),
 
   AttemptTimings: responseObject<TimingsView>(
-    'The phases of an attempt in milliseconds. Null is one that did not take place: it was not reached, a connection was kept, or there was no TLS.',
+    'The phases of an attempt in milliseconds. Null for a phase that did not take place: it was not reached, a connection was reused, or there was no TLS.',
     {
-      dns_ms: nullable(count('Resolving the name; 0 for an address.')),
-      connect_ms: nullable(count('Connecting.')),
+      dns_ms: nullable(count('Name resolution; 0 for an IP address.')),
+      connect_ms: nullable(count('The TCP connection.')),
       tls_ms: nullable(count('The TLS handshake.')),
-      first_byte_ms: nullable(count('From the request sent to the head of the answer.')),
-      total_ms: count('All of it, with the wait for a free connection and the body of the answer.'),
+      first_byte_ms: nullable(count('From the end of the request to the head of the response.')),
+      total_ms: count('The whole attempt, including the wait for a free connection and the response body.'),
     },
   ),
 
-  AttemptError: responseObject<NonNullable<AttemptView['error']>>('Why an attempt failed.', {
-    code: { type: 'string', description: 'For programs.', examples: ['timeout', 'connection_refused'] },
-    message: { type: 'string', description: 'For people: one sentence.' },
+  AttemptError: responseObject<NonNullable<AttemptView['error']>>('The error of an attempt.', {
+    code: {
+      type: 'string',
+      description: 'Error code for programs.',
+      examples: ['timeout', 'connection_refused'],
+    },
+    message: { type: 'string', description: 'A sentence for people.' },
   }),
 };
 
@@ -206,22 +208,22 @@ export const deliveryPaths: Paths = {
       operationId: 'listDeliveries',
       tags,
       summary: 'List the deliveries of a subscription',
-      description: `Newest first, as long as the log keeps them: 30 days unless the operator set another time. \`total_count\` stops at ${TOTAL_COUNT_MAX}; with a \`status\` other than \`delivered\`, and the first times that a long log is asked for, at ${READ_COUNT_MAX} for pages before that.`,
+      description: `Newest first, as long as the log retains them (by default 30 days). \`total_count\` stops at ${TOTAL_COUNT_MAX}; with a \`status\` other than \`delivered\`, and for the first requests of a long log, at ${READ_COUNT_MAX} for earlier pages.`,
       parameters: [
-        queryParameter('status', 'Only those in this state.', DELIVERY_STATUS),
-        queryParameter('event_type', 'Only those of this event type.', EVENT_TYPE),
-        queryParameter('run_id', 'Only those that tell of this run.', integerId('Id of the run.', 345)),
+        queryParameter('status', 'Only deliveries in this state.', DELIVERY_STATUS),
+        queryParameter('event_type', 'Only deliveries of this event type.', EVENT_TYPE),
+        queryParameter('run_id', 'Only deliveries of events of this run.', integerId('Id of the run.', 345)),
         queryParameter(
           'since',
-          `Only those created at this moment or later; one whose event id is older than a day then is listed under the day of that id. ${TIMESTAMP_FORMATS}`,
+          `Only deliveries created at or after this time; a delivery whose event id is more than a day older is listed under the day of that id. ${TIMESTAMP_FORMATS}`,
           TIMESTAMP,
         ),
-        queryParameter('until', `Only those created before this moment. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
+        queryParameter('until', `Only deliveries created before this time. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
         ...PAGE,
       ],
       responses: operationResponses(
         'account',
-        { 200: success(200, 'A page of them.', schemaRef('Delivery'), DELIVERY_EXAMPLE, 'list') },
+        { 200: success(200, 'A page of deliveries.', schemaRef('Delivery'), DELIVERY_EXAMPLE, 'list') },
         [400],
       ),
     },
@@ -233,9 +235,9 @@ export const deliveryPaths: Paths = {
       operationId: 'getDelivery',
       tags,
       summary: 'Get a delivery with its payload and every attempt',
-      description: 'As long as the log has it.',
+      description: 'Available while the log has it.',
       responses: operationResponses('account', {
-        200: success(200, 'It.', schemaRef('DeliveryWithAttempts'), DELIVERY_WITH_ATTEMPTS_EXAMPLE),
+        200: success(200, 'The delivery.', schemaRef('DeliveryWithAttempts'), DELIVERY_WITH_ATTEMPTS_EXAMPLE),
       }),
     },
   },
@@ -245,12 +247,12 @@ export const deliveryPaths: Paths = {
     post: withIdempotencyKey({
       operationId: 'redeliver',
       tags,
-      summary: 'Deliver again',
-      description: `The same delivery with the same body: an attempt at once, and its retries. Needs no body. ${WEBHOOK_WRITERS}`,
+      summary: 'Redeliver',
+      description: `Sends the same delivery with the same body: one attempt at once, then retries. No request body. ${WEBHOOK_WRITERS}`,
       responses: operationResponses(
         'account',
         {
-          202: success(202, 'It is on its way.', schemaRef('Delivery'), PENDING_DELIVERY_EXAMPLE),
+          202: success(202, 'The redelivery is on record.', schemaRef('Delivery'), PENDING_DELIVERY_EXAMPLE),
           409: failureWithReason(
             409,
             'The delivery is still pending, or its webhook is inactive.',

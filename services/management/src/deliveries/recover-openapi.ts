@@ -52,7 +52,7 @@ const DONE_RECOVERY_EXAMPLE: RecoveryView = {
 const CANCELLED_RECOVERY_EXAMPLE: RecoveryView = {
   ...RECOVERY_EXAMPLE,
   status: 'cancelled',
-  reason: 'It was stopped.',
+  reason: 'The recovery was cancelled.',
   recovered_count: 100,
   outcome: { pending: 0, delivered: 0, failed: 100, cancelled: 0 },
   completed_at: '1795172403000000',
@@ -67,11 +67,11 @@ export const recoveryPaths: Paths = {
       operationId: 'listRecoveries',
       tags,
       summary: 'List the recoveries of a subscription',
-      description: 'Newest first, as long as the log keeps deliveries.',
+      description: 'Newest first, as long as the log retains deliveries.',
       parameters: [...PAGE],
       responses: operationResponses(
         'account',
-        { 200: success(200, 'A page of them.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE, 'list') },
+        { 200: success(200, 'A page of recoveries.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE, 'list') },
         [400],
       ),
     },
@@ -82,21 +82,21 @@ export const recoveryPaths: Paths = {
     post: withIdempotencyKey({
       operationId: 'recoverSubscription',
       tags,
-      summary: 'Deliver again what failed in a window',
-      description: `Each delivery that matches is delivered again as \`redeliver\` would do it, some fifty a second, the oldest first, so that the endpoint is not flooded. What fails again stays failed. One recovery of a webhook runs at a time. ${WEBHOOK_WRITERS}`,
-      requestBody: requestBody('RecoveryRequest', 'The window.', RECOVERY_REQUEST_EXAMPLE),
+      summary: 'Redeliver the failed deliveries of a time window',
+      description: `Redelivers each matching delivery, as \`redeliver\` does: some fifty a second, oldest first, so that the endpoint is not overloaded. Deliveries that fail again stay failed. One recovery of a webhook runs at a time. ${WEBHOOK_WRITERS}`,
+      requestBody: requestBody('RecoveryRequest', 'The time window.', RECOVERY_REQUEST_EXAMPLE),
       responses: operationResponses(
         'account',
         {
           202: success(
             202,
-            'It has begun; it is done already when nothing matches.',
+            'The recovery has started; it is already done if no delivery matches.',
             schemaRef('Recovery'),
             RECOVERY_EXAMPLE,
           ),
           409: failureWithReason(
             409,
-            'The webhook is inactive, or a recovery of it is running: its id is in the message.',
+            'The webhook is inactive, or a recovery of it is running; the message has its id.',
             `The recovery ${RECOVERY_EXAMPLE.id} of this webhook is still running.`,
           ),
         },
@@ -110,10 +110,10 @@ export const recoveryPaths: Paths = {
     get: {
       operationId: 'getRecovery',
       tags,
-      summary: 'See how far a recovery is',
-      description: 'And what has become of the deliveries that it put back.',
+      summary: 'Get the progress of a recovery',
+      description: 'With the results of the deliveries that it queued again.',
       responses: operationResponses('account', {
-        200: success(200, 'It.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE),
+        200: success(200, 'The recovery.', schemaRef('Recovery'), DONE_RECOVERY_EXAMPLE),
       }),
     },
   },
@@ -123,67 +123,70 @@ export const recoveryPaths: Paths = {
     post: withIdempotencyKey({
       operationId: 'cancelRecovery',
       tags,
-      summary: 'Stop a recovery',
-      description: `Nothing more is put back; what was put back already goes on. ${WEBHOOK_WRITERS}`,
+      summary: 'Cancel a recovery',
+      description: `No further delivery is queued again; those that already were continue. ${WEBHOOK_WRITERS}`,
       responses: operationResponses('account', {
-        200: success(200, 'It has stopped.', schemaRef('Recovery'), CANCELLED_RECOVERY_EXAMPLE),
-        409: failureWithReason(409, 'It is not running.', 'The recovery has ended.'),
+        200: success(200, 'The recovery is cancelled.', schemaRef('Recovery'), CANCELLED_RECOVERY_EXAMPLE),
+        409: failureWithReason(409, 'The recovery is not running.', 'The recovery has ended.'),
       }),
     }),
   },
 };
 
 export const recoverySchemas: Record<string, Schema> = {
-  Recovery: responseObject<RecoveryView>('Failed or cancelled deliveries of a window on their way back.', {
-    id: prefixedId('wrc_', 'Id of the recovery.'),
-    subscription_id: prefixedId('wsu_', 'The webhook whose deliveries it puts back.'),
-    status: {
-      type: 'string',
-      enum: RECOVERY_STATUSES,
-      description:
-        '`running` while deliveries are left to put back; `done` when all are; `cancelled` when it was stopped, the webhook became inactive or was deleted, or the account lost its webhooks, before that.',
+  Recovery: responseObject<RecoveryView>(
+    'A recovery: redelivery of the failed or cancelled deliveries of a time window.',
+    {
+      id: prefixedId('wrc_', 'Id of the recovery.'),
+      subscription_id: prefixedId('wsu_', 'The webhook of the deliveries.'),
+      status: {
+        type: 'string',
+        enum: RECOVERY_STATUSES,
+        description:
+          '`running` while deliveries are left; `done` when all are queued again; `cancelled` if it was cancelled, the webhook became inactive or was deleted, or the account lost its webhooks before that.',
+      },
+      reason: { type: ['string', 'null'], description: 'Reason of the cancellation; otherwise null.' },
+      since: microsTime('Start of the window, by the creation of deliveries.'),
+      until: microsTime('End of the window (exclusive).'),
+      delivery_status: {
+        type: 'string',
+        enum: RECOVERABLE_STATUSES,
+        description: 'The state of the deliveries that are redelivered.',
+      },
+      total_count: count('Number of matching deliveries at its creation.'),
+      recovered_count: count(
+        'Number of deliveries queued again so far, without those that were redelivered manually before.',
+      ),
+      outcome: schemaRef('RecoveryOutcome'),
+      created_at: microsTime('When it was created. Deliveries that fail later are not included.'),
+      completed_at: nullable(microsTime('When it was done or cancelled; null while it is running.')),
     },
-    reason: { type: ['string', 'null'], description: 'Why it was cancelled; null otherwise.' },
-    since: microsTime('It concerns deliveries created at this moment or later.'),
-    until: microsTime('It concerns deliveries created before this moment.'),
-    delivery_status: {
-      type: 'string',
-      enum: RECOVERABLE_STATUSES,
-      description: 'The state of the deliveries that it puts back.',
-    },
-    total_count: count('How many deliveries matched when it was created.'),
-    recovered_count: count(
-      'How many it has put back so far. Those that were redelivered by hand before their turn are not among them.',
-    ),
-    outcome: schemaRef('RecoveryOutcome'),
-    created_at: microsTime('When it was created. What failed later is not its concern.'),
-    completed_at: nullable(microsTime('When it was done or cancelled; null while it is running.')),
-  }),
+  ),
 
   RecoveryOutcome: responseObject<RecoveryOutcome>(
-    'What has become of the deliveries that it put back, without those that were put back again since.',
+    'Results of its deliveries, without those that were redelivered again since.',
     {
-      pending: count('On their way.'),
-      delivered: count('That have arrived.'),
-      failed: count('That failed again.'),
-      cancelled: count('That were cancelled: the webhook was switched off meanwhile.'),
+      pending: count('Pending deliveries.'),
+      delivered: count('Delivered deliveries.'),
+      failed: count('Deliveries that failed again.'),
+      cancelled: count('Deliveries that were cancelled because the webhook was deactivated.'),
     },
   ),
 
   RecoveryRequest: requestObject<RecoveryRequest>(
-    'What to put back.',
+    'The deliveries to redeliver.',
     {
       since: {
         ...TIMESTAMP,
-        description: `Deliveries created at this moment or later. ${TIMESTAMP_FORMATS}`,
+        description: `Deliveries created at or after this time. ${TIMESTAMP_FORMATS}`,
       },
       until: {
         ...nullable(TIMESTAMP),
-        description: `Deliveries created before this moment, which must be later than \`since\`. Left out: now. ${TIMESTAMP_FORMATS}`,
+        description: `Deliveries created before this time, which must be later than \`since\`. Default: now. ${TIMESTAMP_FORMATS}`,
       },
       status: {
         anyOf: [{ type: 'string', enum: RECOVERABLE_STATUSES }, { type: 'null' }],
-        description: 'Which of them. `failed` when left out.',
+        description: 'State of the deliveries; default: `failed`.',
       },
     },
     ['since'],

@@ -46,7 +46,7 @@ const RATES_EXAMPLE: RatesView = {
   failed_counts: [1, 0],
 };
 
-const HOURS = queryParameter('hours', 'How many hours, of which the last one is not over yet.', {
+const HOURS = queryParameter('hours', 'Number of hours, including the current one.', {
   type: 'integer',
   minimum: 1,
   maximum: STATISTICS_HOURS_MAX,
@@ -60,11 +60,11 @@ export const statisticsPaths: Paths = {
     get: {
       operationId: 'listRates',
       tags: ['Deliveries'],
-      summary: 'See how many deliveries of several webhooks there were, and failed, hour by hour',
-      description: 'By id; webhooks that the account does not have are left out.',
+      summary: 'Get the number of deliveries and failures of several webhooks, by hour',
+      description: 'By id; unknown webhooks are omitted.',
       parameters: [
         {
-          ...queryParameter('subscription_id', 'Ids of webhooks, up to 100 with commas between them.', {
+          ...queryParameter('subscription_id', 'Ids of up to 100 webhooks, separated by commas.', {
             type: 'string',
             examples: [RATES_EXAMPLE.subscription_id],
           }),
@@ -77,7 +77,7 @@ export const statisticsPaths: Paths = {
         {
           200: success(
             200,
-            'One for each webhook.',
+            'One entry per webhook.',
             { type: 'array', items: schemaRef('Rates'), description: 'By id.' },
             [RATES_EXAMPLE],
           ),
@@ -91,13 +91,13 @@ export const statisticsPaths: Paths = {
     get: {
       operationId: 'getStatistics',
       tags: ['Deliveries'],
-      summary: 'See how deliveries went, hour by hour',
+      summary: 'Get statistics of deliveries, by hour',
       description:
-        'Of the deliveries that were created in the hours up to now, by their states as they are now. One whose event id is more than a day older than the first hour is not counted.',
+        'Counts the deliveries created in the last hours by their current state. A delivery whose event id is more than a day older than the first hour is not counted.',
       parameters: [HOURS],
       responses: operationResponses(
         'account',
-        { 200: success(200, 'The numbers.', schemaRef('Statistics'), STATISTICS_EXAMPLE) },
+        { 200: success(200, 'The statistics.', schemaRef('Statistics'), STATISTICS_EXAMPLE) },
         [400],
       ),
     },
@@ -112,45 +112,42 @@ const hourlyCounts = (description: string): Schema => ({
 });
 
 const counts: PropertiesOf<StatisticsCounts> = {
-  delivered_count: count('Those that were delivered.'),
-  failed_count: count('Those whose last attempt failed.'),
-  pending_count: count('Those that have attempts left.'),
-  cancelled_count: count('Those that were cancelled.'),
-  attempt_count: count('Attempts made for them so far.'),
+  delivered_count: count('Delivered deliveries.'),
+  failed_count: count('Deliveries whose last attempt failed.'),
+  pending_count: count('Deliveries with attempts left.'),
+  cancelled_count: count('Cancelled deliveries.'),
+  attempt_count: count('Their attempts so far.'),
   p50_ms: nullable(
     count(
-      'How long the endpoint took, in milliseconds: the median of the latest attempt of each. Attempts that did not reach it (a 502 that is not its own) are left out, one that timed out counts with the time it was given. Null when none is left.',
+      'Median duration of the latest attempts in milliseconds. Attempts that did not reach the endpoint (a 502 of the service) are not counted; a timeout counts with the time limit. Null if none is left.',
     ),
   ),
-  p95_ms: nullable(count('As `p50_ms`: 95 of 100 were as fast or faster.')),
+  p95_ms: nullable(count('The 95th percentile, as `p50_ms`.')),
 };
 
 export const statisticsSchemas: Record<string, Schema> = {
-  StatisticsCounts: responseObject<StatisticsCounts>(
-    'What has become of the deliveries of a span of time.',
-    counts,
-  ),
-  StatisticsBucket: responseObject<StatisticsBucket>('An hour.', {
-    hour_start: microsTime('Beginning of the hour, in UTC.'),
+  StatisticsCounts: responseObject<StatisticsCounts>('Results of the deliveries of a time span.', counts),
+  StatisticsBucket: responseObject<StatisticsBucket>('Statistics of one hour.', {
+    hour_start: microsTime('Start of the hour, in UTC.'),
     ...counts,
   }),
-  Statistics: responseObject<StatisticsView>('How deliveries went, by the hour in which they were created.', {
-    since: microsTime('Beginning of the first hour.'),
-    until: microsTime('The moment that the numbers are of, in the last hour.'),
-    totals: schemaRef('StatisticsCounts', 'All hours together.'),
+  Statistics: responseObject<StatisticsView>('Statistics of deliveries by the hour of their creation.', {
+    since: microsTime('Start of the first hour.'),
+    until: microsTime('Time of the statistics, in the last hour.'),
+    totals: schemaRef('StatisticsCounts', 'Totals of all hours.'),
     buckets: {
       type: 'array',
       items: schemaRef('StatisticsBucket'),
       minItems: 1,
-      description: 'Every hour, the oldest first; those without deliveries too.',
+      description: 'All hours, oldest first, including those without deliveries.',
     },
   }),
-  Rates: responseObject<RatesView>('How many deliveries of a webhook were created in each hour.', {
+  Rates: responseObject<RatesView>('Deliveries of a webhook by the hour of their creation.', {
     subscription_id: prefixedId('wsu_', 'The webhook.'),
-    since: microsTime('Beginning of the first hour.'),
-    delivery_count: count('All of them.'),
-    failed_count: count('Those of them that are failed now.'),
-    delivery_counts: hourlyCounts('How many were created in each hour, the oldest first.'),
-    failed_counts: hourlyCounts('How many of these are failed now.'),
+    since: microsTime('Start of the first hour.'),
+    delivery_count: count('Number of deliveries.'),
+    failed_count: count('Deliveries that are failed now.'),
+    delivery_counts: hourlyCounts('Number of deliveries per hour, oldest first.'),
+    failed_counts: hourlyCounts('Number of them that are failed now.'),
   }),
 };

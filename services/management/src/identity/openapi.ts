@@ -46,11 +46,11 @@ const listAccounts = (operationId: string): Operation => ({
   operationId,
   tags,
   summary: 'List the accounts of the caller',
-  description: 'Those that a user is a member of, or the one that a service token belongs to. Oldest first.',
+  description: 'The accounts of which a user is a member, or the account of a service token. Oldest first.',
   parameters: PAGE,
   responses: operationResponses(
     'caller',
-    { 200: success(200, 'A page of them.', schemaRef('Account'), ACCOUNT_EXAMPLE, 'list') },
+    { 200: success(200, 'A page of accounts.', schemaRef('Account'), ACCOUNT_EXAMPLE, 'list') },
     [400],
   ),
 });
@@ -61,9 +61,10 @@ const getAccount = (operationId: string): PathItem => ({
     operationId,
     tags,
     summary: 'Get an account',
-    description: 'On any plan; one that the caller has no part in is a 403, whether it exists or not.',
+    description:
+      'On any plan. An account that the caller does not belong to is a 403, whether it exists or not.',
     responses: operationResponses('account', {
-      200: success(200, 'It.', schemaRef('Account'), ACCOUNT_EXAMPLE),
+      200: success(200, 'The account.', schemaRef('Account'), ACCOUNT_EXAMPLE),
     }),
   },
 });
@@ -77,19 +78,19 @@ export const identityPaths: Paths = {
       tags,
       summary: 'Replace one’s own API key',
       description:
-        'Call it with the current key, or from the console. From the moment of the answer the old key is refused. Of two calls at once with one key, one gets the new key. Needs no body.',
+        'Call it with the current key, or from the console. The old key is rejected from the response on. Of two concurrent calls with one key, one gets the new key. No request body.',
       responses: operationResponses(
         'account',
         {
           200: success(200, 'The new key.', schemaRef('RotatedApiKey'), ROTATED_EXAMPLE),
           403: failureWithReason(
             403,
-            'It is somebody else’s key, or the caller is a service token, or a console session whose request does not come from the console.',
+            'The key is another user’s, or the caller is a service token, or a console session whose request does not come from the console.',
             'Access denied: Users may rotate their own API key only.',
           ),
           409: failureWithReason(
             409,
-            'Another rotation came first. Only a console session is told so; a caller by key gets the 401 of its old key.',
+            'Another rotation was first. Only a console session gets this response; a caller with the old key gets a 401.',
             'The API key was rotated by another request.',
           ),
         },
@@ -107,10 +108,10 @@ export const identityPaths: Paths = {
     get: {
       operationId: 'getProfile',
       tags,
-      summary: 'Get one’s own record, with the API key',
-      description: 'Of a user. The key is told to nobody else.',
+      summary: 'Get one’s own profile, with the API key',
+      description: 'For users only. The key is shown to its user only.',
       responses: operationResponses('caller', {
-        200: success(200, 'It.', schemaRef('Profile'), PROFILE_EXAMPLE),
+        200: success(200, 'The profile.', schemaRef('Profile'), PROFILE_EXAMPLE),
         403: NO_USER,
       }),
     },
@@ -125,34 +126,34 @@ const API_KEY: Schema = {
 
 /** See docs/contract.md#identity. */
 export const accountProperties: PropertiesOf<AccountView> = {
-  id: integerId('The number of the account, which paths name it by.', 1),
-  identifier: prefixedId('act_', 'The account in a form that is unique everywhere.'),
+  id: integerId('The number of the account, which is used in paths.', 1),
+  identifier: prefixedId('act_', 'Globally unique identifier of the account.'),
   name: text('Name of the account.'),
   plan: {
     type: 'string',
     enum: PLANS,
-    description: 'What the account pays for. Webhooks come with `team` and `enterprise`.',
+    description: 'The plan of the account. `team` and `enterprise` include webhooks.',
   },
   deployment: {
     type: 'string',
     enum: DEPLOYMENTS,
-    description: 'Where the account lives. `single_tenant_private` has no webhooks.',
+    description: 'The deployment of the account. `single_tenant_private` has no webhooks.',
   },
   created_at: secondsTime('When the account was created.'),
 };
 
 export const userProperties = {
   user_id: integerId('The number of the user.', 5),
-  email: text('What the user signs in with.'),
+  email: text('The address for signing in.'),
   name: text('Name of the user.'),
 };
 
 export const identitySchemas: Record<string, Schema> = {
-  Account: responseObject<AccountView>('An account that the caller belongs to.', accountProperties),
+  Account: responseObject<AccountView>('An account of the caller.', accountProperties),
 
-  Profile: responseObject<Profile>('The caller’s own record.', { ...userProperties, api_key: API_KEY }),
+  Profile: responseObject<Profile>('The profile of the caller.', { ...userProperties, api_key: API_KEY }),
 
-  RotatedApiKey: responseObject<{ user_id: number; api_key: string }>('The key from now on.', {
+  RotatedApiKey: responseObject<{ user_id: number; api_key: string }>('The new key.', {
     user_id: userProperties.user_id,
     api_key: API_KEY,
   }),

@@ -38,7 +38,7 @@ const { name, project_name, environment_name } = JOB_EXAMPLE;
 
 const RELATED = queryParameter(
   'include_related',
-  'What to answer with each: `project`, `environment` or both, with commas between them, in brackets or not. What else is named is not there, and is left out.',
+  'Related objects to include: `project`, `environment` or both, separated by commas, with or without brackets. Other names are ignored.',
   { type: 'string', examples: ['[environment]'] },
 );
 
@@ -53,28 +53,24 @@ export const jobPaths: Paths = {
       description: 'Newest first.',
       parameters: [
         searchParameter('in their name, or whose id begins with it'),
-        queryParameter(
-          'ids',
-          `Only these, at most ${LIMIT_MAX}. One that the account does not have is left out.`,
-          {
-            type: 'string',
-            pattern: '^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$',
-            examples: ['12,13'],
-          },
-        ),
+        queryParameter('ids', `Only these jobs, at most ${LIMIT_MAX}. Unknown ids are ignored.`, {
+          type: 'string',
+          pattern: '^[1-9][0-9]{0,15}(,[1-9][0-9]{0,15})*$',
+          examples: ['12,13'],
+        }),
         queryParameter('project_id', 'Only jobs of this project.', integerId('Id of the project.', 3)),
         queryParameter(
           'environment_id',
           'Only jobs of this environment.',
           integerId('Id of the environment.', 4),
         ),
-        orderParameter(JOB_ORDERS, 'Newest first when left out.'),
+        orderParameter(JOB_ORDERS, 'Default: newest first.'),
         RELATED,
         ...PAGE,
       ],
       responses: operationResponses(
         'runs',
-        { 200: success(200, 'A page of them.', schemaRef('Job'), JOB_EXAMPLE, 'list') },
+        { 200: success(200, 'A page of jobs.', schemaRef('Job'), JOB_EXAMPLE, 'list') },
         [400],
       ),
     },
@@ -82,11 +78,12 @@ export const jobPaths: Paths = {
       operationId: 'createJob',
       tags,
       summary: 'Create a job',
-      description: 'Needs one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.',
+      description:
+        'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.',
       requestBody: requestBody('JobFields', 'The new job.', { name, project_name, environment_name }),
       responses: operationResponses(
         'runs',
-        { 201: success(201, 'It exists.', schemaRef('Job'), JOB_EXAMPLE) },
+        { 201: success(201, 'The job was created.', schemaRef('Job'), JOB_EXAMPLE) },
         BODY_FAILURES,
       ),
     }),
@@ -102,7 +99,7 @@ export const jobPaths: Paths = {
       parameters: [RELATED],
       responses: operationResponses(
         'runs',
-        { 200: success(200, 'It.', schemaRef('Job'), JOB_EXAMPLE) },
+        { 200: success(200, 'The job.', schemaRef('Job'), JOB_EXAMPLE) },
         [400],
       ),
     },
@@ -112,7 +109,7 @@ export const jobPaths: Paths = {
 /** See docs/contract.md#runs-and-jobs. */
 export const jobSchemas: Record<string, Schema> = {
   Job: responseObject<JobResponse>(
-    'A job of the account, with the project and environment it belongs to.',
+    'A job of the account, with its project and environment.',
     {
       id: integerId('Id of the job.', 12),
       account_id: integerId('The account.', 1),
@@ -121,14 +118,14 @@ export const jobSchemas: Record<string, Schema> = {
       project_name: text('Name of the project.'),
       environment_id: integerId('Id of the environment.', 4),
       environment_name: text('Name of the environment.'),
-      project: schemaRef('Project', 'Only when `include_related` asks for it.'),
-      environment: schemaRef('Environment', 'Only when `include_related` asks for it.'),
+      project: schemaRef('Project', 'Only if `include_related` requests it.'),
+      environment: schemaRef('Environment', 'Only if `include_related` requests it.'),
     },
     ['project', 'environment'],
   ),
 
   JobFields: requestObject<JobFields>(
-    'A new job. The project and the environment are made when the account has none of that name.',
+    'A new job. Its project and environment are created if the account has none of that name.',
     {
       name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the job.'),
       project_name: requiredName(JOB_NAME_CHARACTERS_MAX, 'Name of the project.'),

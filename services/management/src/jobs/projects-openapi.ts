@@ -45,7 +45,7 @@ const ENVIRONMENT_EXAMPLE: EnvironmentView = {
 const LIST_PARAMETERS = [
   searchParameter('in their name'),
   queryParameter('name__icontains', 'The same as `search`.', { type: 'string', maxLength: 255 }),
-  orderParameter(LIST_ORDERS, 'Newest first when left out.'),
+  orderParameter(LIST_ORDERS, 'Default: newest first.'),
 ];
 
 type Resource = 'project' | 'environment';
@@ -65,11 +65,11 @@ function listOperation(
     operationId,
     tags,
     summary: `List the ${plural} of an account`,
-    description: `Those that its jobs name; nobody makes one without a job.`,
+    description: `Those of its jobs. They are created with a job.`,
     parameters: [...extraParameters, ...LIST_PARAMETERS, ...PAGE],
     responses: operationResponses(
       'runs',
-      { 200: success(200, 'A page of them.', schemaRef(schema), example, 'list') },
+      { 200: success(200, 'A page of rows.', schemaRef(schema), example, 'list') },
       [400],
     ),
   };
@@ -81,15 +81,15 @@ function getOperation(resource: Resource, operationId: string): Operation {
     operationId,
     tags,
     summary: `Get one ${resource}`,
-    description: 'One that a job of the account names.',
-    responses: operationResponses('runs', { 200: success(200, 'It.', schemaRef(schema), example) }),
+    description: 'It must belong to a job of the account.',
+    responses: operationResponses('runs', { 200: success(200, 'The object.', schemaRef(schema), example) }),
   };
 }
 
 const PROJECT_FILTER = [
   queryParameter(
     'project_id',
-    'Only those that a job of this project runs in.',
+    'Only environments of jobs of this project.',
     integerId('Id of the project.', 3),
   ),
 ];
@@ -129,13 +129,13 @@ export const projectPaths: Paths = {
   },
 };
 
-const STATE: Schema = { type: 'integer', const: 1, description: '1: it is not deleted.' };
+const STATE: Schema = { type: 'integer', const: 1, description: '1: not deleted.' };
 const CREATED = secondsTime('When its oldest job was created.');
-const UPDATED = secondsTime('The same as `created_at`: it does not change.');
+const UPDATED = secondsTime('Equals `created_at`, because it does not change.');
 
 /** See docs/contract.md#runs-and-jobs. */
 export const projectSchemas: Record<string, Schema> = {
-  Project: responseObject<ProjectView>('A project that jobs of the account belong to.', {
+  Project: responseObject<ProjectView>('A project of jobs of the account.', {
     id: integerId('Id of the project.', 3),
     account_id: integerId('The account.', 1),
     name: text('Name of the project.'),
@@ -146,13 +146,13 @@ export const projectSchemas: Record<string, Schema> = {
   }),
 
   Environment: responseObject<EnvironmentView>(
-    'An environment that jobs of the account run in. It is of the account: jobs of several projects may share it.',
+    'An environment of jobs of the account. Jobs of several projects may share it.',
     {
       id: integerId('Id of the environment.', 4),
       account_id: integerId('The account.', 1),
-      project_id: integerId('The project that was asked for; otherwise that of its oldest job.', 3),
+      project_id: integerId('The requested project; otherwise that of its oldest job.', 3),
       name: text('Name of the environment.'),
-      type: { type: 'string', const: 'deployment', description: 'Jobs run in it.' },
+      type: { type: 'string', const: 'deployment', description: 'Jobs that run in it.' },
       state: STATE,
       created_at: CREATED,
       updated_at: UPDATED,

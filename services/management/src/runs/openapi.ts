@@ -68,7 +68,7 @@ const CODES = Object.entries(RUN_STATUS_CODES);
 const RUN_STATUS: Schema = {
   type: 'string',
   enum: CODES.map(([status]) => status),
-  description: 'Where the run is in its life.',
+  description: 'The status of the run.',
 };
 
 /** The format in responses, and the shape in requests, whose fractions of a second are accepted and truncated. */
@@ -77,18 +77,18 @@ function reportedTime(description: string): Schema {
     type: ['string', 'null'],
     format: 'date-time',
     pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
-    description: `${description} ISO 8601 UTC; a fraction of a second is cut. Null or left out: the time of the call.`,
+    description: `${description} ISO 8601 UTC; fractions of a second are truncated. Default (also null): the time of the call.`,
     examples: ['2026-11-20T10:00:00Z'],
   };
 }
 
 /** See docs/contract.md#runs-and-jobs. */
 export const runSchemas: Record<string, Schema> = {
-  Run: responseObject<RunView>('A run of a job. Names are those of the time when it started.', {
+  Run: responseObject<RunView>('A run of a job. Names are those at its start.', {
     id: integerId('Id of the run, unique in its account.', 345),
     account_id: integerId('The account.', 1),
     job_id: integerId('The job.', 12),
-    job_definition_id: integerId('The job, by the name that other clients know it by.', 12),
+    job_definition_id: integerId('The job, under the name that other clients use.', 12),
     job_name: text('Name of the job.'),
     project_id: integerId('Id of the project.', 3),
     project_name: text('Name of the project.'),
@@ -103,28 +103,25 @@ export const runSchemas: Record<string, Schema> = {
     },
     status_message: {
       type: ['string', 'null'],
-      description: 'What the job runner said at the end, if anything.',
+      description: 'The message of the job runner about the end; null without one.',
     },
-    reason: { type: ['string', 'null'], description: 'How the run came to be started, if that was told.' },
+    reason: { type: ['string', 'null'], description: 'Why the run was started; null if not reported.' },
     started_at: secondsTime('When it started.'),
-    finished_at: nullable(secondsTime('When it ended, however; null while it is running.')),
-    errored_at: nullable(secondsTime('When it failed; null when it did not.')),
+    finished_at: nullable(secondsTime('When it ended, whatever its status; null while it is running.')),
+    errored_at: nullable(secondsTime('When it failed; null if it did not.')),
     artifacts_ingested_at: nullable(
       secondsTime('When its artifacts were reported as ingested; null before.'),
     ),
   }),
 
   RunStart: requestObject<RunStart>(
-    'A run that has started.',
+    'The start of a run.',
     {
-      job_id: integerId('The job, which must be one of the account.', 12),
+      job_id: integerId('The job, which must belong to the account.', 12),
       run_id: nullable(
-        integerId('The job runner’s own number for the run. Null or left out: the service numbers it.', 345),
+        integerId('The job runner’s own number of the run. Default (also null): a generated number.', 345),
       ),
-      reason: optionalReportedText(
-        RUN_LIMITS.messageCharactersMax,
-        'How the run came to be started, in free text.',
-      ),
+      reason: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'Why the run was started, in free text.'),
       engine_version: requiredReportedText(
         RUN_LIMITS.engineVersionCharactersMax,
         'Version of the engine that runs the job.',
@@ -135,10 +132,10 @@ export const runSchemas: Record<string, Schema> = {
   ),
 
   RunFinish: requestObject<RunFinish>(
-    'How a run ended.',
+    'The end of a run.',
     {
-      status: { type: 'string', enum: FINISH_STATUSES, description: 'How it ended.' },
-      status_message: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'What there is to say about it.'),
+      status: { type: 'string', enum: FINISH_STATUSES, description: 'The final status.' },
+      status_message: optionalReportedText(RUN_LIMITS.messageCharactersMax, 'A message about the status.'),
       finished_at: reportedTime('When it ended.'),
     },
     ['status'],
@@ -147,7 +144,8 @@ export const runSchemas: Record<string, Schema> = {
 
 const tags = ['Jobs and runs'];
 
-const REPORTERS = 'Needs one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
+const REPORTERS =
+  'Requires one of the permission sets `job_runner`, `account_admin` and `admin`, on any plan.';
 
 const { job_id, id: run_id, reason, engine_version, started_at } = RUNNING_EXAMPLE;
 const { status_message, finished_at } = ERRORED_EXAMPLE;
@@ -170,28 +168,28 @@ export const runPaths: Paths = {
           'Only runs in this environment.',
           integerId('Id of the environment.', 4),
         ),
-        queryParameter('status', 'Only runs in this status, by its name or its number.', {
+        queryParameter('status', 'Only runs in this status, by its name or number.', {
           type: 'string',
           enum: CODES.flatMap(([status, code]) => [status, String(code)]),
         }),
         orderParameter(
           RUN_ORDERS,
-          `Newest first when left out. By \`started_at\` and \`finished_at\`, the newest ${RUNS_SEARCHED_MAX} that the filters leave are put in order; what has not ended comes last.`,
+          `Default: newest first. By \`started_at\` and \`finished_at\`, the newest ${RUNS_SEARCHED_MAX} matches are sorted; unfinished runs come last.`,
         ),
         searchParameter(
-          `in the name of their job (of the newest ${RUNS_SEARCHED_MAX} that the other filters leave), or the run of that id`,
+          `in the name of their job (of the newest ${RUNS_SEARCHED_MAX} matches of the other filters), or the run of that id`,
         ),
         queryParameter(
           'since',
-          `Only runs that started at this moment or later. ${TIMESTAMP_FORMATS}`,
+          `Only runs that started at or after this time. ${TIMESTAMP_FORMATS}`,
           TIMESTAMP,
         ),
-        queryParameter('until', `Only runs that started before this moment. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
+        queryParameter('until', `Only runs that started before this time. ${TIMESTAMP_FORMATS}`, TIMESTAMP),
         ...PAGE,
       ],
       responses: operationResponses(
         'runs',
-        { 200: success(200, 'A page of them.', schemaRef('Run'), RUNNING_EXAMPLE, 'list') },
+        { 200: success(200, 'A page of runs.', schemaRef('Run'), RUNNING_EXAMPLE, 'list') },
         [400],
       ),
     },
@@ -199,7 +197,7 @@ export const runPaths: Paths = {
       operationId: 'startRun',
       tags,
       summary: 'Report that a run has started',
-      description: `Sends \`job.run.started\`. A job runner that numbers its runs may repeat the call: it answers 200 with the same run and sends nothing. ${REPORTERS}`,
+      description: `Sends \`job.run.started\`. A job runner that supplies the run’s number may repeat the call: the response is 200 with the same run, and nothing is sent. ${REPORTERS}`,
       requestBody: requestBody('RunStart', 'The run.', {
         job_id,
         run_id,
@@ -210,11 +208,11 @@ export const runPaths: Paths = {
       responses: operationResponses(
         'runs',
         {
-          200: success(200, 'The run of that number was known already.', schemaRef('Run'), RUNNING_EXAMPLE),
-          201: success(201, 'It is recorded.', schemaRef('Run'), RUNNING_EXAMPLE),
+          200: success(200, 'The run with that number already exists.', schemaRef('Run'), RUNNING_EXAMPLE),
+          201: success(201, 'The start is recorded.', schemaRef('Run'), RUNNING_EXAMPLE),
           409: failureWithReason(
             409,
-            'The run of that number is another job’s.',
+            'The run with that number belongs to another job.',
             'Run 345 belongs to another job.',
           ),
         },
@@ -229,8 +227,10 @@ export const runPaths: Paths = {
       operationId: 'getRun',
       tags,
       summary: 'Get a run',
-      description: 'As its runner has reported it so far.',
-      responses: operationResponses('runs', { 200: success(200, 'It.', schemaRef('Run'), ERRORED_EXAMPLE) }),
+      description: 'As reported so far by its runner.',
+      responses: operationResponses('runs', {
+        200: success(200, 'The run.', schemaRef('Run'), ERRORED_EXAMPLE),
+      }),
     },
   },
 
@@ -240,15 +240,19 @@ export const runPaths: Paths = {
       operationId: 'finishRun',
       tags,
       summary: 'Report how a run ended',
-      description: `An errored run sends \`job.run.errored\` at once; \`job.run.completed\` follows when the artifacts are ingested. A cancelled run sends nothing. Repeated with the same status, it changes nothing. ${REPORTERS}`,
-      requestBody: requestBody('RunFinish', 'The end.', { status: 'errored', status_message, finished_at }),
+      description: `An errored run sends \`job.run.errored\` at once; \`job.run.completed\` follows when the artifacts are ingested. A cancelled run sends nothing. A repeat with the same status changes nothing. ${REPORTERS}`,
+      requestBody: requestBody('RunFinish', 'The end of the run.', {
+        status: 'errored',
+        status_message,
+        finished_at,
+      }),
       responses: operationResponses(
         'runs',
         {
-          200: success(200, 'It is recorded.', schemaRef('Run'), ERRORED_EXAMPLE),
+          200: success(200, 'The end is recorded.', schemaRef('Run'), ERRORED_EXAMPLE),
           409: failureWithReason(
             409,
-            'The run has ended in another way already.',
+            'The run has already ended with another status.',
             'The run has ended as Success and cannot end as Errored.',
           ),
         },
@@ -263,7 +267,7 @@ export const runPaths: Paths = {
       operationId: 'reportArtifacts',
       tags,
       summary: 'Report that the artifacts of a run are ingested',
-      description: `Sends \`job.run.completed\` once the run has finished too, whichever comes first; not for a cancelled run. Needs no body. Repeated, it changes nothing. ${REPORTERS}`,
+      description: `Sends \`job.run.completed\` once the run has finished as well, in either order; not for a cancelled run. No request body. A repeat changes nothing. ${REPORTERS}`,
       responses: operationResponses(
         'runs',
         { 200: success(200, 'It is recorded.', schemaRef('Run'), INGESTED_EXAMPLE) },

@@ -43,7 +43,7 @@ const SET_COOKIE: Record<string, Header> = {
 };
 
 const DESCRIPTION =
-  'Failed attempts are limited: for an e-mail address from one network, for it from everywhere (far more), and for an address of the network. A browser that signed in before is known by a second cookie, `runhook_device`, which is set with the session’s, and has attempts of its own that nobody else can use up. A 503 also says that too many passwords wait to be checked.';
+  'Failed attempts are limited: per e-mail address and network, per e-mail address from everywhere (a much higher limit), and per client address. A browser that has signed in before is recognized by a second cookie, `runhook_device`, which is set with that of the session, and has a separate limit that other clients cannot exhaust. A 503 is also the response while too many passwords wait to be checked.';
 
 /** See docs/contract.md#identity. */
 export const sessionPaths: Paths = {
@@ -51,10 +51,10 @@ export const sessionPaths: Paths = {
     get: {
       operationId: 'getSession',
       tags,
-      summary: 'Who am I, and what may I do where?',
-      description: 'Of the console’s session.',
+      summary: 'Get the current session and its permissions',
+      description: 'For the session of the console.',
       responses: operationResponses('caller', {
-        200: success(200, 'The caller.', schemaRef('Session'), SESSION_EXAMPLE),
+        200: success(200, 'The session.', schemaRef('Session'), SESSION_EXAMPLE),
         403: NO_USER,
       }),
     },
@@ -64,17 +64,17 @@ export const sessionPaths: Paths = {
       summary: 'Sign in to the console',
       description: DESCRIPTION,
       security: [],
-      requestBody: requestBody('SignInFields', 'Who it is.', SIGN_IN_EXAMPLE),
+      requestBody: requestBody('SignInFields', 'The credentials.', SIGN_IN_EXAMPLE),
       responses: operationResponses(
         'anyone',
         {
           201: {
-            ...success(201, 'A session has begun.', schemaRef('Session'), SESSION_EXAMPLE),
+            ...success(201, 'The session has started.', schemaRef('Session'), SESSION_EXAMPLE),
             headers: SET_COOKIE,
           },
           401: failureWithReason(
             401,
-            'There is no such user, or the password is another: which of them is not told.',
+            'There is no such user, or the password is wrong; the response does not say which.',
             'The e-mail address or the password is wrong.',
           ),
         },
@@ -94,7 +94,7 @@ export const sessionPaths: Paths = {
         },
         403: failureWithReason(
           403,
-          'The caller has a key and no session, or the request does not come from the console.',
+          'The caller has an API key and no session, or the request does not come from the console.',
           'Access denied: A key is not signed in.',
         ),
       }),
@@ -103,44 +103,42 @@ export const sessionPaths: Paths = {
 };
 
 export const sessionSchemas: Record<string, Schema> = {
-  Session: responseObject<SessionView>('Who calls, and what it may do where.', {
+  Session: responseObject<SessionView>('The caller, with its permissions.', {
     ...userProperties,
     accounts: {
       type: 'array',
       items: schemaRef('SessionAccount'),
-      description: 'Every account that the user is a member of, the oldest first.',
+      description: 'Every account of which the user is a member, oldest first.',
     },
-    expires_at: nullable(
-      secondsTime('When the session ends at the latest; null for a caller with an API key.'),
-    ),
+    expires_at: nullable(secondsTime('Latest end of the session; null for a caller with an API key.')),
   }),
 
-  SessionAccount: responseObject<SessionAccountView>('An account, and what the user is in it.', {
+  SessionAccount: responseObject<SessionAccountView>('An account, with the membership of the user.', {
     ...accountProperties,
-    license: { type: 'string', enum: LICENSES, description: 'The licence that the user has there.' },
+    license: { type: 'string', enum: LICENSES, description: 'The user’s licence in the account.' },
     permission_sets: {
       type: 'array',
       items: { type: 'string', enum: PERMISSION_SETS },
-      description: 'The permission sets that the user has there.',
+      description: 'The user’s permission sets in the account.',
     },
     webhooks_unavailable: {
       anyOf: [{ type: 'string', enum: ['plan', 'deployment'] }, { type: 'null' }],
-      description: 'What keeps the account from having webhooks; null when it has them.',
+      description: 'Why the account has no webhooks; null if it has them.',
     },
     may_write_webhooks: {
       type: 'boolean',
-      description: 'Whether the user may create, change, delete and test webhooks there.',
+      description: 'Whether the user may create, change, delete and test webhooks of the account.',
     },
   }),
 
   SignInFields: requestObject<SignInFields>(
-    'Who signs in.',
+    'Credentials for a sign-in.',
     {
-      email: requiredText(SIGN_IN_LIMITS.emailCharactersMax, 'E-mail address, in any case.'),
+      email: requiredText(SIGN_IN_LIMITS.emailCharactersMax, 'E-mail address, case-insensitive.'),
       password: text('Password.', { minLength: 1, maxLength: SIGN_IN_LIMITS.passwordCharactersMax }),
     },
     ['email', 'password'],
   ),
 
-  SignedOut: responseObject<Record<never, never>>('Nothing.', {}),
+  SignedOut: responseObject<Record<never, never>>('No data.', {}),
 };

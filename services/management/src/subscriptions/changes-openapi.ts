@@ -9,13 +9,13 @@ export const changesPaths: Paths = {
     get: {
       operationId: 'listenToChanges',
       tags: ['Webhooks'],
-      summary: 'Listen to changes',
+      summary: 'Stream changes',
       description:
-        'A stream of server-sent events. Each `changed` has `{"subscription_ids": [...]}`: the webhooks that were written, or that an attempt was made for, since the last; what is new of them is asked for as always. A change shows within some two seconds. The stream ends after fifteen minutes at the latest: connect again, and take everything for changed.',
+        'A stream of server-sent events. Each `changed` has `{"subscription_ids": [...]}`: the webhooks that were written or attempted since the last event; the usual calls have the data. A change is reported within some two seconds. The stream ends after fifteen minutes at the latest: connect again, and treat all webhooks as changed.',
       parameters: [
         queryParameter(
           'subscription_id',
-          'Whose log is watched, too: what waits without an attempt is told as well.',
+          'Also reports changes in the log of this webhook, including deliveries that wait without an attempt.',
           {
             type: 'string',
             pattern: '^wsu_[0-9A-Za-z]{27}$',

@@ -143,7 +143,7 @@ export function subscriptionView(
 
 export const SUBSCRIPTION_FIELDS_EXAMPLE = {
   name: 'Runs to the pager',
-  description: 'Wakes whoever is on call',
+  description: 'Notifies the person on call',
   event_types: ['job.run.completed', 'job.run.errored'],
   job_ids: [12],
   client_url: 'https://receiver.example.com/hooks',
@@ -155,7 +155,7 @@ export const NEW_SUBSCRIPTION: SubscriptionView = {
   account_identifier: 'act_3MMmRJEV9dZkhAlajvBokYDUOPh',
   account_id: '1',
   name: 'Runs to the pager',
-  description: 'Wakes whoever is on call',
+  description: 'Notifies the person on call',
   job_ids: ['12'],
   event_types: ['job.run.completed', 'job.run.errored'],
   client_url: 'https://receiver.example.com/hooks',
@@ -176,45 +176,43 @@ export type StoredView = Omit<SubscriptionView, 'hmac_secret'>;
 /** Properties of the OpenAPI document (docs/contract.md#subscriptions). */
 export const RESPONSE_PROPERTIES: PropertiesOf<StoredView> = {
   id: prefixedId('wsu_', 'Id of the subscription, unique across all regions and deployments.'),
-  account_identifier: prefixedId('act_', 'The account in a form that is unique everywhere.'),
+  account_identifier: prefixedId('act_', 'Globally unique identifier of the account.'),
   account_id: idText('The number of the account.', '1'),
   name: text('Name of the webhook.'),
-  description: text('What the webhook is for. Empty when nobody wrote it down.'),
+  description: text('The purpose of the webhook; may be empty.'),
   job_ids: {
     type: 'array',
     items: idText('Id of a job.', '12'),
-    description: 'The jobs that it fires for, in the order given. Empty: every job of the account.',
+    description: 'Only events of these jobs, in the order of the request. Empty: all jobs of the account.',
   },
   event_types: {
     type: 'array',
     items: EVENT_TYPE,
     minItems: 1,
     uniqueItems: true,
-    description: 'The events that it fires for, in the order given.',
+    description: 'The event types, in the order of the request.',
   },
-  client_url: { ...text('Where deliveries are sent.'), format: 'uri' },
-  active: { type: 'boolean', description: 'Whether it fires at all.' },
+  client_url: { ...text('URL of the endpoint.'), format: 'uri' },
+  active: { type: 'boolean', description: 'Whether events are delivered.' },
   created_at: microsTime('When it was created.'),
   updated_at: microsTime('When it was last changed by a request.'),
   dispatched_at: microsTime(
-    'Start of the latest attempt to deliver to it, whatever came of it. Absent until there was one.',
+    'Start of the latest attempt, whatever its result. Absent before the first attempt.',
   ),
   http_status_code: httpStatusText(
-    'Status of the latest attempt: what the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `error_code` tells them apart. "0" until there was one.',
+    'Status of the latest attempt: that of the response, or without a response "504" (timeout) or "502"; `error_code` has the cause. "0" before the first attempt.',
   ),
   error_code: {
     type: ['string', 'null'],
     description:
-      'Why the latest attempt failed; `unsuccessful_status` when the endpoint answered. Null when it did not fail, and until there was one. Absent unless asked for with `include`.',
+      'Error code of the latest attempt; `unsuccessful_status` if the endpoint responded. Null if it did not fail, and before the first attempt. Only if `include` requests it.',
   },
-  deactivate_reason: text('Why the service made it inactive. Absent unless it did.'),
-  signature_header: text(
-    'The header that carries the signature of the body. Absent when it is `Authorization`.',
-  ),
+  deactivate_reason: text('Why the service deactivated it. Absent otherwise.'),
+  signature_header: text('The header with the signature of the body. Absent if it is `Authorization`.'),
   headers: {
     type: 'object',
     additionalProperties: { type: 'string', const: MASK },
-    description: `The names of the headers that are sent beside ours; their values are not told. Absent without any.`,
+    description: `Names of additional headers; their values are not shown. Absent if there are none.`,
   },
   secret_rotation: schemaRef('SecretRotation'),
   health: schemaRef('Health'),
@@ -235,45 +233,45 @@ const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, job
 
 /** Request schema of the OpenAPI document. */
 export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
-  'What can be said about a webhook. On an update it replaces what was there: a field that is left out gets its default, but `active`, `signature_header` and `headers` keep their values.',
+  'The fields of a webhook. An update replaces all of them: an omitted field gets its default, but `active`, `signature_header` and `headers` keep their values.',
   {
     name: requiredName(nameCharactersMax, 'Name of the webhook.'),
-    description: optionalText(descriptionCharactersMax, 'What the webhook is for. "" when left out.'),
+    description: optionalText(descriptionCharactersMax, 'The purpose of the webhook. Default: "".'),
     event_types: {
       type: 'array',
       items: EVENT_TYPE,
       minItems: 1,
       uniqueItems: true,
-      description: 'The events to fire for, at least one, none twice.',
+      description: 'The event types, at least one, without repeats.',
     },
     job_ids: {
       type: 'array',
       items: integerId('Id of a job of the account.', 12),
-      description: `The jobs to fire for. Empty or left out: every job of the account. At most ${jobIdsMax} different ones; repeats count once. One that the account does not have is a 400 that names it. Digits in a string, as answers have them, a single id and null, which is the same as empty, are taken as well.`,
+      description: `Only events of these jobs. Default, and if empty: all jobs of the account. At most ${jobIdsMax} different ids; repeats are dropped. Ids that are not jobs of the account are a 400 that lists them. Digits in a string, as in responses, a single id, and null, which equals an empty list, are accepted as well.`,
     },
     client_url: {
       ...requiredText(
         clientUrlCharactersMax,
-        'Where to send deliveries: an absolute http or https URL without credentials in it. An address inside the network of the service is refused.',
+        'URL of the endpoint: an absolute http or https URL without credentials. An address in the network of the service is rejected.',
       ),
       format: 'uri',
       examples: ['https://receiver.example.com/hooks'],
     },
     active: {
       type: 'boolean',
-      description: 'Whether it fires. Left out: true on a create, as it was on an update.',
+      description: 'Whether events are delivered. Default: true on a create, unchanged on an update.',
     },
     signature_header: {
       type: ['string', 'null'],
       maxLength: HEADER_LIMITS.nameCharactersMax,
       description:
-        'The header to carry the signature of the body, for gateways that reject or strip `Authorization`, which it is when this is null. Left out: as it was on an update.',
+        'The header for the signature of the body, for gateways that reject or strip `Authorization`; null for `Authorization`. Default: unchanged on an update.',
       examples: ['X-Runhook-Signature'],
     },
     headers: {
       type: ['object', 'null'],
       additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
-      description: `Up to ${HEADER_LIMITS.headersMax} headers of your own by name, so that a delivery passes a gateway. Values are kept encrypted and never told again; \`${MASK}\` keeps the stored value of the name. Left out: as they were on an update; null or empty: none. When \`client_url\` moves to another server, they must be given anew.`,
+      description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, for gateways that require them. Values are stored encrypted and never shown; \`${MASK}\` keeps the stored value of a name. Default: unchanged on an update; null or empty: none. If \`client_url\` changes to another server, all values must be supplied again.`,
       examples: [{ 'X-Gateway-Key': 'a value' }],
     },
   },

@@ -30,7 +30,7 @@ export function healthOf(row: HealthColumns): Health {
 
 /** Schema of the OpenAPI document. */
 export const HEALTH = responseObject<Health>(
-  'How the endpoint does, by its attempts. Absent unless it was asked for.',
+  'Health of the endpoint by its attempts. Only if `include` requests it.',
   {
     status: {
       type: 'string',
@@ -40,7 +40,7 @@ export const HEALTH = responseObject<Health>(
     failing_since: microsTime(
       'Start of the first attempt that failed since the last that succeeded. Absent while it is healthy.',
     ),
-    consecutive_failures: count('Attempts that failed in a row, up to the latest.'),
+    consecutive_failures: count('Number of consecutive failed attempts, up to the latest.'),
     last_success_at: microsTime('Start of the latest attempt that succeeded. Absent until one did.'),
   },
   ['failing_since', 'last_success_at'],

@@ -61,12 +61,12 @@ const ROTATED_SUBSCRIPTION_EXAMPLE: SubscriptionView = {
 const DELETED_EXAMPLE = { id: NEW_SUBSCRIPTION.id };
 
 export const WEBHOOK_WRITERS =
-  'Needs, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
+  'Requires, on Enterprise, one of the permission sets `account_admin`, `admin` and `developer`; on Team, the Developer licence of a user, or `account_admin` or `member` of a service token.';
 
 const NAME = `(${INCLUDABLE_FIELDS.join('|')})`;
 const INCLUDE = queryParameter(
   'include',
-  'What to answer beside the rest, names with commas between them. `error_code`: why the latest attempt failed; `health`: how the endpoint does.',
+  'Additional fields, names separated by commas. `error_code`: the error code of the latest attempt; `health`: the health of the endpoint.',
   { type: 'string', pattern: `^${NAME}(,${NAME})*$` },
 );
 
@@ -76,7 +76,7 @@ const DELIVERY: Operation = {
   tags: ['Received by endpoints'],
   summary: 'An event is delivered',
   description:
-    'Sent for every event that the subscription fires for, signed, and tried again until it is answered with 2xx. Each kind of event, with the headers, is described among the webhooks of this document.',
+    'Sent for every matching event, signed, and retried until the response is a 2xx. The event types and their headers are described under the webhooks of this document.',
   security: [{ deliverySignature: [] }],
   requestBody: {
     description: 'The same bytes in every attempt.',
@@ -84,8 +84,8 @@ const DELIVERY: Operation = {
     content: { 'application/json': { schema: schemaRef('DeliveryPayload') } },
   },
   responses: {
-    '2XX': { description: 'Answered in time: it is delivered.' },
-    '4XX': { description: 'Refused: it is tried again, as after any other answer.' },
+    '2XX': { description: 'A 2xx in time: the event is delivered.' },
+    '4XX': { description: 'Rejected: it is retried, as after any response other than a 2xx.' },
   },
 };
 
@@ -97,18 +97,22 @@ export const subscriptionPaths: Paths = {
       operationId: 'listSubscriptions',
       tags,
       summary: 'List the subscriptions of an account',
-      description: 'Newest first, unless another order is asked for.',
+      description: 'Default: newest first.',
       parameters: [
-        searchParameter('in their name, their endpoint or their description, or as their whole id'),
-        queryParameter('active', 'Only those that are active, or only those that are not.', {
-          type: 'boolean',
-        }),
-        queryParameter('failing', 'Only those whose latest attempt failed, or only those whose did not.', {
+        searchParameter('in their name, endpoint or description, or as their complete id'),
+        queryParameter('active', 'Only active webhooks, or only inactive ones.', {
           type: 'boolean',
         }),
         queryParameter(
+          'failing',
+          'Only webhooks whose latest attempt failed, or only those whose latest attempt did not.',
+          {
+            type: 'boolean',
+          },
+        ),
+        queryParameter(
           'order_by',
-          'What comes first: the newest, the first by name, the last to have an attempt, or the last to begin to fail. Equal ones are newest first.',
+          'The first row: the newest, the first by name, the one with the latest attempt, or the latest to begin to fail. Equal rows are sorted newest first.',
           { type: 'string', enum: SUBSCRIPTION_ORDERS, default: 'created_at' },
         ),
         INCLUDE,
@@ -116,7 +120,7 @@ export const subscriptionPaths: Paths = {
       ],
       responses: operationResponses(
         'account',
-        { 200: success(200, 'A page of them.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE, 'list') },
+        { 200: success(200, 'A page of webhooks.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE, 'list') },
         [400],
       ),
     },
@@ -124,15 +128,20 @@ export const subscriptionPaths: Paths = {
       operationId: 'createSubscription',
       tags,
       summary: 'Create a subscription',
-      description: `The answer is the only one that has \`hmac_secret\`. ${WEBHOOK_WRITERS}`,
+      description: `Only this response has \`hmac_secret\`. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody('SubscriptionFields', 'The new webhook.', SUBSCRIPTION_FIELDS_EXAMPLE),
       responses: operationResponses(
         'account',
         {
-          201: success(201, 'It exists.', schemaRef('CreatedSubscription'), CREATED_SUBSCRIPTION_EXAMPLE),
+          201: success(
+            201,
+            'The webhook was created.',
+            schemaRef('CreatedSubscription'),
+            CREATED_SUBSCRIPTION_EXAMPLE,
+          ),
           409: failureWithReason(
             409,
-            'The account has as many webhooks as it may have.',
+            'The account has the maximum number of webhooks.',
             'The account has 1000 webhooks, as many as it may have.',
           ),
         },
@@ -148,29 +157,33 @@ export const subscriptionPaths: Paths = {
       operationId: 'getSubscription',
       tags,
       summary: 'Get a subscription',
-      description: 'With what became of its latest attempt. Its secret is never told again.',
+      description: 'With the result of its latest attempt. Its secret is not shown again.',
       parameters: [INCLUDE],
       responses: operationResponses(
         'account',
-        { 200: success(200, 'It.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE) },
+        { 200: success(200, 'The webhook.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE) },
         [400],
       ),
     },
     put: {
       operationId: 'updateSubscription',
       tags,
-      summary: 'Replace what a subscription says',
+      summary: 'Replace a subscription',
       parameters: [parameter('IfMatch')],
-      description: `What is left out gets its default, but \`active\`, \`signature_header\` and \`headers\` keep their values. Deliveries already made stay as they are; attempts to come use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
-      requestBody: requestBody('SubscriptionFields', 'All of it.', SUBSCRIPTION_FIELDS_EXAMPLE),
+      description: `Omitted fields get their defaults, but \`active\`, \`signature_header\` and \`headers\` keep their values. Existing deliveries are not changed; their next attempts use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
+      requestBody: requestBody(
+        'SubscriptionFields',
+        'All fields of the webhook.',
+        SUBSCRIPTION_FIELDS_EXAMPLE,
+      ),
       responses: operationResponses(
         'account',
         {
-          200: success(200, 'As it is now.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
+          200: success(200, 'The updated webhook.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
           412: failure(412),
           409: failureWithReason(
             409,
-            'Somebody else kept changing it at the same time.',
+            'The update lost against concurrent changes.',
             'The webhook has just changed: try again.',
           ),
         },
@@ -181,9 +194,15 @@ export const subscriptionPaths: Paths = {
       operationId: 'deleteSubscription',
       tags,
       summary: 'Delete a subscription',
-      description: `Nothing more is sent to it, and its log of deliveries is gone from the API at once. ${WEBHOOK_WRITERS}`,
+      description: `Nothing more is sent to it, and its log is removed from the API at once. ${WEBHOOK_WRITERS}`,
       responses: operationResponses('account', {
-        200: success(200, 'It is gone.', schemaRef('DeletedSubscription'), DELETED_EXAMPLE, 'deleted'),
+        200: success(
+          200,
+          'The webhook was deleted.',
+          schemaRef('DeletedSubscription'),
+          DELETED_EXAMPLE,
+          'deleted',
+        ),
       }),
     },
   },
@@ -194,9 +213,9 @@ export const subscriptionPaths: Paths = {
       operationId: 'rotateSecret',
       tags,
       summary: 'Rotate the secret',
-      description: `The answer is the only one that has the new \`hmac_secret\`. For \`overlap_hours\`, \`Authorization\` stays the signature by the old secret, and \`webhook-signature\` carries one by each; then the new one takes over and the old one is erased. A receiver that accepts either refuses nothing at any time. With 0 hours the new one takes over at once. ${WEBHOOK_WRITERS}`,
+      description: `Only this response has the new \`hmac_secret\`. For \`overlap_hours\`, \`Authorization\` has the signature by the old secret, and \`webhook-signature\` one by each; afterwards only the new secret is used, and the old one is erased. A receiver that accepts both rejects nothing at any time. With 0 hours the new secret is used at once. ${WEBHOOK_WRITERS}`,
       requestBody: {
-        ...requestBody('RotationRequest', 'How long both are in use. May be left out.', {
+        ...requestBody('RotationRequest', 'Length of the overlap. Optional.', {
           overlap_hours: 24,
         }),
         required: false,
@@ -206,13 +225,13 @@ export const subscriptionPaths: Paths = {
         {
           200: success(
             200,
-            'The rotation has begun; with 0 hours it has ended too.',
+            'The rotation has started; with 0 hours it has ended as well.',
             schemaRef('RotatedSubscription'),
             ROTATED_SUBSCRIPTION_EXAMPLE,
           ),
           409: failureWithReason(
             409,
-            'A rotation is under way: it is to be finished first. Of two at once, one gets this.',
+            'A rotation is in progress and must be finished first. Of two concurrent rotations, one gets this response.',
             'A rotation of the secret is under way, or has just begun: finish it before the next.',
           ),
         },
@@ -226,13 +245,13 @@ export const subscriptionPaths: Paths = {
     post: withIdempotencyKey({
       operationId: 'finishRotation',
       tags,
-      summary: 'Finish a rotation of the secret before its time',
-      description: `Every attempt from now on is signed with the new secret alone; the old one is erased. ${WEBHOOK_WRITERS}`,
+      summary: 'Finish a rotation of the secret early',
+      description: `All further attempts are signed with the new secret only; the old one is erased. ${WEBHOOK_WRITERS}`,
       responses: operationResponses('account', {
-        200: success(200, 'The new secret has taken over.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
+        200: success(200, 'Only the new secret is in use.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
         409: failureWithReason(
           409,
-          'No rotation is under way, or its end has come by itself.',
+          'No rotation is in progress, or it has already ended.',
           'No rotation of the secret is under way.',
         ),
       }),
@@ -248,18 +267,18 @@ export const subscriptionSchemas: Record<string, Schema> = {
   ),
 
   CreatedSubscription: responseObject<StoredView & { hmac_secret: string }>(
-    'A new webhook, with the secret that no other answer shows.',
+    'A new webhook with its secret, which no other response shows.',
     {
       ...RESPONSE_PROPERTIES,
       hmac_secret: newSecret(
-        'Secret of the webhook. Keep it: a receiver checks deliveries with it, and it is not shown again. The whole text is the key of the signature in `Authorization`.',
+        'Secret of the webhook. Store it: a receiver verifies deliveries with it, and it is not shown again. Its whole text is the key of the signature in `Authorization`.',
       ),
     },
     OPTIONAL_RESPONSE_PROPERTIES,
   ),
 
   RotatedSubscription: responseObject<StoredView & { hmac_secret: string }>(
-    'A webhook with its new secret, which no other answer shows.',
+    'A webhook with its new secret, which no other response shows.',
     {
       ...RESPONSE_PROPERTIES,
       hmac_secret: newSecret('The new secret of the webhook. It is not shown again.'),
@@ -273,8 +292,8 @@ export const subscriptionSchemas: Record<string, Schema> = {
 
   SubscriptionFields: REQUEST_FIELDS,
 
-  DeletedSubscription: responseObject<{ id: string }>('What was deleted.', {
-    id: prefixedId('wsu_', 'Id of the subscription that is gone.'),
+  DeletedSubscription: responseObject<{ id: string }>('The deleted subscription.', {
+    id: prefixedId('wsu_', 'Id of the deleted subscription.'),
   }),
 };
 

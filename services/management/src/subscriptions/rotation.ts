@@ -30,7 +30,7 @@ export function currentRotation(row: {
 /** Schemas of the OpenAPI document. */
 export const ROTATION_SCHEMAS: Record<string, Schema> = {
   SecretRotation: responseObject<SecretRotation>(
-    'A rotation of the secret that is under way: deliveries are signed with both. Absent otherwise.',
+    'The rotation of the secret in progress: deliveries are signed with both secrets. Absent otherwise.',
     {
       started_at: microsTime('When it began.'),
       ends_at: microsTime('When the new secret takes over, unless the rotation is finished before.'),
@@ -38,14 +38,14 @@ export const ROTATION_SCHEMAS: Record<string, Schema> = {
   ),
 
   RotationRequest: requestObject<RotationRequest>(
-    'How a secret is rotated.',
+    'The request to rotate a secret.',
     {
       overlap_hours: {
         type: ['integer', 'null'],
         minimum: 0,
         maximum: OVERLAP_HOURS.max,
         default: OVERLAP_HOURS.default,
-        description: `Hours for which deliveries are signed with both secrets: ${OVERLAP_HOURS.default} when left out or null. 0: the new one takes over at once.`,
+        description: `Hours for which deliveries are signed with both secrets. Default (also null): ${OVERLAP_HOURS.default}. 0: the new secret is used at once.`,
       },
     },
     [],

@@ -42,7 +42,7 @@ const UNSAVED_EXAMPLE: VerificationWithExchange = {
 
 const TAGS = ['Webhooks'];
 const OUTCOME =
-  'How the endpoint took it is the answer, so a failure of the endpoint is a 200 too. Nothing of it is in the log.';
+  'The response has the result of the endpoint, so a failure of the endpoint is a 200 as well. The log of deliveries does not contain the test.';
 const INCLUDE_PATTERN = '(error_code|exchange)';
 
 /** See docs/contract.md#test-endpoint. */
@@ -54,21 +54,17 @@ export const testPaths: Paths = {
       tags: TAGS,
       summary: 'Send a signed sample to the endpoint',
       parameters: [
-        queryParameter(
-          'event_type',
-          `Of which event. \`${DEFAULT_TEST_EVENT_TYPE}\` when left out.`,
-          EVENT_TYPE,
-        ),
+        queryParameter('event_type', `The event type. Default: \`${DEFAULT_TEST_EVENT_TYPE}\`.`, EVENT_TYPE),
         queryParameter(
           'include',
-          'What to answer beside the rest, names with commas between them. `error_code`: why it failed, for programs; `exchange`: all that went over the wire.',
+          'Additional fields, names separated by commas. `error_code`: the error code, for programs; `exchange`: the complete request and response.',
           { type: 'string', pattern: `^${INCLUDE_PATTERN}(,${INCLUDE_PATTERN})*$` },
         ),
       ],
-      description: `Active or not, and whichever events it fires for. ${OUTCOME} ${WEBHOOK_WRITERS}`,
+      description: `For active and inactive webhooks, whatever their event types. ${OUTCOME} ${WEBHOOK_WRITERS}`,
       responses: operationResponses(
         'account',
-        { 200: success(200, 'How it went.', schemaRef('Verification'), VERIFICATION_EXAMPLE) },
+        { 200: success(200, 'The result.', schemaRef('Verification'), VERIFICATION_EXAMPLE) },
         [400],
       ),
     },
@@ -79,15 +75,15 @@ export const testPaths: Paths = {
     post: withIdempotencyKey({
       operationId: 'testUnsaved',
       tags: TAGS,
-      summary: 'Send a signed sample before anything is saved',
-      description: `To an endpoint as it would be saved, by the same rules; nothing is stored. ${OUTCOME} ${WEBHOOK_WRITERS}`,
-      requestBody: requestBody('EndpointTest', 'What to send, and where.', {
+      summary: 'Send a signed sample before saving',
+      description: `To an endpoint that is not saved, by the same rules; nothing is stored. ${OUTCOME} ${WEBHOOK_WRITERS}`,
+      requestBody: requestBody('EndpointTest', 'The endpoint and the sample.', {
         client_url: NEW_SUBSCRIPTION.client_url,
         event_type: 'job.run.errored',
       }),
       responses: operationResponses(
         'account',
-        { 200: success(200, 'How it went.', schemaRef('UnsavedVerification'), UNSAVED_EXAMPLE) },
+        { 200: success(200, 'The result.', schemaRef('UnsavedVerification'), UNSAVED_EXAMPLE) },
         BODY_FAILURES,
       ),
     }),
@@ -97,15 +93,15 @@ export const testPaths: Paths = {
 const VERIFICATION: PropertiesOf<Required<Verification>> = {
   verification_error: {
     type: ['string', 'null'],
-    description: 'What went wrong, in a sentence; null when the endpoint answered with a 2xx.',
+    description: 'The error in a sentence; null if the endpoint responded with a 2xx.',
   },
   verification_status_code: httpStatusText(
-    'What the endpoint answered, or, when no answer came, "504" (not in time) or "502"; `verification_error_code` tells them apart.',
+    'Status of the response, or without a response "504" (timeout) or "502"; `verification_error_code` has the cause.',
   ),
   verification_error_code: {
     type: ['string', 'null'],
     description:
-      'What went wrong, for programs; `unsuccessful_status` when the endpoint answered. Null when nothing did. With `GET`, absent unless asked for with `include`.',
+      'Error code, for programs; `unsuccessful_status` if the endpoint responded. Null without an error. With `GET`, only if `include` requests it.',
   },
   exchange: schemaRef('TestExchange'),
 };
@@ -114,48 +110,48 @@ const { client_url, signature_header } = REQUEST_FIELDS.properties ?? {};
 const HEADERS: Schema = { type: 'object', additionalProperties: { type: 'string' } };
 
 export const testSchemas: Record<string, Schema> = {
-  Verification: responseObject<Verification>('How the endpoint took the sample.', VERIFICATION, [
+  Verification: responseObject<Verification>('The result of a test.', VERIFICATION, [
     'verification_error_code',
     'exchange',
   ]),
 
   UnsavedVerification: responseObject<VerificationWithExchange>(
-    'How the endpoint took the sample, and what signed it.',
+    'The result of a test, with the secret of its signature.',
     {
       ...VERIFICATION,
-      hmac_secret: newSecret('What signed this one sample. Absent when the request brought a secret.'),
+      hmac_secret: newSecret('The secret that signed this sample. Absent if the request supplied one.'),
     },
     ['hmac_secret'],
   ),
 
   TestExchange: responseObject<TestExchange>(
-    'All that went over the wire, as the log has it of an attempt. Absent unless asked for with `include`.',
+    'The complete request and response, as in the log of an attempt. Only if `include` requests it.',
     {
-      method: { type: 'string', const: 'POST', description: 'As every delivery.' },
-      url: text('Where it was sent.'),
+      method: { type: 'string', const: 'POST', description: 'The method, as in every delivery.' },
+      url: text('The URL of the request.'),
       started_at: microsTime('When it was sent.'),
-      duration_ms: count('How long it took, in milliseconds: connecting, request and answer together.'),
+      duration_ms: count('Duration in milliseconds, including connection, request and response.'),
       http_status_code: httpStatusText('As `verification_status_code`.'),
       error: {
         anyOf: [schemaRef('AttemptError'), { type: 'null' }],
-        description: 'As `verification_error_code` and `verification_error`; null when nothing went wrong.',
+        description: 'As `verification_error_code` and `verification_error`; null without an error.',
       },
       request_headers: {
         ...HEADERS,
         description:
-          'What was sent, by lower-case names. `***` stands for signatures and headers of your own.',
+          'Request headers by their names in lower case, with `***` in place of signatures and additional headers.',
       },
       request_body: text('The exact text that was sent and signed.'),
       ...LOGGED_RESPONSE_PROPERTIES,
       timings: {
         anyOf: [schemaRef('AttemptTimings'), { type: 'null' }],
-        description: 'How long its phases took; null when nothing was sent.',
+        description: 'Duration of each phase; null if nothing was sent.',
       },
     },
   ),
 
   EndpointTest: requestObject<EndpointTestFields>(
-    'An endpoint, and what to send to it.',
+    'An endpoint, and the sample to send to it.',
     {
       client_url: client_url as Schema,
       event_type: { ...EVENT_TYPE, default: DEFAULT_TEST_EVENT_TYPE },
@@ -164,18 +160,19 @@ export const testSchemas: Record<string, Schema> = {
         maxLength: 255,
         pattern: OPTIONAL_NAME_PATTERN,
         description:
-          'The `webhookName` of the sample. Null, empty or left out: a name that says it is not saved.',
+          'The `webhookName` of the sample. Default, and if null or empty: a name that says it is not saved.',
       },
       hmac_secret: {
         type: ['string', 'null'],
         pattern: HMAC_SECRET_PATTERN.source,
-        description: 'What signs it. Null or left out: a random secret, which the answer tells.',
+        description:
+          'The secret for the signature. Default (also null): a random secret, which the response contains.',
       },
       signature_header: signature_header as Schema,
       headers: {
         type: ['object', 'null'],
         additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
-        description: `Up to ${HEADER_LIMITS.headersMax} headers of your own by name, each with its value: none is stored that a mask could stand for.`,
+        description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, each with its value, because no stored value exists that a mask could refer to.`,
       },
     },
     ['client_url'],

@@ -48,26 +48,26 @@ const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
     in: 'header',
     name: 'Authorization',
     description:
-      'A user’s API key (`rhu_…`) or a service token (`rhs_…`) of an account, as `Token <key>`. Clients that take this scheme literally need the word `Token` and a space before the key.',
+      'A user’s API key (`rhu_…`) or an account’s service token (`rhs_…`), as `Token <key>`. Clients that send the value literally must include the word `Token` and a space before the key.',
   },
   bearer: {
     type: 'http',
     scheme: 'bearer',
-    description: 'The same credential as `Bearer <key>`; both mean the same.',
+    description: 'The same credential as `Bearer <key>`; both are equivalent.',
   },
   session: {
     type: 'apiKey',
     in: 'cookie',
     name: SESSION_COOKIE,
     description:
-      'The console’s session, with the rights of its user. Whatever changes something, and the test of an endpoint, must come from the console’s own pages: with `Sec-Fetch-Site: same-origin`, or an `Origin` that names the host of the request. A request that has `Authorization` too is judged by that.',
+      'The session of the console, with the permissions of its user. A request that changes anything, or tests an endpoint, must come from a page of the console: with `Sec-Fetch-Site: same-origin`, or an `Origin` that names the host of the request. `Authorization` takes precedence.',
   },
   deliverySignature: {
     type: 'apiKey',
     in: 'header',
     name: 'Authorization',
     description:
-      'Of deliveries, for receivers: the lower-case hexadecimal HMAC-SHA256 of the raw body, keyed with the whole text of the webhook’s `hmac_secret`. Compute it over the body as it came and refuse what differs.',
+      'For receivers of deliveries: the lowercase hexadecimal HMAC-SHA256 of the raw body; the key is the whole text of the webhook’s `hmac_secret`. Compute it over the received bytes, and reject a request whose signature differs.',
   },
 };
 
@@ -94,17 +94,17 @@ const PATHS: Paths = {
   ...auditPaths,
 };
 
-const DESCRIPTION = `Runhook tells other systems what happened to a job run: it sends a signed HTTP POST to every endpoint that subscribed, tries the ones that fail again, and keeps a log of each delivery.
+const DESCRIPTION = `Runhook notifies other systems of job runs: it sends a signed HTTP POST to every matching endpoint, retries failed attempts, and stores a log of each delivery.
 
-**Answers** come in one envelope: \`data\` and \`status.code\`, which is the HTTP status; lists add \`extra\`. A refusal has \`data: null\`, and in \`status\` also \`is_success: false\`, a \`user_message\` and a \`developer_message\`; a 400 adds \`errors\`, an entry for every invalid field. Every answer has an \`x-request-id\`, which a request may bring.
+**Responses** have one envelope: \`data\` and \`status.code\`, which is the HTTP status; lists add \`extra\`. An error has \`data: null\`, and in \`status\` also \`is_success: false\`, a \`user_message\` and a \`developer_message\`; a 400 adds \`errors\`, an entry for each invalid field. Every response has an \`x-request-id\`, which the request may supply.
 
-**Paths** work with and without a slash at the end. A path that is not listed here is a 404, another method of one that is listed is a 405 with \`Allow\`, both in the envelope; \`HEAD\` is answered like \`GET\`, without the body.
+**Paths** work with and without a trailing slash. An unknown path is a 404, another method of a known path a 405 with \`Allow\`, both in the envelope; \`HEAD\` is \`GET\` without the body.
 
-**Requests** carry JSON in UTF-8. Fields that are not known are ignored. A query parameter that is not known is a 400 that names it, on every list and wherever else there are some; \`include_related\` is taken everywhere. What is no HTTP/1.1 request, or names its host not once, is a 400, headers of more than 16 KiB a 431, another \`Expect\` than \`100-continue\` a 417, all in the envelope.
+**Requests** have JSON in UTF-8. Unknown fields are ignored. An unknown query parameter is a 400 that names it; every list accepts \`include_related\`. A request that is not valid HTTP/1.1, or does not have exactly one host, is a 400, headers of more than 16 KiB are a 431, another \`Expect\` than \`100-continue\` is a 417, all in the envelope.
 
-**Ids and times** of webhooks and deliveries are strings: times are microseconds since the epoch, as digits. Everything else has integer ids and ISO 8601 times.
+**Ids and times** of webhooks and deliveries are strings: times are microseconds since the epoch, as digits. All others have integer ids and ISO 8601 times.
 
-**Requests** of one account are limited, to 5,000 a minute unless the operator set another number; those about jobs and runs do not count. What is too much is a 429 with \`Retry-After\`.`;
+**Rate limit**: requests of one account are limited, by default to 5,000 a minute; those about jobs and runs do not count. Beyond that, a request gets a 429 with \`Retry-After\`.`;
 
 /** Returns the API in OpenAPI 3.1, as served at `/openapi.json`. */
 export function openApiDocument(): OpenApiDocument {
@@ -113,22 +113,22 @@ export function openApiDocument(): OpenApiDocument {
     info: {
       title: 'Runhook',
       version: releaseVersion(),
-      summary: 'Job-event webhooks, their deliveries, and the keys that open them.',
+      summary: 'Webhooks for events of job runs, their deliveries, and API keys.',
       description: DESCRIPTION,
-      contact: { name: 'Whoever runs this service' },
+      contact: { name: 'The operator of this service' },
       license: { name: 'Apache License 2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '.', description: 'Where this document was read.' }],
+    servers: [{ url: '.', description: 'The server of this document.' }],
     security: CALLER,
     tags: [
       { name: 'Webhooks', description: 'Subscriptions: which events of which jobs go to which endpoint.' },
-      { name: 'Deliveries', description: 'The log of what was sent, and sending it again.' },
-      { name: 'Jobs and runs', description: 'What a job runner reports.' },
+      { name: 'Deliveries', description: 'The log of deliveries, and redelivery.' },
+      { name: 'Jobs and runs', description: 'Reports of job runners.' },
       {
         name: 'Accounts and users',
-        description: 'Who calls, the key they call with, and the console’s session.',
+        description: 'The caller, API keys, and the session of the console.',
       },
-      { name: 'Received by endpoints', description: 'What Runhook sends to a subscriber’s endpoint.' },
+      { name: 'Received by endpoints', description: 'Requests that Runhook sends to endpoints.' },
     ],
     paths: PATHS,
     webhooks: WEBHOOKS,

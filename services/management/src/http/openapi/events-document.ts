@@ -28,15 +28,15 @@ function publishedEvent(eventType: EventType): Schema {
   const properties: PropertiesOf<PublishedEvent> = {
     eventId: prefixedId(
       'wev_',
-      'Whose time is within the retention of the log. An event that is published again under its id is delivered once. Left out: drawn.',
+      'Its time must be within the retention of the log. An event that is published again with the same id is delivered once. Default: a generated id.',
     ),
-    eventType: { type: 'string', const: eventType, description: 'Which event it is.' },
+    eventType: { type: 'string', const: eventType, description: 'The type of the event.' },
     accountId: integerId('The account.', 1),
     timestamp: {
       type: 'string',
       format: 'date-time',
       pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d{1,9})?(Z|\\+00:00)$',
-      description: 'When the event happened: RFC 3339 UTC. Left out: the time of publishing.',
+      description: 'When the event happened: RFC 3339 UTC. Default: the time of publishing.',
       examples: ['2026-11-20T10:00:00.123456Z'],
     },
     data: allowAdditionalProperties(runData(eventType)),
@@ -82,7 +82,7 @@ const PAYLOAD_SCHEMAS = Object.fromEntries(
 export const EVENT_SCHEMAS: Readonly<Record<string, object>> = {
   'published-event.json': standaloneSchema(
     'published-event.json',
-    'An event as it is published',
+    'A published event',
     publishedName,
     PUBLISHED_SCHEMAS,
   ),
@@ -113,7 +113,7 @@ const BATCH = {
   name: EVENT_BATCH,
   title: 'Several events in one job',
   summary:
-    'Costs the queue less. The job’s id is made of the events’ ids, so that a call that is repeated adds nothing.',
+    'Costs the queue less. The id of the job is derived from the ids of its events, so that repeating a call has no effect.',
   payload: {
     type: 'object',
     required: ['events'],
@@ -133,9 +133,9 @@ const BATCH = {
   },
 };
 
-const DESCRIPTION = `Job runners publish what happened to a run as a job of a BullMQ queue, version 6, on Redis or PostgreSQL. \`@runhook/publisher\` does it for Node.js. By hand: the queue \`${JOB_RUN_EVENTS}\`, on Redis below the prefix \`{runhook}\`, braces included, on PostgreSQL in the schema \`bullmq\`; the job’s name is the event’s type, its data the event, its id the \`eventId\`, and \`removeOnComplete\` is true. With BullMQ’s default prefix nobody takes the events.
+const DESCRIPTION = `Job runners publish events of runs as jobs of a BullMQ queue, version 6, on Redis or PostgreSQL. \`@runhook/publisher\` does this for Node.js. Without it: use the queue \`${JOB_RUN_EVENTS}\`, on Redis with the prefix \`{runhook}\`, braces included, on PostgreSQL in the schema \`bullmq\`; the name of the job is the type of the event, its data the event, its id the \`eventId\`, and \`removeOnComplete\` is true. With BullMQ’s default prefix the events are not received.
 
-What does not fit these schemas stays among the failed jobs. What Runhook sends to endpoints in turn is told by \`openapi.json\`, under webhooks.`;
+Messages that do not match these schemas stay among the failed jobs. The requests that Runhook sends to endpoints are described in \`openapi.json\`, under webhooks.`;
 
 /** Returns the queue in AsyncAPI 3.0, as served at `/asyncapi.json`. @param version of the service */
 export function asyncApiDocument(version: string): object {

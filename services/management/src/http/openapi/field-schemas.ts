@@ -263,4 +263,4 @@ export function schemaRef(name: string, description?: string): Schema {
 export const TIMESTAMP: Schema = { type: 'string', format: 'date-time', examples: ['2026-11-20T10:00:00Z'] };
 
 export const TIMESTAMP_FORMATS =
-  'ISO 8601 with its zone. A day, which is its beginning in UTC, and microseconds since the epoch in digits are taken as well.';
+  'ISO 8601 with a time zone. A date, which is its beginning in UTC, and microseconds since the epoch as digits are accepted as well.';

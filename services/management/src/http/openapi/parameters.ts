@@ -33,26 +33,26 @@ export const PARAMETERS = {
     name: 'Idempotency-Key',
     in: 'header',
     description:
-      'Makes a repeat harmless: for 24 hours, the same request with the same key is not done again, but answered as the first time. Only what succeeded is kept so.',
+      'Makes a retry safe: for 24 hours, the same request with the same key is not executed again, but gets the stored response. Only successful responses are stored.',
     schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[ -~]*$' },
   },
   IfMatch: {
     name: 'If-Match',
     in: 'header',
     description:
-      'The `ETag` of the answer that the request is made from: a 412 when it was changed since then. Without it the last one wins.',
+      'The `ETag` of the response that the request is based on: a 412 if the subscription has changed since. Without it the last request wins.',
     schema: { type: 'string' },
   },
   Limit: {
     name: 'limit',
     in: 'query',
-    description: 'How many to answer.',
+    description: 'Page size.',
     schema: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, default: LIMIT_DEFAULT },
   },
   Offset: {
     name: 'offset',
     in: 'query',
-    description: 'How many to skip, from the beginning of the list.',
+    description: 'Number of rows to skip.',
     schema: { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0 },
   },
 } as const satisfies Record<string, Parameter>;
@@ -68,13 +68,13 @@ export function queryParameter(name: string, description: string, schema: Schema
 
 /** @param where completes "Only those that have this text …" */
 export function searchParameter(where: string): Parameter {
-  const description = `Only those that have this text ${where}, in upper or lower case. Empty: all.`;
+  const description = `Only rows that have this text ${where}, case-insensitive. Empty: all rows.`;
   return queryParameter('search', description, { type: 'string', maxLength: SEARCH_CHARACTERS_MAX });
 }
 
 /** Returns the parameter of a sort order: names with or without a minus, as clients of this API family send them. */
 export function orderParameter(names: readonly string[], description: string): Parameter {
-  return queryParameter('order_by', `What to sort by, with a minus for the reverse. ${description}`, {
+  return queryParameter('order_by', `Sort order; a minus reverses it. ${description}`, {
     type: 'string',
     enum: names.flatMap((name) => [name, `-${name}`]),
   });
@@ -95,7 +95,8 @@ const STILL_RUNNING = 'The first request with this `Idempotency-Key` is still ru
 
 const IDEMPOTENT_REPLAY: Record<string, Header> = {
   'Idempotent-Replay': {
-    description: 'There, and `true`, when this is the answer to an earlier request with the same key.',
+    description:
+      'Present, and `true`, if this is the stored response to an earlier request with the same key.',
     required: false,
     schema: { type: 'string', pattern: '^true$' },
   },
@@ -104,7 +105,7 @@ const IDEMPOTENT_REPLAY: Record<string, Header> = {
 const KEY_RETRY_AFTER: Record<string, Header> = {
   'Retry-After': {
     description:
-      'Seconds after which another call may succeed. Present when the first request with the same key is still running.',
+      'Seconds until another call may succeed. Present if the first request with the same key is still running.',
     required: false,
     schema: { type: 'string', pattern: '^[0-9]+$' },
   },

@@ -15,7 +15,7 @@ import {
 /** Whole seconds after which a call may succeed. */
 const RETRY_AFTER: Record<string, Header> = {
   'Retry-After': {
-    description: 'Seconds after which another call may succeed.',
+    description: 'Seconds until another call may succeed.',
     required: true,
     schema: { type: 'string', pattern: '^[0-9]+$' },
   },
@@ -26,7 +26,11 @@ const ALLOW: Record<string, Header> = {
 };
 
 const WWW_AUTHENTICATE: Record<string, Header> = {
-  'WWW-Authenticate': { description: 'How to authenticate.', required: true, schema: { type: 'string' } },
+  'WWW-Authenticate': {
+    description: 'The authentication scheme.',
+    required: true,
+    schema: { type: 'string' },
+  },
 };
 
 function failureResponse(
@@ -56,7 +60,7 @@ const FAILURES = {
     name: 'InvalidRequest',
     response: failureResponse(
       400,
-      'The request is not valid. `errors` has an entry for every field that is not, `developer_message` a line.',
+      'The request is invalid. `errors` has an entry for each invalid field, `developer_message` a line.',
       {
         user: 'Invalid request: limit must be an integer between 1 and 100.',
         developer: 'limit: must be an integer between 1 and 100',
@@ -68,7 +72,7 @@ const FAILURES = {
     name: 'InvalidToken',
     response: failureResponse(
       401,
-      'The credential is missing, malformed, unknown, revoked or expired: which of them is not told.',
+      'The credential is missing, malformed, unknown, revoked or expired; the response does not say which.',
       { user: 'Invalid token.' },
       WWW_AUTHENTICATE,
     ),
@@ -77,7 +81,7 @@ const FAILURES = {
     name: 'AccessDenied',
     response: failureResponse(
       403,
-      'The credential is good, and this may not be done with it: it is not of this account, its holder lacks a licence or a permission set (the message says which would do), or the account’s plan or deployment does not have what is asked for.',
+      'The credential is valid, but does not permit the call: it belongs to another account, its holder lacks a licence or permission set (the message names those that suffice), or the plan or deployment of the account does not include the feature.',
       { user: 'Access denied: Token is not scoped to account.' },
     ),
   },
@@ -85,7 +89,7 @@ const FAILURES = {
     name: 'NotFound',
     response: failureResponse(
       404,
-      'There is nothing of that id here. A malformed, a deleted and a foreign id are all answered like this.',
+      'No such object. A malformed id, a deleted object and an object of another account have the same response.',
       { user: 'Not found.' },
     ),
   },
@@ -93,28 +97,32 @@ const FAILURES = {
     name: 'MethodNotAllowed',
     response: failureResponse(
       405,
-      'The path does not have this method.',
+      'The path does not support this method.',
       { user: 'Method PATCH is not allowed here.', developer: 'allowed: GET, HEAD, POST' },
       ALLOW,
     ),
   },
   408: {
     name: 'RequestTimeout',
-    response: failureResponse(408, 'The body did not arrive in time. The connection ends.', {
+    response: failureResponse(408, 'The body did not arrive in time. The connection is closed.', {
       user: 'The request took too long to arrive.',
     }),
   },
   409: {
     name: 'Conflict',
-    response: failureResponse(409, 'The state of things does not allow it.', {
+    response: failureResponse(409, 'The current state does not permit the call.', {
       user: 'The delivery is still pending.',
     }),
   },
   412: {
     name: 'PreconditionFailed',
-    response: failureResponse(412, 'It was changed since the `ETag` of `If-Match` was answered.', {
-      user: 'The webhook was changed meanwhile: read it again.',
-    }),
+    response: failureResponse(
+      412,
+      'The subscription has changed since the response with the `ETag` in `If-Match`.',
+      {
+        user: 'The webhook was changed meanwhile: read it again.',
+      },
+    ),
   },
   413: {
     name: 'BodyTooLarge',
@@ -135,7 +143,7 @@ const FAILURES = {
   },
   422: {
     name: 'Unprocessable',
-    response: failureResponse(422, 'The `Idempotency-Key` was used before, with another body.', {
+    response: failureResponse(422, 'The `Idempotency-Key` was used with another body.', {
       user: 'The idempotency key was used with another body.',
     }),
   },
@@ -143,7 +151,7 @@ const FAILURES = {
     name: 'TooManyRequests',
     response: failureResponse(
       429,
-      'More calls than are allowed in this time, or at once.',
+      'The rate limit or the limit of concurrent calls is exceeded.',
       { user: 'Too many requests.' },
       RETRY_AFTER,
     ),
@@ -159,7 +167,7 @@ const FAILURES = {
     name: 'Unavailable',
     response: failureResponse(
       503,
-      'The database or the queue cannot be reached now.',
+      'The database or the queue is not available.',
       { user: 'The service is temporarily unavailable.' },
       RETRY_AFTER,
     ),
@@ -235,32 +243,32 @@ export function success(
 
 /** See docs/contract.md#errors. */
 export const envelopeSchemas: Record<string, Schema> = {
-  PageExtra: responseObject<{ pagination: object; filters: object }>('Where in the list this page is.', {
-    pagination: responseObject<{ total_count: number; count: number }>('How much there is.', {
-      total_count: count('How many match in all: the end of the list for whoever pages by `offset`.'),
-      count: count('How many are in this answer.'),
+  PageExtra: responseObject<{ pagination: object; filters: object }>('Position of this page in the list.', {
+    pagination: responseObject<{ total_count: number; count: number }>('Row counts.', {
+      total_count: count('Number of all matching rows: the end of the list for paging with `offset`.'),
+      count: count('Number of rows in this response.'),
     }),
-    filters: responseObject<{ offset: number; limit: number }>('What was applied.', {
-      offset: count('How many were skipped.'),
-      limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'How many were asked for.' },
+    filters: responseObject<{ offset: number; limit: number }>('The filters that were applied.', {
+      offset: count('Number of skipped rows.'),
+      limit: { type: 'integer', minimum: 1, maximum: LIMIT_MAX, description: 'The requested page size.' },
     }),
   }),
 
-  FieldError: responseObject<Problem>('What is wrong with one field of a request.', {
+  FieldError: responseObject<Problem>('A problem of one field of a request.', {
     field: {
       type: 'string',
       description:
-        'Path of the field in the body, with dots (`event_types.0`), or the name of a parameter or header; `body` for the whole.',
+        'Path of the field in the body, with dots (`event_types.0`), or the name of a parameter or header; `body` for the whole body.',
       examples: ['client_url'],
     },
     message: {
       type: 'string',
-      description: 'What is wrong with it, without its name.',
+      description: 'The problem, without the name of the field.',
       examples: ['must be an absolute http or https URL'],
     },
   }),
 
-  Failure: responseObject<{ status: object; data: null }>('The answer to a call that did not succeed.', {
+  Failure: responseObject<{ status: object; data: null }>('The response to a call that failed.', {
     status: responseObject<{
       code: number;
       is_success: boolean;
@@ -268,24 +276,24 @@ export const envelopeSchemas: Record<string, Schema> = {
       developer_message: string;
       errors?: Problem[];
     }>(
-      'What went wrong.',
+      'The error.',
       {
         code: { type: 'integer', minimum: 400, maximum: 599, description: 'The HTTP status.' },
-        is_success: { type: 'boolean', const: false, description: 'Always false here.' },
-        user_message: text('What went wrong, for people.', { minLength: 1 }),
+        is_success: { type: 'boolean', const: false, description: 'Always false.' },
+        user_message: text('A sentence for people.', { minLength: 1 }),
         developer_message: text(
-          'What helps to mend it, for instance one line per invalid field. May be empty.',
+          'Details for developers, for example one line per invalid field. May be empty.',
         ),
         errors: {
           type: 'array',
           items: schemaRef('FieldError'),
           minItems: 1,
-          description: 'Of a 400, and absent from others: what is wrong, an entry for every invalid field.',
+          description: 'Only for a 400: an entry for each invalid field.',
         },
       },
       ['errors'],
     ),
-    data: { type: 'null', description: 'Nothing.' },
+    data: { type: 'null', description: 'No data.' },
   }),
 };
 
@@ -297,11 +305,11 @@ function envelope(code: number, data: Schema, kind: EnvelopeKind = 'single'): Sc
   const statusCode: Schema = { type: 'integer', const: code, description: 'The HTTP status.' };
   const status =
     kind === 'deleted'
-      ? responseObject<{ code: number; is_success: true }>('The outcome.', {
+      ? responseObject<{ code: number; is_success: true }>('The result.', {
           code: statusCode,
-          is_success: { type: 'boolean', const: true, description: 'It is gone.' },
+          is_success: { type: 'boolean', const: true, description: 'It was deleted.' },
         })
-      : responseObject<{ code: number }>('The outcome.', { code: statusCode });
+      : responseObject<{ code: number }>('The result.', { code: statusCode });
   return kind === 'list' || kind === 'log'
     ? responseObject<{ data: unknown[]; status: object; extra: object }>('A page of a list.', {
         data: { type: 'array', items: data, description: 'The page.' },

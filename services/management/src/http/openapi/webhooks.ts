@@ -77,15 +77,15 @@ const runDetails: PropertiesOf<RunDetails> = {
     description: 'The status as a number.',
     examples: SENT_STATUSES.map((status) => RUN_STATUS_CODES[status]),
   },
-  runStatusMessage: message('What there is to say about the status; "None" when there is nothing.'),
-  runReason: message('How the run came to be started, in free text.'),
+  runStatusMessage: message('A message about the status; "None" if there is none.'),
+  runReason: message('Why the run was started, in free text.'),
   runStartedAt: secondsTime('When the run started.'),
 };
 
 /** Returns the schema of `data` of an event of the type. */
 export function runData(eventType: EventType): Schema {
   const { time } = EVENT_TYPE_TABLE[eventType];
-  return responseObject('The run, as it was then.', {
+  return responseObject('The run at the time of the event.', {
     ...runDetails,
     ...(time !== null && { [time]: secondsTime(RUN_TIMES[time].description) }),
   });
@@ -94,18 +94,21 @@ export function runData(eventType: EventType): Schema {
 function payload(eventType: EventType): Schema {
   return responseObject<DeliveryPayload>(EVENT_TYPE_TABLE[eventType].fires, {
     accountId: integerId('The account.', 1),
-    webhooksID: prefixedId('wsu_', 'The webhook that this delivery is for.'),
-    eventId: prefixedId('wev_', 'The event, the same in every attempt: drop what you have seen.'),
+    webhooksID: prefixedId('wsu_', 'The webhook of this delivery.'),
+    eventId: prefixedId(
+      'wev_',
+      'The event, the same in every attempt: ignore an id that you have processed.',
+    ),
     timestamp: {
       type: 'string',
       format: 'date-time',
       pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}\\.\\d{9}Z$',
-      description: 'When the event happened: RFC 3339 UTC, with nine digits after the seconds.',
+      description: 'When the event happened: RFC 3339 UTC with nine fractional digits.',
       examples: ['2026-11-20T10:00:00.123456000Z'],
     },
-    eventType: { type: 'string', const: eventType, description: 'Which event it is.' },
+    eventType: { type: 'string', const: eventType, description: 'The type of the event.' },
     webhookName: text('Name of the webhook.', { maxLength: SUBSCRIPTION_LIMITS.nameCharactersMax }),
-    data: schemaRef(dataName(eventType), 'The run, as it was then.'),
+    data: schemaRef(dataName(eventType), 'The run at the time of the event.'),
   });
 }
 
@@ -126,7 +129,7 @@ function payloadRef(eventType: EventType): Schema {
 
 export const payloadSchemas: Record<string, Schema> = {
   DeliveryPayload: {
-    description: 'The body of a delivery; `eventType` tells which.',
+    description: 'The body of a delivery; `eventType` selects the schema.',
     oneOf: EVENT_TYPES.map(payloadRef),
     discriminator: {
       propertyName: 'eventType',
@@ -147,10 +150,10 @@ const header = (name: string, description: string, pattern: string): Parameter =
 
 /** Headers in addition to `Authorization`, which is the security scheme of deliveries. */
 const HEADERS: Parameter[] = [
-  header('webhook-id', 'The `eventId`, as libraries of Standard Webhooks want it.', '^wev_[0-9A-Za-z]{27}$'),
+  header('webhook-id', 'The `eventId`, as Standard Webhooks defines it.', '^wev_[0-9A-Za-z]{27}$'),
   header('webhook-timestamp', 'When this attempt was signed, in seconds since the epoch.', '^[0-9]+$'),
   header('webhook-signature', 'The Standard Webhooks signature.', '^v1,[0-9A-Za-z+/]+=*$'),
-  header('user-agent', 'The service and its version.', '^Runhook/'),
+  header('user-agent', 'The name and version of the service.', '^Runhook/'),
 ];
 
 function delivery(eventType: EventType): Operation {
@@ -171,11 +174,12 @@ function delivery(eventType: EventType): Operation {
     },
     responses: {
       '2XX': {
-        description: 'Answered in time: it is delivered. The body is kept in the log and means nothing.',
+        description:
+          'A 2xx in time: the event is delivered. The body is stored in the log and not interpreted.',
       },
       default: {
         description:
-          'Anything else, a redirect or silence beyond the time limit (10 seconds unless the operator set another) is a failure: it is tried again up to five times, 30 seconds later and then after twice as long each time. `Retry-After` on a 429 or 503 stops all requests to the webhook for that time, an hour at most, except for a probe each minute.',
+          'Any other response, a redirect, or no response within the time limit (by default 10 seconds) is a failure and is retried up to five times, after 30 seconds and then after twice as long each time. `Retry-After` on a 429 or 503 stops all requests to the webhook for that time, at most an hour, except for a probe each minute.',
       },
     },
   };
