@@ -355,7 +355,7 @@ const RULES: readonly Rule[] = [
     advice: 'Raise the rate limit of the endpoint for Runhook.',
   },
   {
-    code: 'refused',
+    code: 'rejected',
     status: [400, 499],
     title: 'The endpoint rejected the request',
     advice: 'Check the endpoint’s logs for the reason.',

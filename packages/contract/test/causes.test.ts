@@ -147,7 +147,7 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
   ['media_type', '415: the endpoint does not accept JSON', withResponse(415)],
   ['unprocessable', '422: the endpoint could not process the body', withResponse(422)],
   ['too_many_requests', '429: rate limited', withResponse(429)],
-  ['refused', '418: the endpoint rejected the request', withResponse(418)],
+  ['rejected', '418: the endpoint rejected the request', withResponse(418)],
   ['internal_error', '500: the endpoint returned a server error', withResponse(500, 'Slack said no_text')],
   ['bad_gateway', '502: the proxy in front of the endpoint could not reach it', withResponse(502)],
   ['unavailable', '503: the endpoint is unavailable', withResponse(503)],
