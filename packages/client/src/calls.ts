@@ -43,7 +43,7 @@ export type RequestParts<M extends Method, P extends PathOf<M>> = RequestPart<'p
     signal?: AbortSignal | undefined;
   };
 
-/** The envelope of a successful response (docs/contract.md#requests-and-answers). */
+/** The envelope of a successful response (docs/contract.md#requests-and-responses). */
 export type SuccessEnvelope<M extends Method, P extends PathOf<M>> = paths[P][M] extends {
   responses: infer All;
 }

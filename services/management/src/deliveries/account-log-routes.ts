@@ -125,7 +125,7 @@ function readFilters(reader: QueryReader): AccountLogFilters {
       'subscription_id',
       createReader(
         subscriptionIds,
-        `must be ids of webhooks, at most ${SUBSCRIPTIONS_MAX}, with commas between them`,
+        `must be up to ${SUBSCRIPTIONS_MAX} ids of webhooks, separated by commas`,
       ),
     ),
     jobId: reader.optional('job_id', id),

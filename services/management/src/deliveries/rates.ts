@@ -63,7 +63,7 @@ const subscriptionIds = createReader((text) => {
   const ids = [...new Set(text.split(','))].sort();
   const isValid = ids.length <= LIMIT_MAX && ids.every((id) => isId('subscription', id));
   return isValid ? ids : null;
-}, `must be ids of webhooks, up to ${LIMIT_MAX} with commas between them`);
+}, `must be up to ${LIMIT_MAX} ids of webhooks, separated by commas`);
 
 // Both counts come from indexes: of all deliveries, by an index-only scan, and of the few that are not delivered.
 const RATE_CONDITIONS = `

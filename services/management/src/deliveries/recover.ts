@@ -107,7 +107,7 @@ function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
   };
 }
 
-const CANCELLED_REASON = 'It was stopped.';
+const CANCELLED_REASON = 'It was cancelled.';
 const ENDED_MESSAGE = 'The recovery has ended.';
 
 /** Stops a recovery. Deliveries that it has put back continue. */

@@ -81,7 +81,7 @@ function requireBounded(body: unknown, valuesMax: number): void {
   let values = 0;
   for (let depth = 0; level.length > 0; depth += 1) {
     values += level.length;
-    if (values > valuesMax) throw invalidBody(`body must not hold more than ${valuesMax} values`);
+    if (values > valuesMax) throw invalidBody(`body must not have more than ${valuesMax} values`);
     if (depth > DEPTH_MAX) throw invalidBody(`body must not be nested deeper than ${DEPTH_MAX} levels`);
     level = level.flatMap((value) =>
       typeof value === 'object' && value !== null ? Object.values(value) : [],

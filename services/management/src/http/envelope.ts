@@ -14,7 +14,7 @@ import {
 import type { Page } from './query-parameters.ts';
 import { type Log, requestState } from './request-telemetry.ts';
 
-/** Result of an endpoint: the success form of the envelope (docs/contract.md#requests-and-answers). */
+/** Result of an endpoint: the success form of the envelope (docs/contract.md#requests-and-responses). */
 export interface EndpointResponse {
   /** HTTP status and `status.code`. */
   code: number;
@@ -102,7 +102,7 @@ export function failureBody({ statusCode: code, userMessage, developerMessage, p
   return { status: problems === undefined ? status : { ...status, errors: problems }, data: null };
 }
 
-/** Returns the envelope's `extra` of a list (docs/contract.md#requests-and-answers). */
+/** Returns the envelope's `extra` of a list (docs/contract.md#requests-and-responses). */
 export function pageExtra(page: Page, totalCount: number, count: number) {
   return {
     pagination: { total_count: totalCount, count },

@@ -141,7 +141,7 @@ export class UnsupportedContentTypeError extends ApiError {
 /** 417: the `Expect` header is not `100-continue`. */
 export class ExpectationFailedError extends ApiError {
   constructor() {
-    super(417, 'expectation_failed', 'What the Expect header asks for is not done here.');
+    super(417, 'expectation_failed', 'The Expect header is not supported.');
   }
 }
 

@@ -96,7 +96,7 @@ export interface Idempotency {
   ): Promise<EndpointResponse>;
 }
 
-const UNREADABLE = 'The first answer to this Idempotency-Key can no longer be read.';
+const UNREADABLE = 'The stored response to this Idempotency-Key can no longer be read.';
 /** The request that owns the key may fail and release it between the claim and the read, so both are retried. */
 const TRIES_MAX = 3;
 

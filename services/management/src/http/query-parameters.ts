@@ -98,7 +98,7 @@ export function orderOf<T extends string>(
     const isDescending = text.startsWith('-');
     const by = names.find((name) => name === text.slice(isDescending ? 1 : 0));
     return by === undefined
-      ? { problem: `must be one of ${names.join(', ')}, or one of them with a minus before it` }
+      ? { problem: `must be one of ${names.join(', ')}, optionally with a leading minus` }
       : { value: { by, isDescending } };
   };
 }
@@ -112,7 +112,7 @@ export function someOf<T extends string>(
     const validNames = values.filter((value) => names.includes(value));
     return validNames.length === names.length
       ? { value: new Set(validNames) }
-      : { problem: `must be names with commas between them, each once, of: ${values.join(', ')}` };
+      : { problem: `must be one or more of ${values.join(', ')}, separated by commas, without repeats` };
   };
 }
 
@@ -128,7 +128,7 @@ export function searchText(text: string): ParseResult<string | null> {
 export function idList(text: string): ParseResult<number[]> {
   const ids = text.split(',').map(integerIdFromText);
   const areAllIds = (found: (number | null)[]): found is number[] => !found.includes(null);
-  if (!areAllIds(ids)) return { problem: 'must be ids, digits with commas between them' };
+  if (!areAllIds(ids)) return { problem: 'must be ids (digits) separated by commas' };
   return ids.length > LIMIT_MAX ? { problem: `must not have more than ${LIMIT_MAX} ids` } : { value: ids };
 }
 

@@ -15,7 +15,7 @@ type RequestedHeaders = Pick<SubscriptionFields, 'client_url' | 'headers' | 'sig
 
 const NO_HEADERS: HeaderColumns = { signatureHeader: null, headerNames: [], headersCiphertext: null };
 const NEW_ORIGIN_PROBLEM =
-  'must be given anew when client_url moves to another server: values that are not told must not be sent elsewhere';
+  'must be supplied again if client_url changes to another server, because stored values must not be sent elsewhere';
 const NOT_STORED_PROBLEM = `must have a value: ${MASK} stands for one that is stored, and none is`;
 const SIGNATURE_HEADER_PROBLEM =
   'is the header of the signature: signature_header may name another one for that';

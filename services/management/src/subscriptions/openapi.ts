@@ -142,7 +142,7 @@ export const subscriptionPaths: Paths = {
           409: failureWithReason(
             409,
             'The account has the maximum number of webhooks.',
-            'The account has 1000 webhooks, as many as it may have.',
+            'The account has 1000 webhooks, the maximum.',
           ),
         },
         BODY_FAILURES,

@@ -123,7 +123,7 @@ function createSubscriptionEndpoint(deps: {
       return await inActorTransaction(deps.prisma, actorOf(request.principal), async (transaction) => {
         // Concurrent calls do not see each other and may exceed the limit by a few.
         if ((await countSubscriptions(transaction, account.id)) >= subscriptionsMax) {
-          throw new ConflictError(`The account has ${subscriptionsMax} webhooks, as many as it may have.`);
+          throw new ConflictError(`The account has ${subscriptionsMax} webhooks, the maximum.`);
         }
         const row = await insertSubscription(transaction, {
           accountId: account.id,

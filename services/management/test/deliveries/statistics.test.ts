@@ -216,7 +216,7 @@ test('the rates require ids of webhooks', async () => {
     return [status, json.status.errors.map(({ message }: Json) => message)];
   };
   expect(await problems('')).toEqual([400, ['must be given']]);
-  const invalidIds = 'must be ids of webhooks, up to 100 with commas between them';
+  const invalidIds = 'must be up to 100 ids of webhooks, separated by commas';
   expect(await problems('?subscription_id=7')).toEqual([400, [invalidIds]]);
   expect(await problems('?subscription_id=&hours=0')).toEqual([
     400,

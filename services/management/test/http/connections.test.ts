@@ -88,7 +88,7 @@ const MALFORMED: [string, () => string, object][] = [
   [
     'another expectation',
     () => head(LIST, 'Host: a', 'Expect: miracles', CLOSE),
-    failure(417, 'What the Expect header asks for is not done here.'),
+    failure(417, 'The Expect header is not supported.'),
   ],
   [
     'a tunnel',

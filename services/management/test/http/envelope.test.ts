@@ -107,7 +107,7 @@ describe('every response is a JSON envelope', () => {
   test('for a body with too many values or levels, which is a 400 whatever it contains', async () => {
     const { token } = account;
     const invalidBody = {
-      'must not hold more than 5000 values': `{"event_types":[${'1,'.repeat(20_000)}1]}`,
+      'must not have more than 5000 values': `{"event_types":[${'1,'.repeat(20_000)}1]}`,
       'must not be nested deeper than 20 levels': `${'['.repeat(30_000)}${']'.repeat(30_000)}`,
     };
     for (const [message, body] of Object.entries(invalidBody)) {

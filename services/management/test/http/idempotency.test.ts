@@ -236,7 +236,7 @@ test('stored responses do not reveal secrets, and a lost encryption key repeats 
   expect(responses.filter((response) => response?.includes(hmac_secret))).toHaveLength(1);
   for (const { row } of rows) expect(row).not.toContain(hmac_secret);
   await pool.query(`UPDATE idempotency_keys SET answer_ciphertext = 'gone.x'`);
-  const unreadable = failure(409, 'The first answer to this Idempotency-Key can no longer be read.');
+  const unreadable = failure(409, 'The stored response to this Idempotency-Key can no longer be read.');
   expect(await create()).toMatchObject({ status: 409, json: unreadable });
   expect(await subscriptionCount()).toBe(1);
 });

@@ -96,10 +96,10 @@ describe('the list of jobs', () => {
   });
 
   test.each([
-    ['', 'must be ids, digits with commas between them'],
-    ['1,x', 'must be ids, digits with commas between them'],
-    ['1,,2', 'must be ids, digits with commas between them'],
-    ['99999999999999999999', 'must be ids, digits with commas between them'],
+    ['', 'must be ids (digits) separated by commas'],
+    ['1,x', 'must be ids (digits) separated by commas'],
+    ['1,,2', 'must be ids (digits) separated by commas'],
+    ['99999999999999999999', 'must be ids (digits) separated by commas'],
     [Array(101).fill('1').join(','), 'must not have more than 100 ids'],
   ])('rejects ids=%.12s with a 400 that states why', async (ids, message) => {
     const { status, json } = await jobs(`?ids=${ids}`);

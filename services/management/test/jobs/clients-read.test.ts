@@ -191,7 +191,7 @@ describe('the list of runs', () => {
     ['status=7', 'status: must be one of Running (3), Success (10), Errored (20), Canceled (30)'],
     [
       'order_by=cost',
-      'order_by: must be one of id, created_at, started_at, finished_at, or one of them with a minus before it',
+      'order_by: must be one of id, created_at, started_at, finished_at, optionally with a leading minus',
     ],
     ['job_definition_id=x', 'job_definition_id: must be an integer of at least 1'],
     [

@@ -122,7 +122,7 @@ describe('creating a subscription', () => {
       harness.call('POST', account.path('/subscriptions'), { token, body: SUBSCRIPTION_FIELDS });
     const rejected = await create();
     expect(rejected.status).toBe(409);
-    expect(rejected.json).toEqual(failure(409, 'The account has 1000 webhooks, as many as it may have.'));
+    expect(rejected.json).toEqual(failure(409, 'The account has 1000 webhooks, the maximum.'));
     await harness.call('DELETE', account.path(`/subscription/${id}`), { token });
     expect((await create()).status).toBe(201);
   });
