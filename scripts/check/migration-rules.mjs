@@ -8,7 +8,7 @@ import { root } from '../shared/workspace.mjs';
  * The last migration of the last release for which services stop: a release without it cannot run on this schema. Migrations up
  * to it may drop columns and rewrite tables; later ones may not.
  */
-export const BASELINE = '20261127000000_versions_by_clock';
+export const BASELINE = '20261127040000_standard_names';
 
 /** The oldest PostgreSQL that is supported. */
 const POSTGRES_VERSION = '15.0';

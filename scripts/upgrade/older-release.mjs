@@ -6,9 +6,6 @@ import { pathToFileURL } from 'node:url';
 import { allMigrations, BASELINE } from '../check/migration-rules.mjs';
 import { root } from '../shared/workspace.mjs';
 
-/** Replaces the tag of the previous release while there is none: the first commit whose services work on this schema. */
-const BEFORE_THE_FIRST_TAG = '93ad12c';
-
 /** The commit before 0.2.0, the last release for which services stop. Tests use its migrations and its publishers. */
 const BEFORE_THE_LAST_STOP = '40efb05';
 
@@ -25,9 +22,15 @@ export function lastTag() {
   return status === 0 ? stdout.trim() : null;
 }
 
-/** Returns the release from which an upgrade starts: `release`, else the last tag, else {@link BEFORE_THE_FIRST_TAG}. */
+/** Returns the release from which an upgrade starts: `release`, else the last tag, else the first commit that works on this schema. */
 export function releaseBefore(release) {
-  return release ?? lastTag() ?? BEFORE_THE_FIRST_TAG;
+  return release ?? lastTag() ?? firstOnThisSchema();
+}
+
+/** Returns the commit that added the last migration for which services stop; HEAD before it is committed. */
+function firstOnThisSchema() {
+  const { stdout } = git('log', '--format=%h', '--diff-filter=A', '--', `prisma/migrations/${BASELINE}`);
+  return stdout.trim() || 'HEAD';
 }
 
 /**

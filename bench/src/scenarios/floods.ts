@@ -194,7 +194,7 @@ const DEFERRED_TIMEOUT_MS = 60_000;
 const POLL_MS = 50;
 
 async function waitUntilDeferred(world: World, count: number): Promise<void> {
-  const sql = 'SELECT count(*)::int AS count FROM deliveries WHERE parked_at IS NOT NULL';
+  const sql = 'SELECT count(*)::int AS count FROM deliveries WHERE deferred_at IS NOT NULL';
   for (const deadline = Date.now() + DEFERRED_TIMEOUT_MS; Date.now() < deadline; await wait(POLL_MS)) {
     const { rows } = await world.database.pool.query<{ count: number }>(sql);
     if ((rows[0]?.count ?? 0) >= count) return;

@@ -86,7 +86,7 @@ describeConsole('the page of a delivery', (story) => {
       .waitFor();
     const { delivery } = await currentDelivery(visit, webhookId);
     await world.database.pool.query(
-      `UPDATE deliveries SET parked_at = NULL, next_attempt_at = now() + interval '10 minutes' WHERE id = $1`,
+      `UPDATE deliveries SET deferred_at = NULL, next_attempt_at = now() + interval '10 minutes' WHERE id = $1`,
       [delivery.id],
     );
     await page.getByText(/Attempt 2 in \d+ min \d+ s/).waitFor();

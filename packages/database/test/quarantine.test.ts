@@ -34,7 +34,7 @@ test('an error of the data is an item fault, and an error of the store is not', 
     await runQuery('SELECT $1::jsonb', ['"\\ud83d"']),
     // 54000: a value that exceeds the maximum size of a field.
     await runQuery("SELECT repeat('x', 1100000000)"),
-    await runQuery('INSERT INTO reconciler_places VALUES ($1, now(), $1)', ['neither half']),
+    await runQuery('INSERT INTO reconciler_cursors VALUES ($1, now(), $1)', ['no source']),
     await runQuery('SELECT $1::jsonb', [circular]),
   ])
     expect(isItemFault(error)).toBe(true);

@@ -29,7 +29,7 @@ async function seed() {
 
 const VERSIONS = `
   SELECT a.version AS account, s.version AS subscription, r.version AS remembered
-  FROM accounts a JOIN subscriptions s ON s.account_id = a.id CROSS JOIN remembered_version r WHERE a.id = $1`;
+  FROM accounts a JOIN subscriptions s ON s.account_id = a.id CROSS JOIN cache_version r WHERE a.id = $1`;
 
 test('a change after a lost one has another version', async () => {
   const { accountId, id } = await seed();
@@ -45,7 +45,7 @@ test('a change after a lost one has another version', async () => {
     'subscriptions',
     `UPDATE subscriptions SET version = ${before.subscription}, name = 'before' WHERE id = '${id}'`,
   );
-  await sqlOfReplica('remembered_version', `UPDATE remembered_version SET version = ${before.remembered}`);
+  await sqlOfReplica('cache_version', `UPDATE cache_version SET version = ${before.remembered}`);
   expect(await sql(VERSIONS, [accountId])).toEqual([before]);
   const after = await change('after');
   for (const name of ['account', 'subscription', 'remembered']) {

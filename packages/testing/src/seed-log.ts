@@ -246,7 +246,7 @@ const INSERT_DEFERRED = `
     FROM made
   )
   INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-    created_at, parked_at)
+    created_at, deferred_at)
   SELECT day, id, account_id, subscription_id, event_id, 'job.run.completed', 12, run_id, 'A dead webhook',
     created_at, created_at
   FROM made`;

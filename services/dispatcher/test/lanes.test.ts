@@ -42,7 +42,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     });
 
   async function countDeferred(): Promise<number> {
-    const sql = 'SELECT count(*)::int AS deferred FROM deliveries WHERE parked_at IS NOT NULL';
+    const sql = 'SELECT count(*)::int AS deferred FROM deliveries WHERE deferred_at IS NOT NULL';
     const { rows } = await harness.database.pool.query<{ deferred: number }>(sql);
     return rows[0]?.deferred ?? 0;
   }
@@ -237,7 +237,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       `UPDATE subscriptions SET blocked_until = now() + interval '1 hour', probe_at = now() + interval '1 hour'`,
     );
     const { rows } = await pool.query<{ id: string }>(
-      `UPDATE deliveries SET parked_at = NULL, next_attempt_at = now(), trigger = 'manual' RETURNING id`,
+      `UPDATE deliveries SET deferred_at = NULL, next_attempt_at = now(), trigger = 'manual' RETURNING id`,
     );
     const [redelivered, recovered] = rows.map((row) => row.id) as [string, string];
     await pool.query(`UPDATE deliveries SET recovery_id = 'wrc_x' WHERE id = $1`, [recovered]);
@@ -262,7 +262,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       `UPDATE subscriptions SET blocked_until = now() + interval '1 hour', probe_at = now() + interval '1 hour'`,
     );
     const { rows } = await pool.query<{ id: string }>(
-      `UPDATE deliveries SET parked_at = NULL, next_attempt_at = now(), trigger = 'manual' RETURNING id`,
+      `UPDATE deliveries SET deferred_at = NULL, next_attempt_at = now(), trigger = 'manual' RETURNING id`,
     );
     let respond: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
@@ -379,7 +379,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await insertDeferred(subscription, 5);
     const { pool } = harness.database;
     await pool.query(
-      `UPDATE deliveries SET parked_at = now() - interval '24 hours 1 minute'
+      `UPDATE deliveries SET deferred_at = now() - interval '24 hours 1 minute'
        WHERE id IN (SELECT id FROM deliveries ORDER BY id LIMIT 3)`,
     );
     const setBlocked = (hoursAgo: number) =>
@@ -419,7 +419,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       harness.account.id,
     ]);
     const bad = rows[2]?.id;
-    await pool.query(`UPDATE deliveries SET parked_at = now() - interval '25 hours'`);
+    await pool.query(`UPDATE deliveries SET deferred_at = now() - interval '25 hours'`);
     await pool.query(
       `ALTER TABLE deliveries ADD CONSTRAINT reject CHECK (NOT (id = '${bad}' AND status = 'failed')) NOT VALID`,
     );
@@ -442,7 +442,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await insertDeferred(await subscribe('/bad'), 3);
     await insertDeferred(await subscribe('/other', another.id), 3, another);
     const setHours = (accountId: number, hours: number) =>
-      pool.query(`UPDATE deliveries SET parked_at = now() - $1 * interval '1 hour' WHERE account_id = $2`, [
+      pool.query(`UPDATE deliveries SET deferred_at = now() - $1 * interval '1 hour' WHERE account_id = $2`, [
         hours,
         accountId,
       ]);

@@ -59,7 +59,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
 
   async function counts(subscriptionId: string): Promise<Record<string, number>> {
     const rows = await query<{ state: string; count: number }>(
-      `SELECT CASE WHEN parked_at IS NOT NULL THEN 'parked' ELSE status END AS state, count(*)::int AS count
+      `SELECT CASE WHEN deferred_at IS NOT NULL THEN 'deferred' ELSE status END AS state, count(*)::int AS count
        FROM deliveries WHERE subscription_id = $1 GROUP BY 1`,
       [subscriptionId],
     );
@@ -73,9 +73,9 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
   /** Waits until a lane has `count` deliveries in flight or deferred, in proportions that the machine's speed decides. */
   async function wait(subscriptionId: string, count: number, cancelledCount = 0): Promise<void> {
     await eventually(async () => {
-      const { pending = 0, parked = 0, cancelled = 0 } = await counts(subscriptionId);
-      expect([pending + parked, cancelled]).toEqual([count, cancelledCount]);
-      expect(parked).toBeGreaterThanOrEqual(count - UNPROVEN);
+      const { pending = 0, deferred = 0, cancelled = 0 } = await counts(subscriptionId);
+      expect([pending + deferred, cancelled]).toEqual([count, cancelledCount]);
+      expect(deferred).toBeGreaterThanOrEqual(count - UNPROVEN);
     });
   }
 
@@ -98,7 +98,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
   }
 
   /** Inserts deliveries as fan-out leaves them when their lane has no slot, without a job in the queue. */
-  async function parked(
+  async function insertDeferred(
     subscription: { id: string; name: string },
     count: number,
     account?: TestAccount,
@@ -113,8 +113,8 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
 
   async function deliverDeferred(subscriptionId: string, count: number): Promise<void> {
     await query(
-      `UPDATE deliveries SET parked_at = NULL, status = 'delivered'
-       WHERE id IN (SELECT id FROM deliveries WHERE subscription_id = $1 AND parked_at IS NOT NULL LIMIT $2)`,
+      `UPDATE deliveries SET deferred_at = NULL, status = 'delivered'
+       WHERE id IN (SELECT id FROM deliveries WHERE subscription_id = $1 AND deferred_at IS NOT NULL LIMIT $2)`,
       [subscriptionId, count],
     );
   }
@@ -181,17 +181,17 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     await publish(100);
     const countInFlight = () => harness.receiver.requests.length;
     await eventually(async () => {
-      const { parked = 0 } = await counts(dead.id);
-      expect(parked + countInFlight()).toBe(100);
+      const { deferred = 0 } = await counts(dead.id);
+      expect(deferred + countInFlight()).toBe(100);
     });
     await limit();
-    const { parked: before = 0 } = await counts(dead.id);
+    const { deferred: before = 0 } = await counts(dead.id);
     await publish(100);
     await eventually(async () => {
-      const { parked = 0, pending = 0, cancelled = 0 } = await counts(dead.id);
+      const { deferred = 0, pending = 0, cancelled = 0 } = await counts(dead.id);
       // A dispatcher with free slots may have taken some of them since; none may have been added.
-      expect(parked).toBeLessThanOrEqual(before);
-      expect(pending + cancelled).toBe(200 - parked);
+      expect(deferred).toBeLessThanOrEqual(before);
+      expect(pending + cancelled).toBe(200 - deferred);
       expect(countInFlight()).toBe(pending);
       // Both dispatchers have slots.
       expect(pending).toBeLessThanOrEqual(2 * UNPROVEN);
@@ -218,8 +218,10 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     await publish(1);
     // First attempts without a slot are deferred soon after their commit.
     await eventually(async () => {
-      const [row] = await query<{ parked: number }>('SELECT count(parked_at)::int AS parked FROM deliveries');
-      expect((row?.parked ?? 0) + harness.receiver.requests.length).toBe(COUNT);
+      const [row] = await query<{ deferred: number }>(
+        'SELECT count(deferred_at)::int AS deferred FROM deliveries',
+      );
+      expect((row?.deferred ?? 0) + harness.receiver.requests.length).toBe(COUNT);
     });
     await limit();
     expect(await fullLanes()).toHaveLength(COUNT);
@@ -238,18 +240,18 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     const [one, two, three] = [await subscribe('/1'), await subscribe('/2'), await subscribe('/3')];
     const other = await subscribe('/4', (await seedAccount(harness.database)).id);
     const result = () => limit();
-    await parked(one, LIMIT);
+    await insertDeferred(one, LIMIT);
     expect(await result()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
-    await parked(two, 5);
+    await insertDeferred(two, 5);
     expect(await result()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id]);
     expect(await result()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
     // Each of two lanes has a share of half the limit.
-    await parked(two, 15);
+    await insertDeferred(two, 15);
     expect(await result()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id, two.id].sort());
     // Nothing is counted beyond twice the limit.
-    await parked(one, LIMIT);
+    await insertDeferred(one, LIMIT);
     expect(await result()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id, two.id, three.id].sort());
     await deliverDeferred(one.id, LIMIT);
@@ -274,7 +276,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     for (const lane of lanes) {
       await query(
         `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                                 parked_at)
+                                 deferred_at)
          SELECT current_date, s.id || n, s.account_id, s.id, 'e' || n, 'job.run.started', 1, 1, s.name, now()
          FROM subscriptions s, generate_series(1, ${LIMIT + 1}) AS n WHERE s.id = $1`,
         [lane.id],
@@ -290,8 +292,8 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
   test('is checked although another account cannot be checked', async () => {
     const [one, other] = [await seedAccount(harness.database), await seedAccount(harness.database)];
     const [bad, good] = [await subscribe('/1', one.id), await subscribe('/2', other.id)];
-    await parked(bad, LIMIT + 1, one);
-    await parked(good, LIMIT + 1, other);
+    await insertDeferred(bad, LIMIT + 1, one);
+    await insertDeferred(good, LIMIT + 1, other);
     await query(
       `CREATE FUNCTION reject_full() RETURNS trigger LANGUAGE plpgsql AS $$
        BEGIN RAISE EXCEPTION 'rejected'; END $$;

@@ -108,7 +108,7 @@ async function publish(event: JobRunEvent): Promise<void> {
 }
 
 async function report(): Promise<void> {
-  const { rows } = await database.pool.query('SELECT version FROM remembered_version');
+  const { rows } = await database.pool.query('SELECT version FROM cache_version');
   const event = newEvent();
   const run = {
     id: 7,

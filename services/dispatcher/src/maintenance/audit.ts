@@ -194,7 +194,7 @@ const PENDING = `
 const STILL_PENDING = `
   SELECT ${COLUMNS} FROM unnest($1::date[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS i (day, id, account_id, cycle, attempts)
   JOIN deliveries d ON d.day = i.day AND d.id = i.id AND d.account_id = i.account_id
-  WHERE d.status = 'pending' AND d.parked_at IS NULL AND d.cycle = i.cycle AND d.attempt_count = i.attempts`;
+  WHERE d.status = 'pending' AND d.deferred_at IS NULL AND d.cycle = i.cycle AND d.attempt_count = i.attempts`;
 
 async function auditDeliveries(
   dependencies: AuditDependencies,

@@ -50,14 +50,14 @@ const LIVE = 's.active AND s.deleted_at IS NULL';
 // One hour: a failure of a nightly job is notified before the next night.
 const NOTIFY_FAILING: SubscriptionChange = {
   name: 'notify-failing',
-  condition: `${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_told_at IS NULL`,
+  condition: `${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_notified_at IS NULL`,
   values: [],
   statement: (ids) => `
     WITH changed AS (
-      UPDATE subscriptions SET failure_told_at = now() WHERE id IN (${ids})
+      UPDATE subscriptions SET failure_notified_at = now() WHERE id IN (${ids})
       RETURNING id, account_id, failing_since, consecutive_failures
-    ), told AS (
-      INSERT INTO notices (kind, subscription_id, email, moment, failures)
+    ), notified AS (
+      INSERT INTO notices (kind, subscription_id, email, occurred_at, failures)
       SELECT 'failing', changed.id, u.email, changed.failing_since, changed.consecutive_failures FROM changed ${ADMINS}
     )
     SELECT id FROM changed`,
@@ -66,16 +66,16 @@ const NOTIFY_FAILING: SubscriptionChange = {
 // A subscription that has succeeded and fails again is notified as both, one after the other.
 const NOTIFY_RECOVERED: SubscriptionChange = {
   name: 'notify-recovered',
-  condition: `${LIVE} AND s.failure_told_at IS NOT NULL
-    AND (s.failing_since IS NULL OR s.failing_since > s.failure_told_at)`,
+  condition: `${LIVE} AND s.failure_notified_at IS NOT NULL
+    AND (s.failing_since IS NULL OR s.failing_since > s.failure_notified_at)`,
   values: [],
   statement: (ids) => `
     WITH changed AS (
-      UPDATE subscriptions SET failure_told_at = NULL WHERE id IN (${ids})
-      RETURNING id, account_id, coalesce(last_success_at, now()) AS moment
-    ), told AS (
-      INSERT INTO notices (kind, subscription_id, email, moment, failures)
-      SELECT 'recovered', changed.id, u.email, changed.moment, 0 FROM changed ${ADMINS}
+      UPDATE subscriptions SET failure_notified_at = NULL WHERE id IN (${ids})
+      RETURNING id, account_id, coalesce(last_success_at, now()) AS occurred_at
+    ), notified AS (
+      INSERT INTO notices (kind, subscription_id, email, occurred_at, failures)
+      SELECT 'recovered', changed.id, u.email, changed.occurred_at, 0 FROM changed ${ADMINS}
     )
     SELECT id FROM changed`,
 };
@@ -92,13 +92,13 @@ const deactivation = (limits: (number | null)[], shouldNotifyAdmins: boolean): S
   values: limits,
   statement: (ids) => `
     WITH changed AS (
-      UPDATE subscriptions SET active = false, failure_told_at = NULL,
+      UPDATE subscriptions SET active = false, failure_notified_at = NULL,
         deactivate_reason = format('Its endpoint failed %s times in a row since %s.', consecutive_failures,
           to_char(failing_since AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
       WHERE id IN (${ids})
       RETURNING id, account_id, failing_since, consecutive_failures
-    ), told AS (
-      INSERT INTO notices (kind, subscription_id, email, moment, failures)
+    ), notified AS (
+      INSERT INTO notices (kind, subscription_id, email, occurred_at, failures)
       SELECT 'deactivated', changed.id, u.email, changed.failing_since, changed.consecutive_failures
       FROM changed ${ADMINS}
       WHERE ${shouldNotifyAdmins}

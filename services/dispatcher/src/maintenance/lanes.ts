@@ -34,7 +34,7 @@ export async function reconcileLanes(dependencies: LanesDependencies): Promise<L
       const { expired, errors } = await expireDeferred({ pool, quarantine, ...expiry });
       if (expired > 0) onExpired?.(expired);
       if (errors.length > 0)
-        throw new AggregateError(errors, `Parked deliveries of ${errors.length} accounts did not expire.`);
+        throw new AggregateError(errors, `Deferred deliveries of ${errors.length} accounts did not expire.`);
       return expired;
     },
     waiting: () => wakeAllLanes(pool, deliveries),

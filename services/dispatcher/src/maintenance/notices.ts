@@ -48,7 +48,7 @@ interface Notice {
   kind: 'failing' | 'recovered' | 'deactivated';
   email: string;
   /** ISO 8601 UTC, in seconds. */
-  moment: string;
+  occurredAt: string;
   failures: number;
   webhook_id: string;
   webhook: string;
@@ -66,7 +66,7 @@ const CLAIM = `
     WHERE sent_at IS NULL AND (claimed_until IS NULL OR claimed_until < now())
       AND created_at > now() - interval '1 day'
     ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
-  RETURNING n.id, n.kind, n.email, to_char(n.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS moment,
+  RETURNING n.id, n.kind, n.email, to_char(n.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS "occurredAt",
     n.failures, s.id AS webhook_id, s.name AS webhook, s.client_url, a.name AS account,
     a.id AS account_id`;
 
@@ -119,10 +119,10 @@ function rejectedNotice({ id, account_id: accountId }: Notice, error: unknown): 
 
 /** Mentions only the server of the endpoint, because its path is often a secret. */
 function composeMail(notice: Notice): Mail {
-  const { kind, email: to, moment, failures, webhook_id: id, client_url: clientUrl } = notice;
+  const { kind, email: to, occurredAt, failures, webhook_id: id, client_url: clientUrl } = notice;
   const webhook = toSingleLine(notice.webhook);
   const endpoint = URL.canParse(clientUrl) ? new URL(clientUrl).origin : 'its endpoint';
-  const failed = `${failures} ${failures === 1 ? 'attempt' : 'attempts in a row'} failed since ${moment}.`;
+  const failed = `${failures} ${failures === 1 ? 'attempt' : 'attempts in a row'} failed since ${occurredAt}.`;
   const details = `Webhook: ${webhook} (${id})\nEndpoint: ${endpoint}\nAccount: ${toSingleLine(notice.account)}\n`;
   switch (kind) {
     case 'failing':
@@ -135,7 +135,7 @@ function composeMail(notice: Notice): Mail {
       return {
         to,
         subject: `Webhook "${webhook}" works again`,
-        text: `${details}\nAn attempt at ${moment} succeeded. Failed deliveries can be sent again.\n`,
+        text: `${details}\nAn attempt at ${occurredAt} succeeded. Failed deliveries can be sent again.\n`,
       };
     case 'deactivated':
       return {

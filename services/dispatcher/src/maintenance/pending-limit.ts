@@ -76,11 +76,11 @@ function throwIfFailed(result: PendingLimitPassResult, errors: readonly unknown[
   return result;
 }
 
-const READ_CURSOR = `SELECT after_id AS after FROM reconciler_places WHERE half = 'pending_limit'`;
+const READ_CURSOR = `SELECT after_id AS after FROM reconciler_cursors WHERE source = 'pending_limit'`;
 const STORE_CURSOR = `
-  INSERT INTO reconciler_places (half, after_moment, after_id) VALUES ('pending_limit', now(), $1)
-  ON CONFLICT (half) DO UPDATE SET after_moment = EXCLUDED.after_moment, after_id = EXCLUDED.after_id`;
-const CLEAR_CURSOR = `DELETE FROM reconciler_places WHERE half = 'pending_limit'`;
+  INSERT INTO reconciler_cursors (source, after_timestamp, after_id) VALUES ('pending_limit', now(), $1)
+  ON CONFLICT (source) DO UPDATE SET after_timestamp = EXCLUDED.after_timestamp, after_id = EXCLUDED.after_id`;
+const CLEAR_CURSOR = `DELETE FROM reconciler_cursors WHERE source = 'pending_limit'`;
 
 /** Returns the id of the account at which the last pass ended, if it did not check all accounts. */
 async function readCursor(pool: Pool): Promise<string> {
@@ -91,7 +91,7 @@ async function readCursor(pool: Pool): Promise<string> {
 // Skips from one account to the next by the index, however many deliveries each has deferred.
 const ACCOUNTS_WITH_DEFERRED = `
   WITH waiting AS (
-    SELECT id FROM accounts_with_parked($1::bigint, $2) AS account (id)
+    SELECT id FROM accounts_with_deferred($1::bigint, $2) AS account (id)
   ), full_ones AS (
     SELECT DISTINCT account_id AS id FROM subscriptions
     WHERE lane_full_since IS NOT NULL AND account_id > $1::bigint
@@ -114,7 +114,7 @@ async function accountsWithDeferred(pool: Pool, after: string, limit: number): P
 const COUNT_DEFERRED = `
   SELECT subscription_id AS "subscriptionId", count(*)::int AS deferred
   FROM (SELECT subscription_id FROM deliveries
-        WHERE account_id = $1 AND parked_at IS NOT NULL LIMIT 2 * $2::bigint + 1) AS counted
+        WHERE account_id = $1 AND deferred_at IS NOT NULL LIMIT 2 * $2::bigint + 1) AS counted
   GROUP BY subscription_id`;
 
 // A full lane stays full down to nine tenths, so that its state does not change with each delivery. Rows are locked in
@@ -122,17 +122,17 @@ const COUNT_DEFERRED = `
 // distributed over servers, deliveries are on other servers than subscriptions.
 const UPDATE_FULL_LANES = `
   WITH lane AS MATERIALIZED (
-    SELECT * FROM unnest($3::text[], $4::int[]) AS lane (subscription_id, parked)
+    SELECT * FROM unnest($3::text[], $4::int[]) AS lane (subscription_id, deferred)
   ), account AS MATERIALIZED (
-    SELECT coalesce(sum(parked), 0) AS parked, $2::numeric / greatest(count(*), 1) AS share,
+    SELECT coalesce(sum(deferred), 0) AS deferred, $2::numeric / greatest(count(*), 1) AS share,
       EXISTS (SELECT FROM subscriptions WHERE account_id = $1 AND lane_full_since IS NOT NULL) AS was_over
     FROM lane
   ), judged AS MATERIALIZED (
     SELECT s.id, s.lane_full_since IS NOT NULL AS was_full,
       CASE
-        WHEN a.parked > 2 * $2::bigint THEN true
-        WHEN a.parked > $2::bigint OR (a.was_over AND a.parked >= 0.9 * $2::bigint) THEN
-          coalesce(lane.parked, 0) >= a.share * CASE WHEN s.lane_full_since IS NULL THEN 1 ELSE 0.9 END
+        WHEN a.deferred > 2 * $2::bigint THEN true
+        WHEN a.deferred > $2::bigint OR (a.was_over AND a.deferred >= 0.9 * $2::bigint) THEN
+          coalesce(lane.deferred, 0) >= a.share * CASE WHEN s.lane_full_since IS NULL THEN 1 ELSE 0.9 END
         ELSE false
       END AS is_full
     FROM account a JOIN subscriptions s ON s.account_id = $1 LEFT JOIN lane ON lane.subscription_id = s.id
@@ -145,7 +145,7 @@ const UPDATE_FULL_LANES = `
     FROM locked l WHERE s.id = l.id
     RETURNING l.is_full
   )
-  SELECT (SELECT parked::int FROM account) AS deferred,
+  SELECT (SELECT deferred::int FROM account) AS deferred,
     count(*) FILTER (WHERE is_full)::int AS filled, count(*) FILTER (WHERE NOT is_full)::int AS reopened
   FROM changed`;
 

@@ -52,9 +52,9 @@ const CHECKED_WITHOUT_LOSS_MAX = 20_000;
 
 /**
  * PostgreSQL is the record: items that are pending there and no longer in the queue (a flushed or lost Redis, an
- * eviction, an operator's mistake) are queued again with their remaining attempts. Each half checks overdue items page
- * by page, the longest overdue first, and stores its position in the database; neither half stops the other. Throws the
- * errors of the halves when both have ended.
+ * eviction, an operator's mistake) are queued again with their remaining attempts. Each scan checks overdue items page
+ * by page, the longest overdue first, and stores its position in the database; neither scan stops the other. Throws the
+ * errors of the scans when both have ended.
  */
 export async function reconcile(dependencies: ReconcileDependencies): Promise<Reconciliation> {
   const scans = [
@@ -117,17 +117,17 @@ async function scanOverdue(
 }
 
 const READ_CURSOR = `
-  SELECT (extract(epoch FROM after_moment) * 1000000)::bigint AS micros, after_id AS id
-  FROM reconciler_places WHERE half = $1`;
+  SELECT (extract(epoch FROM after_timestamp) * 1000000)::bigint AS micros, after_id AS id
+  FROM reconciler_cursors WHERE source = $1`;
 const BEGINNING: Cursor = { micros: '0', id: '' };
 const timestampSql = (micros: string) => `timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond'`;
 const STORE_CURSOR = `
-  INSERT INTO reconciler_places AS place (half, after_moment, after_id) VALUES ($1, ${timestampSql('$4')}, $5)
-  ON CONFLICT (half) DO UPDATE SET after_moment = EXCLUDED.after_moment, after_id = EXCLUDED.after_id
-  WHERE place.after_moment = ${timestampSql('$2')} AND place.after_id = $3
-  RETURNING half`;
+  INSERT INTO reconciler_cursors AS stored (source, after_timestamp, after_id) VALUES ($1, ${timestampSql('$4')}, $5)
+  ON CONFLICT (source) DO UPDATE SET after_timestamp = EXCLUDED.after_timestamp, after_id = EXCLUDED.after_id
+  WHERE stored.after_timestamp = ${timestampSql('$2')} AND stored.after_id = $3
+  RETURNING source`;
 const CLEAR_CURSOR = `
-  DELETE FROM reconciler_places WHERE half = $1 AND after_moment = ${timestampSql('$2')} AND after_id = $3 RETURNING half`;
+  DELETE FROM reconciler_cursors WHERE source = $1 AND after_timestamp = ${timestampSql('$2')} AND after_id = $3 RETURNING source`;
 
 async function readCursor(pool: Pool, kind: ItemKind): Promise<Cursor | null> {
   const [cursor] = await runStatement<Cursor & Columns>(pool, READ_CURSOR, [kind]);

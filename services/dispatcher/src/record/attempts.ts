@@ -42,7 +42,7 @@ const RECORD_ATTEMPTS = `
     UPDATE deliveries d
     SET status = i.status, reason = i.reason, attempt_count = i.number, http_status_code = i.http_status_code,
         error_code = i.error_code, duration_ms = i.duration_ms,
-        completed_at = i.completed_at, next_attempt_at = i.next_attempt_at, parked_at = NULL
+        completed_at = i.completed_at, next_attempt_at = i.next_attempt_at, deferred_at = NULL
     FROM input i
     WHERE d.day = i.day AND d.id = i.delivery_id AND d.account_id = i.account_id AND d.attempt_count < i.number
       AND ${inDays('$23', 'd')}

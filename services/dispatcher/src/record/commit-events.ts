@@ -73,7 +73,7 @@ const DELIVERY_COLUMNS: UnnestColumns<NewDelivery & { event: JobRunEvent; eventN
  */
 const insertDeliveries = (firstParameter: number) => `
   INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name,
-                          status, reason, completed_at, next_attempt_at, parked_at, created_at, ${DELIVERED_COLUMN_NAMES})
+                          status, reason, completed_at, next_attempt_at, deferred_at, created_at, ${DELIVERED_COLUMN_NAMES})
   SELECT c.day, d.id, c.account_id, d.subscription_id, c.id, c.event_type, d.job_id, d.run_id, d.webhook_name,
          CASE WHEN d.attempt_count > 0 THEN 'delivered' WHEN d.cancel_reason IS NULL THEN 'pending' ELSE 'cancelled' END,
          d.cancel_reason,

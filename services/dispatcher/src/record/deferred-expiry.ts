@@ -52,8 +52,8 @@ export async function expireDeferred(
 const ACCOUNTS = `
   SELECT DISTINCT account_id AS "accountId"
   FROM (SELECT account_id FROM deliveries
-        WHERE parked_at < now() - $1::int * interval '1 second' AND account_id <> ALL ($2::bigint[])
-        ORDER BY parked_at LIMIT $3) AS old`;
+        WHERE deferred_at < now() - $1::int * interval '1 second' AND account_id <> ALL ($2::bigint[])
+        ORDER BY deferred_at LIMIT $3) AS old`;
 
 async function accountsWithExpired(
   { pool, maxSeconds, limit }: DeferredExpiry,
@@ -67,20 +67,20 @@ async function accountsWithExpired(
 // The time starts again after a block by Retry-After.
 const OF_ACCOUNT = `
   SELECT d.id AS "deliveryId" FROM deliveries d LEFT JOIN subscriptions s ON s.id = d.subscription_id
-  WHERE d.account_id = $1 AND d.parked_at < now() - $2::int * interval '1 second'
+  WHERE d.account_id = $1 AND d.deferred_at < now() - $2::int * interval '1 second'
     AND (s.blocked_until IS NULL OR s.blocked_until < now() - $2::int * interval '1 second')
-  ORDER BY d.parked_at LIMIT $3`;
+  ORDER BY d.deferred_at LIMIT $3`;
 
 // A locked delivery is being taken by its lane.
 const EXPIRE = `
   WITH old AS MATERIALIZED (
     SELECT d.day, d.id, d.account_id FROM deliveries d
     WHERE d.account_id = $1 AND d.id = ANY ($2::text[]) AND ${inDays('$3', 'd')}
-      AND d.parked_at < now() - $4::int * interval '1 second'
+      AND d.deferred_at < now() - $4::int * interval '1 second'
     FOR UPDATE SKIP LOCKED
   ), expired AS (
     UPDATE deliveries d
-    SET status = 'failed', reason = $5, completed_at = now(), parked_at = NULL
+    SET status = 'failed', reason = $5, completed_at = now(), deferred_at = NULL
     FROM old WHERE d.day = old.day AND d.id = old.id AND d.account_id = old.account_id AND d.account_id = $1
     RETURNING 1
   )

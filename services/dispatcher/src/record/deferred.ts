@@ -24,7 +24,7 @@ const DEFER = `
     WHERE ${inDays('$4', 'u')}
   )
   UPDATE deliveries d
-  SET parked_at = coalesce(d.parked_at, i.at), next_attempt_at = NULL
+  SET deferred_at = coalesce(d.deferred_at, i.at), next_attempt_at = NULL
   FROM i
   WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}
     AND ${inDays('$4', 'd')}`;
@@ -40,14 +40,14 @@ export async function deferDeliveries(pool: Pool, keys: readonly DeliveryKey[]):
 const CLAIM = `
   WITH next AS MATERIALIZED (
     SELECT day, id, account_id FROM deliveries
-    WHERE account_id = $4 AND subscription_id = $1 AND parked_at IS NOT NULL
+    WHERE account_id = $4 AND subscription_id = $1 AND deferred_at IS NOT NULL
       AND ($5::int IS NULL OR attempt_count - cycle < $5)
     ORDER BY day, created_at, id
     LIMIT $2
     FOR UPDATE SKIP LOCKED
   ), d AS (
     UPDATE deliveries d
-    SET parked_at = NULL, next_attempt_at = now() + $3::int * interval '1 millisecond'
+    SET deferred_at = NULL, next_attempt_at = now() + $3::int * interval '1 millisecond'
     FROM next n WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id AND d.account_id = $4
     RETURNING d.*
   )
@@ -77,7 +77,7 @@ export async function claimDeferred(pool: Pool, options: ClaimOptions): Promise<
 
 const HAS_DEFERRED = `
   SELECT EXISTS (
-    SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND parked_at IS NOT NULL) AS "hasDeferred"`;
+    SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND deferred_at IS NOT NULL) AS "hasDeferred"`;
 
 export async function hasDeferred(pool: Pool, { subscriptionId, accountId }: Lane): Promise<boolean> {
   const values = [subscriptionId, accountId];
@@ -88,7 +88,7 @@ export async function hasDeferred(pool: Pool, { subscriptionId, accountId }: Lan
 // Skips from one lane to the next by the index, however many deliveries each has deferred.
 const LANES_WITH_DEFERRED = `
   SELECT s.id, s.account_id AS "accountId"
-  FROM lanes_with_parked($1, $2) AS waiting (id) JOIN subscriptions s USING (id)
+  FROM lanes_with_deferred($1, $2) AS waiting (id) JOIN subscriptions s USING (id)
   ORDER BY s.id`;
 
 /** Returns subscriptions with deferred deliveries in the order of their ids, after the id `after`. */

@@ -26,7 +26,7 @@ export interface DeliveryRow extends TargetRow {
 /** Columns of deliveries `d`, their events and their subscriptions; see {@link toDelivery}. */
 export const DELIVERY_COLUMNS = `
   d.id, d.day::text AS day, d.status, d.trigger, d.recovery_id IS NOT NULL AS recovered, d.cycle, d.attempt_count,
-  (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms, d.parked_at IS NOT NULL AS deferred,
+  (extract(epoch FROM d.next_attempt_at) * 1000)::bigint AS next_attempt_at_ms, d.deferred_at IS NOT NULL AS deferred,
   d.webhook_name, d.subscription_id, e.id AS event_id, e.account_id, e.event_type, e."timestamp", e.data,
   ${TARGET_COLUMNS}`;
 
@@ -113,7 +113,7 @@ const PENDING_OF_EVENT = `
            CASE WHEN attempt_count = 0 THEN greatest(next_attempt_at, created_at + $3::int * interval '1 millisecond')
                 ELSE next_attempt_at END - now()) * 1000)::int, 0)) AS "delayMs"
   FROM deliveries
-  WHERE day = $1 AND account_id = $4 AND event_id = $2 AND status = 'pending' AND parked_at IS NULL`;
+  WHERE day = $1 AND account_id = $4 AND event_id = $2 AND status = 'pending' AND deferred_at IS NULL`;
 
 /**
  * Returns the deliveries that an interrupted job of an event left pending. Deferred ones are left to their lane.
@@ -140,7 +140,7 @@ export const STILL_PENDING = `d.status NOT IN ('delivered', 'failed', 'cancelled
 
 const CANCEL_DELIVERIES = `
   UPDATE deliveries d
-  SET status = 'cancelled', reason = i.reason, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
+  SET status = 'cancelled', reason = i.reason, completed_at = now(), next_attempt_at = NULL, deferred_at = NULL
   FROM unnest($1::date[], $2::text[], $3::bigint[], $5::text[]) AS i (day, id, account_id, reason)
   WHERE d.day = i.day AND d.id = i.id AND d.account_id = i.account_id AND ${STILL_PENDING}
     AND ${inDays('$4', 'i', 'd')}`;

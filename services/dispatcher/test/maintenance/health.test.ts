@@ -170,7 +170,7 @@ describe('an endpoint that has failed for an hour', () => {
   test('is notified as recovered and as failing if it did both between two checks', async () => {
     await fail(90);
     await runHealthPass();
-    await database.pool.query("UPDATE subscriptions SET failure_told_at = now() - interval '80 minutes'");
+    await database.pool.query("UPDATE subscriptions SET failure_notified_at = now() - interval '80 minutes'");
     await fail(70, 2);
     expect(await runHealthPass()).toEqual({ ...NO_CHANGES, recovered: 1 });
     expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
@@ -257,7 +257,7 @@ describe('a webhook whose change PostgreSQL rejects', () => {
     const [bad] = all;
     await database.pool.query(
       `ALTER TABLE subscriptions ADD CONSTRAINT reject
-         CHECK (NOT (id = '${bad}' AND (failure_told_at IS NOT NULL OR NOT active))) NOT VALID`,
+         CHECK (NOT (id = '${bad}' AND (failure_notified_at IS NOT NULL OR NOT active))) NOT VALID`,
     );
     expect(await runHealthPass(options)).toEqual({ ...NO_CHANGES, [kind]: 4 });
     expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([

@@ -133,7 +133,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(await result()).toEqual({ event: 0, delivery: 0 });
     expect(await result()).toEqual({ event: 0, delivery: 1 });
     // The pass reached the end, so the next one starts at the beginning.
-    expect((await harness.database.pool.query('SELECT FROM reconciler_places')).rowCount).toBe(0);
+    expect((await harness.database.pool.query('SELECT FROM reconciler_cursors')).rowCount).toBe(0);
   });
 
   test('repairs the text of a row of a previous release when it queues the event again', async () => {
@@ -148,7 +148,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(waiting).toMatchObject([{ data: { data: { runReason: 'cut \ufffd' } } }]);
   });
 
-  test('continues with one half while the other fails, and reports the error', async () => {
+  test('continues with one scan while the other fails, and reports the error', async () => {
     await overdue(10);
     await harness.database.pool.query(`ALTER TABLE undispatched_events RENAME COLUMN created_at TO mislaid`);
     const requeued: unknown[] = [];

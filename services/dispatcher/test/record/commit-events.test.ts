@@ -24,7 +24,7 @@ beforeAll(async () => {
   database = openPrismaDatabase({ url: testDatabase.url });
   account = await seedAccount(database);
   const ofAccount = { accountId: account.id, clientUrl: 'http://127.0.0.1:9' };
-  const kinds = ['delivered', 'pending', 'parked', 'cancelled'];
+  const kinds = ['delivered', 'pending', 'deferred', 'cancelled'];
   subscriptions = await Promise.all(kinds.map((name) => seedSubscription(database, { ...ofAccount, name })));
 });
 afterAll(async () => {
@@ -66,7 +66,7 @@ function commitOf(event: JobRunEvent, isRecorded: boolean): EventCommit {
       nextDelayMs: null,
     };
     return {
-      ...{ id, subscriptionId, webhookName: name, isDeferred: name === 'parked' || name === 'cancelled' },
+      ...{ id, subscriptionId, webhookName: name, isDeferred: name === 'deferred' || name === 'cancelled' },
       cancelReason: name === 'cancelled' ? 'its lane is full' : undefined,
       delivered: name === 'delivered' ? delivered : undefined,
     };
@@ -133,7 +133,7 @@ test('a claimed event and an inserted one leave the same rows', async () => {
   ).toEqual([
     ['cancelled', 'cancelled', 0],
     ['delivered', 'delivered', 1],
-    ['parked', 'pending', 0],
+    ['deferred', 'pending', 0],
     ['pending', 'pending', 0],
   ]);
   expect(rows[1]).toMatchObject({

@@ -49,7 +49,7 @@ const readRow = async ({ deliveryId }: DeliveryKey) =>
 describe.each(['delivered', 'failed', 'cancelled'])('a delivery that is %s', (status) => {
   test.each([
     ['cancelled', (key: DeliveryKey) => cancelDeliveries(database.pool, [{ ...key, reason: 'another' }])],
-    ['parked', (key: DeliveryKey) => deferDeliveries(database.pool, [key])],
+    ['deferred', (key: DeliveryKey) => deferDeliveries(database.pool, [key])],
   ])('is not %s', async (_change, change) => {
     const key = await insertDelivery(status);
     const before = await readRow(key);
@@ -62,7 +62,7 @@ describe.each(['delivered', 'failed', 'cancelled'])('a delivery that is %s', (st
 test('a pending delivery can be deferred, and cancelled with its reason', async () => {
   const key = await insertDelivery('pending');
   await deferDeliveries(database.pool, [key]);
-  expect(await readRow(key)).toMatchObject({ status: 'pending', parked_at: expect.any(Date) });
+  expect(await readRow(key)).toMatchObject({ status: 'pending', deferred_at: expect.any(Date) });
   await cancelDeliveries(database.pool, [{ ...key, reason: 'another' }]);
-  expect(await readRow(key)).toMatchObject({ status: 'cancelled', reason: 'another', parked_at: null });
+  expect(await readRow(key)).toMatchObject({ status: 'cancelled', reason: 'another', deferred_at: null });
 });

@@ -142,7 +142,7 @@ const INSERT_EVENTS = `
   FROM unnest($2::text[]) AS id`;
 const INSERT_DELIVERIES = `
   INSERT INTO deliveries (day, id, account_id, subscription_id, webhook_name, event_id, event_type, job_id, run_id, status,
-    parked_at, next_attempt_at, attempt_count)
+    deferred_at, next_attempt_at, attempt_count)
   SELECT $1::date, id, $4::bigint, $5::text, 'x', event_id, 'job.run.started', 1, n,
     CASE WHEN n <= 2 * $6::int THEN 'pending' ELSE 'delivered' END, CASE WHEN n <= $6::int THEN now() END,
     CASE WHEN n > $6::int AND n <= 2 * $6::int THEN now() - interval '1 hour' END, 0

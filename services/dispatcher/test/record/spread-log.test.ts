@@ -216,7 +216,7 @@ async function runHotStatements(): Promise<void> {
   // The lane is full, so that no other account has to be checked.
   await limitPending({ pool, pendingMax: 100 });
   await database.pool.query(
-    `UPDATE deliveries SET parked_at = now() - interval '25 hours' WHERE parked_at IS NOT NULL`,
+    `UPDATE deliveries SET deferred_at = now() - interval '25 hours' WHERE deferred_at IS NOT NULL`,
   );
   await reconcileLanes({ pool, deliveries: queue, quarantine });
   await database.pool.query(

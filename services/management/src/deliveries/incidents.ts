@@ -70,17 +70,17 @@ export function incidentsEndpoint({ prisma, reads }: ListDependencies): AccountE
         accountId: BigInt(account.id),
         ...(subscriptionId !== null && { subscriptionId }),
       };
-      const movedIncidents = await findUnprovenMoves(prisma, filters);
+      const changedIncidents = await findUnverifiedChanges(prisma, filters);
       const open =
         status === 'closed'
           ? []
-          : [...(await findFailingSpans(prisma, filters)), ...movedIncidents.map(({ span }) => span)];
+          : [...(await findFailingSpans(prisma, filters)), ...changedIncidents.map(({ span }) => span)];
       const shownOpen = open.slice(page.offset, page.offset + page.limit);
       const closedPage = {
         skip: Math.max(0, page.offset - open.length),
         take: page.limit - shownOpen.length,
       };
-      const excludedIds = movedIncidents.map(({ id }) => id);
+      const excludedIds = changedIncidents.map(({ id }) => id);
       const [closed, closedCount] =
         status === 'open' ? [[], 0] : await findClosedSpans(prisma, { ...filters, excludedIds }, closedPage);
       const spans = [...shownOpen, ...closed];
@@ -153,14 +153,14 @@ const ENDED_FIELDS = {
   openedAtMicros: true,
   closedAtMicros: true,
   failures: true,
-  moved: true,
+  endpointChanged: true,
   subscription: { select: { name: true, lastSuccessAtMicros: true } },
 } satisfies Prisma.IncidentSelect;
 
 type EndedRow = Prisma.IncidentGetPayload<{ select: typeof ENDED_FIELDS }>;
 
 /** Returns incidents that a change of the endpoint ended, while no attempt has succeeded or failed since. */
-async function findUnprovenMoves(
+async function findUnverifiedChanges(
   prisma: PrismaClient,
   { accountId, subscriptionId }: Filters,
 ): Promise<{ id: bigint; span: IncidentSpan }[]> {
@@ -168,16 +168,16 @@ async function findUnprovenMoves(
     where: {
       accountId,
       ...(subscriptionId !== undefined && { subscriptionId }),
-      moved: true,
+      endpointChanged: true,
       subscription: { deletedAt: null, active: true, failingSince: null },
     },
     select: ENDED_FIELDS,
     orderBy: [{ closedAt: 'desc' }, { id: 'desc' }],
   });
-  const unproven = rows.filter(
+  const unverified = rows.filter(
     ({ closedAtMicros, subscription }) => (subscription.lastSuccessAtMicros ?? 0n) < closedAtMicros,
   );
-  return unproven.map((row) => ({ id: row.id, span: { ...endedSpan(row), status: 'open', until: null } }));
+  return unverified.map((row) => ({ id: row.id, span: { ...endedSpan(row), status: 'open', until: null } }));
 }
 
 async function findClosedSpans(
@@ -211,7 +211,7 @@ function endedSpan(row: EndedRow): IncidentSpan {
     status: 'closed',
     since: String(row.openedAtMicros),
     until: ended,
-    endpoint_changed_at: row.moved ? ended : null,
+    endpoint_changed_at: row.endpointChanged ? ended : null,
     failure_count: row.failures,
     last_success_at: null,
   };

@@ -53,7 +53,7 @@ const REASON = 'An operator cancelled the delivery.';
 
 const CANCEL = `
   UPDATE deliveries
-  SET status = 'cancelled', reason = $3, completed_at = now(), next_attempt_at = NULL, parked_at = NULL
+  SET status = 'cancelled', reason = $3, completed_at = now(), next_attempt_at = NULL, deferred_at = NULL
   WHERE day = $1 AND id = $2 AND account_id = $4 AND status = 'pending'
   RETURNING id`;
 

@@ -112,10 +112,10 @@ export function createIdempotency(deps: {
   const { pool, secrets, onError } = deps;
   const releases = new KeyReleases((claims) => releaseKeys(pool, claims), onError);
 
-  function replayResponse({ hasSameBody, answerCiphertext }: ClaimedKey): EndpointResponse {
+  function replayResponse({ hasSameBody, responseCiphertext }: ClaimedKey): EndpointResponse {
     if (!hasSameBody) throw new IdempotencyKeyReusedError();
-    if (answerCiphertext === null) throw new KeyInUseError();
-    const response = decryptResponse(secrets, answerCiphertext);
+    if (responseCiphertext === null) throw new KeyInUseError();
+    const response = decryptResponse(secrets, responseCiphertext);
     return { ...response, headers: { ...response.headers, 'idempotent-replay': 'true' } };
   }
 
@@ -133,7 +133,7 @@ export function createIdempotency(deps: {
       async recordWithPrisma(transaction, response) {
         const { count } = await transaction.idempotencyKey.updateMany({
           where: { id, claim: claim.claim },
-          data: { answerCiphertext: encryptResponse(response) },
+          data: { responseCiphertext: encryptResponse(response) },
         });
         return recordedResponse(response, count > 0);
       },
@@ -204,7 +204,7 @@ function decryptResponse(secrets: SecretBox, ciphertext: string): EndpointRespon
 export interface ClaimedKey {
   hasSameBody: boolean;
   /** Null while the first request is running. */
-  answerCiphertext: string | null;
+  responseCiphertext: string | null;
 }
 
 // A key expires a day after its first request. A claim older than a minute belongs to a process that died before the
@@ -214,9 +214,9 @@ const CLAIM = `
   VALUES ($1, $2, $3, now() + interval '${CLAIM_MS} ms', now() + interval '24 hours')
   ON CONFLICT (id) DO UPDATE
   SET body_hash = EXCLUDED.body_hash, claim = EXCLUDED.claim, claimed_until = EXCLUDED.claimed_until,
-    expires_at = EXCLUDED.expires_at, answer_ciphertext = NULL
+    expires_at = EXCLUDED.expires_at, response_ciphertext = NULL
   WHERE k.expires_at <= now()
-    OR (k.answer_ciphertext IS NULL AND k.claimed_until <= now() AND k.body_hash = EXCLUDED.body_hash)
+    OR (k.response_ciphertext IS NULL AND k.claimed_until <= now() AND k.body_hash = EXCLUDED.body_hash)
   RETURNING id`;
 
 async function claimKey(pool: Pool, { id, bodyHash, claim }: Claim): Promise<boolean> {
@@ -224,23 +224,23 @@ async function claimKey(pool: Pool, { id, bodyHash, claim }: Claim): Promise<boo
 }
 
 const SELECT_KEY = `
-  SELECT body_hash = $2 AS "hasSameBody", answer_ciphertext AS "answerCiphertext" FROM idempotency_keys WHERE id = $1`;
+  SELECT body_hash = $2 AS "hasSameBody", response_ciphertext AS "responseCiphertext" FROM idempotency_keys WHERE id = $1`;
 
-const CLAIMED_KEY_COLUMNS = { hasSameBody: column.flag, answerCiphertext: column.orNull(column.text) };
+const CLAIMED_KEY_COLUMNS = { hasSameBody: column.flag, responseCiphertext: column.orNull(column.text) };
 
 async function findKey(pool: Pool, { id, bodyHash }: Claim): Promise<ClaimedKey | null> {
   return (await queryRows(pool, CLAIMED_KEY_COLUMNS, SELECT_KEY, [id, bodyHash]))[0] ?? null;
 }
 
-const STORE_RESPONSE = `UPDATE idempotency_keys SET answer_ciphertext = $3 WHERE id = $1 AND claim = $2 RETURNING id`;
+const STORE_RESPONSE = `UPDATE idempotency_keys SET response_ciphertext = $3 WHERE id = $1 AND claim = $2 RETURNING id`;
 
 /** Stores the response if the request still owns the key; returns whether it does. */
 async function storeResponse(
   transaction: Transaction,
   { id, claim }: Claim,
-  answerCiphertext: string,
+  responseCiphertext: string,
 ): Promise<boolean> {
-  return (await runStatement(transaction, STORE_RESPONSE, [id, claim, answerCiphertext])).length > 0;
+  return (await runStatement(transaction, STORE_RESPONSE, [id, claim, responseCiphertext])).length > 0;
 }
 
 // A row with a stored response belongs to work that was committed although its response was lost. The statement waits
@@ -248,7 +248,7 @@ async function storeResponse(
 const RELEASE = `
   DELETE FROM idempotency_keys k
   USING unnest($1::text[], $2::text[]) AS ended (id, claim)
-  WHERE k.id = ended.id AND k.claim = ended.claim AND k.answer_ciphertext IS NULL`;
+  WHERE k.id = ended.id AND k.claim = ended.claim AND k.response_ciphertext IS NULL`;
 
 /** Releases the keys as if they had never been used, unless their work was committed. */
 async function releaseKeys(pool: Pool, claims: readonly Claim[]): Promise<void> {

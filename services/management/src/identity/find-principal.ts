@@ -28,7 +28,7 @@ export async function findPrincipal(pool: Pool, credential: string): Promise<Ver
   return kind === 'user' ? await findUser(pool, hash) : await findServiceToken(pool, hash);
 }
 
-const VERSION = '(SELECT version FROM remembered_version) AS version';
+const VERSION = '(SELECT version FROM cache_version) AS version';
 
 const USER = {
   version: column.digits,

@@ -179,7 +179,7 @@ const PUBLISH_COLUMNS: UnnestColumns<PublishedRow> = {
 // theirs, as dispatchers do, to prevent deadlocks.
 const PUBLISH = `
   WITH current AS MATERIALIZED (
-    SELECT version FROM remembered_version
+    SELECT version FROM cache_version
   ), stored AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id, trace_context)
     SELECT e.day, e.id, e.account_id, e.event_type, e."timestamp", e.data, e.run_id, e.trace_context

@@ -47,7 +47,7 @@ const JOB = {
 // Returns the version even if no job is found.
 const JOBS = `
   SELECT v.version, found.*
-  FROM remembered_version v LEFT JOIN (
+  FROM cache_version v LEFT JOIN (
     SELECT jobs.id, jobs.account_id, jobs.name, jobs.project_id, projects.name AS project_name, jobs.environment_id,
       environments.name AS environment_name
     FROM unnest($1::bigint[], $2::bigint[]) AS wanted (account_id, id)
@@ -83,7 +83,7 @@ export async function findJobs(
 
 function versionOf(rows: readonly { version: string }[]): string {
   const version = rows[0]?.version;
-  if (version === undefined) throw new Error('the table remembered_version has lost its row');
+  if (version === undefined) throw new Error('the table cache_version has lost its row');
   return version;
 }
 
@@ -96,7 +96,7 @@ const RUN_OR_NONE = {
 
 const RUNS = `
   SELECT v.version, found.*
-  FROM remembered_version v LEFT JOIN (
+  FROM cache_version v LEFT JOIN (
     SELECT ${RUN_COLUMNS}
     FROM unnest($1::bigint[], $2::bigint[]) AS wanted (account_id, id)
     JOIN runs ON runs.account_id = wanted.account_id AND runs.id = wanted.id
@@ -227,7 +227,7 @@ function recordSql(
   }
   return `
     WITH current AS MATERIALIZED (
-      SELECT version FROM remembered_version
+      SELECT version FROM cache_version
     ), ${parts.join(', ')}, done AS (
       ${doneSelects.join(' UNION ALL ')}
     ), sent AS (

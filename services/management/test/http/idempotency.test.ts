@@ -182,7 +182,7 @@ describe('while the first request is running', () => {
     const { pool } = harness.database;
     // The state that a process leaves when it is killed during the work.
     await pool.query(
-      `UPDATE idempotency_keys SET answer_ciphertext = NULL, claimed_until = now() + interval '1 minute'`,
+      `UPDATE idempotency_keys SET response_ciphertext = NULL, claimed_until = now() + interval '1 minute'`,
     );
     const inUse = await create();
     expect([inUse.status, inUse.json, inUse.headers.get('retry-after')]).toEqual([409, STILL_RUNNING, '1']);
@@ -229,13 +229,13 @@ describe('the Idempotency-Key', () => {
 test('stored responses do not reveal secrets, and a lost encryption key repeats no work', async () => {
   const { hmac_secret } = (await create()).json.data;
   const { pool } = harness.database;
-  const { rows } = await pool.query('SELECT k::text AS row, answer_ciphertext FROM idempotency_keys k');
+  const { rows } = await pool.query('SELECT k::text AS row, response_ciphertext FROM idempotency_keys k');
   const responses = rows.map(
-    ({ answer_ciphertext }) => answer_ciphertext && harness.secrets.decrypt(answer_ciphertext),
+    ({ response_ciphertext }) => response_ciphertext && harness.secrets.decrypt(response_ciphertext),
   );
   expect(responses.filter((response) => response?.includes(hmac_secret))).toHaveLength(1);
   for (const { row } of rows) expect(row).not.toContain(hmac_secret);
-  await pool.query(`UPDATE idempotency_keys SET answer_ciphertext = 'gone.x'`);
+  await pool.query(`UPDATE idempotency_keys SET response_ciphertext = 'gone.x'`);
   const unreadable = failure(409, 'The stored response to this Idempotency-Key can no longer be read.');
   expect(await create()).toMatchObject({ status: 409, json: unreadable });
   expect(await subscriptionCount()).toBe(1);

@@ -147,7 +147,7 @@ test('a request that hung while another one took over its key changes nothing', 
     await locker.query('BEGIN; LOCK TABLE runs IN SHARE MODE');
     const firstPost = post({ path: runsPath(), body });
     const { pool } = harness.database;
-    const claimed = `UPDATE idempotency_keys SET claimed_until = now() WHERE answer_ciphertext IS NULL RETURNING claim`;
+    const claimed = `UPDATE idempotency_keys SET claimed_until = now() WHERE response_ciphertext IS NULL RETURNING claim`;
     const [claim] = await eventually(async () => {
       const { rows } = await pool.query<{ claim: string }>(claimed);
       expect(rows).toHaveLength(1);
@@ -171,7 +171,7 @@ test('a request that hung while another one took over its key changes nothing', 
 async function expectKeysFreed(): Promise<void> {
   await eventually(async () => {
     const { rows } = await harness.database.pool.query(
-      'SELECT FROM idempotency_keys WHERE answer_ciphertext IS NULL',
+      'SELECT FROM idempotency_keys WHERE response_ciphertext IS NULL',
     );
     expect(rows).toEqual([]);
   });

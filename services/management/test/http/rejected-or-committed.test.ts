@@ -80,7 +80,7 @@ test('the list contains every route that changes something', () => {
 });
 
 /** Selects the keys of requests that are still running. */
-const PENDING_KEYS = 'SELECT FROM idempotency_keys WHERE answer_ciphertext IS NULL';
+const PENDING_KEYS = 'SELECT FROM idempotency_keys WHERE response_ciphertext IS NULL';
 const BUSY_SESSIONS = `
   SELECT FROM pg_stat_activity
   WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()`;

@@ -71,9 +71,9 @@ describe('a caller who reports runs', () => {
 
   test('is rejected although it was cached before the change, because the statement checks it', async () => {
     await start();
-    const { rows } = await sql(`SELECT version FROM remembered_version`);
+    const { rows } = await sql(`SELECT version FROM cache_version`);
     await sql('BEGIN; UPDATE service_tokens SET revoked_at = now(); COMMIT');
-    expect((await sql(`SELECT version FROM remembered_version`)).rows).not.toEqual(rows);
+    expect((await sql(`SELECT version FROM cache_version`)).rows).not.toEqual(rows);
     const responses = await Promise.all(Array.from({ length: 20 }, () => start()));
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([401]));
     expect((await server.written()).runs).toBe(1);
@@ -91,10 +91,10 @@ test('a run of a renamed job has the new name', async () => {
 });
 
 test('a transaction that changes many callers raises the version once, and a rolled back one does not', async () => {
-  const version = async () => BigInt((await sql('SELECT version FROM remembered_version')).rows[0].version);
+  const version = async () => BigInt((await sql('SELECT version FROM cache_version')).rows[0].version);
   for (let index = 0; index < 5; index++) await server.tokenWith(['job_runner']);
   // Sets a version ahead of the clock, so that the next version is one higher.
-  await sql('UPDATE remembered_version SET version = $1', [(Date.now() + 3_600_000) * 1_000]);
+  await sql('UPDATE cache_version SET version = $1', [(Date.now() + 3_600_000) * 1_000]);
   const writtenBefore = await version();
   await sql(`UPDATE service_tokens SET name = 'renamed'`);
   expect(await version()).toBe(writtenBefore + 1n);

@@ -61,7 +61,7 @@ test('a report reads only its own runs with a plan prepared for few runs', async
   const job = await server.createJob('Nightly');
   const view: RunView = (await server.call('POST', '/runs/', { job_id: job.id, engine_version: '1.9.0' }))
     .json.data;
-  const { rows } = await client.query('SELECT version FROM remembered_version');
+  const { rows } = await client.query('SELECT version FROM cache_version');
   const { version } = rows[0];
   const runWithId = (id: number) => ({ ...view, id });
   const events = (id: number) => [exampleEvent('job.run.started', job, id)];
