@@ -6,7 +6,7 @@ const USAGE = usage({
   purpose: 'compares, takes or measures pages of the console',
   duration: '1 to 10 minutes',
   prerequisites: 'chromium',
-  details: `compare      with the pictures in e2e/console/pictures/kept; --update replaces them
+  details: `compare      with the pictures in e2e/console/pictures/baseline; --update replaces them
 screenshots  of the README and of docs/console.md
 lighthouse   how pages load on a slow phone
 quiet-tab    what an open page requests while nothing happens`,

@@ -4,7 +4,7 @@ import { runWithTestServers } from '../test/run/servers.mjs';
 
 const USAGE = usage({
   call: 'npm run pictures -- compare [--update]',
-  purpose: 'compares the pages of the console with the pictures in e2e/console/pictures/kept',
+  purpose: 'compares the pages of the console with the pictures in e2e/console/pictures/baseline',
   duration: '2 minutes',
   prerequisites: 'chromium',
   details: '--update  replaces the pictures by the current pages',
@@ -15,8 +15,8 @@ const startedAt = performance.now();
 await runWithTestServers({
   name: 'pictures',
   args: ['e2e/console/pictures'],
-  environment: isUpdate ? { KEEP_PICTURES: '1' } : {},
+  environment: isUpdate ? { UPDATE_PICTURES: '1' } : {},
 });
 const seconds = ((performance.now() - startedAt) / 1_000).toFixed(0);
-const did = isUpdate ? 'stored in e2e/console/pictures/kept' : 'compared';
+const did = isUpdate ? 'stored in e2e/console/pictures/baseline' : 'compared';
 process.stdout.write(process.exitCode === 0 ? `${did} in ${seconds} s\n` : `failed after ${seconds} s\n`);

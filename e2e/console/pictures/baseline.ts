@@ -21,7 +21,7 @@ export interface Variant {
 export const VARIANTS: Variant[] = THEMES.flatMap((theme) => WIDTHS.map((width) => ({ width, theme })));
 
 /** Whether to replace the stored pictures instead of comparing them: `npm run pictures -- compare --update`. */
-export const updatesBaseline = process.env.KEEP_PICTURES === '1';
+export const updatesBaseline = process.env.UPDATE_PICTURES === '1';
 
 type PagePaths = ReturnType<typeof listPagePaths>;
 
@@ -42,7 +42,7 @@ export function listPagePaths(world: StillWorld) {
   return { account, list, webhook, delivery: `${webhook}/deliveries/${world.deliveryId}` };
 }
 
-const BASELINE_FOLDER = fileURLToPath(new URL('./kept/', import.meta.url));
+const BASELINE_FOLDER = fileURLToPath(new URL('./baseline/', import.meta.url));
 const MADE_BY = join(BASELINE_FOLDER, 'made-by.json');
 const fileOf = (page: string, { width, theme }: Variant) => `${page}-${width}-${theme}.png`;
 

@@ -127,8 +127,8 @@ const INDEXED = `async (base64) => {${READ_SCRIPT}${FEWER_COLOURS}
   const { pixels, width, height } = fewerColours(await pixelsOf(base64));
   const colours = [...new Set(pixels)];
   if (colours.length > 256) throw new Error('a palette has at most 256 colours, the picture has ' + colours.length);
-  const places = new Map(colours.map((colour, place) => [colour, place]));
-  const indices = Uint8Array.from(pixels, (pixel) => places.get(pixel));
+  const indexOf = new Map(colours.map((colour, index) => [colour, index]));
+  const indices = Uint8Array.from(pixels, (pixel) => indexOf.get(pixel));
   let text = '';
   for (let start = 0; start < indices.length; start += 8192)
     text += String.fromCharCode(...indices.subarray(start, start + 8192));
@@ -137,12 +137,12 @@ const INDEXED = `async (base64) => {${READ_SCRIPT}${FEWER_COLOURS}
 }`;
 
 const COMPARE_SCRIPT = `async (pictures, { radius, tolerance, othersMax }) => {${READ_SCRIPT}${FEWER_COLOURS}
-  const [kept, now] = await Promise.all(pictures.map(pixelsOf));
-  const { width, height } = kept;
+  const [stored, now] = await Promise.all(pictures.map(pixelsOf));
+  const { width, height } = stored;
   if (now.width !== width || now.height !== height)
     return { others: null, isAlike: false, difference: await written(now.context, { type: 'image/png' }) };
   // The stored picture has fewer colours already.
-  const both = [readPixels(kept), fewerColours(now)];
+  const both = [readPixels(stored), fewerColours(now)];
   const [one, other] = both.map(({ pixels }) => pixels);
   const data = both.map(({ bytes }) => bytes);
   const isStrange = (pixels, around, x, y) => {
