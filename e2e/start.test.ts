@@ -150,7 +150,7 @@ test('a service that dies is restarted, and dev.json has its new pid', async () 
   const start = running as RunningStart;
   const before = start.dev().processes.dispatcher as number;
   process.kill(before, 'SIGKILL');
-  await start.waitFor('dispatcher is up again');
+  await start.waitFor('dispatcher restarted');
   await eventually(() => expect(start.dev().processes.dispatcher).not.toBe(before));
   expect(start.output()).toContain(`dispatcher (pid ${before}) was ended by SIGKILL`);
   expect((await fetch(`${start.dev().dispatcherUrl}/readyz`)).status).toBe(200);

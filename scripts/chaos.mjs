@@ -12,17 +12,17 @@ import { buildRelease, findIncompatibility, lastTag } from './upgrade/older-rele
 
 const TOPOLOGIES = ['sentinel', 'cluster', 'partition', 'postgres', 'shards', 'all'];
 const USAGE = usage({
-  call: 'npm run chaos [-- --seed <n> --seeds <n> --only <text> --older <tag or commit> --topology <name> --default-mb <n>]',
+  call: 'npm run chaos [-- --seed <n> --seeds <n> --only <text> --older-release <tag or commit> --topology <name> --default-mb <n>]',
   purpose:
     'injects every fault on every queue back end, with a ledger of the deliveries; a proof (docs/proofs.md)',
   duration: '15 minutes for all faults, 20 for all topologies; each result is printed at once',
   prerequisites: 'redis-server for the queue on Redis; root and iproute2 on Linux for network faults',
-  details: `--seed        repeats the times of a run
---seeds       continues with as many seeds; 1 when omitted
---only        the faults whose name contains it
---older       the release that runs next to this one; the last tag when omitted
---topology    servers replace others instead: ${TOPOLOGIES.join(', ')}
---default-mb  the size of the default partition that is converted under load; 1024 when omitted`,
+  details: `--seed           repeats the times of a run
+--seeds          continues with as many seeds; 1 when omitted
+--only           the faults whose name contains it
+--older-release  the release that runs next to this one; the last tag when omitted
+--topology       servers replace others instead: ${TOPOLOGIES.join(', ')}
+--default-mb     the size of the default partition that is converted under load; 1024 when omitted`,
 });
 
 const { values } = readArguments(USAGE, {
@@ -30,7 +30,7 @@ const { values } = readArguments(USAGE, {
     seed: { type: 'string' },
     seeds: { type: 'string', default: '1' },
     only: { type: 'string' },
-    older: { type: 'string' },
+    'older-release': { type: 'string' },
     topology: { type: 'string' },
     'default-mb': { type: 'string' },
   },
@@ -40,9 +40,9 @@ const seeds = readNumber('--seeds', values.seeds, { isWhole: true });
 const defaultMb = readNumber('--default-mb', values['default-mb'] ?? '1024', { isWhole: true });
 const isTopologyRun = values.topology !== undefined;
 if (isTopologyRun) requireChoice('--topology', values.topology, TOPOLOGIES);
-const release = isTopologyRun ? null : (values.older ?? lastTag());
+const release = isTopologyRun ? null : (values['older-release'] ?? lastTag());
 const reason = release === null ? null : findIncompatibility(release);
-if (reason !== null && values.older !== undefined) rejectArguments(reason);
+if (reason !== null && values['older-release'] !== undefined) rejectArguments(reason);
 const stopping = new AbortController();
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, () => stopping.abort());
 
@@ -97,7 +97,7 @@ try {
         CHAOS_DEFAULT_MB: String(defaultMb),
         ...(isTopologyRun ? { CHAOS_TOPOLOGY: values.topology, CHAOS_NO_NETWORK: network.reason ?? '' } : {}),
         ...(values.only === undefined ? {} : { CHAOS_ONLY: values.only }),
-        ...(olderCheckout === null ? {} : { CHAOS_OLDER: olderCheckout }),
+        ...(olderCheckout === null ? {} : { CHAOS_OLDER_CHECKOUT: olderCheckout }),
       },
       folder,
       signal: stopping.signal,

@@ -65,8 +65,8 @@ if (isLong) {
       async (fault) => {
         const reason = fault.skipReason?.() ?? null;
         if (reason !== null) {
-          reportFigure('chaos', `left out: ${fault.name} (${reason})`);
-          return print(`left out: ${fault.name}: ${reason}`);
+          reportFigure('chaos', `skipped: ${fault.name} (${reason})`);
+          return print(`skipped: ${fault.name}: ${reason}`);
         }
         const faultsRun = worlds.filter(
           ({ world }) => fault.only === undefined || fault.only === world.backend,

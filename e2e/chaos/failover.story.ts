@@ -38,8 +38,8 @@ test.each(chosen)(
   async (failover) => {
     const reason = failover.skipReason();
     if (reason !== null) {
-      reportFigure(`chaos ${failover.topology}`, `left out: ${failover.name} (${reason})`);
-      return print(`left out: ${failover.name}: ${reason}`);
+      reportFigure(`chaos ${failover.topology}`, `skipped: ${failover.name} (${reason})`);
+      return print(`skipped: ${failover.name}: ${reason}`);
     }
     const row = await failover.run(createSeededRandom(seed));
     rows.push(row);

@@ -57,7 +57,9 @@ export const VERSIONS: Fault[] = [
   {
     name: 'an older release runs next to this one',
     skipReason: () =>
-      OLDER_RELEASE === undefined ? 'no older release: npm run chaos -- --older <tag or commit>' : null,
+      OLDER_RELEASE === undefined
+        ? 'no older release: npm run chaos -- --older-release <tag or commit>'
+        : null,
     drainedWithinSeconds: 120,
     strike: (world) => replaceDispatcher(world, { checkout: OLDER_RELEASE as string }),
   },
@@ -73,7 +75,7 @@ function withClockAhead(aheadMs: number): OtherDispatcher {
 }
 
 /** Path of the release that `npm run chaos` built. */
-const OLDER_RELEASE = process.env.CHAOS_OLDER;
+const OLDER_RELEASE = process.env.CHAOS_OLDER_CHECKOUT;
 
 function requireProxies({ proxies }: World): Proxies {
   if (proxies === null) throw new Error('the services do not connect to their stores through proxies');

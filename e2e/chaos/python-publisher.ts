@@ -41,7 +41,7 @@ async function pythonSkipReason({ backend }: World<Stores>): Promise<string | nu
 export async function publishFromPython(world: World<Stores>, events: PoisonedEvents): Promise<number> {
   const reason = await pythonSkipReason(world);
   if (reason !== null) {
-    if (!reported.has(reason)) process.stderr.write(`left out: texts from Python: ${reason}\n`);
+    if (!reported.has(reason)) process.stderr.write(`skipped: texts from Python: ${reason}\n`);
     reported.add(reason);
     return 0;
   }

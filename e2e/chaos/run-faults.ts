@@ -45,7 +45,7 @@ export async function runFaults(backend: BackendName, names: readonly string[]):
       if (fault.only !== undefined && fault.only !== backend) continue;
       const reason = fault.skipReason?.() ?? null;
       if (reason !== null) {
-        print(`left out: ${fault.name}: ${reason}`);
+        print(`skipped: ${fault.name}: ${reason}`);
         continue;
       }
       const row = await runFault(world, { runIntervalMs: RUN_INTERVAL_MS, ...fault }, random).catch(

@@ -36,7 +36,7 @@ function canRun(program: string, version: string): boolean {
   const isThere = spawnSync(program, [version], { stdio: 'ignore' }).error === undefined;
   if (!isThere) {
     process.stderr.write(`${program} is not on the path: its client was skipped\n`);
-    reportFigure('clients', `left out: the client in ${program}, which is not on the path`);
+    reportFigure('clients', `skipped: the client in ${program}, which is not on the path`);
   }
   return isThere;
 }

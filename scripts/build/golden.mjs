@@ -90,7 +90,7 @@ const EVENTS = {
     accountId: 9007199254740991,
   },
   'a time without a fraction, which is padded': { ...STARTED, timestamp: '2026-01-31T19:31:20Z' },
-  'a field that is not known, which is dropped': { ...withData({ colour: 'red' }), webhookName: 'mine' },
+  'an unknown field, which is dropped': { ...withData({ colour: 'red' }), webhookName: 'mine' },
   'an account as text': { ...STARTED, accountId: '1' },
   'a job id as a number': withData({ jobId: 123 }),
   'an id with a leading zero': withData({ runId: '0123' }),
@@ -337,7 +337,7 @@ function toAsciiJson(text) {
 const ABOUT = {
   events:
     'Events as they are published on the queue. body: what is sent for the subscription, byte for byte in UTF-8; ' +
-    'problem: the field for which an event is rejected. nowMs: the time at which it is published.',
+    'problem: the field that an event is rejected for. nowMs: the time at which it is published.',
   deliveries:
     'Deliveries as they arrive. body and bodyBase64 are the same bytes; secrets: what the receiver holds, each of which ' +
     'may be right; nowMs: its clock; genuine: what a receiver must say that checks Authorization, and one that checks the ' +
@@ -347,7 +347,7 @@ const ABOUT = {
     'length; repaired: what becomes of it where a job runner reports it.',
   shards:
     'Shards of a queue on Redis. map: a hash as it may be at key; accounts: the slot of each, and the prefix of the queue ' +
-    'that it leads to by this map; rejected: slots of a hash that is not a map, by which nothing must be published.',
+    'that it leads to by this map; rejected: slots of an invalid map, with which nothing may be published.',
 };
 
 const golden = goldenEvents();

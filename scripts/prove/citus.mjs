@@ -109,7 +109,7 @@ async function runCoreTests(only) {
     const args = isCore ? [...CORE_TESTS, ...skipOptions] : [only];
     if (isCore)
       for (const [tests, reason] of Object.entries({ ...SKIPPED_FILES, ...SKIPPED_TESTS }))
-        process.stdout.write(`left out: ${tests}: ${reason}\n`);
+        process.stdout.write(`skipped: ${tests}: ${reason}\n`);
     return await runJest({ args, environment: servers.environment, folder, signal });
   } finally {
     await servers?.close();

@@ -112,11 +112,13 @@ export function signalGroup(pid: number, signal: NodeJS.Signals): boolean {
   }
 }
 
-const OWN_VARIABLE = ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'];
+const SERVICE_VARIABLES = ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'];
 
 /** Returns the environment for a process that is not part of the service: all variables but the service's secrets. */
 export function externalEnvironment(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
-  return Object.fromEntries(Object.entries(environment).filter(([name]) => !OWN_VARIABLE.includes(name)));
+  return Object.fromEntries(
+    Object.entries(environment).filter(([name]) => !SERVICE_VARIABLES.includes(name)),
+  );
 }
 
 const TAIL_BYTES = 16_384;

@@ -76,7 +76,7 @@ export function receiverSpec(options: {
         HMAC_SECRET: options.hmacSecret(),
         ...(reject === null
           ? {}
-          : { REFUSE_RUN_ID: String(reject.runId), REFUSE_ATTEMPTS: String(reject.attempts) }),
+          : { REJECT_RUN_ID: String(reject.runId), REJECT_ATTEMPTS: String(reject.attempts) }),
       };
     },
     isReady: (url) => listening === url + RECEIVER_PATH,

@@ -31,7 +31,7 @@ export async function superviseProcess<R extends RunningProcess>(
       for (const line of lastLines(running)) terminal.line(`    ${terminal.style.dim(line)}`);
     },
     async onRestart(running) {
-      terminal.note(`${name} is up again (pid ${running.pid})`);
+      terminal.note(`${name} restarted (pid ${running.pid})`);
       await onRestart();
     },
     onStartFailure: (error) => terminal.note(`${name} could not be restarted: ${error.message}`),

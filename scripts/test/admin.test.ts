@@ -17,15 +17,15 @@ beforeEach(async () => {
 
 afterEach(() => rm(home, { recursive: true, force: true }));
 
-const setVariable = (name: string, value: object) => writeFile(join(home, name), JSON.stringify(value));
+const writeJsonFile = (name: string, value: object) => writeFile(join(home, name), JSON.stringify(value));
 
 describe('npm run admin', () => {
   const databaseUrl = 'postgres://u:p@127.0.0.1:54329/runhook';
   const encryptionKeys = 'local:a2V5';
 
   test('uses the database, the queue and the keys of the running npm start', async () => {
-    await setVariable('dev.json', { databaseUrl, queueUrl: 'redis://127.0.0.1:6400' });
-    await setVariable('secrets.json', { encryptionKeys });
+    await writeJsonFile('dev.json', { databaseUrl, queueUrl: 'redis://127.0.0.1:6400' });
+    await writeJsonFile('secrets.json', { encryptionKeys });
     expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({
       DATABASE_URL: databaseUrl,
       QUEUE_URL: 'redis://127.0.0.1:6400',
@@ -34,8 +34,8 @@ describe('npm run admin', () => {
   });
 
   test('does not replace variables that are set', async () => {
-    await setVariable('dev.json', { databaseUrl });
-    await setVariable('secrets.json', { encryptionKeys });
+    await writeJsonFile('dev.json', { databaseUrl });
+    await writeJsonFile('secrets.json', { encryptionKeys });
     const environment = { RUNHOOK_HOME: home, DATABASE_URL: 'postgres://elsewhere/db' };
     expect(adminEnvironment(root, environment)).toEqual({});
     expect(adminEnvironment(root, { RUNHOOK_HOME: home, ENCRYPTION_KEYS: 'own:a2V5' })).toEqual({
@@ -44,15 +44,15 @@ describe('npm run admin', () => {
   });
 
   test('adds no variables when npm start is not running', async () => {
-    await setVariable('secrets.json', { encryptionKeys });
+    await writeJsonFile('secrets.json', { encryptionKeys });
     expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({});
   });
 
   test('writes only the result to standard output', async () => {
     const testDatabase = await createTestDatabase();
     try {
-      await setVariable('dev.json', { databaseUrl: testDatabase.url });
-      await setVariable('secrets.json', { encryptionKeys: testEncryptionKeysText });
+      await writeJsonFile('dev.json', { databaseUrl: testDatabase.url });
+      await writeJsonFile('secrets.json', { encryptionKeys: testEncryptionKeysText });
       const made = await admin('user', 'create', '--email', 'ada@example.com', '--name', 'Ada', '--json');
       expect(JSON.parse(made)).toMatchObject({ email: 'ada@example.com', api_key: expect.any(String) });
     } finally {

@@ -103,7 +103,7 @@ test.each([
   ['chaos', ['--seeds', '0'], '--seeds is "0", but must be a whole number above 0'],
   ['chaos', ['--seed', ''], '--seed is "", but must be a whole number of at least 0'],
   ['chaos', ['--topology', 'ring'], '--topology is "ring", but must be one of sentinel, cluster,'],
-  ['chaos', ['--older', 'no-such-tag'], 'there is no release no-such-tag with migrations'],
+  ['chaos', ['--older-release', 'no-such-tag'], 'there is no release no-such-tag with migrations'],
   ['attack', ['--minutes', 'ten'], '--minutes is "ten", but must be a number above 0'],
   ['upgrade', ['--from', 'no-such-tag'], 'there is no release no-such-tag with migrations'],
   [

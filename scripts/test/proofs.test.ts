@@ -87,13 +87,13 @@ test('a proof that passed is current until one of its paths changes, and a stale
   expect(release.stderr).toContain('  citus core: passed on ');
 });
 
-test('a proof whose topologies were all left out keeps its row', () => {
+test('a proof whose topologies were all skipped keeps its row', () => {
   const results = {
     isSuccess: true,
-    figures: [{ proof: 'chaos partition', figure: 'left out: no network' }],
+    figures: [{ proof: 'chaos partition', figure: 'skipped: no network' }],
   };
   const output = runInClone(
     `proofs.recordTests('chaos partition', ${JSON.stringify(results)}, { isCounted: false });`,
   );
-  expect(output).toContain('is not updated, because everything was left out: no network');
+  expect(output).toContain('is not updated, because everything was skipped: no network');
 });

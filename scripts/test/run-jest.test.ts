@@ -23,7 +23,7 @@ const { spawn } = require('node:child_process');
 const { writeFileSync } = require('node:fs');
 test('passes', () => {
   const { pid } = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'], { stdio: 'inherit' });
-  writeFileSync(process.env.LEFT_RUNNING, String(pid));
+  writeFileSync(process.env.PID_FILE, String(pid));
 });
 `;
 
@@ -44,7 +44,7 @@ test('a process that a test leaves running fails the run, and is ended', async (
     const printed: string[] = [];
     const results = await runJest({
       args: ['--config', config],
-      environment: { LEFT_RUNNING: pidFile },
+      environment: { PID_FILE: pidFile },
       folder,
       signal: new AbortController().signal,
       exitWithinMs: 100,

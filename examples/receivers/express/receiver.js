@@ -11,7 +11,7 @@ import { isGenuine } from './signature.js';
 // The webhook's signature header, in lower case, and the path of its client_url.
 const SIGNATURE_HEADER = 'authorization';
 const PATH = '/webhooks';
-const { HMAC_SECRET, HOST = '127.0.0.1', PORT = '3002', REFUSE_RUN_ID, REFUSE_ATTEMPTS = '2' } = process.env;
+const { HMAC_SECRET, HOST = '127.0.0.1', PORT = '3002', REJECT_RUN_ID, REJECT_ATTEMPTS = '2' } = process.env;
 if (!HMAC_SECRET) throw new Error('HMAC_SECRET is not set');
 
 const countAttempt = createAttemptCounter();
@@ -25,7 +25,7 @@ app.post(PATH, express.raw({ type: () => true, limit: '1mb' }), (request, respon
   // The body must not be used before it is verified.
   const event = verified ? JSON.parse(body) : null;
   const attempt = countAttempt(request.headers['webhook-id'], event?.webhooksID);
-  const status = answerTo(event, attempt);
+  const status = selectStatus(event, attempt);
   // Respond first and process the event afterwards: an attempt without a response fails after ten seconds.
   response.sendStatus(status);
   print({
@@ -44,10 +44,10 @@ app.post(PATH, express.raw({ type: () => true, limit: '1mb' }), (request, respon
 });
 
 /** A real receiver would respond with 401 or 2xx. This one can also fail on request, to demonstrate retries. */
-function answerTo(event, attempt) {
+function selectStatus(event, attempt) {
   if (event === null) return 401;
-  const isToBeRefused = event.eventType === 'job.run.completed' && event.data.runId === REFUSE_RUN_ID;
-  return isToBeRefused && attempt <= Number(REFUSE_ATTEMPTS) ? 503 : 204;
+  const isRejected = event.eventType === 'job.run.completed' && event.data.runId === REJECT_RUN_ID;
+  return isRejected && attempt <= Number(REJECT_ATTEMPTS) ? 503 : 204;
 }
 
 function print(line) {
