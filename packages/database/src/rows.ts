@@ -61,8 +61,7 @@ export async function queryRows<C extends Columns>(
 /** Returns true if a row has the columns. @throws UnexpectedRowError otherwise */
 export function requireColumns<C extends Columns>(row: pg.QueryResultRow, columns: C): row is RowOf<C> {
   for (const name in columns) {
-    if (!columns[name]?.(row[name]))
-      throw new UnexpectedRowError(`a row has no such "${name}" as it must have`);
+    if (!columns[name]?.(row[name])) throw new UnexpectedRowError(`a row has no valid "${name}"`);
   }
   return true;
 }

@@ -165,11 +165,11 @@ async function examineDefaultPartitions(pool: Pool): Promise<Finding> {
 }
 
 async function examineLocks(pool: Pool, retentionDays: number): Promise<Finding> {
-  const { statementsMax: atOnce, setting, settingNeeded } = await readLockCapacity(pool, retentionDays);
+  const { statementsMax, setting, settingNeeded } = await readLockCapacity(pool, retentionDays);
   if (setting >= settingNeeded) return ok('locks', `max_locks_per_transaction ${setting} is sufficient`);
   return warning(
     'locks',
-    `max_locks_per_transaction ${setting} is sufficient for only ${atOnce} concurrent statements over the complete log`,
+    `max_locks_per_transaction ${setting} is sufficient for only ${statementsMax} concurrent statements over the complete log`,
     `Set it to at least ${settingNeeded} and restart PostgreSQL, or reduce LOG_RETENTION_DAYS.`,
   );
 }

@@ -33,9 +33,9 @@ def test_every_form_of_a_queue_url_is_parsed() -> None:
         ("redis://a,b", "names one server"),
         ("redis://h:99999", "host or host:port"),
         ("redis://h/secret", "number of a database"),
-        ("redis+cluster://h/1", "no database but 0"),
+        ("redis+cluster://h/1", "only database 0"),
         ("redis+sentinel://h", "names the master"),
-        ("redis://h?secret=1", "not known"),
+        ("redis://h?secret=1", "unknown parameter"),
     ],
 )
 def test_an_invalid_queue_url_is_rejected_without_repeating_it(url: str, message: str) -> None:

@@ -71,7 +71,7 @@ function readField(values: Record<string, unknown>, field: keyof RunDetails): st
 
 function readText(values: Record<string, unknown>, field: string): string {
   const text = values[field];
-  if (typeof text !== 'string') throw new TypeError(`${field} is not a text`);
+  if (typeof text !== 'string') throw new TypeError(`${field} is not a string`);
   return wellFormedText(text);
 }
 

@@ -56,10 +56,10 @@ def parse_queue_url(url: str) -> QueueTarget:
     if len(segments) > 1 or not re.fullmatch("[0-9]{1,5}", database):
         raise ValueError("the last part of the queue URL must be the number of a database")
     if kind == "cluster" and int(database) > 0:
-        raise ValueError("a Redis Cluster has no database but 0")
+        raise ValueError("a Redis Cluster has only database 0")
     parameters = dict(parse_qsl(parts["query"] or ""))
     if not _PARAMETERS.issuperset(parameters):
-        raise ValueError("a parameter of the queue URL is not known")
+        raise ValueError("the queue URL has an unknown parameter")
     return QueueTarget(
         kind=kind,
         nodes=nodes,

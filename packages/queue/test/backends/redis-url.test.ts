@@ -55,10 +55,10 @@ const REFUSED: [string, RegExp][] = [
   ['redis://hunter2:99999', /must name its servers/],
   ['redis://hunter2,b', /one server/],
   ['redis://hunter2/x', /number of a database/],
-  ['redis+cluster://hunter2/1', /no database but 0/],
+  ['redis+cluster://hunter2/1', /only database 0/],
   ['redis+sentinel://hunter2', /names the master/],
   ['redis+sentinel://hunter2/m/1/2', /number of a database/],
-  ['redis://hunter2?maxRetriesPerRequest=1', /parameter .* is not known/],
+  ['redis://hunter2?maxRetriesPerRequest=1', /unknown parameter/],
   ['redis://hunter2?caFile=/ca.pem', /need rediss/],
   ['redis://:%zz@hunter2', /percent-encoded/],
 ];

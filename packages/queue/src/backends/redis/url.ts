@@ -82,7 +82,7 @@ function parsePath(kind: RedisTarget['kind'], path = '/'): Pick<RedisTarget, 'da
   const [database = '0', ...more] = segments;
   if (more.length > 0 || !/^\d{1,5}$/.test(database))
     throw new TypeError('the last part of the queue URL must be the number of a database');
-  if (kind === 'cluster' && database !== '0') throw new TypeError('a Redis Cluster has no database but 0');
+  if (kind === 'cluster' && database !== '0') throw new TypeError('a Redis Cluster has only database 0');
   return {
     database: Number(database),
     ...(masterName !== undefined && { masterName: decodePercent(masterName) }),
@@ -95,7 +95,7 @@ function parseParameters(query: string | undefined, isTls: boolean): Partial<Red
     const textParameter = TEXT_PARAMETERS.find((candidate) => candidate === name);
     if (textParameter !== undefined) parameters[textParameter] = value;
     else if (name === 'family' && /^[46]$/.test(value)) parameters.family = Number(value);
-    else throw new TypeError('a parameter of the queue URL is not known');
+    else throw new TypeError('the queue URL has an unknown parameter');
   }
   if (!isTls && (parameters.caFile ?? parameters.certFile ?? parameters.keyFile) !== undefined)
     throw new TypeError('certificates in the queue URL need rediss://');
@@ -106,6 +106,6 @@ function decodePercent(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw new TypeError('the queue URL is not percent-encoded as it should be');
+    throw new TypeError('the queue URL is not percent-encoded correctly');
   }
 }
