@@ -24,7 +24,7 @@ export type AttemptableDelivery = Pick<
   'id' | 'day' | 'trigger' | 'cycle' | 'attemptCount' | 'webhookName' | 'subscriptionId' | 'event'
 >;
 
-export function keyOf({ id, event }: AttemptableDelivery): DeliveryKey {
+export function deliveryKeyOf({ id, event }: AttemptableDelivery): DeliveryKey {
   return { deliveryId: id, accountId: event.accountId };
 }
 
@@ -192,7 +192,7 @@ export async function logAttempt(
     await dispatcher.record.commits.recordAttempt(attemptRecord);
   } catch (error) {
     if (!isPermanentRejection(error)) throw error;
-    await dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
+    await dispatcher.quarantine.setAsideDelivery(deliveryKeyOf(delivery), error);
     return false;
   }
   reportAttempt(dispatcher, delivery, attemptRecord);

@@ -1,6 +1,6 @@
 import type { DeliveryJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
-import { attempt, keyOf, laneOf, logAttempt } from './attempt.ts';
+import { attempt, deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { wakeLane } from './lane.ts';
 import { nextStep, nextTrigger } from './policy/next-step.ts';
@@ -33,7 +33,7 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
   if (step.kind === 'wait') return { kind: 'again', delayMs: step.delayMs };
   if (step.kind === 'cancel') {
-    await record.cancelDelivery({ ...keyOf(delivery), reason: step.reason });
+    await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: step.reason });
     metrics.completed.cancelled.inc();
     return { kind: 'done' };
   }
@@ -43,7 +43,7 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   if (!slot) {
     // In its lane, a redelivery would wait for the end of the block.
     if (isRedelivery && lane.blockedMs > 0) return { kind: 'again', delayMs: REDELIVERY_GAP_MS };
-    await record.defer(keyOf(delivery));
+    await record.defer(deliveryKeyOf(delivery));
     wakeLane(dispatcher, delivery);
     metrics.retriesDeferred.inc();
     return { kind: 'done' };

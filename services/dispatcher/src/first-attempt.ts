@@ -3,7 +3,7 @@ import {
   type AttemptableDelivery,
   type AttemptResult,
   attempt,
-  keyOf,
+  deliveryKeyOf,
   laneOf,
   logAndSchedule,
   reportAttempt,
@@ -163,8 +163,8 @@ async function recordUncommittedResult(
   }
   if (!wasAdded) return;
   if (!isLaneSaturated && committedResult === undefined) {
-    if (fullReason === null) await record.defer(keyOf(delivery));
-    else await record.cancelDelivery({ ...keyOf(delivery), reason: fullReason });
+    if (fullReason === null) await record.defer(deliveryKeyOf(delivery));
+    else await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: fullReason });
   }
   countDeferredOrCancelled(dispatcher, firstAttempt);
 }

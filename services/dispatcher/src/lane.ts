@@ -1,10 +1,10 @@
 import type { LaneJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { waitAtMost } from '@runhook/runtime';
-import { type AttemptableDelivery, attempt, keyOf, laneOf, logAndSchedule } from './attempt.ts';
+import { type AttemptableDelivery, attempt, deliveryKeyOf, laneOf, logAndSchedule } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
-import type { Lane } from './record/deferred.ts';
+import type { LaneKey } from './record/deferred.ts';
 
 /** Result of a lane's job: nothing is deferred any more, or the job must run again. */
 export type LaneResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
@@ -69,14 +69,14 @@ export function wakeLane(
 
 class LanePass {
   readonly #dispatcher: Dispatcher;
-  readonly #lane: Lane;
+  readonly #lane: LaneKey;
   readonly #inFlight = new Set<Promise<void>>();
   /** Slots are free, but the server of the lane has no capacity for the account's attempts. */
   #isOriginFull = false;
   #isUndeliverable = false;
   #fault: { error: unknown } | null = null;
 
-  constructor(dispatcher: Dispatcher, lane: Lane) {
+  constructor(dispatcher: Dispatcher, lane: LaneKey) {
     this.#dispatcher = dispatcher;
     this.#lane = lane;
   }
@@ -113,7 +113,7 @@ class LanePass {
       const delivering = this.#deliver(delivery, attemptsBelow !== undefined)
         .catch((error: unknown) => {
           if (isPermanentRejection(error))
-            return this.#dispatcher.quarantine.setAsideDelivery(keyOf(delivery), error);
+            return this.#dispatcher.quarantine.setAsideDelivery(deliveryKeyOf(delivery), error);
           throw error;
         })
         .catch((error: unknown) => {
@@ -145,7 +145,7 @@ class LanePass {
     const { target } = delivery;
     const reason = undeliverableReason(target);
     if (target === null || reason !== null) {
-      await record.cancelDelivery({ ...keyOf(delivery), reason: reason ?? '' });
+      await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: reason ?? '' });
       metrics.completed.cancelled.inc();
       return;
     }
@@ -153,11 +153,11 @@ class LanePass {
     const slot = limits.acquireQueued(laneOf(this.#dispatcher, delivery, target), isProbe);
     if (!slot) {
       this.#isOriginFull = true;
-      return await record.defer(keyOf(delivery));
+      return await record.defer(deliveryKeyOf(delivery));
     }
     const result = await attempt(this.#dispatcher, slot, delivery, target).catch(async (error: unknown) => {
       // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
-      if (!isPermanentRejection(error)) await record.defer(keyOf(delivery));
+      if (!isPermanentRejection(error)) await record.defer(deliveryKeyOf(delivery));
       throw error;
     });
     await logAndSchedule(this.#dispatcher, delivery, result);

@@ -57,9 +57,9 @@ const CLAIM = `
   ORDER BY d.day, d.created_at, d.id`;
 
 /** Key of a subscription's lane. The account determines its part of the log. */
-export type Lane = Required<LaneJob>;
+export type LaneKey = Required<LaneJob>;
 
-export interface ClaimOptions extends Lane {
+export interface ClaimOptions extends LaneKey {
   limit: number;
   /** Maximum duration of an attempt. */
   attemptMs: number;
@@ -79,7 +79,7 @@ const HAS_DEFERRED = `
   SELECT EXISTS (
     SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND deferred_at IS NOT NULL) AS "hasDeferred"`;
 
-export async function hasDeferred(pool: Pool, { subscriptionId, accountId }: Lane): Promise<boolean> {
+export async function hasDeferred(pool: Pool, { subscriptionId, accountId }: LaneKey): Promise<boolean> {
   const values = [subscriptionId, accountId];
   const [row] = await runStatement<{ hasDeferred: boolean }>(pool, HAS_DEFERRED, values, 'has-deferred');
   return row?.hasDeferred ?? false;
@@ -92,7 +92,7 @@ const LANES_WITH_DEFERRED = `
   ORDER BY s.id`;
 
 /** Returns subscriptions with deferred deliveries in the order of their ids, after the id `after`. */
-export async function lanesWithDeferred(pool: Pool, after: string, limit: number): Promise<Lane[]> {
+export async function lanesWithDeferred(pool: Pool, after: string, limit: number): Promise<LaneKey[]> {
   const rows = await runStatement<{ id: string; accountId: string }>(
     pool,
     LANES_WITH_DEFERRED,

@@ -12,7 +12,7 @@ import { type SubscriptionStatus, updateSubscriptionStatuses } from './attempts.
 import { createBatcher, withoutResults } from './batches.ts';
 import { type Block, type BlockChange, changeBlocks, claimProbe } from './blocks.ts';
 import { CommitBatcher, type CommitBatcherOptions } from './commit-batcher.ts';
-import { type ClaimOptions, claimDeferred, deferDeliveries, hasDeferred, type Lane } from './deferred.ts';
+import { type ClaimOptions, claimDeferred, deferDeliveries, hasDeferred, type LaneKey } from './deferred.ts';
 import {
   type Cancellation,
   cancelDeliveries,
@@ -119,7 +119,7 @@ export class DispatchRecord {
     return this.#runSingle((pool) => claimDeferred(pool, options));
   }
 
-  hasDeferred(lane: Lane): Promise<boolean> {
+  hasDeferred(lane: LaneKey): Promise<boolean> {
     return this.#runSingle((pool) => hasDeferred(pool, lane));
   }
 
