@@ -6,7 +6,7 @@ import { wakeLane } from './lane.ts';
 import { nextStep, nextTrigger } from './policy/next-step.ts';
 
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
-export type DeliverResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
+export type DeliverResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
 
 /** Wait of a redelivery for one of the slots that a block leaves. */
 const REDELIVERY_GAP_MS = 1_000;
@@ -31,7 +31,7 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   // The row was lost, as after the promotion of a lagging replica; an event that is still queued is fanned out again.
   if (!delivery) logger.warn({ deliveryId }, 'dropped the job of a delivery without a row');
   if (!delivery || step.kind === 'skip') return { kind: 'done' };
-  if (step.kind === 'wait') return { kind: 'again', delayMs: step.delayMs };
+  if (step.kind === 'wait') return { kind: 'reschedule', delayMs: step.delayMs };
   if (step.kind === 'cancel') {
     await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: step.reason });
     metrics.completed.cancelled.inc();
@@ -42,7 +42,7 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   const slot = limits.acquireQueued(lane, isRedelivery);
   if (!slot) {
     // In its lane, a redelivery would wait for the end of the block.
-    if (isRedelivery && lane.blockedMs > 0) return { kind: 'again', delayMs: REDELIVERY_GAP_MS };
+    if (isRedelivery && lane.blockedMs > 0) return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
     await record.defer(deliveryKeyOf(delivery));
     wakeLane(dispatcher, delivery);
     metrics.retriesDeferred.inc();
@@ -52,6 +52,6 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
   const isRecorded = await logAttempt(dispatcher, delivery, result.record);
   const { outcome } = result;
   return isRecorded && outcome.kind === 'retry'
-    ? { kind: 'again', delayMs: outcome.delayMs }
+    ? { kind: 'reschedule', delayMs: outcome.delayMs }
     : { kind: 'done' };
 }

@@ -7,7 +7,7 @@ import { type Delivery, undeliverableReason } from './policy/next-step.ts';
 import type { LaneKey } from './record/deferred.ts';
 
 /** Result of a lane's job: nothing is deferred any more, or the job must run again. */
-export type LaneResult = { kind: 'done' } | { kind: 'again'; delayMs: number };
+export type LaneResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
 
 /** Time after which the job of a lane ends, so that others can run, and is queued again. */
 const PASS_MS = 10_000;
@@ -33,7 +33,7 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
     if (block?.isProbe && !(await pass.probe())) return { kind: 'done' };
     if (block !== null) {
       nextDelayMs = limits.waitMs(subscriptionId);
-      return { kind: 'again', delayMs: nextDelayMs };
+      return { kind: 'reschedule', delayMs: nextDelayMs };
     }
     const untilMs = performance.now() + PASS_MS;
     let isEmpty = false;
@@ -51,7 +51,7 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
     pass.throwFault();
     if (isEmpty) return { kind: 'done' };
     nextDelayMs = limits.waitMs(subscriptionId);
-    return { kind: 'again', delayMs: nextDelayMs };
+    return { kind: 'reschedule', delayMs: nextDelayMs };
   } finally {
     await pass.waitForAll();
     limits.endDraining(subscriptionId, nextDelayMs);
