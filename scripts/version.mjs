@@ -23,7 +23,6 @@ const VERSION_FILES = [
   ['k8s/production-base/kustomization.yaml', 'newTag: '],
   ['k8s/chart/Chart.yaml', '^(?:appV|v)ersion: '],
   ['packages/contract/src/signing.ts', 'Runhook/'],
-  ['packages/contract/test/kept-headers.test.ts', "'fewer', . 'user-agent': 'Runhook/"],
   ['packages/testing/src/seed-log.ts', 'Runhook/'],
   ['services/management/src/subscriptions/sample-delivery.ts', 'Runhook/'],
   ['packages/client/src/client.ts', "VERSION = '"],

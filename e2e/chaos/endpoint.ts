@@ -50,7 +50,7 @@ export function runKey(runId: number | string, eventType: string): string {
 /** Path prefixes that select how an endpoint responds. */
 export const HEALTHY = '/healthy';
 export const FLAKY = '/flaky';
-export const REFUSING = '/refusing';
+export const FAILING = '/failing';
 /** Responds with 200, after a delay while it is held. */
 export const HANGING = '/hanging';
 
@@ -64,7 +64,7 @@ export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): P
   let suspended: Promise<void> | null = null;
   let resume: () => void = () => undefined;
   const statusFor = (path: string) => {
-    if (path.startsWith(REFUSING)) return 500;
+    if (path.startsWith(FAILING)) return 500;
     return path.startsWith(FLAKY) && random.next() < FLAKY_SHARE ? 503 : 200;
   };
   const respond = async ({ path, body, receivedAt }: ReceivedRequest) => {

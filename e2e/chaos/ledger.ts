@@ -103,7 +103,7 @@ export async function createLedger(
   { retriesPerDelivery = 0, mayLose = 'nothing' }: { retriesPerDelivery?: number; mayLose?: MayLose } = {},
 ): Promise<Ledger> {
   const { pool } = world.database;
-  const { leaving, refusing, healthy, flaky } = load.subscriptions;
+  const { leaving, failing, healthy, flaky } = load.subscriptions;
   const { rows: events } = await pool.query<EventRow>(SELECT_EVENTS, [load.accountId, leaving]);
   const { rows } = await pool.query<DeliveryRow>(SELECT_DELIVERIES, [load.accountId]);
   const deliveries = new Map(rows.map((row) => [pairKey(row.event_id, row.subscription_id), row]));
@@ -139,7 +139,7 @@ export async function createLedger(
   let expected = 0;
   for (const event of events) {
     const subscriptionIds = [healthy, flaky];
-    if (event.event_type === 'job.run.completed') subscriptionIds.push(refusing);
+    if (event.event_type === 'job.run.completed') subscriptionIds.push(failing);
     const mayLackDelivery =
       event.after_leaving || (mayLose === 'either' && isPlannedAfterLostDeactivation(event, world, load));
     if (!mayLackDelivery || deliveries.has(pairKey(event.id, leaving))) subscriptionIds.push(leaving);

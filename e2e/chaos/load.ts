@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { EventType } from '@runhook/contract';
 import { createEventPublisher } from '@runhook/publisher';
 import { eventually, exampleEvent } from '@runhook/testing';
-import { FLAKY, HEALTHY, REFUSING, runKey } from './endpoint.ts';
+import { FAILING, FLAKY, HEALTHY, runKey } from './endpoint.ts';
 import { openReleaseClient, type ReleaseClient } from './release-client.ts';
 import type { Stores } from './servers.ts';
 import type { World as WorldOn } from './world.ts';
@@ -13,7 +13,7 @@ type World = WorldOn<Stores>;
 /** Publishes events to a separate account with subscriptions that are monitored during a fault. */
 export interface Load {
   accountId: number;
-  subscriptions: { healthy: string; flaky: string; refusing: string; leaving: string };
+  subscriptions: { healthy: string; flaky: string; failing: string; leaving: string };
   /** Time when the caller got the success response, in milliseconds since the epoch, by run and event type. */
   accepted: Map<string, number>;
   /** Events that were published directly onto the queue. */
@@ -149,7 +149,7 @@ export async function startLoad(
       const body = {
         name: 'leaving',
         event_types: ['job.run.started', 'job.run.completed', 'job.run.errored'],
-        client_url: `${world.endpoint.url}${REFUSING}/leaving`,
+        client_url: `${world.endpoint.url}${FAILING}/leaving`,
         active: false,
       };
       let wasSent = isRepeat;
@@ -208,8 +208,8 @@ async function subscribeAll(
     healthy: await subscribe(HEALTHY),
     flaky: await subscribe(FLAKY),
     // Gets few events, because each of their deliveries is attempted several times.
-    refusing: await subscribe(REFUSING, ['job.run.completed']),
-    leaving: await subscribe(`${REFUSING}/leaving`),
+    failing: await subscribe(FAILING, ['job.run.completed']),
+    leaving: await subscribe(`${FAILING}/leaving`),
   };
 }
 

@@ -136,7 +136,7 @@ export async function seedDemoData({
 
 /**
  * Inserts deliveries of the last 24 hours with their events and last attempts, as the dispatcher stores them.
- * @param told the events inserted so far, because several webhooks receive events of the same run
+ * @param options.eventsByKey the events inserted so far, because several webhooks receive events of the same run
  */
 async function seedLog({
   pool,

@@ -71,7 +71,7 @@ interface Subscription {
 export interface DemoSubscription {
   id: string;
   hmacSecret: string;
-  outcome: 'created' | 'kept' | 'updated';
+  outcome: 'created' | 'unchanged' | 'updated';
 }
 
 /**
@@ -86,7 +86,7 @@ async function ensureSubscription(
   const stored = store.credentials.subscription;
   const found = stored === undefined ? null : await findSubscription(api, stored.id);
   if (stored !== undefined && found !== null) {
-    if (isUpToDate(found, clientUrl)) return { ...stored, outcome: 'kept' };
+    if (isUpToDate(found, clientUrl)) return { ...stored, outcome: 'unchanged' };
     const { name, description } = found;
     await api.put(`/subscription/${stored.id}`, { name, description, ...subscriptionFields(clientUrl) });
     return { ...stored, outcome: 'updated' };

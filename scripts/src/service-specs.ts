@@ -56,7 +56,7 @@ export function dispatcherSpec(settings: StartSettings, environment: ServiceEnvi
   };
 }
 
-/** @param refuse returns the attempts of a run's `job.run.completed` to reject; null after the demonstration */
+/** @param options.reject returns the attempts of a run's `job.run.completed` to reject; null after the demonstration */
 export function receiverSpec(options: {
   preferredPort: number;
   hmacSecret: () => string;

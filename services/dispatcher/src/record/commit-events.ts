@@ -191,7 +191,7 @@ async function insert(pool: Pool, commits: readonly EventCommit[]): Promise<Row[
  * Commits each event with its deliveries, if its account has the version that they were planned for. An event is claimed once: a
  * second commit with the same id adds nothing, whether the event was published twice, relayed twice, or its job was interrupted.
  * Returns one outcome per event, in input order. An event must not repeat within a call. If the call fails, some events may be
- * committed; they are `known` when it is repeated.
+ * committed; they are `duplicate` when it is repeated.
  */
 export async function commitEvents(pool: Pool, unsorted: readonly EventCommit[]): Promise<CommitOutcome[]> {
   // The same order in every process, so that two dispatchers with the same events cannot deadlock.
@@ -234,7 +234,7 @@ async function findConcurrentlyRecorded(
   });
 }
 
-/** Commits like {@link commitEvents}, but an event may repeat within the call: the second one is `known`. */
+/** Commits like {@link commitEvents}, but an event may repeat within the call: the second one is `duplicate`. */
 export async function commitEach(pool: Pool, commits: readonly EventCommit[]): Promise<CommitOutcome[]> {
   const firstCommits = new Map<string, EventCommit>();
   for (const commit of commits) {
