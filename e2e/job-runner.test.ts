@@ -31,7 +31,10 @@ afterEach(() => database.drop());
 const backends = queueBackends();
 
 describe.each(backends)('on $name', (backend) => {
-  /** Runs the script with the runner, calls `act` in the meantime, and returns the exit code and the queued events. */
+  /**
+   * Runs the script with the runner, calls `duringRun` in the meantime, and returns the exit code and the queued
+   * events.
+   */
   async function run(script: string, duringRun?: (runner: ChildProcess) => Promise<void>) {
     database = await createTestDatabase();
     const queueUrl = await createTestQueueUrl(backend, database.url);

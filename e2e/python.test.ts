@@ -21,7 +21,7 @@ const SOURCE = inCheckout('packages/python');
 
 const BUILDER = 'hatchling>=1.26';
 const EXTRAS = 'publish,flask,fastapi,django';
-/** Lists packages that build the wheel, satisfy its extras and run its tests. */
+/** Packages that build the wheel, satisfy its extras and run its tests. */
 const OTHERS = [BUILDER, 'pytest', 'flask', 'fastapi', 'django'];
 /** Matches the error messages of pip when PyPI is unreachable. */
 const UNREACHABLE = /from versions: none|Failed to establish|Temporary failure|timed out|ProxyError|SSLError/;

@@ -27,7 +27,7 @@ const RECEIVERS = 3;
 const CHUNK = Math.ceil(DELIVERIES / RECEIVERS / 8);
 const OVERLAP_LEFT_MS = 1_000;
 
-/** Has the secrets of a receiver, and the time until which it accepts only a signature of the old one in `Authorization`. */
+/** The secrets of a receiver, and the time until which it accepts only a signature of the old one in `Authorization`. */
 interface SecretState {
   old: string;
   next: string | null;

@@ -25,7 +25,7 @@ export interface DevJson {
   processes: Record<'management' | 'dispatcher' | 'receiver' | 'postgres' | 'redis', number | null>;
 }
 
-/** Is a running `node scripts/start.mjs` with closed input. */
+/** A running `node scripts/start.mjs` with closed input. */
 export interface RunningStart {
   process: ChildProcess;
   output(): string;

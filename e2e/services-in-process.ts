@@ -5,7 +5,7 @@ import { createManagement } from '../services/management/src/app.ts';
 import { readSettings as readManagementSettings } from '../services/management/src/settings.ts';
 import { TEST_SETTINGS } from './services.ts';
 
-/** Is a service within the process of the test, for stories that do not need a separate process. */
+/** A service within the process of the test, for stories that do not need a separate process. */
 export interface ServiceInProcess {
   url: string;
   /** Closes it as SIGTERM does. */

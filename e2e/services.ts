@@ -9,7 +9,7 @@ import { testEncryptionKeysText } from '@runhook/testing';
 
 type ServiceName = 'management' | 'dispatcher';
 
-/** Is a service as operators run it: a process with its settings in the environment. */
+/** A service as operators run it: a process with its settings in the environment. */
 export interface RunningService {
   url: string;
   /** URL of its metrics. */

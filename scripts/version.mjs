@@ -11,7 +11,7 @@ import { root, workspaceFolders } from './shared/workspace.mjs';
 
 const NUMBER = String.raw`\d+\.\d+\.\d+`;
 
-/** Lists the files with a copy, each with a pattern of the text that precedes it. */
+/** The files with a copy, each with a pattern of the text that precedes it. */
 const VERSION_FILES = [
   // Published packages get their version when they are packed.
   ...workspaceFolders()

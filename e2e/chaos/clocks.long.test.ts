@@ -6,7 +6,7 @@ import { isLong } from './world.ts';
 
 const LATE_MAX_MS = 2_000;
 
-/** Maps to the time by which the clock of each of two dispatchers is ahead of the server's. */
+/** By name: the milliseconds by which the clock of each of two dispatchers is ahead of the server's. */
 const CLOCKS: Record<string, [number, number]> = {
   correct: [0, 0],
   'an hour ahead and an hour behind': [HOUR_MS, -HOUR_MS],

@@ -3,7 +3,7 @@ import { type ReceivedRequest, type Receiver, startReceiver } from '@runhook/tes
 import { iJsonProblem } from './i-json.ts';
 import type { SeededRandom } from './seeded-random.ts';
 
-/** Is one received request, as the ledger counts it. */
+/** One received request, as the ledger counts it. */
 export interface Arrival {
   eventId: string;
   /** Run and event type, as `runKey` formats them. */
@@ -25,7 +25,7 @@ export interface Endpoint {
   invalidBodies: string[];
   /** Resolves when no connection is open, so that all requests of killed processes have been read. */
   waitUntilDisconnected(): Promise<void>;
-  /** Delays responses of the hanging paths until `letGo` is called. */
+  /** Delays responses of the hanging paths until `resume` is called. */
   suspend(): void;
   resume(): void;
   /** Closes every connection and rejects new ones. */

@@ -5,7 +5,7 @@ import type { Row } from './run-fault.ts';
 import { createSeededRandom } from './seeded-random.ts';
 import { formatFailoverTable, formatLedgerSummary } from './table.ts';
 
-/** Has the same meaning as in run-faults.ts. `npm run chaos -- --topology <name>` sets the topology. */
+/** Seed of the random choices, as in run-faults.ts. `npm run chaos -- --topology <name>` sets the topology. */
 const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
 const only = process.env.CHAOS_ONLY ?? '';
 const topology = process.env.CHAOS_TOPOLOGY ?? 'all';

@@ -13,7 +13,7 @@ import type { World } from './world.ts';
 /** Resolves with a sentence for each problem, once no delivery is pending. */
 export type Aftermath = () => Promise<string[]>;
 
-/** Is a fault that is injected. */
+/** A fault that the tests inject. */
 export interface Fault<Of extends Stores = Servers> {
   name: string;
   /** Back end that the fault applies to; both when omitted. */
@@ -55,7 +55,7 @@ const startAllDispatchers = (world: World) =>
 const listKills = (world: World) =>
   [world.management, ...world.dispatchers].map((service) => () => service.kill());
 
-/** Lists faults that kill, stop or empty a process or store. */
+/** Faults that kill, stop or empty a process or store. */
 const CRASHES: Fault[] = [
   { name: 'none', strike: async () => undefined },
   {

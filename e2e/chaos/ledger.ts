@@ -11,7 +11,7 @@ import {
 
 type World = WorldOn<Stores>;
 
-/** Has the outcome of everything that was published during one fault. */
+/** The outcome of everything that was published during one fault. */
 export interface Ledger {
   /** Events whose publisher got a success response. */
   published: number;

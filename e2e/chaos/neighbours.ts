@@ -19,7 +19,7 @@ const SUBSCRIPTIONS = 1_000;
 const FLOOD_EVENTS = 20;
 const FLOOD_INTERVAL_MS = 250;
 
-/** Lists faults that another account of the same installation causes. `bench -- floods` measures how long other accounts wait. */
+/** Faults that another account of the same installation causes. `bench -- floods` measures how long other accounts wait. */
 export const NEIGHBOURS: Fault[] = [
   {
     name: "another account's endpoint on the same host hangs",

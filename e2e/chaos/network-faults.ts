@@ -10,7 +10,7 @@ const MIXED_VERSIONS_MS = 4_000;
 const HOUR_MS = 3_600_000;
 const CLOCK_PRELOAD = new URL('./clock-ahead.mjs', import.meta.url);
 
-/** Lists faults in the connections between the services and their stores. */
+/** Faults in the connections between the services and their stores. */
 export const NETWORK_FAULTS: Fault[] = [
   {
     name: 'the network before PostgreSQL stalls',
@@ -42,7 +42,7 @@ export const NETWORK_FAULTS: Fault[] = [
   },
 ];
 
-/** Lists faults by a dispatcher with another clock or release. */
+/** Faults that a dispatcher with another clock or release causes. */
 export const VERSIONS: Fault[] = [
   {
     name: "a dispatcher's clock is an hour ahead",

@@ -32,7 +32,7 @@ async function sendPoison(
 
 const waitDowntime = (random: SeededRandom) => wait(random.between(300, 1_500));
 
-/** Lists faults by another account of the same installation, which sends data that stores reject. */
+/** Faults that another account of the same installation causes by sending data that stores reject. */
 export const POISON: Fault[] = [
   {
     name: 'another account sends text that stores reject',

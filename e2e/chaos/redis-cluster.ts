@@ -14,7 +14,7 @@ const NODE_TIMEOUT_MS = 2_000;
 const SLOTS = 16_384;
 const POLL_OPTIONS = { timeoutMs: 120_000, intervalMs: 50 };
 
-/** Is a Redis Cluster of three masters with a replica each, and a PostgreSQL. */
+/** A Redis Cluster of three masters with a replica each, and a PostgreSQL. */
 export interface ClusterServers extends Stores {
   /** Kills the master that has the keys of a shard with SIGKILL. */
   killMasterOf(prefix: string): Promise<void>;

@@ -21,7 +21,7 @@ const MASTER_NAME = 'main';
 /** Location of a server; this machine's loopback when omitted. */
 export type ServerLocation = Pick<ServerOptions, 'host' | 'within'>;
 
-/** Is a Redis with a replica and three sentinels, and a PostgreSQL. */
+/** A Redis with a replica and three sentinels, and a PostgreSQL. */
 export interface SentinelServers extends Stores {
   /** Stops the replica; the master continues without it. */
   stopReplica(): Promise<void>;

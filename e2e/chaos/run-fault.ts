@@ -8,7 +8,7 @@ import type { Stores } from './servers.ts';
 import { readLastHealthyMs, waitUntilDrained, waitUntilQueuesEmpty } from './wait-until-drained.ts';
 import { isLong, type World } from './world.ts';
 
-/** Is the ledger of one fault, as a row of the table. */
+/** The ledger of one fault, as a row of the table. */
 export interface Row extends Ledger {
   backend: string;
   fault: string;

@@ -20,7 +20,7 @@ export interface Stores {
   close(): Promise<void>;
 }
 
-/** Is a PostgreSQL, and a Redis if it is the back end. Both are durable, and may be killed. */
+/** A PostgreSQL, and a Redis if the queue is on Redis. Both retain their data when they are killed. */
 export interface Servers extends Stores {
   killPostgres(): Promise<void>;
   /** Restarts it on the same port, with its data. */

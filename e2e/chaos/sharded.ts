@@ -11,7 +11,7 @@ import type { World as WorldOn } from './world.ts';
 type World = WorldOn<ClusterServers>;
 
 const SHARDS = 8;
-/** Is large enough that each shard has accounts, and each master has nearly a third of the load. */
+/** Number of accounts: enough that each shard has some, and each master has nearly a third of the load. */
 const ACCOUNTS = 300;
 const PUBLISH_INTERVAL_MS = 100;
 /** Number of concurrent events, for all accounts in turn. */

@@ -10,7 +10,7 @@ import { CleanupStack } from './cleanup-stack.ts';
 import { type BackendName, makeFolder, type Stores } from './servers.ts';
 import type { World } from './world.ts';
 
-/** Is a PostgreSQL with a streaming replica, behind a proxy that connects to the current primary. */
+/** A PostgreSQL with a streaming replica, behind a proxy that connects to the current primary. */
 export interface StandbyServers extends Stores {
   /** Stops replication. With synchronous replication, no commit gets a response afterwards. */
   stopReplication(): Promise<void>;

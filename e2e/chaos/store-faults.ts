@@ -11,7 +11,7 @@ const READ_ONLY_MS = isLong ? 12_000 : 2_000;
 const LONG_READ_MS = 6_000;
 const DISK_BYTES = 32 * 1_024 * 1_024;
 
-/** Lists faults in which a store is reachable and fails to execute commands. */
+/** Faults in which a store is reachable and fails to execute commands. */
 export const STORE_FAULTS: Fault[] = [
   {
     name: 'a table is locked',

@@ -26,7 +26,7 @@ const SOCKET_DRAIN_MS = 50;
 /** A timer that fires later than this shows that this process, which includes the receiver, is behind. */
 const TIMER_DELAY_MAX_MS = 15;
 
-/** Has both services as processes, their servers and the endpoints: all parts in which faults are injected. */
+/** Both services as processes, their servers and the endpoints: all parts in which faults are injected. */
 export interface World<Of extends Stores = Servers> {
   backend: BackendName;
   servers: Of;

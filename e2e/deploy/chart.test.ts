@@ -19,7 +19,7 @@ const schema = JSON.parse(readChart('values.schema.json'));
 const settingSchemas: Record<string, { minimum?: number; maximum?: number }> =
   schema.properties.settings.properties;
 
-/** Lists variables that are not in `settings`, and where they are set instead. */
+/** Variables that are not in `settings`, and where they are set instead. */
 const EXTERNAL_SETTINGS = {
   DATABASE_URL: 'secret',
   QUEUE_URL: 'secret',

@@ -7,7 +7,7 @@ import { parseAllDocuments } from 'yaml';
 export const checkout = fileURLToPath(new URL('../..', import.meta.url));
 const overlaysFolder = join(checkout, 'k8s', 'overlays');
 
-/** Is an object of the cluster. The tests check it against the schemas before they read it. */
+/** An object of the cluster. The tests check it against the schemas before they read it. */
 export interface Manifest {
   apiVersion: string;
   kind: string;

@@ -4,7 +4,7 @@ import { exampleEvent, type QueueBackend, seedSubscription } from '@runhook/test
 import type { RunningService } from '../services.ts';
 import { callApi, openSystem } from './system.ts';
 
-/** Has both services, under a load that uses all of their parts, until it is closed. */
+/** Both services, under a load that uses all of their parts, until they are closed. */
 export interface BusySystem {
   management: RunningService;
   dispatcher: RunningService;

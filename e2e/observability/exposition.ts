@@ -1,4 +1,4 @@
-/** Is one sample of Prometheus' text format. */
+/** One sample in Prometheus' text format. */
 export interface Sample {
   name: string;
   labels: Record<string, string>;

@@ -19,7 +19,7 @@ const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
 /** Set by `npm run prove -- dashboard`: the value of each panel is printed. */
 const isReported = process.env.PROVE_DASHBOARD !== undefined;
 
-/** Lists labels that Prometheus adds when it scrapes. */
+/** Labels that Prometheus adds when it scrapes. */
 const TARGET_LABELS = ['instance', 'job'];
 /** Maps the labels of Runhook's metrics to their permitted values. */
 const LABELS: Record<string, RegExp> = {

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** Is a span as the collector received it. */
+/** A span as the collector received it. */
 export interface CollectedSpan {
   traceId: string;
   spanId: string;

@@ -1,6 +1,6 @@
 import { parser } from '@prometheus-io/lezer-promql';
 
-/** Lists the metrics and labels that a PromQL expression uses. */
+/** The metrics and labels that a PromQL expression uses. */
 export interface QueryReferences {
   metrics: string[];
   /** Label names of matchers and groupings. */

@@ -1,4 +1,4 @@
-// Is a job runner with an OpenTelemetry SDK: publishes the event of its argument within a span.
+// A job runner with an OpenTelemetry SDK: publishes the event of its argument within a span.
 
 import { createEventPublisher } from '@runhook/publisher';
 import { openTraces } from '@runhook/runtime';

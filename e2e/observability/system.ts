@@ -12,7 +12,7 @@ import {
 } from '@runhook/testing';
 import { type RunningService, startService } from '../services.ts';
 
-/** Has a database, a queue, an account and a receiver. Services are started on them as processes. */
+/** A database, a queue, an account and a receiver. Services are started on them as processes. */
 export interface System {
   database: PrismaDatabase;
   databaseUrl: string;

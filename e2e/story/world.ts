@@ -37,21 +37,21 @@ export interface Subscription {
   http_status_code: string;
 }
 
-/** Describes the servers that a story runs on. */
+/** The servers that a story runs on. */
 export interface StoryCase {
   name: string;
   backend: QueueBackend;
   createDatabase(): Promise<TestDatabase>;
 }
 
-/** Has one case for each queue back end, PostgreSQL first. */
+/** One case for each queue back end, PostgreSQL first. */
 export const QUEUE_CASES: StoryCase[] = queueBackends().map((backend) => ({
   name: `queue on ${backend.name}`,
   backend,
   createDatabase: createTestDatabase,
 }));
 
-/** Is empty with Citus, which divides the log itself. */
+/** Cases with a log that is divided by account; none with Citus, which divides the log itself. */
 export const DIVIDED_CASES: StoryCase[] =
   workerUrls().length > 0
     ? []
@@ -61,7 +61,7 @@ export const DIVIDED_CASES: StoryCase[] =
         createDatabase: createSubpartitionedDatabase,
       }));
 
-/** Has the services, which the tests of a case share, and an account with a receiver for each test. */
+/** The services, which the tests of a case share, and an account with a receiver for each test. */
 export interface StoryWorld {
   account: TestAccount;
   database: PrismaDatabase;

@@ -14,7 +14,7 @@ const INSTALLED_STAMP = join(root, 'node_modules', '.runhook-installed');
 const GENERATED_STAMP = join(root, 'node_modules', '.runhook-generated');
 const API_STAMP = join(root, 'node_modules', '.runhook-client-api');
 const BUNDLE_STAMP = join(root, 'node_modules', '.runhook-bundled');
-/** Lists the sources of the OpenAPI document. */
+/** The sources of the OpenAPI document. */
 const API_SOURCES = [
   'packages/contract/src',
   'pnpm-lock.yaml',
@@ -22,7 +22,7 @@ const API_SOURCES = [
   'services/management/package.json',
   'services/management/src',
 ];
-/** Lists the sources of the services' bundles. */
+/** The sources of the services' bundles. */
 const BUNDLE_SOURCES = [
   ...['contract', 'database', 'doctor', 'egress', 'queue', 'runtime'].map((name) => `packages/${name}/src`),
   'pnpm-lock.yaml',

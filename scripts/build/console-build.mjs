@@ -6,7 +6,7 @@ import { brotliCompress, constants, gzip } from 'node:zlib';
 import { run } from '../shared/command.mjs';
 import { hashSources } from './source-hash.mjs';
 
-/** Lists the sources of the built console, relative to the checkout. */
+/** The sources of the built console, relative to the checkout. */
 const SOURCES = [
   'examples/receivers',
   'examples/relays',

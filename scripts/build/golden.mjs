@@ -67,7 +67,7 @@ const ERRORED = {
 };
 const withData = (data) => ({ ...STARTED, data: { ...RUN, ...data } });
 
-/** Lists published events, each with its exact body for {@link SUBSCRIPTION} or with `problem`, the first invalid field. */
+/** Published events, each with its exact body for {@link SUBSCRIPTION} or with `problem`, the first invalid field. */
 const EVENTS = {
   'a run started': STARTED,
   'a run completed': COMPLETED,
@@ -283,7 +283,7 @@ function goldenShards() {
   };
 }
 
-/** Lists texts for the rules of docs/contract.md#text, as code units: JSON of most languages cannot represent invalid text. */
+/** Texts for the rules of docs/contract.md#text, as code units: JSON of most languages cannot represent invalid text. */
 const TEXTS = {
   ASCII: 'Daily build',
   'every plane that has letters': 'Zo\u00eb \u65e5\u672c \u{1f680} \u{20000}',

@@ -3,7 +3,7 @@ import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/co
 import { publint } from 'publint';
 import { formatMessage } from 'publint/utils';
 
-/** Lists ways of resolution that a package of ES modules need not support: require(), and Node before 12. */
+/** Ways of resolution that a package of ES modules need not support: require(), and Node before 12. */
 const NOT_FOR_MODULES = new Set(['node10', 'node16-cjs']);
 
 /**

@@ -12,12 +12,12 @@ export const BASELINE = '20261127040000_standard_names';
 
 /** The oldest PostgreSQL that is supported. */
 const POSTGRES_VERSION = '15.0';
-/** Is the first line of a migration that runs outside a transaction. packages/database/src/migration-script.ts reads it, too. */
+/** The first line of a migration that runs outside a transaction. packages/database/src/migration-script.ts reads it, too. */
 const OUTSIDE_TRANSACTION = '-- One by one, outside a transaction.';
 const REASON_CHARACTERS_MIN = 20;
 
 /**
- * Lists squawk's rules on statements that lock or contract. Its rules on timeouts are omitted, because the migration runner sets
+ * Squawk's rules on statements that lock or contract. Its rules on timeouts are omitted, because the migration runner sets
  * timeouts.
  */
 const SQUAWK_RULES = new Set([
@@ -44,7 +44,7 @@ const SQUAWK_RULES = new Set([
   'transaction-nesting',
 ]);
 
-/** Lists rules that squawk does not have. */
+/** Rules that squawk does not have. */
 const OWN_RULES = [
   {
     rule: 'drops-what-is-called',

@@ -14,8 +14,8 @@ const SCORE_MIN = 90;
 const INTERACTIVE_MS_MAX = 3_500;
 const TRIES_MAX = 3;
 /**
- * Are Lighthouse's defaults for a phone: a processor four times as slow, 1.6 Mbit/s and 150 ms of round-trip time. Lighthouse loads
- * the page at full speed and calculates the times under these conditions.
+ * Lighthouse's defaults for a phone: a processor four times as slow, 1.6 Mbit/s and 150 ms of round-trip time.
+ * Lighthouse loads the page at full speed and calculates the times under these conditions.
  */
 const CONDITIONS = [
   '--form-factor=mobile',

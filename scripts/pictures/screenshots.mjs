@@ -8,7 +8,7 @@ import { withConsoleWorld } from './console-world.mjs';
 
 const FOLDER = join(root, 'docs', 'screenshots');
 const BYTES_MAX = 150_000;
-/** Is a run of which several webhooks received events. */
+/** A run of which several webhooks received events. */
 const RUN_ID = 42_200;
 const SIZE = { width: 1280, height: 800 };
 

@@ -8,7 +8,7 @@ import { runJest } from '../test/run/run-jest.mjs';
 import { POSTGRES_SETTINGS, startTestServers } from '../test/run/servers.mjs';
 import { recordTests } from './proofs.mjs';
 
-/** Lists the tests of the record: the statements of both services, and the story through their interfaces. */
+/** The tests of the record: the statements of both services, and the story through their interfaces. */
 const CORE_TESTS = [
   'packages/database/test/(day-partitions|default-partition)',
   'services/dispatcher/test/',
@@ -16,7 +16,7 @@ const CORE_TESTS = [
   'services/management/test/http/idempotency',
   'e2e/(story|story-essentials|redelivery|rotation)\\.test',
 ];
-/** Lists files of {@link CORE_TESTS} on a subject that Citus handles differently, with the reason. */
+/** Files of {@link CORE_TESTS} on a subject that Citus handles differently, with the reason. */
 const SKIPPED_FILES = {
   'services/dispatcher/test/pages': 'drains six hundred lanes within a limit; Citus drains ten per second',
   'services/dispatcher/test/record/plans': 'reads the plans of one server',
@@ -42,7 +42,7 @@ const SKIPPED_TESTS = {
   'only the days of the requested hours are read':
     'the statistics of the coordinator have no scans of shards',
 };
-/** Is small, because each shard is a table for each day of the log, in the database of each test. */
+/** Number of shards: small, because each shard is a table for each day of the log, in the database of each test. */
 const SHARDS = '4';
 
 const USAGE = usage({

@@ -8,7 +8,7 @@ import { findSystemPostgres } from '../test/run/system-postgres.mjs';
 /** Maps the supported versions that `npm run prove -- matrix` tests to exact versions. Images and workflows use one of them. */
 export const tested = JSON.parse(readFileSync(new URL('./tested-versions.json', import.meta.url), 'utf8'));
 
-/** Is thrown if a version is unavailable on this machine. Users read the message. */
+/** Thrown if a version is unavailable on this machine. Users read the message. */
 export class UnavailableError extends Error {
   name = 'UnavailableError';
 }

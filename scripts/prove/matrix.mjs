@@ -20,7 +20,7 @@ import {
 import { recordProof } from './proofs.mjs';
 
 /**
- * Lists the core tests: the story of a delivery on both queues, egress, the queue, the migrations, `npm start`, and the published
+ * The core tests: the story of a delivery on both queues, egress, the queue, the migrations, `npm start`, and the published
  * packages.
  */
 const CORE_TESTS = [

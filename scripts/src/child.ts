@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { withinDeadline } from '@runhook/runtime';
 import type { RunningRecord } from './running-record.ts';
 
-/** Is a process that runs until it is stopped or dies. */
+/** A process that runs until it is stopped or dies. */
 export interface RunningProcess {
   pid: number;
   /** Resolves with a phrase that describes how the process ended. Never rejects. */
@@ -23,14 +23,14 @@ export interface ChildOptions {
   env: NodeJS.ProcessEnv;
   /** The output of the process is appended to this file. */
   logFile: string;
-  /** Is called for each line of standard output, which is then not logged. */
+  /** Called for each line of standard output, which is then not logged. */
   onLine?: (line: string) => void;
   record: RunningRecord;
   /** Time until the process is killed after SIGTERM, in milliseconds. */
   stopGraceMs: number;
 }
 
-/** Is a node process that this program started. */
+/** A node process that this program started. */
 export interface Child extends RunningProcess {
   hasExited(): boolean;
   /** 128 if a signal ended the process. */

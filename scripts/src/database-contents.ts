@@ -20,11 +20,11 @@ import { type Home, readJson, readOrCreateEncryptionKeys, writePrivateJson } fro
 import { StartFailed, type StartSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Has the contents of the database that other parts need: tables, secrets, and the demo account. */
+/** The contents of the database that other parts need: tables, secrets, and the demo account. */
 export interface DatabaseContents {
   demo: DemoAccount;
   store: CredentialsStore;
-  /** Is a value for `ENCRYPTION_KEYS`. */
+  /** A value for `ENCRYPTION_KEYS`. */
   encryptionKeysText: string;
 }
 
@@ -70,7 +70,7 @@ function fail(error: Error): never {
 const PASSWORD_BYTES = 15;
 const JOBS = ['Nightly build', 'Hourly load'];
 
-/** Is the demo account as stored in the database. */
+/** The demo account as stored in the database. */
 export interface DemoAccount extends Required<Omit<DemoCredentials, 'subscription' | 'jobs'>> {
   jobs: [succeeding: JobView, failing: JobView];
   /** Whether anything was created. */
@@ -193,7 +193,7 @@ function decryptIfPossible(secrets: SecretBox, ciphertext: string): string {
   }
 }
 
-/** Has the credentials of the demo account. A missing field has not been created yet. */
+/** The credentials of the demo account. A missing field has not been created yet. */
 export interface DemoCredentials {
   account?: { id: number; identifier: string };
   user?: { id: number; email: string; password: string; apiKey: string };
@@ -211,7 +211,7 @@ interface CredentialsFile extends DemoCredentials {
   others?: Record<string, DemoCredentials>;
 }
 
-/** Is the part of `credentials.json` for one database. It is saved after each creation, so that a crash repeats none. */
+/** The part of `credentials.json` for one database. It is saved after each creation, so that a crash repeats none. */
 export interface CredentialsStore {
   credentials: DemoCredentials;
   save(): void;

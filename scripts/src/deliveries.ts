@@ -1,6 +1,6 @@
 import type { Terminal } from './terminal.ts';
 
-/** Is one attempt of a delivery as the demo receiver reports it. A field is null if the signature was not verified. */
+/** One attempt of a delivery as the demo receiver reports it. A field is null if the signature was not verified. */
 export interface ReceivedDelivery {
   /** ISO 8601. */
   time: string;
@@ -57,7 +57,7 @@ function localTime(time: string): string {
     .join(':');
 }
 
-/** Is the expected result of one delivery of the demonstration. */
+/** The expected result of one delivery of the demonstration. */
 export interface ExpectedDelivery {
   runId: string;
   jobName: string;
@@ -66,7 +66,7 @@ export interface ExpectedDelivery {
   rejections: number;
 }
 
-/** Is a delivery in the log of the API (docs/contract.md#deliveries). */
+/** A delivery in the log of the API (docs/contract.md#deliveries). */
 export interface LoggedDelivery {
   run_id: string;
   event_type: string;

@@ -15,7 +15,7 @@ export interface DemoReceiverOptions {
   onDelivery: (delivery: ReceivedDelivery) => void;
 }
 
-/** Has the demo's subscription and its endpoint. */
+/** The demo's subscription and its endpoint. */
 export interface DemoReceiver {
   subscription(): { id: string; hmacSecret: string };
   url(): string;

@@ -17,7 +17,7 @@ import type { Terminal } from './terminal.ts';
 
 const POLL_MS = 100;
 
-/** Is a run of the demonstration. Its id is chosen before it starts, so that the receiver can be configured to reject it. */
+/** A run of the demonstration. Its id is chosen before it starts, so that the receiver can be configured to reject it. */
 export interface DemoRun {
   id: number;
   job: JobView;

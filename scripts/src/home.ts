@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
-/** Lists the paths of one `npm start`, below `.runhook` or `RUNHOOK_HOME`. */
+/** The paths of one `npm start`, below `.runhook` or `RUNHOOK_HOME`. */
 export interface Home {
   folder: string;
   /** For scripts; exists while `npm start` runs. */
@@ -49,7 +49,7 @@ export function clearHome(home: Home): void {
   mkdirSync(home.jobs, { recursive: true, mode: 0o700 });
 }
 
-/** Is the content of `dev.json`: the addresses and credentials that scripts need to use the running services. */
+/** The content of `dev.json`: the addresses and credentials that scripts need to use the running services. */
 export interface DevJson {
   baseUrl: string;
   account: { id: number; identifier: string };

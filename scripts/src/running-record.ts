@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { signalGroup } from './child.ts';
 import { readJson, writePrivateJson } from './home.ts';
 
-/** Is thrown if another running `npm start` owns the home folder. */
+/** Thrown if another running `npm start` owns the home folder. */
 export class HomeInUse extends Error {
   override readonly name = 'HomeInUse';
   readonly pid: number;

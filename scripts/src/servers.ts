@@ -20,7 +20,7 @@ const POSTGRES_STOP_TIMEOUT_MS = 25_000;
 const REDIS_STOP_TIMEOUT_MS = 15_000;
 const LAST_LINES = 8;
 
-/** Is a database or queue that the services use: a server that `npm start` runs, or an external one. */
+/** A database or queue that the services use: a server that `npm start` runs, or an external one. */
 export interface ServerAddress {
   /** May change when an embedded server is restarted and its port was taken in the meantime. */
   url(): string;

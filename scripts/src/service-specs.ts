@@ -14,7 +14,7 @@ export const RECEIVER_PATH = '/webhooks';
 const STOP_MARGIN_MS = 15_000;
 const RECEIVER_STOP_GRACE_MS = 5_000;
 
-/** Has the variables that both services get, in addition to those that are passed on (docs/configuration.md). */
+/** The variables that both services get, in addition to those that are passed on (docs/configuration.md). */
 export interface ServiceEnvironment {
   databaseUrl(): string;
   queueUrl(): string;

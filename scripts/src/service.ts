@@ -39,7 +39,7 @@ export interface ServiceContext {
   home: Home;
   record: RunningRecord;
   choosePort: PortChooser;
-  /** Is called if the preferred port is taken. */
+  /** Called if the preferred port is taken. */
   onPortTaken(name: string, taken: number, port: number): void;
 }
 

@@ -6,7 +6,7 @@ export class StartFailed extends Error {
   override readonly name = 'StartFailed';
 }
 
-/** Has the variables that `npm start` itself uses. The services read the others (docs/configuration.md). */
+/** The variables that `npm start` itself uses. The services read the others (docs/configuration.md). */
 export interface StartSettings {
   databaseUrl: string | null;
   queueUrl: string | null;

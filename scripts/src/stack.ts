@@ -12,11 +12,11 @@ import { type SupervisionContext, superviseProcess } from './supervise.ts';
 export interface StackOptions extends SupervisionContext, ServiceContext, DemoReceiverOptions {
   home: Home;
   settings: StartSettings;
-  /** Is called after a process was restarted, because pids and addresses may have changed. */
+  /** Called after a process was restarted, because pids and addresses may have changed. */
   onChange: () => void;
 }
 
-/** Has all running processes. */
+/** All running processes of `npm start`. */
 export interface Stack {
   contents: DatabaseContents;
   api: Api;

@@ -3,7 +3,7 @@ import type { Lifecycle } from '@runhook/runtime';
 import type { RunningProcess } from './child.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Describes a process that is restarted when it dies and stopped with all others. */
+/** Describes how to start a process that is restarted when it dies and stopped with all others. */
 export interface SupervisedOptions<R extends RunningProcess> {
   name: string;
   start(signal: AbortSignal, previous: R | null): Promise<R>;
@@ -41,7 +41,7 @@ export async function superviseProcess<R extends RunningProcess>(
   return supervised;
 }
 
-/** Is a process that is restarted whenever it dies. */
+/** A process that is restarted whenever it dies. */
 export interface Supervised<R extends RunningProcess> {
   /** The running process, or the last one. */
   readonly current: R;
@@ -58,12 +58,12 @@ export interface SuperviseOptions<R extends RunningProcess> {
    */
   start(signal: AbortSignal, previous: R | null): Promise<R>;
   onExit(running: R, description: string): void;
-  /** Is awaited after each restart. */
+  /** Awaited after each restart. */
   onRestart(running: R): Promise<void> | void;
   onStartFailure(error: Error): void;
 }
 
-/** Lists the waits before consecutive restarts of a process; the last one repeats. A process that ran for STABLE_MS resets the count. */
+/** The waits before consecutive restarts of a process; the last one repeats. A process that ran for STABLE_MS resets the count. */
 const RESTART_WAITS_MS = [0, 500, 1_000, 2_000, 5_000, 10_000];
 const STABLE_MS = 30_000;
 
@@ -144,9 +144,9 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   return { promise, resolve };
 }
 
-/** Is created by `scripts/start/terminal.mjs`. */
+/** Created by `scripts/start/terminal.mjs`. */
 export interface Stopping {
-  /** Is aborted by the first Ctrl-C. */
+  /** Aborted by the first Ctrl-C. */
   signal: AbortSignal;
   /** Registers a function for the second Ctrl-C, which runs just before the process exits. The last registered runs first. */
   onSecondSignal(kill: () => void): void;

@@ -1,7 +1,7 @@
 import { webhooksUrl } from './api.ts';
 import type { DevJson } from './home.ts';
 
-/** Is created by `scripts/start/terminal.mjs`. */
+/** Created by `scripts/start/terminal.mjs`. */
 export interface Terminal {
   style: Record<'bold' | 'dim' | 'red' | 'green' | 'yellow', (text: string) => string>;
   line(text?: string): void;

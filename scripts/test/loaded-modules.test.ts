@@ -6,7 +6,7 @@ import { expect, test } from '@jest/globals';
 /** Returns the URL of a built module by its path in the checkout. */
 const builtUrl = (path: string) => new URL(`../../${path}`, import.meta.url).href;
 
-/** Is a program that loads a module and prints all modules that Node loads for it. */
+/** A program that loads a module and prints all modules that Node loads for it. */
 const LISTING = (url: string) => `
   import { register } from 'node:module';
   import { MessageChannel } from 'node:worker_threads';

@@ -16,7 +16,7 @@ const run = promisify(execFile);
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const outsideFolder = fileURLToPath(new URL('outside', import.meta.url));
 
-/** Lists the packages that the project needs in addition, in their current releases. */
+/** The packages that the project needs in addition, in their current releases. */
 const OTHER_PACKAGES = ['express@5', '@types/express@5', 'fastify@5', '@types/node@20'];
 
 /** Returns the environment of a user's machine, without the options of this run. */

@@ -17,7 +17,7 @@ const { runJest } = (await import(part('run-jest.mjs'))) as {
   }): Promise<{ isSuccess: boolean; passed: number; failed: number }>;
 };
 
-/** Is a test that passes and leaves a process running. */
+/** A test that passes and leaves a process running. */
 const LEAVES_A_PROCESS = `
 const { spawn } = require('node:child_process');
 const { writeFileSync } = require('node:fs');

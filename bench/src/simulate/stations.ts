@@ -50,7 +50,7 @@ export interface ThreadOptions {
   helperShare?: number;
   /** Garbage collections that stop the thread: share of its work, and duration of each; default none. */
   pauses?: { share: number; ms: number };
-  /** Variation of iterations, see `Random.uneven`; default none. */
+  /** Variation of iterations, see `Random.unevenFactor`; default none. */
   unevenness?: number;
   /** Returns the factor for the duration of its work: 1, or the value that a trial sets. */
   slowness?: () => number;

@@ -1,11 +1,11 @@
-/** Is the part of a parameter in the OpenAPI document that determines its value. */
+/** The part of a parameter in the OpenAPI document that determines its value. */
 export interface Parameter {
   name: string;
   in: 'path' | 'query' | 'header';
   schema: { type?: string; enum?: unknown[]; examples?: unknown[]; default?: unknown };
 }
 
-/** Is one method of one path. */
+/** An operation of the API: one method of one path. */
 export interface Operation {
   method: string;
   /** Path with its parameters in braces, and with a final slash if clients write one. */

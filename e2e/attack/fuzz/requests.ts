@@ -3,7 +3,7 @@ import type { Operation } from './operations.ts';
 import { createOddBytes, createOddHeader, createOddValue, mutateBody, ODD_TEXTS, pick } from './values.ts';
 import type { Party } from './world.ts';
 
-/** Is a complete request. */
+/** A complete request. */
 export interface FuzzRequest {
   operation: Operation;
   caller: Party;

@@ -5,7 +5,7 @@ export function pick<T>(random: SeededRandom, items: readonly T[]): T {
   return items[random.between(0, items.length - 1)] as T;
 }
 
-/** Lists texts that often break parsers and databases. */
+/** Texts that often break parsers and databases. */
 export const ODD_TEXTS = [
   '',
   ' ',

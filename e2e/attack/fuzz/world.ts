@@ -3,7 +3,7 @@ import { queueBackends, seedAccount, seedDeliveries, testSecrets } from '@runhoo
 import { callApi, openSystem, type System } from '../../observability/system.ts';
 import type { RunningService } from '../../services.ts';
 
-/** Is an account with one resource of each kind, and credentials with all permissions. */
+/** An account with one resource of each kind, and credentials with all permissions. */
 export interface Party {
   accountId: number;
   /** Service token, `account_admin`. */

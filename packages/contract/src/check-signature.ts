@@ -36,7 +36,7 @@ export type Difference =
   | 'header-v1'
   | 'header-blanks';
 
-/** The first byte that differs. `given` and `signed` are bytes, or null if the text ends there. */
+/** The first byte that differs. `received` and `signed` are its values, null if the text ends there. */
 export interface ByteDifference {
   /** Offset in the UTF-8 encoding, from 0. */
   offset: number;

@@ -18,7 +18,7 @@ export const VALIDATION_OPTIONS = {
 /** Bounds the size of an error response. */
 const PROBLEMS_MAX = 20;
 
-/** Converts at most {@link PROBLEMS_MAX} problems. `whole` names the input itself in messages without a path. */
+/** Converts at most {@link PROBLEMS_MAX} problems. `rootName` names the input itself in messages without a path. */
 export function toProblems(error: Joi.ValidationError, rootName: string): Problem[] {
   return error.details.slice(0, PROBLEMS_MAX).map((detail) => {
     const field = detail.path.join('.') || rootName;

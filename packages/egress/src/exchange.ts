@@ -33,7 +33,7 @@ export interface EgressTimings {
 
 /** The client and its connections, shared by all exchanges. */
 export interface Sender {
-  /** Has POST and stream as defaults, because got merges the options given with each request one by one. */
+  /** The client, with POST and stream as its defaults, because got merges the options of each request one by one. */
   client: Got;
   pool: ConnectionPool;
   /** The client's default deadline. */

@@ -16,7 +16,7 @@ export interface Producer<Data> {
   callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]>;
   /** Runs a call on each shard, but only one where all shards are on one server. */
   callEachServer<T>(work: (queue: Queue<Data>) => Promise<T>): Promise<T[]>;
-  /** Runs a call on the shards that may have jobs in these states; the result of other shards is `otherwise`. */
+  /** Runs a call on the shards that may have jobs in these states; the result of the other shards is `fallback`. */
   callWithJobs<T>(
     states: readonly string[],
     work: (queue: Queue<Data>, shard: number) => Promise<T>,

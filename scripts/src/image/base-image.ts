@@ -2,7 +2,7 @@ import { copyFileSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Buildah, Exec } from './buildah.ts';
 
-/** Is an image of Node that a Dockerfile starts from: `node:26.10.0-trixie-slim`. */
+/** An image of Node that a Dockerfile starts from: `node:26.10.0-trixie-slim`. */
 export interface Base {
   tag: string;
   /** The full version, or a prefix of it. */

@@ -17,7 +17,7 @@ export interface Buildah {
   run(args: readonly string[], onLine?: (line: string) => void): Promise<string>;
 }
 
-/** Is the part of an image's configuration that determines how it starts, as Docker names it. */
+/** The part of an image's configuration that determines how it starts, as Docker names it. */
 export interface ImageConfig {
   User: string;
   Entrypoint: string[] | null;

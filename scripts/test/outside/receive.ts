@@ -1,4 +1,4 @@
-// Is a user's project: receives with each of the handlers, from installed packages only. packages.test.ts compiles and runs it. Its
+// A user's project: receives with each of the handlers, from installed packages only. packages.test.ts compiles and runs it. Its
 // argument is packages/contract/golden/deliveries.json.
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';

@@ -9,7 +9,7 @@ const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 /** A process that a test has left running keeps jest's output open, so jest would never exit. */
 const EXIT_WITHIN_MS = 30_000;
 
-/** Lists variables that a developer's shell may set and a test must not use. */
+/** Variables that a developer's shell may set and a test must not use. */
 const REMOVED_VARIABLES = [
   'DATABASE_URL',
   'QUEUE_URL',

@@ -12,7 +12,7 @@ import { startTestServers } from './servers.mjs';
 import { findSystemPostgres, NO_SYSTEM_POSTGRES, SYSTEM_POSTGRES } from './system-postgres.mjs';
 import { makeTestFolder } from './test-folder.mjs';
 
-/** Lists the projects that start the servers and migrate their templates. */
+/** The projects that start the servers and migrate their templates. */
 const SERVER_TESTS = ['packages/embedded', 'packages/testing'];
 const NO_RESULTS = { isSuccess: false, passed: 0, failed: 0, skipped: 0, files: [] };
 const RECORD_COSTS = '--record-costs';

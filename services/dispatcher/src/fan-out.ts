@@ -272,7 +272,7 @@ async function commitThenAttempt(
   return 'claimed';
 }
 
-/** Tracks a promise. The no-op catch keeps Node from reporting an unhandled rejection before allEnded() awaits it. */
+/** Tracks a promise. The no-op catch keeps Node from reporting an unhandled rejection before settleAll() awaits it. */
 function track(pending: Promise<void>[], promise: Promise<void>): void {
   promise.catch(() => {});
   pending.push(promise);

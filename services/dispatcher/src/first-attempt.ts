@@ -32,7 +32,7 @@ export interface FirstAttempt {
   fullReason: string | null;
   /** Result; null when it found no slot, undefined until it has ended. */
   result: AttemptResult | null | undefined;
-  /** The value of `attempted` that was committed with its event. */
+  /** The value of `result` that was committed with its event. */
   committedResult: AttemptResult | null | undefined;
 }
 

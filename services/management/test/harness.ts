@@ -39,7 +39,7 @@ export interface TestAccount {
   identifier: string;
   /** A service token with `account_admin`, which has all permissions. */
   token: string;
-  /** Returns `/api/v3/accounts/<id>/webhooks` followed by `rest`. */
+  /** Returns `/api/v3/accounts/<id>/webhooks` followed by `suffix`. */
   path(suffix: string): string;
 }
 

@@ -29,7 +29,7 @@ export interface Exchange {
 /** Returns the differences between an exchange and the document as readable lines; null if there are none. */
 export type ResponseChecker = (exchange: Exchange) => string | null;
 
-/** Returns the problems of a value, one per line. @param whole name of the value */
+/** Returns the problems of a value, one per line. @param pathPrefix name of the value */
 export type SchemaChecker = (schema: Schema, value: unknown, pathPrefix: string) => string[];
 
 /**

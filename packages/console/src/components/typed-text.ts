@@ -22,8 +22,8 @@ export function useAddressText(value: string): {
 export const TYPING_PAUSE_MS = 350;
 
 /**
- * Calls `tell` with the text once typing pauses, unless a link has been followed meanwhile: its page may still be loading,
- * and changing the URL would cancel that navigation.
+ * Calls `onInput` with the text once typing pauses, unless a link has been followed meanwhile: its page may still be
+ * loading, and changing the URL would cancel that navigation.
  */
 export function useDebouncedInput(
   onInput: (text: string) => void,

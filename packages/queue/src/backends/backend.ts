@@ -78,7 +78,7 @@ export interface Connector {
 /** Reads and writes the shard map through any queue of shard 0. Without a stored map there is one shard. */
 export interface ShardStore {
   read<Data>(queue: Queue<Data>): Promise<ShardMap>;
-  /** Reads the map if its version differs from that of `known`; otherwise returns `known`. */
+  /** Reads the map if its version differs from that of `cached`; otherwise returns `cached`. */
   readIfChanged<Data>(queue: Queue<Data>, cached: ShardMap): Promise<ShardMap>;
   /** Writes a map if its version is the next one. Returns whether it was written. */
   write<Data>(queue: Queue<Data>, map: ShardMap): Promise<boolean>;

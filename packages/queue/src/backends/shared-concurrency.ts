@@ -2,7 +2,10 @@ import type { EventBatch } from '@runhook/contract';
 import type { Processor, Worker } from 'bullmq';
 import { createWaker } from '../patches/bullmq/wake-worker.ts';
 
-/** Maximum number of items (events of a job) that the workers of a gate may have fetched and not started. */
+/**
+ * Maximum number of items (events of a job) that the workers of a {@link SharedConcurrency} may have fetched and not
+ * started.
+ */
 const FETCHED_AHEAD_MAX = 48;
 /** Weight of the latest job in the moving average of items per job. */
 const SMOOTHING_FACTOR = 1 / 8;
@@ -11,7 +14,7 @@ const SMOOTHING_FACTOR = 1 / 8;
 export interface Backlog {
   /** While true, no further job is fetched. */
   readonly isSaturated: boolean;
-  /** Set by the gate; the backlog must call it when it is no longer saturated. */
+  /** Set by {@link SharedConcurrency}; the backlog must call it when it is no longer saturated. */
   onCapacity: () => void;
 }
 

@@ -135,7 +135,7 @@ async function auditEvents(dependencies: AuditDependencies): Promise<{ checked: 
   return { checked: checked.length, orphaned: orphaned.length };
 }
 
-/** Returns the events without a separate job. Each is passed to `holds` as old, so that it infers no shared job. */
+/** Returns the events without a separate job. Each is passed to `findQueued` as old, so that it infers no shared job. */
 async function withoutSeparateJob<Event extends RecordedEvent>(
   { events }: AuditDependencies,
   suspects: readonly Event[],

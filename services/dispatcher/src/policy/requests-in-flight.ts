@@ -171,7 +171,7 @@ export class SlowStartSlots {
     return Math.max(0, this.#limit() - this.#taken);
   }
 
-  /** @param startMs current time; must be passed to `giveBack` */
+  /** @param startMs current time; must be passed to `release` */
   acquire(startMs: number): void {
     if (this.#isIdle(startMs)) {
       this.#baseLimit = SLOW_START_INITIAL;

@@ -124,7 +124,7 @@ export class SubscriptionLimiter {
     return this.#countFreeFirstAttemptSlots(this.#stateForLane(lane)) === 0 || !this.#servers.isFree(lane);
   }
 
-  /** Takes a slot for a first attempt after `isShut`. Returns null if it must wait or be deferred. */
+  /** Takes a slot for a first attempt after `isSaturated`. Returns null if it must wait or be deferred. */
   acquireFirst(lane: Lane): Slot | null {
     const state = this.#stateForLane(lane);
     return this.#begin(this.#firstAttempts, state, lane, this.#countFreeFirstAttemptSlots(state));

@@ -124,7 +124,7 @@ interface Entry {
 /**
  * Caches accounts with their subscriptions until a commit finds that one has changed. The cache does not poll: every
  * fan-out is committed on condition that the account still has the version of the plan, and a caller that finds another
- * version calls `forget` and plans again. Then only the subscriptions with changed versions are loaded.
+ * version calls `invalidate` and plans again. Then only the subscriptions with changed versions are loaded.
  */
 export class SubscriptionCache {
   readonly #options: SubscriptionCacheOptions;

@@ -44,8 +44,8 @@ export class CommitGate {
 
 /**
  * Responds with a 503 after `deadlineMs`, so that a database that hangs does not block the caller; the work that is
- * still running finds the gate shut. Only if the work has passed the gate does the caller wait for the result of the
- * COMMIT, at most for the timeout of a query.
+ * still running finds the gate cancelled. Only if the work has passed the gate does the caller wait for the result of
+ * the COMMIT, at most for the timeout of a query.
  */
 export async function respondWithinDeadline<T>(
   deadlineMs: number,

@@ -27,7 +27,7 @@ export interface ParsedRequest {
   secure: boolean;
   /**
    * Must be called immediately before the COMMIT of a change, and before any request to another server. Throws if the
-   * caller has been rejected meanwhile. `keep`, if there is one, calls it.
+   * caller has been rejected meanwhile. A `recorder` of the request calls it.
    */
   beforeCommit(): void;
 }
@@ -41,8 +41,8 @@ export interface AccountRequest extends CallerRequest {
 }
 
 /**
- * A request that may change data of an account. Its response goes through `keep` in the transaction of its work, which
- * stores the response of a POST for a repeat and rolls the work back if the caller has been rejected.
+ * A request that may change data of an account. Its response goes through the `recorder` in the transaction of its
+ * work, which stores the response of a POST for a repeat and rolls the work back if the caller has been rejected.
  */
 export interface WriteRequest extends AccountRequest {
   recorder: ResponseRecorder;

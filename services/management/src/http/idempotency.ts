@@ -24,7 +24,7 @@ export interface KeyedRequest {
   key: string;
   /** The parsed body: differences in white space do not matter. */
   body: unknown;
-  /** Once the gate is shut, nothing can be committed, so the key can be released. */
+  /** The request's commit gate: once it is cancelled, nothing can be committed, so the key can be released. */
   gate: Pick<CommitGate, 'onCancel'>;
 }
 
@@ -68,7 +68,7 @@ export const NO_RECORDING: ResponseRecorder = {
 /** For a request without a key that needs a separate transaction. */
 export const NO_RECORDING_UNBATCHED: ResponseRecorder = { ...NO_RECORDING, batch: null };
 
-/** Makes the keeper pass the request's commit gate, because the commit follows the stored response. */
+/** Makes the recorder pass the request's commit gate, because the commit follows the stored response. */
 export function withCommitCheck(beforeCommit: () => void, recorder: ResponseRecorder): ResponseRecorder {
   const confirmCommit = (response: RecordedResponse) => {
     beforeCommit();

@@ -66,7 +66,7 @@ export class ChangeStreams {
 
   /**
    * Returns a stream that is not counted yet, because it may never begin: HEAD ends before it, and a caller may have
-   * left. `begin` checks the limits and counts in one step, and throws a 429 when too many streams are open.
+   * left. Its `start` checks the limits and counts it in one step, and throws a 429 when too many streams are open.
    */
   open(target: WatchTarget): EventStream {
     return { start: (listener) => this.#start(target, listener) };

@@ -133,7 +133,7 @@ export class SharedClient {
     return this.#client;
   }
 
-  /** Returns the client. The caller must call `leave` exactly once. */
+  /** Returns the client. The caller must call `release` exactly once. */
   acquire(): Redis | Cluster {
     // Users handle its errors; this listener handles those after the last user has left.
     this.#client ??= this.#open().on('error', () => undefined);

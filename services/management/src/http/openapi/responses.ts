@@ -206,7 +206,7 @@ const SHARED_FAILURES = {
   runs: [401, 403, 404, 405, 429, 500, 503],
 } as const satisfies Record<string, Exclude<FailureCode, 409>[]>;
 
-/** Returns the responses of an operation: its own, those of its access level, and `more`. */
+/** Returns the responses of an operation: its own, those of its access level, and `additionalFailures`. */
 export function operationResponses(
   kind: keyof typeof SHARED_FAILURES,
   specificResponses: Record<number, Response | Reference>,
