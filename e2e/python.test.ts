@@ -31,7 +31,10 @@ afterAll(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** Folders of Python packages, each filled once for a version of Python and its requirements. */
+/**
+ * Folders with Python packages that pip has downloaded or installed, each filled once for a version of Python and the
+ * requirements.
+ */
 interface Cache {
   /** Packages that the build of the wheel requires. */
   builder: string;

@@ -33,7 +33,7 @@ const receivers: Example[] = [
 
 interface Running {
   child: ChildProcess;
-  /** URL that it reports. */
+  /** URL that the receiver prints when it listens. */
   url: string;
   lines: AsyncIterator<string>;
 }

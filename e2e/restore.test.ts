@@ -130,7 +130,7 @@ testWithPrograms(
     receiver.respondWith(204);
     const after = openPrismaDatabase({ url: urlOf('after'), connectTimeoutMs: WAIT_TIMEOUT_MS });
     closers.push(() => after.close());
-    // Simulates a restore of several hours: the reconciler enqueues overdue deliveries again.
+    // Makes the deliveries overdue, as after a restore of several hours, so that the reconciler enqueues them again.
     await after.pool.query(
       `UPDATE deliveries SET next_attempt_at = now() - interval '1 hour' WHERE status = 'pending'`,
     );

@@ -4,7 +4,7 @@ import { recordTests } from './prove/proofs.mjs';
 import { readArguments, readNumber, usage } from './shared/arguments.mjs';
 import { runWithTestServers } from './test/run/servers.mjs';
 
-/** Shorter runs are for development: they do not write the row of the proof. */
+/** Minimum duration of a proof: shorter runs are for development and do not write the row of the proof. */
 const PROOF_MINUTES_MIN = 10;
 const USAGE = usage({
   call: 'npm run attack [-- --minutes <n> --seed <n> --only <text>]',

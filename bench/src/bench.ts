@@ -65,9 +65,12 @@ export interface Bench {
   raw: RawReference;
   /** The receiver of all worlds. */
   receiver: World['receiver'];
-  /** Returns the world that scenarios share, with one dispatcher and management; opened by the first call. */
+  /**
+   * Returns the servers and services that scenarios share, with one dispatcher and management; started by the first
+   * call.
+   */
   sharedWorld(): Promise<World>;
-  /** Opens a new world, which the scenario must close. */
+  /** Starts new servers and services, which the scenario must close. */
   openWorld(queue: QueueName, options?: Partial<WorldOptions>): Promise<World>;
   measureRaw(conditions?: RawConditions): Promise<RawResult>;
   alternatives: Alternatives;

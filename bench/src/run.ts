@@ -227,7 +227,10 @@ const EVENTS = 1_000;
 /** The flags of the dispatcher's start command, so that raw got has the same heap. */
 const NODE_ARGUMENTS = readStartCommand('dispatcher').nodeArguments;
 
-/** Code that has not been compiled yet is slow, so raw got is warmed up as the services are, also in a quick run. */
+/**
+ * Duration of the warm-up of raw got: code that has not been compiled yet is slow, and the services are warmed up as
+ * well, also in a quick run.
+ */
 const WARM_UP_MS = 2_000;
 
 /** Measures got without a service. Each call uses a new process. */

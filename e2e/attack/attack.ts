@@ -1,5 +1,5 @@
 export interface AttackOptions {
-  /** Repeats a run. */
+  /** Seed of the random requests; the seed of an earlier run repeats it. */
   seed: number;
   /** Time to stop at, in milliseconds since the epoch; null for the short form, which has a fixed length. */
   endsAtMs: number | null;

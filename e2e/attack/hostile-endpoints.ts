@@ -8,12 +8,12 @@ import type { Attack } from './attack.ts';
 const TIMES_MAX = 10;
 const MEMORY_GROWTH_MAX_BYTES = 100_000_000;
 
-/** Several rounds find the minimum cost of an attempt; one round is enough for the outcome. */
+/** Number of rounds: several find the minimum cost of an attempt; one is enough for the outcome. */
 const ROUNDS = 4;
 /** Number of concurrent attempts. */
 const ATTEMPTS_IN_A_ROUND = 25;
 const ATTEMPTS_IN_A_SMALL_ROUND = 10;
-/** Attempts at silent endpoints take this long. */
+/** Timeout of an attempt, which is the duration of attempts at silent endpoints. */
 const TIMEOUT_MS = 1_000;
 
 interface Measured {

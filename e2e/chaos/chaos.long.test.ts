@@ -17,7 +17,7 @@ import { formatLedgerSummary, formatLedgerTable } from './table.ts';
 import { isLong, type World } from './world.ts';
 
 const only = process.env.CHAOS_ONLY ?? '';
-/** Applies to a machine without other load. */
+/** Limit until everything is delivered after a fault, on a machine without other load. */
 const DRAINED_WITHIN_SECONDS = 60;
 
 /** Faults with short waits, including those of `npm test`. */

@@ -10,11 +10,11 @@ import { type SentinelServers, startSentinelServers } from './redis-sentinel.ts'
 import { SHARDED } from './sharded.ts';
 import { type StandbyServers, startStandbyServers } from './standby.ts';
 
-/** Applies after the replica has been promoted. */
+/** Time for which the network stays split after the replica has been promoted. */
 const PARTITION_MS = 5_000;
 /** Number of events that are published to an isolated master. */
 const EVENTS_TO_OLD_MASTER = 400;
-/** For this time acknowledged writes exist on the master only. */
+/** Time for which the replica lags: acknowledged writes then exist on the master only. */
 const REPLICA_LAG_MS = 2_500;
 
 const SENTINEL: Failover[] = [

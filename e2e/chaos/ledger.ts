@@ -84,7 +84,10 @@ const SELECT_DELIVERIES = `
   FROM deliveries d WHERE account_id = $1`;
 /** Events that are accepted later than this after a kill were not in flight. */
 const RESUMED_AFTER_MS = 500;
-/** Events that a fault may lose: none, those published directly onto the queue, or all. */
+/**
+ * Events that a fault may lose: `nothing`; `direct`, those published directly onto the queue; or `either`, those
+ * published over REST as well.
+ */
 export type MayLose = 'nothing' | 'direct' | 'either';
 
 /** Whether an accepted event may be lost. */

@@ -12,6 +12,7 @@ import type { OtherDispatcher } from './world.ts';
  * separate, too. The sides are two bridges with a link between them, which can be cut. The dispatcher connects to the record and the
  * endpoints through a second network, and publishers on the side of the first master through a third.
  */
+/** Address prefixes of the three networks, and names of the links between the namespaces. */
 const QUEUE_NET = '10.99.0';
 const RECORD_NET = '10.98.0';
 const PUBLISHER_NET = '10.97.0';

@@ -30,7 +30,7 @@ export interface SentinelServers extends Stores {
   killMaster(): Promise<void>;
   /** Resumes the replica. Resolves when a quorum of the sentinels reports it as the master. */
   waitUntilPromoted(): Promise<void>;
-  /** Restarts it on the same port, with its data. */
+  /** Restarts the first master on the same port, with its data. */
   restartMaster(): Promise<void>;
   /** Port of the first master. */
   firstPort: number;

@@ -21,7 +21,7 @@ export interface Row extends Ledger {
 
 const BEFORE_MS = isLong ? { min: 1_500, max: 3_500 } : { min: 500, max: 1_000 };
 const AFTER_MS = isLong ? 1_000 : 500;
-/** On a busy machine the load continues until this many events were accepted. */
+/** Minimum number of accepted events, until which the load continues on a busy machine. */
 const PUBLISHED_MIN = 21;
 const DRAIN_TIMEOUT_MS = 240_000;
 /** A job in flight at a kill is resumed after its lock has expired (15 s) and the stalled check has run (every 7.5 s). */

@@ -8,7 +8,10 @@ import { openWorld } from './world.ts';
 
 /** CHAOS_SEED repeats the random choices of an earlier run. */
 export const seed = Number(process.env.CHAOS_SEED ?? Date.now() % 1_000_000);
-/** Half the load of the long form. A ledger requires 21 events of a fault, and more events cost CPU without a benefit. */
+/**
+ * Interval between two runs of the load in the short form, for half the load of the long form. A ledger requires 21
+ * events of a fault, and more events cost CPU without a benefit.
+ */
 const RUN_INTERVAL_MS = 200;
 /** Ends a test that hangs. */
 export const FAULT_TIMEOUT_MS = 600_000;

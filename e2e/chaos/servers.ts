@@ -23,7 +23,7 @@ export interface Stores {
 /** A PostgreSQL, and a Redis if the queue is on Redis. Both retain their data when they are killed. */
 export interface Servers extends Stores {
   killPostgres(): Promise<void>;
-  /** Restarts it on the same port, with its data. */
+  /** Restarts PostgreSQL on the same port, with its data. */
   restartPostgres(): Promise<void>;
   killRedis(): Promise<void>;
   restartRedis(): Promise<void>;

@@ -120,8 +120,8 @@ const INSERT_UNDISPATCHED = `
   INSERT INTO open_events (day, event_id, account_id) SELECT day, id, account_id FROM event`;
 
 /**
- * Writes unreadable text into the rows of events, as the previous release stored it: into dispatched events, and into additional
- * undispatched ones. Returns the runs of both.
+ * Writes unreadable text into rows of events in the format of the previous release: into those of dispatched events,
+ * and into those of additional undispatched ones. Returns the ids of the runs of both.
  */
 async function insertPoisonedRuns({ database }: World, { accountId, accepted }: Load): Promise<string[]> {
   const { rows } = await database.pool.query<{ id: string; data: string }>(POISON_RECORDED, [

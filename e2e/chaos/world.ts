@@ -21,7 +21,7 @@ export const isLong = process.env.CHAOS === 'long';
 const RETRY_SETTINGS = { RETRY_BASE_DELAY_MS: '150', DELIVERY_TIMEOUT_MS: '2000' };
 /** Default of `DELIVERY_MAX_RETRIES`, plus the first attempt. */
 export const ATTEMPTS_MAX = 6;
-/** Requests that were sent shortly before a kill may not have been read by the receiver. */
+/** Wait after a kill, because the receiver may not have read requests that were sent shortly before it. */
 const SOCKET_DRAIN_MS = 50;
 /** A timer that fires later than this shows that this process, which includes the receiver, is behind. */
 const TIMER_DELAY_MAX_MS = 15;

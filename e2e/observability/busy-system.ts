@@ -13,7 +13,10 @@ export interface BusySystem {
   close(): Promise<void>;
 }
 
-/** Equals the scrape interval of Prometheus; a shorter one would cost CPU during all tests. */
+/**
+ * Interval between two rounds of the load: the scrape interval of Prometheus; a shorter one would cost CPU during all
+ * tests.
+ */
 const ROUND_INTERVAL_MS = 1_000;
 /** EGRESS_ALLOW_CIDRS of these services does not permit this address. */
 const FORBIDDEN_URL = 'http://10.1.2.3/inside';

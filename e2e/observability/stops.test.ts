@@ -15,7 +15,7 @@ import { openSystem, type System } from './system.ts';
 /** Interval between two calls of the load, in milliseconds. */
 const BURST_INTERVAL_MS = 25;
 const EVENTS_PER_BURST = 2;
-/** On a busy machine the load pauses, so that few deliveries are pending at the end. */
+/** Number of pending deliveries at which the load pauses on a busy machine, so that few are pending at the end. */
 const BACKLOG_MAX = 200;
 /** Number of requests between two steps of the restart, so that there is load before and after each. */
 const STEP_REQUESTS = 20;

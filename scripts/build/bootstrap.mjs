@@ -61,7 +61,10 @@ export async function prepareSources({ step = defaultStep, signal } = {}) {
   await describeApi(step, signal);
 }
 
-/** Prepares the sources without the types of the API, which take the longest and which no program reads. */
+/**
+ * Does the same as {@link prepareSources}, but does not generate the types of the API, which take the longest and which
+ * only the type check needs.
+ */
 export async function prepareUnitTests({ step = defaultStep, signal } = {}) {
   checkNode();
   await install(step, signal);

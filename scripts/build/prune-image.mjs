@@ -7,7 +7,10 @@ const UNUSED_FILE = /(\.d\.[cm]?ts|\.map|\.tsbuildinfo|\.ts|\.mts|\.cts|\.md|\.m
 const REQUIRED_FILE = /^(licen[cs]e|notice|copying)/i;
 /** The deployment leaves these files; they contain paths of the machine that built the image. */
 const UNUSED_TOP_LEVEL = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'tsconfig.json'];
-/** The Prisma client contains a query compiler for each database, each in two sizes and twice as a module. */
+/**
+ * The Prisma client contains a query compiler for each database, each in two sizes (fast and small), as an ES module
+ * and as a CommonJS module.
+ */
 const PRISMA_CLIENT = /@prisma\/client\/runtime\//;
 const OTHER_DATABASES =
   /query_compiler_(fast_|.*\.(cockroachdb|mysql|sqlite|sqlserver)\.)|\.wasm-base64\.js$/;

@@ -5,7 +5,10 @@ import { fileURLToPath } from 'node:url';
 
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 const FILES = /^bundle[\w.-]*\.js$/;
-/** argon2 is a native module that management uses for passwords. msgpackr and pg use the others only if they are installed. */
+/**
+ * Modules that are not bundled: argon2 is native, and management uses it for passwords; msgpackr and pg use the others
+ * only if they are installed.
+ */
 const EXTERNAL = ['@node-rs/argon2', 'msgpackr-extract', 'pg-native'];
 /** Maps each service to the programs in its `dist` and the entry module of each. */
 const PROGRAMS = {

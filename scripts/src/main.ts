@@ -14,7 +14,7 @@ import type { Stopping } from './supervise.ts';
 import type { Terminal } from './terminal.ts';
 import { summary } from './terminal.ts';
 
-/** Relative to `scripts/dist`. */
+/** Folder of the checkout, from `scripts/dist`. */
 const CHECKOUT = fileURLToPath(new URL('../..', import.meta.url));
 const DEMONSTRATION_MS = 60_000;
 const REJECTED_ATTEMPTS = 2;

@@ -20,7 +20,7 @@ export interface StartSettings {
   defaults: { RETRY_BASE_DELAY_MS: string; EGRESS_ALLOW_CIDRS: string };
 }
 
-/** Retries are short enough to watch, and loopback is permitted for the demo receiver. */
+/** Default settings of the services: retries are short enough to watch, and loopback is permitted for the demo receiver. */
 const DEFAULTS = { RETRY_BASE_DELAY_MS: '1000', EGRESS_ALLOW_CIDRS: '127.0.0.0/8,::1/128' };
 
 /**

@@ -16,7 +16,7 @@ export function releaseBeforeStop(release) {
 
 /** Returns the last tag before this commit; null in a checkout without one. */
 export function lastTag() {
-  // The commit of a release under test may already have a tag, which is not the previous one.
+  // A release under test may already have its tag; the previous release is the last tag before it.
   const isTagged = git('tag', '--points-at', 'HEAD').stdout.trim() !== '';
   const { status, stdout } = git('describe', '--tags', '--abbrev=0', isTagged ? 'HEAD^' : 'HEAD');
   return status === 0 ? stdout.trim() : null;

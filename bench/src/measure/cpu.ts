@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Linux counts CPU time in hundredths of a second, on every architecture that Node supports. */
+/** Unit of CPU time on Linux: hundredths of a second, on every architecture that Node supports. */
 const TICK_MS = 10;
 
 /** CPU time so far in milliseconds, per named group of processes and for the whole machine. */

@@ -1,4 +1,4 @@
-/** A published delivery: an event and the path of one subscription. */
+/** A delivery that must arrive: an event, and the URL path of one subscription's endpoint. */
 export interface Expected {
   eventId: string;
   path: string;

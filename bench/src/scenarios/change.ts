@@ -17,7 +17,7 @@ import type { World } from '../world/world.ts';
 
 const EVENTS_FULL = 10_000;
 const EVENTS_QUICK = 1_000;
-/** Share of the events that are delivered before the change. */
+/** Share of the events that are delivered before the webhook is changed. */
 const SHARE_BEFORE_CHANGE = 0.1;
 
 /**

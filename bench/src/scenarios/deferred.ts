@@ -12,10 +12,10 @@ import { drainFigures, HEALTHY_ACCOUNTS, measureMiddle } from './throughput.ts';
 const DEFERRED = 1_000_000;
 const LANES = 100;
 const QUICK = { deferred: 2_000, lanes: 10 };
-/** Delays that suit a measurement of one second. */
+/** Settings of a quick run, whose measurement takes one second. */
 const QUICK_ENVIRONMENT = { RETRY_BASE_DELAY_MS: '500', DELIVERY_TIMEOUT_MS: '1000' };
 const EVENTS_PER_SECOND = 500;
-/** Shorter measurements would not show growth. */
+/** Minimum duration of the measurement: a shorter one would not show growth. */
 const CONCURRENT_MS = 60_000;
 const BASELINE_MS = 20_000;
 const THIRDS = ['first third', 'second third', 'last third'];

@@ -7,10 +7,13 @@ const EVENTS_PER_SECOND = 100;
 const MINUTE_MS = 60_000;
 const EVENTS_BEFORE_REPEAT = 20_000;
 const EVENTS_BEFORE_REPEAT_QUICK = 500;
-/** Exceeds the duration of the calls. */
+/** Timeout of the calls between the two measurements, which end earlier. */
 const CALLS_MAX_MS = 120_000;
 
-/** Measures the latency of new services with one webhook, and of the same services after 20,000 events. */
+/**
+ * Measures the latency from a runner's REST call to the endpoint with one webhook: in the first minute of newly started
+ * services, and again after 20,000 events.
+ */
 export async function firstMinute(bench: Bench): Promise<ScenarioResult> {
   const durationMs = bench.isQuick ? bench.runMs : MINUTE_MS;
   const callsMax = bench.isQuick ? EVENTS_BEFORE_REPEAT_QUICK : EVENTS_BEFORE_REPEAT;

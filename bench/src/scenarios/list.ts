@@ -10,7 +10,7 @@ const DAYS = 30;
 const SUBSCRIPTIONS = 10_000;
 const SUBSCRIPTIONS_QUICK = 500;
 const RETRY_MS = 500;
-/** Exceeds the time limit of statements. */
+/** Timeout for counting the log, which takes longer than the statements of the service may. */
 const COUNT_TIMEOUT_MS = 60_000;
 /** Pages of a log with `count` deliveries, and of the list of webhooks. */
 const createPages = (count: number, webhooks: number) => [

@@ -8,7 +8,10 @@ import { drainBacklog } from './rest-backlog.ts';
 
 const EVENTS_PER_SECOND = 100;
 
-/** The figures that are compared between the two versions of Node, by row name. For rates, higher is better; for the others, lower is better. */
+/**
+ * The figures that are compared between the oldest supported Node and the one that runs the benchmark, by row name. For
+ * rates, higher is better; for the others, lower is better.
+ */
 const COMPARED = [
   { name: 'REST backlog of one webhook, per second', figure: 'backlogPerSecond', isRate: true },
   { name: 'accepted over REST, per second', figure: 'acceptedPerSecond', isRate: true },

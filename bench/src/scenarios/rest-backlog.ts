@@ -23,7 +23,7 @@ import { withRawReference } from './throughput.ts';
 const EVENTS = 15_000;
 const EVENTS_QUICK = 300;
 const ACCOUNTS_MAX = 20;
-/** Exceeds the duration of the calls. */
+/** Timeout of the calls that fill the backlog, which end earlier. */
 const REPORTING_MAX_MS = 120_000;
 
 const eventsOf = ({ isQuick }: Bench) => (isQuick ? EVENTS_QUICK : EVENTS);

@@ -16,9 +16,9 @@ import {
 } from './reported.ts';
 import { meanRate, measureWithReference, withRawReference } from './throughput.ts';
 
-/** Waits until a service's work at its start is done. */
+/** Wait until a service's work at its start is done. */
 const START_MS = 3_000;
-/** Waits until V8 has collected the garbage of the start, which it does when a process has been idle for a while. */
+/** Wait until V8 has collected the garbage of the start, which it does when a process has been idle for a while. */
 const REST_MS = 30_000;
 const RATES = [50, 100, 300, 1_000];
 /** Rate of the calls whose costs are counted: high enough that work done once per second is negligible. */

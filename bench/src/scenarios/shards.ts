@@ -13,7 +13,7 @@ const SHARD_COUNTS = [1, 8];
  * %.
  */
 const ROUNDS = 3;
-/** Maintenance that runs once a minute is included once in each window. */
+/** Duration of the measurement of an idle system, which includes maintenance that runs once a minute exactly once. */
 const IDLE_MS = 60_000;
 const IDLE_MS_QUICK = 5_000;
 /** A dispatcher reads the map once a second. */

@@ -40,6 +40,7 @@ const ROWS: readonly ComparedRow[] = [
 
 const TITLES = { ratePerSecond: 'per second', p50Ms: 'p50, ms', p99Ms: 'p99, ms' };
 
+/** A measured figure of the benchmark, and the simulated figure of the same case. */
 export interface Comparison {
   case: string;
   figure: string;
@@ -50,10 +51,7 @@ export interface Comparison {
   isChecked: boolean;
 }
 
-/**
- * Returns the simulated figures of cases that the simulation was not fitted to, with the measured figures of the same
- * rows.
- */
+/** Returns, for each figure that the simulation was not fitted to, its measured and its simulated value. */
 export function compare(start: ServiceTimes, rows: Rows, runMs?: number): Comparison[] {
   const times = fit(withReceiver(start, rows), rows);
   const simulated = new Map<string, Observation>();

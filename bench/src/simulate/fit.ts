@@ -124,7 +124,7 @@ const KNOBS: readonly Knob[] = [
 ];
 
 const ROUNDS = 10;
-/** Smaller than the full step, since knobs affect each other's figures. */
+/** Share of a correction that one round applies: less than 1, since knobs affect each other's figures. */
 const STEP_SHARE = 0.8;
 const FACTOR_MAX = 2;
 const MINIMUM_VALUES: Record<string, number> = { networkMs: 0.01, unevenness: 1.1 };

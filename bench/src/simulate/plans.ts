@@ -26,7 +26,7 @@ export interface Plan {
   next: { part: string; atRatePerSecond: number };
 }
 
-/** Half of the capacity is idle, as a reserve for bursts, retries, upgrades and the loss of a zone. */
+/** Planned utilization: half of the capacity is a reserve for bursts, retries, upgrades and the loss of a zone. */
 export const PLANNED_USE = 0.5;
 /** A disk is at most three quarters full. */
 export const DISK_USE_MAX = 0.75;

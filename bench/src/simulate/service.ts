@@ -140,7 +140,10 @@ export class Service {
     else thread.run(micros, done);
   }
 
-  /** Executes a statement with the cost of its rows, and the flush of its bytes. */
+  /**
+   * Executes an SQL statement: its fixed cost plus `micros` for its rows, then a flush of `walBytes` of the write-ahead
+   * log.
+   */
   statement(micros: number, walBytes: number, done: () => void): void {
     const { networkMs } = this;
     const respond = () => this.simulation.after(networkMs, done);

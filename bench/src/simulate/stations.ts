@@ -44,7 +44,7 @@ export interface ThreadOptions {
    * caches.
    */
   wakeMicros?: number;
-  /** Idle time after which a wake-up costs half of that. */
+  /** Idle time after which a wake-up costs half of `wakeMicros`. */
   coldHalfMs?: number;
   /** Work of helper threads per task, relative to the task: garbage collection, signing. */
   helperShare?: number;

@@ -10,9 +10,10 @@ export interface Lane extends SeededLane {
   path: string;
 }
 
+/** Age of the oldest seeded delivery. */
 const MINUTES = 60;
 
-/** Creates the accounts and subscriptions of `kind`. */
+/** Creates accounts with subscriptions at endpoints of this kind, and returns the lanes of the subscriptions. */
 export async function seedLanes(world: World, kind: EndpointKind): Promise<Lane[]> {
   const { templates, subscriptionsByTemplate } = await createWorkload(world, [kind]);
   return templates.flatMap(({ accountId }, index) =>

@@ -28,7 +28,10 @@ export interface WorldOptions {
   /** Overrides the default settings of both services. */
   environment?: Record<string, string>;
   management?: boolean;
-  /** Replaces the PostgreSQL from npm, which is closest to that of the images. It has its own default settings. */
+  /**
+   * Programs of another PostgreSQL, which runs with its own default settings; when omitted, the PostgreSQL from npm,
+   * which is closest to that of the images.
+   */
   postgresPrograms?: PostgresPrograms;
   /** Overrides the default settings and {@link POSTGRES_SETTINGS}. */
   postgresSettings?: Record<string, string>;

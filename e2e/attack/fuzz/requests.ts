@@ -140,6 +140,7 @@ function createBody(
   return Object.fromEntries(fields);
 }
 
+/** Returns the body as JSON, or null for a request without a body. */
 function encoded(value: unknown): Buffer | null {
   return value === null ? null : Buffer.from(JSON.stringify(value));
 }

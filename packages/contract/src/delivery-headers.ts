@@ -40,7 +40,7 @@ function isReserved(name: string): boolean {
 
 /** A token of HTTP that begins with a letter or a digit, which excludes the object property `__proto__`. */
 const NAME = /^[0-9A-Za-z][!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
-/** Printable ASCII without a space at either end, because HTTP strips such spaces. */
+/** Matches a header value: printable ASCII without a space at either end, because HTTP strips such spaces. */
 const VALUE = /^[!-~]([ -~]*[!-~])?$/;
 
 /** Completes "signature_header …"; null if the name is valid. */

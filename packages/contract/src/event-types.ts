@@ -39,8 +39,8 @@ export type RunTime = keyof typeof RUN_TIMES;
 
 export interface EventTypeRow {
   /**
-   * The event is sent when its run reaches one of these statuses. An event whose `runStatus` is none of them describes
-   * a run in the first one.
+   * The run statuses at which the event is sent. A publisher may set any `runStatus`: an event with none of these is
+   * treated as one of a run with the first of them.
    */
   statuses: readonly [RunStatus, ...RunStatus[]];
   /** Whether the event is sent only after the run's artifacts are ingested. */

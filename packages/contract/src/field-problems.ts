@@ -7,7 +7,7 @@ export interface Problem {
   message: string;
 }
 
-/** Reports all problems at once, names the path without quotes, and converts no value. */
+/** Options of Joi that report all problems at once, name the path without quotes, and convert no value. */
 export const VALIDATION_OPTIONS = {
   abortEarly: false,
   convert: false,
@@ -15,7 +15,7 @@ export const VALIDATION_OPTIONS = {
   errors: { label: 'path', wrap: { label: false, array: '' } },
 } as const satisfies Joi.ValidationOptions;
 
-/** Bounds the size of an error response. */
+/** Maximum number of reported problems, which bounds the size of an error response. */
 const PROBLEMS_MAX = 20;
 
 /** Converts at most {@link PROBLEMS_MAX} problems. `rootName` names the input itself in messages without a path. */

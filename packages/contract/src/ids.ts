@@ -129,7 +129,7 @@ function ksuidTimeMs(text: string): number | null {
 
 const HEAD_DIGITS = 8;
 const SECONDS_PER_HEAD = 62 ** (LENGTH - HEAD_DIGITS) / 2 ** 128;
-/** Exceeds the rounding error of the doubles used here. */
+/** Tolerance that exceeds the rounding error of the doubles used here. */
 const ROUNDING = 1e-5;
 
 /**

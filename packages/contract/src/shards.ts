@@ -3,7 +3,7 @@
  * slots to shards is stored with the queue, where publishers read it, so that they need no setting.
  */
 
-/** Far exceeds the number of shards, so that shares are nearly equal and a change moves few slots. */
+/** Number of slots: far more than shards, so that shares are nearly equal and a change moves few slots. */
 export const SHARD_SLOTS = 1_024;
 export const SHARDS_MAX = 64;
 

@@ -42,6 +42,7 @@ const DIFFERENCES: Readonly<Record<Difference, string>> = {
   'header-blanks': 'The signature has white space around it.',
 };
 
+/** Names of characters that are not visible, by code. */
 const CHARACTERS: Readonly<Record<number, string>> = {
   9: 'a tab',
   10: 'a line feed',

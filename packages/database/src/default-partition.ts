@@ -202,7 +202,10 @@ async function readDays(transaction: Transaction, parent: LogTable): Promise<Day
 
 const TODAY = `SELECT (now() AT TIME ZONE 'UTC')::date::text AS today`;
 
-/** New rows may carry a time up to a day ahead; a second day allows for midnight before step 3. */
+/**
+ * Days after today that the new partition covers: new rows may carry a time up to a day ahead, and a second day allows
+ * for midnight before step 3.
+ */
 const DAYS_AHEAD = 2;
 
 /**

@@ -16,7 +16,7 @@ export interface LockCapacity {
 const EXTRA_DAYS = 8;
 /** The default partition and the partitioned table. */
 const EXTRA_TABLES = 2;
-/** Two processes with ten connections each. */
+/** Concurrent statements that the lock table must allow: two processes with ten connections each. */
 const STATEMENTS_NEEDED = 20;
 
 const SELECT_LOCK_SETTINGS = `

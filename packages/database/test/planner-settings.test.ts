@@ -5,10 +5,10 @@ import { expect, test } from '@jest/globals';
 import { openDatabase } from '@runhook/database';
 import { createTestDatabase } from '@runhook/testing';
 
-/** Compilation of plans is disabled everywhere; it does not affect the choice of a plan. */
+/** Settings that any file may change: the compilation of plans (JIT) does not affect the choice of a plan. */
 const ALLOWED = ['jit'];
 
-/** Remaining settings, by file. */
+/** Settings of the planner that remain in the code, by file. */
 const LEFT: Record<string, string[]> = {
   // Connections of the queue, whose statements are BullMQ's: bullmq-internals.test.ts shows that they need it (ADR 27).
   'packages/queue/src/backends/postgres.ts': ['enable_seqscan'],

@@ -20,7 +20,7 @@ export interface EgressRules {
   ports?: readonly PortRange[];
 }
 
-/** Field names of the services' settings. */
+/** The settings of a service for the address guard, under the names that they have in its `settings.ts`. */
 interface EgressSettings {
   egressAllowCidrs: string[];
   egressDenyCidrs: string[];

@@ -78,7 +78,10 @@ type Outcome = Pick<EgressResult, 'response' | 'error' | 'timings' | 'costly'>;
 
 const CACHED_ENDPOINTS_BYTES_MAX = 16 * 1_024 * 1_024;
 
-/** Leaves time for the request itself, and releases the slot of a name whose servers do not respond. */
+/**
+ * Maximum time for the resolution of a name, which leaves time for the request itself and releases the slot of a name
+ * whose servers do not respond.
+ */
 const NAME_TIMEOUT_MAX_MS = 6_000;
 
 /**

@@ -21,7 +21,7 @@ export interface NameResolverOptions {
 /** Bounds for the time to live of cached addresses. */
 const TTL_MIN_MS = 5_000;
 const TTL_MAX_MS = 300_000;
-/** Short, because a user who has just created the record waits for it. */
+/** Time for which a failure is cached: short, because a user who has just created the DNS record waits for it. */
 const FAILURE_TTL_MS = 5_000;
 const NAMES_MAX = 4_096;
 
@@ -176,7 +176,7 @@ function notFound(code: string): Error {
 /** Public suffixes with two labels: co.uk, com.au, ne.jp. */
 const MULTI_LABEL_SUFFIX = /\.(?:ac|co|com|edu|go|gob|gov|ne|net|or|org)\.[a-z]{2}$/;
 
-/** Approximates the registered domain of a name. */
+/** Returns the registered domain of a name, approximately: its last two labels, or three below such a suffix. */
 function registrableDomain(hostname: string): string {
   const name = hostname.toLowerCase().replace(/\.$/, '');
   return name

@@ -49,6 +49,7 @@ export async function startDnsServer(
   };
 }
 
+/** Record type and response code of DNS. */
 const AAAA = 28;
 const SERVER_FAILED = 2;
 const NO_SUCH_NAME = 3;

@@ -53,7 +53,7 @@ export interface RunningPostgres {
 const READY_TIMEOUT_MS = 60_000;
 const LOCKED_RETRY_MS = 10_000;
 const POLL_MS = 20;
-/** PostgreSQL performs a fast shutdown on SIGINT and an immediate one on SIGQUIT. */
+/** Steps of a stop: PostgreSQL performs a fast shutdown on SIGINT and an immediate one on SIGQUIT. */
 const STOP_STEPS: readonly StopStep[] = [
   { signal: 'SIGINT', graceMs: 12_000 },
   { signal: 'SIGQUIT', graceMs: 3_000 },

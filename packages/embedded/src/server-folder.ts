@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { type Account, ServerFailed, type StopStep } from './server-process.ts';
 
-/** Other accounts may pass through the folder but not list it, which is sufficient for the server's account. */
+/** Mode of a folder that other accounts may pass through but not list, which is sufficient for the server's account. */
 const PASSABLE_MODE = 0o711;
 
 /**

@@ -58,7 +58,7 @@ export interface EventPublisherOptions {
  * after which the caller should wait.
  */
 export function createEventPublisher(options: EventPublisherOptions): EventPublisher {
-  // Uses the queue that is opened below.
+  // Reads the clock through `queue`, which is opened below.
   const clock: ServerClock = new ServerClock({
     read: async () => {
       const serverTimeMs = await queue.serverTimeMs();
@@ -126,9 +126,9 @@ async function ensureMeasured(clock: ServerClock): Promise<unknown> {
 }
 
 /**
- * Returns an id that is known before its event is published, e.g. to publish the event again after an error. Uses this
- * host's clock: `publish` rejects the id if that is more than a day ahead of the queue's server, or behind it by more
- * than the retention.
+ * Returns an id that is known before its event is published, e.g. to publish the event again after an error. The id
+ * contains the time of this host's clock: `publish` rejects it if that clock is more than a day ahead of the clock of
+ * the queue's server, or behind it by more than the retention.
  */
 export function createEventId(): string {
   return createId('event');

@@ -78,7 +78,7 @@ export interface EventQueue {
 }
 
 const JOB_OPTIONS: JobsOptions = { removeOnComplete: true };
-/** BullMQ takes jobs without a priority before those that have one. */
+/** Options of events beyond the burst limit: BullMQ takes jobs without a priority before those that have one. */
 const LOW_PRIORITY: JobsOptions = { ...JOB_OPTIONS, priority: 1 };
 
 export function openEventQueue(

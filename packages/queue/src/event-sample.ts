@@ -17,7 +17,7 @@ export interface EventSample {
 
 /** An event may have 524 KB of text, so a page has a few megabytes at most. */
 const PAGE_SIZE = 25;
-/** Jobs that a worker returned to the queue are at an end of the list, whatever their age. */
+/** Number of jobs to read at each end of a list, where jobs are that a worker returned to the queue, whatever their age. */
 const END_SIZE = 100;
 const LISTS = ['waiting', 'prioritized'] as const;
 const COUNT_KEYS = { waiting: 'wait', prioritized: 'prioritized' } as const;

@@ -168,7 +168,7 @@ export function throwIfRejected(rejected: readonly RejectedJob[]): void {
   if (rejected.length > 0) throw new JobsRejectedError(rejected);
 }
 
-/** Bounds a bulk, so that a thousand woken lanes do not delay other calls. */
+/** Maximum number of jobs of a bulk call, so that a thousand woken lanes do not delay other calls. */
 const BULK_SIZE = 100;
 
 /**

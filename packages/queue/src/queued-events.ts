@@ -13,7 +13,7 @@ export interface EventLookup extends EventKey {
 /** Maximum time from an event's commit to its job while the queue is available. Later the reconciler checks the event. */
 export const ENQUEUE_WINDOW_MS = 5_000;
 
-/** Jobs that are read of each state: more than one, because the oldest may end while it is read. */
+/** Number of jobs that are read of each state: more than one, because the oldest may end while it is read. */
 const OLDEST_READ = 10;
 /** Delayed jobs whose events are read. While there are more, no event counts as lost. */
 const DELAYED_READ_MAX = 1_000;

@@ -8,14 +8,14 @@ import { startPeriodic } from './timers.ts';
 const MEASURE_EVERY_MS = 10_000;
 
 export interface OpenServerClockOptions {
-  /** Returns the time of the server, in milliseconds since the epoch. */
+  /** Returns the time of PostgreSQL, in milliseconds since the epoch. */
   read: () => Promise<number>;
   lifecycle: Lifecycle;
   registry: Registry;
   logger: Logger;
 }
 
-/** Opens the clock of a server, which is measured regularly until the lifecycle ends, with its offset as a metric. */
+/** Opens the clock of PostgreSQL, which is measured regularly until the lifecycle ends, with its offset as a metric. */
 export function openServerClock({ read, lifecycle, registry, logger }: OpenServerClockOptions): ServerClock {
   const clock = new ServerClock({ read });
   registerClockMetrics(registry, clock);

@@ -8,7 +8,7 @@ export interface Clock {
 export const LOCAL_CLOCK: Clock = { nowMs: () => Date.now() };
 
 export interface ServerClockOptions {
-  /** Returns the time of the server, in milliseconds since the epoch. */
+  /** Returns the time of the server (PostgreSQL, or the queue's), in milliseconds since the epoch. */
   read: () => Promise<number>;
   /** The clock of this host; replaced in tests. */
   localNowMs?: () => number;
@@ -17,7 +17,7 @@ export interface ServerClockOptions {
 
 /** A larger drift between the local clock and the monotonic one means that one of them was stepped or halted. */
 const STEP_MS = 1_000;
-/** A round trip of at most this length is exact enough. */
+/** A measurement with a round trip of at most this length is exact enough, so no further one is made. */
 const SHORT_ROUND_TRIP_MS = 20;
 const READS_MAX = 3;
 

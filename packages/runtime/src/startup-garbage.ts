@@ -1,4 +1,4 @@
-/** Exceeds the duration of a start, including the work after readiness. */
+/** Wait before the collection, which exceeds the duration of a start, including the work after readiness. */
 const DELAY_MS = 10_000;
 /** A process with a higher event loop utilization collects its garbage without help. */
 const BUSY_UTILIZATION = 0.1;

@@ -15,6 +15,7 @@ import {
  * rule was tried on Citus 13.0.3, whose message its comment quotes. `npm run prove -- citus` runs the statements on Citus itself.
  */
 
+/** Views over distributed tables, which Citus restricts in the same way. */
 const DISTRIBUTED_VIEWS = ['logged_attempts'];
 
 /** The part of the catalog that the rules use. */
@@ -289,7 +290,7 @@ const correlatedSubquery: Rule = (query, catalog) => {
     : null;
 };
 
-/** Apply to each statement over distributed tables. */
+/** Rules for each statement over distributed tables. */
 const MODIFICATION_RULES: readonly Rule[] = [
   recordFunction,
   volatileFunction,
@@ -300,7 +301,7 @@ const MODIFICATION_RULES: readonly Rule[] = [
   rowAddress,
 ];
 
-/** Apply where a statement does not name one account for every distributed table in it. */
+/** Rules for a statement that does not name one account for every distributed table in it. */
 const SELECTION_RULES: readonly Rule[] = [
   locksAcrossAccounts,
   recursionAcrossAccounts,

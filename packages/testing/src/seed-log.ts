@@ -12,7 +12,7 @@ const PREFIX_CHARACTERS = 4;
 const TIME_CHARACTERS = 7;
 /** Rows per statement. */
 const BATCH = 50_000;
-/** Sufficient for a log of ten million rows; other queries of the pool have a limit of seconds. */
+/** Timeout of VACUUM, sufficient for a log of ten million rows; other queries of the pool have a limit of seconds. */
 const VACUUM_TIMEOUT_MS = 600_000;
 
 /**

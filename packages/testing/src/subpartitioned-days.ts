@@ -126,7 +126,10 @@ export function createExplainingPool(
 const PREPARABLE_PATTERN = /^\s*(WITH|SELECT|INSERT|UPDATE|DELETE|VALUES)\b/;
 const LOG_TABLE_PATTERN = /\b(events|deliveries|attempts|logged_attempts)\b/;
 
-/** PostgreSQL plans the first five executions for their values, regardless of the cost of a generic plan. */
+/**
+ * Executions of each statement: PostgreSQL plans the first five for their values, regardless of the cost of a generic
+ * plan.
+ */
 const EXECUTIONS = 7;
 
 async function accessedPartitions(

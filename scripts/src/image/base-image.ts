@@ -10,7 +10,7 @@ export interface Base {
   debianRelease: string;
 }
 
-/** Node needs this package, and Debian's minimal base does not include it. */
+/** Package that Node needs and that Debian's minimal base does not include. */
 const EXTRA_PACKAGES = 'libatomic1';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const CACHES = ['var/cache/apt/archives', 'var/lib/apt/lists'];

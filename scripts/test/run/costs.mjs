@@ -3,7 +3,7 @@ import { join, relative, sep } from 'node:path';
 import { root } from '../../shared/workspace.mjs';
 
 const FILE = join(root, 'scripts', 'test', 'run', 'costs.json');
-/** Only files that take longer are recorded, because the order of the others does not matter. */
+/** Duration from which a test file is recorded; the order of shorter ones does not matter. */
 const RECORDED_FROM_SECONDS = 5;
 /** Estimates the duration of a file without a record, from the median of those that have one. */
 const BYTES_PER_SECOND = 2_000;

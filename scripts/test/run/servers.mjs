@@ -3,7 +3,7 @@ import { step } from '../../shared/command.mjs';
 import { runJest } from './run-jest.mjs';
 import { makeTestFolder } from './test-folder.mjs';
 
-/** Trades durability for speed, because the data of these servers are discarded. */
+/** Settings of PostgreSQL that trade durability for speed, because the data of these servers are discarded. */
 export const POSTGRES_SETTINGS = {
   fsync: 'off',
   synchronous_commit: 'off',

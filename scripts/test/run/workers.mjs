@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { availableMemory } from 'node:process';
 
-/** A worker needs this much with the services and the browser that its test starts. */
+/** Memory that a worker of jest needs, including the services and the browser that its test starts. */
 const WORKER_BYTES = 1.5 * 2 ** 30;
 /** The servers of the tests are shared: PostgreSQL accepts 300 connections, and a test with both services uses up to 30. */
 const WORKERS_MAX = 8;

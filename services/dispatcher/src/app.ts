@@ -297,8 +297,8 @@ function openWorkers(
   const fullQueue = new FullQueue({
     ...process,
     ...queues,
-    // Other dispatchers may read the same job from the full queue. Like those of an interrupted job, its deliveries are
-    // committed before they are attempted, so that only one dispatcher attempts them.
+    // A full Redis cannot lock a job, so several dispatchers may process it. Its deliveries are committed before they
+    // are attempted, as after an interruption of the job, so only the dispatcher that commits them attempts them.
     work: async (job) =>
       (await processEvents(dispatcher, { ...job, attemptsStarted: 2 }, retentionDays)).kind === 'done',
     onDrained: (kind, count) => process.metrics.drainedWhenFull[kind].inc(count),

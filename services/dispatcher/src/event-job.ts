@@ -48,7 +48,7 @@ export async function processEvents(
     events.map((event) => processEvent(dispatcher, job, event, retentionDays)),
   );
   for (const [index, result] of results.entries()) {
-    // The other events are claimed, which the retry of the job detects.
+    // The retry of the job finds the other events claimed, and skips them.
     if (result.status === 'rejected') throw result.reason;
     if (result.value !== null) malformed.push(events[index] as IdentifiedEvent);
   }
@@ -63,7 +63,7 @@ async function processEvent(
   retentionDays: number,
 ): Promise<string | null> {
   const { metrics, clock } = dispatcher;
-  // The rest of a burst has the lower priority here, as in the queue.
+  // Events beyond the burst limit have the lower priority here, as in the queue.
   const releaseSlot = await dispatcher.events.acquire((opts?.priority ?? 0) > 0);
   try {
     const createEventId = () => eventIdForJob(id ?? '', timestamp);

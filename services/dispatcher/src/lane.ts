@@ -71,7 +71,7 @@ class LanePass {
   readonly #dispatcher: Dispatcher;
   readonly #lane: LaneKey;
   readonly #inFlight = new Set<Promise<void>>();
-  /** Slots are free, but the server of the lane has no capacity for the account's attempts. */
+  /** The lane has free slots, but its server has no capacity for further attempts of the account. */
   #isOriginFull = false;
   #isUndeliverable = false;
   #fault: { error: unknown } | null = null;

@@ -13,9 +13,12 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n');
 
 (hasRedis ? describe : describe.skip)('a Redis without free memory', () => {
-  /** Several pages of events that are drained together. */
+  /** Number of events: several of the pages that are drained together. */
   const COUNT = 300;
-  /** Fewer than the slots of an endpoint without responses, so that no delivery waits for another. */
+  /**
+   * Number of concurrent events: fewer than the slots of an endpoint without responses, so that no delivery waits for
+   * another.
+   */
   const AT_ONCE = 10;
   const closers: (() => Promise<unknown>)[] = [];
   let harness: Harness;

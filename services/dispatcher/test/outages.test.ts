@@ -12,7 +12,7 @@ import {
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 
-/** Longer than a dispatcher waits before it first retries a commit. */
+/** Duration of an outage: longer than a dispatcher waits before it first retries a commit. */
 const OUTAGE_MS = 1_000;
 
 describe.each(oneQueueBackend())('on $name', (backend) => {

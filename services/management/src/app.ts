@@ -56,13 +56,13 @@ import { ChangeStreams } from './subscriptions/changes.ts';
 /** Time that requests in flight may need beyond the longest of them, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCY_CHECK_INTERVAL_MS = 5_000;
-/** Three concurrent batches of reports, and one batch of published events. */
+/** Connections of the pool for reports: three concurrent batches of reports, and one batch of published events. */
 const REPORT_CONNECTIONS = 4;
 /** Statement timeout; below the deadline of requests, so that a caller gets the outcome of a report that was sent. */
 const REPORT_TIMEOUT_MS = 5_000;
 /** Deadline of the first query of a starting service. */
 const LOGIN_TIMEOUT_MS = 3_000;
-/** Bounds the wait for an unavailable trace collector when the service stops. */
+/** Maximum wait for an unavailable trace collector when the service stops. */
 const TRACES_FLUSH_MS = 3_000;
 
 /**

@@ -10,7 +10,7 @@ import {
 import { insertDelivery } from './deliveries/delivery-rows.ts';
 import { type Harness, type Json, type SecondManagement, startHarness, type TestAccount } from './harness.ts';
 
-/** Exceeds the duration of the tests, so that any lag is permitted. */
+/** A maximum lag that exceeds the duration of the tests, so that any lag is permitted. */
 const UNBOUNDED_MS = 600_000;
 const BOUND_MS = 500;
 

@@ -4,7 +4,10 @@ import { join } from 'node:path';
 
 const KEY_BYTES = 32;
 const PASSWORD_BYTES = 24;
-/** Other users may read the files; the mounts of the volume determine which containers can. */
+/**
+ * Mode of the files, which other users may read, because the users of containers differ: the mounts of the volume
+ * determine which containers have a file.
+ */
 const READ_ONLY_MODE = 0o444;
 
 /**

@@ -18,7 +18,7 @@ export type RunsQuery = Query<'get', typeof RUNS>;
 export type AccountLogQuery = Query<'get', typeof DELIVERIES>;
 export type HistogramQuery = Query<'get', typeof HISTOGRAM>;
 
-/** Key of everything that concerns all webhooks of an account. A change of any of them invalidates it. */
+/** Prefix of the query keys of data on all webhooks of an account. A change of any webhook invalidates them. */
 export function activityKey(accountId: number) {
   return [...webhooksKey(accountId), 'activity'] as const;
 }

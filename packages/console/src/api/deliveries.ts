@@ -13,7 +13,7 @@ const RECOVERIES_SHOWN = 5;
 
 export type DeliveriesQuery = Query<'get', typeof ALL>;
 
-/** Key of everything about a webhook's log. */
+/** Prefix of the query keys of a webhook's log. */
 export function logKey({ accountId, webhookId }: WebhookKey) {
   return [...webhooksKey(accountId), webhookId, 'log'] as const;
 }

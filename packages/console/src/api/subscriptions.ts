@@ -25,7 +25,7 @@ export interface WebhookKey {
 
 export type SubscriptionPage = SuccessEnvelope<'get', typeof ALL>;
 
-/** Key of everything about an account's webhooks; a change invalidates all of it. */
+/** Prefix of the query keys of an account's webhooks; a change invalidates all of them. */
 export function webhooksKey(accountId: number) {
   return ['accounts', accountId, 'webhooks'] as const;
 }

@@ -88,7 +88,10 @@ function useVerdict({ body, header, secret, signatureHeader }: DeliveryInput): V
   return HAS_CRYPTO ? verdict : null;
 }
 
-/** Browsers provide no `crypto.subtle` on pages that were loaded over HTTP from another machine. */
+/**
+ * Whether the browser provides `crypto.subtle`, which it does not on pages that were loaded over HTTP from another
+ * machine.
+ */
 const HAS_CRYPTO = globalThis.crypto?.subtle !== undefined;
 
 function NoCrypto() {

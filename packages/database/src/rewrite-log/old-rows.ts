@@ -163,7 +163,7 @@ const HEADERS_BY_NUMBER: readonly (readonly [name: string, value?: string])[] = 
   ['location'],
 ];
 
-/** Preceded the name of a header that has no number. */
+/** Precedes, in rows of earlier releases, the name of a header that has no number. */
 const HEADER_WITHOUT_NUMBER = -1;
 const DATE_NUMBER = 0;
 

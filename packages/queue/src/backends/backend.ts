@@ -27,7 +27,10 @@ export interface Connector {
   ): Worker<Data>;
   /** Store of the shard map; null where a queue cannot be divided. */
   shards: ShardStore | null;
-  /** Returns the queues that may have jobs in these states. One call for all, where they are on one server and have none. */
+  /**
+   * Returns the queues that may have jobs in these states. Makes a single call if all queues are on one server and have
+   * no such job.
+   */
   queuesWithJobs<Data>(queues: readonly Queue<Data>[], states: readonly string[]): Promise<Set<Queue<Data>>>;
   /** Up to this number, jobs are added individually, because the bulk call costs more. */
   singleAddMax: number;
@@ -63,7 +66,7 @@ export interface Connector {
   findFailed<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
   /** Returns the jobs that exist in any state, without reading them. */
   findExisting<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
-  /** Whether an error means that the user lacks a permission: one that may add jobs cannot read or remove them. */
+  /** Whether an error means that the user lacks a permission: a user that may only add jobs cannot read or remove them. */
   isForbidden(error: unknown): boolean;
   /** Rewrites BullMQ's settings of the queue if the server was emptied since the queue was opened. */
   restoreSettings<Data>(queue: Queue<Data>): Promise<void>;

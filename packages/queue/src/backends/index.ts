@@ -35,7 +35,7 @@ export interface QueueBackendOptions {
 }
 
 const CALL_MS = 5_000;
-/** Shorter than the call, because the connection's error is more specific. */
+/** Connection timeout as a share of the timeout of a call: shorter, because the connection's error is more specific. */
 const CONNECT_SHARE = 0.6;
 
 /** BullMQ on one of its back ends, chosen by `QUEUE_URL`. */

@@ -1,4 +1,7 @@
-/** More levels than any valid message has; JSON.stringify, which is recursive, supports some thousand. */
+/**
+ * Maximum depth of the data of a job: more levels than any valid message has. JSON.stringify, which is recursive,
+ * supports some thousand.
+ */
 const DEPTH_MAX = 500;
 
 /**

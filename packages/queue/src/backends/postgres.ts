@@ -15,12 +15,15 @@ import { createPatchedBackend, POSTGRES_SCHEMA } from '../patches/bullmq/postgre
 import type { BackendKind, Connector, JobState, TunedWorkerOptions } from './backend.ts';
 import { parseJsonb } from './jsonb.ts';
 
-/** Connections of each queue and worker; Redis needs one or two. */
+/** Maximum number of connections of each queue and worker; on Redis one or two suffice. */
 const CONNECTIONS_MAX = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Statement timeout, as a share of `silentMs`. */
 const QUERY_SHARE = 2 / 3;
-/** BullMQ's bulk function creates two temporary tables: 5 ms of the server's CPU a call, ten times a single job (ADR 27). */
+/**
+ * Number of jobs up to which they are added individually: BullMQ's bulk function creates two temporary tables, 5 ms of
+ * the server's CPU a call, ten times a single job (ADR 27).
+ */
 const SINGLE_ADD_MAX = 8;
 
 export const postgres: BackendKind<'PostgreSQL'> = {

@@ -10,7 +10,7 @@ const FETCHED_AHEAD_MAX = 48;
 /** Weight of the latest job in the moving average of items per job. */
 const SMOOTHING_FACTOR = 1 / 8;
 
-/** Items of fetched jobs that wait in the process. */
+/** Items (events of jobs) that were fetched and wait in the process. */
 export interface Backlog {
   /** While true, no further job is fetched. */
   readonly isSaturated: boolean;
@@ -125,7 +125,7 @@ function batchSizeOf(data: unknown): number {
  * Creates a worker that may fetch only a few more jobs than it has started. BullMQ's worker starts no job until it has
  * fetched as many as its `concurrency` or the queue is empty, so the first of hundreds would wait until the last is
  * fetched.
- * @param create makes the worker with its initial concurrency
+ * @param create creates the BullMQ worker with an initial concurrency, which is updated from then on
  */
 export function createPacedWorker<Data>(
   sharedConcurrency: SharedConcurrency,

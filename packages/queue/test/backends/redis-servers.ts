@@ -76,7 +76,10 @@ export async function startServer(options: ServerOptions): Promise<RedisProcess>
 
 const READY = /Ready to accept connections|Sentinel ID is/;
 
-/** No outgoing connection of this machine uses a port below this one (net.ipv4.ip_local_port_range begins at 32,768). */
+/**
+ * Upper bound of the ports: no outgoing connection of this machine uses a lower one (net.ipv4.ip_local_port_range
+ * begins at 32,768).
+ */
 const PORT_MAX = 32_000;
 const PORT_MIN = 12_000;
 

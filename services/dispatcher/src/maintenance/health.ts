@@ -40,14 +40,14 @@ export async function refreshHealth(database: Queryable, options: HealthOptions)
   });
 }
 
-/** Admins of the account of `changed`, on any plan. */
+/** SQL for the admins of the accounts of the subscriptions in `changed`, on any plan. */
 const ADMINS = `
   JOIN memberships m ON m.account_id = changed.account_id AND m.permission_sets && '{account_admin,admin}'
   JOIN users u ON u.id = m.user_id`;
 
 const LIVE = 's.active AND s.deleted_at IS NULL';
 
-// One hour: a failure of a nightly job is notified before the next night.
+// Admins are notified after one hour: the failure of a nightly job is then reported before the next night.
 const NOTIFY_FAILING: SubscriptionChange = {
   name: 'notify-failing',
   condition: `${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_notified_at IS NULL`,

@@ -25,6 +25,7 @@ const ACCOUNT_COST = 1_000;
 /** A pass ends after this number of accounts that could not be checked, because the database may be unavailable. */
 const ERRORS_MAX = 3;
 const PAGE_SIZE = 100;
+/** Cursor before the first account. */
 const BEGINNING = '0';
 
 /**

@@ -68,7 +68,7 @@ const deleteOlder = (table: string, column: string, name: string) => ({
 });
 
 const DELETE_RECOVERIES = deleteOlder('recoveries', 'completed_at', 'delete-old-recoveries');
-/** Notices are not sent after a day, so unsent ones are deleted as well. */
+/** Deletes notices by their creation: they are not sent after a day, so unsent ones are deleted as well. */
 const DELETE_NOTICES = deleteOlder('notices', 'created_at', 'delete-old-notices');
 const DELETE_INCIDENTS = deleteOlder('incidents', 'closed_at', 'delete-old-incidents');
 const DELETE_AUDIT_ENTRIES = deleteOlder('audit_entries', 'created_at', 'delete-old-audit-entries');

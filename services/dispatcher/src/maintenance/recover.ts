@@ -27,9 +27,15 @@ export interface RecoverDependencies {
   quarantine: Pick<Quarantine, 'setAside'>;
 }
 
-/** Together with the period, determines the rate at which an endpoint receives missed deliveries. */
+/**
+ * Deliveries of a recovery that a pass queues; with the period of the passes, it determines the rate at which an
+ * endpoint receives missed deliveries.
+ */
 const RECOVERY_PAGE_SIZE = 100;
-/** Limits the duration of a pass to about its period; the youngest recoveries wait until others have ended. */
+/**
+ * Recoveries of a pass, whose duration is thus limited to about its period; the youngest recoveries wait until others
+ * have ended.
+ */
 const RECOVERIES_MAX = 100;
 const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS "isAcquired"`;
 
@@ -156,10 +162,10 @@ export interface StartedDelivery {
   cycle: number;
 }
 
-// The window bounds the index scan, which starts at the position where the last page ended. A delivery that is
-// redelivered otherwise meanwhile is skipped: it counts for the length of the page, but not for the recovery.
-// Deliveries that completed after the recovery was created are excluded, because the recovery may have redelivered
-// them. Management counts by the same conditions.
+// The window bounds the index scan, which starts at the position where the last page ended. A delivery that a manual
+// redelivery has taken meanwhile is skipped: it counts for the length of the page, but not for the recovery. Deliveries
+// that completed after the recovery was created are excluded, because the recovery may have redelivered them.
+// Management counts by the same conditions.
 const BEGIN_PAGE = `
   WITH page AS MATERIALIZED (
     SELECT d.day, d.created_at, d.id
@@ -190,7 +196,7 @@ interface PageRow {
   createdAt: string;
   id: string;
   accountId: string | null;
-  /** Null if the delivery was redelivered otherwise. */
+  /** Null if a manual redelivery has taken the delivery meanwhile. */
   cycle: number | null;
   [column: string]: unknown;
 }

@@ -18,10 +18,13 @@ import { type RecoverDependencies, recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
-/** Together with the event rate of an account, determines by how much it may exceed its limit. */
+/** Interval between two counts of waiting deliveries: an account may exceed its limit by the events of that time. */
 const PENDING_LIMIT_EVERY_MS = 5_000;
 const RECOVER_EVERY_MS = 2_000;
-/** Short, because partitions that a long reader blocks wait for the next pass. */
+/**
+ * Interval between two passes over the day partitions: short, because partitions that a long reader blocks wait for the
+ * next pass.
+ */
 const PARTITIONS_EVERY_MS = 60_000;
 const HEALTH_EVERY_MS = 15_000;
 const ROTATIONS_EVERY_MS = 60_000;

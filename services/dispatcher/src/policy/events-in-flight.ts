@@ -6,7 +6,7 @@ import { Semaphore } from '@runhook/runtime';
  *
  * | State | Entered when | Left when |
  * |---|---|---|
- * | waiting | 128 events are in flight; the rest of a burst: 96 of these | a slot is free and no event of a higher priority waits |
+ * | waiting | 128 events are in flight, or for an event beyond the burst limit, 96 such events | a slot is free and no event of a higher priority waits |
  * | in flight | it has a slot | its deliveries are committed, or its work failed |
  *
  * More events would only wait for each other, and occupy memory that the garbage collector has to copy. The limit also
@@ -14,7 +14,7 @@ import { Semaphore } from '@runhook/runtime';
  */
 
 const SLOTS = 128;
-/** The rest of a burst leaves slots for other events. */
+/** Share of the slots for low-priority events, those beyond the burst limit of their account. */
 const LOW_PRIORITY_SHARE = 0.75;
 const SATURATED_AT = 64;
 

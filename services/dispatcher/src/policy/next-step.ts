@@ -26,7 +26,10 @@ export interface CachedSubscription {
   name: string;
   eventTypes: readonly EventType[];
   jobIds: JobIds;
-  /** Whether the account has too many waiting deliveries and this lane its share: one without a slot is cancelled. */
+  /**
+   * Whether the account has too many waiting deliveries, and this lane its share of them. A new delivery without a slot
+   * is then cancelled.
+   */
   isFull: boolean;
   target: Target;
 }
@@ -91,7 +94,10 @@ const CLOCK_TOLERANCE_MS = 1_000;
 
 const DELETED = 'The subscription was deleted.';
 
-/** Decides by the current subscription (docs/contract.md#while-retries-wait). */
+/**
+ * Returns the next step of a queued delivery, which depends on its current subscription
+ * (docs/contract.md#while-retries-wait).
+ */
 export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: number): NextStep {
   if (delivery?.status !== 'pending' || delivery.cycle !== jobCycle || delivery.isDeferred)
     return { kind: 'skip' };

@@ -13,11 +13,17 @@ export interface Lane {
 /** Result of an attempt, for the limiter. */
 export type LaneOutcome = 'succeeded' | 'failed' | 'not_connected';
 
-/** With `max` the cache would allocate all entries at once, and most dispatchers have few. */
+/**
+ * Options of the caches, which bound them by size: with `max` a cache would allocate all entries at once, and most
+ * dispatchers have few.
+ */
 const PROVEN_OPTIONS = { maxSize: 20_000, sizeCalculation: () => 1 };
 const UNREACHABLE_AFTER = 3;
 
-/** Interval between the jobs of lanes of an unreachable server: a thousand run within half a minute. */
+/**
+ * Interval between the jobs of the lanes of an unreachable server: the jobs of a thousand lanes run within half a
+ * minute.
+ */
 const START_GAP_MS = 30;
 const STARTS_WITHIN_MS = 30_000;
 

@@ -7,7 +7,7 @@ export type Outcome =
   | { kind: 'retry'; delayMs: number }
   | { kind: 'failed'; reason: string };
 
-/** Result of an attempt for the log. */
+/** Result of an attempt, as the delivery log stores it. */
 export interface AttemptReport {
   /** Status of the response; 504 when it timed out, 502 when the endpoint could not be reached. */
   httpStatusCode: number;

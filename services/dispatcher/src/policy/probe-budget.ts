@@ -1,5 +1,8 @@
 const GAP_MS = 10;
-/** Jobs of lanes do not run exactly when they are due, so unused probes of this time may be made later at once. */
+/**
+ * Probes that were not used for up to this time may be made later at once, because jobs of lanes do not run exactly
+ * when they are due.
+ */
 const UNUSED_FOR_MS = 100;
 const WAIT_MAX_MS = 30_000;
 

@@ -1,4 +1,5 @@
 const RESULTS_MAX = 20;
+/** One bit for each of the last results. */
 const MASK = 2 ** RESULTS_MAX - 1;
 
 /** Results of the last 20 attempts of a subscription. */

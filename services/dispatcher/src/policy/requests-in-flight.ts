@@ -27,7 +27,10 @@ const WAITING_SHARE = 1 / 4;
 const SLOW_START_INITIAL = 32;
 const SLOW_START_STEP_MS = 50;
 const SLOW_START_RESET_MS = 1_000;
-/** At most a quarter of the event jobs and half of the queued ones; the rest is for lanes that respond. */
+/**
+ * Lanes without responses get at most a quarter of the slots of event jobs and half of those of queued ones; the rest
+ * is for lanes that respond.
+ */
 const SLOW_START_FIRST_ATTEMPTS_SHARE = 4;
 const SLOW_START_QUEUED_SHARE = 2;
 const SERVER_MAX = 4_096;

@@ -28,7 +28,7 @@ const SELECT_VERSIONS = `
   FROM accounts a
   WHERE a.id = ANY($1::bigint[])`;
 
-/** Loads all by one query. The result is in the order of the ids, with null for a missing account. */
+/** Loads the versions of the accounts by one query, in the order of the ids; null for a missing account. */
 export async function loadAccountVersions(
   database: Queryable,
   accountIds: readonly number[],
@@ -59,7 +59,7 @@ const SELECT_SUBSCRIPTIONS = `
   FROM subscriptions s JOIN accounts a ON a.id = s.account_id
   WHERE s.id = ANY($1::text[]) AND ${IS_ACTIVE}`;
 
-/** Loads all by one query. The result is in the order of the ids, with null for a subscription that is no longer active. */
+/** Loads the subscriptions by one query, in the order of the ids; null for one that is no longer active. */
 export async function loadSubscriptions(
   database: Queryable,
   ids: readonly string[],

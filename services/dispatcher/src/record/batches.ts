@@ -10,7 +10,10 @@ const BATCH_SIZE_MAX = 200;
  * more than one of twenty.
  */
 const BATCH_SLOTS = 1;
-/** Batches that precede the request of an event have shorter intervals than those that record its result. */
+/**
+ * Minimum intervals between batches: shorter for those that precede the request of an event than for those that record
+ * its result.
+ */
 const SPACING_MS = {
   load_subscriptions: 2,
   load_event_states: 2,

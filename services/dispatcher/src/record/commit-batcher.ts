@@ -28,7 +28,7 @@ const STALLED_AFTER_MS = 1_000;
  * spend more on commits than on deliveries. A busy service fills the batch at once.
  */
 const RESULT_GATHERING = { ms: 40, startSize: 20 };
-/** Deliveries of a page: few while other events are committed, whose statements it must not delay. */
+/** Number of deliveries of a page: few while other events are committed, whose statements the page must not delay. */
 const PAGE_SIZE = { concurrent: 50, idle: 500 };
 /** Time without another event after which pages are large. */
 const IDLE_AFTER_MS = 1_000;

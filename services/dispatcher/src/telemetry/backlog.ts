@@ -7,7 +7,10 @@ import { lanesWithDeferred } from '../record/deferred.ts';
 
 const STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
 
-/** Reads one row from each of three indexes, however much is pending, and a small index completely. */
+/**
+ * Selects the ages of the oldest due items: reads one row from each of three indexes, however much is pending, and a
+ * small index completely.
+ */
 const OLDEST_DUE = `
   SELECT
     (SELECT extract(epoch FROM now() - next_attempt_at)::float8 FROM deliveries

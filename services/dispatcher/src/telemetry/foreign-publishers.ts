@@ -47,4 +47,5 @@ export function createForeignPublishersMeasure({
   };
 }
 
+/** Value of `found` without foreign queues and with the same version of BullMQ. */
 const NOTHING_FOREIGN = JSON.stringify([[], null]);

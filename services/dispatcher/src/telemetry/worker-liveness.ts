@@ -92,7 +92,7 @@ export function createWorkerWatch({
   };
 }
 
-/** With `stuckAfterMs`, a worker that takes no jobs is detected within ten seconds. */
+/** Poll interval of the workers: with `stuckAfterMs`, a worker that takes no jobs is detected within ten seconds. */
 const POLL_EVERY_MS = 2_000;
 
 export interface WatchedWorkers extends StartedWorkers {

@@ -5,9 +5,12 @@ import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@ru
 import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
-/** Slots of an endpoint before its first response: after three failures the others would be probes every few seconds. */
+/**
+ * Number of deliveries: the slots of an endpoint before its first response. Further ones would be probes every few
+ * seconds after three failures.
+ */
 const COUNT = 16;
-/** Longer than the grace period of the reconciler. */
+/** Timeout for the redelivery: longer than the grace period of the reconciler. */
 const DETECTION_TIMEOUT = { timeoutMs: 240_000 };
 
 describe.each(oneQueueBackend())('after the loss of all jobs in the queue, on $name', (backend) => {

@@ -33,7 +33,7 @@ import { testQuarantine } from '../silent-quarantine.ts';
 const ACCOUNT_ID = 1;
 const SUBSCRIPTION_ID = 'wsu_000000000000000000000000000';
 const DAY_MS = 86_400_000;
-/** Executions before PostgreSQL considers a generic plan: five. */
+/** Executions of each statement: PostgreSQL considers a generic plan after five. */
 const EXECUTIONS = 7;
 const BATCH = 20;
 /** Maximum rows to read per key and table. A partition of a few pages, with fewer rows, is read as fast as an index. */

@@ -148,7 +148,10 @@ export async function runAdmin(args: readonly string[], context: ProcessContext)
   }
 }
 
-/** Longer than the timeout of requests, since an operator prefers waiting to trying again. */
+/**
+ * Timeout for a connection to the database: longer than that of the service, since an operator prefers waiting to
+ * trying again.
+ */
 const CONNECT_TIMEOUT_MS = 10_000;
 
 async function runCommand(
@@ -198,7 +201,7 @@ interface Environment {
   DATABASE_URL: string;
   /** Only commands on the queue need it. */
   QUEUE_URL?: string;
-  /** Newest first. Only commands that encrypt need them. */
+  /** Newest first. Only commands that encrypt or decrypt need them. */
   ENCRYPTION_KEYS?: EncryptionKey[];
 }
 

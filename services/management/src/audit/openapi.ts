@@ -22,7 +22,7 @@ const AUDIT_EXAMPLE: AuditEntryView = {
   details: { changed: ['client_url', 'active'] },
 };
 
-/** See docs/contract.md#audit-log. */
+/** Paths of the OpenAPI document; see docs/contract.md#audit-log. */
 export const auditPaths: Paths = {
   '/api/v3/accounts/{account_id}/audit': {
     parameters: [parameter('AccountId')],

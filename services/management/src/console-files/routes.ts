@@ -12,14 +12,14 @@ import {
   UNBUILT_PAGE,
 } from './files.ts';
 
-/** Paths that are never answered with the page, with any number of leading slashes. */
+/** Matches the paths that never return the console's page, with any number of leading slashes. */
 const RESERVED_PATHS = /^\/+(?:api|assets|docs|healthz|metrics|openapi\.json|readyz)(?:\/|$)/i;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 const YEAR_SECONDS = 365 * 24 * 3600;
 
 /**
- * Serves the console at `/`: the built files, and the page for every other address that a browser opens, whose scripts
- * route it. Must be mounted last.
+ * Serves the console at `/`: the built files, and the console's page for every other address that a browser opens; the
+ * scripts of the page route the address. Must be mounted last.
  * @param folder of the build; it may be created later and is read at the first request
  */
 export function consoleRoutes(folder: string): Router {
@@ -82,7 +82,7 @@ export function findConsole(): string | null {
 
 export type ContentEncoding = 'br' | 'gzip' | 'identity';
 
-/** Smaller encodings first: the order decides between equal qualities. */
+/** Encodings that files may have, the smallest first: the order decides between equal qualities. */
 const PREFERRED = ['br', 'gzip'] as const;
 
 /** Returns the encoding for an `Accept-Encoding`; `identity` if the client accepts no other or sends no header. */

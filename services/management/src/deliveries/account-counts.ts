@@ -5,11 +5,11 @@ import { CountCache } from './count-cache.ts';
 import { timestampOf } from './delivery.ts';
 import { settledBoundary } from './hourly-counts.ts';
 
-/** Width of a slot, half an hour. The bars of histograms over a day or more are multiples of it. */
+/** Width of a slot of the cache, half an hour. The bars of histograms over a day or more are multiples of it. */
 export const SLOT_MICROS = 1_800_000_000n;
 
 const WEBHOOKS_PER_STATEMENT = 100;
-/** Histograms that are read in less time are not cached. */
+/** Duration from which a histogram is cached; one that is read in less time is not. */
 const SLOW_MS = 30;
 
 export interface CountedSlots {

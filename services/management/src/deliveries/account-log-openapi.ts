@@ -30,7 +30,7 @@ const COUNTS = {
   cancelled_count: count('Cancelled.'),
 };
 
-/** See docs/contract.md#the-log-of-an-account. */
+/** Schemas of the OpenAPI document; see docs/contract.md#the-log-of-an-account. */
 export const accountLogSchemas: Record<string, Schema> = {
   AccountDelivery: responseObject<AccountDeliveryView>('A delivery in the log of an account.', {
     ...DELIVERY_PROPERTIES,
@@ -161,7 +161,7 @@ const RUN_EVENT_EXAMPLE: RunEventView = {
   delivery_count: 22,
 };
 
-/** See docs/contract.md#the-log-of-an-account. */
+/** Paths of the OpenAPI document; see docs/contract.md#the-log-of-an-account. */
 export const accountLogPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/deliveries': {
     parameters: [parameter('AccountId')],

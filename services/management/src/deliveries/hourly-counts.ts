@@ -26,9 +26,9 @@ const MINUTE_MICROS = 60_000_000n;
 const LIMITS = {
   /** Logs that are read in less time are not cached. */
   slowMs: 40,
-  /** Shorter logs are read quickly unless the server is busy. */
+  /** Minimum length of a log that is cached: shorter ones are read quickly unless the server is busy. */
   deliveriesMin: 50_000,
-  /** Leaves enough of the request's time to read a page. */
+  /** Maximum wait of a request for the counts, which leaves enough of its time to read a page. */
   waitMaxMs: 4_000,
 };
 const LOGS_MAX = 100;
@@ -62,7 +62,10 @@ export interface HourlyCounts {
    * @param page `eventType` is set if only that type was read
    */
   recordRead(key: LogKey, page: { isLong: boolean; durationMs: number; eventType?: string | null }): void;
-  /** Whether such a page was recently found to be of a long log, so that its minimum length need not be counted. */
+  /**
+   * Whether a page of this log was recently found to belong to a long log, so that its minimum length need not be
+   * counted.
+   */
   isLong(key: LogKey, eventType: string | null): boolean;
 }
 

@@ -3,7 +3,7 @@ import { type Cause, findCause } from '@runhook/contract/causes';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { microsOf, timestampOf } from './delivery.ts';
 
-/** Maximum count of deliveries. */
+/** Number of deliveries at which counting stops. */
 export const COUNT_MAX = 5_000;
 /** Number of the newest failed deliveries that are examined for causes. */
 export const SAMPLE_MAX = 100;

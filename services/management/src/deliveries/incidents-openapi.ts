@@ -47,10 +47,10 @@ const INCIDENT_EXAMPLE: IncidentView = {
   ],
 };
 
-/** `toLocaleString` would load all locales of Node for one number. */
+/** Written without `toLocaleString`, which would load all locales of Node for one number. */
 const COUNT_LIMIT_TEXT = `Counted up to ${COUNT_MAX / 1_000},000.`;
 
-/** See docs/contract.md#incidents. */
+/** Paths of the OpenAPI document; see docs/contract.md#incidents. */
 export const incidentPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/incidents': {
     parameters: [parameter('AccountId')],

@@ -29,7 +29,7 @@ export const DELIVERY_STATUS: Schema = {
     '`pending` while attempts are left; `delivered` after a 2xx; `failed` after the last attempt failed; `cancelled` if the webhook was inactive or deleted, or the account had no webhooks, when an attempt was due, or at once if too many deliveries of the account were pending.',
 };
 
-/** See docs/contract.md#deliveries. */
+/** Properties of a schema of the OpenAPI document; see docs/contract.md#deliveries. */
 export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
   id: prefixedId('wdl_', 'Id of the delivery.'),
   subscription_id: prefixedId('wsu_', 'The webhook of the delivery.'),
@@ -200,7 +200,7 @@ const DELIVERY_WITH_ATTEMPTS_EXAMPLE = {
   attempts: [ATTEMPT_EXAMPLE],
 };
 
-/** See docs/contract.md#deliveries. */
+/** Paths of the OpenAPI document; see docs/contract.md#deliveries. */
 export const deliveryPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/deliveries': {
     parameters: [parameter('AccountId'), parameter('WebhookId')],

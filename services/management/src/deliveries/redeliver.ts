@@ -18,7 +18,7 @@ import { DELIVERY_PATH, deliveryKey, deliveryNotFound, type LogDependencies } fr
 
 const PENDING_MESSAGE = 'The delivery is still pending.';
 const INACTIVE_MESSAGE = 'The webhook is inactive: activate it to deliver again.';
-/** Deadline of the queue: the redelivery is committed, so the caller does not wait for an unresponsive queue. */
+/** Maximum wait for the queue: the redelivery is committed, so the caller does not wait for an unresponsive queue. */
 const ENQUEUE_TIMEOUT_MS = 2_000;
 
 export interface RedeliverDependencies extends LogDependencies {

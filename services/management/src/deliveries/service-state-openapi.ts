@@ -25,7 +25,7 @@ const EXAMPLE: ServiceStateView = {
   ],
 };
 
-/** See docs/contract.md#service-state. */
+/** Paths of the OpenAPI document; see docs/contract.md#service-state. */
 export const serviceStatePaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/service-state': {
     parameters: [parameter('AccountId')],

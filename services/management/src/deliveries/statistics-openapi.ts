@@ -53,7 +53,7 @@ const HOURS = queryParameter('hours', 'Number of hours, including the current on
   default: STATISTICS_HOURS_DEFAULT,
 });
 
-/** See docs/contract.md#statistics. */
+/** Paths of the OpenAPI document; see docs/contract.md#statistics. */
 export const statisticsPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/statistics': {
     parameters: [parameter('AccountId')],

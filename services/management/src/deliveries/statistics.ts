@@ -75,7 +75,7 @@ export interface StatisticsQuery extends LogKey {
 /** A query with its database. Concurrent callers share one read, even if theirs would use another database. */
 export type WithDatabase<Query> = Query & { database: Queryable };
 
-/** Statistics that are read in less time are not cached. */
+/** Duration from which statistics are cached; those that are read in less time are not. */
 const CACHED_FROM_MS = 200;
 /** Time for which slow statistics are cached, as a multiple of the time of the read, up to the maximum below. */
 const CACHE_TTL_FACTOR = 20;

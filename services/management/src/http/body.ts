@@ -10,7 +10,7 @@ import {
 
 /** Maximum size of bodies in bytes. */
 export const BODY_BYTES_MAX = {
-  /** Default; fits the longest list of jobs several times. */
+  /** The default: several times the longest list of jobs. */
   default: 64 * 1024,
   /** The longest password, each code point twelve bytes as an escaped pair of surrogates. Needs no credentials. */
   signIn: 16 * 1024,

@@ -105,7 +105,7 @@ export interface PublicEndpoint extends EndpointBase<string, ParsedRequest> {
 
 export type Endpoint = AccountEndpoint | CallerEndpoint | PublicEndpoint;
 
-/** Must be longer than it takes to detect that the database or the queue is unavailable. */
+/** Time that a request may take. Must be longer than it takes to detect that the database or the queue is unavailable. */
 export const DEADLINE_MS = 6_000;
 
 /** Requirements that an endpoint has for its caller. */
@@ -120,7 +120,7 @@ export interface Access {
 export const READ_WEBHOOKS: Access = { action: 'read', webhooks: true, metered: true };
 export const WRITE_WEBHOOKS: Access = { action: 'write_webhooks', webhooks: true, metered: true };
 export const READ_ACCOUNT: Access = { action: 'read', webhooks: false, metered: true };
-/** On every plan, since the audit log also has members and sign-ins. */
+/** Access to the audit log: on every plan, since it also has members and sign-ins. */
 export const READ_AUDIT: Access = { action: 'read_audit', webhooks: false, metered: true };
 export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
 export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };

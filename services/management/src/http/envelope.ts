@@ -36,7 +36,7 @@ export interface EventStream {
 export interface StreamHandle {
   /** The headers are sent when this resolves: every later change is sent. */
   ready: Promise<void>;
-  /** Called when the stream ends, whichever side closed it. */
+  /** Releases the stream. The HTTP layer calls it once the connection has ended, whichever side closed it. */
   close(): void;
 }
 
@@ -56,7 +56,10 @@ export function sendResponse(response: Response, endpointResponse: EndpointRespo
     .send(wellFormedText(JSON.stringify(envelope)));
 }
 
-/** Keeps the stream open: sent within the idle timeout of proxies, and short, as most open tabs receive nothing else. */
+/**
+ * Comment that keeps a stream open: sent within the idle timeout of proxies, and short, as most open tabs receive
+ * nothing else.
+ */
 export const HEARTBEAT = { intervalMs: 20_000, text: ':\n\n' };
 /** A client that has this much unread data is disconnected. */
 const UNREAD_BYTES_MAX = 65_536;

@@ -105,7 +105,10 @@ export class ConflictError extends ApiError {
   }
 }
 
-/** Most requests end within a second; if their process has died, their key is free after a minute at most. */
+/**
+ * `Retry-After` of a request whose key is in use: most requests end within a second; if the process of the first one
+ * has died, the key is free after a minute at most.
+ */
 const KEY_RETRY_AFTER_SECONDS = 1;
 
 /** 409: the first request with the `Idempotency-Key` is still running. */

@@ -12,7 +12,7 @@ export interface Claim {
 /** Time after which a claim expires. */
 export const CLAIM_MS = 60_000;
 const RETRY_MS = 500;
-/** Claims have some 200 bytes each. Further ones are not retried and expire after {@link CLAIM_MS}. */
+/** Maximum number of claims whose release is retried, of some 200 bytes each. Others expire after {@link CLAIM_MS}. */
 const PENDING_MAX = 10_000;
 
 /**

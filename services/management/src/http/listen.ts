@@ -34,7 +34,10 @@ export interface ClientTimeouts {
 const CLIENT_TIMEOUTS: ClientTimeouts = { headersMs: 10_000, requestMs: 30_000, lingerMs: 2_000 };
 /** Interval between two checks for clients that exceed these times. */
 const CHECK_INTERVAL_MS = 1_000;
-/** Must exceed the idle timeout of proxies, which would otherwise use a connection that is being closed. */
+/**
+ * Idle timeout of a connection. Must exceed that of proxies, which would otherwise use a connection that is being
+ * closed.
+ */
 const KEEP_ALIVE_MS = 65_000;
 /** Timeout of a silent connection; must exceed the longest request, a test of an endpoint. */
 const SOCKET_TIMEOUT_MS = 180_000;

@@ -21,7 +21,7 @@ export const LIMIT_MAX = 100;
 export const LIMIT_DEFAULT = 10;
 export const SEARCH_CHARACTERS_MAX = 255;
 
-/** Clients of this API family send this parameter with every list. It has no effect here. */
+/** Parameter that clients of this API family send with every list, and that has no effect here. */
 const IGNORED_PARAMETER = 'include_related';
 
 /**

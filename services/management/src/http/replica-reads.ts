@@ -5,7 +5,10 @@ import type { ManagementMetrics } from '../metrics.ts';
 import type { Settings } from '../settings.ts';
 import type { AccountRequest, Endpoint } from './endpoint.ts';
 
-/** Must exceed the number of accounts and callers that write within the maximum lag. */
+/**
+ * Number of accounts and callers whose last change is cached. Must exceed the number of those that write within the
+ * maximum lag.
+ */
 const WRITERS_MAX = 50_000;
 
 type Requester = Pick<AccountRequest, 'account' | 'principal'>;

@@ -58,7 +58,7 @@ export function logRequests(log: Log): RequestHandler {
   };
 }
 
-/** Bounds the label values, since a client may send any word as its method. */
+/** Methods that appear as label values; a client may send any word as its method. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS']);
 
 /** Counts and times requests by the pattern of their route. Must be mounted after the log, which creates the state. */

@@ -84,7 +84,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
 /** The remaining work of an admitted request. */
 type AdmittedHandler = (request: ParsedRequest, gate: CommitGate) => Promise<EndpointResponse>;
 
-/** Bounds the retries of a request while its caller's permissions change repeatedly. */
+/** Maximum number of tries of a request whose caller's permissions change repeatedly. */
 const ADMISSIONS_MAX = 3;
 
 /**

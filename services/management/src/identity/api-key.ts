@@ -42,7 +42,7 @@ export function rotateApiKeyEndpoint(deps: { prisma: PrismaClient; secrets: Secr
   };
 }
 
-/** Another rotation was committed first. A key in the request is now invalid; a session is still valid. */
+/** Another rotation was committed first. The caller's key is now invalid (401); a console session is still valid. */
 function rotationConflict(credential: Credential): ApiError {
   return credential.kind === 'key'
     ? new InvalidTokenError()

@@ -69,7 +69,7 @@ const getAccount = (operationId: string): PathItem => ({
   },
 });
 
-/** See docs/contract.md#identity. */
+/** Paths of the OpenAPI document; see docs/contract.md#identity. */
 export const identityPaths: Paths = {
   '/api/v2/users/{user_id}/apikey': {
     parameters: [parameter('UserId')],
@@ -124,7 +124,7 @@ const API_KEY: Schema = {
   description: 'The user’s API key, a credential: keep it secret.',
 };
 
-/** See docs/contract.md#identity. */
+/** Properties of a schema of the OpenAPI document; see docs/contract.md#identity. */
 export const accountProperties: PropertiesOf<AccountView> = {
   id: integerId('The number of the account, which is used in paths.', 1),
   identifier: prefixedId('act_', 'Globally unique identifier of the account.'),

@@ -42,7 +42,7 @@ const RELATED = queryParameter(
   { type: 'string', examples: ['[environment]'] },
 );
 
-/** See docs/contract.md#runs-and-jobs. */
+/** Paths of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
 export const jobPaths: Paths = {
   '/api/v2/accounts/{account_id}/jobs': {
     parameters: [parameter('AccountId')],
@@ -106,7 +106,7 @@ export const jobPaths: Paths = {
   },
 };
 
-/** See docs/contract.md#runs-and-jobs. */
+/** Schemas of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
 export const jobSchemas: Record<string, Schema> = {
   Job: responseObject<JobResponse>(
     'A job of the account, with its project and environment.',

@@ -115,7 +115,7 @@ function createPaths(version: 'v2' | 'v3', suffix: '' | 'V2'): Record<`/api/${st
   };
 }
 
-/** See docs/contract.md#runs-and-jobs. */
+/** Paths of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
 export const projectPaths: Paths = {
   ...createPaths('v2', 'V2'),
   ...createPaths('v3', ''),
@@ -133,7 +133,7 @@ const STATE: Schema = { type: 'integer', const: 1, description: '1: not deleted.
 const CREATED = secondsTime('When its oldest job was created.');
 const UPDATED = secondsTime('Equals `created_at`, because it does not change.');
 
-/** See docs/contract.md#runs-and-jobs. */
+/** Schemas of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
 export const projectSchemas: Record<string, Schema> = {
   Project: responseObject<ProjectView>('A project of jobs of the account.', {
     id: integerId('Id of the project.', 3),

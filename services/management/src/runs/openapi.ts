@@ -82,7 +82,7 @@ function reportedTime(description: string): Schema {
   };
 }
 
-/** See docs/contract.md#runs-and-jobs. */
+/** Schemas of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
 export const runSchemas: Record<string, Schema> = {
   Run: responseObject<RunView>('A run of a job. Names are those at its start.', {
     id: integerId('Id of the run, unique in its account.', 345),
@@ -150,7 +150,7 @@ const REPORTERS =
 const { job_id, id: run_id, reason, engine_version, started_at } = RUNNING_EXAMPLE;
 const { status_message, finished_at } = ERRORED_EXAMPLE;
 
-/** See docs/contract.md#runs-and-jobs. */
+/** Paths of the OpenAPI document; see docs/contract.md#runs-and-jobs. */
 export const runPaths: Paths = {
   '/api/v2/accounts/{account_id}/runs': {
     parameters: [parameter('AccountId')],

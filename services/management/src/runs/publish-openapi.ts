@@ -23,7 +23,7 @@ const PUBLISHED_EXAMPLE: PublishResult = {
   events: [{ event_id: eventId, verdict: 'accepted' }],
 };
 
-/** See docs/contract.md#publishing-over-rest. */
+/** Paths of the OpenAPI document; see docs/contract.md#publishing-over-rest. */
 export const publishPaths: Paths = {
   '/api/v2/accounts/{account_id}/events': {
     parameters: [parameter('AccountId')],
@@ -77,7 +77,7 @@ function event(type: EventType): Schema {
   );
 }
 
-/** See docs/contract.md#publishing-over-rest. */
+/** Schemas of the OpenAPI document; see docs/contract.md#publishing-over-rest. */
 export const publishSchemas: Record<string, Schema> = {
   EventsToPublish: requestObject<{ events: unknown[] }>(
     'Events of runs of one account.',

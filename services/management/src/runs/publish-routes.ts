@@ -21,7 +21,7 @@ import type { PublishedEvents, PublishOutcome } from './published-events.ts';
 
 /** Maximum number of events of one call. */
 export const EVENTS_MAX = 500;
-/** An event has some twenty values; unknown fields are permitted and dropped. */
+/** Maximum number of JSON values in a body: an event has some twenty, and may have further fields, which are dropped. */
 const VALUES_MAX = 60 * EVENTS_MAX;
 
 export const VERDICTS = ['accepted', 'duplicate', 'rejected'] as const;

@@ -204,7 +204,8 @@ const ROW = {
   account_id: column.orNull(column.digits),
 };
 
-// This is a separate statement because an event that another transaction has just committed is not in the snapshot of PUBLISH.
+// Selects the events of the calls whose id is on record with another type or other data. Runs after PUBLISH as a
+// separate statement, whose snapshot has the events that another transaction has just committed.
 const SELECT_EVENTS_WITH_OTHER_DATA = `
   SELECT i.id, i.account_id FROM ${unnestSql(EVENT_IDENTITY_COLUMNS, 1, 'i')}
   JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id

@@ -27,6 +27,7 @@ interface Change {
   details: (arrivedAt: string) => Partial<RunView>;
 }
 
+/** Result of a report. After `outdated` and `locked` the report is processed again. */
 export type ReportOutcome =
   | { kind: 'started' | 'existing' | 'recorded'; run: RunView }
   | { kind: 'unknown_job' | 'not_found' }

@@ -260,7 +260,7 @@ const RETRY_STATEMENT = {
   text: recordSql('both', 'SKIP LOCKED', DO_NOTHING_ON_CONFLICT),
   name: 'record-retry',
 };
-/** Within a transaction, which the failure would abort. */
+/** The statement for reports within a transaction, which a failure on a conflict would abort. */
 const TRANSACTION_STATEMENT = { text: recordSql('both', '', DO_NOTHING_ON_CONFLICT), name: undefined };
 
 const RECORDED_ROW = {

@@ -24,7 +24,7 @@ export type CreateResponse = (outcome: FinalOutcome) => EndpointResponse;
 /** Outcomes that need no retry in another way. */
 type FinalOutcome = Exclude<ReportOutcome, { kind: 'outdated' | 'locked' }>;
 
-/** Records what job runners report with the events that follow from it, and reads runs. */
+/** Records the reports of job runners, together with the events that result from them, and reads runs. */
 export interface Runs {
   start(reporting: Reporting, fields: RunStart, createResponse: CreateResponse): Promise<RecordedResponse>;
   finish(

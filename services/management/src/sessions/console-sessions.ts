@@ -111,7 +111,10 @@ async function recordUse(prisma: PrismaClient, idHash: Uint8Array<ArrayBuffer>, 
   });
 }
 
-/** Must exceed the number of sessions created by one sign-in, so that the number of ended sessions shrinks. */
+/**
+ * Number of ended sessions that a sign-in deletes at most: more than the one that it creates, so that their number
+ * shrinks.
+ */
 const DELETED_MAX = 20;
 
 /**
@@ -132,6 +135,7 @@ async function deleteEndedSessions(prisma: PrismaClient, idleMs: number): Promis
     await prisma.consoleSession.deleteMany({ where: { idHash, ...endedCondition } });
 }
 
+/** Random bytes of a session id, and the pattern of their base64url. */
 const BYTES = 32;
 const PATTERN = /^[\w-]{43}$/;
 

@@ -45,7 +45,7 @@ const SET_COOKIE: Record<string, Header> = {
 const DESCRIPTION =
   'Failed attempts are limited: per e-mail address and network, per e-mail address from everywhere (a much higher limit), and per client address. A browser that has signed in before is recognized by a second cookie, `runhook_device`, which is set with that of the session, and has a separate limit that other clients cannot exhaust. A 503 is also the response while too many passwords wait to be checked.';
 
-/** See docs/contract.md#identity. */
+/** Paths of the OpenAPI document; see docs/contract.md#identity. */
 export const sessionPaths: Paths = {
   '/api/v3/session': {
     get: {

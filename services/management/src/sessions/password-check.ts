@@ -12,9 +12,12 @@ export interface PasswordCheck {
   acquireSlot(): PasswordCheckSlot | null;
 }
 
-/** A check takes tens of milliseconds of a thread, and 19 MiB. Name resolution and files share the four threads. */
+/**
+ * Number of concurrent checks. Each takes tens of milliseconds of one of four threads, which name resolution and files
+ * use as well, and 19 MiB.
+ */
 const CONCURRENT_MAX = 2;
-/** Including the checks that are running: one or two seconds of work. */
+/** Maximum number of checks that run or wait: one or two seconds of work. */
 const QUEUED_MAX = 32;
 
 /**

@@ -2,7 +2,7 @@ import type { Paths } from '../http/openapi/field-schemas.ts';
 import { parameter, queryParameter } from '../http/openapi/parameters.ts';
 import { operationResponses } from '../http/openapi/responses.ts';
 
-/** See docs/contract.md#changes-as-they-happen. */
+/** Paths of the OpenAPI document; see docs/contract.md#changes-as-they-happen. */
 export const changesPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/changes': {
     parameters: [parameter('AccountId')],

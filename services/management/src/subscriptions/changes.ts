@@ -17,11 +17,14 @@ const NEWEST_COUNT = 25;
 
 const VERSION = { id: column.text, version: column.text };
 
-/** `xmin` changes with every write to a subscription, by its owner or by an attempt. */
+/** Selects the versions of subscriptions: `xmin` changes with every write to a row, by its owner or by an attempt. */
 const SUBSCRIPTIONS = `
   SELECT id, xmin::text AS version FROM subscriptions WHERE account_id = $1 AND deleted_at IS NULL`;
 
-/** Reads the log because deliveries that are deferred or cancelled at once do not change their subscription. */
+/**
+ * Selects the newest page of the log, because deliveries that are deferred or cancelled at once do not change their
+ * subscription.
+ */
 const LOG = `
   SELECT $2::text AS id, coalesce(md5(string_agg(concat_ws(' ', id, status, attempt_count, trigger), ',')), '') AS version
   FROM (

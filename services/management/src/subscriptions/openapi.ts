@@ -89,7 +89,7 @@ const DELIVERY: Operation = {
   },
 };
 
-/** See docs/contract.md#subscriptions. */
+/** Paths of the OpenAPI document; see docs/contract.md#subscriptions. */
 export const subscriptionPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscriptions': {
     parameters: [parameter('AccountId')],

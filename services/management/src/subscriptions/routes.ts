@@ -104,7 +104,10 @@ function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): Accoun
   };
 }
 
-/** Returns `hmac_secret`, as only a rotation does, too; it is stored encrypted (docs/contract.md#subscriptions). */
+/**
+ * Creates a subscription. The response contains `hmac_secret`, which otherwise only a rotation returns; it is stored
+ * encrypted (docs/contract.md#subscriptions).
+ */
 function createSubscriptionEndpoint(deps: {
   prisma: PrismaClient;
   secrets: SecretBox;
@@ -143,7 +146,7 @@ function createSubscriptionEndpoint(deps: {
   };
 }
 
-/** See docs/contract.md#subscriptions. */
+/** Returns one subscription (docs/contract.md#subscriptions). */
 function getSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -171,7 +174,10 @@ function isMatch(ifMatch: string, etag: string): boolean {
 
 const CHANGED_MESSAGE = 'The webhook was changed meanwhile: read it again.';
 const CHANGING_MESSAGE = 'The webhook has just changed: try again.';
-/** Another request may change the headers between the read and the update, so both are retried. */
+/**
+ * Maximum number of tries of an update: another request may change the headers between the read and the update, so both
+ * are retried.
+ */
 const TRIES_MAX = 5;
 
 /**
@@ -212,7 +218,7 @@ function updateSubscriptionEndpoint(deps: {
   };
 }
 
-/** See docs/contract.md#subscriptions. */
+/** Deletes a subscription; its log remains until its retention ends (docs/contract.md#subscriptions). */
 function deleteSubscriptionEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'DELETE',

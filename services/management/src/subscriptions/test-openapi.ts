@@ -45,7 +45,7 @@ const OUTCOME =
   'The response has the result of the endpoint, so a failure of the endpoint is a 200 as well. The log of deliveries does not contain the test.';
 const INCLUDE_PATTERN = '(error_code|exchange)';
 
-/** See docs/contract.md#test-endpoint. */
+/** Paths of the OpenAPI document; see docs/contract.md#test-endpoint. */
 export const testPaths: Paths = {
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/test': {
     parameters: [parameter('AccountId'), parameter('WebhookId')],

@@ -11,7 +11,10 @@ import {
 } from '../harness.ts';
 import { isKeyed, newRun, WRITES, type Write } from './writes.ts';
 
-/** Less than the 5 s after which a statement that waits for a lock fails with its transaction. */
+/**
+ * Deadline of requests in this test: less than the 5 s after which a statement that waits for a lock fails with its
+ * transaction.
+ */
 const REQUEST_MS = 500;
 
 let harness: Harness;

@@ -102,7 +102,7 @@ test('a report reads only its own runs with a plan prepared for few runs', async
   );
   expect(rowsAfter.rows.map(({ id }) => Number(id))).toEqual([100_007, 100_008, 900_001, 900_002, 900_003]);
   expect(plans).toHaveLength(4);
-  // Only the days that rows are inserted into may be opened.
+  // The plan of an INSERT names only the parent table: a partition in a plan is one that is opened for reading.
   expect(JSON.stringify(plans)).not.toMatch(/events_(\d{8}|default)/);
   // Each run is read once; a changed one is also locked and read again.
   for (const plan of plans) expect(planReads(/^runs$/, plan)).toBeLessThan(12);

@@ -68,7 +68,7 @@ export interface SentEvent {
   data: string;
 }
 
-/** Tracks nothing. */
+/** Replaces the tracking of writes, which these tests do not need. */
 const UNTRACKED_WRITES: Pick<RecordWrites, 'track'> = { track: (_, work) => work() };
 
 /** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */

@@ -46,7 +46,7 @@ const CONFLICT = failure(
   'A rotation of the secret is under way, or has just begun: finish it before the next.',
 );
 
-/** Returns the latest request of the test endpoint. */
+/** Sends a sample to the endpoint, and returns functions that check its signatures. */
 async function sample() {
   await call('GET', '/test');
   const { headers, body } = receiver.requests.at(-1) ?? { headers: {}, body: Buffer.from('') };

@@ -24,7 +24,7 @@ interface DeliveryRowsProps {
 }
 
 const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last response', 'Took', 'Attempts'];
-/** On narrow screens, the duration is the first column that is hidden. */
+/** CSS classes of headings: on narrow screens, the duration is the first column that is hidden. */
 const HEADING_CLASSES: Record<string, string> = {
   Took: `${classes.number} ${classes.wideOnly}`,
   Attempts: classes.number ?? '',

@@ -2,7 +2,7 @@ import { type Delivery, type DeliveryPage, isCountCapped, TOTAL_COUNT_MAX } from
 
 /** A page of the log, with state from earlier reads. */
 export interface LogState extends DeliveryPage {
-  /** Number of deliveries that have arrived on this page since it was opened. */
+  /** Number of deliveries that have arrived on this page of the log since the user opened it. */
   arrivedCount: number;
   /** Time of the last full read, in milliseconds since the epoch. */
   fullReadAtMs: number;
@@ -22,8 +22,8 @@ export function tailSince(rows: readonly Delivery[], since: string): string {
 }
 
 /**
- * Merges a partial read of the page into its state. Returns null if a full read is necessary: none of the page's rows is
- * among the newest, or rows have disappeared, so that older ones must fill the page.
+ * Merges `tail`, the rows since the oldest row of the page, into the state of the page. Returns null if the complete
+ * page must be read: `tail` has none of its rows, or rows have disappeared, so that older ones must fill the page.
  */
 export function mergeTail(before: LogState, tail: DeliveryPage, pageSize: number): LogState | null {
   const knownIds = new Set(before.rows.map(({ id }) => id));

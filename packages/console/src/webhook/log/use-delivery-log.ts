@@ -15,7 +15,7 @@ import {
 } from './log-address.ts';
 
 interface ShownLog {
-  /** URL parameters for which it was read. */
+  /** URL parameters for which these rows were read. */
   view: string;
   rows: Delivery[];
   totalCount: number;
@@ -109,7 +109,7 @@ function nextShown(previous: ShownLog | null, latest: LogState, isAtTop: boolean
 const pollLog = pollUnlessLive(2_000);
 /** Interval of full reads: counting a large log on every read would be too expensive. */
 const FULL_READ_INTERVAL_MS = 30_000;
-/** Later pages poll only while they have pending rows; other rows do not change. */
+/** Poll interval of later pages, which poll only while they have pending rows; other rows do not change. */
 const PENDING_POLL_MS = 5_000;
 
 /**
@@ -171,7 +171,7 @@ function pageRequest(address: LogAddress) {
   } satisfies DeliveriesQuery;
 }
 
-/** Returns the earlier of two ends of a range, either of which may be open. */
+/** Returns the earlier of two upper ends of a time range; an empty text means no end. */
 function earlier(one: string, other: string): string {
   if (one === '' || other === '') return one || other;
   return BigInt(one) < BigInt(other) ? one : other;

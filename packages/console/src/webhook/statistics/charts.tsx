@@ -151,7 +151,7 @@ export function OutcomePatterns({ id }: { id: string }) {
   );
 }
 
-/** p95 is drawn first, so that the dot of an equal p50 is visible on its square. */
+/** Lines of the chart in drawing order: p95 first, so that the dot of an equal p50 is visible on its square. */
 const LINES = [
   { name: 'p95', msOf: ({ p95_ms }: StatisticsBucket) => p95_ms, description: 'p95: 95 % are faster' },
   { name: 'p50', msOf: ({ p50_ms }: StatisticsBucket) => p50_ms, description: 'p50: half are faster' },

@@ -9,10 +9,13 @@ import { REDIS_JOB_STATES } from './job-states.ts';
 import { anyExists, REDIS_SHARDS } from './shards.ts';
 import { parseRedisUrl } from './url.ts';
 
-/** BullMQ retains 10,000 job events by default for subscribers, of which there are none. */
+/** Options of the queues: BullMQ retains 10,000 job events by default for subscribers, of which there are none. */
 const EVENT_STREAM = { events: { maxLen: 100 } };
 
-/** BullMQ's bulk call is a transaction: adding one job individually takes two thirds of its time, on client and server. */
+/**
+ * Number of jobs up to which they are added individually: BullMQ's bulk call is a transaction, and adding one job
+ * individually takes two thirds of its time, on client and server.
+ */
 const SINGLE_ADD_MAX = 1;
 
 export const redis: BackendKind<'Redis'> = {
@@ -23,9 +26,12 @@ export const redis: BackendKind<'Redis'> = {
   migrate: async () => null,
 };
 
-/** BullMQ allows a blocking wait one second more than its timeout; the connection must not count as dead before. */
+/**
+ * Margin between a blocking wait and the time after which its connection counts as dead: BullMQ allows the wait one
+ * second more than its timeout.
+ */
 const SILENT_MARGIN_MS = 2_000;
-/** BullMQ's default. */
+/** Timeout of a worker's wait for a job; BullMQ's default. */
 const DRAIN_DELAY_SECONDS = 5;
 
 function connect(url: string, connectMs: number, silentMs: number): Connector {

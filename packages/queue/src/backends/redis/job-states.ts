@@ -57,6 +57,7 @@ for index = 2, #ARGV, 2 do
   if tostring(classify(id)) == ARGV[index + 1] then redis.call('DEL', ARGV[1] .. id, ARGV[1] .. id .. ':logs') end
 end`;
 
+/** Classes that {@link CLASSIFY} returns. */
 const ENDED = -1;
 const QUEUED = -2;
 const ABSENT = -3;

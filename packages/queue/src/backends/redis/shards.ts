@@ -15,7 +15,7 @@ import { QueueUnavailableError, type ShardStore } from '../backend.ts';
 import { clientOf } from './connection.ts';
 import { REDIS_FOREIGN_PUBLISHERS } from './foreign-publishers.ts';
 
-/** BullMQ's settings of this queue, which publishers may read, contain the version of the shard map. */
+/** Key of BullMQ's settings of this queue, which contain the version of the shard map and which publishers may read. */
 const META_KEY = `${shardPrefix(0)}:${JOB_RUN_EVENTS}:meta`;
 const META_FIELD = 'shards';
 const RULE = `(+hget +hmget %R~${SHARDS_KEY})`;
@@ -69,7 +69,10 @@ export const REDIS_SHARDS: ShardStore = {
   },
 };
 
-/** Returns, for each list of keys, whether any of them exists. Redis removes empty keys, so one EXISTS covers a server. */
+/**
+ * Returns, for each list of keys, whether any of them exists. On one server a single EXISTS of all keys comes first,
+ * because usually none exists: Redis removes empty lists.
+ */
 export async function anyExists(
   client: Redis | Cluster | null,
   lists: readonly (readonly string[])[],

@@ -74,7 +74,7 @@ const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
 /** Alternative credentials of every operation that does not override them. */
 const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session: [] }];
 
-/** Entries of all mounted endpoints; a test compares the two. */
+/** Entries of all mounted endpoints; a test compares them with the endpoints. */
 const PATHS: Paths = {
   ...subscriptionPaths,
   ...testPaths,

@@ -241,7 +241,7 @@ export function success(
   };
 }
 
-/** See docs/contract.md#errors. */
+/** Schemas of the OpenAPI document; see docs/contract.md#errors. */
 export const envelopeSchemas: Record<string, Schema> = {
   PageExtra: responseObject<{ pagination: object; filters: object }>('Position of this page in the list.', {
     pagination: responseObject<{ total_count: number; count: number }>('Row counts.', {
