@@ -76,7 +76,7 @@ test('each figure is compared with its target, in the right direction', () => {
   ]);
 });
 
-test('the conditions of a user are compared with their targets, and the Node versions by the row that lost most', () => {
+test('scenarios under the conditions of a user are compared with their targets, and Node versions by the row with the largest loss', () => {
   expect(
     computeVerdicts([
       scenario('rest-backlog', {
@@ -102,7 +102,7 @@ test('the conditions of a user are compared with their targets, and the Node ver
   });
 });
 
-test('a flood is compared with the latency without it, and growth with its beginning', () => {
+test('a flood is compared with the row without it, and the last third of a measurement with the first one', () => {
   const verdicts = computeVerdicts([
     scenario('floods', {
       '0 waiting': { redisCommandsPerSecond: 1_000 },

@@ -5,11 +5,11 @@ import { TRIALS, type Trial } from '../src/simulate/trials.ts';
 
 const quiet = { oldestSeconds: 0, jobs: 0, cpuPercent: 10 };
 
-test('both manifests have the same settings', () => {
+test('the manifests for KEDA and for the HorizontalPodAutoscaler have the same settings', () => {
   expect(hpaSettings()).toEqual(kedaSettings());
 });
 
-test('scales up as fast as the policies permit, by the largest of the three metrics', () => {
+test('the scaler adds pods as fast as the policies permit, by the largest of the three metrics', () => {
   const scaler = new Scaler(kedaSettings());
   expect(scaler.decide(0, 2, 2, quiet)).toBe(2);
   // Twice the age asks for twice the pods, 9,000 jobs for nine: two more or twice as many within 30 s.
@@ -20,13 +20,13 @@ test('scales up as fast as the policies permit, by the largest of the three metr
   expect(scaler.decide(80, 8, 8, { ...quiet, cpuPercent: 100 })).toBe(11);
 });
 
-test('tolerates a deviation of a tenth, and requests no more pods while the starting ones suffice', () => {
+test('the scaler tolerates a deviation of a tenth, and requests no more pods while the starting ones suffice', () => {
   const scaler = new Scaler(kedaSettings());
   expect(scaler.decide(0, 4, 4, { oldestSeconds: 16, jobs: 4_300, cpuPercent: 80 })).toBe(4);
   expect(scaler.decide(15, 4, 2, { ...quiet, cpuPercent: 140 })).toBe(4);
 });
 
-test('scales down by a quarter per minute once the window contains no higher request', () => {
+test('the scaler removes a quarter of the pods per minute once the window contains no higher request', () => {
   const scaler = new Scaler(kedaSettings());
   const pods = (atSeconds: number, now: number) => scaler.decide(atSeconds, now, now, quiet);
   expect(scaler.decide(0, 8, 8, { ...quiet, jobs: 8_000 })).toBe(8);
@@ -36,7 +36,7 @@ test('scales down by a quarter per minute once the window contains no higher req
   expect(pods(670, 6)).toBe(4);
 });
 
-test('a picture has a title and a description, and is drawn for dark pages as well', () => {
+test('the picture of a trial has a title and a description, and is drawn for dark pages as well', () => {
   const [trial] = TRIALS as [Trial];
   const moments = [1, 2].map((minute) => ({
     ...{ minute, pods: 2 * minute, oldestSeconds: 10 * minute, jobs: 0, deferred: 0, cpuPercent: 1 },

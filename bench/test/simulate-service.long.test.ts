@@ -15,7 +15,7 @@ test('docs/scaling.md is identical to the output for bench/simulate/measured.jso
   expect(fillMarkers(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
 });
 
-test('predicts the rate of two dispatchers on the machine of the benchmark from the costs of one', () => {
+test('the simulation predicts the rate of two dispatchers on the machine of the benchmark from the costs of one', () => {
   const name = 'max: 2 dispatchers';
   const rows = readDocument(page('performance.md'));
   const bench = rows.max?.['2 dispatchers']?.ratePerSecond as number;

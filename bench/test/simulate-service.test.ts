@@ -46,7 +46,7 @@ test('every event is delivered to each of its webhooks', () => {
   }
 });
 
-test('the saturated part is named: slots for jobs if endpoints are slow, Redis if one core has too many jobs', () => {
+test('the simulation names the saturated part: the job slots if endpoints are slow, Redis if its core has too many jobs', () => {
   const slowEndpoint = observeLoad(
     { ratePerSecond: 2_000 },
     { dispatchers: 1, concurrency: 50, responseTime: { p50Ms: 400, p99Ms: 400 } },

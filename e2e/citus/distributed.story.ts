@@ -246,7 +246,7 @@ async function measureRate(world: World): Promise<{ perSecond: number }> {
   return { perSecond: RATE_EVENTS / ((performance.now() - beganMs) / 1_000) };
 }
 
-test('publishes, delivers and records events on Citus and on plain PostgreSQL, and reports both rates', async () => {
+test('events are published, delivered and recorded on Citus and on plain PostgreSQL, and both rates are reported', async () => {
   const plain = await startPostgres({
     dataDir: join(folder, 'plain'),
     internals: { binaries: { folder: join(BIN, '..'), version: 'given' } },

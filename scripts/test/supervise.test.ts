@@ -89,7 +89,7 @@ test('a requested restart is not reported as a death, and resolves when the new 
   });
 });
 
-test('a stopped process is not restarted', async () => {
+test('a process that its supervisor has stopped is not restarted', async () => {
   await withSupervised(async ({ supervisor, deaths }) => {
     await supervisor.stop();
     expect(supervisor.current.hasExited()).toBe(true);

@@ -130,7 +130,7 @@ describe('bars of the histogram', () => {
     ['Enter', false, 2, { kind: 'choose' }],
     ['Escape', false, 2, { kind: 'clear' }],
     ['a', false, 2, null],
-  ])('handle the key %s, with Shift %s, on bar %d', (key, shiftKey, at, expectedAction) => {
+  ])('return the action of the key %s (with Shift: %s) on bar %d', (key, shiftKey, at, expectedAction) => {
     expect(brushKey({ key, shiftKey }, at, 3)).toEqual(expectedAction);
   });
 });

@@ -20,7 +20,7 @@ const state = (list: Delivery[], totalCount: number): LogState => ({
   fullReadAtMs: 5,
 });
 
-test('inserts new rows at the top of the log', () => {
+test('at the top of the log, new rows are inserted', () => {
   const view = selectVisibleRows(
     rows(3, 2, 1),
     { latest: rows(5, 4, 3), latestCount: 2, shownCount: 0 },
@@ -30,7 +30,7 @@ test('inserts new rows at the top of the log', () => {
   expect(view.waitingCount).toBe(0);
 });
 
-test('updates rows in place in the middle of the log, and counts the new ones', () => {
+test('in the middle of the log, rows are updated in place and new ones are counted', () => {
   const before = [row(3, { status: 'pending' }), row(2), row(1)];
   const view = selectVisibleRows(before, { latest: rows(5, 4, 3), latestCount: 2, shownCount: 0 }, false);
   expect(ids(view.rows)).toEqual(['d3', 'd2', 'd1']);
@@ -38,7 +38,7 @@ test('updates rows in place in the middle of the log, and counts the new ones', 
   expect(view.waitingCount).toBe(2);
 });
 
-test('counts more new rows than a page holds', () => {
+test('more new rows than a page has are counted', () => {
   const view = selectVisibleRows(
     rows(3, 2, 1),
     { latest: rows(90, 89, 88), latestCount: 87, shownCount: 0 },
@@ -47,35 +47,35 @@ test('counts more new rows than a page holds', () => {
   expect(view.waitingCount).toBe(87);
 });
 
-test('shows the latest rows on an empty page and after the first read', () => {
+test('an empty page and the first read show the latest rows', () => {
   const latest = { latest: rows(1), latestCount: 0, shownCount: 0 };
   expect(ids(selectVisibleRows([], latest, false).rows)).toEqual(['d1']);
   expect(ids(selectVisibleRows(null, latest, false).rows)).toEqual(['d1']);
 });
 
-test('identifies new rows by their ids', () => {
+test('new rows are identified by their ids', () => {
   expect([...findNewIds(rows(2, 1), rows(4, 3, 2))]).toEqual(['d4', 'd3']);
 });
 
-test('starts a partial read at the oldest row, or later if the range does', () => {
+test('a partial read starts at the oldest row, or later if the range does', () => {
   expect(tailSince([row(7), row(3), row(5)], '')).toBe('1003');
   expect(tailSince([row(7), row(3)], '1005')).toBe('1005');
   expect(tailSince([row(7)], '10')).toBe('1007');
   expect(tailSince([], '10')).toBe('10');
 });
 
-test('continues the count from the new rows, without counting the log again', () => {
+test('a partial read adds its new rows to the count, without counting the log again', () => {
   const after = mergeTail(state(rows(3, 2, 1), 500), { rows: rows(5, 4, 3), totalCount: 5 }, PAGE);
   expect(after).toMatchObject({ totalCount: 502, arrivedCount: 2, fullReadAtMs: 5 });
   expect(ids(after?.rows ?? [])).toEqual(['d5', 'd4', 'd3']);
 });
 
-test('does not raise a count that has reached its limit', () => {
+test('a partial read does not raise a count that has reached its limit', () => {
   const after = mergeTail(state(rows(3, 2, 1), 1_000_000), { rows: rows(4, 3, 2), totalCount: 4 }, PAGE);
   expect(after?.totalCount).toBe(1_000_000);
 });
 
-test('requires a full read for a page that lost a row or has only new rows', () => {
+test('a page that lost a row or has only new rows requires a full read', () => {
   const before = state(rows(3, 2, 1), 500);
   expect(mergeTail(before, { rows: rows(3, 1), totalCount: 2 }, PAGE)).toBeNull();
   expect(mergeTail(before, { rows: rows(9, 8, 7), totalCount: 9 }, PAGE)).toBeNull();

@@ -80,7 +80,7 @@ test('a range that ends before it begins is a problem', () => {
   expect(windowProblem({ since: '', until: '' })).toBeNull();
 });
 
-test('page numbers are limited to the pages that the API counts', () => {
+test('a page number is limited to the last page, by the count of the API', () => {
   expect(countPages(0)).toBe(1);
   expect(countPages(26)).toBe(2);
   expect(countPages(1_000_000)).toBe(40_000);

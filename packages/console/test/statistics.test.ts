@@ -70,7 +70,7 @@ test('an outcome without deliveries has no slice in a bar', () => {
   ]);
 });
 
-test('the day is summarized in a sentence', () => {
+test('the deliveries of the last day are summarized in a sentence', () => {
   const totals = { ...counts, delivered_count: 3, failed_count: 1, p50_ms: 84, p95_ms: 1_240 };
   expect(describeTotals({ totals }, 24)).toBe(
     '4 deliveries in the last 24 hours: 3 delivered (75%), 1 failed. Half of the responses took up to 84 ms, 95 % up to 1.2 s.',
@@ -78,7 +78,7 @@ test('the day is summarized in a sentence', () => {
   expect(describeTotals({ totals: counts }, 168)).toBe('No deliveries in the last 7 days.');
 });
 
-test('a share is 100 % only if all are counted, and 0 % only if none is', () => {
+test('a share is 100 % only if it includes all deliveries, and 0 % only if it includes none', () => {
   expect(formatShare(99_999, 100_000)).toBe('over 99.9%');
   expect(formatShare(1, 100_000)).toBe('under 0.1%');
   expect(formatShare(5, 5)).toBe('100%');

@@ -150,7 +150,7 @@ test('problems that the server reports are assigned to their fields', () => {
   });
 });
 
-test('the reason is shown to users who may not change webhooks, and to no others', () => {
+test('the reason why a user may not change webhooks is shown to that user, and to no others', () => {
   const account = { license: 'read_only', webhooks_unavailable: null, may_write_webhooks: false } as const;
   expect(writeDenialReason({ ...account, plan: 'team' })).toMatch(/Developer license. Yours is Read-only/);
   expect(writeDenialReason({ ...account, plan: 'enterprise' })).toMatch(/permission set/);

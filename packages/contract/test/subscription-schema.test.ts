@@ -166,7 +166,7 @@ describe('parseSubscription()', () => {
   });
 });
 
-test('a problem that the egress guard reports is returned for client_url', () => {
+test('a problem of the URL that the egress guard reports is returned for the field client_url', () => {
   expect(parseSubscription(valid, () => 'must not point to the moon').problems).toEqual([
     { field: 'client_url', message: 'client_url must not point to the moon' },
   ]);

@@ -26,7 +26,7 @@ const { texts } = JSON.parse(readFileSync(file, 'utf8')) as { texts: Vector[] };
 const textOf = ({ utf16 }: Vector) => Buffer.from(utf16, 'hex').swap16().toString('utf16le');
 
 test.each(texts)(
-  'a text is validated, counted and repaired as in the vectors for all languages: $name',
+  'a text is validated, counted and repaired as the test vectors for implementations in all languages require: $name',
   (vector) => {
     const text = textOf(vector);
     expect({

@@ -22,7 +22,7 @@ async function query(connectionString: string, text: string): Promise<unknown[]>
 
 const jitSourceSql = `SELECT setting, source FROM pg_settings WHERE name = 'jit'`;
 
-test('disables JIT for the later sessions of the role in this database and in no other', async () => {
+test('disableJit() disables JIT for the later sessions of the role in this database and in no other', async () => {
   const otherDatabase = Object.assign(new URL(testDatabase.url), { pathname: '/postgres' }).href;
   const before = await query(otherDatabase, jitSourceSql);
   expect(await Promise.all([disableJit(testDatabase.url), disableJit(testDatabase.url)])).toEqual([
@@ -33,7 +33,7 @@ test('disables JIT for the later sessions of the role in this database and in no
   expect(await query(otherDatabase, jitSourceSql)).toEqual(before);
 });
 
-test('returns false if the database rejects the change with insufficient_privilege', async () => {
+test('disableJit() returns false if the database rejects the change with insufficient_privilege', async () => {
   const role = `${new URL(testDatabase.url).pathname.slice(1)}_restricted`;
   // A managed PostgreSQL may forbid ALTER ROLE; this one forbids a function that the change calls, with the same code.
   await query(testDatabase.url, 'REVOKE EXECUTE ON FUNCTION pg_advisory_xact_lock(bigint) FROM PUBLIC');

@@ -36,7 +36,7 @@ const OLD_DATA = (message: string) =>
   `["12","Nightly build",42,4,"Production","1.9.2","Analytics",3,20,0,"${message}","Scheduled",1795428600,1795428672]`;
 const eventOf = async (id: string) => (await sql('SELECT * FROM events WHERE id = $1', [id]))[0];
 
-test('rewrites the data of an event with its names, repairs its text, and fills the run', async () => {
+test('rewriteLog() rewrites the data of an event with its names, repairs its text, and fills the run', async () => {
   const id = await insertOld(OLD_DATA('cut \\ud83d, NUL \\u0000'));
   const [result] = await rewriteLog(database.pool);
   expect(result).toMatchObject({ rewritten: 1, setAside: 0 });
@@ -58,7 +58,7 @@ test('rewrites the data of an event with its names, repairs its text, and fills 
   });
 });
 
-test('sets aside an event that cannot be read, and rewrites the others', async () => {
+test('rewriteLog() sets aside an event that cannot be read, and rewrites the others', async () => {
   const [unreadable, readable] = [await insertOld('"no event"'), await insertOld(OLD_DATA('None'))];
   expect(await rewriteLog(database.pool)).toMatchObject([{ rewritten: 1, setAside: 1 }]);
   expect(await sql('SELECT kind, key FROM quarantined_items')).toEqual([{ kind: 'event', key: unreadable }]);
@@ -66,7 +66,7 @@ test('sets aside an event that cannot be read, and rewrites the others', async (
   expect(await eventOf(unreadable)).toMatchObject({ run_id: '0', data: 'no event' });
 });
 
-test('rewrites more rows than a batch has, and continues where an interrupted call ended', async () => {
+test('rewriteLog() rewrites more rows than a batch has, and continues where an interrupted call ended', async () => {
   const ids = Array.from({ length: 1_002 }, () => createId('event'));
   await sql(
     `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
@@ -78,7 +78,7 @@ test('rewrites more rows than a batch has, and continues where an interrupted ca
   expect(await sql('SELECT FROM events WHERE run_id IS NULL')).toEqual([]);
 });
 
-test('reads at most a few megabytes of long events at a time', async () => {
+test('rewriteLog() reads at most a few megabytes of long events at a time', async () => {
   const ids = Array.from({ length: 60 }, () => createId('event'));
   await sql(
     `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
@@ -97,7 +97,7 @@ test('reads at most a few megabytes of long events at a time', async () => {
   expect(Math.max(...bytes)).toBeLessThan(20_000_000);
 });
 
-test('rewrites the headers of exchanges, of deliveries and of attempts', async () => {
+test('rewriteLog() rewrites the request and response headers of deliveries and of attempts', async () => {
   const eventId = await insertOld(OLD_DATA('None'));
   const day = idDay('event', eventId);
   const [one, other] = [deliveryIdFor(eventId, 'wsu_1'), deliveryIdFor(eventId, 'wsu_2')];
@@ -136,7 +136,7 @@ test('rewrites the headers of exchanges, of deliveries and of attempts', async (
   expect(await sql('SELECT * FROM attempts')).toMatchObject([headers]);
 });
 
-test('removes headers that cannot be read, and reports the first of their rows', async () => {
+test('rewriteLog() removes headers that cannot be read, and reports the first of their rows', async () => {
   const eventId = createId('event');
   const ids = ['wsu_1', 'wsu_2'].map((subscriptionId) => deliveryIdFor(eventId, subscriptionId));
   await sql(

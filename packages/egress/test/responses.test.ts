@@ -66,16 +66,19 @@ test.each([200, 204, 304, 400, 404, 410, 429, 500, 503])(
   },
 );
 
-test.each([301, 302, 303, 307, 308])('a %i is returned and not followed', async (status) => {
-  let requests = 0;
-  await start((_request, response) => {
-    requests += 1;
-    response.writeHead(status, { location: '/elsewhere' }).end();
-  });
-  const result = await post();
-  expect(result.response).toMatchObject({ statusCode: status, headers: { location: '/elsewhere' } });
-  expect(requests).toBe(1);
-});
+test.each([301, 302, 303, 307, 308])(
+  'a redirect with the status %i is returned and not followed',
+  async (status) => {
+    let requests = 0;
+    await start((_request, response) => {
+      requests += 1;
+      response.writeHead(status, { location: '/elsewhere' }).end();
+    });
+    const result = await post();
+    expect(result.response).toMatchObject({ statusCode: status, headers: { location: '/elsewhere' } });
+    expect(requests).toBe(1);
+  },
+);
 
 test('several values of one response header are joined', async () => {
   await start((_request, response) => {

@@ -61,7 +61,7 @@ describe.each(deliveries)(
   },
 );
 
-test('headers are found in any capitalization and container, and a signature header that occurs twice is rejected', () => {
+test('headers are found in any capitalization, in Headers and in plain objects, and a repeated signature header is rejected', () => {
   const { body, headers } = delivery;
   expect(rejectionOf(body, new Headers(headers), {})).toBeNull();
   const capital = { 'Webhook-Id': '', 'WEBHOOK-TIMESTAMP': '', 'Webhook-Signature': '' };

@@ -15,7 +15,7 @@ function recordEntries(semaphore: Semaphore) {
 
 const nextIteration = () => new Promise((resolve) => setImmediate(resolve));
 
-test('admits as many as there are slots, and the waiters in their order as slots are released', async () => {
+test('a semaphore admits as many callers as it has slots, and the waiters in their order as slots are released', async () => {
   const semaphore = new Semaphore(2);
   const { entered, enter } = recordEntries(semaphore);
   for (const name of ['a', 'b', 'c', 'd']) void enter(name);
@@ -61,7 +61,7 @@ test('a caller with low priority enters only when there are no other waiters, ho
   expect(entered).toEqual(['first', 'another', 'a burst', 'a late one']);
 });
 
-test('removes served waiters from memory, however many there are', async () => {
+test('a semaphore removes served waiters from memory, however many there are', async () => {
   const semaphore = new Semaphore(1);
   const { entered, enter } = recordEntries(semaphore);
   const all = Array.from({ length: 5_000 }, (_, index) =>

@@ -38,7 +38,7 @@ function createWorld(localAheadMs: number, roundTripsMs: number[] = [0]) {
 }
 
 test.each([HOUR_MS, -HOUR_MS, 0])(
-  "returns the server's time on a host that is %d ms ahead",
+  "the clock returns the server's time on a host that is %d ms ahead",
   async (aheadMs) => {
     const { clock, serverNowMs, pass } = createWorld(aheadMs);
     expect(clock.offsetMs).toBe(0);
@@ -50,7 +50,7 @@ test.each([HOUR_MS, -HOUR_MS, 0])(
   },
 );
 
-test('is not affected by a step of the local clock between measurements', async () => {
+test('a step of the local clock between measurements does not affect the clock of the server', async () => {
   const { clock, serverNowMs, stepLocalClock } = createWorld(0);
   await clock.measure();
   stepLocalClock(HOUR_MS);
@@ -58,7 +58,7 @@ test('is not affected by a step of the local clock between measurements', async 
   expect(clock.offsetMs).toBe(HOUR_MS);
 });
 
-test('is outdated after a time, or when the local clock was set or the host suspended', async () => {
+test('a measurement is outdated after a time, or when the local clock was set or the host suspended', async () => {
   const { clock, pass, stepLocalClock } = createWorld(HOUR_MS);
   expect(clock.isMeasuredWithin(Number.POSITIVE_INFINITY)).toBe(false);
   await clock.measure();
@@ -71,7 +71,7 @@ test('is outdated after a time, or when the local clock was set or the host susp
   expect(clock.isMeasuredWithin(60_000)).toBe(false);
 });
 
-test('uses the shortest of several round trips, and stops after one that is short enough', async () => {
+test('measure() uses the shortest of several round trips, and stops after one that is short enough', async () => {
   const slow = createWorld(0, [4_000, 100, 900]);
   await slow.clock.measure();
   expect(slow.reads()).toBe(3);
@@ -82,7 +82,7 @@ test('uses the shortest of several round trips, and stops after one that is shor
   expect(quick.reads()).toBe(1);
 });
 
-test('keeps the last measurement if the server does not respond', async () => {
+test('the last measurement stays valid if the server does not respond', async () => {
   const { clock, serverNowMs } = createWorld(HOUR_MS);
   await clock.measure();
   const failing = new ServerClock({ read: () => Promise.reject(new Error('away')) });

@@ -76,7 +76,7 @@ const REJECTED: [reason: string, text: string][] = [
   ],
 ];
 
-test.each(REJECTED)('reports "%s" for the statement %s', async (reason, text) => {
+test.each(REJECTED)('findCitusRestrictions() reports "%s" for the statement %s', async (reason, text) => {
   expect(await findCitusRestrictions(database.pool, text)).toContain(reason);
 });
 
@@ -98,11 +98,14 @@ const ACCEPTED = [
      SELECT '2026-01-31', 'x', a, 'x', '1', '[]', CASE WHEN a > 1 THEN now() ELSE now() END FROM i`,
 ];
 
-test.each(ACCEPTED)('reports nothing for a statement that Citus accepts: %s', async (text) => {
-  expect(await findCitusRestrictions(database.pool, text)).toEqual([]);
-});
+test.each(ACCEPTED)(
+  'findCitusRestrictions() reports nothing for a statement that Citus accepts: %s',
+  async (text) => {
+    expect(await findCitusRestrictions(database.pool, text)).toEqual([]);
+  },
+);
 
-test('reports nothing for a statement that reads no distributed table', async () => {
+test('findCitusRestrictions() reports nothing for a statement that reads no distributed table', async () => {
   expect(
     await findCitusRestrictions(database.pool, 'SELECT EXISTS (SELECT FROM accounts) FOR UPDATE'),
   ).toEqual([]);

@@ -203,7 +203,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     });
   });
 
-  test('has one event with more subscriptions than the limit accepted, and the next one cancelled', async () => {
+  test('may exceed the limit by one event with many subscriptions, and the deliveries of the next event are cancelled', async () => {
     const COUNT = 1_100;
     const first = await subscribe('/held');
     await query(
@@ -236,7 +236,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     });
   });
 
-  test('has those lanes full that have their share of the limit, down to nine tenths of it', async () => {
+  test('has a full lane for each subscription with its share of the limit, until that falls below nine tenths', async () => {
     const [one, two, three] = [await subscribe('/1'), await subscribe('/2'), await subscribe('/3')];
     const other = await subscribe('/4', (await seedAccount(harness.database)).id);
     const result = () => limit();

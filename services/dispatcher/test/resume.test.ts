@@ -50,7 +50,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 
-  test('a queued delivery whose last attempt is in the log is not attempted before its next due time', async () => {
+  test('a queued delivery with a logged attempt is not attempted again before its next due time', async () => {
     const { deliveryId, rows, event } = await committedEvent();
     await commitResults(harness.database.pool, rows);
     await recordAttempts(harness.database.pool, [

@@ -19,7 +19,7 @@ describe.each(oneQueueBackend())('a dispatcher whose clock is wrong, on $name', 
   test.each([
     ['an hour behind', -HOUR_MS],
     ['an hour ahead', HOUR_MS],
-  ])('makes no retry before it is due, although its clock is %s', async (_name, aheadMs) => {
+  ])('makes no retry before its due time when the clock is %s', async (_name, aheadMs) => {
     const now = Date.now;
     jest.spyOn(Date, 'now').mockImplementation(() => now() + aheadMs);
     await seedSubscription(harness.database, {

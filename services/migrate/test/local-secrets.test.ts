@@ -13,7 +13,7 @@ afterEach(() => rm(folder, { recursive: true, force: true }));
 
 const read = (name: string) => readFile(join(folder, name), 'utf8');
 
-test('the first start creates a password, the URL with it and a key, which other users can read and not write', async () => {
+test('the first start creates a database password, the URL with it and an encryption key, in files that every user can only read', async () => {
   expect(createLocalSecrets(folder)).toEqual([
     'database/password',
     'database/url',

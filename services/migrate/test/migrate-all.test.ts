@@ -46,7 +46,7 @@ test('two concurrent runs apply everything once, and a third one has nothing to 
   expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema is up to date' }]);
 });
 
-test('reports the rows of the log that cannot be read', async () => {
+test('a run reports the rows of the log that cannot be read', async () => {
   await migrateAll(settings(), logger);
   await onDatabase(`
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
@@ -78,7 +78,7 @@ test('reports the rows of the log that cannot be read', async () => {
   ]);
 });
 
-test('disables JIT for later sessions of the role that migrates', async () => {
+test('a run disables JIT for later sessions of the role that migrates', async () => {
   await migrateAll(settings(), logger);
   const rows = await onDatabase(
     `SELECT setconfig FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
@@ -87,7 +87,7 @@ test('disables JIT for later sessions of the role that migrates', async () => {
   expect(rows).toEqual([{ setconfig: ['jit=off'] }]);
 });
 
-test('migrates where the role may not change its own settings, and logs that JIT stays on', async () => {
+test('a run migrates where the role may not change its own settings, and logs that JIT stays on', async () => {
   await migrateAll(settings(), logger);
   lines = [];
   const role = `${new URL(testDatabase.url).pathname.slice(1)}_restricted`;

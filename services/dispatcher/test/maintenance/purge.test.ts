@@ -85,7 +85,7 @@ test('a pass ends at its time limit, and the next pass continues', async () => {
   expect(await run(limited)).toMatchObject({ idempotencyKeys: 2 });
 });
 
-test('a kind that cannot be deleted fails the purge after every other kind was purged', async () => {
+test('rows of a kind that cannot be deleted fail the purge after every other kind was purged', async () => {
   await addIdempotencyKeys(3, '2026-01-01');
   await reportRuns(366, 2);
   await database.pool.query(

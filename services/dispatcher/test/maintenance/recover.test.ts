@@ -94,7 +94,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(await recoveryOf(id)).toMatchObject({ total_count: 250, completed_at: expect.any(Date) });
   });
 
-  test('is cancelled with the reason and set aside when PostgreSQL rejects one of its deliveries, and another one continues', async () => {
+  test('is cancelled with the reason and set aside when PostgreSQL rejects one of its deliveries, and other recoveries continue', async () => {
     await insertEnded(1);
     const bad = await begin(1);
     await query(

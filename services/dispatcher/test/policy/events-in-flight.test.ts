@@ -22,7 +22,7 @@ test('at most 128 events are in flight, and each release admits one further even
   expect(events.waiting).toBe(71);
 });
 
-test('the rest of a burst leaves a quarter of the slots to events of a higher priority', async () => {
+test('events beyond the burst limit leave a quarter of the slots to events of a higher priority', async () => {
   const events = new EventsInFlight(384);
   const burst = add(events, 200, true);
   await settleMicrotasks();
@@ -35,7 +35,7 @@ test('the rest of a burst leaves a quarter of the slots to events of a higher pr
   expect([burst.length, others.length]).toEqual([96, 33]);
 });
 
-test('reports capacity once fewer than 64 events wait', async () => {
+test('onCapacity is called once fewer than 64 events wait', async () => {
   const events = new EventsInFlight(3);
   let reports = 0;
   events.onCapacity = () => void reports++;

@@ -115,7 +115,7 @@ async function commit(...commits: EventCommit[]): Promise<CommitResult[]> {
 const withOtherData = (event: JobRunEvent) =>
   ({ ...event, data: { ...event.data, runReason: 'another reason' } }) as JobRunEvent;
 
-test('commits several events by one statement, whether they are on record or new', async () => {
+test('several events are committed by one statement, whether they are on record or new', async () => {
   await commit(commitOf(await newUndispatched(), true), commitOf(await newUndispatched(), true));
   await commit(commitOf(newEvent(), false), commitOf(newEvent(), false));
   await commit({ ...commitOf(await newUndispatched(), true), deliveries: [] });

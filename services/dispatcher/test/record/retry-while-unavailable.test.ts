@@ -9,7 +9,7 @@ const databaseUnavailable = () => new DatabaseUnreachableError('away');
 test.each([
   ['queue', queueUnavailable],
   ['database', databaseUnavailable],
-])('waits while the %s is unavailable, logs it once, and then continues', async (_name, error) => {
+])('a call waits while the %s is unavailable, logs that once, and then continues', async (_name, error) => {
   const waitsMs: unknown[] = [];
   const options = {
     stopping: new AbortController().signal,
@@ -26,7 +26,7 @@ test.each([
   expect(waitsMs).toHaveLength(1);
 });
 
-test('throws every other error at once', async () => {
+test('every other error is thrown at once', async () => {
   const options = {
     stopping: new AbortController().signal,
     logger: {

@@ -84,7 +84,7 @@ describe.each(queueBackends())('redelivering, with the queue on $name', (backend
     expect(job?.opts).toMatchObject({ attempts: 4 });
   });
 
-  test('keeps the only attempt of a delivery in the log', async () => {
+  test('retains the only attempt of a delivery in the log', async () => {
     const { id } = await insert({ status: 'delivered', attemptCount: 1, httpStatusCode: 204 });
     await harness.database.pool.query(
       `UPDATE deliveries SET duration_ms = 12, started_at = '2026-11-20T10:00:00.123456Z', total_ms = 11,

@@ -79,7 +79,7 @@ describe('a repeated Idempotency-Key', () => {
     expect(await harness.rowCounts()).toEqual(countsBefore);
   });
 
-  test('repeats the response of a redelivery, which is a 409 without the key', async () => {
+  test('repeats the response of a redelivery, whose repetition with another key is a 409', async () => {
     const { id } = (await create()).json.data;
     const delivery = await insertDelivery(harness.database, { subscriptionId: id, accountId: account.id });
     const path = account.path(`/subscription/${id}/delivery/${delivery.id}/redeliver`);

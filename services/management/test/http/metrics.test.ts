@@ -53,7 +53,7 @@ test('requests are counted by the pattern of their route and not by their path',
   });
 });
 
-test('a test of an endpoint with an internal address counts as a blocked address', async () => {
+test('testing an endpoint with an internal address increases the counter of blocked addresses', async () => {
   const account = await harness.newAccount();
   const { id } = await harness.newSubscription(account);
   await harness.database.pool.query(

@@ -142,7 +142,7 @@ describe('the errors of a response', () => {
   });
 });
 
-test('the list of failed deliveries in a window counts as many as a recovery puts back', async () => {
+test('the list of failed deliveries in a window counts as many deliveries as a recovery of that window puts back', async () => {
   const { id } = await harness.newSubscription(account);
   const nowMs = Date.now();
   const insert = (ageMs: number, fields: object) =>

@@ -129,7 +129,7 @@ describe('signing in', () => {
     expect((await whoAmI({ cookie: cookieOf(headers) })).status).toBe(200);
   });
 
-  test('is rejected in the same way for a wrong password, an unknown address, and a user without a password', async () => {
+  test('is rejected in the same way for a wrong password, an unknown e-mail address, and a user without a password', async () => {
     const userWithoutPermissions = await harness.newUser(account, 'it', []);
     await harness.database.prisma.user.update({
       where: { id: BigInt(userWithoutPermissions.id) },
@@ -161,7 +161,7 @@ describe('signing in', () => {
   });
 
   test.each(['before', 'after'])(
-    'leaves no session when it creates one just %s a reset of the password',
+    'leaves no session when it coincides with a reset of the password and locks the user just %s it',
     async (order) => {
       const database = openPrismaDatabase({ url: harness.settings.databaseUrl, connectionsMax: 4 });
       const { prisma, pool } = database;
@@ -192,7 +192,7 @@ describe('signing in', () => {
     },
   );
 
-  test('does the same work for an unknown address as for a wrong password', async () => {
+  test('does the same work for an unknown e-mail address as for a wrong password', async () => {
     const { prisma } = harness.database;
     // This user has a hash with the parameters of the product; those of the harness have a cheaper one.
     const email = 'stored@example.com';

@@ -180,7 +180,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     expect(await signIn('u@example.com', 'wrong', `${network}:1:2:3:4`)).toMatchObject(TOO_MANY);
   });
 
-  test('from an untrusted proxy count for the proxy', async () => {
+  test('count for a proxy that is not trusted', async () => {
     const untrusting = await harness.startSecond({ trustedProxyCidrs: [], signInAttemptsPerAddress: 2 });
     for (const expected of [401, 401, 429]) {
       const { status } = await signIn('a@example.com', 'wrong', newAddress(), untrusting.call);
@@ -189,7 +189,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
     await untrusting.close();
   });
 
-  test('without a valid client address from a trusted proxy count for the proxy', async () => {
+  test('count for a trusted proxy that passes on no valid client address', async () => {
     for (const forwardedFor of ['unknown', 'a, b', '203.0.113.7:4711']) {
       expect((await signIn('b@example.com', 'wrong', forwardedFor)).status).toBe(401);
     }

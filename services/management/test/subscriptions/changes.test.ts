@@ -96,7 +96,7 @@ test('a change of a subscription is sent to the listeners of its account and to 
   expect(otherListener.changedIds()).not.toContain(id);
 });
 
-test('a change of the log is sent to listeners of that subscription only', async () => {
+test('a change of the log of a subscription is sent to the listeners of that subscription only', async () => {
   const [listening, otherListener] = [await listen(`?subscription_id=${id}`), await listen()];
   const delivery = { subscriptionId: id, accountId: account.id, status: 'pending', attemptCount: 0 };
   const { id: deliveryId } = await insertDelivery(harness.database, delivery);

@@ -63,7 +63,7 @@ test('a webhook without custom headers and signature header omits both fields', 
   expect(await subscribe({ signature_header: 'authorization', headers: {} })).not.toHaveProperty('headers');
 });
 
-test('values of headers are masked in responses and stored encrypted', async () => {
+test('values of custom headers are masked in responses and stored encrypted', async () => {
   const created = await subscribe();
   const maskedFields = {
     signature_header: 'X-Signature',
@@ -158,7 +158,7 @@ test.each([
   ['a header of ours', { headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id'],
   ['a signature in a header of ours', { signature_header: 'Content-Type' }, 'signature_header'],
   ['a control character', { headers: { 'X-Gate': 'a\r\nHost: b' } }, 'headers.X-Gate'],
-])('a create with %s is rejected by name', async (_, fields, field) => {
+])('creating a subscription with %s is a 400 that names the field', async (_, fields, field) => {
   const body = { ...SUBSCRIPTION_FIELDS, ...fields };
   const response = await harness.call('POST', account.path('/subscriptions'), { token: account.token, body });
   expect(problemsOf(response)).toEqual([400, [field]]);
