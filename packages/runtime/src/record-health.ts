@@ -37,7 +37,7 @@ export function watchRecord(watch: RecordWatch, writes: Writes): void {
   const checking = startPeriodic(
     everyMs,
     () => writes.check(),
-    (err) => logger.warn({ err }, 'the check of record writability failed'),
+    (err) => logger.warn({ err }, 'the check of writes to PostgreSQL failed'),
   );
   lifecycle.onClose('record check', () => void checking.stop());
 }

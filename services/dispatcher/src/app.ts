@@ -212,7 +212,7 @@ interface Queues {
 async function openQueues(process: Process, clock: Clock, quarantine: Quarantine): Promise<Queues> {
   const { settings, lifecycle, logger, health } = process;
   const backend = createQueueBackend(settings.queueUrl, { clock });
-  const onError = (error: Error) => logger.warn({ err: error }, 'queue error');
+  const onError = (error: Error) => logger.warn({ err: error }, 'queue connection error');
   const telemetry = async () => process.telemetry;
   const deliveries = withDeliveryQuarantine(openDeliveryQueue(backend, onError, telemetry), quarantine);
   lifecycle.onClose('delivery queue', () => deliveries.close());
@@ -275,7 +275,7 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
   const measuringForeignPublishers = startPeriodic(
     FOREIGN_PUBLISHERS_EVERY_MS,
     measureForeignPublishers,
-    (error) => logger.warn({ err: error }, 'foreign publishers could not be checked'),
+    (error) => logger.warn({ err: error }, 'the check for foreign publishers failed'),
   );
   lifecycle.onClose('foreign publishers', () => void measuringForeignPublishers.stop());
 }

@@ -89,7 +89,8 @@ export class DeliveryEnqueuer {
         await wait(WAKE_EVERY_MS);
       }
     } catch (err) {
-      if (!(err instanceof StoppingError)) logger.warn({ err }, 'lanes could not be woken');
+      if (!(err instanceof StoppingError))
+        logger.warn({ err }, 'lanes could not be woken; maintenance will wake them');
     }
   }
 }

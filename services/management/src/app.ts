@@ -355,7 +355,7 @@ function measureDependenciesPeriodically(
   const checks = { database: () => requireSchema(pool), queue: () => queue.counts() };
   const measure = () => measureDependencies(checks, dependencies);
   const timer = startPeriodic(DEPENDENCY_CHECK_INTERVAL_MS, measure, (err) =>
-    logger.warn({ err }, 'dependency check failed'),
+    logger.warn({ err }, 'database and queue could not be checked'),
   );
   lifecycle.onClose('dependency measure', () => void timer.stop());
 }

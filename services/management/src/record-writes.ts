@@ -13,7 +13,7 @@ export function openRecordWrites(watch: RecordWatch, pool: Pool, nowMs?: () => n
   const writes = new RecordWrites({
     write: () => probeWrite(pool),
     ...(nowMs && { nowMs }),
-    onChange: (state, err) => watch.logger.error({ state, err }, 'record writability changed'),
+    onChange: (state, err) => watch.logger.error({ state, err }, 'state of writes to PostgreSQL changed'),
   });
   watchRecord({ ...watch, everyMs: WRITE_CHECK_EVERY_MS }, writes);
   return writes;

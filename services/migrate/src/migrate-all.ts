@@ -60,7 +60,7 @@ async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>
         if (withoutHeaders > 0)
           logger.warn(
             { table, withoutHeaders, reason },
-            'headers of exchanges could not be read and were removed; the rows are not changed otherwise',
+            'request and response headers in the log could not be read and were removed; the rest of their rows is unchanged',
           );
       },
     });

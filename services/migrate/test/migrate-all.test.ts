@@ -73,7 +73,7 @@ test('a run reports the rows of the log that cannot be read', async () => {
         withoutHeaders: 1,
         reason: expect.stringMatching(/^dlv_1 of deliveries_\w+ could not be rewritten: ./),
       },
-      text: 'headers of exchanges could not be read and were removed; the rows are not changed otherwise',
+      text: 'request and response headers in the log could not be read and were removed; the rest of their rows is unchanged',
     },
   ]);
 });

@@ -44,7 +44,8 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
   const { pool, logRetentionDays: retentionDays, stopping, metrics, logger } = dependencies;
   const reportDays = (action: 'made' | 'dropped', { changed, waiting }: DayPartitionsPass) => {
     metrics.dayPartitionsDeferred.inc(waiting.length);
-    if (changed > 0) logger.info({ [action]: changed }, 'day partitions were made or dropped');
+    if (changed > 0)
+      logger.info({ [action]: changed }, `day partitions ${action === 'made' ? 'created' : 'dropped'}`);
     if (waiting.length > 0) logger.warn({ waiting }, 'day partitions are waiting for a lock');
   };
   return [
@@ -83,7 +84,8 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       everyMs: PENDING_LIMIT_EVERY_MS,
       async run() {
         const result = await limitPending(dependencies);
-        if (result.filled + result.reopened > 0) logger.warn(result, 'full lanes changed');
+        if (result.filled + result.reopened > 0)
+          logger.warn(result, 'lanes were marked as full, or as no longer full');
       },
     },
     auditTask(dependencies),
@@ -130,8 +132,10 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       everyMs: SHARDS_EVERY_MS,
       async run() {
         const reconciled = await dependencies.shards.reconcile();
-        if (reconciled.dropped.length > 0) logger.info(reconciled, 'drained shards of the queue removed');
-        if (reconciled.found.length > 0) logger.warn(reconciled, 'unserved shards had jobs');
+        if (reconciled.dropped.length > 0)
+          logger.info(reconciled, 'shards of the queue removed after they were drained');
+        if (reconciled.found.length > 0)
+          logger.warn(reconciled, 'jobs found in shards without workers: these are served again');
       },
     },
     {

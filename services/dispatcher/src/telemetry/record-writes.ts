@@ -23,7 +23,7 @@ export function watchWrites(process: RecordWatch, { pool }: Database, nowMs?: ()
     write: () => probeWrite(pool),
     writeOnNewConnection: () => probeWriteOnNewConnection(settings.databaseUrl),
     ...(nowMs && { nowMs }),
-    onChange: (state, err) => logger.error({ state, err }, 'record writability changed'),
+    onChange: (state, err) => logger.error({ state, err }, 'state of writes to PostgreSQL changed'),
   });
   watchRecord({ ...process, everyMs: WRITE_CHECK_EVERY_MS }, writes);
   return writes;
