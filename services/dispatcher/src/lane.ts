@@ -29,9 +29,9 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
   limits.beginDraining(subscriptionId);
   try {
     const block = await record.claimProbe(subscriptionId);
-    limits.setBlocked(subscriptionId, block?.blockedMs ?? 0);
-    if (block?.isProbe && !(await pass.probe())) return { kind: 'done' };
-    if (block !== null) {
+    limits.update({ subscriptionId, accountId, ...block });
+    if (block.isProbe && !(await pass.probe())) return { kind: 'done' };
+    if (block.blockedMs > 0) {
       nextDelayMs = limits.waitMs(subscriptionId);
       return { kind: 'reschedule', delayMs: nextDelayMs };
     }

@@ -65,6 +65,6 @@ export function toTarget(row: TargetRow): Target | null {
 }
 
 /** Returns scheme, host and port. */
-function endpointOf(clientUrl: string): string {
+export function endpointOf(clientUrl: string): string {
   return URL.canParse(clientUrl) ? new URL(clientUrl).origin : clientUrl;
 }

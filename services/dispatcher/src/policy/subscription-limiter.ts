@@ -120,7 +120,7 @@ export class SubscriptionLimiter {
 
   /** Whether a first attempt would find no slot now, so that its delivery can be committed as deferred. */
   isSaturated(lane: Lane): boolean {
-    this.setBlocked(lane.subscriptionId, lane.blockedMs);
+    this.update(lane);
     return this.#countFreeFirstAttemptSlots(this.#stateForLane(lane)) === 0 || !this.#servers.isFree(lane);
   }
 
@@ -142,7 +142,7 @@ export class SubscriptionLimiter {
    * @param ignoresBlock true for a manual redelivery and for a probe of a blocked lane
    */
   acquireQueued(lane: Lane, ignoresBlock = false): Slot | null {
-    this.setBlocked(lane.subscriptionId, lane.blockedMs);
+    this.update(lane);
     const state = this.#stateForLane(lane);
     const isExempt = ignoresBlock && this.#classify(state) === 'blocked';
     const freeSlots = isExempt ? UNPROVEN_MAX - state.inFlight : this.#countFreeSlots(this.#queued, state);
@@ -170,13 +170,10 @@ export class SubscriptionLimiter {
     this.#servers.leave(lane);
   }
 
-  /**
-   * Sets the remaining time for which the record blocks the lane; 0 if it does not. Without effect while the record lacks
-   * a change by this process.
-   */
-  setBlocked(subscriptionId: string, blockedMs: number): void {
-    const state = this.#getState(subscriptionId);
-    if (state.unrecordedBlocks === 0) state.blockedUntilMs = this.#nowMs() + blockedMs;
+  /** Applies what the record says of the lane. Its block is ignored while the record lacks a change by this process. */
+  update(lane: Lane): void {
+    const state = this.#stateForLane(lane);
+    if (state.unrecordedBlocks === 0) state.blockedUntilMs = this.#nowMs() + lane.blockedMs;
   }
 
   /** Blocks the lane, or ends its block with 0. The caller must call `endBlockChange` before it releases the slot. */

@@ -1,4 +1,5 @@
 import { type Pool, runStatement } from '@runhook/database';
+import { endpointOf } from '../target.ts';
 
 /*
  * `Retry-After` of an endpoint, stored on its subscription (docs/contract.md#retry-after). Each change raises the version of the
@@ -36,7 +37,9 @@ export async function changeBlocks(pool: Pool, changes: readonly BlockChange[]):
 }
 
 export interface Block {
-  /** Remaining time of the block. */
+  /** Server of the current client_url. */
+  origin: string;
+  /** Remaining time of the block; 0 if the subscription is not blocked. */
   blockedMs: number;
   /** Whether the caller may send one request. No other dispatcher may send it. */
   isProbe: boolean;
@@ -48,13 +51,15 @@ const CLAIM_PROBE = `
     WHERE id = $1 AND active AND deleted_at IS NULL AND blocked_until > now() AND probe_at <= now()
     RETURNING id
   )
-  SELECT ceil(extract(epoch FROM blocked_until - now()) * 1000)::int AS "blockedMs",
-    EXISTS (SELECT FROM probe) AS "isProbe"
-  FROM subscriptions WHERE id = $1 AND active AND deleted_at IS NULL AND blocked_until > now()`;
+  SELECT client_url AS "clientUrl", EXISTS (SELECT FROM probe) AS "isProbe",
+    CASE WHEN active AND deleted_at IS NULL
+      THEN greatest(0, ceil(extract(epoch FROM blocked_until - now()) * 1000))::int ELSE 0 END AS "blockedMs"
+  FROM subscriptions WHERE id = $1`;
 
-/** Claims the probe of a blocked subscription if it is due. Null if the subscription is not blocked. */
-export async function claimProbe(pool: Pool, subscriptionId: string): Promise<Block | null> {
-  type Row = Block & { [column: string]: unknown };
-  const [block] = await runStatement<Row>(pool, CLAIM_PROBE, [subscriptionId], 'claim-probe');
-  return block ?? null;
+/** Returns the block of a subscription, and claims its probe if that is due. */
+export async function claimProbe(pool: Pool, subscriptionId: string): Promise<Block> {
+  type Row = Omit<Block, 'origin'> & { clientUrl: string; [column: string]: unknown };
+  const [row] = await runStatement<Row>(pool, CLAIM_PROBE, [subscriptionId], 'claim-probe');
+  const { clientUrl = '', blockedMs = 0, isProbe = false } = row ?? {};
+  return { origin: endpointOf(clientUrl), blockedMs, isProbe };
 }

@@ -137,7 +137,7 @@ export class DispatchRecord {
     return this.#blocks.add(change);
   }
 
-  claimProbe(subscriptionId: string): Promise<Block | null> {
+  claimProbe(subscriptionId: string): Promise<Block> {
     return this.#runSingle((pool) => claimProbe(pool, subscriptionId));
   }
 

@@ -148,13 +148,23 @@ test('a blocked lane gets no slot until the block ends, except for a redelivery 
   expect(limits.waitMs('a')).toBe(1_000);
   clock.nowMs += 1_000;
   expect(limits.freeSlots('a')).toBe(61);
-  limits.setBlocked('a', 1_000);
+  limits.update({ ...lane('a'), blockedMs: 1_000 });
   expect(limits.freeSlots('a')).toBe(0);
   // A first attempt that was planned before the block does not end it.
   expect(limits.expectedWaitMs(lane('a'), 0)).toBe(Number.POSITIVE_INFINITY);
   expect(limits.acquireFirst(lane('a'))).toBeNull();
-  limits.setBlocked('a', 0);
+  limits.update(lane('a'));
   expect(limits.isSaturated(lane('a'))).toBe(false);
+});
+
+test('the job of a lane does not wait for the server of its former client_url', () => {
+  const { limits } = setUp();
+  open(limits, lane('a'));
+  for (let failure = 0; failure < 3; failure += 1)
+    limits.release(limits.acquireQueued(lane('b')) as Slot, 'not_connected');
+  expect(limits.freeSlots('a')).toBe(0);
+  limits.update(lane('a', 1, 'https://new.example'));
+  expect(limits.freeSlots('a')).toBe(64);
 });
 
 test('the wait between probes grows with each failed probe, up to five seconds', () => {
