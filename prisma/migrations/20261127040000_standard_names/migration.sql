@@ -16,7 +16,7 @@ ALTER TABLE "reconciler_cursors" RENAME CONSTRAINT "reconciler_places_pkey" TO "
 ALTER TABLE "remembered_version" RENAME TO "cache_version";
 ALTER TABLE "cache_version" RENAME CONSTRAINT "remembered_version_pkey" TO "cache_version_pkey";
 
--- What Prisma's schema cannot say
+-- Not expressible in Prisma's schema
 
 ALTER TABLE "reconciler_cursors" RENAME CONSTRAINT "reconciler_places_half_check" TO "reconciler_cursors_source_check";
 ALTER TABLE "cache_version" RENAME CONSTRAINT "remembered_version_single" TO "cache_version_single";
