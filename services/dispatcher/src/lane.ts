@@ -11,7 +11,7 @@ export type LaneResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: numbe
 
 /** Time after which the job of a lane ends, so that others can run, and is queued again. */
 const PASS_MS = 10_000;
-/** Interval at which an empty lane is checked for newly deferred deliveries until all attempts have ended. */
+/** Interval at which a lane that is empty, or whose server is full, is checked again until all attempts have ended. */
 const POLL_EVERY_MS = 100;
 /** Number of deliveries that are cancelled at once while nothing may be sent for a subscription any more. */
 const CANCEL_PAGE = 500;
@@ -125,8 +125,11 @@ class LanePass {
     return claimed.length;
   }
 
+  /** Waits for the end of an attempt. Polls while the server is full, because attempts of other lanes may end first. */
   async waitForAny(): Promise<void> {
-    await Promise.race(this.#inFlight);
+    if (!this.#isOriginFull) return await Promise.race(this.#inFlight);
+    await this.waitForAll(POLL_EVERY_MS);
+    this.#isOriginFull = this.isIdle();
   }
 
   /** @param timeoutMs waits no longer than this */
@@ -152,7 +155,8 @@ class LanePass {
     this.#isUndeliverable = false;
     const slot = limits.acquireQueued(laneOf(this.#dispatcher, delivery, target), isProbe);
     if (!slot) {
-      this.#isOriginFull = true;
+      // Otherwise the limit of the lane has fallen since the claim.
+      this.#isOriginFull = limits.freeSlots(delivery.subscriptionId) > 0;
       return await record.defer(deliveryKeyOf(delivery));
     }
     const result = await attempt(this.#dispatcher, slot, delivery, target).catch(async (error: unknown) => {

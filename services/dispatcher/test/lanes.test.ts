@@ -458,6 +458,28 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(expired).toEqual([3]);
   });
 
+  test('an attempt that hangs does not stop the others of its lane while half of them fail', async () => {
+    const COUNT = 200;
+    const subscription = await subscribe('/half');
+    await insertDeferred(subscription, COUNT);
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    let requestCount = 0;
+    harness.receiver.respondWith(async () => {
+      requestCount += 1;
+      const status = requestCount % 2 === 0 ? 503 : 200;
+      if (requestCount === 1) await released;
+      return { status };
+    });
+    await harness.startDispatcher({ deliveryTimeoutMs: 60_000, deliveryMaxRetries: 20 });
+    await openQueue().wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
+    await everyDelivery(COUNT - 1, 'delivered');
+    release();
+    await everyDelivery(COUNT, 'delivered');
+  });
+
   test('several dispatchers attempt each deferred delivery once', async () => {
     const lanes = await Promise.all(['/a', '/b', '/c'].map((path) => subscribe(path)));
     for (const lane of lanes) await insertDeferred(lane, 100);
