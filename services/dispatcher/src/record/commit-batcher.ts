@@ -15,8 +15,7 @@ import { retryWhileUnavailable } from './retry-while-unavailable.ts';
  * | State | Entered when | First attempts begin |
  * |---|---|---|
  * | flowing | no result has waited for a second | before the commit of their event |
- * | stalled | a result has waited for a second: for a lock, a disk, an unavailable database | after the commit of their event |
- * | rejecting | PostgreSQL rejected a commit of results, though not for their data | after the commit of their event |
+ * | stalled | a result has waited for a second: for a lock, a disk, a database that is unavailable or rejects it | after the commit of their event |
  *
  * It returns to flowing once the waiting results are committed. So a process that is killed repeats at most the first
  * attempts that were in flight when the wait began.
@@ -50,40 +49,24 @@ export class CommitBatcher {
   readonly #attempts: MicroBatcher<AttemptRecord, void>;
   /** Results that wait for their commit, oldest first. */
   readonly #pendingResults = new Set<{ sinceMs: number }>();
-  #isRejecting = false;
   readonly #pageLock = new Semaphore(1);
   #lastEventMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: CommitBatcherOptions) {
     const { pool, drainEnd } = options;
     this.#options = options;
-    this.#plannedCommits = createBatcher(options, 'commit', (commits: EventCommit[]) =>
-      commitEach(pool, commits),
-    );
     const resultOptions = { ...options, stopping: drainEnd };
-    const commitResults = async (commits: EventCommit[]) => {
-      const outcomes = await commitEach(pool, commits);
-      this.#isRejecting = false;
-      return outcomes;
-    };
     const isRetryable = (error: unknown) => this.#isRejection(error);
-    this.#attemptedCommits = createBatcher(resultOptions, 'commit_attempted', commitResults, {
-      isRetryable: (error) => {
-        this.#isRejecting = isRetryable(error);
-        return this.#isRejecting;
-      },
-      gather: RESULT_GATHERING,
-    });
+    const tuning = { isRetryable, gather: RESULT_GATHERING };
+    const commit = (commits: EventCommit[]) => commitEach(pool, commits);
+    this.#plannedCommits = createBatcher(options, 'commit', commit);
+    this.#attemptedCommits = createBatcher(resultOptions, 'commit_attempted', commit, tuning);
     const record = withoutResults<AttemptRecord>((attempts) => recordAttempts(pool, attempts));
-    this.#attempts = createBatcher(resultOptions, 'record_attempts', record, {
-      isRetryable,
-      gather: RESULT_GATHERING,
-    });
+    this.#attempts = createBatcher(resultOptions, 'record_attempts', record, tuning);
   }
 
   /** Whether an event must be committed before its first attempts begin. */
   get mustCommitFirst(): boolean {
-    if (this.#isRejecting) return true;
     const [oldest] = this.#pendingResults;
     return oldest !== undefined && performance.now() - oldest.sinceMs >= STALLED_AFTER_MS;
   }
