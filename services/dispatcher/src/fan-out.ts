@@ -9,6 +9,7 @@ import {
   newDelivery,
 } from './first-attempt.ts';
 import { type CachedSubscription, matchSubscriptions } from './policy/next-step.ts';
+import { permitsOf } from './policy/permits.ts';
 import type { CommitOutcome, CommitResult } from './record/commit-events.ts';
 import type { EventState } from './record/event-states.ts';
 
@@ -155,9 +156,10 @@ async function attemptThenCommit(
   pending: Promise<void>[],
 ): Promise<CommitResult> {
   const { record, requests, events } = dispatcher;
-  // A plan that waits for permits becomes outdated, so it is made when the event has them.
-  let unusedPermits = subscriptions.length;
-  await requests.acquire(unusedPermits);
+  // A plan that waits for permits becomes outdated, so it is made when the event has them. Without them it is deferred.
+  const count = subscriptions.length * permitsOf(event);
+  let unusedPermits = await requests.permits.acquire(event.accountId, count, FRESH_MS);
+  const permits = unusedPermits === 0 ? 0 : permitsOf(event);
   try {
     const plannedAtMs = performance.now();
     const start = resolveStart(event, await record.loadEventState({ event, version }));
@@ -178,10 +180,10 @@ async function attemptThenCommit(
       }),
     );
     for (const firstAttempt of firstAttempts)
-      track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, commit }));
+      track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits, commit }));
     return (await commit.outcome).result;
   } finally {
-    requests.release(unusedPermits);
+    requests.permits.release(event.accountId, unusedPermits);
   }
 }
 
@@ -265,9 +267,11 @@ async function commitThenAttempt(
     isRecorded = true;
     committed += page.length;
     const addedAttempts = page.filter(({ delivery }) => added.has(delivery.id));
-    await requests.acquire(addedAttempts.length);
-    for (const firstAttempt of addedAttempts)
-      track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs }));
+    for (const firstAttempt of addedAttempts) {
+      const leftMs = plannedAtMs + FRESH_MS - performance.now();
+      const permits = await requests.permits.acquire(event.accountId, permitsOf(event), leftMs);
+      track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits }));
+    }
   } while (committed < subscriptions.length);
   return 'claimed';
 }

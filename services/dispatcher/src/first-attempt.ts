@@ -77,26 +77,28 @@ export interface FirstAttemptCommit {
 
 interface BeginOptions {
   plannedAtMs: number;
+  /** Number of its permits, which are released when it has ended; 0 to defer it. */
+  permits: number;
   /** Omitted when the delivery is already on record. */
   commit?: FirstAttemptCommit;
 }
 
-/** Makes the attempt and records it once its event is committed. Releases its permit (`RequestsInFlight.acquire`). */
+/** Makes the attempt and records it once its event is committed. */
 export function beginFirstAttempt(
   dispatcher: Dispatcher,
   firstAttempt: FirstAttempt,
-  { plannedAtMs, commit }: BeginOptions,
+  { plannedAtMs, permits, commit }: BeginOptions,
 ): Promise<void> {
   return dispatcher.spans.deliverFirst(firstAttempt.delivery, async () => {
+    const untilMs = plannedAtMs + FRESH_MS;
     try {
-      firstAttempt.result = await sendFirstAttempt(
-        dispatcher,
-        firstAttempt,
-        plannedAtMs + FRESH_MS,
-        commit === undefined,
-      );
+      firstAttempt.result =
+        permits === 0
+          ? null
+          : await sendFirstAttempt(dispatcher, firstAttempt, untilMs, commit === undefined);
     } finally {
-      dispatcher.requests.release();
+      const { accountId } = firstAttempt.delivery.event;
+      dispatcher.requests.permits.release(accountId, permits);
       commit?.attemptEnded();
     }
     await recordUncommittedResult(dispatcher, firstAttempt, await commit?.outcome);

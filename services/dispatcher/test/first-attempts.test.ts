@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, JOB_RUN_EVENTS, type JobRunEvent } from '@runhook/contract';
 import { listQuarantined, storedEventData } from '@runhook/database';
 import { createQueueBackend } from '@runhook/queue';
-import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedAccount, seedSubscription } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf, insertUndispatched } from './log-rows.ts';
 
@@ -102,6 +102,41 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     await addJob('job.run.batch', { events: [event(), event()] }, 'batch_of_a_publisher');
     await eventually(async () => expect(await storedIn('deliveries')).toBe(2));
     expect(harness.receiver.requests.length).toBeGreaterThan(0);
+  });
+
+  test('of an account are sent while another account has 12 webhooks with endpoints that hang', async () => {
+    const WEBHOOKS = 12;
+    const EVENTS = 20;
+    const other = await seedAccount(harness.database);
+    await seedSubscription(harness.database, {
+      accountId: other.id,
+      clientUrl: `${harness.receiver.url}/other`,
+    });
+    for (let index = 0; index < WEBHOOKS; index += 1) await subscribe(`/held${index}`);
+    let isHeld = false;
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    harness.receiver.respondWith(async ({ path }) => {
+      if (isHeld && path.startsWith('/held')) await released;
+      return { status: 200 };
+    });
+    await harness.startDispatcher({ deliveryConcurrency: 2 * WEBHOOKS, deliveryTimeoutMs: 60_000 });
+    const otherEvents = (count: number) =>
+      Array.from({ length: count }, () => exampleEvent('job.run.started', other.jobs[0] as never));
+    const delivered = async (accountId: number) => {
+      const sql = `SELECT FROM deliveries WHERE account_id = $1 AND status = 'delivered'`;
+      return (await harness.database.pool.query(sql, [accountId])).rowCount;
+    };
+    // Only lanes that have succeeded get more than a few slots.
+    await harness.publisher.publishMany([event(), ...otherEvents(1)]);
+    await eventually(async () => expect(await delivered(harness.account.id)).toBe(WEBHOOKS));
+    isHeld = true;
+    await harness.publisher.publishMany(Array.from({ length: EVENTS }, event));
+    await eventually(async () => expect(await storedIn('deliveries')).toBe((EVENTS + 1) * WEBHOOKS + 1));
+    await harness.publisher.publishMany(otherEvents(EVENTS));
+    await eventually(async () => expect(await delivered(other.id)).toBe(EVENTS + 1));
+    expect(await delivered(harness.account.id)).toBe(WEBHOOKS);
   });
 
   test('are made once for an event that is in two concurrent jobs', async () => {

@@ -1,18 +1,18 @@
-import { Semaphore } from '@runhook/runtime';
 import { eventsMax } from './events-in-flight.ts';
+import { Permits, SharedCapacity } from './permits.ts';
 import { StartSchedule } from './probe-budget.ts';
 
 /*
  * Requests in flight of this process, one of the four admission controls on the path of an event
- * (docs/architecture.md#admission-controls): first attempts over all events and of each subscription, all attempts of
- * endpoints that do not respond, and those at a server.
+ * (docs/architecture.md#admission-controls): first attempts over all events, of each account and of each subscription,
+ * all attempts of endpoints that do not respond, and those at a server.
  *
  * | State of a first attempt | Entered when | Left when |
  * |---|---|---|
- * | waiting for permits | the process has as many first attempts as `DELIVERY_CONCURRENCY` allows | its event has permits for all its deliveries |
+ * | waiting for permits | fewer permits are free than its account has and its event needs, and at most half of the events in flight are of its account and wait | its event has permits for all its deliveries, or 500 ms are over |
  * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and at most a quarter of the events in flight belong to it | a slot is released, or 500 ms are over |
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
- * | deferred | it may not wait, or got no slot in time | the job of its lane attempts it |
+ * | deferred | it may not wait, or got no permits or slot in time | the job of its lane attempts it |
  *
  * A short wait is cheaper than a deferred row, which is written, read and updated. Attempts of endpoints that do not
  * respond share slots that grow by slow start, and all attempts at a server share its capacity; the limiter checks
@@ -21,6 +21,7 @@ import { StartSchedule } from './probe-budget.ts';
 
 /** An event may have many deliveries, and an endpoint may be distant. */
 const PERMITS_PER_JOB = 4;
+const PERMIT_WAITERS_SHARE = 1 / 2;
 const WAITING_SHARE = 1 / 4;
 
 /** Slots at start, and after a period without attempts of lanes that share these slots. */
@@ -49,9 +50,10 @@ interface ServerUse {
 
 export class RequestsInFlight {
   readonly servers = new ServerCapacity();
+  /** Permits for first attempts. Each must be released. */
+  readonly permits: Permits;
   /** Slow-start slots for first attempts, and for attempts of queue jobs. */
   readonly slowStart: { firstAttempts: SlowStartSlots; queued: SlowStartSlots };
-  readonly #permits: Semaphore;
   readonly #waitingMax: number;
   readonly #shares = new Map<string, Share>();
 
@@ -63,16 +65,8 @@ export class RequestsInFlight {
       queued: slowStart(SLOW_START_QUEUED_SHARE),
     };
     this.#waitingMax = eventsMax(concurrency) * WAITING_SHARE;
-    this.#permits = new Semaphore(concurrency * PERMITS_PER_JOB);
-  }
-
-  /** Waits for permits for the first attempts of an event. Each must be released. */
-  async acquire(count: number): Promise<void> {
-    if (count > 0) await this.#permits.acquire(count);
-  }
-
-  release(count = 1): void {
-    this.#permits.release(count);
+    const waitersMax = Math.ceil(eventsMax(concurrency) * PERMIT_WAITERS_SHARE);
+    this.permits = new Permits(concurrency * PERMITS_PER_JOB, waitersMax);
   }
 
   /** Adds a first attempt to the share of its subscription. It must leave. */
@@ -119,33 +113,24 @@ export class RequestsInFlight {
   }
 }
 
-/**
- * Limits the attempts at a server (scheme, host and port) over all accounts. An account may have as many there as are
- * still free: one account gets half of the capacity, two get a third each, and a further one always finds some.
- */
+/** Limits the attempts at a server (scheme, host and port) over all accounts. */
 class ServerCapacity {
-  readonly #inFlight = new Map<string, { all: number; byAccount: Map<number, number> }>();
+  readonly #servers = new Map<string, SharedCapacity>();
 
   isFree({ origin, accountId }: ServerUse): boolean {
-    const server = this.#inFlight.get(origin);
-    return !server || (server.byAccount.get(accountId) ?? 0) < SERVER_MAX - server.all;
+    return this.#servers.get(origin)?.isFree(accountId, 1) ?? true;
   }
 
   enter({ origin, accountId }: ServerUse): void {
-    const server = this.#inFlight.get(origin) ?? { all: 0, byAccount: new Map<number, number>() };
-    this.#inFlight.set(origin, server);
-    server.all += 1;
-    server.byAccount.set(accountId, (server.byAccount.get(accountId) ?? 0) + 1);
+    const server = this.#servers.get(origin) ?? new SharedCapacity(SERVER_MAX);
+    this.#servers.set(origin, server);
+    server.enter(accountId, 1);
   }
 
   leave({ origin, accountId }: ServerUse): void {
-    const server = this.#inFlight.get(origin);
-    if (!server) return;
-    server.all -= 1;
-    const remaining = (server.byAccount.get(accountId) ?? 0) - 1;
-    if (remaining > 0) server.byAccount.set(accountId, remaining);
-    else server.byAccount.delete(accountId);
-    if (server.all === 0) this.#inFlight.delete(origin);
+    const server = this.#servers.get(origin);
+    server?.leave(accountId, 1);
+    if (server?.isUnused) this.#servers.delete(origin);
   }
 }
 

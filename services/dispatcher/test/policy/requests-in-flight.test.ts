@@ -1,21 +1,50 @@
 import { expect, test } from '@jest/globals';
+import { permitsOf } from '../../src/policy/permits.ts';
 import { RequestsInFlight } from '../../src/policy/requests-in-flight.ts';
 
 const macrotask = () => new Promise((resolve) => setImmediate(resolve));
 
-test('events wait for permits for all their first attempts', async () => {
-  const requests = new RequestsInFlight(1);
-  const acquired: string[] = [];
-  for (const [name, count] of [
-    ['many', 5],
-    ['one', 1],
-  ] as const)
-    void requests.acquire(count).then(() => acquired.push(name));
+test('an account may have as many permits as are free, and a further account always finds some', async () => {
+  const { permits } = new RequestsInFlight(384);
+  const acquireAll = (accountId: number) => {
+    let count = 0;
+    while (permits.tryAcquire(accountId, 12) > 0) count += 12;
+    return count;
+  };
+  expect([1, 2, 3].map(acquireAll)).toEqual([768, 384, 192]);
+  permits.release(1, 768);
+  expect(acquireAll(3)).toBe(384);
+  // One event may need more than the half.
+  expect(permits.tryAcquire(4, 850)).toBe(850);
+  expect(permits.tryAcquire(4, 1)).toBe(0);
+});
+
+test('events of an account wait for permits in order, half of the events in flight, and not longer than the timeout', async () => {
+  const { permits } = new RequestsInFlight(4);
+  expect(await permits.acquire(1, 8, 3_600_000)).toBe(8);
+  const acquired: [index: number, permits: number][] = [];
+  for (const [index, timeoutMs] of [5, 3_600_000, 3_600_000].entries())
+    void permits.acquire(1, 2, timeoutMs).then((count) => acquired.push([index, count]));
   await macrotask();
-  expect(acquired).toEqual(['many']);
-  requests.release(2);
+  // Two of four events in flight wait.
+  expect(acquired).toEqual([[2, 0]]);
+  expect(await permits.acquire(2, 1, 3_600_000)).toBe(1);
+  while (acquired.length < 2) await macrotask();
+  expect(acquired[1]).toEqual([0, 0]);
+  permits.release(1, 8);
   await macrotask();
-  expect(acquired).toEqual(['many', 'one']);
+  expect(acquired[2]).toEqual([1, 2]);
+});
+
+test('an event has one permit for each 8,192 code units of its messages', () => {
+  const data = { runStatusMessage: 'x'.repeat(8_000), runReason: 'x'.repeat(191) };
+  const longest = '\u{1f600}'.repeat(65_536);
+  const counts = [
+    data,
+    { ...data, runReason: 'x'.repeat(192) },
+    { runStatusMessage: longest, runReason: longest },
+  ];
+  expect(counts.map((one) => permitsOf({ data: one as never }))).toEqual([1, 2, 33]);
 });
 
 test('a first attempt may wait while its subscription has a quarter of the events in flight', () => {

@@ -1,0 +1,103 @@
+import type { JobRunEvent } from '@runhook/contract';
+
+/** Length of an event for one permit, in UTF-16 code units. The longest event of the contract needs 33 permits. */
+const PERMIT_CHARACTERS = 8_192;
+
+/** Returns the number of permits of an attempt, which keeps the event and a body of this length in memory. */
+export function permitsOf({ data }: Pick<JobRunEvent, 'data'>): number {
+  const { runStatusMessage, runReason } = data;
+  return 1 + Math.floor((runStatusMessage.length + runReason.length) / PERMIT_CHARACTERS);
+}
+
+/**
+ * Capacity that accounts share. An account may have as much as is still free: one account gets half, two get a third
+ * each, and a further one always finds some. Alone, one use may exceed that.
+ */
+export class SharedCapacity {
+  readonly #max: number;
+  readonly #byAccount = new Map<number, number>();
+  #used = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  get isUnused(): boolean {
+    return this.#used === 0;
+  }
+
+  /** Returns the amount that the account may enter now. */
+  free(accountId: number): number {
+    return this.#max - this.#used - (this.#byAccount.get(accountId) ?? 0);
+  }
+
+  isFree(accountId: number, amount: number): boolean {
+    const isFirst = !this.#byAccount.has(accountId);
+    return this.free(accountId) >= (isFirst ? 1 : amount);
+  }
+
+  enter(accountId: number, amount: number): void {
+    this.#used += amount;
+    const used = (this.#byAccount.get(accountId) ?? 0) + amount;
+    if (used > 0) this.#byAccount.set(accountId, used);
+    else this.#byAccount.delete(accountId);
+  }
+
+  leave(accountId: number, amount: number): void {
+    this.enter(accountId, -amount);
+  }
+}
+
+interface PermitWaiter {
+  count: number;
+  end: (permits: number) => void;
+}
+
+/** Bounds the memory of attempts in flight, over all accounts and for each. */
+export class Permits {
+  readonly #capacity: SharedCapacity;
+  readonly #waitersMax: number;
+  readonly #waiters = new Map<number, Set<PermitWaiter>>();
+
+  /** @param waitersMax maximum number of waiting events of an account */
+  constructor(max: number, waitersMax: number) {
+    this.#capacity = new SharedCapacity(max);
+    this.#waitersMax = waitersMax;
+  }
+
+  /** Returns the number of acquired permits: `count`, or 0. */
+  tryAcquire(accountId: number, count: number): number {
+    if (this.#waiters.has(accountId) || !this.#capacity.isFree(accountId, count)) return 0;
+    this.#capacity.enter(accountId, count);
+    return count;
+  }
+
+  /** Waits behind other events of the account. Resolves to 0 if too many of them wait or the time is over. */
+  async acquire(accountId: number, count: number, timeoutMs: number): Promise<number> {
+    const waiters = this.#waiters.get(accountId) ?? new Set();
+    const acquired = this.tryAcquire(accountId, count);
+    if (acquired === count || timeoutMs <= 0 || waiters.size >= this.#waitersMax) return acquired;
+    this.#waiters.set(accountId, waiters);
+    return await new Promise((resolve) => {
+      const end = (permits: number) => {
+        clearTimeout(timer);
+        waiters.delete(waiter);
+        if (waiters.size === 0) this.#waiters.delete(accountId);
+        resolve(permits);
+      };
+      const waiter = { count, end };
+      const timer = setTimeout(end, timeoutMs, 0);
+      waiters.add(waiter);
+    });
+  }
+
+  release(accountId: number, count: number): void {
+    this.#capacity.leave(accountId, count);
+    for (const [id, waiters] of this.#waiters)
+      for (const waiter of waiters) {
+        if (!this.#capacity.isFree(id, waiter.count)) break;
+        this.#capacity.enter(id, waiter.count);
+        waiter.end(waiter.count);
+      }
+  }
+}
