@@ -5,6 +5,8 @@ import { type AttemptableDelivery, attempt, deliveryKeyOf, laneOf, logAndSchedul
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
 import type { LaneKey } from './record/deferred.ts';
+import type { DeliveryKey } from './record/deliveries.ts';
+import type { Target } from './target.ts';
 
 /** Result of a lane's job: nothing is deferred any more, or the job must run again. */
 export type LaneResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
@@ -13,7 +15,7 @@ export type LaneResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: numbe
 const PASS_MS = 10_000;
 /** Interval at which a lane that is empty, or whose server is full, is checked again until all attempts have ended. */
 const POLL_EVERY_MS = 100;
-/** Number of deliveries that are cancelled at once while nothing may be sent for a subscription any more. */
+/** Number of deliveries that are cancelled at once, without their data, when nothing may be sent for a subscription any more. */
 const CANCEL_PAGE = 500;
 
 /**
@@ -73,7 +75,6 @@ class LanePass {
   readonly #inFlight = new Set<Promise<void>>();
   /** The lane has free slots, but its server has no capacity for further attempts of the account. */
   #isOriginFull = false;
-  #isUndeliverable = false;
   #fault: { error: unknown } | null = null;
 
   constructor(dispatcher: Dispatcher, lane: LaneKey) {
@@ -83,7 +84,6 @@ class LanePass {
 
   /** Returns how many deliveries to take now; 0 until enough slots are free to be worth a statement. */
   capacity(): number {
-    if (this.#isUndeliverable) return CANCEL_PAGE;
     if (this.#isOriginFull) return 0;
     const capacity = this.#dispatcher.limits.freeSlots(this.#lane.subscriptionId);
     return capacity >= this.#inFlight.size / 4 ? capacity : 0;
@@ -104,25 +104,32 @@ class LanePass {
     return claimedCount > 0;
   }
 
-  /** Starts the attempts of the deliveries that it takes, and returns their number. */
+  /** Starts the attempts of the deliveries that it takes, or cancels them and further ones. Returns their number. */
   async claim(limit: number, attemptsBelow?: number): Promise<number> {
     const { record, attemptMs } = this.#dispatcher;
     const claimed = await record.claimDeferred({ ...this.#lane, limit, attemptMs, attemptsBelow });
-    this.#isUndeliverable = claimed.length > 0;
-    for (const delivery of claimed) {
-      const delivering = this.#deliver(delivery, attemptsBelow !== undefined)
-        .catch((error: unknown) => {
-          if (isPermanentRejection(error))
-            return this.#dispatcher.quarantine.setAsideDelivery(deliveryKeyOf(delivery), error);
-          throw error;
-        })
-        .catch((error: unknown) => {
-          this.#fault ??= { error };
-        })
-        .finally(() => this.#inFlight.delete(delivering));
-      this.#inFlight.add(delivering);
-    }
+    const [first] = claimed;
+    const reason = first === undefined ? null : undeliverableReason(first.target);
+    if (reason !== null) {
+      const keys = await record.loadDeferredKeys({ ...this.#lane, limit: CANCEL_PAGE });
+      for (const key of [...claimed.map(deliveryKeyOf), ...keys]) this.#track(key, this.#cancel(key, reason));
+    } else
+      for (const delivery of claimed)
+        this.#track(deliveryKeyOf(delivery), this.#deliver(delivery, attemptsBelow !== undefined));
     return claimed.length;
+  }
+
+  #track(key: DeliveryKey, work: Promise<void>): void {
+    const tracked = work
+      .catch((error: unknown) => {
+        if (isPermanentRejection(error)) return this.#dispatcher.quarantine.setAsideDelivery(key, error);
+        throw error;
+      })
+      .catch((error: unknown) => {
+        this.#fault ??= { error };
+      })
+      .finally(() => this.#inFlight.delete(tracked));
+    this.#inFlight.add(tracked);
   }
 
   /** Waits for the end of an attempt. Polls while the server is full, because attempts of other lanes may end first. */
@@ -143,16 +150,15 @@ class LanePass {
     if (this.#fault) throw this.#fault.error;
   }
 
+  async #cancel(key: DeliveryKey, reason: string): Promise<void> {
+    await this.#dispatcher.record.cancelDelivery({ ...key, reason });
+    this.#dispatcher.metrics.completed.cancelled.inc();
+  }
+
   async #deliver(delivery: Delivery, isProbe: boolean): Promise<void> {
-    const { record, limits, metrics } = this.#dispatcher;
-    const { target } = delivery;
-    const reason = undeliverableReason(target);
-    if (target === null || reason !== null) {
-      await record.cancelDelivery({ ...deliveryKeyOf(delivery), reason: reason ?? '' });
-      metrics.completed.cancelled.inc();
-      return;
-    }
-    this.#isUndeliverable = false;
+    const { record, limits } = this.#dispatcher;
+    // A delivery without a target is cancelled.
+    const target = delivery.target as Target;
     const slot = limits.acquireQueued(laneOf(this.#dispatcher, delivery, target), isProbe);
     if (!slot) {
       // Otherwise the limit of the lane has fallen since the claim.

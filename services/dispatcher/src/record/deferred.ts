@@ -75,6 +75,22 @@ export async function claimDeferred(pool: Pool, options: ClaimOptions): Promise<
   return rows.map(toDelivery);
 }
 
+const DEFERRED_KEYS = `
+  SELECT id AS "deliveryId" FROM deliveries
+  WHERE account_id = $2 AND subscription_id = $1 AND deferred_at IS NOT NULL
+  ORDER BY day, created_at, id
+  LIMIT $3`;
+
+/** Returns the keys of the oldest deferred deliveries of a lane, without taking them. */
+export async function loadDeferredKeys(
+  pool: Pool,
+  { subscriptionId, accountId, limit }: Pick<ClaimOptions, keyof LaneKey | 'limit'>,
+): Promise<DeliveryKey[]> {
+  const values = [subscriptionId, accountId, limit];
+  const rows = await runStatement<{ deliveryId: string }>(pool, DEFERRED_KEYS, values, 'deferred-keys');
+  return rows.map(({ deliveryId }) => ({ deliveryId, accountId }));
+}
+
 const HAS_DEFERRED = `
   SELECT EXISTS (
     SELECT FROM deliveries WHERE account_id = $2 AND subscription_id = $1 AND deferred_at IS NOT NULL) AS "hasDeferred"`;

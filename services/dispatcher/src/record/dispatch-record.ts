@@ -12,7 +12,14 @@ import { type SubscriptionStatus, updateSubscriptionStatuses } from './attempts.
 import { createBatcher, withoutResults } from './batches.ts';
 import { type Block, type BlockChange, changeBlocks, claimProbe } from './blocks.ts';
 import { CommitBatcher, type CommitBatcherOptions } from './commit-batcher.ts';
-import { type ClaimOptions, claimDeferred, deferDeliveries, hasDeferred, type LaneKey } from './deferred.ts';
+import {
+  type ClaimOptions,
+  claimDeferred,
+  deferDeliveries,
+  hasDeferred,
+  type LaneKey,
+  loadDeferredKeys,
+} from './deferred.ts';
 import {
   type Cancellation,
   cancelDeliveries,
@@ -117,6 +124,10 @@ export class DispatchRecord {
   /** Takes the oldest deferred deliveries of a lane. No other caller gets the same ones. */
   claimDeferred(options: ClaimOptions): Promise<Delivery[]> {
     return this.#runSingle((pool) => claimDeferred(pool, options));
+  }
+
+  loadDeferredKeys(options: Pick<ClaimOptions, keyof LaneKey | 'limit'>): Promise<DeliveryKey[]> {
+    return this.#runSingle((pool) => loadDeferredKeys(pool, options));
   }
 
   hasDeferred(lane: LaneKey): Promise<boolean> {

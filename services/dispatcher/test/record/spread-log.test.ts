@@ -21,7 +21,7 @@ import { reconcile } from '../../src/maintenance/reconcile.ts';
 import { recover } from '../../src/maintenance/recover.ts';
 import { recordAttempts } from '../../src/record/attempts.ts';
 import type { EventCommit } from '../../src/record/commit-events.ts';
-import { claimDeferred, deferDeliveries, hasDeferred } from '../../src/record/deferred.ts';
+import { claimDeferred, deferDeliveries, hasDeferred, loadDeferredKeys } from '../../src/record/deferred.ts';
 import {
   cancelDeliveries,
   loadAccountId,
@@ -51,6 +51,7 @@ const HOT_STATEMENTS: Record<string, { events?: 1 | 2; deliveries?: 1 | 2; anyDa
   'record-attempts': { deliveries: 2 },
   'cancel-deliveries': { deliveries: 2 },
   'load-events': { events: 2 },
+  'deferred-keys': { deliveries: 1, anyDay: true },
   'has-deferred': { deliveries: 1, anyDay: true },
   'claim-deferred': { events: 1, deliveries: 1, anyDay: true },
   'count-deferred': { deliveries: 1, anyDay: true },
@@ -198,6 +199,7 @@ async function runHotStatements(): Promise<void> {
   await loadDeliveries(pool, [keyOf(first), keyOf(second)]);
   await loadAccountId(pool, { ...keyOf(first), cycle: 0 });
   await loadPendingDeliveries(pool, first.event, 60_000);
+  await loadDeferredKeys(pool, { ...one, limit: 10 });
   await deferDeliveries(pool, [keyOf(first), keyOf(second)]);
   await hasDeferred(pool, one);
   await claimDeferred(pool, { ...one, limit: 10, attemptMs: 60_000 });
