@@ -1,8 +1,8 @@
 import type { DeliveryJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
-import { attempt, deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
+import { deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
-import { wakeLane } from './lane.ts';
+import { attemptQueued, wakeLane } from './lane.ts';
 import { nextStep, nextTrigger } from './policy/next-step.ts';
 
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
@@ -24,7 +24,7 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
 }
 
 async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
-  const { record, limits, metrics, logger, clock } = dispatcher;
+  const { record, metrics, logger, clock } = dispatcher;
   const { deliveryId, accountId = await record.loadAccountId(job) } = job;
   const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
   const step = nextStep(delivery, job.cycle, clock.nowMs());
@@ -38,17 +38,16 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     return { kind: 'done' };
   }
   const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
-  const lane = laneOf(dispatcher, delivery, step.target);
-  const slot = limits.acquireQueued(lane, isRedelivery);
-  if (!slot) {
+  const result = await attemptQueued(dispatcher, delivery, step.target, isRedelivery);
+  if (result === null) {
     // In its lane, a redelivery would wait for the end of the block.
-    if (isRedelivery && lane.blockedMs > 0) return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
+    if (isRedelivery && laneOf(dispatcher, delivery, step.target).blockedMs > 0)
+      return { kind: 'reschedule', delayMs: REDELIVERY_GAP_MS };
     await record.defer(deliveryKeyOf(delivery));
     wakeLane(dispatcher, delivery);
     metrics.retriesDeferred.inc();
     return { kind: 'done' };
   }
-  const result = await attempt(dispatcher, slot, delivery, step.target);
   const isRecorded = await logAttempt(dispatcher, delivery, result.record);
   const { outcome } = result;
   return isRecorded && outcome.kind === 'retry'

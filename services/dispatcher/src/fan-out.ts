@@ -158,7 +158,7 @@ async function attemptThenCommit(
   const { record, requests, events } = dispatcher;
   // A plan that waits for permits becomes outdated, so it is made when the event has them. Without them it is deferred.
   const count = subscriptions.length * permitsOf(event);
-  let unusedPermits = await requests.permits.acquire(event.accountId, count, FRESH_MS);
+  let unusedPermits = await requests.permits.firstAttempts.acquire(event.accountId, count, FRESH_MS);
   const permits = unusedPermits === 0 ? 0 : permitsOf(event);
   try {
     const plannedAtMs = performance.now();
@@ -183,7 +183,7 @@ async function attemptThenCommit(
       track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits, commit }));
     return (await commit.outcome).result;
   } finally {
-    requests.permits.release(event.accountId, unusedPermits);
+    requests.permits.firstAttempts.release(event.accountId, unusedPermits);
   }
 }
 
@@ -269,7 +269,7 @@ async function commitThenAttempt(
     const addedAttempts = page.filter(({ delivery }) => added.has(delivery.id));
     for (const firstAttempt of addedAttempts) {
       const leftMs = plannedAtMs + FRESH_MS - performance.now();
-      const permits = await requests.permits.acquire(event.accountId, permitsOf(event), leftMs);
+      const permits = await requests.permits.firstAttempts.acquire(event.accountId, permitsOf(event), leftMs);
       track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits }));
     }
   } while (committed < subscriptions.length);

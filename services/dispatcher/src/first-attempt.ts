@@ -98,7 +98,7 @@ export function beginFirstAttempt(
           : await sendFirstAttempt(dispatcher, firstAttempt, untilMs, commit === undefined);
     } finally {
       const { accountId } = firstAttempt.delivery.event;
-      dispatcher.requests.permits.release(accountId, permits);
+      dispatcher.requests.permits.firstAttempts.release(accountId, permits);
       commit?.attemptEnded();
     }
     await recordUncommittedResult(dispatcher, firstAttempt, await commit?.outcome);

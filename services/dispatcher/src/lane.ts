@@ -1,9 +1,17 @@
 import type { LaneJob } from '@runhook/contract';
 import { isPermanentRejection } from '@runhook/database';
 import { waitAtMost } from '@runhook/runtime';
-import { type AttemptableDelivery, attempt, deliveryKeyOf, laneOf, logAndSchedule } from './attempt.ts';
+import {
+  type AttemptableDelivery,
+  type AttemptResult,
+  attempt,
+  deliveryKeyOf,
+  laneOf,
+  logAndSchedule,
+} from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
+import { PERMIT_CHARACTERS, permitsOf } from './policy/permits.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
 import type { Target } from './target.ts';
@@ -13,8 +21,10 @@ export type LaneResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: numbe
 
 /** Time after which the job of a lane ends, so that others can run, and is queued again. */
 const PASS_MS = 10_000;
-/** Interval at which a lane that is empty, or whose server is full, is checked again until all attempts have ended. */
+/** Interval at which a lane that is empty, or has slots without permits, is checked again until all attempts have ended. */
 const POLL_EVERY_MS = 100;
+/** Wait of a lane that has slots, but no permits. */
+const FULL_WAIT_MS = 1_000;
 /** Number of deliveries that are cancelled at once, without their data, when nothing may be sent for a subscription any more. */
 const CANCEL_PAGE = 500;
 
@@ -52,7 +62,7 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
     await pass.waitForAll();
     pass.throwFault();
     if (isEmpty) return { kind: 'done' };
-    nextDelayMs = limits.waitMs(subscriptionId);
+    nextDelayMs = Math.max(limits.waitMs(subscriptionId), pass.isFull ? FULL_WAIT_MS : 0);
     return { kind: 'reschedule', delayMs: nextDelayMs };
   } finally {
     await pass.waitForAll();
@@ -69,12 +79,34 @@ export function wakeLane(
   if (delayMs !== null) queue.wakeLane({ subscriptionId, accountId: event.accountId, delayMs });
 }
 
+/**
+ * Attempts a retry or a deferred delivery. Returns null if it has no permits or no slot: it must be deferred.
+ * @param ignoresBlock true for a manual redelivery and for a probe of a blocked lane
+ */
+export async function attemptQueued(
+  dispatcher: Dispatcher,
+  delivery: Delivery,
+  target: Target,
+  ignoresBlock: boolean,
+): Promise<AttemptResult | null> {
+  const { accountId } = delivery.event;
+  const { queued } = dispatcher.requests.permits;
+  const permits = queued.tryAcquire(accountId, permitsOf(delivery.event));
+  if (permits === 0) return null;
+  try {
+    const slot = dispatcher.limits.acquireQueued(laneOf(dispatcher, delivery, target), ignoresBlock);
+    return slot && (await attempt(dispatcher, slot, delivery, target));
+  } finally {
+    queued.release(accountId, permits);
+  }
+}
+
 class LanePass {
+  /** Slots are free, but the account has no permits, or the server of the lane no capacity for its attempts. */
+  isFull = false;
   readonly #dispatcher: Dispatcher;
   readonly #lane: LaneKey;
   readonly #inFlight = new Set<Promise<void>>();
-  /** The lane has free slots, but its server has no capacity for further attempts of the account. */
-  #isOriginFull = false;
   #fault: { error: unknown } | null = null;
 
   constructor(dispatcher: Dispatcher, lane: LaneKey) {
@@ -84,9 +116,12 @@ class LanePass {
 
   /** Returns how many deliveries to take now; 0 until enough slots are free to be worth a statement. */
   capacity(): number {
-    if (this.#isOriginFull) return 0;
-    const capacity = this.#dispatcher.limits.freeSlots(this.#lane.subscriptionId);
-    return capacity >= this.#inFlight.size / 4 ? capacity : 0;
+    const { limits, requests } = this.#dispatcher;
+    const slots = limits.freeSlots(this.#lane.subscriptionId);
+    if (slots < this.#inFlight.size / 4) return 0;
+    const permits = requests.permits.queued.free(this.#lane.accountId);
+    this.isFull ||= permits <= 0;
+    return this.isFull ? 0 : Math.min(slots, permits);
   }
 
   isIdle(): boolean {
@@ -106,8 +141,9 @@ class LanePass {
 
   /** Starts the attempts of the deliveries that it takes, or cancels them and further ones. Returns their number. */
   async claim(limit: number, attemptsBelow?: number): Promise<number> {
-    const { record, attemptMs } = this.#dispatcher;
-    const claimed = await record.claimDeferred({ ...this.#lane, limit, attemptMs, attemptsBelow });
+    const { record, requests, attemptMs } = this.#dispatcher;
+    const octetsMax = requests.permits.queued.free(this.#lane.accountId) * PERMIT_CHARACTERS;
+    const claimed = await record.claimDeferred({ ...this.#lane, limit, octetsMax, attemptMs, attemptsBelow });
     const [first] = claimed;
     const reason = first === undefined ? null : undeliverableReason(first.target);
     if (reason !== null) {
@@ -132,11 +168,11 @@ class LanePass {
     this.#inFlight.add(tracked);
   }
 
-  /** Waits for the end of an attempt. Polls while the server is full, because attempts of other lanes may end first. */
+  /** Waits for the end of an attempt. Polls while the lane is full, because attempts of other lanes may end first. */
   async waitForAny(): Promise<void> {
-    if (!this.#isOriginFull) return await Promise.race(this.#inFlight);
+    if (!this.isFull) return await Promise.race(this.#inFlight);
     await this.waitForAll(POLL_EVERY_MS);
-    this.#isOriginFull = this.isIdle();
+    this.isFull = this.isIdle();
   }
 
   /** @param timeoutMs waits no longer than this */
@@ -159,17 +195,18 @@ class LanePass {
     const { record, limits } = this.#dispatcher;
     // A delivery without a target is cancelled.
     const target = delivery.target as Target;
-    const slot = limits.acquireQueued(laneOf(this.#dispatcher, delivery, target), isProbe);
-    if (!slot) {
+    const result = await attemptQueued(this.#dispatcher, delivery, target, isProbe).catch(
+      async (error: unknown) => {
+        // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
+        if (!isPermanentRejection(error)) await record.defer(deliveryKeyOf(delivery));
+        throw error;
+      },
+    );
+    if (result === null) {
       // Otherwise the limit of the lane has fallen since the claim.
-      this.#isOriginFull = limits.freeSlots(delivery.subscriptionId) > 0;
+      this.isFull = limits.freeSlots(delivery.subscriptionId) > 0;
       return await record.defer(deliveryKeyOf(delivery));
     }
-    const result = await attempt(this.#dispatcher, slot, delivery, target).catch(async (error: unknown) => {
-      // An internal error before anything was sent, such as an unreadable secret: the delivery waits in its lane.
-      if (!isPermanentRejection(error)) await record.defer(deliveryKeyOf(delivery));
-      throw error;
-    });
     await logAndSchedule(this.#dispatcher, delivery, result);
   }
 }

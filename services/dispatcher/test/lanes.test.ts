@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { deliveryIdFor, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { deliveryIdFor, EVENT_LIMITS, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
 import { eventually, exampleEvent, oneQueueBackend, seedAccount, seedSubscription } from '@runhook/testing';
@@ -337,7 +337,13 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     const [last] = (await deliveriesOf(harness.database)).map(({ id }) => id);
     await pool.query('UPDATE deliveries SET attempt_count = 5 WHERE id = $1', [last]);
     const lane = { subscriptionId: subscription.id, accountId: harness.account.id };
-    const claimed = await claimDeferred(pool, { ...lane, limit: 10, attemptMs: 10_000, attemptsBelow: 5 });
+    const claimed = await claimDeferred(pool, {
+      ...lane,
+      limit: 10,
+      octetsMax: 1_000_000,
+      attemptMs: 10_000,
+      attemptsBelow: 5,
+    });
     expect(claimed).toHaveLength(1);
     expect(claimed[0]?.id).not.toBe(last);
   });
@@ -358,6 +364,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
         subscriptionId: subscription.id,
         accountId: harness.account.id,
         limit: 10,
+        octetsMax: 1_000_000,
         attemptMs: 10_000,
       });
       return claimed.map(({ id }) => id);
@@ -480,6 +487,33 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await harness.startDispatcher({ deliveryTimeoutMs: 60_000, deliveryMaxRetries: 20 });
     await openQueue().wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
     await everyDelivery(COUNT - 1, 'delivered');
+    release();
+    await everyDelivery(COUNT, 'delivered');
+  });
+
+  test('an account has as many attempts of the longest events in flight as its permits allow', async () => {
+    const COUNT = 40;
+    const subscription = await subscribe('/held');
+    await insertDeferred(subscription, COUNT);
+    const longest = 'x'.repeat(EVENT_LIMITS.messageCharactersMax);
+    await harness.database.pool.query(
+      `UPDATE events SET data = (data::jsonb || jsonb_build_object('runStatusMessage', $1::text, 'runReason', $1::text))::json`,
+      [longest],
+    );
+    let release = () => {};
+    const released = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    harness.receiver.respondWith(async () => {
+      await released;
+      return { status: 200 };
+    });
+    await harness.startDispatcher({ deliveryConcurrency: 50, deliveryTimeoutMs: 60_000 });
+    await openQueue().wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
+    // An account may have half of 200 permits, and each attempt has 17. The lane has 16 slots.
+    await harness.receiver.waitFor(6);
+    await eventually(async () => expect(await countDeferred()).toBe(COUNT - 6));
+    expect(harness.receiver.requests).toHaveLength(6);
     release();
     await everyDelivery(COUNT, 'delivered');
   });

@@ -1,11 +1,12 @@
 import type { JobRunEvent } from '@runhook/contract';
 
 /** Length of an event for one permit, in UTF-16 code units. The longest event of the contract needs 33 permits. */
-const PERMIT_CHARACTERS = 8_192;
+export const PERMIT_CHARACTERS = 8_192;
 
 /** Returns the number of permits of an attempt, which keeps the event and a body of this length in memory. */
 export function permitsOf({ data }: Pick<JobRunEvent, 'data'>): number {
-  const { runStatusMessage, runReason } = data;
+  // Data that cannot be read has neither.
+  const { runStatusMessage = '', runReason = '' } = data;
   return 1 + Math.floor((runStatusMessage.length + runReason.length) / PERMIT_CHARACTERS);
 }
 
@@ -63,6 +64,11 @@ export class Permits {
   constructor(max: number, waitersMax: number) {
     this.#capacity = new SharedCapacity(max);
     this.#waitersMax = waitersMax;
+  }
+
+  /** Returns the number of permits that the account may acquire now in several calls: half of those that are free to one. */
+  free(accountId: number): number {
+    return Math.ceil(this.#capacity.free(accountId) / 2);
   }
 
   /** Returns the number of acquired permits: `count`, or 0. */

@@ -4,8 +4,8 @@ import { StartSchedule } from './probe-budget.ts';
 
 /*
  * Requests in flight of this process, one of the four admission controls on the path of an event
- * (docs/architecture.md#admission-controls): first attempts over all events, of each account and of each subscription,
- * all attempts of endpoints that do not respond, and those at a server.
+ * (docs/architecture.md#admission-controls): attempts of the process and of each account, by the length of their
+ * events; first attempts of each subscription; all attempts of endpoints that do not respond, and those at a server.
  *
  * | State of a first attempt | Entered when | Left when |
  * |---|---|---|
@@ -14,9 +14,9 @@ import { StartSchedule } from './probe-budget.ts';
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
  * | deferred | it may not wait, or got no permits or slot in time | the job of its lane attempts it |
  *
- * A short wait is cheaper than a deferred row, which is written, read and updated. Attempts of endpoints that do not
- * respond share slots that grow by slow start, and all attempts at a server share its capacity; the limiter checks
- * both.
+ * A short wait is cheaper than a deferred row, which is written, read and updated. Retries and deferred deliveries have
+ * as many permits as first attempts, and are deferred without them. Attempts of endpoints that do not respond share
+ * slots that grow by slow start, and all attempts at a server share its capacity; the limiter checks both.
  */
 
 /** An event may have many deliveries, and an endpoint may be distant. */
@@ -50,8 +50,8 @@ interface ServerUse {
 
 export class RequestsInFlight {
   readonly servers = new ServerCapacity();
-  /** Permits for first attempts. Each must be released. */
-  readonly permits: Permits;
+  /** Permits for first attempts, and for retries and deferred deliveries. Each must be released. */
+  readonly permits: { firstAttempts: Permits; queued: Permits };
   /** Slow-start slots for first attempts, and for attempts of queue jobs. */
   readonly slowStart: { firstAttempts: SlowStartSlots; queued: SlowStartSlots };
   readonly #waitingMax: number;
@@ -66,7 +66,8 @@ export class RequestsInFlight {
     };
     this.#waitingMax = eventsMax(concurrency) * WAITING_SHARE;
     const waitersMax = Math.ceil(eventsMax(concurrency) * PERMIT_WAITERS_SHARE);
-    this.permits = new Permits(concurrency * PERMITS_PER_JOB, waitersMax);
+    const permits = () => new Permits(concurrency * PERMITS_PER_JOB, waitersMax);
+    this.permits = { firstAttempts: permits(), queued: permits() };
   }
 
   /** Adds a first attempt to the share of its subscription. It must leave. */

@@ -48,6 +48,7 @@ export interface BatchOptions {
 export interface BatchTuning {
   isRetryable?: RetryOptions['isRetryable'];
   gather?: { ms: number; startSize: number };
+  sizeMax?: number;
 }
 
 /** Creates a batcher whose statements are retried while the database is unavailable. */
@@ -55,14 +56,14 @@ export function createBatcher<Item, Result>(
   { writes, stopping, metrics, logger }: BatchOptions,
   name: keyof typeof SPACING_MS,
   run: (items: Item[]) => Promise<Result[]>,
-  { isRetryable = () => false, gather }: BatchTuning = {},
+  { isRetryable = () => false, gather, sizeMax = BATCH_SIZE_MAX }: BatchTuning = {},
 ): MicroBatcher<Item, Result> {
   const kind = WRITE_KINDS[name];
   const runTracked = (items: Item[]) =>
     kind === undefined ? run(items) : writes.track(kind, () => run(items));
   return new MicroBatcher({
     run: (items) => retryWhileUnavailable({ stopping, logger, isRetryable }, () => runTracked(items)),
-    sizeMax: BATCH_SIZE_MAX,
+    sizeMax,
     slots: BATCH_SLOTS,
     spacingMs: SPACING_MS[name],
     ...(gather && { gather }),

@@ -39,16 +39,23 @@ export async function deferDeliveries(pool: Pool, keys: readonly DeliveryKey[]):
 // finds lost ones.
 const CLAIM = `
   WITH next AS MATERIALIZED (
-    SELECT day, id, account_id FROM deliveries
+    SELECT day, id, account_id, event_id, created_at FROM deliveries
     WHERE account_id = $4 AND subscription_id = $1 AND deferred_at IS NOT NULL
       AND ($5::int IS NULL OR attempt_count - cycle < $5)
     ORDER BY day, created_at, id
     LIMIT $2
     FOR UPDATE SKIP LOCKED
+  ), sized AS MATERIALIZED (
+    SELECT n.*, octet_length(e.data::text) AS octets,
+           sum(octet_length(e.data::text)) OVER (ORDER BY n.day, n.created_at, n.id) AS octets_to_here
+    FROM next n JOIN events e ON e.day = n.day AND e.id = n.event_id AND e.account_id = n.account_id
+    WHERE e.account_id = $4
   ), d AS (
     UPDATE deliveries d
     SET deferred_at = NULL, next_attempt_at = now() + $3::int * interval '1 millisecond'
-    FROM next n WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id AND d.account_id = $4
+    FROM sized n
+    WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id AND d.account_id = $4
+      AND n.octets_to_here <= greatest($6::int, n.octets)
     RETURNING d.*
   )
   SELECT ${DELIVERY_COLUMNS}
@@ -61,6 +68,8 @@ export type LaneKey = Required<LaneJob>;
 
 export interface ClaimOptions extends LaneKey {
   limit: number;
+  /** Length of their data, of which a single delivery may have more. */
+  octetsMax: number;
   /** Maximum duration of an attempt. */
   attemptMs: number;
   /** Takes only deliveries with fewer attempts in their cycle. */
@@ -69,8 +78,8 @@ export interface ClaimOptions extends LaneKey {
 
 /** Takes the oldest deferred deliveries of a lane, which are then no longer deferred. No other caller gets the same ones. */
 export async function claimDeferred(pool: Pool, options: ClaimOptions): Promise<Delivery[]> {
-  const { subscriptionId, accountId, limit, attemptMs, attemptsBelow = null } = options;
-  const values = [subscriptionId, limit, attemptMs, accountId, attemptsBelow];
+  const { subscriptionId, accountId, limit, octetsMax, attemptMs, attemptsBelow = null } = options;
+  const values = [subscriptionId, limit, attemptMs, accountId, attemptsBelow, octetsMax];
   const rows = await runStatement<DeliveryRow>(pool, CLAIM, values, 'claim-deferred');
   return rows.map(toDelivery);
 }

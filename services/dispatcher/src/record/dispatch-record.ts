@@ -40,6 +40,9 @@ const STATUS_PERIOD_MS = 2_000;
 /** Limits concurrent statements of one item each: a thousand lanes that poll must leave connections to the batches. */
 const SINGLE_STATEMENTS_MAX = 3;
 
+/** Limits the memory of a batch of deliveries with the largest events, 0.8 MB of JSON each. */
+const LOADS_MAX = 32;
+
 export interface DispatchRecordOptions extends CommitBatcherOptions {
   quarantine: Pick<Quarantine, 'setAsideStatus'>;
 }
@@ -67,14 +70,12 @@ export class DispatchRecord {
     const { pool, writes, logger } = options;
     this.#options = options;
     this.commits = new CommitBatcher(options);
-    this.#accountLoads = createBatcher(options, 'load_subscriptions', (ids) =>
-      loadAccountVersions(pool, ids),
-    );
-    this.#subscriptionLoads = createBatcher(options, 'load_subscriptions', (ids) =>
-      loadSubscriptions(pool, ids),
-    );
+    this.#accountLoads = createBatcher(options, 'load_subscriptions', (ids) => loadAccountVersions(pool, ids));
+    this.#subscriptionLoads = createBatcher(options, 'load_subscriptions', (ids) => loadSubscriptions(pool, ids));
     this.#states = createBatcher(options, 'load_event_states', (events) => loadEventStates(pool, events));
-    this.#loads = createBatcher(options, 'load_deliveries', (keys) => loadDeliveries(pool, keys));
+    this.#loads = createBatcher(options, 'load_deliveries', (keys) => loadDeliveries(pool, keys), {
+      sizeMax: LOADS_MAX,
+    });
     const defer = withoutResults<DeliveryKey>((keys) => deferDeliveries(pool, keys));
     this.#deferrals = createBatcher(options, 'defer', defer);
     const cancel = withoutResults<Cancellation>((cancellations) => cancelDeliveries(pool, cancellations));

@@ -5,7 +5,7 @@ import { RequestsInFlight } from '../../src/policy/requests-in-flight.ts';
 const macrotask = () => new Promise((resolve) => setImmediate(resolve));
 
 test('an account may have as many permits as are free, and a further account always finds some', async () => {
-  const { permits } = new RequestsInFlight(384);
+  const permits = new RequestsInFlight(384).permits.firstAttempts;
   const acquireAll = (accountId: number) => {
     let count = 0;
     while (permits.tryAcquire(accountId, 12) > 0) count += 12;
@@ -20,7 +20,7 @@ test('an account may have as many permits as are free, and a further account alw
 });
 
 test('events of an account wait for permits in order, half of the events in flight, and not longer than the timeout', async () => {
-  const { permits } = new RequestsInFlight(4);
+  const permits = new RequestsInFlight(4).permits.firstAttempts;
   expect(await permits.acquire(1, 8, 3_600_000)).toBe(8);
   const acquired: [index: number, permits: number][] = [];
   for (const [index, timeoutMs] of [5, 3_600_000, 3_600_000].entries())
