@@ -11,6 +11,7 @@ import { isPermanentRejection } from '@runhook/database';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
 import { type FanOutResult, fanOut } from './fan-out.ts';
+import { messageCharacters } from './policy/permits.ts';
 import type { MessageRejection } from './record/quarantine.ts';
 
 /**
@@ -63,16 +64,17 @@ async function processEvent(
   retentionDays: number,
 ): Promise<string | null> {
   const { metrics, clock } = dispatcher;
+  const createEventId = () => eventIdForJob(id ?? '', timestamp);
+  const defaults = { eventId: createEventId, timestampMs: timestamp, nowMs: clock.nowMs(), retentionDays };
+  const { event, problems } = parseEvent(message, defaults);
+  if (problems) {
+    const problem = problems.map(({ message }) => message).join('; ');
+    return (await setAsideOutOfRange(dispatcher, message, defaults, problem)) ? null : problem;
+  }
   // Events beyond the burst limit have the lower priority here, as in the queue.
-  const releaseSlot = await dispatcher.events.acquire((opts?.priority ?? 0) > 0);
+  const isLowPriority = (opts?.priority ?? 0) > 0;
+  const releaseSlot = await dispatcher.events.acquire(isLowPriority, messageCharacters(event));
   try {
-    const createEventId = () => eventIdForJob(id ?? '', timestamp);
-    const defaults = { eventId: createEventId, timestampMs: timestamp, nowMs: clock.nowMs(), retentionDays };
-    const { event, problems } = parseEvent(message, defaults);
-    if (problems) {
-      const problem = problems.map(({ message }) => message).join('; ');
-      return (await setAsideOutOfRange(dispatcher, message, defaults, problem)) ? null : problem;
-    }
     const isInterrupted = attemptsStarted > 1;
     const result = await dispatch(dispatcher, event, isInterrupted, releaseSlot).catch(
       async (error: unknown) => {

@@ -6,14 +6,16 @@ import { Semaphore } from '@runhook/runtime';
  *
  * | State | Entered when | Left when |
  * |---|---|---|
- * | waiting | 128 events are in flight, or for an event beyond the burst limit, 96 such events | a slot is free and no event of a higher priority waits |
- * | in flight | it has a slot | its deliveries are committed, or its work failed |
+ * | waiting | 128 slots are taken, or for an event beyond the burst limit, 96 by such events. An event takes one for each 32,768 characters | a slot is free and no event of a higher priority waits |
+ * | in flight | it has its slots | its deliveries are committed, or its work failed |
  *
  * More events would only wait for each other, and occupy memory that the garbage collector has to copy. The limit also
  * bounds the requests that a killed process repeats. While 64 events wait, the workers fetch no job.
  */
 
 const SLOTS = 128;
+/** Length of a message for one slot, in UTF-16 code units: an event in flight is also copied into its statements. */
+const SLOT_CHARACTERS = 32_768;
 /** Share of the slots for low-priority events, those beyond the burst limit of their account. */
 const LOW_PRIORITY_SHARE = 0.75;
 const SATURATED_AT = 64;
@@ -41,22 +43,26 @@ export class EventsInFlight {
     return this.waiting >= SATURATED_AT;
   }
 
-  /** Resolves to a function that releases the slot; only its first call has an effect. */
-  async acquire(isLowPriority: boolean): Promise<() => void> {
-    if (isLowPriority) await this.#lowPriority.acquire();
-    await this.#slots.acquire(1, isLowPriority);
+  /**
+   * Resolves to a function that releases the slots; only its first call has an effect.
+   * @param characters length of the event's messages
+   */
+  async acquire(isLowPriority: boolean, characters: number): Promise<() => void> {
+    const slots = 1 + Math.floor(characters / SLOT_CHARACTERS);
+    if (isLowPriority) await this.#lowPriority.acquire(slots);
+    await this.#slots.acquire(slots, isLowPriority);
     let isReleased = false;
     return () => {
       if (isReleased) return;
       isReleased = true;
-      this.#release(isLowPriority);
+      this.#release(isLowPriority, slots);
     };
   }
 
-  #release(isLowPriority: boolean): void {
+  #release(isLowPriority: boolean, slots: number): void {
     const wasSaturated = this.isSaturated;
-    this.#slots.release();
-    if (isLowPriority) this.#lowPriority.release();
+    this.#slots.release(slots);
+    if (isLowPriority) this.#lowPriority.release(slots);
     if (wasSaturated && !this.isSaturated) this.onCapacity();
   }
 }

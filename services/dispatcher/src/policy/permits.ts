@@ -3,11 +3,16 @@ import type { JobRunEvent } from '@runhook/contract';
 /** Length of an event for one permit, in UTF-16 code units. The longest event of the contract needs 33 permits. */
 export const PERMIT_CHARACTERS = 8_192;
 
-/** Returns the number of permits of an attempt, which keeps the event and a body of this length in memory. */
-export function permitsOf({ data }: Pick<JobRunEvent, 'data'>): number {
+/** Returns the length of an event's messages in UTF-16 code units; its other fields are short. */
+export function messageCharacters({ data }: Pick<JobRunEvent, 'data'>): number {
   // Data that cannot be read has neither.
   const { runStatusMessage = '', runReason = '' } = data;
-  return 1 + Math.floor((runStatusMessage.length + runReason.length) / PERMIT_CHARACTERS);
+  return runStatusMessage.length + runReason.length;
+}
+
+/** Returns the number of permits of an attempt, which keeps the event and a body of this length in memory. */
+export function permitsOf(event: Pick<JobRunEvent, 'data'>): number {
+  return 1 + Math.floor(messageCharacters(event) / PERMIT_CHARACTERS);
 }
 
 /**

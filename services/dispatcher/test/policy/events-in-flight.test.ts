@@ -4,10 +4,10 @@ import { EventsInFlight } from '../../src/policy/events-in-flight.ts';
 const settleMicrotasks = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Adds events. Returns the release functions of those that have a slot. */
-function add(events: EventsInFlight, count: number, isLowPriority = false): (() => void)[] {
+function add(events: EventsInFlight, count: number, isLowPriority = false, characters = 0): (() => void)[] {
   const releases: (() => void)[] = [];
   for (let event = 0; event < count; event += 1)
-    void events.acquire(isLowPriority).then((release) => releases.push(release));
+    void events.acquire(isLowPriority, characters).then((release) => releases.push(release));
   return releases;
 }
 
@@ -33,6 +33,16 @@ test('events beyond the burst limit leave a quarter of the slots to events of a 
   burst[0]?.();
   await settleMicrotasks();
   expect([burst.length, others.length]).toEqual([96, 33]);
+});
+
+test('an event with long messages takes several slots', async () => {
+  const events = new EventsInFlight(384);
+  const releases = add(events, 128, false, 131_072);
+  await settleMicrotasks();
+  expect(releases).toHaveLength(26);
+  releases[0]?.();
+  await settleMicrotasks();
+  expect(releases).toHaveLength(27);
 });
 
 test('onCapacity is called once fewer than 64 events wait', async () => {
