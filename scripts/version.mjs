@@ -9,7 +9,7 @@ import { staleProofs } from './prove/proofs.mjs';
 import { readArguments, usage } from './shared/arguments.mjs';
 import { root, workspaceFolders } from './shared/workspace.mjs';
 
-const NUMBER = String.raw`\d+\.\d+\.\d+`;
+const VERSION_NUMBER = String.raw`\d+\.\d+\.\d+`;
 
 /** The files with a copy, each with a pattern of the text that precedes it. */
 const VERSION_FILES = [
@@ -35,14 +35,14 @@ const manifest = () => JSON.parse(read('package.json'));
 /** Returns each copy with its file. `version` is null if a file has none. */
 function readCopies() {
   return VERSION_FILES.filter(([file]) => existsSync(join(root, file))).flatMap(([file, before]) => {
-    const found = [...read(file).matchAll(new RegExp(`(?<=${before})${NUMBER}`, 'gm'))];
+    const found = [...read(file).matchAll(new RegExp(`(?<=${before})${VERSION_NUMBER}`, 'gm'))];
     return found.length === 0 ? [{ file, version: null }] : found.map(([version]) => ({ file, version }));
   });
 }
 
 function writeCopies(version) {
   for (const [file, before] of VERSION_FILES.filter(([file]) => existsSync(join(root, file)))) {
-    const text = read(file).replace(new RegExp(`(?<=${before})${NUMBER}`, 'gm'), version);
+    const text = read(file).replace(new RegExp(`(?<=${before})${VERSION_NUMBER}`, 'gm'), version);
     writeFileSync(join(root, file), text);
   }
 }

@@ -11,7 +11,7 @@ import { eventually, type Receiver, startReceiver } from '@runhook/testing';
 import { verificationSamples } from '../../packages/console/src/webhook-form/verification-samples.ts';
 import { ELEMENT_TIMEOUT_MS, STORY_TIMEOUT_MS } from './support/waiting.ts';
 
-const NET = { timeoutMs: ELEMENT_TIMEOUT_MS };
+const WAIT_OPTIONS = { timeoutMs: ELEMENT_TIMEOUT_MS };
 // The samples are run unchanged, as users run them.
 const SECRET = 'whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cw==';
 const BODY =
@@ -69,7 +69,7 @@ test.each(cases)(
     });
     const post = async (url: string, authorization: string, body = BODY) =>
       (await fetch(url, { method: 'POST', headers: { authorization }, body })).status;
-    const genuine = await eventually(() => post(clientUrl, signature), NET);
+    const genuine = await eventually(() => post(clientUrl, signature), WAIT_OPTIONS);
     expect(genuine).toBe(204);
     expect(
       await post(
@@ -80,7 +80,7 @@ test.each(cases)(
     expect(await post(clientUrl, '')).toBe(401);
     expect(await post(clientUrl, signature, `${BODY} `)).toBe(401);
     expect(await post(`http://127.0.0.1:${port}/elsewhere`, signature)).toBe(404);
-    await eventually(() => expect(output).toContain('job.run.started 7 Täglich ✓'), NET);
+    await eventually(() => expect(output).toContain('job.run.started 7 Täglich ✓'), WAIT_OPTIONS);
   },
   STORY_TIMEOUT_MS,
 );

@@ -31,7 +31,7 @@ interface Attempt {
   http_status_code: number;
   error_code: string | null;
 }
-const ATTEMPTS = `
+const SELECT_ATTEMPTS = `
   SELECT d.event_id, a.number, a.http_status_code, a.error_code
   FROM logged_attempts a JOIN deliveries d ON d.day = a.day AND d.id = a.delivery_id`;
 
@@ -50,7 +50,7 @@ async function openSubscribedSystem(backend: QueueBackend): Promise<System> {
 
 const eventOf = ({ account }: System) => exampleEvent('job.run.started', account.jobs[0] as never);
 const arrivedAt = ({ receiver }: System) => receiver.requests.map(({ headers }) => headers['webhook-id']);
-const attemptsOf = async ({ database }: System) => (await database.pool.query<Attempt>(ATTEMPTS)).rows;
+const attemptsOf = async ({ database }: System) => (await database.pool.query<Attempt>(SELECT_ATTEMPTS)).rows;
 const pendingOf = async ({ database }: System) => {
   const { rows } = await database.pool.query<{ count: number }>(
     `SELECT count(*)::int AS count FROM deliveries WHERE status = 'pending'`,

@@ -17,7 +17,7 @@ export const ALL_PROJECTS = 'tsconfig.check.json';
 const CACHE = join('node_modules', '.cache');
 const TEST_BUILD_INFO = join(CACHE, 'tsconfig.test.tsbuildinfo');
 /** Maps the path of each source to its modification time at the last run, in milliseconds. */
-const TIMES = join(CACHE, 'runhook-source-times.json');
+const SOURCE_TIMES_FILE = join(CACHE, 'runhook-source-times.json');
 const TSC = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
 
 /**
@@ -67,7 +67,7 @@ function listStaleOutputs(folder) {
 
 /** Sets the modification time of each source that is new or has changed its time since the last run to the current time. */
 function updateTimestamps(checkout, folders) {
-  const stamp = join(checkout, TIMES);
+  const stamp = join(checkout, SOURCE_TIMES_FILE);
   const before = existsSync(stamp) ? JSON.parse(readFileSync(stamp, 'utf8')) : null;
   const now = new Date();
   const times = {};

@@ -1,7 +1,7 @@
-const LOGS = /^(?:trace|debug|info|warn|error|fatal|log|write|note|line|step)$/;
-const LOGGERS = /(?:^|\.)(?:log|logger|console|stdout|stderr|terminal)$/i;
-const ERRORS = /(?:Error|Failed|Failure|Exception)$/;
-const TESTS = /^(?:test|it|describe)$/;
+const LOG_FUNCTION = /^(?:trace|debug|info|warn|error|fatal|log|write|note|line|step)$/;
+const LOGGER_OBJECT = /(?:^|\.)(?:log|logger|console|stdout|stderr|terminal)$/i;
+const ERROR_CONSTRUCTOR = /(?:Error|Failed|Failure|Exception)$/;
+const TEST_FUNCTION = /^(?:test|it|describe)$/;
 /** Parameters are checked as names. */
 const PARAMETER = /@param(?: +\{.*\})? +[\w.[\]]+/g;
 /** Matches comments for tools. */
@@ -60,13 +60,13 @@ export function isDirective(text) {
 
 /** Returns the arguments of calls that write logs, throw errors or name tests. */
 function messagesOf(node) {
-  if (node.type === 'NewExpression' && ERRORS.test(nameOf(node.callee))) return node.arguments;
+  if (node.type === 'NewExpression' && ERROR_CONSTRUCTOR.test(nameOf(node.callee))) return node.arguments;
   if (node.type !== 'CallExpression') return [];
   const callee = nameOf(node.callee);
   if (node.callee.type === 'Super') return node.arguments;
-  if (TESTS.test(rootOf(node.callee)) && isText(node.arguments[0])) return [node.arguments[0]];
+  if (TEST_FUNCTION.test(rootOf(node.callee)) && isText(node.arguments[0])) return [node.arguments[0]];
   const [, object, method] = /^(.*)\.(\w+)$/.exec(callee) ?? [];
-  return LOGS.test(method) && LOGGERS.test(object) ? node.arguments : [];
+  return LOG_FUNCTION.test(method) && LOGGER_OBJECT.test(object) ? node.arguments : [];
 }
 
 const isText = (node) =>
@@ -91,14 +91,14 @@ function rootOf(node) {
   return node?.type === 'Identifier' ? node.name : '';
 }
 
-const MEMBERS = new Set([
+const MEMBER_NODES = new Set([
   'AccessorProperty',
   'MethodDefinition',
   'PropertyDefinition',
   'TSMethodSignature',
   'TSPropertySignature',
 ]);
-const DECLARATIONS = new Set([
+const DECLARATION_NODES = new Set([
   'ClassDeclaration',
   'ClassExpression',
   'FunctionDeclaration',
@@ -113,11 +113,11 @@ const DECLARATIONS = new Set([
 /** Returns the identifiers that a node declares: variables, parameters, functions, types, and members, also of object literals. */
 function declaredBy(node) {
   const params = Array.isArray(node.params) ? node.params.flatMap(bindingsOf) : [];
-  if (DECLARATIONS.has(node.type)) return [...bindingsOf(node.id), ...params];
+  if (DECLARATION_NODES.has(node.type)) return [...bindingsOf(node.id), ...params];
   if (node.type === 'CatchClause') return bindingsOf(node.param);
   if (node.type === 'ObjectExpression')
     return node.properties.filter(({ type, shorthand }) => type === 'Property' && !shorthand).flatMap(keyOf);
-  if (MEMBERS.has(node.type)) return [...keyOf(node), ...params];
+  if (MEMBER_NODES.has(node.type)) return [...keyOf(node), ...params];
   return params;
 }
 

@@ -10,7 +10,7 @@ const FOLDER = join(root, 'docs', 'screenshots');
 const BYTES_MAX = 150_000;
 /** A run of which several webhooks received events. */
 const RUN_ID = 42_200;
-const SIZE = { width: 1280, height: 800 };
+const VIEWPORT = { width: 1280, height: 800 };
 
 const USAGE = usage({
   call: 'npm run pictures -- screenshots',
@@ -79,7 +79,7 @@ async function takePictures(browser, { management, demo, testing }, deliveryId) 
   ];
   for (const { name, path, prepare, colorScheme = 'light' } of pictures) {
     const context = await browser.newContext({
-      viewport: SIZE,
+      viewport: VIEWPORT,
       colorScheme,
       locale: 'en-GB',
       timezoneId: 'UTC',
@@ -101,7 +101,7 @@ async function takePictures(browser, { management, demo, testing }, deliveryId) 
     await prepare?.(page);
     const file = join(FOLDER, `${name}.webp`);
     const height = await page.evaluate('Math.min(document.documentElement.scrollHeight, 1400)');
-    await page.setViewportSize({ ...SIZE, height: Math.max(height, 560) });
+    await page.setViewportSize({ ...VIEWPORT, height: Math.max(height, 560) });
     const size = await writeWebp(page, file);
     process.stdout.write(`${file}: ${Math.round(size / 1_000)} KB\n`);
     if (size > BYTES_MAX) throw new Error(`${file} is over ${BYTES_MAX / 1_000} KB`);

@@ -4,9 +4,9 @@ import { seedAccount, seedDeliveries, seedSubscriptions } from '@runhook/testing
 import { type Bench, type Measured, measureCase, type Row, type ScenarioResult } from '../bench.ts';
 import { spreadOf } from '../measure/timing.ts';
 
-const STORED = 10_000_000;
-const STORED_QUICK = 20_000;
-const DAYS = 30;
+const STORED_DELIVERIES = 10_000_000;
+const STORED_DELIVERIES_QUICK = 20_000;
+const LOG_DAYS = 30;
 const SUBSCRIPTIONS = 10_000;
 const SUBSCRIPTIONS_QUICK = 500;
 const RETRY_MS = 500;
@@ -36,10 +36,10 @@ export async function list(bench: Bench): Promise<ScenarioResult> {
     const webhooks = bench.isQuick ? SUBSCRIPTIONS_QUICK : SUBSCRIPTIONS;
     const { pool } = world.database;
     const [id = ''] = await seedSubscriptions(pool, { accountId: account.id, count: webhooks });
-    const count = bench.stored ?? (bench.isQuick ? STORED_QUICK : STORED);
+    const count = bench.stored ?? (bench.isQuick ? STORED_DELIVERIES_QUICK : STORED_DELIVERIES);
     const formattedCount = count.toLocaleString('en-GB');
     bench.progress(`storing ${formattedCount} deliveries`);
-    await seedDeliveries(pool, { accountId: account.id, subscriptionId: id, count, days: DAYS });
+    await seedDeliveries(pool, { accountId: account.id, subscriptionId: id, count, days: LOG_DAYS });
     const { token } = await createServiceToken(world.database.prisma, {
       accountId: account.id,
       name: 'bench',
@@ -52,7 +52,7 @@ export async function list(bench: Bench): Promise<ScenarioResult> {
       rows.push(await measureCase(bench, name, () => measurePage(url, token, bench.runMs / 4)));
     }
     const notes = [
-      `${formattedCount} deliveries of one webhook over ${DAYS} days, ${webhooks.toLocaleString('en-GB')} webhooks.`,
+      `${formattedCount} deliveries of one webhook over ${LOG_DAYS} days, ${webhooks.toLocaleString('en-GB')} webhooks.`,
     ];
     return { name: 'list', rows, notes };
   } finally {

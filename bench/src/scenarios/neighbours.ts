@@ -11,7 +11,7 @@ import { openLoop } from './latency.ts';
 
 const SHARE_OF_RAW = 0.3;
 const ENDPOINTS = 20;
-const THOUSAND = 1_000;
+const UNRESPONSIVE_ENDPOINTS = 1_000;
 const BURST_EVENTS = 100_000;
 
 /**
@@ -25,7 +25,7 @@ export async function neighbours(bench: Bench): Promise<ScenarioResult> {
     rows.push(await measureNeighbourCase(bench, `${share * 100} % do not respond`, ENDPOINTS - dead, dead));
   }
   if (!bench.isQuick) {
-    rows.push(await measureNeighbourCase(bench, '1,000 do not respond', ENDPOINTS, THOUSAND));
+    rows.push(await measureNeighbourCase(bench, '1,000 do not respond', ENDPOINTS, UNRESPONSIVE_ENDPOINTS));
     rows.push(
       await measureNeighbourCase(bench, 'an account has a burst of 100,000', ENDPOINTS, 0, BURST_EVENTS),
     );

@@ -11,7 +11,7 @@ export interface Lane extends SeededLane {
 }
 
 /** Age of the oldest seeded delivery. */
-const MINUTES = 60;
+const SEEDED_MINUTES = 60;
 
 /** Creates accounts with subscriptions at endpoints of this kind, and returns the lanes of the subscriptions. */
 export async function seedLanes(world: World, kind: EndpointKind): Promise<Lane[]> {
@@ -28,7 +28,7 @@ export async function seedLane(world: World, behaviour: string): Promise<Lane> {
 
 /** Stores deferred deliveries of the last hour, as if the lanes had been closed; they have no queue jobs. */
 export async function seedFlood(world: World, lanes: readonly Lane[], count: number): Promise<void> {
-  if (count > 0) await seedDeferred(world.database.pool, { lanes, count, minutes: MINUTES });
+  if (count > 0) await seedDeferred(world.database.pool, { lanes, count, minutes: SEEDED_MINUTES });
 }
 
 /** Creates the jobs of the lanes, as the dispatcher does when it defers a delivery. */

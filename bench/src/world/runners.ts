@@ -73,7 +73,7 @@ async function createRunner({ database }: World, { id: accountId, jobs }: TestAc
   return { accountId, token, jobId: job.id, template: exampleEvent('job.run.completed', job) };
 }
 
-const EVENTS = `
+const SELECT_REPORTED_EVENTS = `
   SELECT id, account_id || ' ' || run_id || ' ' || event_type AS call
   FROM events WHERE account_id = ANY($1) AND account_id || ' ' || run_id || ' ' || event_type = ANY($2)`;
 
@@ -83,7 +83,7 @@ export async function listExpected(
   reported: Reported,
 ): Promise<Expected[]> {
   const calls = callsOf(reported);
-  const { rows } = await world.database.pool.query<{ id: string; call: string }>(EVENTS, [
+  const { rows } = await world.database.pool.query<{ id: string; call: string }>(SELECT_REPORTED_EVENTS, [
     runners.map(({ accountId }) => accountId),
     calls.map(({ call }) => call),
   ]);

@@ -40,7 +40,7 @@ export function createRequest(
   const valid = createBody(operation, { caller, target }, random);
   const body = changes('bytes')
     ? createOddBytes(random)
-    : encoded(changes('body') ? mutateBody(random, valid) : valid);
+    : encodeBody(changes('body') ? mutateBody(random, valid) : valid);
   if (body !== null) headers['content-type'] = 'application/json';
   if (operation.method === 'POST' && random.next() < 0.3)
     headers['idempotency-key'] = `k${random.between(0, 50)}`;
@@ -141,7 +141,7 @@ function createBody(
 }
 
 /** Returns the body as JSON, or null for a request without a body. */
-function encoded(value: unknown): Buffer | null {
+function encodeBody(value: unknown): Buffer | null {
   return value === null ? null : Buffer.from(JSON.stringify(value));
 }
 

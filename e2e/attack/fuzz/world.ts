@@ -120,7 +120,7 @@ async function settle({ database }: System): Promise<void> {
   );
 }
 
-const ROWS = [
+const SELECT_ACCOUNT_ROWS = [
   'SELECT to_jsonb(t)::text AS row FROM subscriptions t WHERE account_id = $1',
   'SELECT to_jsonb(t)::text AS row FROM deliveries t WHERE account_id = $1',
   'SELECT to_jsonb(t)::text AS row FROM jobs t WHERE account_id = $1',
@@ -136,7 +136,7 @@ const ROWS = [
 
 async function readAccount({ database }: System, { accountId }: Party): Promise<string> {
   const texts = await Promise.all(
-    ROWS.map(
+    SELECT_ACCOUNT_ROWS.map(
       async (sql) => (await database.pool.query<{ row: string }>(`${sql} ORDER BY 1`, [accountId])).rows,
     ),
   );

@@ -43,7 +43,7 @@ export function listPagePaths(world: StillWorld) {
 }
 
 const BASELINE_FOLDER = fileURLToPath(new URL('./baseline/', import.meta.url));
-const MADE_BY = join(BASELINE_FOLDER, 'made-by.json');
+const MADE_BY_FILE = join(BASELINE_FOLDER, 'made-by.json');
 const fileOf = (page: string, { width, theme }: Variant) => `${page}-${width}-${theme}.png`;
 
 /** Names of the stored pictures, and those that should be stored. */
@@ -118,7 +118,7 @@ export async function storeBaseline(calculator: Page, pictures: ReadonlyMap<stri
   for (const file of readdirSync(BASELINE_FOLDER)) rmSync(join(BASELINE_FOLDER, file));
   for (const { file, content } of encoded) writeFileSync(join(BASELINE_FOLDER, file), content);
   // The JSON must be formatted as the formatter does it.
-  writeFileSync(MADE_BY, `{ "chromium": ${majorVersion(calculator.context().browser())} }\n`);
+  writeFileSync(MADE_BY_FILE, `{ "chromium": ${majorVersion(calculator.context().browser())} }\n`);
 }
 
 async function findDifference(
@@ -138,7 +138,7 @@ async function findDifference(
 }
 
 function toleranceFor(browser: Browser | null): ComparisonTolerance {
-  const { chromium } = JSON.parse(readFileSync(MADE_BY, 'utf8')) as { chromium: number };
+  const { chromium } = JSON.parse(readFileSync(MADE_BY_FILE, 'utf8')) as { chromium: number };
   if (chromium === majorVersion(browser)) return SAME_BROWSER;
   process.stderr.write(
     `the stored pictures were taken by Chromium ${chromium}, this is ${majorVersion(browser)}: the comparison is more tolerant\n`,

@@ -56,7 +56,7 @@ interface Indexed {
 /** Encodes a picture for storage: PNG with a palette, a tenth of the size of a screenshot. */
 export async function toStoredPicture(page: Page, picture: string): Promise<Buffer> {
   const { width, height, palette, indices }: Indexed = await page.evaluate(
-    `(${INDEXED})(${JSON.stringify(picture)})`,
+    `(${INDEX_SCRIPT})(${JSON.stringify(picture)})`,
   );
   const pixels = Buffer.from(indices, 'base64');
   const lines = Array.from({ length: height }, (_, y) =>
@@ -123,7 +123,7 @@ const FEWER_COLOURS = `
     return read;
   };`;
 
-const INDEXED = `async (base64) => {${READ_SCRIPT}${FEWER_COLOURS}
+const INDEX_SCRIPT = `async (base64) => {${READ_SCRIPT}${FEWER_COLOURS}
   const { pixels, width, height } = fewerColours(await pixelsOf(base64));
   const colours = [...new Set(pixels)];
   if (colours.length > 256) throw new Error('a palette has at most 256 colours, the picture has ' + colours.length);

@@ -6,17 +6,17 @@ import { expectOnPage } from '../support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 import type { World } from '../support/world.ts';
 
-const RUNS = 126;
-const AT_ONCE = 9;
+const FAILING_RUNS = 126;
+const CONCURRENT_RUNS = 9;
 const CLICKS_MAX = 9;
 
 /** Starts runs, each of which makes an event, and waits until no delivery is pending. */
 async function failAll(world: World, webhookId: string, runs: number): Promise<void> {
   const { id: accountId, jobs } = world.accounts.enterprise;
   const body = { job_id: jobs[0]?.id, engine_version: '1.9.2' };
-  for (let first = 0; first < runs; first += AT_ONCE)
+  for (let first = 0; first < runs; first += CONCURRENT_RUNS)
     await Promise.all(
-      Array.from({ length: AT_ONCE }, () =>
+      Array.from({ length: CONCURRENT_RUNS }, () =>
         world.call('ada', 'POST', `/v2/accounts/${accountId}/runs/`, body),
       ),
     );
@@ -63,7 +63,7 @@ describeConsole(
         event_types: ['job.run.started'],
         client_url: `${world.receiver.url}/slack`,
       });
-      await failAll(world, id, RUNS);
+      await failAll(world, id, FAILING_RUNS);
       await signInAs('ada');
       let clicks = 0;
       const click = async (button: Locator) => {
@@ -76,7 +76,9 @@ describeConsole(
       await page.goto(urlOf('/'));
       await page.getByRole('heading', { name: '1 open incident' }).waitFor();
       const incident = page.getByRole('article', { name: '400 no_text: Slack needs a `text` field' });
-      await incident.getByText(`${RUNS} deliveries of ${RUNS} runs: ${RUNS} have failed.`).waitFor();
+      await incident
+        .getByText(`${FAILING_RUNS} deliveries of ${FAILING_RUNS} runs: ${FAILING_RUNS} have failed.`)
+        .waitFor();
       await incident.getByText('Put a relay between them').waitFor();
       expect(await page.title()).toMatch(/^1 failing: Webhooks/);
 
@@ -89,14 +91,16 @@ describeConsole(
       await page.getByText('The webhook was changed').waitFor();
       await click(page.getByRole('button', { name: 'Test Endpoint' }).first());
       await page.getByText('Your endpoint returned 200 OK').waitFor();
-      await click(page.getByRole('button', { name: `Resend these ${RUNS}` }));
+      await click(page.getByRole('button', { name: `Resend these ${FAILING_RUNS}` }));
       const state = page.getByRole('region', { name: 'Incidents of the webhook' });
       await state.getByText('Incident closed').waitFor();
-      await state.getByText(`${RUNS} deliveries of ${RUNS} runs: all have been delivered since.`).waitFor();
+      await state
+        .getByText(`${FAILING_RUNS} deliveries of ${FAILING_RUNS} runs: all have been delivered since.`)
+        .waitFor();
       expect(clicks).toBeLessThanOrEqual(CLICKS_MAX);
       const relayed = world.receiver.requests.filter(({ path }) => path === '/relay');
       // One of the requests is the test.
-      expect(relayed).toHaveLength(RUNS + 1);
+      expect(relayed).toHaveLength(FAILING_RUNS + 1);
     });
 
     story('sorts failing webhooks first, filters them, and tests them in the list', async (visit) => {
@@ -109,7 +113,7 @@ describeConsole(
         client_url: `${world.receiver.url}/broken`,
       });
       await subscribe(world, { ...fields, name: 'Whole' });
-      await failAll(world, id, AT_ONCE);
+      await failAll(world, id, CONCURRENT_RUNS);
       await signInAs('ada');
       await page.goto(urlOf(webhookPathOf(world, '')));
       const incident = page.getByRole('article', { name: '404: the path does not exist' });
@@ -117,7 +121,7 @@ describeConsole(
       await incident.getByText('Your endpoint returned 404 Not found').waitFor();
       const names = page.getByRole('rowheader');
       await expectOnPage(async () => expect((await names.allInnerTexts())[0]).toBe('Broken'));
-      await page.getByText(`${AT_ONCE}, 100 % failed`).waitFor();
+      await page.getByText(`${CONCURRENT_RUNS}, 100 % failed`).waitFor();
       await page
         .getByText(/^\d+, none failed$/)
         .first()

@@ -6,8 +6,8 @@ import { chartsOf, expectFocus } from '../support/page-parts.ts';
 import { createPendingResponse, expectOnPage, recordCalls } from '../support/waiting.ts';
 import { subscribe, webhookApiOf, webhookPathOf } from '../support/webhooks.ts';
 
-const SEEDED = 4_000;
-const DAYS = 2;
+const SEEDED_DELIVERIES = 4_000;
+const LOG_DAYS = 2;
 
 let longLog = '';
 
@@ -376,8 +376,8 @@ describeConsole(
       await seedDeliveries(world.database.pool, {
         accountId,
         subscriptionId: longLog,
-        count: SEEDED,
-        days: DAYS,
+        count: SEEDED_DELIVERIES,
+        days: LOG_DAYS,
       });
     },
   },
@@ -385,7 +385,7 @@ describeConsole(
 
 /** Returns a delivery from the middle of the long log. */
 async function someDelivery({ world }: { world: Parameters<typeof subscribe>[0] }) {
-  const path = webhookApiOf(world, longLog, `deliveries?limit=1&offset=${SEEDED / 2}`);
+  const path = webhookApiOf(world, longLog, `deliveries?limit=1&offset=${SEEDED_DELIVERIES / 2}`);
   const [delivery] = await world.call<{ run_id: string; created_at: string }[]>('ada', 'GET', path);
   if (!delivery) throw new Error('the long log is empty');
   return delivery;

@@ -11,7 +11,7 @@ import {
 import { createPendingResponse, expectOnPage, recordCalls } from '../support/waiting.ts';
 import type { World } from '../support/world.ts';
 
-const MANY = 23;
+const MANY_WEBHOOKS = 23;
 
 const listOf = (world: World) => `/accounts/${world.accounts.enterprise.id}/settings/webhooks`;
 const listOfTeam = (world: World) => `/accounts/${world.accounts.team.id}/settings/webhooks`;
@@ -144,10 +144,10 @@ describeConsole(
         await search.fill('no such thing');
         await page.getByText('No name, endpoint or description contains “no such thing”.').waitFor();
         await page.getByRole('button', { name: 'Clear the search', exact: true }).last().click();
-        await page.getByText(`1–25 of ${MANY + 3}`).waitFor();
+        await page.getByText(`1–25 of ${MANY_WEBHOOKS + 3}`).waitFor();
         expect(readPageLocation(page)).toBe(`${list}?size=25`);
         await page.goto(urlOf(`${list}?page=99`));
-        await page.getByText(`21–${MANY + 3} of ${MANY + 3}`).waitFor();
+        await page.getByText(`21–${MANY_WEBHOOKS + 3} of ${MANY_WEBHOOKS + 3}`).waitFor();
       },
     );
 
@@ -314,7 +314,7 @@ describeConsole(
 async function prepare(world: World): Promise<void> {
   const { database, accounts, receiver } = world;
   const accountId = accounts.enterprise.id;
-  await seedSubscriptions(database.pool, { accountId, count: MANY });
+  await seedSubscriptions(database.pool, { accountId, count: MANY_WEBHOOKS });
   // The other webhooks must not get deliveries from the run.
   await database.prisma.subscription.updateMany({
     where: { accountId },

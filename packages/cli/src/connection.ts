@@ -107,15 +107,15 @@ async function findOnlyAccount(client: Client): Promise<number> {
   );
 }
 
-const SUBSCRIPTIONS = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
-const SUBSCRIPTION = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
+const SUBSCRIPTIONS_PATH = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
+const SUBSCRIPTION_PATH = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
 const SIMILAR_MAX = 5;
 
 /** Returns a webhook by its id, or by its name if the name is unique. */
 export async function resolveWebhook(client: Client, reference: string): Promise<Schemas['Subscription']> {
   if (/^wsu_[0-9A-Za-z]{27}$/.test(reference)) {
     try {
-      return await client.get(SUBSCRIPTION, { path: { webhook_id: reference } });
+      return await client.get(SUBSCRIPTION_PATH, { path: { webhook_id: reference } });
     } catch (error) {
       if (error instanceof RunhookError && error.status === 404)
         throw new CliError('not_found', `There is no webhook ${reference}.`);
@@ -123,7 +123,7 @@ export async function resolveWebhook(client: Client, reference: string): Promise
     }
   }
   const similar: Schemas['Subscription'][] = [];
-  for await (const one of client.list(SUBSCRIPTIONS, { query: { search: reference, limit: 100 } }))
+  for await (const one of client.list(SUBSCRIPTIONS_PATH, { query: { search: reference, limit: 100 } }))
     similar.push(one);
   const exactMatches = similar.filter(({ name }) => name === reference);
   const [match, second] = exactMatches;

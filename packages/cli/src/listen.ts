@@ -3,7 +3,7 @@ import { createHmacSecret, HMAC_SECRET_PATTERN } from '@runhook/contract';
 import { InvalidArgumentError, type Option } from 'commander';
 import { CliError, type Command, type Context, option, parsers, timeText, UsageError } from './command.ts';
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
-import { type Delivery, LOG, LogTail, oldestFirst, WakeSignal } from './log-tail.ts';
+import { DELIVERIES_PATH, type Delivery, LogTail, oldestFirst, WakeSignal } from './log-tail.ts';
 import { isSuccess, post, postResultJson, postResultText } from './post.ts';
 
 interface Options extends ConnectionOptions {
@@ -118,7 +118,7 @@ class Forwarder {
   async send(delivery: Delivery): Promise<boolean> {
     const { forward, secret, timeout, stopping } = this.#options;
     const { id, event_id: eventId, event_type: type, run_id: runId, subscription_id: webhookId } = delivery;
-    const { payload } = await this.#client.get(DELIVERY, {
+    const { payload } = await this.#client.get(DELIVERY_PATH, {
       path: { webhook_id: webhookId, delivery_id: id },
     });
     const fields = { kind: 'delivery', delivery_id: id, event_id: eventId, event_type: type, run_id: runId };
@@ -157,7 +157,8 @@ class Forwarder {
   }
 }
 
-const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
+const DELIVERY_PATH =
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
 const TYPE_WIDTH = 'job.run.completed'.length;
 /** Maximum time between two polls without a change, which covers changes while the stream was being opened. */
 const POLL_INTERVAL_MS = 10_000;
@@ -234,14 +235,14 @@ async function replay(
   const deliveries: Delivery[] = [];
   if (kind === 'delivery' && webhook !== null) {
     const path = { webhook_id: webhook.id, delivery_id: id };
-    deliveries.push((await client.get(DELIVERY, { path })) as unknown as Delivery);
+    deliveries.push((await client.get(DELIVERY_PATH, { path })) as unknown as Delivery);
   } else {
     const query = {
       [`${kind}_id`]: id,
       ...(webhook !== null && { subscription_id: webhook.id }),
       limit: 100,
     };
-    for await (const delivery of client.list(LOG, { query })) deliveries.push(delivery);
+    for await (const delivery of client.list(DELIVERIES_PATH, { query })) deliveries.push(delivery);
   }
   if (deliveries.length === 0) throw new CliError('not_found', `There is no delivery of ${kind} ${id}.`);
   let areAllDelivered = true;

@@ -2,7 +2,7 @@ import type { Client, Schemas } from '@runhook/client';
 
 export type Delivery = Schemas['AccountDelivery'];
 
-export const LOG = '/api/v3/accounts/{account_id}/webhooks/deliveries';
+export const DELIVERIES_PATH = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 
 /**
  * A transaction with an earlier timestamp may commit later, so each poll starts this far before the newest delivery.
@@ -34,7 +34,7 @@ export class LogTail {
 
   async #start(): Promise<Delivery[]> {
     const query = { subscription_id: this.webhookId, limit: 1 };
-    const { data: rows } = await this.#client.page(LOG, { query });
+    const { data: rows } = await this.#client.page(DELIVERIES_PATH, { query });
     const [newest] = rows;
     // The log is empty, so every later delivery is new.
     if (newest === undefined) {
@@ -49,7 +49,7 @@ export class LogTail {
   async #readSince(micros: bigint): Promise<Delivery[]> {
     const query = { subscription_id: this.webhookId, since: String(micros < 0n ? 0n : micros), limit: 100 };
     const newDeliveries: Delivery[] = [];
-    for await (const delivery of this.#client.list(LOG, { query })) {
+    for await (const delivery of this.#client.list(DELIVERIES_PATH, { query })) {
       if (this.#seenDeliveries.has(delivery.id)) continue;
       const createdAt = BigInt(delivery.created_at);
       this.#seenDeliveries.set(delivery.id, createdAt);

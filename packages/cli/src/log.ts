@@ -14,9 +14,10 @@ import {
 import { type ConnectionOptions, connect, connectionOptions, resolveWebhook } from './connection.ts';
 import { limitOption, takeRows } from './webhooks.ts';
 
-const LOG = '/api/v3/accounts/{account_id}/webhooks/deliveries';
-const DELIVERY = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
-const RUNS = '/api/v2/accounts/{account_id}/runs';
+const DELIVERIES_PATH = '/api/v3/accounts/{account_id}/webhooks/deliveries';
+const DELIVERY_PATH =
+  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
+const RUNS_PATH = '/api/v2/accounts/{account_id}/runs';
 const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled'] as const;
 const RUN_STATUSES = ['Running', 'Success', 'Errored', 'Canceled'] as const;
 const TIME = 'an age (30m, 12h, 7d) or an ISO 8601 time';
@@ -60,7 +61,7 @@ const listDeliveries: Command<LogOptions> = {
       since: since ?? '',
       limit: Math.min(limit, 100),
     } as const;
-    const rows = await takeRows(client.list(LOG, { query }), limit);
+    const rows = await takeRows(client.list(DELIVERIES_PATH, { query }), limit);
     const cells = rows.map((row) => [
       timeText(row.created_at),
       row.id,
@@ -108,7 +109,7 @@ const getDelivery: Command<ConnectionOptions & { webhook: string }> = {
     const { id } = await resolveWebhook(client, webhook);
     const path = { webhook_id: id, delivery_id: reference };
     const delivery = await client
-      .get(DELIVERY, { path })
+      .get(DELIVERY_PATH, { path })
       .catch(notFound(`delivery ${reference} of ${webhook}`));
     await context.writeResult(deliveryText(delivery), delivery);
     return 0;
@@ -129,7 +130,7 @@ const redeliver: Command<ConnectionOptions & { webhook: string }> = {
     for (const deliveryId of ids) {
       try {
         const path = { webhook_id: id, delivery_id: deliveryId };
-        const delivery = await client.post(`${DELIVERY}/redeliver`, { path });
+        const delivery = await client.post(`${DELIVERY_PATH}/redeliver`, { path });
         await context.writeRow(`${deliveryId}  is queued again`, delivery);
       } catch (error) {
         // Continues with the other deliveries if one is pending or deleted.
@@ -181,7 +182,7 @@ const listRuns: Command<RunsOptions> = {
       until,
       limit: Math.min(limit, 100),
     } as const;
-    const rows = await takeRows(client.list(RUNS, { query }), limit);
+    const rows = await takeRows(client.list(RUNS_PATH, { query }), limit);
     const cells = rows.map((row) => [
       String(row.id),
       row.job_name,
@@ -206,7 +207,9 @@ const getRun: Command<ConnectionOptions> = {
   async run(context, options, [reference = '']) {
     const id = runId(reference);
     const client = await connect(context.env, options);
-    const run = await client.get(`${RUNS}/{run_id}`, { path: { run_id: id } }).catch(notFound(`run ${id}`));
+    const run = await client
+      .get(`${RUNS_PATH}/{run_id}`, { path: { run_id: id } })
+      .catch(notFound(`run ${id}`));
     const facts = Object.entries(run).flatMap(([name, value]) =>
       value === null ? [] : [[`${name}:`, String(value)]],
     );

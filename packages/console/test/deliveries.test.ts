@@ -16,21 +16,33 @@ import {
   listPhases,
 } from '../src/wording/deliveries.ts';
 
-const ANSWERED = 'unsuccessful_status';
+const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
 
 test.each([
   [null, '204', null, true, 'Your endpoint returned 204 No content'],
   [
     'The endpoint responded with 500.',
     '500',
-    ANSWERED,
+    UNSUCCESSFUL_STATUS,
     false,
     'Your endpoint returned 500 Internal server error',
   ],
   ['Timed out after 10 s.', '504', 'timeout', false, 'Timed out after 10 s'],
   ['Connection refused.', '502', 'connection_refused', false, 'Connection refused'],
-  ['The endpoint responded with 502.', '502', ANSWERED, false, 'Your endpoint returned 502 Bad gateway'],
-  ['The endpoint responded with 504.', '504', ANSWERED, false, 'Your endpoint returned 504 Gateway timeout'],
+  [
+    'The endpoint responded with 502.',
+    '502',
+    UNSUCCESSFUL_STATUS,
+    false,
+    'Your endpoint returned 502 Bad gateway',
+  ],
+  [
+    'The endpoint responded with 504.',
+    '504',
+    UNSUCCESSFUL_STATUS,
+    false,
+    'Your endpoint returned 504 Gateway timeout',
+  ],
 ])('a test that ended with %s is described with advice', (error, status, code, isGood, title) => {
   const text = describeVerification({
     verification_error: error,
@@ -43,7 +55,7 @@ test.each([
 
 test('every error of an attempt has advice', () => {
   const codes = ['timeout', 'address_forbidden', 'port_forbidden', 'dns_failed', 'no_address'];
-  const allCodes = [...codes, 'connection_refused', 'tls_untrusted', ANSWERED].map((code) =>
+  const allCodes = [...codes, 'connection_refused', 'tls_untrusted', UNSUCCESSFUL_STATUS].map((code) =>
     failureAdvice('502', code),
   );
   expect(new Set(allCodes).size).toBe(allCodes.length);

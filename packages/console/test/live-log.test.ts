@@ -8,7 +8,7 @@ import {
   tailSince,
 } from '../src/webhook/log/live-log.ts';
 
-const PAGE = 3;
+const PAGE_SIZE = 3;
 const row = (id: number, more: Partial<Delivery> = {}) =>
   ({ id: `d${id}`, created_at: String(1_000 + id), status: 'delivered', ...more }) as Delivery;
 const rows = (...ids: number[]) => ids.map((id) => row(id));
@@ -65,20 +65,20 @@ test('a partial read starts at the oldest row, or later if the range does', () =
 });
 
 test('a partial read adds its new rows to the count, without counting the log again', () => {
-  const after = mergeTail(state(rows(3, 2, 1), 500), { rows: rows(5, 4, 3), totalCount: 5 }, PAGE);
+  const after = mergeTail(state(rows(3, 2, 1), 500), { rows: rows(5, 4, 3), totalCount: 5 }, PAGE_SIZE);
   expect(after).toMatchObject({ totalCount: 502, arrivedCount: 2, fullReadAtMs: 5 });
   expect(ids(after?.rows ?? [])).toEqual(['d5', 'd4', 'd3']);
 });
 
 test('a partial read does not raise a count that has reached its limit', () => {
-  const after = mergeTail(state(rows(3, 2, 1), 1_000_000), { rows: rows(4, 3, 2), totalCount: 4 }, PAGE);
+  const after = mergeTail(state(rows(3, 2, 1), 1_000_000), { rows: rows(4, 3, 2), totalCount: 4 }, PAGE_SIZE);
   expect(after?.totalCount).toBe(1_000_000);
 });
 
 test('a page that lost a row or has only new rows requires a full read', () => {
   const before = state(rows(3, 2, 1), 500);
-  expect(mergeTail(before, { rows: rows(3, 1), totalCount: 2 }, PAGE)).toBeNull();
-  expect(mergeTail(before, { rows: rows(9, 8, 7), totalCount: 9 }, PAGE)).toBeNull();
+  expect(mergeTail(before, { rows: rows(3, 1), totalCount: 2 }, PAGE_SIZE)).toBeNull();
+  expect(mergeTail(before, { rows: rows(9, 8, 7), totalCount: 9 }, PAGE_SIZE)).toBeNull();
   const all = state(rows(3, 2), 2);
-  expect(mergeTail(all, { rows: rows(3), totalCount: 1 }, PAGE)?.totalCount).toBe(1);
+  expect(mergeTail(all, { rows: rows(3), totalCount: 1 }, PAGE_SIZE)?.totalCount).toBe(1);
 });

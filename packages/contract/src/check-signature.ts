@@ -84,12 +84,12 @@ interface SignatureInput {
   prefix: string | null;
 }
 
-const LINE = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)$/;
+const HEADER_LINE = /^\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+):\s*(.*)$/;
 
 function readHeader({ header, signatureHeader, body }: DeliveryInput): SignatureInput | Unreadable {
   const headers = new Map<string, string>();
   for (const line of header.split(/\r?\n/)) {
-    const [, name, value] = LINE.exec(line) ?? [];
+    const [, name, value] = HEADER_LINE.exec(line) ?? [];
     if (name !== undefined && value !== undefined) headers.set(name.toLowerCase(), value);
   }
   const standard = headers.get('webhook-signature');
@@ -159,7 +159,7 @@ async function findMatch({ body, secret }: DeliveryInput, input: SignatureInput)
 }
 
 const HMAC = { name: 'HMAC', hash: 'SHA-256' };
-const PREFIX = 'whsec_';
+const SECRET_PREFIX = 'whsec_';
 
 /** Returns candidate keys: the secret with common copying errors reversed, and the key of the other scheme. */
 function candidateKeys(
@@ -171,10 +171,11 @@ function candidateKeys(
   if (trimmed !== secret) texts.push({ text: trimmed, differences: ['secret-blanks'] });
   const unquoted = trimmed.replace(/^(["'])(.*)\1$/, '$2');
   if (unquoted !== trimmed) texts.push({ text: unquoted, differences: ['secret-quotes'] });
-  if (!unquoted.startsWith(PREFIX)) texts.push({ text: PREFIX + unquoted, differences: ['secret-prefix'] });
+  if (!unquoted.startsWith(SECRET_PREFIX))
+    texts.push({ text: SECRET_PREFIX + unquoted, differences: ['secret-prefix'] });
   return texts.flatMap(({ text, differences }) => {
     const textBytes = Uint8Array.from(new TextEncoder().encode(text));
-    const decoded = fromBase64(text.slice(text.startsWith(PREFIX) ? PREFIX.length : 0));
+    const decoded = fromBase64(text.slice(text.startsWith(SECRET_PREFIX) ? SECRET_PREFIX.length : 0));
     const byScheme = isStandard
       ? [
           { bytes: decoded, differences },

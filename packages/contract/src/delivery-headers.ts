@@ -8,7 +8,7 @@ export const HEADER_LIMITS = { headersMax: 10, nameCharactersMax: 64, valueChara
 export const MASK = '***';
 
 /** Header names in lower case that Runhook, HTTP or proxies set, and those that carry state between requests. */
-const RESERVED = new Set([
+const RESERVED_NAMES = new Set([
   'accept-encoding',
   'connection',
   'content-encoding',
@@ -35,13 +35,13 @@ const RESERVED_PREFIXES = ['proxy-', 'webhook-', 'x-forwarded-'];
 
 function isReserved(name: string): boolean {
   const lower = name.toLowerCase();
-  return RESERVED.has(lower) || RESERVED_PREFIXES.some((prefix) => lower.startsWith(prefix));
+  return RESERVED_NAMES.has(lower) || RESERVED_PREFIXES.some((prefix) => lower.startsWith(prefix));
 }
 
 /** A token of HTTP that begins with a letter or a digit, which excludes the object property `__proto__`. */
 const NAME = /^[0-9A-Za-z][!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
 /** Matches a header value: printable ASCII without a space at either end, because HTTP strips such spaces. */
-const VALUE = /^[!-~]([ -~]*[!-~])?$/;
+const HEADER_VALUE = /^[!-~]([ -~]*[!-~])?$/;
 
 /** Completes "signature_header …"; null if the name is valid. */
 function nameProblem(name: string): string | null {
@@ -62,7 +62,7 @@ export const signatureHeaderSchema = Joi.any().custom((value: unknown, helpers) 
 const headerValue = Joi.any().custom((value: unknown, helpers) => {
   const problem =
     nameProblem(String(helpers.state.path?.at(-1))) ??
-    (typeof value === 'string' && value.length <= HEADER_LIMITS.valueCharactersMax && VALUE.test(value)
+    (typeof value === 'string' && value.length <= HEADER_LIMITS.valueCharactersMax && HEADER_VALUE.test(value)
       ? null
       : `must be a string of 1 to ${HEADER_LIMITS.valueCharactersMax} printable ASCII characters, with no space at its ends`);
   return problem === null ? value : helpers.message({ custom: `{{#label}} ${problem}` });

@@ -77,7 +77,7 @@ const MAX_SECONDS = 0xffff_ffff;
 const PAYLOAD_BYTES = 16;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const CODE_OF_DIGIT = Uint8Array.from(ALPHABET, (character) => character.charCodeAt(0));
-const LENGTH = 27;
+const KSUID_LENGTH = 27;
 const NO_DIGIT = 255;
 const DIGIT_OF_CODE = new Uint8Array(128).fill(NO_DIGIT);
 CODE_OF_DIGIT.forEach((code, digit) => {
@@ -95,7 +95,7 @@ const GROUP_BASE = 62 ** GROUP_DIGITS;
 
 /** Shared buffers. They are safe because every call that uses them is synchronous. */
 const limbs = new Array<number>(LIMBS).fill(0);
-const digits = Buffer.alloc(LENGTH);
+const digits = Buffer.alloc(KSUID_LENGTH);
 
 /** @param payload {@link PAYLOAD_BYTES} bytes */
 function createKsuid(timeMs: number, payload: Buffer): string {
@@ -104,7 +104,7 @@ function createKsuid(timeMs: number, payload: Buffer): string {
   limbs[0] = Math.floor(seconds / LIMB_BASE);
   limbs[1] = seconds % LIMB_BASE;
   for (let index = 2; index < LIMBS; index += 1) limbs[index] = payload.readUInt16BE(2 * index - 4);
-  for (let end = LENGTH; end > 0; end -= GROUP_DIGITS) {
+  for (let end = KSUID_LENGTH; end > 0; end -= GROUP_DIGITS) {
     let rest = divideByGroup();
     for (let position = end - 1; position >= 0 && position >= end - GROUP_DIGITS; position -= 1) {
       digits[position] = CODE_OF_DIGIT[rest % 62] as number;
@@ -116,9 +116,9 @@ function createKsuid(timeMs: number, payload: Buffer): string {
 
 /** Returns the KSUID's time in milliseconds since the epoch (whole seconds), or null if the text is not a KSUID. */
 function ksuidTimeMs(text: string): number | null {
-  if (text.length !== LENGTH) return null;
+  if (text.length !== KSUID_LENGTH) return null;
   let head = 0;
-  for (let index = 0; index < LENGTH; index += 1) {
+  for (let index = 0; index < KSUID_LENGTH; index += 1) {
     const digit = DIGIT_OF_CODE[text.charCodeAt(index)] ?? NO_DIGIT;
     if (digit === NO_DIGIT) return null;
     if (index < HEAD_DIGITS) head = head * 62 + digit;
@@ -128,17 +128,17 @@ function ksuidTimeMs(text: string): number | null {
 }
 
 const HEAD_DIGITS = 8;
-const SECONDS_PER_HEAD = 62 ** (LENGTH - HEAD_DIGITS) / 2 ** 128;
+const SECONDS_PER_HEAD = 62 ** (KSUID_LENGTH - HEAD_DIGITS) / 2 ** 128;
 /** Tolerance that exceeds the rounding error of the doubles used here. */
-const ROUNDING = 1e-5;
+const ROUNDING_TOLERANCE = 1e-5;
 
 /**
  * Computes the seconds from the first digits only; null if the remaining digits could change the result, which happens
  * for one id in twenty thousand.
  */
 function secondsFromHead(head: number): number | null {
-  const least = Math.floor(head * SECONDS_PER_HEAD - ROUNDING);
-  const most = Math.floor((head + 1) * SECONDS_PER_HEAD + ROUNDING);
+  const least = Math.floor(head * SECONDS_PER_HEAD - ROUNDING_TOLERANCE);
+  const most = Math.floor((head + 1) * SECONDS_PER_HEAD + ROUNDING_TOLERANCE);
   return least === most ? least : null;
 }
 
@@ -146,10 +146,10 @@ function secondsFromHead(head: number): number | null {
 function secondsFromDigits(text: string): number | null {
   limbs.fill(0);
   let group = 0;
-  for (let index = 0; index < LENGTH; index += 1) {
+  for (let index = 0; index < KSUID_LENGTH; index += 1) {
     group = group * 62 + (DIGIT_OF_CODE[text.charCodeAt(index)] as number);
     // The first group has fewer digits.
-    if ((LENGTH - 1 - index) % GROUP_DIGITS !== 0) continue;
+    if ((KSUID_LENGTH - 1 - index) % GROUP_DIGITS !== 0) continue;
     if (multiplyByGroup(group) > 0) return null;
     group = 0;
   }

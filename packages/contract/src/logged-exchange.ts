@@ -5,7 +5,7 @@ import { wellFormedText } from './text.ts';
 // The parts of a request and its response that the log stores and a test returns: docs/contract.md#attempts.
 
 /** Request headers that contain no credentials. All others of a delivery are signatures or custom headers. */
-const UNMASKED = new Set([
+const UNMASKED_HEADERS = new Set([
   'content-type',
   'user-agent',
   'webhook-id',
@@ -17,7 +17,7 @@ const UNMASKED = new Set([
 /** Masks request headers for the log, so that its readers cannot replay a signature or authenticate at a gateway. */
 export function maskHeaders(headers: Record<string, string>): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [name, UNMASKED.has(name) ? value : MASK]),
+    Object.entries(headers).map(([name, value]) => [name, UNMASKED_HEADERS.has(name) ? value : MASK]),
   );
 }
 

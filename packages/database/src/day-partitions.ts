@@ -19,7 +19,7 @@ export interface DayPartitionsPass {
 
 const DAYS_AHEAD = 7;
 
-const SELECT_MISSING = `
+const SELECT_MISSING_PARTITIONS = `
   SELECT parent, day::date::text AS day
   FROM unnest(ARRAY['events', 'deliveries', 'attempts']) WITH ORDINALITY AS parents (parent, position),
     generate_series((now() AT TIME ZONE 'UTC')::date - 1, (now() AT TIME ZONE 'UTC')::date + $1::int, interval '1 day')
@@ -37,7 +37,7 @@ export async function ensureDayPartitions(
   { defaultBytesMax = DEFAULT_BYTES_MAX }: { defaultBytesMax?: number } = {},
 ): Promise<DayPartitionsPass> {
   const converted = await convertLargeDefaults(pool, defaultBytesMax);
-  const missing = await runStatement<DayPartition>(pool, SELECT_MISSING, [DAYS_AHEAD]);
+  const missing = await runStatement<DayPartition>(pool, SELECT_MISSING_PARTITIONS, [DAYS_AHEAD]);
   return await changeEach(pool, missing, 'SELECT make_day_partition($1, $2::date) AS changed', converted);
 }
 
@@ -56,7 +56,7 @@ async function convertLargeDefaults(pool: Pool, bytesMax: number): Promise<DayPa
   return pass;
 }
 
-const OLD = `
+const SELECT_OLD_PARTITIONS = `
   WITH days AS MATERIALIZED (
     SELECT parent.relname AS parent, substr(child.relname, length(parent.relname) + 2, 8) AS day,
       right(child.relname, 8) AS last_day
@@ -73,7 +73,7 @@ const OLD = `
  * it is within the retention. A partition that another session reads is left to the next pass.
  */
 export async function dropOldDayPartitions(pool: Pool, retentionDays: number): Promise<DayPartitionsPass> {
-  const old = await runStatement<DayPartition>(pool, OLD, [retentionDays]);
+  const old = await runStatement<DayPartition>(pool, SELECT_OLD_PARTITIONS, [retentionDays]);
   return await changeEach(pool, old, 'SELECT drop_day_partition($1, $2::date) AS changed');
 }
 
@@ -105,7 +105,7 @@ const deleteOldStatement = (table: string, key: string) => ({
 
 /** Returns the names of the missing partitions from yesterday to a week ahead. Changes nothing. */
 export async function findMissingDayPartitions(pool: Pool): Promise<string[]> {
-  const missing = await runStatement<DayPartition>(pool, SELECT_MISSING, [DAYS_AHEAD]);
+  const missing = await runStatement<DayPartition>(pool, SELECT_MISSING_PARTITIONS, [DAYS_AHEAD]);
   return missing.map(({ parent, day }) => partitionName(parent, day));
 }
 

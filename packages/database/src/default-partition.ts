@@ -17,13 +17,16 @@ export const DEFAULT_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Returns the size of each default partition in bytes. */
 export async function defaultPartitionBytes(pool: Pool): Promise<Record<LogTable, number>> {
-  const rows = await runStatement<{ parent: string; bytes: string }>(pool, BYTES, [LOG_TABLES]);
+  const rows = await runStatement<{ parent: string; bytes: string }>(pool, SELECT_DEFAULT_BYTES, [
+    LOG_TABLES,
+  ]);
   const bytes = new Map(rows.map((row) => [row.parent, Number(row.bytes)]));
   const bytesOf = (parent: LogTable) => bytes.get(parent) ?? 0;
   return { events: bytesOf('events'), deliveries: bytesOf('deliveries'), attempts: bytesOf('attempts') };
 }
 
-const BYTES = 'SELECT parent, default_partition_bytes(parent) AS bytes FROM unnest($1::text[]) AS parent';
+const SELECT_DEFAULT_BYTES =
+  'SELECT parent, default_partition_bytes(parent) AS bytes FROM unnest($1::text[]) AS parent';
 
 /**
  * Turns a default partition into a partition of the days that it contains, and attaches a new default partition. Rows
@@ -195,12 +198,12 @@ async function readDays(transaction: Transaction, parent: LogTable): Promise<Day
     transaction,
     `SELECT day::text, count(*)::int AS rows FROM ${parent}_default GROUP BY 1 ORDER BY 1`,
   );
-  const [row] = await run<{ today: string }>(transaction, TODAY);
+  const [row] = await run<{ today: string }>(transaction, SELECT_TODAY);
   const partitions = await readRanges(transaction, PARTITION_NAMES, parent, `^${parent}_${RANGE_PATTERN}$`);
   return { today: row?.today ?? '', days, partitions };
 }
 
-const TODAY = `SELECT (now() AT TIME ZONE 'UTC')::date::text AS today`;
+const SELECT_TODAY = `SELECT (now() AT TIME ZONE 'UTC')::date::text AS today`;
 
 /**
  * Days after today that the new partition covers: new rows may carry a time up to a day ahead, and a second day allows

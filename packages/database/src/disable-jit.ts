@@ -2,7 +2,7 @@ import pg from 'pg';
 import { withClient } from './with-client.ts';
 
 /** `insufficient_privilege`: the role may not change its own settings. */
-const FORBIDDEN = '42501';
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 /*
  * Concurrent calls change the same row of pg_db_role_setting, and PostgreSQL rejects all but one ("tuple concurrently
@@ -25,7 +25,7 @@ export async function disableJit(connectionString: string): Promise<boolean> {
     await withClient(connectionString, (client) => client.query(DISABLE_FOR_ROLE));
     return true;
   } catch (error) {
-    if (error instanceof pg.DatabaseError && error.code === FORBIDDEN) return false;
+    if (error instanceof pg.DatabaseError && error.code === INSUFFICIENT_PRIVILEGE) return false;
     throw error;
   }
 }

@@ -4,13 +4,13 @@ import { createId, type Deployment, type Plan } from '@runhook/contract';
 import type { PrismaClient } from './generated/client.ts';
 import type { SecretBox } from './secrets.ts';
 
-const PREFIXES = { user: 'rhu_', service_token: 'rhs_' } as const;
+const CREDENTIAL_PREFIXES = { user: 'rhu_', service_token: 'rhs_' } as const;
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_LENGTH = 43;
 const CHECKSUM_LENGTH = 6;
-const PATTERN = /^(rhu_|rhs_)([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
+const CREDENTIAL_PATTERN = /^(rhu_|rhs_)([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 
-export type CredentialKind = keyof typeof PREFIXES;
+export type CredentialKind = keyof typeof CREDENTIAL_PREFIXES;
 
 /**
  * Creates an API key (`rhu_`) or service token (`rhs_`): 256 random bits in base62, followed by a CRC-32 of them, which
@@ -18,14 +18,14 @@ export type CredentialKind = keyof typeof PREFIXES;
  */
 export function createCredential(kind: CredentialKind): string {
   const random = base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_LENGTH);
-  return PREFIXES[kind] + random + checksum(random);
+  return CREDENTIAL_PREFIXES[kind] + random + checksum(random);
 }
 
 /** Returns the kind of the credential, or null when the text cannot be one, so that no query is needed. */
 export function credentialKind(text: string): CredentialKind | null {
-  const [, prefix, random, sum] = PATTERN.exec(text) ?? [];
+  const [, prefix, random, sum] = CREDENTIAL_PATTERN.exec(text) ?? [];
   if (random === undefined || sum !== checksum(random)) return null;
-  return prefix === PREFIXES.user ? 'user' : 'service_token';
+  return prefix === CREDENTIAL_PREFIXES.user ? 'user' : 'service_token';
 }
 
 /** Returns the hash by which the database finds a credential. 256 random bits need no slow hash. */

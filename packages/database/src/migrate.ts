@@ -152,7 +152,7 @@ export async function readMigrationStates(
   const rows = await withClient(databaseUrl, async (client) => {
     const { rows: tables } = await client.query(`SELECT to_regclass('_prisma_migrations') AS name`);
     if (tables[0]?.name === null) return [];
-    return (await client.query<MigrationRow>(LATEST)).rows;
+    return (await client.query<MigrationRow>(SELECT_LATEST_RECORDS)).rows;
   });
   const releaseNames = migrationDirectories.map(({ path }) => path);
   const names = [...new Set([...releaseNames, ...rows.map(({ name }) => name)])].sort();
@@ -179,7 +179,7 @@ interface MigrationRow {
   logs: string | null;
 }
 
-const LATEST = `
+const SELECT_LATEST_RECORDS = `
   SELECT DISTINCT ON (migration_name) migration_name AS name, started_at, finished_at, rolled_back_at, logs
   FROM _prisma_migrations ORDER BY migration_name, started_at DESC`;
 

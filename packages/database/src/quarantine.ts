@@ -39,7 +39,7 @@ export interface QuarantinedItem extends QuarantineKey {
   message?: unknown;
 }
 
-const COLUMNS: UnnestColumns<QuarantinedItem> = {
+const ITEM_COLUMNS: UnnestColumns<QuarantinedItem> = {
   account_id: ['bigint', ({ accountId }) => accountId],
   kind: ['text', ({ kind }) => kind],
   key: ['text', ({ key }) => key],
@@ -56,10 +56,10 @@ function encodeMessage(message: unknown): Buffer | null {
   }
 }
 
-const ADD = `
+const INSERT_ITEMS = `
   INSERT INTO quarantined_items AS q (account_id, kind, key, reason, message)
   SELECT DISTINCT ON (i.account_id, i.kind, i.key) i.account_id, i.kind, i.key, i.reason, i.message
-  FROM ${unnestSql(COLUMNS, 1, 'i')}
+  FROM ${unnestSql(ITEM_COLUMNS, 1, 'i')}
   ON CONFLICT (account_id, kind, key) DO UPDATE
   SET reason = EXCLUDED.reason, message = coalesce(q.message, EXCLUDED.message), created_at = EXCLUDED.created_at
   RETURNING kind, xmax = 0 AS is_new`;
@@ -75,19 +75,19 @@ export async function addQuarantined(
   if (items.length === 0) return [];
   const rows = await runStatement<{ kind: QuarantineKind; is_new: boolean }>(
     database,
-    ADD,
-    unnestValues(COLUMNS, items),
+    INSERT_ITEMS,
+    unnestValues(ITEM_COLUMNS, items),
   );
   return rows.flatMap(({ kind, is_new }) => (is_new ? [kind] : []));
 }
 
-const KEYS: UnnestColumns<QuarantineKey> = {
-  account_id: COLUMNS.account_id as never,
-  key: COLUMNS.key as never,
+const KEY_COLUMNS: UnnestColumns<QuarantineKey> = {
+  account_id: ITEM_COLUMNS.account_id as never,
+  key: ITEM_COLUMNS.key as never,
 };
 const SELECT_AMONG = `
-  SELECT q.account_id, q.key FROM ${unnestSql(KEYS, 1, 'i')}
-  JOIN quarantined_items q ON q.account_id = i.account_id AND q.kind = $${1 + unnestParameterCount(KEYS)} AND q.key = i.key`;
+  SELECT q.account_id, q.key FROM ${unnestSql(KEY_COLUMNS, 1, 'i')}
+  JOIN quarantined_items q ON q.account_id = i.account_id AND q.kind = $${1 + unnestParameterCount(KEY_COLUMNS)} AND q.key = i.key`;
 
 /** Returns the items that are not set aside, in input order. */
 export async function withoutQuarantined<Item>(
@@ -100,7 +100,7 @@ export async function withoutQuarantined<Item>(
   const rows = await runStatement<{ account_id: string; key: string }>(
     database,
     SELECT_AMONG,
-    [...unnestValues(KEYS, items.map(keyOf)), kind],
+    [...unnestValues(KEY_COLUMNS, items.map(keyOf)), kind],
     'quarantined-among',
   );
   if (rows.length === 0) return [...items];
@@ -124,10 +124,10 @@ export async function listQuarantinedKeys(
   return rows.map(({ key }) => key);
 }
 
-const COUNT = 'SELECT count(*)::int AS count FROM quarantined_items';
+const COUNT_ITEMS = 'SELECT count(*)::int AS count FROM quarantined_items';
 
 export async function countQuarantined(database: Queryable): Promise<number> {
-  const [row] = await runStatement<{ count: number }>(database, COUNT, []);
+  const [row] = await runStatement<{ count: number }>(database, COUNT_ITEMS, []);
   return row?.count ?? 0;
 }
 
@@ -139,7 +139,7 @@ export interface QuarantinedRow extends QuarantinedItem {
   version: string;
 }
 
-const LIST = `
+const SELECT_ITEMS = `
   SELECT account_id, kind, key, reason, message, (extract(epoch FROM created_at) * 1000)::float8 AS created_at_ms,
     xmin::text AS version
   FROM quarantined_items
@@ -162,7 +162,11 @@ export async function listQuarantined(
   database: Queryable,
   { accountId, keys, limit }: { accountId?: number; keys?: readonly string[]; limit?: number },
 ): Promise<QuarantinedRow[]> {
-  const rows = await runStatement<ListRow>(database, LIST, [accountId ?? null, keys ?? null, limit ?? null]);
+  const rows = await runStatement<ListRow>(database, SELECT_ITEMS, [
+    accountId ?? null,
+    keys ?? null,
+    limit ?? null,
+  ]);
   return rows.map((row) => ({
     accountId: Number(row.account_id),
     kind: row.kind,
@@ -174,7 +178,7 @@ export async function listQuarantined(
   }));
 }
 
-const REMOVE = `
+const DELETE_ITEM = `
   DELETE FROM quarantined_items
   WHERE account_id = $1 AND kind = $2 AND key = $3 AND ($4::xid IS NULL OR xmin = $4)`;
 
@@ -186,14 +190,15 @@ export async function releaseQuarantined(
   database: Queryable,
   { accountId, kind, key, version }: QuarantineKey & { kind: QuarantineKind; version?: string },
 ): Promise<void> {
-  await runStatement(database, REMOVE, [accountId, kind, key, version ?? null]);
+  await runStatement(database, DELETE_ITEM, [accountId, kind, key, version ?? null]);
 }
 
-const WITHDRAW = 'DELETE FROM undispatched_events WHERE day = $1 AND event_id = $2 AND account_id = $3';
+const DELETE_UNDISPATCHED_EVENT =
+  'DELETE FROM undispatched_events WHERE day = $1 AND event_id = $2 AND account_id = $3';
 
 /** Removes the event from the undispatched events, so that no dispatcher dispatches it. */
 export async function withdrawEvent(database: Queryable, { accountId, eventId }: EventKey): Promise<void> {
-  await runStatement(database, WITHDRAW, [idDay('event', eventId), eventId, accountId]);
+  await runStatement(database, DELETE_UNDISPATCHED_EVENT, [idDay('event', eventId), eventId, accountId]);
 }
 
 const REASON_CHARACTERS_MAX = 500;

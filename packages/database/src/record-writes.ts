@@ -9,12 +9,12 @@ export const WRITE_CHECK_EVERY_MS = 10_000;
 /** A probe that waits for a lock or a connection must end before the next one starts. */
 const PROBE_TIMEOUT_MS = 5_000;
 
-const PROBE = `
+const WRITE_PROBE = `
   INSERT INTO record_probe (id, written_at) VALUES (1, clock_timestamp())
   ON CONFLICT (id) DO UPDATE SET written_at = EXCLUDED.written_at`;
 
 export async function probeWrite(database: Queryable): Promise<void> {
-  await runStatement(database, PROBE, [], undefined, PROBE_TIMEOUT_MS);
+  await runStatement(database, WRITE_PROBE, [], undefined, PROBE_TIMEOUT_MS);
 }
 
 /** Writes one row over a new connection, which it closes afterwards. */

@@ -7,7 +7,7 @@ export class SchemaBehindError extends Error {
   readonly code = 'SCHEMA_BEHIND';
 }
 
-const MISSING = `
+const SELECT_MISSING_MIGRATIONS = `
   SELECT known.name FROM unnest($1::text[]) WITH ORDINALITY AS known (name, position)
   WHERE NOT EXISTS (
     SELECT FROM _prisma_migrations m
@@ -15,7 +15,7 @@ const MISSING = `
   ORDER BY known.position`;
 /** Comment that the migration of 0.2.0 leaves on the table until {@link rewriteLog} has ended. */
 export const REWRITE_IS_PENDING = `obj_description(to_regclass('events'), 'pg_class') = 'rewrite pending'`;
-const PENDING = `SELECT ${REWRITE_IS_PENDING} AS "isPending"`;
+const SELECT_REWRITE_IS_PENDING = `SELECT ${REWRITE_IS_PENDING} AS "isPending"`;
 const UNDEFINED_TABLE = '42P01';
 
 /**
@@ -25,7 +25,7 @@ const UNDEFINED_TABLE = '42P01';
 export async function requireSchema(database: Queryable): Promise<void> {
   const [missing] = await missingMigrations(database);
   if (missing !== undefined) throw new SchemaBehindError(`The migration ${missing} is not applied.`);
-  const [row] = await runStatement<{ isPending: boolean | null }>(database, PENDING, []);
+  const [row] = await runStatement<{ isPending: boolean | null }>(database, SELECT_REWRITE_IS_PENDING, []);
   if (row?.isPending)
     throw new SchemaBehindError('The rewrite of the log is not finished: run migrate again.');
 }
@@ -34,7 +34,7 @@ async function missingMigrations(database: Queryable): Promise<readonly string[]
   try {
     const rows = await runStatement<{ name: string }>(
       database,
-      MISSING,
+      SELECT_MISSING_MIGRATIONS,
       [KNOWN_MIGRATIONS],
       'schema-version',
     );

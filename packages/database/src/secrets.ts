@@ -116,7 +116,7 @@ export async function requireKeys(
   return { unknown };
 }
 
-const NEWEST = `
+const SELECT_NEWEST_SECRET = `
   SELECT hmac_secret_ciphertext AS ciphertext FROM subscriptions WHERE active AND deleted_at IS NULL
   ORDER BY created_at DESC LIMIT 1`;
 
@@ -125,7 +125,7 @@ const NEWEST = `
  * name and the wrong value. True when there is no subscription.
  */
 export async function canDecryptNewest(database: Pool, keys: readonly EncryptionKey[]): Promise<boolean> {
-  const [row] = await runStatement<{ ciphertext: string }>(database, NEWEST, []);
+  const [row] = await runStatement<{ ciphertext: string }>(database, SELECT_NEWEST_SECRET, []);
   return row === undefined || reencrypt(createSecretBox(keys), row.ciphertext) !== null;
 }
 

@@ -91,10 +91,10 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
   }
 }
 
-const SERVER = `SELECT current_setting('server_version') AS version, extract(epoch FROM clock_timestamp()) * 1000 AS time_ms`;
+const SELECT_SERVER = `SELECT current_setting('server_version') AS version, extract(epoch FROM clock_timestamp()) * 1000 AS time_ms`;
 
 async function readServer(pool: Pool): Promise<{ version: string; time_ms: string }> {
-  const [row] = await runStatement<{ version: string; time_ms: string }>(pool, SERVER, []);
+  const [row] = await runStatement<{ version: string; time_ms: string }>(pool, SELECT_SERVER, []);
   return row as { version: string; time_ms: string };
 }
 

@@ -27,11 +27,11 @@ type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 
 const eventOf = (accountId: number) =>
   exampleEvent('job.run.started', { ...EXAMPLE_JOB, account_id: accountId });
-const EIGHT = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
+const EIGHT_SHARDS = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
 /** One account for each of eight shards, in their order. */
 const ACCOUNTS = Array.from({ length: 8 }, (_, shard) => {
   let accountId = 1;
-  while (shardOf(EIGHT, accountId) !== shard) accountId += 1;
+  while (shardOf(EIGHT_SHARDS, accountId) !== shard) accountId += 1;
   return accountId;
 });
 const silent = () => undefined;
@@ -119,7 +119,7 @@ describeOnRedis('a queue with shards', () => {
   const countWaitingByShard = () => Promise.all(ACCOUNTS.map((_, shard) => waiting(shard)));
 
   test('adds each event to the shard of its account, combines events of a shard, and counts the jobs of all shards', async () => {
-    expect(await shardAdmin.spread(8)).toEqual(EIGHT);
+    expect(await shardAdmin.spread(8)).toEqual(EIGHT_SHARDS);
     await events.add(ACCOUNTS.flatMap((accountId) => [eventOf(accountId), eventOf(accountId)]));
     expect(await countWaitingByShard()).toEqual(new Array(8).fill(1));
     for (const [shard, accountId] of ACCOUNTS.entries()) {
@@ -203,7 +203,7 @@ describeOnRedis('a queue with shards', () => {
     const shardAdmins = Array.from({ length: 6 }, () => openShardAdmin(createQueueBackend(url), silent, 0));
     closers.push(() => Promise.all(shardAdmins.map((one) => one.close())));
     const maps = await Promise.all(shardAdmins.map((one) => one.spread(8)));
-    for (const map of maps) expect(map).toEqual(EIGHT);
+    for (const map of maps) expect(map).toEqual(EIGHT_SHARDS);
     await Promise.all(shardAdmins.map((one, index) => one.spread(index + 1)));
     const { version, slots } = await shardAdmin.refresh();
     expect(version).toBeGreaterThan(1);
@@ -211,7 +211,7 @@ describeOnRedis('a queue with shards', () => {
   });
 
   test('adds no job by a map that cannot be read', async () => {
-    await redis.hset(SHARDS_KEY, { ...shardFields(EIGHT), slots: '[0]' });
+    await redis.hset(SHARDS_KEY, { ...shardFields(EIGHT_SHARDS), slots: '[0]' });
     await expect(events.add([eventOf(1)])).rejects.toMatchObject({
       code: 'queue_unavailable',
       cause: { message: `${SHARDS_KEY} does not contain a shard map` },

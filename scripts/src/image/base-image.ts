@@ -13,7 +13,7 @@ export interface Base {
 /** Package that Node needs and that Debian's minimal base does not include. */
 const EXTRA_PACKAGES = 'libatomic1';
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-const CACHES = ['var/cache/apt/archives', 'var/lib/apt/lists'];
+const APT_CACHES = ['var/cache/apt/archives', 'var/lib/apt/lists'];
 
 export function readBase(dockerfile: string): Base {
   const [, tag, nodeVersion, debianRelease] = /^FROM (node:([\d.]+)-([a-z]+)-slim) /m.exec(dockerfile) ?? [];
@@ -38,7 +38,7 @@ export async function makeBaseImage(
   const root = (await buildah.run(['mount', container])).trim();
   const packages = ['--variant=minbase', `--include=${EXTRA_PACKAGES}`, debianRelease, root];
   await exec('debootstrap', mirror === null ? packages : [...packages, mirror]);
-  for (const cache of CACHES)
+  for (const cache of APT_CACHES)
     for (const name of readdirSync(join(root, cache))) rmSync(join(root, cache, name), { recursive: true });
 
   const local = join(root, 'usr', 'local');

@@ -2,14 +2,14 @@ import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 import { root } from '../../shared/workspace.mjs';
 
-const FILE = join(root, 'scripts', 'test', 'run', 'costs.json');
+const COSTS_FILE = join(root, 'scripts', 'test', 'run', 'costs.json');
 /** Duration from which a test file is recorded; the order of shorter ones does not matter. */
 const RECORDED_FROM_SECONDS = 5;
 /** Estimates the duration of a file without a record, from the median of those that have one. */
 const BYTES_PER_SECOND = 2_000;
 
 const relativePath = (file) => relative(root, file).replaceAll(sep, '/');
-const read = () => (existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : {});
+const read = () => (existsSync(COSTS_FILE) ? JSON.parse(readFileSync(COSTS_FILE, 'utf8')) : {});
 
 /**
  * Returns a function that estimates how many seconds a test file takes: the recorded duration, or else one that follows from its
@@ -32,5 +32,5 @@ export function recordCosts(durations) {
   const slow = Object.entries(costs)
     .filter(([path, seconds]) => seconds >= RECORDED_FROM_SECONDS && existsSync(join(root, path)))
     .sort(([, one], [, other]) => other - one);
-  writeFileSync(FILE, `${JSON.stringify(Object.fromEntries(slow), null, 2)}\n`);
+  writeFileSync(COSTS_FILE, `${JSON.stringify(Object.fromEntries(slow), null, 2)}\n`);
 }

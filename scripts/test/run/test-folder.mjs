@@ -6,7 +6,7 @@ import { availableMemory } from 'node:process';
 
 /** A run of all tests needs about 400 MB at its peak, and two runs may be concurrent. */
 const FREE_BYTES_MIN = 6 * 2 ** 30;
-const NAME = /^runhook-[a-z-]+-(\d+)-/;
+const TEST_FOLDER_NAME = /^runhook-[a-z-]+-(\d+)-/;
 
 /**
  * Makes a folder for the data of the test servers, with `tmp` for files of the tests. It is in memory if there is enough, because
@@ -55,7 +55,7 @@ async function hasSpace(folder, roomMinBytes) {
 /** Removes the folders of killed runs, whose memory would otherwise never be freed. */
 async function removeOrphanedFolders(parent) {
   for (const entry of await readdir(parent)) {
-    const pid = NAME.exec(entry)?.[1];
+    const pid = TEST_FOLDER_NAME.exec(entry)?.[1];
     if (pid === undefined || isAlive(Number(pid))) continue;
     await rm(join(parent, entry), { recursive: true, force: true }).catch(() => undefined);
   }

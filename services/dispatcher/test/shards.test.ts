@@ -16,7 +16,7 @@ import { type Harness, openHarness } from './harness.ts';
 
 type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 
-const EIGHT = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
+const EIGHT_SHARDS = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
 const silent = () => undefined;
 
 test('invalid settings of shards are rejected, all of them in one error', () => {
@@ -54,7 +54,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     // Each of eight shards has at least one account.
     while (shards.size < 8) {
       const account = await seedAccount(harness.database);
-      shards.add(shardOf(EIGHT, account.id));
+      shards.add(shardOf(EIGHT_SHARDS, account.id));
       accounts.push(account);
       await seedSubscription(harness.database, {
         accountId: account.id,

@@ -4,14 +4,14 @@ import { type Query, request } from './request.ts';
 import { pathParameters, type WebhookKey, webhooksKey } from './subscriptions.ts';
 import type { Delivery, DeliveryPage, Recovery } from './types.ts';
 
-const WEBHOOK = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
-const ALL = `${WEBHOOK}/deliveries`;
-const ONE = `${WEBHOOK}/delivery/{delivery_id}`;
+const WEBHOOK_PATH = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
+const DELIVERIES_PATH = `${WEBHOOK_PATH}/deliveries`;
+const DELIVERY_PATH = `${WEBHOOK_PATH}/delivery/{delivery_id}`;
 const STATISTICS_POLL_MS = 15_000;
 const RECOVERY_POLL_MS = 2_000;
 const RECOVERIES_SHOWN = 5;
 
-export type DeliveriesQuery = Query<'get', typeof ALL>;
+export type DeliveriesQuery = Query<'get', typeof DELIVERIES_PATH>;
 
 /** Prefix of the query keys of a webhook's log. */
 export function logKey({ accountId, webhookId }: WebhookKey) {
@@ -24,7 +24,7 @@ export async function fetchDeliveries(
   query: DeliveriesQuery,
   signal?: AbortSignal,
 ): Promise<DeliveryPage> {
-  const { data, extra } = await request('get', ALL, { path: pathParameters(key), query, signal });
+  const { data, extra } = await request('get', DELIVERIES_PATH, { path: pathParameters(key), query, signal });
   return { rows: data, totalCount: extra.pagination.total_count };
 }
 
@@ -32,14 +32,14 @@ export function deliveryQuery(key: WebhookKey, deliveryId: string) {
   const path = { ...pathParameters(key), delivery_id: deliveryId };
   return queryOptions({
     queryKey: [...logKey(key), 'delivery', deliveryId],
-    queryFn: async ({ signal }) => (await request('get', ONE, { path, signal })).data,
+    queryFn: async ({ signal }) => (await request('get', DELIVERY_PATH, { path, signal })).data,
   });
 }
 
 /** Queues a delivery again and returns it as pending. Throws a 409 with the reason if it cannot be resent. */
 export async function redeliver(key: WebhookKey, deliveryId: string): Promise<Delivery> {
   const path = { ...pathParameters(key), delivery_id: deliveryId };
-  return (await request('post', `${ONE}/redeliver`, { path })).data;
+  return (await request('post', `${DELIVERY_PATH}/redeliver`, { path })).data;
 }
 
 /** Statistics of the last hours, polled while they are shown. */
@@ -48,7 +48,7 @@ export function statisticsQuery(key: WebhookKey, hours: number) {
   return queryOptions({
     queryKey: [...logKey(key), 'statistics', hours],
     queryFn: async ({ signal }) =>
-      (await request('get', `${WEBHOOK}/statistics`, { path: pathParameters(key), query, signal })).data,
+      (await request('get', `${WEBHOOK_PATH}/statistics`, { path: pathParameters(key), query, signal })).data,
     refetchInterval: pollUnlessLive(STATISTICS_POLL_MS),
   });
 }
@@ -61,13 +61,13 @@ export interface RecoveryWindow {
 }
 
 export async function startRecovery(key: WebhookKey, body: RecoveryWindow): Promise<Recovery> {
-  return (await request('post', `${WEBHOOK}/recover`, { path: pathParameters(key), body })).data;
+  return (await request('post', `${WEBHOOK_PATH}/recover`, { path: pathParameters(key), body })).data;
 }
 
 /** Stops a recovery: it queues no more deliveries. */
 export async function stopRecovery(key: WebhookKey, recoveryId: string): Promise<Recovery> {
   const path = { ...pathParameters(key), recovery_id: recoveryId };
-  return (await request('post', `${WEBHOOK}/recovery/{recovery_id}/cancel`, { path })).data;
+  return (await request('post', `${WEBHOOK_PATH}/recovery/{recovery_id}/cancel`, { path })).data;
 }
 
 /** The latest recoveries, newest first; polled while one is running or has pending deliveries. */
@@ -76,7 +76,7 @@ export function recoveriesQuery(key: WebhookKey) {
     queryKey: recoveriesKey(key),
     queryFn: async ({ signal }) =>
       (
-        await request('get', `${WEBHOOK}/recoveries`, {
+        await request('get', `${WEBHOOK_PATH}/recoveries`, {
           path: pathParameters(key),
           query: { limit: RECOVERIES_SHOWN },
           signal,

@@ -9,10 +9,10 @@ import type {
   SubscriptionFields,
 } from './types.ts';
 
-const ALL = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
-const ONE = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
-const UNSAVED_TEST = '/api/v3/accounts/{account_id}/webhooks/test';
-const JOBS = '/api/v2/accounts/{account_id}/jobs';
+const SUBSCRIPTIONS_PATH = '/api/v3/accounts/{account_id}/webhooks/subscriptions';
+const SUBSCRIPTION_PATH = '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}';
+const UNSAVED_TEST_PATH = '/api/v3/accounts/{account_id}/webhooks/test';
+const JOBS_PATH = '/api/v2/accounts/{account_id}/jobs';
 
 /** The error code determines the text for an attempt: the status alone does not show whether the endpoint or Runhook set it. */
 const INCLUDE_DETAILS = { include: 'error_code,health' } as const;
@@ -23,7 +23,7 @@ export interface WebhookKey {
   webhookId: string;
 }
 
-export type SubscriptionPage = SuccessEnvelope<'get', typeof ALL>;
+export type SubscriptionPage = SuccessEnvelope<'get', typeof SUBSCRIPTIONS_PATH>;
 
 /** Prefix of the query keys of an account's webhooks; a change invalidates all of them. */
 export function webhooksKey(accountId: number) {
@@ -35,11 +35,11 @@ export function pathParameters({ accountId, webhookId }: WebhookKey) {
   return { account_id: accountId, webhook_id: webhookId };
 }
 
-export function subscriptionsQuery(accountId: number, query: Query<'get', typeof ALL>) {
+export function subscriptionsQuery(accountId: number, query: Query<'get', typeof SUBSCRIPTIONS_PATH>) {
   return queryOptions({
     queryKey: [...webhooksKey(accountId), 'list', query],
     queryFn: ({ signal }) =>
-      request('get', ALL, {
+      request('get', SUBSCRIPTIONS_PATH, {
         path: { account_id: accountId },
         query: { ...query, ...INCLUDE_DETAILS },
         signal,
@@ -52,19 +52,20 @@ export function subscriptionQuery(key: WebhookKey) {
   return queryOptions({
     queryKey: [...webhooksKey(key.accountId), key.webhookId],
     queryFn: async ({ signal }) =>
-      (await request('get', ONE, { path: pathParameters(key), query: INCLUDE_DETAILS, signal })).data,
+      (await request('get', SUBSCRIPTION_PATH, { path: pathParameters(key), query: INCLUDE_DETAILS, signal }))
+        .data,
   });
 }
 
 export async function readSubscription(key: WebhookKey): Promise<Subscription> {
-  return (await request('get', ONE, { path: pathParameters(key) })).data;
+  return (await request('get', SUBSCRIPTION_PATH, { path: pathParameters(key) })).data;
 }
 
 export async function createSubscription(
   accountId: number,
   body: SubscriptionFields,
 ): Promise<CreatedSubscription> {
-  return (await request('post', ALL, { path: { account_id: accountId }, body })).data;
+  return (await request('post', SUBSCRIPTIONS_PATH, { path: { account_id: accountId }, body })).data;
 }
 
 /**
@@ -77,7 +78,7 @@ export async function replaceSubscription(
   expectedUpdatedAt: string,
 ): Promise<Subscription> {
   const headers = { 'if-match': `"${expectedUpdatedAt}"` };
-  return (await request('put', ONE, { path: pathParameters(key), body, headers })).data;
+  return (await request('put', SUBSCRIPTION_PATH, { path: pathParameters(key), body, headers })).data;
 }
 
 /** Reads the current fields first, because a PUT writes all of them. */
@@ -89,24 +90,24 @@ export async function setActive(key: WebhookKey, active: boolean): Promise<void>
 }
 
 export async function deleteSubscription(key: WebhookKey): Promise<void> {
-  await request('delete', ONE, { path: pathParameters(key) });
+  await request('delete', SUBSCRIPTION_PATH, { path: pathParameters(key) });
 }
 
 /** Rotates the secret and returns the new one, which no other response contains. */
 export async function rotateSecret(key: WebhookKey, overlapHours: number): Promise<string> {
   const body = { overlap_hours: overlapHours };
-  return (await request('post', `${ONE}/rotate-secret`, { path: pathParameters(key), body })).data
-    .hmac_secret;
+  return (await request('post', `${SUBSCRIPTION_PATH}/rotate-secret`, { path: pathParameters(key), body }))
+    .data.hmac_secret;
 }
 
 export async function finishRotation(key: WebhookKey): Promise<void> {
-  await request('post', `${ONE}/finish-rotation`, { path: pathParameters(key) });
+  await request('post', `${SUBSCRIPTION_PATH}/finish-rotation`, { path: pathParameters(key) });
 }
 
 /** Sends a signed sample to the endpoint and returns the result, which is not logged. */
 export async function testEndpoint(key: WebhookKey, eventType: EventType): Promise<EndpointTest> {
   const query = { event_type: eventType, include: 'error_code,exchange' };
-  return (await request('get', `${ONE}/test`, { path: pathParameters(key), query })).data;
+  return (await request('get', `${SUBSCRIPTION_PATH}/test`, { path: pathParameters(key), query })).data;
 }
 
 /**
@@ -114,7 +115,7 @@ export async function testEndpoint(key: WebhookKey, eventType: EventType): Promi
  * test.
  */
 export async function testUnsaved(accountId: number, body: EndpointTestFields): Promise<EndpointTest> {
-  return (await request('post', UNSAVED_TEST, { path: { account_id: accountId }, body })).data;
+  return (await request('post', UNSAVED_TEST_PATH, { path: { account_id: accountId }, body })).data;
 }
 
 /** Maximum number of ids in one call. */
@@ -126,7 +127,7 @@ export function jobSearchQuery(accountId: number, search: string) {
   return queryOptions({
     queryKey: ['accounts', accountId, 'jobs', 'search', search],
     queryFn: ({ signal }) =>
-      request('get', JOBS, {
+      request('get', JOBS_PATH, {
         path: { account_id: accountId },
         query: { search, limit: JOBS_SHOWN_MAX },
         signal,
@@ -148,7 +149,7 @@ export function jobsByIdQuery(accountId: number, ids: readonly string[]) {
       const jobs = [];
       for (let first = 0; first < sorted.length; first += IDS_MAX) {
         const query = { ids: sorted.slice(first, first + IDS_MAX).join(','), limit: IDS_MAX };
-        jobs.push(...(await request('get', JOBS, { path, query, signal })).data);
+        jobs.push(...(await request('get', JOBS_PATH, { path, query, signal })).data);
       }
       return jobs;
     },

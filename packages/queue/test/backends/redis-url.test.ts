@@ -1,17 +1,23 @@
 import { expect, test } from '@jest/globals';
 import { parseRedisUrl, type RedisTarget } from '../../src/backends/redis/url.ts';
 
-const ONE = { kind: 'single', nodes: [{ host: 'a', port: 6379 }], isTls: false, database: 0 };
+const SINGLE_SERVER = { kind: 'single', nodes: [{ host: 'a', port: 6379 }], isTls: false, database: 0 };
 
-const READ: [string, Partial<RedisTarget>][] = [
-  ['redis://a', ONE as Partial<RedisTarget>],
-  ['redis://a:1/3', { ...ONE, nodes: [{ host: 'a', port: 1 }], database: 3 } as Partial<RedisTarget>],
-  ['rediss://u:p%40%2F@a', { ...ONE, isTls: true, username: 'u', password: 'p@/' } as Partial<RedisTarget>],
-  ['redis://:only@a/', { ...ONE, password: 'only' } as Partial<RedisTarget>],
-  ['redis://u:p@ss@a', { ...ONE, username: 'u', password: 'p@ss' } as Partial<RedisTarget>],
+const ACCEPTED_URLS: [string, Partial<RedisTarget>][] = [
+  ['redis://a', SINGLE_SERVER as Partial<RedisTarget>],
+  [
+    'redis://a:1/3',
+    { ...SINGLE_SERVER, nodes: [{ host: 'a', port: 1 }], database: 3 } as Partial<RedisTarget>,
+  ],
+  [
+    'rediss://u:p%40%2F@a',
+    { ...SINGLE_SERVER, isTls: true, username: 'u', password: 'p@/' } as Partial<RedisTarget>,
+  ],
+  ['redis://:only@a/', { ...SINGLE_SERVER, password: 'only' } as Partial<RedisTarget>],
+  ['redis://u:p@ss@a', { ...SINGLE_SERVER, username: 'u', password: 'p@ss' } as Partial<RedisTarget>],
   [
     'redis://[::1]:7?family=6',
-    { ...ONE, nodes: [{ host: '::1', port: 7 }], family: 6 } as Partial<RedisTarget>,
+    { ...SINGLE_SERVER, nodes: [{ host: '::1', port: 7 }], family: 6 } as Partial<RedisTarget>,
   ],
   [
     'redis+cluster://:p@a,b:2,[::1]',
@@ -46,11 +52,11 @@ const READ: [string, Partial<RedisTarget>][] = [
   ],
 ];
 
-test.each(READ)('the URL %s is parsed', (url, target) => {
+test.each(ACCEPTED_URLS)('the URL %s is parsed', (url, target) => {
   expect(parseRedisUrl(url)).toEqual(target);
 });
 
-const REFUSED: [string, RegExp][] = [
+const REJECTED_URLS: [string, RegExp][] = [
   ['redis://', /must name its servers/],
   ['redis://hunter2:99999', /must name its servers/],
   ['redis://hunter2,b', /one server/],
@@ -63,7 +69,7 @@ const REFUSED: [string, RegExp][] = [
   ['redis://:%zz@hunter2', /percent-encoded/],
 ];
 
-test.each(REFUSED)('the URL %s is rejected with a message that does not contain it', (url, reason) => {
+test.each(REJECTED_URLS)('the URL %s is rejected with a message that does not contain it', (url, reason) => {
   let message = '';
   try {
     parseRedisUrl(url);

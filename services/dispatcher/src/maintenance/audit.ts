@@ -176,7 +176,7 @@ interface WaitingDelivery {
   dueAtMs: number;
 }
 
-const COLUMNS = `d.day::text AS day, d.id, d.account_id AS "accountId", d.subscription_id AS "subscriptionId",
+const DELIVERY_COLUMNS = `d.day::text AS day, d.id, d.account_id AS "accountId", d.subscription_id AS "subscriptionId",
     d.event_id AS "eventId", d.cycle, d.attempt_count AS "attemptCount",
     (extract(epoch FROM d.next_attempt_at - now()) * 1000)::float8 AS "dueInMs",
     (extract(epoch FROM d.next_attempt_at) * 1000)::float8 AS "dueAtMs"`;
@@ -188,11 +188,11 @@ const PENDING = `
            (SELECT next_attempt_at FROM deliveries WHERE status = 'pending' AND next_attempt_at IS NOT NULL
             ORDER BY next_attempt_at DESC LIMIT 1) AS last
   )
-  SELECT ${COLUMNS} FROM deliveries d
+  SELECT ${DELIVERY_COLUMNS} FROM deliveries d
   WHERE d.status = 'pending' AND d.next_attempt_at >= (SELECT first + $1::float8 * (last - first) FROM ends)
   ORDER BY d.next_attempt_at LIMIT $2`;
 const STILL_PENDING = `
-  SELECT ${COLUMNS} FROM unnest($1::date[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS i (day, id, account_id, cycle, attempts)
+  SELECT ${DELIVERY_COLUMNS} FROM unnest($1::date[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS i (day, id, account_id, cycle, attempts)
   JOIN deliveries d ON d.day = i.day AND d.id = i.id AND d.account_id = i.account_id
   WHERE d.status = 'pending' AND d.deferred_at IS NULL AND d.cycle = i.cycle AND d.attempt_count = i.attempts`;
 

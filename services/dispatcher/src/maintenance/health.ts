@@ -45,12 +45,12 @@ const ADMINS = `
   JOIN memberships m ON m.account_id = changed.account_id AND m.permission_sets && '{account_admin,admin}'
   JOIN users u ON u.id = m.user_id`;
 
-const LIVE = 's.active AND s.deleted_at IS NULL';
+const IS_ACTIVE = 's.active AND s.deleted_at IS NULL';
 
 // Admins are notified after one hour: the failure of a nightly job is then reported before the next night.
 const NOTIFY_FAILING: SubscriptionChange = {
   name: 'notify-failing',
-  condition: `${LIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_notified_at IS NULL`,
+  condition: `${IS_ACTIVE} AND s.failing_since <= now() - interval '1 hour' AND s.failure_notified_at IS NULL`,
   values: [],
   statement: (ids) => `
     WITH changed AS (
@@ -66,7 +66,7 @@ const NOTIFY_FAILING: SubscriptionChange = {
 // A subscription that has succeeded and fails again is notified as both, one after the other.
 const NOTIFY_RECOVERED: SubscriptionChange = {
   name: 'notify-recovered',
-  condition: `${LIVE} AND s.failure_notified_at IS NOT NULL
+  condition: `${IS_ACTIVE} AND s.failure_notified_at IS NOT NULL
     AND (s.failing_since IS NULL OR s.failing_since > s.failure_notified_at)`,
   values: [],
   statement: (ids) => `
@@ -86,7 +86,7 @@ const NOTIFY_RECOVERED: SubscriptionChange = {
  */
 const deactivation = (limits: (number | null)[], shouldNotifyAdmins: boolean): SubscriptionChange => ({
   name: shouldNotifyAdmins ? 'deactivate-failing-and-notify' : 'deactivate-failing',
-  condition: `${LIVE} AND s.failing_since IS NOT NULL
+  condition: `${IS_ACTIVE} AND s.failing_since IS NOT NULL
     AND s.consecutive_failures >= coalesce($2::int, 1)
     AND ($3::int IS NULL OR s.dispatched_at >= greatest(s.failing_since, s.blocked_until) + $3 * interval '1 day')`,
   values: limits,

@@ -8,7 +8,7 @@ const PAGE_SIZE = 500;
 const EXPIRED_PAGE_SIZE = 1_000;
 /** Time in seconds after which deliveries of a lane without progress expire (docs/contract.md#lanes). */
 const DEFERRED_MAX_SECONDS = 86_400;
-const EXPIRED =
+const EXPIRED_REASON =
   'It could not be attempted for 24 hours: its subscription had too many pending deliveries, or kept failing.';
 
 export interface LanesPassResult {
@@ -28,7 +28,7 @@ export interface LanesDependencies {
 /** Creates the missing job of each lane with deferred deliveries, and expires deliveries that are deferred for too long. */
 export async function reconcileLanes(dependencies: LanesDependencies): Promise<LanesPassResult> {
   const { pool, deliveries, quarantine, onExpired } = dependencies;
-  const expiry = { maxSeconds: DEFERRED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED };
+  const expiry = { maxSeconds: DEFERRED_MAX_SECONDS, limit: EXPIRED_PAGE_SIZE, reason: EXPIRED_REASON };
   return await runEach<LanesPassResult>({
     expired: async () => {
       const { expired, errors } = await expireDeferred({ pool, quarantine, ...expiry });

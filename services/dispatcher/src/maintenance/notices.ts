@@ -58,7 +58,7 @@ interface Notice {
   account_id: string;
 }
 
-const CLAIM = `
+const CLAIM_NOTICE = `
   UPDATE notices n SET claimed_until = now() + interval '${CLAIM_MINUTES} minutes'
   FROM subscriptions s JOIN accounts a ON a.id = s.account_id
   WHERE s.id = n.subscription_id AND n.id = (
@@ -70,7 +70,7 @@ const CLAIM = `
     n.failures, s.id AS webhook_id, s.name AS webhook, s.client_url, a.name AS account,
     a.id AS account_id`;
 
-const SENT = 'UPDATE notices SET sent_at = now() WHERE id = $1';
+const MARK_SENT = 'UPDATE notices SET sent_at = now() WHERE id = $1';
 
 /**
  * Sends the pending notices, one after another. A dispatcher claims each notice before it sends it, so that only one
@@ -86,7 +86,7 @@ export async function sendNotices(
 ): Promise<number> {
   for (let sent = 0; ; sent++) {
     if (stopping?.aborted) return sent;
-    const [notice] = await runStatement<Notice>(database, CLAIM, [], 'claim-notice');
+    const [notice] = await runStatement<Notice>(database, CLAIM_NOTICE, [], 'claim-notice');
     if (!notice) return sent;
     try {
       await mailer.send(composeMail(notice));
@@ -94,7 +94,7 @@ export async function sendNotices(
       if (!isMailRejected(error)) throw error;
       await quarantine.setAside([rejectedNotice(notice, error)]);
     }
-    await runStatement(database, SENT, [notice.id], 'note-sent');
+    await runStatement(database, MARK_SENT, [notice.id], 'note-sent');
   }
 }
 

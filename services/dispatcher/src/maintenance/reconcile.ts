@@ -249,7 +249,12 @@ async function requeueDeliveriesPage(
 ): Promise<Page> {
   const { deliveries, retryPolicy, graceMs, pageSize = PAGE_SIZE } = dependencies;
   const values = [graceMs, after.micros, after.id, pageSize];
-  const found = await runStatement<OverdueDelivery>(database, OVERDUE, values, 'overdue-deliveries');
+  const found = await runStatement<OverdueDelivery>(
+    database,
+    SELECT_OVERDUE_DELIVERIES,
+    values,
+    'overdue-deliveries',
+  );
   const page = await withoutQuarantined(database, 'delivery', found, quarantineKeyOf);
   const lost = await findLost(dependencies, page);
   await deliveries.requeue(
@@ -286,7 +291,7 @@ interface OverdueDelivery extends Cursor, Columns {
  */
 const CLAIMED_BY_LANE_MINUTES = 1;
 
-const OVERDUE = `
+const SELECT_OVERDUE_DELIVERIES = `
   SELECT id, account_id AS "accountId", subscription_id AS "subscriptionId", event_id AS "eventId", cycle, attempt_count AS "attemptCount",
          next_attempt_at > now() - interval '${CLAIMED_BY_LANE_MINUTES} minutes' AS "mayBeClaimed",
          (extract(epoch FROM next_attempt_at) * 1000000)::bigint AS micros

@@ -37,7 +37,7 @@ const RECOVERY_PAGE_SIZE = 100;
  * have ended.
  */
 const RECOVERIES_MAX = 100;
-const LOCK = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS "isAcquired"`;
+const TRY_LOCK_RECOVERIES = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS "isAcquired"`;
 
 /**
  * Processes the next page of each running recovery. The pages are committed before their jobs are added, so that no job
@@ -75,7 +75,7 @@ interface CommittedPass {
 /** Runs the part of {@link recover} that PostgreSQL commits. */
 export async function beginRecoveryPass(pool: Pool): Promise<CommittedPass | null> {
   return await inTransaction(pool, async (transaction) => {
-    const [lock] = await runStatement<{ isAcquired: boolean }>(transaction, LOCK, []);
+    const [lock] = await runStatement<{ isAcquired: boolean }>(transaction, TRY_LOCK_RECOVERIES, []);
     if (!lock?.isAcquired) return null;
     const deliveries: StartedDelivery[] = [];
     const rejected: QuarantinedItem[] = [];
@@ -242,9 +242,9 @@ async function beginRecoveryPage(
   return deliveries;
 }
 
-const CANCEL = `
+const CANCEL_RECOVERY = `
   UPDATE recoveries SET status = 'cancelled', reason = $2, completed_at = now() WHERE id = $1 AND status = 'running'`;
 
 async function cancelRecovery(database: Queryable, recoveryId: string, reason: string): Promise<void> {
-  await runStatement(database, CANCEL, [recoveryId, reason], 'cancel-recovery');
+  await runStatement(database, CANCEL_RECOVERY, [recoveryId, reason], 'cancel-recovery');
 }

@@ -92,7 +92,7 @@ export type NextStep =
  */
 const CLOCK_TOLERANCE_MS = 1_000;
 
-const DELETED = 'The subscription was deleted.';
+const DELETED_REASON = 'The subscription was deleted.';
 
 /**
  * Returns the next step of a queued delivery, which depends on its current subscription
@@ -103,7 +103,7 @@ export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: num
     return { kind: 'skip' };
   const { target } = delivery;
   const reason = undeliverableReason(target);
-  if (target === null || reason !== null) return { kind: 'cancel', reason: reason ?? DELETED };
+  if (target === null || reason !== null) return { kind: 'cancel', reason: reason ?? DELETED_REASON };
   const earlyMs = (delivery.nextAttemptAtMs ?? 0) - nowMs;
   if (earlyMs > CLOCK_TOLERANCE_MS) return { kind: 'wait', delayMs: earlyMs };
   return { kind: 'attempt', target };
@@ -113,7 +113,7 @@ export function nextStep(delivery: Delivery | null, jobCycle: number, nowMs: num
 export function undeliverableReason(
   target: Pick<Target, 'active' | 'deleted' | 'plan' | 'deployment'> | null,
 ): string | null {
-  if (target === null || target.deleted) return DELETED;
+  if (target === null || target.deleted) return DELETED_REASON;
   if (!target.active) return 'The subscription is inactive.';
   const unavailable = webhooksUnavailableReason(target);
   return unavailable ? `The account's ${unavailable} does not include webhooks.` : null;

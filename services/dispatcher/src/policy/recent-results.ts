@@ -1,6 +1,6 @@
 const RESULTS_MAX = 20;
 /** One bit for each of the last results. */
-const MASK = 2 ** RESULTS_MAX - 1;
+const RESULTS_MASK = 2 ** RESULTS_MAX - 1;
 
 /** Results of the last 20 attempts of a subscription. */
 export class RecentResults {
@@ -9,7 +9,7 @@ export class RecentResults {
   #count = 0;
 
   add(succeeded: boolean): void {
-    this.#bits = ((this.#bits << 1) | Number(succeeded)) & MASK;
+    this.#bits = ((this.#bits << 1) | Number(succeeded)) & RESULTS_MASK;
     this.#count = Math.min(this.#count + 1, RESULTS_MAX);
   }
 

@@ -123,13 +123,13 @@ const currentEvents = (columns: UnnestColumns<EventCommit>) => `
     SELECT i.* FROM input i WHERE i.n NOT IN (SELECT n FROM outdated)
   )`;
 
-const COMMITTED = `
+const SELECT_RESULTS = `
   SELECT n::int, 'claimed' AS result, NULL AS id FROM claimed
   UNION ALL SELECT n::int, 'outdated', NULL FROM outdated
   UNION ALL SELECT 0, 'added', id FROM added`;
 
 /** Commits the deliveries of events that are on record and undispatched. */
-const CLAIM = `
+const COMMIT_UNDISPATCHED_EVENTS = `
   WITH ${currentEvents(CLAIM_COLUMNS)}, taken AS (
     DELETE FROM undispatched_events u USING current c
     WHERE ${matchesUndispatched('c.day', 'c.id', 'c.account_id')} AND NOT c.is_partial
@@ -142,10 +142,10 @@ const CLAIM = `
   ), added AS (
     ${insertDeliveries(1 + unnestParameterCount(CLAIM_COLUMNS))}
   )
-  ${COMMITTED}`;
+  ${SELECT_RESULTS}`;
 
 /** Commits events that are not on record with their deliveries, and with what they report of their runs. */
-const INSERT = `
+const COMMIT_NEW_EVENTS = `
   WITH ${currentEvents(INSERT_COLUMNS)}, stored AS (
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data, run_id)
     SELECT c.day, c.id, c.account_id, c.event_type, c."timestamp", c.data, c.run_id FROM current c
@@ -164,7 +164,7 @@ const INSERT = `
       'SELECT account_id, run_id FROM claimed',
     )}
   )
-  ${COMMITTED}`;
+  ${SELECT_RESULTS}`;
 
 interface Row {
   [column: string]: unknown;
@@ -175,7 +175,7 @@ interface Row {
 
 async function claim(pool: Pool, commits: readonly EventCommit[]): Promise<Row[]> {
   const values = [...unnestValues(CLAIM_COLUMNS, commits), ...deliveryValues(commits)];
-  return await runStatement<Row>(pool, CLAIM, values, 'claim-events');
+  return await runStatement<Row>(pool, COMMIT_UNDISPATCHED_EVENTS, values, 'claim-events');
 }
 
 async function insert(pool: Pool, commits: readonly EventCommit[]): Promise<Row[]> {
@@ -184,7 +184,7 @@ async function insert(pool: Pool, commits: readonly EventCommit[]): Promise<Row[
     ...deliveryValues(commits),
     ...upsertRunsValues(commits.map(({ event }) => event)),
   ];
-  return await runStatement<Row>(pool, INSERT, values, 'insert-events');
+  return await runStatement<Row>(pool, COMMIT_NEW_EVENTS, values, 'insert-events');
 }
 
 /**

@@ -49,7 +49,7 @@ export async function expireDeferred(
   }
 }
 
-const ACCOUNTS = `
+const SELECT_ACCOUNTS = `
   SELECT DISTINCT account_id AS "accountId"
   FROM (SELECT account_id FROM deliveries
         WHERE deferred_at < now() - $1::int * interval '1 second' AND account_id <> ALL ($2::bigint[])
@@ -60,7 +60,12 @@ async function accountsWithExpired(
   finished: readonly number[],
 ): Promise<number[]> {
   const values = [maxSeconds, finished, limit];
-  const rows = await runStatement<{ accountId: string }>(pool, ACCOUNTS, values, 'accounts-with-expired');
+  const rows = await runStatement<{ accountId: string }>(
+    pool,
+    SELECT_ACCOUNTS,
+    values,
+    'accounts-with-expired',
+  );
   return rows.map(({ accountId }) => Number(accountId));
 }
 

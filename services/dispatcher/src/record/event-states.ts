@@ -46,8 +46,8 @@ const PLANNED_COLUMNS: UnnestColumns<PlannedEvent> = {
 export const matchesUndispatched = (day: string, eventId: string, accountId: string) =>
   `u.day = ${day} AND u.event_id = ${eventId} AND u.account_id = ${accountId}`;
 
-const DAYS = `$${1 + unnestParameterCount(PLANNED_COLUMNS)}`;
-const STATES = `
+const DAYS_PARAMETER = `$${1 + unnestParameterCount(PLANNED_COLUMNS)}`;
+const SELECT_EVENT_STATES = `
   SELECT i.n::int, e."timestamp",
     CASE WHEN i.version IS NOT NULL AND a.version IS DISTINCT FROM i.version THEN 'outdated'
          WHEN e.id IS NULL THEN 'new'
@@ -57,16 +57,16 @@ const STATES = `
   FROM ${unnestSql(PLANNED_COLUMNS, 1, 'i', 'n')}
   LEFT JOIN accounts a ON a.id = i.account_id
   LEFT JOIN events e ON e.day = i.day AND e.id = i.id AND e.account_id = i.account_id
-    AND ${inDays(DAYS, 'e')}
+    AND ${inDays(DAYS_PARAMETER, 'e')}
   LEFT JOIN undispatched_events u ON ${matchesUndispatched('i.day', 'i.id', 'i.account_id')}
-  WHERE ${inDays(DAYS, 'i')}`;
+  WHERE ${inDays(DAYS_PARAMETER, 'i')}`;
 
 /** Returns the state of each event, in input order, by one statement. */
 export async function loadEventStates(pool: Pool, events: readonly PlannedEvent[]): Promise<EventState[]> {
   const values = unnestValues(PLANNED_COLUMNS, events);
   const rows = await runStatement<{ n: number; status: EventStatus; timestamp: string | null }>(
     pool,
-    STATES,
+    SELECT_EVENT_STATES,
     [...values, daysOf(events.map(({ event }) => event))],
     'event-states',
   );

@@ -82,14 +82,14 @@ export class Quarantine {
   /** Drops the status of a subscription that the record rejects; the next attempt reports another one. */
   async setAsideStatus(subscriptionId: string, error: unknown): Promise<void> {
     const { pool } = this.#options;
-    const [row] = await runStatement<{ account_id: string }>(pool, ACCOUNT_OF, [subscriptionId]);
+    const [row] = await runStatement<{ account_id: string }>(pool, SELECT_ACCOUNT, [subscriptionId]);
     if (row === undefined) return;
     const accountId = Number(row.account_id);
     await this.setAside([{ kind: 'status', accountId, key: subscriptionId, reason: rejectionReason(error) }]);
   }
 }
 
-const ACCOUNT_OF = 'SELECT account_id FROM subscriptions WHERE id = $1';
+const SELECT_ACCOUNT = 'SELECT account_id FROM subscriptions WHERE id = $1';
 
 /** Returns the same event queue, except that events that it rejects for their data are set aside and the call resolves. */
 export function withEventQuarantine(events: EventQueue, quarantine: Quarantine): EventQueue {

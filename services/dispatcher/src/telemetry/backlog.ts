@@ -5,7 +5,7 @@ import type { DependencyMetrics } from '@runhook/runtime';
 import { Gauge, type Registry } from 'prom-client';
 import { lanesWithDeferred } from '../record/deferred.ts';
 
-const STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
+const QUEUE_STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
 
 /**
  * Selects the ages of the oldest due items: reads one row from each of three indexes, however much is pending, and a
@@ -91,7 +91,7 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
         deliveries.counts(),
         events.nextJob(),
       ]);
-      for (const state of STATES) {
+      for (const state of QUEUE_STATES) {
         jobs.set({ queue: JOB_RUN_EVENTS, state }, eventCounts[state] ?? 0);
         jobs.set({ queue: WEBHOOK_DELIVERIES, state }, deliveryCounts[state] ?? 0);
       }

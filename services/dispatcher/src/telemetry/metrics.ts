@@ -19,10 +19,10 @@ const EVENT_RESULTS = [
   'conflict',
   'out_of_range',
 ] as const;
-const ROUTES = ['immediate', 'deferred', 'cancelled'] as const;
+const DELIVERY_ROUTES = ['immediate', 'deferred', 'cancelled'] as const;
 const ATTEMPT_OUTCOMES = ['delivered', 'retry', 'failed'] as const;
 const DELIVERY_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
-const BATCHES = [
+const BATCHER_NAMES = [
   'load_subscriptions',
   'load_event_states',
   'commit',
@@ -39,7 +39,7 @@ const ATTEMPT_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10
 const LATENCY_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const WAIT_SECONDS = [0.1, 1, 10, 30, 60, 120, 240, 480, 900, 1_800, 3_600];
 /** Buckets of the histogram of batch sizes. */
-const SIZES = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 export function createDispatcherMetrics(registry: Registry) {
   const registers = [registry];
@@ -66,7 +66,7 @@ function flowMetrics(registers: Registry[]) {
     name: 'runhook_batch_size',
     help: 'Items in one call of the database or the queue, by the kind of call.',
     labelNames: ['batch'] as const,
-    buckets: SIZES,
+    buckets: BATCH_SIZE_BUCKETS,
     registers,
   });
   return {
@@ -83,11 +83,11 @@ function flowMetrics(registers: Registry[]) {
     fanOutSize: new Histogram({
       name: 'runhook_fan_out_deliveries',
       help: 'Deliveries created by one event.',
-      buckets: [0, ...SIZES, 1_000],
+      buckets: [0, ...BATCH_SIZE_BUCKETS, 1_000],
       registers,
     }),
     deliveries: children(
-      ROUTES,
+      DELIVERY_ROUTES,
       (route) => ({ route }),
       new Counter({
         name: 'runhook_deliveries_total',
@@ -113,8 +113,8 @@ function flowMetrics(registers: Registry[]) {
     ),
     /** Called with the size of each batch. */
     batchSize: Object.fromEntries(
-      BATCHES.map((batch) => [batch, (size: number) => batchSize.observe({ batch }, size)]),
-    ) as Record<(typeof BATCHES)[number], (size: number) => void>,
+      BATCHER_NAMES.map((batch) => [batch, (size: number) => batchSize.observe({ batch }, size)]),
+    ) as Record<(typeof BATCHER_NAMES)[number], (size: number) => void>,
   };
 }
 
@@ -231,12 +231,12 @@ function maintenanceMetrics(registers: Registry[]) {
 }
 
 /** Kinds of items that the audit checks. */
-const AUDITED = ['delivery', 'event'] as const;
+const AUDITED_KINDS = ['delivery', 'event'] as const;
 
 function auditMetrics(registers: Registry[]) {
   const byKind = (name: string, help: string) =>
     children(
-      AUDITED,
+      AUDITED_KINDS,
       (kind) => ({ kind }),
       new Counter({ name, help, labelNames: ['kind'] as const, registers }),
     );

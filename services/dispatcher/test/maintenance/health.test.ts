@@ -267,30 +267,42 @@ describe('a webhook whose change PostgreSQL rejects', () => {
   });
 });
 
-const DAY = 24 * 60;
+const DAY_MINUTES = 24 * 60;
 
 describe('automatic deactivation', () => {
   test.each([
-    ['off by default', {}, 1_000, 400 * DAY, false],
+    ['off by default', {}, 1_000, 400 * DAY_MINUTES, false],
     ['not triggered by fewer failures than the limit', { deactivateAfterFailures: 10 }, 9, 90, false],
     ['triggered by the number of failures', { deactivateAfterFailures: 10 }, 10, 1, true],
-    ['not triggered by fewer days than the limit', { deactivateAfterDays: 3 }, 1_000, 3 * DAY - 1, false],
-    ['triggered by the number of days', { deactivateAfterDays: 3 }, 2, 3 * DAY, true],
+    [
+      'not triggered by fewer days than the limit',
+      { deactivateAfterDays: 3 },
+      1_000,
+      3 * DAY_MINUTES - 1,
+      false,
+    ],
+    ['triggered by the number of days', { deactivateAfterDays: 3 }, 2, 3 * DAY_MINUTES, true],
     [
       'not triggered by failures only when both limits are set',
       { deactivateAfterFailures: 10, deactivateAfterDays: 3 },
       50,
-      DAY,
+      DAY_MINUTES,
       false,
     ],
     [
       'not triggered by days only when both limits are set',
       { deactivateAfterFailures: 10, deactivateAfterDays: 3 },
       9,
-      9 * DAY,
+      9 * DAY_MINUTES,
       false,
     ],
-    ['triggered by both limits', { deactivateAfterFailures: 10, deactivateAfterDays: 3 }, 10, 3 * DAY, true],
+    [
+      'triggered by both limits',
+      { deactivateAfterFailures: 10, deactivateAfterDays: 3 },
+      10,
+      3 * DAY_MINUTES,
+      true,
+    ],
   ])('is %s', async (_, options, failures, minutes, isDeactivated) => {
     await fail(minutes, failures);
     expect(await runHealthPass({ shouldNotifyAdmins: false, ...options })).toEqual({
@@ -306,13 +318,13 @@ describe('automatic deactivation', () => {
   });
 
   test('counts days from attempt to attempt', async () => {
-    await fail(9 * DAY);
+    await fail(9 * DAY_MINUTES);
     await database.pool.query("UPDATE subscriptions SET dispatched_at = failing_since + interval '1 hour'");
     expect(await runHealthPass({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });
   });
 
   test('counts days from the end of a block by Retry-After', async () => {
-    await fail(9 * DAY);
+    await fail(9 * DAY_MINUTES);
     const setBlocked = (days: number) =>
       database.pool.query("UPDATE subscriptions SET blocked_until = now() - $1 * interval '1 day'", [days]);
     await setBlocked(2);

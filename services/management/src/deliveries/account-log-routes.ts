@@ -109,7 +109,7 @@ function invalidField(field: string, message: string): InvalidRequestError {
 }
 
 const id = createReader(integerIdFromText, 'must be an id: digits');
-const ERROR_CODE = /^[a-z_]{1,64}$/;
+const ERROR_CODE_PATTERN = /^[a-z_]{1,64}$/;
 const SUBSCRIPTIONS_MAX = 100;
 const DURATION_MAX_MS = 3_600_000;
 
@@ -134,7 +134,10 @@ function readFilters(reader: QueryReader): AccountLogFilters {
     httpStatusCode: reader.optional('http_status_code', integer(0, 999)),
     errorCode: reader.optional(
       'error_code',
-      createReader((text) => (ERROR_CODE.test(text) ? text : null), 'must be an error code, such as timeout'),
+      createReader(
+        (text) => (ERROR_CODE_PATTERN.test(text) ? text : null),
+        'must be an error code, such as timeout',
+      ),
     ),
     durationMinMs: reader.optional('duration_min_ms', duration),
     durationMaxMs: reader.optional('duration_max_ms', duration),
@@ -148,10 +151,10 @@ function subscriptionIds(text: string): string[] | null {
   return ids.length <= SUBSCRIPTIONS_MAX && ids.every((one) => isId('subscription', one)) ? ids : null;
 }
 
-const CURSOR = /^(\d{4}-\d{2}-\d{2})\.(\d{1,18})(?:\.(wdl_[0-9A-Za-z]{27}))?$/;
+const CURSOR_PATTERN = /^(\d{4}-\d{2}-\d{2})\.(\d{1,18})(?:\.(wdl_[0-9A-Za-z]{27}))?$/;
 
 function parseCursor(text: string): LogCursor | null {
-  const [, day, createdAt, deliveryId = ''] = CURSOR.exec(text) ?? [];
+  const [, day, createdAt, deliveryId = ''] = CURSOR_PATTERN.exec(text) ?? [];
   if (day === undefined || createdAt === undefined || Number.isNaN(Date.parse(`${day}T00:00Z`))) return null;
   if (new Date(`${day}T00:00Z`).toISOString().slice(0, 10) !== day) return null;
   return { day, createdAt: BigInt(createdAt), id: deliveryId };

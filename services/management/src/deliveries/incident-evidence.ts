@@ -61,7 +61,7 @@ const boundaryDeliverySql = (order: 'ASC' | 'DESC') => `
   LEFT JOIN LATERAL (SELECT d.id, ${microsOf('d.created_at')} AS created_at ${FAILING}
     ORDER BY d.day ${order}, d.created_at ${order}, d.id ${order} LIMIT 1)`;
 
-const COUNTS = `
+const SELECT_COUNTS = `
   SELECT w.ordinal, c.*, f.id AS first_id, f.created_at AS first_at, l.id AS last_id, l.created_at AS last_at
   FROM ${PERIODS}
   CROSS JOIN LATERAL (
@@ -83,7 +83,7 @@ const COUNTS_ROW = {
   last_at: column.orNull(column.digits),
 };
 
-const REASONS = `
+const SELECT_REASONS = `
   SELECT w.ordinal, a.http_status_code, a.error_code, a.error_message, left(a.response_body, 2000) AS response_body,
     count(*)::int AS deliveries, (array_agg(a.response_headers ORDER BY a.started_at DESC))[1] AS response_headers,
     (array_agg(d.id ORDER BY a.started_at DESC))[1] AS delivery_id, ${microsOf('max(a.started_at)')} AS attempted_at
@@ -122,8 +122,8 @@ export async function readEvidence(
     accountId,
   ];
   const [counts, reasons] = await Promise.all([
-    queryRows(database, COUNTS_ROW, COUNTS, values),
-    queryRows(database, REASON_ROW, REASONS, values),
+    queryRows(database, COUNTS_ROW, SELECT_COUNTS, values),
+    queryRows(database, REASON_ROW, SELECT_REASONS, values),
   ]);
   const countsByOrdinal = new Map(counts.map((row) => [row.ordinal, row]));
   return periods.map((_, index) => {

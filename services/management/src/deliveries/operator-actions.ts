@@ -14,7 +14,7 @@ import { beginRedelivery } from './redeliver.ts';
 
 /* Operators' commands on a delivery of which a subscriber reported only the id (docs/administration.md#deliveries). */
 
-const SELECT_KEY = 'SELECT account_id, subscription_id FROM deliveries WHERE day = $1 AND id = $2';
+const SELECT_DELIVERY_KEY = 'SELECT account_id, subscription_id FROM deliveries WHERE day = $1 AND id = $2';
 
 const DELIVERY_KEY_COLUMNS = { account_id: column.digits, subscription_id: column.text };
 
@@ -22,7 +22,7 @@ const DELIVERY_KEY_COLUMNS = { account_id: column.digits, subscription_id: colum
 export async function findDeliveryKey(pool: Pool, id: string): Promise<DeliveryKey | null> {
   if (!isId('delivery', id)) return null;
   const values = [idDay('delivery', id), id];
-  const [row = null] = await queryRows(pool, DELIVERY_KEY_COLUMNS, SELECT_KEY, values);
+  const [row = null] = await queryRows(pool, DELIVERY_KEY_COLUMNS, SELECT_DELIVERY_KEY, values);
   return row && { id, accountId: Number(row.account_id), subscriptionId: row.subscription_id };
 }
 
@@ -49,9 +49,9 @@ export async function redeliver(pool: Pool, key: DeliveryKey): Promise<number | 
   return redelivery?.cycle ?? null;
 }
 
-const REASON = 'An operator cancelled the delivery.';
+const CANCELLED_REASON = 'An operator cancelled the delivery.';
 
-const CANCEL = `
+const CANCEL_DELIVERY = `
   UPDATE deliveries
   SET status = 'cancelled', reason = $3, completed_at = now(), next_attempt_at = NULL, deferred_at = NULL
   WHERE day = $1 AND id = $2 AND account_id = $4 AND status = 'pending'
@@ -62,6 +62,6 @@ const CANCEL = `
  * logged, but not followed by another. The job in the queue finds the delivery cancelled when it is due.
  */
 export async function cancelDelivery(pool: Pool, { id, accountId }: DeliveryKey): Promise<boolean> {
-  const values = [idDay('delivery', id), id, REASON, accountId];
-  return (await queryRows(pool, { id: column.text }, CANCEL, values)).length > 0;
+  const values = [idDay('delivery', id), id, CANCELLED_REASON, accountId];
+  return (await queryRows(pool, { id: column.text }, CANCEL_DELIVERY, values)).length > 0;
 }

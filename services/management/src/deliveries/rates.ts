@@ -69,20 +69,20 @@ const subscriptionIds = createReader((text) => {
 const RATE_CONDITIONS = `
   d.account_id = $3 AND d.subscription_id = ANY ($1::text[]) AND d.created_at >= ${timestampOf('$2')}
   AND d.day >= ${dayOf(timestampOf('$2'))} - 1 AND d.day <= ${dayOf('now()')} + 1`;
-const HOUR = `extract(epoch FROM d.created_at - ${timestampOf('$2')})::bigint / 3600`;
+const HOUR_INDEX = `extract(epoch FROM d.created_at - ${timestampOf('$2')})::bigint / 3600`;
 
-const SELECT = `
+const SELECT_RATES = `
   SELECT subscription_id, hour::int, sum(deliveries)::int AS deliveries, sum(failed)::int AS failed
   FROM (
-    SELECT d.subscription_id, ${HOUR} AS hour, count(*) AS deliveries, 0 AS failed
+    SELECT d.subscription_id, ${HOUR_INDEX} AS hour, count(*) AS deliveries, 0 AS failed
     FROM deliveries d WHERE ${RATE_CONDITIONS} GROUP BY 1, 2
     UNION ALL
-    SELECT d.subscription_id, ${HOUR}, 0, count(*)
+    SELECT d.subscription_id, ${HOUR_INDEX}, 0, count(*)
     FROM deliveries d WHERE ${RATE_CONDITIONS} AND d.status IN ('failed', 'cancelled') AND d.status = 'failed' GROUP BY 1, 2
   ) counted
   GROUP BY 1, 2`;
 
-const ROW = {
+const RATE_COLUMNS = {
   subscription_id: column.text,
   /** Hours since the first one, which is 0. */
   hour: column.integer,
@@ -102,7 +102,8 @@ async function readRates(prisma: PrismaClient, query: WithDatabase<RatesQuery>):
   });
   const ids = ownedSubscriptions.map(({ id }) => id);
   const since = `${(Math.floor(Date.now() / HOUR_MS) - hours + 1) * HOUR_MS}000`;
-  const rows = ids.length === 0 ? [] : await queryRows(database, ROW, SELECT, [ids, since, accountId]);
+  const rows =
+    ids.length === 0 ? [] : await queryRows(database, RATE_COLUMNS, SELECT_RATES, [ids, since, accountId]);
   return ids.map((subscription_id) => {
     const delivery_counts = new Array<number>(hours).fill(0);
     const failed_counts = new Array<number>(hours).fill(0);

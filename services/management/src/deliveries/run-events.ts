@@ -27,7 +27,7 @@ export interface RunEventView {
   delivery_count: number;
 }
 
-const RUN = {
+const RUN_ROW_COLUMNS = {
   status: (value: unknown): value is RunStatus =>
     typeof value === 'string' && Object.hasOwn(RUN_STATUS_CODES, value),
   start_reported: column.flag,
@@ -37,13 +37,13 @@ const RUN = {
   artifacts_ingested_at: column.orNull(column.digits),
   has_log: column.flag,
 };
-type RunRow = RowOf<typeof RUN>;
+type RunRow = RowOf<typeof RUN_ROW_COLUMNS>;
 
-const TIMES = ['created_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'] as const;
+const RUN_TIME_COLUMNS = ['created_at', 'finished_at', 'errored_at', 'artifacts_ingested_at'] as const;
 
 // Retention has dropped all days before the oldest partition.
 const SELECT_RUN = `
-  SELECT status, start_reported, ${TIMES.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
+  SELECT status, start_reported, ${RUN_TIME_COLUMNS.map((time) => `${microsOf(time)} AS ${time}`).join(', ')},
     created_at >= coalesce((
       SELECT min(to_date(substring(child.relname FROM '_([0-9]{8})'), 'YYYYMMDD'))
       FROM pg_inherits i JOIN pg_class child ON child.oid = i.inhrelid
@@ -91,7 +91,7 @@ export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
         ),
       );
       const [[run], matchedEvents] = await Promise.all([
-        queryRows(pool, RUN, SELECT_RUN, key),
+        queryRows(pool, RUN_ROW_COLUMNS, SELECT_RUN, key),
         queryRows(pool, MATCHED_EVENT, SELECT_MATCHED, key),
       ]);
       if (!run && matchedEvents.length === 0) throw new NotFoundError();

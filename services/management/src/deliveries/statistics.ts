@@ -162,7 +162,7 @@ const SELECT = `
     ${microsOf(SINCE)}, ${microsOf('now()')}
   FROM counts WHERE hour IS NULL`;
 
-const ROW = {
+const STATISTICS_COLUMNS = {
   hour_start: column.orNull(column.digits),
   delivered_count: column.integer,
   failed_count: column.integer,
@@ -180,7 +180,7 @@ async function readStatistics(
   database: Queryable,
   { accountId, subscriptionId, hours }: StatisticsQuery,
 ): Promise<StatisticsView> {
-  const rows = await queryRows(database, ROW, SELECT, [subscriptionId, hours, accountId]);
+  const rows = await queryRows(database, STATISTICS_COLUMNS, SELECT, [subscriptionId, hours, accountId]);
   const total = rows.find(({ hour_start }) => hour_start === null);
   if (!total) throw new Error('no totals in the statistics');
   const hourBuckets: StatisticsBucket[] = rows.flatMap((row) =>

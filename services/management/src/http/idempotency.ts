@@ -96,7 +96,7 @@ export interface Idempotency {
   ): Promise<EndpointResponse>;
 }
 
-const UNREADABLE = 'The stored response to this Idempotency-Key can no longer be read.';
+const UNREADABLE_MESSAGE = 'The stored response to this Idempotency-Key can no longer be read.';
 /** The request that owns the key may fail and release it between the claim and the read, so both are retried. */
 const TRIES_MAX = 3;
 
@@ -195,7 +195,7 @@ function decryptResponse(secrets: SecretBox, ciphertext: string): EndpointRespon
   try {
     return JSON.parse(secrets.decrypt(ciphertext)) as EndpointResponse;
   } catch (error) {
-    if (error instanceof SecretBoxError) throw new ConflictError(UNREADABLE);
+    if (error instanceof SecretBoxError) throw new ConflictError(UNREADABLE_MESSAGE);
     throw error;
   }
 }

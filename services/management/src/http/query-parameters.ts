@@ -148,8 +148,8 @@ export function createReader<T>(
   };
 }
 
-const MICROS = /^\d{1,18}$/;
-const ISO = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2})?)(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2}))?$/;
+const MICROS_PATTERN = /^\d{1,18}$/;
+const ISO_PATTERN = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}(?::\d{2})?)(?:\.(\d{1,9}))?(Z|[+-]\d{2}:\d{2}))?$/;
 /** The end of the year 9999. */
 const MICROS_MAX = 253_402_300_799_999_999n;
 
@@ -158,8 +158,8 @@ const MICROS_MAX = 253_402_300_799_999_999n;
  * time needs its zone). Returns the digits, or null.
  */
 export function microsFromText(text: string): string | null {
-  if (MICROS.test(text)) return BigInt(text) <= MICROS_MAX ? String(BigInt(text)) : null;
-  const [, day, time = '00:00', fraction = '', zone = 'Z'] = ISO.exec(text) ?? [];
+  if (MICROS_PATTERN.test(text)) return BigInt(text) <= MICROS_MAX ? String(BigInt(text)) : null;
+  const [, day, time = '00:00', fraction = '', zone = 'Z'] = ISO_PATTERN.exec(text) ?? [];
   if (day === undefined || !isValidDay(day)) return null;
   const timeMs = Date.parse(`${day}T${time}${zone}`);
   if (Number.isNaN(timeMs) || timeMs < 0) return null;

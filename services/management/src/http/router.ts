@@ -99,7 +99,7 @@ async function admitCached(
   response: Response,
 ): Promise<AdmittedHandler> {
   const readCaller = () => admit(endpoint, dependencies, request, response, { isCached: false });
-  const isCached = 'isBatched' in endpoint && request.get(HEADER) === undefined;
+  const isCached = 'isBatched' in endpoint && request.get(IDEMPOTENCY_KEY_HEADER) === undefined;
   const firstHandler = await admit(endpoint, dependencies, request, response, { isCached }).catch((error) => {
     if (isCached && error instanceof AccessDeniedError) return readCaller();
     throw error;
@@ -144,7 +144,7 @@ async function admit(
   const { params } = request;
   const { bulkhead, reads } = dependencies;
   return async (parsedRequest, gate) => {
-    const key = endpoint.method === 'POST' ? parseKey(parsedRequest.header(HEADER)) : null;
+    const key = endpoint.method === 'POST' ? parseKey(parsedRequest.header(IDEMPOTENCY_KEY_HEADER)) : null;
     const request = { ...parsedRequest, ...caller, account };
     const work = async (recorder?: ResponseRecorder) => {
       gate.requireOpen();
@@ -198,8 +198,8 @@ function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCom
   };
 }
 
-const HEADER = 'Idempotency-Key';
-const KEY = /^[\x20-\x7e]{1,255}$/;
+const IDEMPOTENCY_KEY_HEADER = 'Idempotency-Key';
+const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 
 /**
  * Calls the endpoint; a POST with an `Idempotency-Key` (docs/contract.md#idempotency) once for each key. Rotating an
@@ -226,7 +226,7 @@ async function handleOnce(
 
 function parseKey(header: string | undefined): string | null {
   if (header === undefined) return null;
-  if (KEY.test(header)) return header;
-  const message = `${HEADER} must be 1 to 255 printable ASCII characters`;
-  throw new InvalidRequestError([{ field: HEADER, message }]);
+  if (IDEMPOTENCY_KEY_PATTERN.test(header)) return header;
+  const message = `${IDEMPOTENCY_KEY_HEADER} must be 1 to 255 printable ASCII characters`;
+  throw new InvalidRequestError([{ field: IDEMPOTENCY_KEY_HEADER, message }]);
 }

@@ -30,7 +30,7 @@ export async function findPrincipal(pool: Pool, credential: string): Promise<Ver
 
 const VERSION = '(SELECT version FROM cache_version) AS version';
 
-const USER = {
+const USER_COLUMNS = {
   version: column.digits,
   user_id: column.digits,
   license: column.orNull(column.oneOf(LICENSES)),
@@ -51,7 +51,7 @@ const USER_BY_KEY = `
   ORDER BY a.id`;
 
 async function findUser(pool: Pool, hash: Uint8Array): Promise<VersionedPrincipal | null> {
-  const rows = await queryRows(pool, USER, USER_BY_KEY, [hash], 'user_by_key');
+  const rows = await queryRows(pool, USER_COLUMNS, USER_BY_KEY, [hash], 'user_by_key');
   const [first] = rows;
   if (!first) return null;
   const memberships = rows.flatMap(
@@ -63,7 +63,7 @@ async function findUser(pool: Pool, hash: Uint8Array): Promise<VersionedPrincipa
   return { principal: userPrincipal(first.user_id, memberships), version: first.version, validMs: null };
 }
 
-const TOKEN = {
+const TOKEN_COLUMNS = {
   version: column.digits,
   valid_ms: column.orNull(column.float),
   token_id: column.digits,
@@ -82,7 +82,7 @@ const TOKEN_BY_HASH = `
   WHERE t.token_hash = $1 AND t.revoked_at IS NULL AND (t.expires_at IS NULL OR t.expires_at > now())`;
 
 async function findServiceToken(pool: Pool, hash: Uint8Array): Promise<VersionedPrincipal | null> {
-  const [row] = await queryRows(pool, TOKEN, TOKEN_BY_HASH, [hash], 'token_by_hash');
+  const [row] = await queryRows(pool, TOKEN_COLUMNS, TOKEN_BY_HASH, [hash], 'token_by_hash');
   if (!row) return null;
   return {
     principal: {

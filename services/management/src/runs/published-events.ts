@@ -198,7 +198,7 @@ const PUBLISH = `
   )
   SELECT current.version, stored.id, stored.account_id FROM current LEFT JOIN stored ON true`;
 
-const ROW = {
+const RESULT_COLUMNS = {
   version: column.digits,
   id: column.orNull(column.text),
   account_id: column.orNull(column.digits),
@@ -238,7 +238,7 @@ async function writeRound(
     .sort((a, b) => (eventJobId(a.event) < eventJobId(b.event) ? -1 : 1));
   const found = await queryRows(
     database,
-    ROW,
+    RESULT_COLUMNS,
     PUBLISH,
     [...unnestValues(PUBLISH_COLUMNS, rows), ...upsertRunsValues(rows.map(({ event }) => event))],
     statement,

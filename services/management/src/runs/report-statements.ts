@@ -33,7 +33,7 @@ export function keyOf({ accountId, id }: AccountScopedId): string {
   return `${accountId}/${id}`;
 }
 
-const JOB = {
+const JOB_COLUMNS = {
   version: column.digits,
   id: column.orNull(column.digits),
   account_id: column.orNull(column.digits),
@@ -60,7 +60,7 @@ export async function findJobs(
   database: Queryable,
   keys: readonly AccountScopedId[],
 ): Promise<RowsAtVersion<JobView>> {
-  const rows = await queryRows(database, JOB, JOBS, [
+  const rows = await queryRows(database, JOB_COLUMNS, JOBS, [
     keys.map(({ accountId }) => accountId),
     keys.map(({ id }) => id),
   ]);
@@ -94,7 +94,7 @@ const RUN_OR_NONE = {
   ),
 } as { version: typeof column.digits; id: typeof column.digits };
 
-const RUNS = `
+const SELECT_RUNS = `
   SELECT v.version, found.*
   FROM cache_version v LEFT JOIN (
     SELECT ${RUN_COLUMNS}
@@ -107,7 +107,7 @@ export async function findRuns(
   keys: readonly AccountScopedId[],
 ): Promise<RowsAtVersion<RunView>> {
   const values = [keys.map(({ accountId }) => accountId), keys.map(({ id }) => id)];
-  const rows = await queryRows(database, RUN_OR_NONE, RUNS, values, 'reported-runs');
+  const rows = await queryRows(database, RUN_OR_NONE, SELECT_RUNS, values, 'reported-runs');
   const found = new Map<string, RunView>();
   for (const row of rows) {
     if (row.id === null) continue;

@@ -135,18 +135,17 @@ async function deleteEndedSessions(prisma: PrismaClient, idleMs: number): Promis
     await prisma.consoleSession.deleteMany({ where: { idHash, ...endedCondition } });
 }
 
-/** Random bytes of a session id, and the pattern of their base64url. */
-const BYTES = 32;
-const PATTERN = /^[\w-]{43}$/;
+const SESSION_ID_BYTES = 32;
+const SESSION_ID_PATTERN = /^[\w-]{43}$/;
 
 /** Returns 256 random bits in base64url, the contents of the cookie. */
 function createSessionId(): string {
-  return randomBytes(BYTES).toString('base64url');
+  return randomBytes(SESSION_ID_BYTES).toString('base64url');
 }
 
 /** Returns the hash that the database stores; null if the text cannot be an id. 256 random bits need no slow hash. */
 export function hashSessionId(text: string): Uint8Array<ArrayBuffer> | null {
-  return PATTERN.test(text) ? hashOf(text) : null;
+  return SESSION_ID_PATTERN.test(text) ? hashOf(text) : null;
 }
 
 function hashOf(sessionId: string): Uint8Array<ArrayBuffer> {

@@ -18,7 +18,7 @@ export interface KnownDevices {
   remember(header: string | undefined, email: string, secure: boolean): string;
 }
 
-const COOKIE = 'runhook_device';
+const DEVICE_COOKIE = 'runhook_device';
 const COOKIE_SECONDS = 180 * 86_400;
 /** Maximum number of users of one browser; the least recently signed-in user is dropped first. */
 const USERS_MAX = 4;
@@ -64,7 +64,7 @@ export function createKnownDevices(
       const others = tokensOf(header).filter((token) => verify(token, email) === null);
       const tokens = [`${newestName}.${id}.${expiry}.${mac}`, ...others].slice(0, USERS_MAX);
       const attributes = `Path=/; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`;
-      return `${COOKIE}=${tokens.join('~')}; ${attributes}`;
+      return `${DEVICE_COOKIE}=${tokens.join('~')}; ${attributes}`;
     },
   };
 }
@@ -76,7 +76,8 @@ function signingKey(encryptionKey: Buffer): Buffer {
 /** Returns well-formed tokens of the cookie, up to the maximum. */
 function tokensOf(header: string | undefined): string[] {
   const pairs = (header ?? '').split(';').map((pair) => pair.trim());
-  const value = pairs.find((pair) => pair.startsWith(`${COOKIE}=`))?.slice(COOKIE.length + 1) ?? '';
+  const value =
+    pairs.find((pair) => pair.startsWith(`${DEVICE_COOKIE}=`))?.slice(DEVICE_COOKIE.length + 1) ?? '';
   return value
     .split('~')
     .slice(0, USERS_MAX)

@@ -18,14 +18,14 @@ const NEWEST_COUNT = 25;
 const VERSION = { id: column.text, version: column.text };
 
 /** Selects the versions of subscriptions: `xmin` changes with every write to a row, by its owner or by an attempt. */
-const SUBSCRIPTIONS = `
+const SELECT_SUBSCRIPTION_VERSIONS = `
   SELECT id, xmin::text AS version FROM subscriptions WHERE account_id = $1 AND deleted_at IS NULL`;
 
 /**
  * Selects the newest page of the log, because deliveries that are deferred or cancelled at once do not change their
  * subscription.
  */
-const LOG = `
+const SELECT_NEWEST_DELIVERIES = `
   SELECT $2::text AS id, coalesce(md5(string_agg(concat_ws(' ', id, status, attempt_count, trigger), ',')), '') AS version
   FROM (
     SELECT id, status, attempt_count, trigger FROM deliveries
@@ -157,10 +157,12 @@ class Watch {
     const { database } = this.#options;
     const { accountId, subscriptionId } = this.#target;
     const versions = new Map<string, string>();
-    for (const { id, version } of await queryRows(database, VERSION, SUBSCRIPTIONS, [accountId]))
+    for (const { id, version } of await queryRows(database, VERSION, SELECT_SUBSCRIPTION_VERSIONS, [
+      accountId,
+    ]))
       versions.set(id, version);
     if (subscriptionId === null) return versions;
-    const [log] = await queryRows(database, VERSION, LOG, [accountId, subscriptionId]);
+    const [log] = await queryRows(database, VERSION, SELECT_NEWEST_DELIVERIES, [accountId, subscriptionId]);
     const version = versions.get(subscriptionId);
     if (log && version !== undefined) versions.set(subscriptionId, `${version} ${log.version}`);
     return versions;

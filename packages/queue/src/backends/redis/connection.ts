@@ -198,7 +198,7 @@ export class SharedClientWorker<Data> extends ReadableWorker<Data> {
 }
 
 /** Returns the Redis client of a queue; throws if the queue is not on Redis. */
-export function clientOf<Data>(queue: Queue<Data>): Redis | Cluster {
+export function requireRedisClient<Data>(queue: Queue<Data>): Redis | Cluster {
   if (!(queue instanceof SharedClientQueue)) throw new TypeError('the queue is not on Redis');
   return queue.redis;
 }

@@ -2,7 +2,7 @@ import { SHARDS_MAX, shardPrefix } from '@runhook/contract';
 import { BULLMQ_MAJOR_VERSION, type Queue } from 'bullmq';
 import type { ChainableCommander } from 'ioredis';
 import type { Connector, ForeignPublishers } from '../backend.ts';
-import { clientOf } from './connection.ts';
+import { requireRedisClient } from './connection.ts';
 
 /*
  * Foreign publishers on the same Redis: those whose user may only add jobs (docs/security.md#publishers-on-the-queue),
@@ -50,7 +50,7 @@ async function filterByReply<Data>(
   addCommand: (pipeline: ChainableCommander, jobId: string) => unknown,
   matches: (reply: unknown) => boolean,
 ): Promise<Set<string>> {
-  const pipeline = clientOf(queue).pipeline();
+  const pipeline = requireRedisClient(queue).pipeline();
   for (const jobId of jobIds) addCommand(pipeline, jobId);
   const replies = (await pipeline.exec()) ?? [];
   for (const [error] of replies) if (error) throw error;
@@ -75,7 +75,7 @@ interface Server {
 
 /** Returns queues of the same name under other prefixes, with the number of their waiting jobs. */
 async function findForeignQueues<Data>(queue: Queue<Data>): Promise<ForeignPublishers['foreignQueues']> {
-  const client = (await clientOf(queue)) as Awaited<ReturnType<typeof clientOf>> &
+  const client = (await requireRedisClient(queue)) as Awaited<ReturnType<typeof requireRedisClient>> &
     Server & { nodes?(role: 'master'): Server[] };
   const prefixes = foundPrefixes.get(queue) ?? new Set(LIKELY_PREFIXES);
   foundPrefixes.set(queue, prefixes);

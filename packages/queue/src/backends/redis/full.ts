@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
 import { parseData } from '../../patches/bullmq/readable-job.ts';
 import type { Connector, PeekedJob } from '../backend.ts';
-import { clientOf } from './connection.ts';
+import { requireRedisClient } from './connection.ts';
 
 /*
  * A Redis at its `maxmemory` rejects every script of BullMQ that may write, including the one that moves a job to
@@ -12,14 +12,14 @@ import { clientOf } from './connection.ts';
 const OUT_OF_MEMORY = /\bOOM command not allowed\b/;
 /** Errors that concern a job's data. Redis has no code for them, and accepts any bytes up to a size limit. */
 const INVALID_DATA = /^ERR .*(string exceeds maximum allowed size|invalid bulk length|cmsgpack|cjson)/;
-const USED = /^used_memory:(\d+)/m;
-const MAX = /^maxmemory:(\d+)/m;
-const POLICY = /^maxmemory_policy:([\w-]+)/m;
+const USED_MEMORY = /^used_memory:(\d+)/m;
+const MAX_MEMORY = /^maxmemory:(\d+)/m;
+const EVICTION_POLICY = /^maxmemory_policy:([\w-]+)/m;
 const NO_EVICTION = 'noeviction';
 
 /** Returns the memory section of INFO. The script names a key, so that a cluster runs it on the queue's server. */
 async function readMemoryInfo<Data>(queue: Queue<Data>): Promise<string> {
-  const client = clientOf(queue);
+  const client = requireRedisClient(queue);
   return String(await client.eval(`return redis.call('INFO', 'memory')`, 1, queue.toKey('meta')));
 }
 
@@ -34,17 +34,17 @@ export const FULL_REDIS: Pick<
 
   async usedShare(queue) {
     const memory = await readMemoryInfo(queue);
-    const max = Number(MAX.exec(memory)?.[1] ?? 0);
-    return max === 0 ? 0 : Number(USED.exec(memory)?.[1] ?? 0) / max;
+    const max = Number(MAX_MEMORY.exec(memory)?.[1] ?? 0);
+    return max === 0 ? 0 : Number(USED_MEMORY.exec(memory)?.[1] ?? 0) / max;
   },
 
   async evictionPolicy(queue) {
-    const policy = POLICY.exec(await readMemoryInfo(queue))?.[1] ?? NO_EVICTION;
+    const policy = EVICTION_POLICY.exec(await readMemoryInfo(queue))?.[1] ?? NO_EVICTION;
     return policy === NO_EVICTION ? null : policy;
   },
 
   async peek<Data>(queue: Queue<Data>, count: number): Promise<Omit<PeekedJob<Data>, 'shard'>[]> {
-    const client = clientOf(queue);
+    const client = requireRedisClient(queue);
     const waiting = (await client.lrange(queue.toKey('wait'), -count, -1)).reverse();
     const ids =
       waiting.length > 0 ? waiting : await client.zrange(queue.toKey('prioritized'), 0, `${count - 1}`);
@@ -57,7 +57,7 @@ export const FULL_REDIS: Pick<
   },
 
   async discard(queue, jobIds) {
-    const client = clientOf(queue);
+    const client = requireRedisClient(queue);
     await Promise.all(
       jobIds.map(async (id) => {
         const removed = await Promise.all([
@@ -72,6 +72,6 @@ export const FULL_REDIS: Pick<
   },
 
   async lastDelayed(queue, count) {
-    return await clientOf(queue).zrevrange(queue.toKey('delayed'), 0, count - 1);
+    return await requireRedisClient(queue).zrevrange(queue.toKey('delayed'), 0, count - 1);
   },
 };

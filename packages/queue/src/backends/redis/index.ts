@@ -2,7 +2,13 @@ import { shardPrefix } from '@runhook/contract';
 import type { Processor, Queue, Telemetry } from 'bullmq';
 import { withWaitDeadlines } from '../../patches/bullmq/wait-deadlines.ts';
 import type { BackendKind, Connector, TunedWorkerOptions } from '../backend.ts';
-import { clientOf, openClient, SharedClient, SharedClientQueue, SharedClientWorker } from './connection.ts';
+import {
+  openClient,
+  requireRedisClient,
+  SharedClient,
+  SharedClientQueue,
+  SharedClientWorker,
+} from './connection.ts';
 import { REDIS_FOREIGN_PUBLISHERS } from './foreign-publishers.ts';
 import { FULL_REDIS } from './full.ts';
 import { REDIS_JOB_STATES } from './job-states.ts';
@@ -58,15 +64,15 @@ function connect(url: string, connectMs: number, silentMs: number): Connector {
     singleAddMax: SINGLE_ADD_MAX,
     isSpread: target.kind === 'cluster',
     async hasFailed(queue) {
-      return (await clientOf(queue).zcard(queue.toKey('failed'))) > 0;
+      return (await requireRedisClient(queue).zcard(queue.toKey('failed'))) > 0;
     },
     async serverTimeMs(queue) {
-      const [seconds, micros] = await clientOf(queue).time();
+      const [seconds, micros] = await requireRedisClient(queue).time();
       return Number(seconds) * 1_000 + Number(micros) / 1_000;
     },
     async restoreSettings(queue) {
       const { maxLen } = EVENT_STREAM.events;
-      await clientOf(queue).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);
+      await requireRedisClient(queue).hsetnx(queue.toKey('meta'), 'opts.maxLenEvents', maxLen);
     },
     ...FULL_REDIS,
     ...REDIS_JOB_STATES,

@@ -1,6 +1,6 @@
 import type { Queue } from 'bullmq';
 import type { Connector, JobState } from '../backend.ts';
-import { clientOf } from './connection.ts';
+import { requireRedisClient } from './connection.ts';
 
 /*
  * BullMQ stores a job in a hash, and its id in the list or sorted set of its state. A job whose hash exists but whose
@@ -51,7 +51,7 @@ local classes = {}
 for index = 2, #ARGV do classes[index - 1] = classify(ARGV[index]) end
 return classes`;
 /** Deletes jobs whose class has not changed. */
-const REMOVE = `${CLASSIFY}
+const REMOVE_ORPHANS = `${CLASSIFY}
 for index = 2, #ARGV, 2 do
   local id = ARGV[index]
   if tostring(classify(id)) == ARGV[index + 1] then redis.call('DEL', ARGV[1] .. id, ARGV[1] .. id .. ':logs') end
@@ -75,7 +75,7 @@ async function runScript<Data>(
   args: readonly (string | number)[],
 ): Promise<unknown> {
   const keys = STATE_KEYS.map((name) => queue.toKey(name));
-  return await clientOf(queue).eval(script, keys.length, ...keys, queue.toKey(''), ...args);
+  return await requireRedisClient(queue).eval(script, keys.length, ...keys, queue.toKey(''), ...args);
 }
 
 async function classify<Data>(
@@ -111,7 +111,7 @@ async function findWaiting<Data>(
   queue: Queue<Data>,
   sought: ReadonlyMap<string, unknown>,
 ): Promise<Set<string> | null> {
-  const client = clientOf(queue);
+  const client = requireRedisClient(queue);
   const waiting = new Set<string>();
   // BullMQ 5 moves the jobs of a paused queue to a separate list until it is resumed.
   for (const list of [queue.toKey('wait'), queue.toKey('paused')]) {
@@ -156,6 +156,6 @@ export const REDIS_JOB_STATES: Pick<Connector, 'jobStates' | 'removeOrphans'> = 
       return found === undefined ? [] : [[jobId, found] as const];
     });
     for (let start = 0; start < orphans.length; start += IDS_PER_CALL)
-      await runScript(queue, REMOVE, orphans.slice(start, start + IDS_PER_CALL).flat());
+      await runScript(queue, REMOVE_ORPHANS, orphans.slice(start, start + IDS_PER_CALL).flat());
   },
 };

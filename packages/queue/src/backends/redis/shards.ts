@@ -12,15 +12,15 @@ import {
 import type { Queue } from 'bullmq';
 import { Cluster, type Redis } from 'ioredis';
 import { QueueUnavailableError, type ShardStore } from '../backend.ts';
-import { clientOf } from './connection.ts';
+import { requireRedisClient } from './connection.ts';
 import { REDIS_FOREIGN_PUBLISHERS } from './foreign-publishers.ts';
 
 /** Key of BullMQ's settings of this queue, which contain the version of the shard map and which publishers may read. */
 const META_KEY = `${shardPrefix(0)}:${JOB_RUN_EVENTS}:meta`;
 const META_FIELD = 'shards';
-const RULE = `(+hget +hmget %R~${SHARDS_KEY})`;
+const READ_PERMISSION = `(+hget +hmget %R~${SHARDS_KEY})`;
 
-const WRITE = `
+const WRITE_MAP_SCRIPT = `
 local version = tonumber(redis.call('HGET', KEYS[1], 'version') or '0')
 if version ~= tonumber(ARGV[1]) - 1 then return 0 end
 redis.call('HSET', KEYS[1], 'version', ARGV[1], 'slots', ARGV[2], 'draining', ARGV[3])
@@ -39,12 +39,12 @@ export const REDIS_SHARDS: ShardStore = {
 
   async write(queue, map) {
     const { version, slots, draining } = shardFields(map);
-    const client = clientOf(queue as Queue);
-    return (await client.eval(WRITE, 2, SHARDS_KEY, META_KEY, version, slots, draining)) === 1;
+    const client = requireRedisClient(queue as Queue);
+    return (await client.eval(WRITE_MAP_SCRIPT, 2, SHARDS_KEY, META_KEY, version, slots, draining)) === 1;
   },
 
   async byServer(queue, count) {
-    const client = clientOf(queue as Queue);
+    const client = requireRedisClient(queue as Queue);
     const shards = Array.from({ length: count }, (_, shard) => shard);
     if (!(client instanceof Cluster)) return [shards];
     const ranges = await client.cluster('SLOTS');
@@ -59,7 +59,7 @@ export const REDIS_SHARDS: ShardStore = {
   },
 
   async withJobs(queue, shards, states) {
-    const client = clientOf(queue);
+    const client = requireRedisClient(queue);
     const keysOf = (shard: number) =>
       [JOB_RUN_EVENTS, WEBHOOK_DELIVERIES].flatMap((name) =>
         states.map((state) => `${shardPrefix(shard)}:${name}:${state}`),
@@ -84,11 +84,11 @@ export async function anyExists(
 }
 
 async function read(commands: Redis | Cluster): Promise<ShardMap> {
-  const [version, slots, draining] = await commands.hmget(SHARDS_KEY, ...FIELDS);
+  const [version, slots, draining] = await commands.hmget(SHARDS_KEY, ...MAP_FIELDS);
   return parseShardMap({ version, slots, draining } as Record<keyof ShardFields, string | null>);
 }
 
-const FIELDS: (keyof ShardFields)[] = ['version', 'slots', 'draining'];
+const MAP_FIELDS: (keyof ShardFields)[] = ['version', 'slots', 'draining'];
 
 /**
  * Reads the map for a user that may not: publishers of a previous release lack the permission. They do not need it
@@ -98,14 +98,14 @@ async function withReadPermission(
   queue: Queue,
   call: (commands: Redis | Cluster) => Promise<ShardMap>,
 ): Promise<ShardMap> {
-  const client = clientOf(queue);
+  const client = requireRedisClient(queue);
   try {
     return await call(client);
   } catch (error) {
     if (!REDIS_FOREIGN_PUBLISHERS.isForbidden(error)) throw error;
     if ((await client.hget(META_KEY, META_FIELD)) === null) return ONE_SHARD;
     throw new QueueUnavailableError(
-      `The queue has several shards, and its user may not read which: give it the rule ${RULE} (docs/security.md).`,
+      `The queue has several shards, and its user may not read which: give it the rule ${READ_PERMISSION} (docs/security.md).`,
       { cause: error },
     );
   }

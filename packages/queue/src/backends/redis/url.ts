@@ -19,10 +19,10 @@ export interface RedisTarget {
   keyFile?: string;
 }
 
-const FORM =
+const URL_FORM =
   /^(?<scheme>rediss?)(?:\+(?<kind>cluster|sentinel))?:\/\/(?:(?<credentials>[^/?#]*)@)?(?<hosts>[^/?#@]*)(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?$/;
 const HOST_FORM = /^(?:\[(?<address>[0-9a-fA-F:.]+)\]|(?<name>[^:[\]]+))(?::(?<port>\d{1,5}))?$/;
-const PORT = 6379;
+const REDIS_PORT = 6379;
 const SENTINEL_PORT = 26379;
 const TEXT_PARAMETERS = ['sentinelUsername', 'sentinelPassword', 'caFile', 'certFile', 'keyFile'] as const;
 
@@ -37,11 +37,11 @@ const TEXT_PARAMETERS = ['sentinelUsername', 'sentinelPassword', 'caFile', 'cert
  * @throws TypeError that describes the problem without any part of the URL
  */
 export function parseRedisUrl(url: string): RedisTarget {
-  const parts = FORM.exec(url)?.groups;
+  const parts = URL_FORM.exec(url)?.groups;
   if (parts === undefined) throw new TypeError('the queue URL is not a valid Redis URL');
   const kind = (parts.kind ?? 'single') as RedisTarget['kind'];
   const isTls = parts.scheme === 'rediss';
-  const nodes = parseNodes(parts.hosts ?? '', kind === 'sentinel' ? SENTINEL_PORT : PORT);
+  const nodes = parseNodes(parts.hosts ?? '', kind === 'sentinel' ? SENTINEL_PORT : REDIS_PORT);
   if (kind === 'single' && nodes.length > 1)
     throw new TypeError('a redis:// URL names one server; several are redis+cluster:// or redis+sentinel://');
   return {

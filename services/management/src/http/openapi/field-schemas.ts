@@ -200,10 +200,10 @@ export function optionalReportedText(maxLength: number, description: string): Sc
  * character matches a surrogate pair, with units the second one.
  */
 const INVALID_UNITS = '\\u0000\\uD800-\\uDFFF\\uFDD0-\\uFDEF\\uFFFE\\uFFFF';
-const PAIR = '[\\uD800-\\uDBFF][\\uDC00-\\uDFFF]';
-const CHARACTER = `(?:[^${INVALID_UNITS}]|${PAIR})`;
+const SURROGATE_PAIR = '[\\uD800-\\uDBFF][\\uDC00-\\uDFFF]';
+const CHARACTER = `(?:[^${INVALID_UNITS}]|${SURROGATE_PAIR})`;
 const WELL_FORMED = `^${CHARACTER}*$`;
-const NOT_BLANK = `${CHARACTER}*(?:[^\\s${INVALID_UNITS}]|${PAIR})${CHARACTER}*`;
+const NOT_BLANK = `${CHARACTER}*(?:[^\\s${INVALID_UNITS}]|${SURROGATE_PAIR})${CHARACTER}*`;
 const NAME = `^${NOT_BLANK}$`;
 /** A name, or the empty text. */
 export const OPTIONAL_NAME_PATTERN = `^(?:${NOT_BLANK})?$`;
