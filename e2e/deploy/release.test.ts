@@ -90,7 +90,7 @@ test('the workflows match the schema of GitHub', () => {
 });
 
 test('the issue forms match the schema of GitHub', () => {
-  for (const name of ['bug.yml', 'wish.yml'])
+  for (const name of ['bug.yml', 'feature.yml'])
     expect([name, issueFormProblems(readYaml('ISSUE_TEMPLATE', name))]).toEqual([name, []]);
 });
 

@@ -16,8 +16,8 @@ import {
 } from './world.ts';
 
 /**
- * Describes the services as processes: the path of an event to its endpoint, and with `whole` also failures of endpoints and killed
- * processes.
+ * Describes the services as processes: the path of an event to its endpoint, and with the extent `whole` also failures
+ * of endpoints and killed processes.
  */
 export function describeStory(story: StoryCase, extent: 'essentials' | 'whole'): void {
   describe(`the services as processes, ${story.name}`, () => {

@@ -15,7 +15,7 @@ export class Cores {
     this.#sharingShare = sharingShare;
   }
 
-  /** Calls back with a core, which must be released with leave(heldMs). */
+  /** Calls `start` once a core is free, with its slowdown. The core must be released with release(durationMs). */
   acquire(start: (slowness: number) => void): void {
     if (this.#busy < this.count) {
       this.#busy += 1;

@@ -8,13 +8,13 @@ export interface MicroBatcherOptions<Item, Result> {
   sizeOf?: (item: Item) => number;
   /** Maximum number of batches in flight. */
   slots: number;
-  /** Minimum time between the starts of two batches, unless items of the size `enough` are waiting. */
+  /** Minimum time between the starts of two batches, unless items of the size `startSize` are waiting. */
   spacingMs: number;
   /**
    * Waiting size, in the units of `sizeMax`, from which a batch starts as soon as a slot is free; default `sizeMax`.
    */
   startSize?: number;
-  /** For items whose callers can wait: a batch smaller than `enough` waits for up to `ms` for further items. */
+  /** For items whose callers can wait: a batch smaller than its `startSize` waits for up to `ms` for further items. */
   gather?: { ms: number; startSize: number };
   /** Whether an error means that an item is invalid. The batch is then halved until the invalid item is isolated. */
   isItemFault: (error: unknown) => boolean;

@@ -40,7 +40,7 @@ test('items collect up to the maximum batch size while the slots are busy', asyn
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50]);
 });
 
-test('waiting items of the size "enough" start as one batch as soon as a slot is free', async () => {
+test('waiting items of the size startSize start as one batch as soon as a slot is free', async () => {
   const { batches, run } = pausableRun();
   const options = { sizeMax: 10, startSize: 2, slots: 2, spacingMs: 3_600_000, isItemFault: always };
   const batcher = new MicroBatcher({ run, ...options });
@@ -61,7 +61,7 @@ test('waiting items of the size "enough" start as one batch as soon as a slot is
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50, 60]);
 });
 
-test('items with "gather" wait until there are enough of them or the time is over', async () => {
+test('with gather, items wait until they have its startSize or its time is over', async () => {
   const batches: number[][] = [];
   const run = async (items: number[]) => {
     batches.push(items);

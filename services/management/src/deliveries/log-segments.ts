@@ -5,7 +5,7 @@ import { DAY_MICROS, dayOf, LAST_MICROS } from './page-locator.ts';
  * deliveries of one day that were created in a time span. Times are microseconds since the epoch.
  */
 export interface LogSegment {
-  /** `YYYY-MM-DD`; equal to `lastDay` if `since` or `before` is set. */
+  /** `YYYY-MM-DD`; equal to `lastDay` if `since` or `endPosition` is set. */
   firstDay: string;
   lastDay: string;
   /** Earliest creation, inclusive; null if the segment begins with its day. */
