@@ -8,7 +8,7 @@ import { TEST_SETTINGS } from './services.ts';
 /** A service within the process of the test, for stories that do not need a separate process. */
 export interface ServiceInProcess {
   url: string;
-  /** Closes it as SIGTERM does. */
+  /** Closes the service as SIGTERM does. */
   stop(): Promise<void>;
 }
 

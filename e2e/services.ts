@@ -12,7 +12,7 @@ type ServiceName = 'management' | 'dispatcher';
 /** A service as operators run it: a process with its settings in the environment. */
 export interface RunningService {
   url: string;
-  /** URL of its metrics. */
+  /** URL of the metrics of the service. */
   operationsUrl: string;
   /** Sends SIGKILL. */
   kill(): Promise<void>;

@@ -2,7 +2,7 @@ import { test } from '@jest/globals';
 import { backends, expectNothingLost, FAULT_TIMEOUT_MS, print, runFaults, seed } from './run-faults.ts';
 import { formatLedgerTable } from './table.ts';
 
-/** One fault of each kind: a crash, a store, another account, and text that stores reject. */
+/** One fault of each kind: a crash, a failing store, another account, and text that stores reject. */
 const FAULTS = [
   'all at once',
   'PostgreSQL rejects writes',

@@ -51,7 +51,7 @@ export function runKey(runId: number | string, eventType: string): string {
 export const HEALTHY = '/healthy';
 export const FLAKY = '/flaky';
 export const FAILING = '/failing';
-/** Responds with 200, after a delay while it is held. */
+/** Path prefix of endpoints that respond with 200, and while suspended only after `resume`. */
 export const HANGING = '/hanging';
 
 const FLAKY_SHARE = 0.3;

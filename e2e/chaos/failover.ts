@@ -11,7 +11,7 @@ export interface Failover {
   /** Name for `npm run chaos -- --topology`. */
   topology: 'sentinel' | 'cluster' | 'partition' | 'postgres' | 'shards';
   name: string;
-  /** Returns the reason why the machine does not support it, or null. */
+  /** Returns the reason why the machine does not support the failover, or null. */
   skipReason(): string | null;
   run(random: SeededRandom): Promise<Row>;
 }

@@ -43,7 +43,7 @@ export interface Fault<Of extends Stores = Servers> {
   healthyWithinSeconds?: number;
   /** Longest wait of an event for the healthy endpoint, on a machine without other load. */
   stallSecondsMax?: number;
-  /** Returns the reason why the machine does not support it, or null. */
+  /** Returns the reason why the machine does not support the fault, or null. */
   skipReason?(): string | null;
   /** Resolves when everything runs again, which is the end of the fault. */
   strike(world: World<Of>, random: SeededRandom, load: Load): Promise<void> | Promise<Aftermath>;

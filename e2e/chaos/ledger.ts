@@ -50,7 +50,7 @@ export interface EventRow {
   id: string;
   event_type: string;
   run_id: string;
-  /** Time when its deliveries were planned, in milliseconds since the epoch; null without deliveries. */
+  /** Time when the deliveries of the event were planned, in milliseconds since the epoch; null without deliveries. */
   planned_at_ms: number | null;
   /** Whether it was fanned out after the leaving subscription became inactive, or nearly, so it need not have a delivery there. */
   after_leaving: boolean;
@@ -82,7 +82,7 @@ const SELECT_DELIVERIES = `
          (SELECT string_agg(concat(started_at::time, ' ', http_status_code, ' ', error_code), ', ' ORDER BY number)
           FROM logged_attempts a WHERE a.day = d.day AND a.delivery_id = d.id) AS history
   FROM deliveries d WHERE account_id = $1`;
-/** Events that are accepted later than this after a kill were not in flight. */
+/** Time after a kill from which accepted events were not in flight at the kill. */
 const RESUMED_AFTER_MS = 500;
 /**
  * Events that a fault may lose: `nothing`; `direct`, those published directly onto the queue; or `either`, those

@@ -47,11 +47,11 @@ export interface LoadOptions {
   runIntervalMs?: number | undefined;
 }
 
-/** Starts one run, with two or three events, at this interval. */
+/** Interval between two runs, each of which has two or three events. */
 const RUN_INTERVAL_MS = 100;
 /** Timeout of a call, which may be made to a killed process. */
 const CALL_TIMEOUT_MS = 30_000;
-/** One of this many reported runs has artifacts; every second run may be published instead. */
+/** Number of reported runs of which one has artifacts; every second run may be published instead. */
 const ARTIFACTS_INTERVAL = 4;
 /** First run id of events that are published separately. */
 const FIRST_CONCURRENT_RUN = 1_000_001;

@@ -25,7 +25,7 @@ export interface PartitionServers extends SentinelServers {
   heal(): void;
   /** Connects side A to the record again. */
   healRecord(): void;
-  /** URL of the first master for publishers on its side. */
+  /** URL of the first master for publishers on side A. */
   oldMasterUrl: string;
   /** The dispatcher on side A. */
   firstDispatcher: OtherDispatcher;

@@ -18,7 +18,7 @@ const POLL_OPTIONS = { timeoutMs: 120_000, intervalMs: 50 };
 export interface ClusterServers extends Stores {
   /** Kills the master that has the keys of a shard with SIGKILL. */
   killMasterOf(prefix: string): Promise<void>;
-  /** Resolves when another node has its slots. */
+  /** Resolves when another node has the slots of the killed master. */
   waitUntilPromoted(): Promise<void>;
   /** Restarts the killed node on the same port. Resolves when it is a replica. */
   restartKilled(): Promise<void>;

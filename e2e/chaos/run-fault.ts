@@ -50,7 +50,7 @@ export async function runFault<Of extends Stores>(
       if (load.accepted.size < PUBLISHED_MIN) throw new Error(`${load.accepted.size} events were accepted`);
     });
     await Promise.all([load.stop(), deactivation]);
-    // The record may have lost this change.
+    // The record may have lost the deactivation of the subscription.
     if (mayLose === 'either') await load.deactivateLeaving(true);
     await waitUntilDrained(world, load, DRAIN_TIMEOUT_MS, mayLose);
     const drainedSeconds = (performance.now() - endedAt) / 1_000;

@@ -154,7 +154,7 @@ function describeEssentials(world: StoryWorld): void {
     );
     const accepted = data.events.filter(({ verdict }) => verdict === 'accepted');
     expect(accepted.length + rejected.length).toBe(events.length);
-    // Either REST rejected the event, or the message with its id is a conflict.
+    // Either REST rejected one of the two bodies, or the message with the same id is a conflict.
     await eventually(async () => expect((await conflicts()) - conflictsBefore).toBe(accepted.length));
     const { rows } = await world.database.pool.query<{ id: string; reason: string }>(
       `SELECT id, data ->> 'runReason' AS reason FROM events WHERE account_id = $1 AND event_type = 'job.run.started'`,

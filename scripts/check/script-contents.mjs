@@ -47,7 +47,7 @@ function mergedComments(text, comments, lineOf) {
     .filter(({ text: bare }) => !isDirective(bare));
 }
 
-/** Returns a comment without its delimiters. The lines stay. */
+/** Returns a comment without its delimiters; the line breaks remain. */
 export function bareComment(raw) {
   const text = raw.replaceAll(/^[ \t]*(?:\/\*\*?|\*\/|\*(?!\/)|\/\/)[ \t]?/gm, '').replace(/\*\/\s*$/, '');
   return text.replaceAll(PARAMETER, (found) => ' '.repeat(found.length));

@@ -1,6 +1,6 @@
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
-/** One webhook has been failing for this long. */
+/** Time for which one webhook has been failing. */
 const BROKEN_HOURS = 3;
 
 const WEBHOOKS = [

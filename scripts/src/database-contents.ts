@@ -207,7 +207,7 @@ export interface DemoCredentials {
 
 interface CredentialsFile extends DemoCredentials {
   database?: string;
-  /** Credentials for other databases that this home folder was used with, by name. */
+  /** Credentials for other databases that this home folder was used with, by the name of the database. */
   others?: Record<string, DemoCredentials>;
 }
 

@@ -30,7 +30,7 @@ export interface Service extends Child {
   port: number;
   /** `http://127.0.0.1:port` */
   url: string;
-  /** URL of its OPERATIONS_PORT; null if it has none. */
+  /** URL of the OPERATIONS_PORT of the service; null if it has none. */
   operationsUrl: string | null;
 }
 

@@ -21,7 +21,7 @@ export interface ReporterSettings {
 /** A fixed number of callers, each of which sends its next call when it has a response. */
 export type ClosedLoop = ReporterSettings & {
   callers: number;
-  /** The loop also ends after this number of calls. */
+  /** Number of calls after which the loop ends earlier. */
   callsMax?: number;
 };
 

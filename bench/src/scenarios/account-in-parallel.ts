@@ -21,7 +21,7 @@ const CHANGE_INTERVAL_MS = 250;
 const BASELINE = 'an account, baseline';
 const CHANGING = 'in parallel with 1,000 changing webhooks';
 
-/** A shorter measurement's 99th percentile would depend on one or two events. */
+/** Minimum duration of a measurement: the 99th percentile of a shorter one would depend on one or two events. */
 const DURATION_MIN_MS = 30_000;
 const BURST_EVENTS = 15_000;
 const BURST_EVENTS_QUICK = 200;

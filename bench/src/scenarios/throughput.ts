@@ -20,7 +20,7 @@ import type { World } from '../world/world.ts';
 
 export const HEALTHY_ACCOUNTS = 20;
 
-/** Measures the maximum deliveries per second of one and two dispatchers. */
+/** Measures the maximum deliveries per second of one dispatcher, and of two. */
 export async function max(bench: Bench): Promise<ScenarioResult> {
   const world = await bench.sharedWorld();
   return { name: 'max', rows: await maxRows(bench, world, [1, 2]) };

@@ -78,7 +78,7 @@ export function simulateCase(
 
 interface Knob {
   part: keyof ServiceTimes;
-  /** These times are scaled by the same factor. */
+  /** Names of the times of a part, which are scaled by the same factor. */
   names: readonly string[];
   case: string;
   figure: string;

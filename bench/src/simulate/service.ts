@@ -7,7 +7,7 @@ import { ADDING_SHARE, Pod } from './pod.ts';
 import { Cores, LogDevice, Servers, Thread } from './stations.ts';
 import type { ServiceTimes } from './times.ts';
 
-/** The setup and its conditions. */
+/** The setup that is simulated: processes, stores and endpoints. */
 export interface Setup {
   dispatchers: number;
   management: number;

@@ -37,7 +37,7 @@ export async function withReporter<Result>(work: (reporter: Program) => Promise<
   }
 }
 
-/** Opens a world and closes it after the work. */
+/** Starts servers, services and runners, and stops them after the work. */
 export async function withRunnersWorld<Result>(
   bench: Bench,
   reporter: Program,

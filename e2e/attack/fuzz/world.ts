@@ -15,7 +15,7 @@ export interface Party {
   body: Record<string, unknown>;
   /** Webhooks that may be deleted. */
   spareWebhookIds: string[];
-  /** Texts that occur in its resources only. */
+  /** Texts that occur in the resources of this account only. */
   marks: string[];
 }
 

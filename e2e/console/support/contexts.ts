@@ -13,7 +13,7 @@ export interface WatchedContext {
 }
 
 export interface SharedContext extends WatchedContext {
-  /** False once its browser or the process that draws its pages has crashed. */
+  /** Whether the context can be used: false once its browser or the process that draws its pages has crashed. */
   isUsable(): boolean;
 }
 

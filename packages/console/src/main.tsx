@@ -32,7 +32,7 @@ startTransition(() =>
 function App() {
   const [client] = useState(() => {
     const created = createQueryClient();
-    // Starts this request while the scripts of the page are loading.
+    // Requests the session while the scripts of the page are loading.
     void created.prefetchQuery(sessionQuery);
     return created;
   });

@@ -137,7 +137,7 @@ async function recordFailure(
 export interface MigrationState {
   name: string;
   state: 'applied' | 'missing' | 'unresolved' | 'newer than this release';
-  /** Time at which it was applied or, if it did not end, started. */
+  /** Time at which the migration was applied or, if it did not end, started. */
   at: Date | null;
   /** Message of the database at the last failure. */
   errorText: string | null;

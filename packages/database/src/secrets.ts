@@ -192,7 +192,7 @@ export async function reencryptSecrets(
 
 type Column = (typeof COLUMNS)[number];
 
-/** Scans the table once, in the order of its ids. */
+/** Reencrypts a column: scans the table once, in the order of its ids. */
 async function reencryptColumn(
   pool: Pool,
   column: Column,

@@ -92,7 +92,7 @@ test('a migration that waits for a long reader lets other sessions proceed, and 
   let waits = 0;
   const onLockWait = async () => {
     waits += 1;
-    // No other session waits for the migration.
+    // Shows that no other session waits for the migration.
     await database.pool.query(`BEGIN; SET LOCAL lock_timeout = '1ms'; INSERT INTO things VALUES (1); COMMIT`);
     if (waits === 2) await releaseLock();
   };

@@ -218,7 +218,7 @@ export class UnexpectedResponseError extends Error {
   readonly code = 'ERR_UNEXPECTED_RESPONSE';
 }
 
-/** The owner of the egress closed it. */
+/** The egress was closed before the request had ended. */
 export class EgressClosedError extends Error {
   override readonly name = 'EgressClosedError';
   readonly code = 'ERR_EGRESS_CLOSED';

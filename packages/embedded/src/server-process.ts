@@ -130,7 +130,7 @@ export async function spawnServer(command: ServerCommand): Promise<ServerProcess
   };
 }
 
-/** Clears its timer, which would otherwise keep the process alive. */
+/** Clears the timer of the wait, which would otherwise keep the process alive. */
 async function waitAtMost(settled: Promise<unknown>, graceMs: number): Promise<void> {
   const timer = new AbortController();
   const timeout = wait(graceMs, undefined, { signal: timer.signal }).catch(() => undefined);

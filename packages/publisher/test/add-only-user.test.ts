@@ -43,7 +43,7 @@ async function findSkipReason(): Promise<string | null> {
 const reason = await findSkipReason();
 if (reason !== null) process.stderr.write(`publishers that may only add are not tested: ${reason}\n`);
 
-/** Creates a user with these rules and returns a URL that authenticates as that user. */
+/** Creates a user with the ACL rules and returns a URL that authenticates as that user. */
 async function createUserUrl(
   adminClient: Redis,
   adminUrl: string,

@@ -32,7 +32,7 @@ export interface QueuedDelivery extends DeliveryJob {
 /** A lane with deferred deliveries. */
 export interface WokenLane extends LaneJob {
   accountId: number;
-  /** Milliseconds until its job is due; 0 when omitted. */
+  /** Milliseconds until the job of the lane is due; 0 when omitted. */
   delayMs?: number;
 }
 

@@ -8,7 +8,7 @@ export interface QueueServer {
   version: string;
   /** Eviction policy of a full server; queues lose jobs with any other than `noeviction`. */
   maxmemoryPolicy: string;
-  /** Share of its memory in use, from 0 to 1; null without a limit. */
+  /** Share of the server's memory in use, from 0 to 1; null without a limit. */
   usedShare: number | null;
   /** The server's time, in milliseconds since the epoch. */
   timeMs: number;

@@ -2,7 +2,7 @@ import type { Queue } from 'bullmq';
 import { QueueFullError } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 
-/** Share of its memory above which a queue accepts no more events. */
+/** Share of the server's memory above which a queue accepts no more events. */
 const HIGH_WATER = 0.85;
 const CHECK_EVERY_MS = 1_000;
 

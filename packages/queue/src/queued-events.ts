@@ -6,7 +6,7 @@ import { findQueuedJobs } from './producer.ts';
 
 /** An event that the queue should have. */
 export interface EventLookup extends EventKey {
-  /** Since when it may be on the queue, in milliseconds since the epoch. */
+  /** Earliest time at which the event may have been added to the queue, in milliseconds since the epoch. */
   sinceMs: number;
 }
 

@@ -14,7 +14,7 @@ import {
 export interface Pooler {
   file: string;
   version: string;
-  /** Whether it can track prepared statements, as PgBouncer 1.21 and newer can. */
+  /** Whether the pooler can track prepared statements, as PgBouncer 1.21 and newer can. */
   tracksStatements: boolean;
 }
 

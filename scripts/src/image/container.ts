@@ -6,7 +6,7 @@ import { readConfig } from './buildah.ts';
 export interface Container {
   name: string;
   config: ImageConfig;
-  /** Folder of the container's files on this machine. */
+  /** Folder on this machine that has the files of the container. */
   root: string;
 }
 

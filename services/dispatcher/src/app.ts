@@ -64,7 +64,7 @@ const FOREIGN_PUBLISHERS_EVERY_MS = 15_000;
 
 /** An unavailable collector must not delay a stop. */
 const TRACES_FLUSH_MS = 3_000;
-/** Time beyond its deadline that an attempt in flight may need to be recorded. */
+/** Time after the deadline of an attempt in flight for recording its result. */
 const DRAIN_MARGIN_MS = 5_000;
 /** Results that are not recorded within this time are abandoned, which leaves time to return their jobs to the queue. */
 const RECORD_MARGIN_MS = 4_000;
@@ -132,7 +132,7 @@ async function openProcess(
   logger: Logger,
 ): Promise<Process> {
   const stop = new AbortController();
-  // Every wait for a store listens to this signal.
+  // Every wait for the database or the queue listens to this signal.
   setMaxListeners(0, stop.signal);
   const drain = new AbortController();
   setMaxListeners(0, drain.signal);

@@ -86,7 +86,8 @@ async function changeBlock(
   try {
     await record.changeBlock({ subscriptionId, clientUrl, forMs: newBlockMs });
   } catch (err) {
-    // The result of the attempt matters more. The next response that asks for a pause is recorded again.
+    // The result of the attempt is recorded even if the block is not; the next response with `Retry-After` sets the
+    // block again.
     logger.warn({ err, subscriptionId }, 'Retry-After of an endpoint was not recorded');
   } finally {
     limits.endBlockChange(slot);

@@ -27,7 +27,7 @@ interface Environment {
   DELIVERY_MAX_RETRIES: number;
   /** Ranges allowed in addition to the public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
-  /** Ranges denied even if they are allowed elsewhere. */
+  /** Ranges denied even if EGRESS_ALLOW_CIDRS contains them. */
   EGRESS_DENY_CIDRS: string[];
   /** An empty list allows all ports. */
   EGRESS_PORTS: PortRange[];

@@ -130,7 +130,7 @@ async function report(): Promise<void> {
 
 type Table = 'events' | 'deliveries' | 'attempts';
 
-/** Name of each case, and the tables of which it opens a partition. */
+/** Cases, each with its name and the tables of which it opens a partition. */
 const CASES: [name: string, tables: Table[], run: () => Promise<unknown>][] = [
   ['publishing an event', [], () => publish(newEvent())],
   ['reporting a run with its event', [], report],

@@ -91,7 +91,7 @@ export function lazyOverlay<Props>(load: () => Promise<{ default: ComponentType<
 
 interface LazyPopoverProps extends PopoverProps {
   popup: 'menu' | 'listbox';
-  /** The same button with its popup. */
+  /** The button with its popup, which replaces the button without one. */
   children: ReactNode;
 }
 

@@ -191,7 +191,7 @@ export function Resend({ accountId, incident, denialReason }: Omit<IncidentCardP
           size="xs"
           loading={start.isPending}
           onClick={() =>
-            // The window excludes its end.
+            // The window of a recovery excludes its end.
             start.mutate({
               since: first_delivery.created_at,
               until: String(BigInt(last_delivery.created_at) + 1n),

@@ -34,7 +34,7 @@ export function useIncidents(accountId: number, webhookId?: string) {
   const query = useQuery(incidentListQuery(accountId, webhookId));
   const rows = query.data ?? [];
   const open = rows.filter(({ status }) => status === 'open');
-  // A full page may not contain all of them: only then is their total requested.
+  // A full page may not contain all open incidents: only then is their total requested.
   const count = useQuery({ ...openCountQuery(accountId), enabled: open.length === INCIDENTS_LIMIT });
   return {
     isLoaded: query.data !== undefined,

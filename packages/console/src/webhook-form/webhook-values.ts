@@ -16,7 +16,7 @@ export interface WebhookValues {
 }
 
 export interface CustomHeader {
-  /** React key of its row. */
+  /** React key of the row of the header. */
   key: string;
   name: string;
   /** An empty string keeps the stored value, if `isStored`. */

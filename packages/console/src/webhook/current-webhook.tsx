@@ -35,7 +35,7 @@ export function WebhookProblem({ webhook }: Pick<ReturnType<typeof useCurrentWeb
 interface WebhookBreadcrumbProps {
   accountId: number;
   webhookId: string;
-  /** Undefined until it is loaded. */
+  /** Name of the webhook; undefined until it is loaded. */
   name: string | undefined;
 }
 

@@ -13,7 +13,7 @@ import classes from './webhook-list.module.css';
 
 export interface WebhookListProps {
   accountId: number;
-  /** Null until they are loaded for the first time. */
+  /** The webhooks of the page; null until they are loaded for the first time. */
   subscriptions: Subscription[] | null;
   /** Number of placeholder rows. */
   skeletonCount: number;

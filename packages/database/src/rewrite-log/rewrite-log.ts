@@ -16,7 +16,7 @@ export interface RewrittenTable {
   setAside: number;
   /** Deliveries and attempts whose headers could not be read: the headers are removed, other columns are unchanged. */
   withoutHeaders: number;
-  /** Reason why the first of these rows could not be read, with its id. */
+  /** Reason why the first row that was set aside or lost its headers could not be read, with its id. */
   reason?: string;
 }
 

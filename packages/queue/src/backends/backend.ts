@@ -38,7 +38,7 @@ export interface Connector {
   isFull(error: unknown): boolean;
   /** Whether an error of the server says that the data of a job is invalid; see {@link JobsRejectedError}. */
   isJobFault(error: unknown): boolean;
-  /** Whether shards of a queue may be on several servers. */
+  /** Whether the shards of a queue may be on several servers, as on a Redis Cluster. */
   isSpread: boolean;
   /** Returns the share of its memory that the queue's server uses, from 0 to 1; 0 where it does not report it. */
   usedShare<Data>(queue: Queue<Data>): Promise<number>;
@@ -135,7 +135,7 @@ export interface ForeignPublishers {
 export interface PeekedJob<Data> {
   id: string;
   data: Data;
-  /** Time at which it was added, in milliseconds since the epoch. */
+  /** Time at which the job was added, in milliseconds since the epoch. */
   timestamp: number;
   shard: number;
 }

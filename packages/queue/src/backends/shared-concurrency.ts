@@ -99,7 +99,7 @@ export class SharedConcurrency {
 /** Slot accounting of one worker. */
 class WorkerSlot {
   readonly #sharedConcurrency: SharedConcurrency;
-  /** Number of its started jobs. */
+  /** Number of started jobs of the worker. */
   activeCount = 0;
   /** Resolvers of fetched jobs that wait for a slot. */
   readonly waiting: (() => void)[] = [];

@@ -68,7 +68,7 @@ export class FullQueue {
     await events.discard(ended);
     const drained = ended.reduce((sum, job) => sum + countEvents(job), 0);
     onDrained('event', drained);
-    logger.warn({ evicted, events: drained }, 'the queue is full: drained without it');
+    logger.warn({ evicted, events: drained }, 'the queue is full: its jobs are taken without workers');
   }
 }
 

@@ -119,6 +119,7 @@ async function scanOverdue(
 const READ_CURSOR = `
   SELECT (extract(epoch FROM after_timestamp) * 1000000)::bigint AS micros, after_id AS id
   FROM reconciler_cursors WHERE source = $1`;
+/** Cursor before the first item. */
 const BEGINNING: Cursor = { micros: '0', id: '' };
 const timestampSql = (micros: string) => `timestamptz 'epoch' + ${micros}::bigint * interval '1 microsecond'`;
 const STORE_CURSOR = `

@@ -63,7 +63,7 @@ const CLAIM = `
   WHERE e.account_id = $4
   ORDER BY d.day, d.created_at, d.id`;
 
-/** Key of a subscription's lane. The account determines its part of the log. */
+/** Key of a lane: its subscription, and the account, which determines the partition of its rows in a distributed log. */
 export type LaneKey = Required<LaneJob>;
 
 export interface ClaimOptions extends LaneKey {

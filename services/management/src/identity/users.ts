@@ -17,7 +17,7 @@ export interface UserRecord {
   apiKeyCiphertext: string;
 }
 
-/** @param apiKeyHash if not null, the user is found only while this is the current key */
+/** @param apiKeyHash if not null, the user is found only while the current API key has this hash */
 export async function findUser(
   prisma: PrismaClient,
   userId: number,

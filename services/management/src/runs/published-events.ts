@@ -42,7 +42,7 @@ export interface PublishedEvents {
 /** Ids of events. An id in neither set was on record before, with the same data. */
 export interface PublishOutcome {
   added: ReadonlySet<string>;
-  /** On record with another type or other data; the record is not changed. */
+  /** Events that are on record with another type or other data; the record is not changed. */
   conflicting: ReadonlySet<string>;
 }
 

@@ -187,7 +187,7 @@ const changeSql = (firstParameter: number, lockClause: string) => `
     AND (r.artifacts_ingested_at IS NOT NULL) = c.expects_artifacts
   RETURNING r.account_id, r.id`;
 
-/** Columns of the events of both. */
+/** Columns of the events of started and of changed runs. */
 const REPORT_EVENT_COLUMNS: UnnestColumns<{
   event: JobRunEvent;
   runId: number;

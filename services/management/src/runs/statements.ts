@@ -77,7 +77,7 @@ export interface RunOrder {
 
 /** Null or omitted filters match all runs. */
 export interface RunFilters {
-  /** The run's job must equal each of these. */
+  /** The job of the run must have each of these ids. */
   jobIds?: readonly (number | null)[];
   projectId?: number | null | undefined;
   environmentId?: number | null | undefined;

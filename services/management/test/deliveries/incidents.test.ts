@@ -196,7 +196,7 @@ test('an incident stays open after a change of the endpoint until a delivery suc
     data: [],
     extra: { pagination: { total_count: 0 } },
   });
-  // Set by the clock of the database, so that it follows the change.
+  // The time is set by the clock of the database, so that it follows the change.
   await harness.database.pool.query('UPDATE subscriptions SET last_success_at = now() WHERE id = $1', [id]);
   expect((await incidents()).json.data).toMatchObject([
     {

@@ -51,7 +51,7 @@ async function write(account: TestAccount, caller: CallOptions, expected: 'may' 
   expect((await harness.call('GET', account.path('/subscriptions'), caller)).status).toBe(200);
 }
 
-/** Tries it with an API key and from the console: the user has the same permissions. */
+/** Makes the calls with an API key and from the console: the user has the same permissions. */
 async function writeAsUser(
   account: TestAccount,
   [license, permissionSets]: [License, PermissionSet[]],
