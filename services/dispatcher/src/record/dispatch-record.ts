@@ -70,8 +70,12 @@ export class DispatchRecord {
     const { pool, writes, logger } = options;
     this.#options = options;
     this.commits = new CommitBatcher(options);
-    this.#accountLoads = createBatcher(options, 'load_subscriptions', (ids) => loadAccountVersions(pool, ids));
-    this.#subscriptionLoads = createBatcher(options, 'load_subscriptions', (ids) => loadSubscriptions(pool, ids));
+    this.#accountLoads = createBatcher(options, 'load_subscriptions', (ids) =>
+      loadAccountVersions(pool, ids),
+    );
+    this.#subscriptionLoads = createBatcher(options, 'load_subscriptions', (ids) =>
+      loadSubscriptions(pool, ids),
+    );
     this.#states = createBatcher(options, 'load_event_states', (events) => loadEventStates(pool, events));
     this.#loads = createBatcher(options, 'load_deliveries', (keys) => loadDeliveries(pool, keys), {
       sizeMax: LOADS_MAX,
