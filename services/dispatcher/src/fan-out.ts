@@ -267,11 +267,11 @@ async function commitThenAttempt(
     isRecorded = true;
     committed += page.length;
     const addedAttempts = page.filter(({ delivery }) => added.has(delivery.id));
-    for (const firstAttempt of addedAttempts) {
-      const leftMs = plannedAtMs + FRESH_MS - performance.now();
-      const permits = await requests.permits.firstAttempts.acquire(event.accountId, permitsOf(event), leftMs);
+    const count = addedAttempts.length * permitsOf(event);
+    const acquired = await requests.permits.firstAttempts.acquire(event.accountId, count);
+    const permits = acquired === 0 ? 0 : permitsOf(event);
+    for (const firstAttempt of addedAttempts)
       track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits }));
-    }
   } while (committed < subscriptions.length);
   return 'claimed';
 }

@@ -83,11 +83,14 @@ export class Permits {
     return count;
   }
 
-  /** Waits behind other events of the account. Resolves to 0 if too many of them wait or the time is over. */
-  async acquire(accountId: number, count: number, timeoutMs: number): Promise<number> {
+  /**
+   * Waits behind other events of the account. Resolves to 0 if too many of them wait or the time is over.
+   * @param timeoutMs no limit if omitted
+   */
+  async acquire(accountId: number, count: number, timeoutMs?: number): Promise<number> {
     const waiters = this.#waiters.get(accountId) ?? new Set();
     const acquired = this.tryAcquire(accountId, count);
-    if (acquired === count || timeoutMs <= 0 || waiters.size >= this.#waitersMax) return acquired;
+    if (acquired === count || waiters.size >= this.#waitersMax) return acquired;
     this.#waiters.set(accountId, waiters);
     return await new Promise((resolve) => {
       const end = (permits: number) => {
@@ -97,7 +100,7 @@ export class Permits {
         resolve(permits);
       };
       const waiter = { count, end };
-      const timer = setTimeout(end, timeoutMs, 0);
+      const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs, 0);
       waiters.add(waiter);
     });
   }
