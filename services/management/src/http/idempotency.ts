@@ -11,7 +11,7 @@ import {
 } from '@runhook/database';
 import type { Prisma } from '@runhook/database/prisma';
 import type { Principal } from '../identity/principals.ts';
-import type { CommitGate } from './commit-gate.ts';
+import type { CommitGuard } from './commit-guard.ts';
 import type { EndpointResponse } from './envelope.ts';
 import { ConflictError, IdempotencyKeyReusedError, KeyInUseError } from './errors.ts';
 import { CLAIM_MS, type Claim, KeyReleases } from './key-releases.ts';
@@ -24,8 +24,8 @@ export interface KeyedRequest {
   key: string;
   /** The parsed body: differences in white space do not matter. */
   body: unknown;
-  /** The request's commit gate: once it is cancelled, nothing can be committed, so the key can be released. */
-  gate: Pick<CommitGate, 'onCancel'>;
+  /** The request's commit guard: once it is cancelled, nothing can be committed, so the key can be released. */
+  commitGuard: Pick<CommitGuard, 'onCancel'>;
 }
 
 declare const RECORDED: unique symbol;
@@ -68,7 +68,7 @@ export const NO_RECORDING: ResponseRecorder = {
 /** For a request without a key that needs a separate transaction. */
 export const NO_RECORDING_UNBATCHED: ResponseRecorder = { ...NO_RECORDING, batch: null };
 
-/** Makes the recorder pass the request's commit gate, because the commit follows the stored response. */
+/** Makes the recorder pass the request's commit guard, because the commit follows the stored response. */
 export function withCommitCheck(beforeCommit: () => void, recorder: ResponseRecorder): ResponseRecorder {
   const confirmCommit = (response: RecordedResponse) => {
     beforeCommit();
@@ -152,10 +152,10 @@ export function createIdempotency(deps: {
 
   async function runOrRelease(
     claim: Claim,
-    { gate }: KeyedRequest,
+    { commitGuard }: KeyedRequest,
     work: (recorder: ResponseRecorder) => Promise<RecordedResponse>,
   ): Promise<EndpointResponse> {
-    gate.onCancel(() => void releases.release(claim));
+    commitGuard.onCancel(() => void releases.release(claim));
     try {
       return await work(createRecorder(claim));
     } catch (error) {

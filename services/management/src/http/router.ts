@@ -4,7 +4,7 @@ import { type Request, type Response, Router } from 'express';
 import type { AccountBulkhead } from './account-bulkhead.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import { readBody } from './body.ts';
-import { CommitGate, respondWithinDeadline } from './commit-gate.ts';
+import { CommitGuard, respondWithinDeadline } from './commit-guard.ts';
 import {
   type AccountEndpoint,
   type AccountRequest,
@@ -62,18 +62,18 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
       const endpoint = byMethod.get(request.method === 'HEAD' ? 'GET' : request.method);
       if (!endpoint) throw new MethodNotAllowedError(request.method, allowed);
       const admission = () => admitCached(endpoint, dependencies, request, response);
-      const handle = await respondWithinDeadline(deadlineMs, new CommitGate(), admission);
+      const handle = await respondWithinDeadline(deadlineMs, new CommitGuard(), admission);
       const body = await readBody(request, response, {
         bytesMax: endpoint.bodyBytesMax,
         valuesMax: endpoint.bodyValuesMax,
         bodyMs: dependencies.bodyMs,
       });
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0);
-      const gate = new CommitGate();
-      const beforeCommit = () => gate.commit();
+      const guard = new CommitGuard();
+      const beforeCommit = () => guard.commit();
       const parsedRequest = { body, beforeCommit, ...requestParts(request) };
-      const endpointResponse = await respondWithinDeadline(responseMs, gate, () =>
-        handle(parsedRequest, gate),
+      const endpointResponse = await respondWithinDeadline(responseMs, guard, () =>
+        handle(parsedRequest, guard),
       );
       sendResponse(response, endpointResponse);
     });
@@ -82,7 +82,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
 }
 
 /** The remaining work of an admitted request. */
-type AdmittedHandler = (request: ParsedRequest, gate: CommitGate) => Promise<EndpointResponse>;
+type AdmittedHandler = (request: ParsedRequest, guard: CommitGuard) => Promise<EndpointResponse>;
 
 /** Maximum number of tries of a request whose caller's permissions change repeatedly. */
 const ADMISSIONS_MAX = 3;
@@ -104,15 +104,15 @@ async function admitCached(
     if (isCached && error instanceof AccessDeniedError) return readCaller();
     throw error;
   });
-  return async (parsedRequest, gate) => {
+  return async (parsedRequest, guard) => {
     let handler = firstHandler;
     for (let admissions = 1; ; admissions += 1) {
       try {
-        return await handler(parsedRequest, gate);
+        return await handler(parsedRequest, guard);
       } catch (error) {
         if (!(error instanceof StaleCredentialError)) throw error;
         if (admissions === ADMISSIONS_MAX) throw new UnavailableError();
-        gate.reopen();
+        guard.reopen();
         handler = await readCaller();
       }
     }
@@ -143,13 +143,13 @@ async function admit(
   requestState(response).accountId = account.id;
   const { params } = request;
   const { bulkhead, reads } = dependencies;
-  return async (parsedRequest, gate) => {
+  return async (parsedRequest, guard) => {
     const key = endpoint.method === 'POST' ? parseKey(parsedRequest.header(IDEMPOTENCY_KEY_HEADER)) : null;
     const request = { ...parsedRequest, ...caller, account };
     const work = async (recorder?: ResponseRecorder) => {
-      gate.requireOpen();
+      guard.requireOpen();
       try {
-        return await handleOnce(endpoint, dependencies, { request, params, key, gate }, recorder);
+        return await handleOnce(endpoint, dependencies, { request, params, key, guard }, recorder);
       } finally {
         reads.recordWrite(endpoint, request);
       }
@@ -160,7 +160,7 @@ async function admit(
         return await bulkhead.runWithoutSlot(account.id, () => work(NO_RECORDING));
       } catch (error) {
         if (!(error instanceof RunLockedError)) throw error;
-        gate.reopen();
+        guard.reopen();
       }
     }
     return await bulkhead.run(account.id, () => work());
@@ -208,15 +208,20 @@ const IDEMPOTENCY_KEY_PATTERN = /^[\x20-\x7e]{1,255}$/;
 async function handleOnce(
   endpoint: AccountEndpoint,
   { idempotency, writes }: Pick<RouterDependencies, 'idempotency' | 'writes'>,
-  call: { request: AccountRequest; params: object; key: string | null; gate: CommitGate },
+  call: { request: AccountRequest; params: object; key: string | null; guard: CommitGuard },
   recorder: ResponseRecorder = NO_RECORDING_UNBATCHED,
 ): Promise<EndpointResponse> {
-  const { request, params, key, gate } = call;
+  const { request, params, key, guard } = call;
   if (endpoint.method === 'GET') return await endpoint.handle(request);
   const handleWith = (recorder: ResponseRecorder) =>
     endpoint.handle({ ...request, recorder: withCommitCheck(request.beforeCommit, recorder) });
   const { principal, body } = request;
-  const keyedRequest = { principal, request: [endpoint.method, endpoint.path, params], body, gate };
+  const keyedRequest = {
+    principal,
+    request: [endpoint.method, endpoint.path, params],
+    body,
+    commitGuard: guard,
+  };
   const run = () =>
     key === null ? handleWith(recorder) : idempotency.runOnce({ ...keyedRequest, key }, handleWith);
   // A call that waits for an external server writes nothing.

@@ -8,7 +8,7 @@ import { UnavailableError } from './errors.ts';
  *      │                     └─ reopen() ──▶ open: nothing was written
  *      └─── cancel() ──▶ cancelled: the caller has its 503, and the work is rolled back before its commit
  */
-export class CommitGate {
+export class CommitGuard {
   #state: 'open' | 'committing' | 'cancelled' = 'open';
   readonly #cancelListeners: (() => void)[] = [];
 
@@ -23,7 +23,7 @@ export class CommitGate {
     this.#state = 'committing';
   }
 
-  /** Returns a passed gate to open when the work has written nothing and is started again. */
+  /** Reopens a guard that has admitted a commit, when the work has written nothing and is started again. */
   reopen(): void {
     if (this.#state === 'committing') this.#state = 'open';
   }
@@ -44,12 +44,12 @@ export class CommitGate {
 
 /**
  * Responds with a 503 after `deadlineMs`, so that a database that hangs does not block the caller; the work that is
- * still running finds the gate cancelled. Only if the work has passed the gate does the caller wait for the result of
+ * still running finds the guard cancelled. Only if the work has passed the guard does the caller wait for the result of
  * the COMMIT, at most for the timeout of a query.
  */
 export async function respondWithinDeadline<T>(
   deadlineMs: number,
-  gate: CommitGate,
+  guard: CommitGuard,
   work: () => Promise<T>,
 ): Promise<T> {
   const result = work();
@@ -57,7 +57,7 @@ export async function respondWithinDeadline<T>(
     return await withinDeadline(deadlineMs, () => result);
   } catch (error) {
     if (!(error instanceof DeadlineError)) throw error;
-    if (gate.cancel()) throw new UnavailableError();
+    if (guard.cancel()) throw new UnavailableError();
     return await result;
   }
 }
