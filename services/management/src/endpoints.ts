@@ -29,7 +29,7 @@ import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
-import { createKnownDevices } from './sessions/known-devices.ts';
+import { createDeviceCookies } from './sessions/device-cookies.ts';
 import { createPasswordCheck } from './sessions/password-check.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
@@ -159,7 +159,12 @@ export function createEndpoints(
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
-    ...sessionEndpoints({ prisma, sessions, signIn, devices: createKnownDevices(settings.encryptionKeys) }),
+    ...sessionEndpoints({
+      prisma,
+      sessions,
+      signIn,
+      deviceCookies: createDeviceCookies(settings.encryptionKeys),
+    }),
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;

@@ -36,7 +36,7 @@ import {
   sessionCookie,
   sessionIdOf,
 } from './console-sessions.ts';
-import type { KnownDevices } from './known-devices.ts';
+import type { DeviceCookies } from './device-cookies.ts';
 import type { SignIn } from './sign-in.ts';
 
 const SESSION = '/api/v3/session';
@@ -45,7 +45,7 @@ interface SessionDependencies {
   prisma: PrismaClient;
   sessions: ConsoleSessions;
   signIn: SignIn;
-  devices: KnownDevices;
+  deviceCookies: DeviceCookies;
 }
 
 /** Signing in to the console, reading the current session, and signing out. */
@@ -54,7 +54,7 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
 }
 
 /** Accepts JSON only: other sites' pages cannot send it without a preflight request, so the origin is not checked. */
-function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependencies): PublicEndpoint {
+function signInEndpoint({ prisma, sessions, signIn, deviceCookies }: SessionDependencies): PublicEndpoint {
   return {
     method: 'POST',
     path: SESSION,
@@ -64,7 +64,7 @@ function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependenci
       const { fields, problems } = parseSignIn(body);
       if (problems) throw new InvalidRequestError(problems);
       const cookie = header('cookie');
-      const device = devices.find(cookie, fields.email);
+      const device = deviceCookies.find(cookie, fields.email);
       const outcome = await signIn({ ...fields, clientAddress, device }, beforeCommit);
       if (outcome.kind === 'busy') throw new UnavailableError();
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
@@ -72,7 +72,7 @@ function signInEndpoint({ prisma, sessions, signIn, devices }: SessionDependenci
       await endReplacedSession(sessions, cookie, beforeCommit);
       const caller = await sessions.find(outcome.sessionId);
       if (!caller) throw new InvalidTokenError();
-      const deviceCookie = devices.remember(cookie, fields.email, secure);
+      const deviceCookie = deviceCookies.issue(cookie, fields.email, secure);
       const headers = { 'set-cookie': [sessionCookie(outcome.sessionId, secure), deviceCookie] };
       return { code: 201, data: await readSessionView(prisma, caller), headers };
     },

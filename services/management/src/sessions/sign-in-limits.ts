@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import type { Limiter, LimitResult, LimitStore } from '../http/limits.ts';
-import type { KnownDevice } from './known-devices.ts';
+import type { RecognizedDevice } from './device-cookies.ts';
 
 const WINDOW_SECONDS = 15 * 60;
 /** Limit of one e-mail address from all networks together, as a multiple of the limit of one network. */
@@ -12,7 +12,7 @@ export interface SignInAttempt {
   email: string;
   clientAddress: string;
   /** Null for a browser in which this user has not signed in. */
-  device: KnownDevice | null;
+  device: RecognizedDevice | null;
 }
 
 /**

@@ -210,10 +210,10 @@ describe('signing in', () => {
       expect(await attempt(fields, () => undefined)).toEqual({ kind: 'rejected' });
     }
     // The parts before the salt determine the cost: algorithm, version, memory and passes.
-    const [knownUserParameters, unknownUserParameters] = verified.map((passwordHash) =>
+    const [existingUserParameters, unknownUserParameters] = verified.map((passwordHash) =>
       passwordHash.split('$').slice(1, 4),
     );
-    expect(unknownUserParameters).toEqual(knownUserParameters);
+    expect(unknownUserParameters).toEqual(existingUserParameters);
     expect(verified).toHaveLength(2);
   });
 

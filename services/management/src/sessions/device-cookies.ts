@@ -2,7 +2,7 @@ import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { EncryptionKey } from '@runhook/database';
 
 /** A browser in which a user has signed in before. */
-export interface KnownDevice {
+export interface RecognizedDevice {
   /** Identifies the device. Known only to owners of the cookie. */
   id: string;
 }
@@ -11,11 +11,11 @@ export interface KnownDevice {
  * Recognizes browsers in which a user has signed in, by a cookie, so that failed sign-ins of others cannot lock the
  * user out. The cookie does not authenticate: it only has a separate limit of attempts.
  */
-export interface KnownDevices {
+export interface DeviceCookies {
   /** @param header `Cookie` header of the request; @param email in lower case */
-  find(header: string | undefined, email: string): KnownDevice | null;
+  find(header: string | undefined, email: string): RecognizedDevice | null;
   /** Returns the `Set-Cookie` that adds the e-mail address to those that the browser is recognized for. */
-  remember(header: string | undefined, email: string, secure: boolean): string;
+  issue(header: string | undefined, email: string, secure: boolean): string;
 }
 
 const DEVICE_COOKIE = 'runhook_device';
@@ -30,10 +30,10 @@ const TOKEN = /^([\w-]+)\.([\w-]{22})\.(\d{1,12})\.([\w-]{43})$/;
  * Signs with a key derived from the newest encryption key, and accepts signatures of all keys: a cookie remains valid
  * after a rotation until its key is removed from `ENCRYPTION_KEYS`, and each sign-in renews it.
  */
-export function createKnownDevices(
+export function createDeviceCookies(
   keys: readonly EncryptionKey[],
   nowMs: () => number = Date.now,
-): KnownDevices {
+): DeviceCookies {
   const newestName = keys[0]?.name ?? '';
   const signingKeys = new Map(keys.map(({ name, key }) => [name, signingKey(key)]));
 
@@ -42,7 +42,7 @@ export function createKnownDevices(
     return key === undefined ? null : createHmac('sha256', key).update(`${id}.${expiry}.${email}`).digest();
   }
 
-  function verify(token: string, email: string): KnownDevice | null {
+  function verify(token: string, email: string): RecognizedDevice | null {
     const [, keyName = '', id = '', expiry = '', mac = ''] = TOKEN.exec(token) ?? [];
     const expectedMac = sign(keyName, id, expiry, email);
     if (expectedMac === null || Number(expiry) * 1_000 <= nowMs()) return null;
@@ -52,12 +52,12 @@ export function createKnownDevices(
       : null;
   }
 
-  const find: KnownDevices['find'] = (header, email) =>
-    tokensOf(header).reduce<KnownDevice | null>((device, token) => device ?? verify(token, email), null);
+  const find: DeviceCookies['find'] = (header, email) =>
+    tokensOf(header).reduce<RecognizedDevice | null>((device, token) => device ?? verify(token, email), null);
 
   return {
     find,
-    remember(header, email, secure) {
+    issue(header, email, secure) {
       const id = find(header, email)?.id ?? randomBytes(ID_BYTES).toString('base64url');
       const expiry = String(Math.floor(nowMs() / 1_000) + COOKIE_SECONDS);
       const mac = sign(newestName, id, expiry, email)?.toString('base64url');
