@@ -19,7 +19,7 @@ COPY . .
 RUN pnpm install --frozen-lockfile --offline --ignore-scripts
 # The generator searches for an engine that it does not use; any file satisfies it.
 RUN PRISMA_SCHEMA_ENGINE_BINARY=/bin/true pnpm exec prisma generate --schema prisma/schema.prisma --no-hints \
- && node scripts/build/known-migrations.mjs
+ && node scripts/build/migration-names.mjs
 RUN pnpm exec tsc --build services/management services/dispatcher services/migrate \
  && node scripts/build/service-bundle.mjs \
  && node scripts/build/client-api.mjs \

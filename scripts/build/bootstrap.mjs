@@ -143,7 +143,9 @@ function migrationNames() {
  */
 async function generate(step, signal) {
   const schema = join('prisma', 'schema.prisma');
-  const expectedStamp = hashOf([contentOf(schema), contentOf('pnpm-lock.yaml'), ...migrationNames()]);
+  const namesScript = join('scripts', 'build', 'migration-names.mjs');
+  const inputs = [schema, namesScript, 'pnpm-lock.yaml'].map(contentOf);
+  const expectedStamp = hashOf([...inputs, ...migrationNames()]);
   const client = join(root, 'packages', 'database', 'src', 'generated', 'client.ts');
   if (existsSync(client) && stampOf(GENERATED_STAMP) === expectedStamp) return;
   await step('generating the database client', async () => {
@@ -159,8 +161,11 @@ async function generate(step, signal) {
       signal,
       name: 'prisma generate',
     });
-    const script = join(root, 'scripts', 'build', 'known-migrations.mjs');
-    await run(process.execPath, [script], { cwd: root, signal, name: 'known-migrations.mjs' });
+    await run(process.execPath, [join(root, namesScript)], {
+      cwd: root,
+      signal,
+      name: 'migration-names.mjs',
+    });
     writeFileSync(GENERATED_STAMP, expectedStamp);
   });
 }

@@ -59,7 +59,7 @@ export const PROOFS = {
     shows: 'the images build, start without root and deliver',
     covers: [
       ...['Dockerfile', '.dockerignore', 'pnpm-lock.yaml', 'pnpm-workspace.yaml', 'scripts/src/image'],
-      ...['client-api', 'known-migrations', 'prune-image', 'service-bundle'].map(
+      ...['client-api', 'migration-names', 'prune-image', 'service-bundle'].map(
         (name) => `scripts/build/${name}.mjs`,
       ),
     ],

@@ -20,7 +20,7 @@ export {
   type StoredEventData,
   storedEventData,
 } from './event-data.ts';
-export { KNOWN_MIGRATIONS } from './generated/migrations.ts';
+export { MIGRATION_NAMES } from './generated/migrations.ts';
 export {
   addMembership,
   type CredentialKind,

@@ -1,4 +1,4 @@
-import { KNOWN_MIGRATIONS } from './generated/migrations.ts';
+import { MIGRATION_NAMES } from './generated/migrations.ts';
 import type { Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
@@ -8,11 +8,11 @@ export class SchemaBehindError extends Error {
 }
 
 const SELECT_MISSING_MIGRATIONS = `
-  SELECT known.name FROM unnest($1::text[]) WITH ORDINALITY AS known (name, position)
+  SELECT required.name FROM unnest($1::text[]) WITH ORDINALITY AS required (name, position)
   WHERE NOT EXISTS (
     SELECT FROM _prisma_migrations m
-    WHERE m.migration_name = known.name AND m.finished_at IS NOT NULL AND m.rolled_back_at IS NULL)
-  ORDER BY known.position`;
+    WHERE m.migration_name = required.name AND m.finished_at IS NOT NULL AND m.rolled_back_at IS NULL)
+  ORDER BY required.position`;
 /** Comment that the migration of 0.2.0 leaves on the table until {@link rewriteLog} has ended. */
 export const REWRITE_IS_PENDING = `obj_description(to_regclass('events'), 'pg_class') = 'rewrite pending'`;
 const SELECT_REWRITE_IS_PENDING = `SELECT ${REWRITE_IS_PENDING} AS "isPending"`;
@@ -35,13 +35,13 @@ async function missingMigrations(database: Queryable): Promise<readonly string[]
     const rows = await runStatement<{ name: string }>(
       database,
       SELECT_MISSING_MIGRATIONS,
-      [KNOWN_MIGRATIONS],
+      [MIGRATION_NAMES],
       'schema-version',
     );
     return rows.map(({ name }) => name);
   } catch (error) {
     // An empty database has no table of migrations yet.
-    if ((error as { code?: string }).code === UNDEFINED_TABLE) return KNOWN_MIGRATIONS;
+    if ((error as { code?: string }).code === UNDEFINED_TABLE) return MIGRATION_NAMES;
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { type Database, KNOWN_MIGRATIONS, openDatabase, requireSchema } from '@runhook/database';
+import { type Database, MIGRATION_NAMES, openDatabase, requireSchema } from '@runhook/database';
 import { migrate } from '@runhook/database/migrate';
 import { createTestDatabase, eventually, type TestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
 
@@ -17,7 +17,7 @@ afterEach(async () => {
 
 test('migrations apply once and are recorded in the table of the Prisma CLI', async () => {
   const applied = await migrate(testDatabase.url);
-  expect(applied).toEqual(KNOWN_MIGRATIONS);
+  expect(applied).toEqual(MIGRATION_NAMES);
   expect(await migrate(testDatabase.url)).toEqual([]);
   const { rows } = await database.pool.query(
     'SELECT migration_name, finished_at FROM _prisma_migrations ORDER BY 1',
@@ -37,7 +37,7 @@ test('a migration leaves no timer that would delay the exit of the process', asy
 
 test('two concurrent migrations are serialized', async () => {
   const applied = await Promise.all([migrate(testDatabase.url), migrate(testDatabase.url)]);
-  expect(applied.flat()).toEqual(KNOWN_MIGRATIONS);
+  expect(applied.flat()).toEqual(MIGRATION_NAMES);
 });
 
 test('the schema check accepts all migrations of the build and newer ones, and rejects a missing one', async () => {
@@ -49,7 +49,7 @@ test('the schema check accepts all migrations of the build and newer ones, and r
   );
   await requireSchema(database.pool);
   await database.pool.query('DELETE FROM _prisma_migrations WHERE migration_name = $1', [
-    KNOWN_MIGRATIONS.at(-1),
+    MIGRATION_NAMES.at(-1),
   ]);
   await expect(requireSchema(database.pool)).rejects.toMatchObject({ code: 'SCHEMA_BEHIND' });
 });

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { createSecretBox, KNOWN_MIGRATIONS, reencryptSecrets, requireKeys } from '@runhook/database';
+import { createSecretBox, MIGRATION_NAMES, reencryptSecrets, requireKeys } from '@runhook/database';
 import { createLogger, Lifecycle } from '@runhook/runtime';
 import {
   eventually,
@@ -61,7 +61,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
 
   test('takes no job and reports it when it starts before the migration, and starts automatically once it is applied', async () => {
     await subscribe();
-    const latest = KNOWN_MIGRATIONS.at(-1) ?? '';
+    const latest = MIGRATION_NAMES.at(-1) ?? '';
     await renameMigration(latest, 'of another build');
     await publish(1);
     // The port is chosen beforehand, because the dispatcher reports it only once it works.

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { KNOWN_MIGRATIONS, openDatabase } from '@runhook/database';
+import { MIGRATION_NAMES, openDatabase } from '@runhook/database';
 import { createTestDatabase, type TestDatabase } from '@runhook/testing';
 import { runCommand } from '../src/command.ts';
 
@@ -23,18 +23,18 @@ async function onDatabase(text: string): Promise<void> {
   await database.close();
 }
 
-const latest = KNOWN_MIGRATIONS.at(-1) ?? '';
+const latest = MIGRATION_NAMES.at(-1) ?? '';
 
 test('status lists the state of each migration, and its exit code says whether an action is needed', async () => {
   const { exitCode, lines } = await run('status');
   expect(exitCode).toBe(0);
   expect(lines.map((line) => line.split('  ').slice(0, 2))).toEqual(
-    KNOWN_MIGRATIONS.map((name) => [name, 'applied']),
+    MIGRATION_NAMES.map((name) => [name, 'applied']),
   );
   await onDatabase('DROP TABLE _prisma_migrations');
   expect(await run('status')).toEqual({
     exitCode: 1,
-    lines: KNOWN_MIGRATIONS.map((name) => `${name}  missing`),
+    lines: MIGRATION_NAMES.map((name) => `${name}  missing`),
   });
 });
 
@@ -56,8 +56,8 @@ test.each([
 });
 
 test('unknown arguments print the list of commands', async () => {
-  for (const words of [['help'], ['resolve'], ['resolve', '--applied'], ['status', 'now']])
-    expect(await run(...words)).toMatchObject({
+  for (const args of [['help'], ['resolve'], ['resolve', '--applied'], ['status', 'now']])
+    expect(await run(...args)).toMatchObject({
       exitCode: 2,
       lines: expect.arrayContaining([expect.stringContaining('resolve --applied <name>')]),
     });

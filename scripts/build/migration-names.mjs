@@ -8,5 +8,5 @@ const migrations = readdirSync(new URL('../../prisma/migrations/', import.meta.u
 const lines = migrations.map((name) => `  '${name}',\n`).join('');
 writeFileSync(
   new URL('../../packages/database/src/generated/migrations.ts', import.meta.url),
-  `/** The migrations that this build was made with, oldest first. */\nexport const KNOWN_MIGRATIONS: readonly string[] = [\n${lines}];\n`,
+  `/** The migrations that this build was made with, oldest first. */\nexport const MIGRATION_NAMES: readonly string[] = [\n${lines}];\n`,
 );
