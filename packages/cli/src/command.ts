@@ -112,7 +112,7 @@ export function choice(flags: string, description: string, choices: readonly str
 
 /** Parsers for the values of options. */
 export const parsers = {
-  wholeNumber:
+  integer:
     (min: number, max: number) =>
     (text: string): number => {
       const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
@@ -121,7 +121,7 @@ export const parsers = {
       return value;
     },
 
-  id: (text: string): number => parsers.wholeNumber(1, Number.MAX_SAFE_INTEGER)(text),
+  id: (text: string): number => parsers.integer(1, Number.MAX_SAFE_INTEGER)(text),
 
   httpUrl: (text: string): string => {
     if (!URL.canParse(text) || !/^https?:$/.test(new URL(text).protocol))

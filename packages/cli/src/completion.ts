@@ -45,11 +45,11 @@ export const completionCommand: Command<object> = {
 };
 
 /** Returns the completions of the last word, which may be empty. */
-export function completions(program: Commander, words: readonly string[]): string[] {
-  const current = words.at(-1) ?? '';
+export function completions(program: Commander, args: readonly string[]): string[] {
+  const current = args.at(-1) ?? '';
   let command = program;
   let pendingOption: Option | undefined;
-  for (const word of words.slice(0, -1)) {
+  for (const word of args.slice(0, -1)) {
     const isOptionValue: boolean = pendingOption !== undefined;
     pendingOption = isOptionValue
       ? undefined

@@ -33,7 +33,7 @@ export function timeoutOption(): Option {
   return option(
     '--timeout <seconds>',
     'time limit for the response of the endpoint',
-    parsers.wholeNumber(1, 3_600),
+    parsers.integer(1, 3_600),
   ).default(30);
 }
 

@@ -32,7 +32,7 @@ export async function takeRows<T>(rows: AsyncIterable<T>, count: number): Promis
 }
 
 export function limitOption() {
-  return option('--limit <count>', 'maximum number of rows', parsers.wholeNumber(1, 100_000)).default(50);
+  return option('--limit <count>', 'maximum number of rows', parsers.integer(1, 100_000)).default(50);
 }
 
 /** "healthy", "failing since 2026-01-31T12:00:00Z", "inactive". */
@@ -204,7 +204,7 @@ const rotate: Command<ConnectionOptions & { overlapHours?: number }> = {
     option(
       '--overlap-hours <hours>',
       'time for which both secrets are in use (default: 24); 0 for a leaked secret',
-      parsers.wholeNumber(0, 168),
+      parsers.integer(0, 168),
     ),
     ...connectionOptions(),
   ],

@@ -25,7 +25,7 @@ export interface DoctorOptions {
   now?: () => number;
 }
 
-const { parsedBy, postgresUrl, wholeNumber } = environmentRules;
+const { parsedBy, postgresUrl, integer } = environmentRules;
 
 /** Variables are validated one by one, so that an invalid one does not prevent the checks of the others. */
 const SETTING_RULES: Readonly<Record<string, Joi.Schema>> = {
@@ -39,7 +39,7 @@ const SETTING_RULES: Readonly<Record<string, Joi.Schema>> = {
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs),
   EGRESS_DENY_CIDRS: parsedBy(parseCidrs),
   EGRESS_PORTS: parsedBy(parsePorts),
-  LOG_RETENTION_DAYS: wholeNumber(1, 3_650),
+  LOG_RETENTION_DAYS: integer(1, 3_650),
 };
 
 const RETENTION_DAYS = 30;

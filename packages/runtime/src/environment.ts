@@ -78,7 +78,7 @@ export const environmentRules = {
   /** 0 selects any free port. */
   port: () => Joi.number().port().allow(0),
   host: () => Joi.string().hostname(),
-  wholeNumber: (min: number, max: number) => Joi.number().integer().min(min).max(max),
+  integer: (min: number, max: number) => Joi.number().integer().min(min).max(max),
   /** OTLP over HTTP. */
   httpUrl: () => Joi.string().uri({ scheme: ['http', 'https'] }),
   flag: () => Joi.boolean(),

@@ -5,7 +5,7 @@ import { parseShards, queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 
-const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
+const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, integer } = environmentRules;
 
 /** Environment variables of the service (docs/configuration.md). */
 interface Environment {
@@ -63,7 +63,7 @@ const NOT_DIVIDED =
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required(),
   QUEUE_URL: parsedBy((url) => queueBackendName(url) && url).required(),
-  QUEUE_SHARDS: wholeNumber(1, SHARDS_MAX).when('QUEUE_URL', {
+  QUEUE_SHARDS: integer(1, SHARDS_MAX).when('QUEUE_URL', {
     is: ON_POSTGRES,
     // biome-ignore lint/suspicious/noThenProperty: Joi's keyword
     then: Joi.number()
@@ -78,15 +78,15 @@ const schema = Joi.object<Environment>({
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys).required(),
   PORT: port().default(3_001),
   HOST: host().default('0.0.0.0'),
-  DELIVERY_TIMEOUT_MS: wholeNumber(100, 120_000).default(10_000),
-  DELIVERY_MAX_RETRIES: wholeNumber(0, 20).default(5),
-  RETRY_BASE_DELAY_MS: wholeNumber(1, 3_600_000).default(30_000),
-  DELIVERY_CONCURRENCY: wholeNumber(1, 10_000).default(384),
-  PENDING_DELIVERIES_PER_ACCOUNT: wholeNumber(1, 1_000_000).default(100_000),
-  LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
-  RUN_RETENTION_DAYS: wholeNumber(1, 36_500).default(365),
-  DEACTIVATE_AFTER_FAILURES: wholeNumber(1, 1_000_000),
-  DEACTIVATE_AFTER_DAYS: wholeNumber(1, 365),
+  DELIVERY_TIMEOUT_MS: integer(100, 120_000).default(10_000),
+  DELIVERY_MAX_RETRIES: integer(0, 20).default(5),
+  RETRY_BASE_DELAY_MS: integer(1, 3_600_000).default(30_000),
+  DELIVERY_CONCURRENCY: integer(1, 10_000).default(384),
+  PENDING_DELIVERIES_PER_ACCOUNT: integer(1, 1_000_000).default(100_000),
+  LOG_RETENTION_DAYS: integer(1, 3_650).default(30),
+  RUN_RETENTION_DAYS: integer(1, 36_500).default(365),
+  DEACTIVATE_AFTER_FAILURES: integer(1, 1_000_000),
+  DEACTIVATE_AFTER_DAYS: integer(1, 365),
   SMTP_URL: Joi.string().uri({ scheme: ['smtp', 'smtps'] }),
   MAIL_FROM: Joi.string()
     .max(320)

@@ -4,7 +4,7 @@ import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 
-const { host, httpUrl, logLevel, parsedBy, port, postgresUrl, wholeNumber } = environmentRules;
+const { host, httpUrl, logLevel, parsedBy, port, postgresUrl, integer } = environmentRules;
 
 /** Environment variables of the service (docs/configuration.md). */
 interface Environment {
@@ -61,25 +61,25 @@ export const SECRET_SETTINGS = ['encryptionKeys'] as const satisfies (keyof Sett
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required(),
   DATABASE_REPLICA_URL: postgresUrl(),
-  DATABASE_REPLICA_MAX_LAG_MS: wholeNumber(500, 600_000).default(5_000),
+  DATABASE_REPLICA_MAX_LAG_MS: integer(500, 600_000).default(5_000),
   QUEUE_URL: parsedBy((url) => queueBackendName(url) && url).required(),
   ENCRYPTION_KEYS: parsedBy(parseEncryptionKeys).required(),
   PORT: port().default(3_000),
   HOST: host().default('0.0.0.0'),
   OPERATIONS_PORT: port().default(3_004),
-  DELIVERY_TIMEOUT_MS: wholeNumber(100, 120_000).default(10_000),
-  DELIVERY_MAX_RETRIES: wholeNumber(0, 20).default(5),
+  DELIVERY_TIMEOUT_MS: integer(100, 120_000).default(10_000),
+  DELIVERY_MAX_RETRIES: integer(0, 20).default(5),
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
   EGRESS_DENY_CIDRS: parsedBy(parseCidrs).default([]),
   EGRESS_PORTS: parsedBy(parsePorts).default([]),
-  API_RATE_LIMIT_PER_MINUTE: wholeNumber(1, 10_000_000).default(5_000),
-  API_CONCURRENCY_PER_ACCOUNT: wholeNumber(1, 100_000).default(500),
-  SUBSCRIPTIONS_PER_ACCOUNT: wholeNumber(1, 100_000).default(1_000),
-  LOG_RETENTION_DAYS: wholeNumber(1, 3_650).default(30),
-  CONSOLE_SESSION_IDLE_MINUTES: wholeNumber(5, 43_200).default(60),
-  CONSOLE_SESSION_MAX_HOURS: wholeNumber(1, 8_760).default(24),
-  SIGN_IN_ATTEMPTS_PER_EMAIL: wholeNumber(1, 10_000).default(10),
-  SIGN_IN_ATTEMPTS_PER_ADDRESS: wholeNumber(1, 1_000_000).default(100),
+  API_RATE_LIMIT_PER_MINUTE: integer(1, 10_000_000).default(5_000),
+  API_CONCURRENCY_PER_ACCOUNT: integer(1, 100_000).default(500),
+  SUBSCRIPTIONS_PER_ACCOUNT: integer(1, 100_000).default(1_000),
+  LOG_RETENTION_DAYS: integer(1, 3_650).default(30),
+  CONSOLE_SESSION_IDLE_MINUTES: integer(5, 43_200).default(60),
+  CONSOLE_SESSION_MAX_HOURS: integer(1, 8_760).default(24),
+  SIGN_IN_ATTEMPTS_PER_EMAIL: integer(1, 10_000).default(10),
+  SIGN_IN_ATTEMPTS_PER_ADDRESS: integer(1, 1_000_000).default(100),
   TRUSTED_PROXY_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),

@@ -69,7 +69,7 @@ async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>
   }
 }
 
-const { logLevel, parsedBy, postgresUrl, wholeNumber } = environmentRules;
+const { logLevel, parsedBy, postgresUrl, integer } = environmentRules;
 
 interface Environment {
   /** URL of the server, not of a pooler in transaction mode: the migrations' advisory lock belongs to a session. */
@@ -86,7 +86,7 @@ export type MigrateSettings = SettingsOf<Environment>;
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required(),
   QUEUE_URL: parsedBy((url) => queueBackendName(url) && url),
-  MIGRATE_WAIT_SECONDS: wholeNumber(0, 3_600).default(60),
+  MIGRATE_WAIT_SECONDS: integer(0, 3_600).default(60),
   LOG_LEVEL: logLevel().default('info'),
 });
 
