@@ -161,13 +161,13 @@ test('the report of a void run states the reasons at its end', () => {
   expect(textReport(report([], ['max: 1 missing']))).toMatch(/VOID.*\n {2}max: 1 missing$/);
 });
 
-const findPlace = (name: string, text: string) => `<!-- figures: ${name} -->\n${text}\n<!-- end -->\n`;
+const figuresBlock = (name: string, text: string) => `<!-- figures: ${name} -->\n${text}\n<!-- end -->\n`;
 const max = scenario('max', { '1 dispatcher': { ratePerSecond: 3_456, ratioToRaw: 0.9 } });
 const far = scenario('far', { 'response after 5 ms': { p50Ms: 8 } });
 const row = '| rate with 1,000,000 events queued, over none | 0.9 | 1 | 0.95 | pass |';
 // Measured when the bar was another.
 const outdated = '| rate of two dispatchers, over raw got of one process | 1 | 1.15 | 1.2 | stretch |';
-const page = `before\n${['run', 'max', 'far'].map((name) => findPlace(name, 'old')).join('between\n')}${findPlace('targets', `${row}\n${outdated}`)}after\n`;
+const page = `before\n${['run', 'max', 'far'].map((name) => figuresBlock(name, 'old')).join('between\n')}${figuresBlock('targets', `${row}\n${outdated}`)}after\n`;
 
 test('the document gets the figures of a complete run in their places and is otherwise unchanged', () => {
   const filled = fillDocument(page, report([max, far]));
@@ -180,8 +180,8 @@ test('the document gets the figures of a complete run in their places and is oth
 
 test('a run of some scenarios leaves the other parts unchanged and states its date', () => {
   const filled = fillDocument(page, report([max]));
-  expect(filled).toContain(findPlace('run', 'old'));
-  expect(filled).toContain(findPlace('far', 'old'));
+  expect(filled).toContain(figuresBlock('run', 'old'));
+  expect(filled).toContain(figuresBlock('far', 'old'));
   expect(filled).toMatch(
     /\| 1 dispatcher \| 3456 \|.*\n\nMeasured on 2026-11-21 in a separate run\.\n\n<!-- end -->/,
   );
@@ -199,7 +199,7 @@ test('the summary has a row for each program on the hardware of the run, and kee
   const other = '| 8 cores of Other, 32 GB | **Runhook** | 9000 |  |  | 100 |';
   const before = ['| hardware | program |', '|---|---|', '| 2 cores of Test, 8 GB | outdated | 1 |', other];
   const filled = fillDocument(
-    findPlace('summary', before.join('\n')),
+    figuresBlock('summary', before.join('\n')),
     report([
       max,
       scenario('rest', {
@@ -217,7 +217,7 @@ test('the summary has a row for each program on the hardware of the run, and kee
 });
 
 test('a scenario has several tables, each with the rows that have figures for it', () => {
-  const parts = ['rest', 'rest-memory', 'rest-counted'].map((name) => findPlace(name, 'old')).join('');
+  const parts = ['rest', 'rest-memory', 'rest-counted'].map((name) => figuresBlock(name, 'old')).join('');
   const rest = scenario('rest', {
     idle: { managementMb: 84, dispatcherMb: 75 },
     'maximum rate': { ratePerSecond: 2_307, p50Ms: 19.3, managementMb: 118 },

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from '@jest/globals';
 import { readDocument } from '../src/report/document.ts';
+import { calibrate, simulateCase } from '../src/simulate/calibrate.ts';
 import { readPrices } from '../src/simulate/cost.ts';
-import { fit, simulateCase } from '../src/simulate/fit.ts';
 import { fillMarkers, scalingParts } from '../src/simulate/tables.ts';
 import { readMeasured, timesOf } from '../src/simulate/times.ts';
 
@@ -20,5 +20,5 @@ test('the simulation predicts the rate of two dispatchers on the machine of the 
   const rows = readDocument(page('performance.md'));
   const bench = rows.max?.['2 dispatchers']?.ratePerSecond as number;
   // The page may be from another machine than the times for plans.
-  expect(Math.abs(simulateCase(fit(times, rows), name).ratePerSecond / bench - 1)).toBeLessThan(0.2);
+  expect(Math.abs(simulateCase(calibrate(times, rows), name).ratePerSecond / bench - 1)).toBeLessThan(0.2);
 });

@@ -2,7 +2,7 @@ import type { Figures, Row, ScenarioResult } from '../bench.ts';
 import { linePlot } from './plot.ts';
 import { figureText } from './table.ts';
 import type { Report } from './targets.ts';
-import { formatVerdict, stretchText, targetsOf } from './targets.ts';
+import { formatStretchGoal, formatVerdict, targetsOf } from './targets.ts';
 
 /** The files of docs/performance, by name. */
 export type Plots = Record<string, string>;
@@ -244,7 +244,7 @@ function targetsTable(report: Report, before: string): string {
     const row = before.split('\n').find((line) => line.startsWith(`| ${figure} | `));
     const measured = target.measured ?? Number(row?.split(' | ')[3] ?? Number.NaN);
     if (Number.isNaN(measured) || OMITTED_TARGETS.test(figure)) return [];
-    const cells = [figure, String(pass), stretchText(target), figureText(measured)];
+    const cells = [figure, String(pass), formatStretchGoal(target), figureText(measured)];
     return [[...cells, formatVerdict({ ...target, measured })]];
   });
   return markdownTable(['figure', 'pass', 'stretch', 'measured', 'result'], rows);

@@ -1,6 +1,6 @@
 import type { Row, ScenarioResult } from '../bench.ts';
 import type { Report } from './targets.ts';
-import { formatVerdict, stretchText, targetsOf } from './targets.ts';
+import { formatStretchGoal, formatVerdict, targetsOf } from './targets.ts';
 
 const HIDDEN = new Set(['bench']);
 
@@ -17,7 +17,7 @@ export function textReport(report: Report): string {
   const targets = targetsOf(report).map((target) => [
     target.figure,
     String(target.pass),
-    stretchText(target),
+    formatStretchGoal(target),
     target.measured === null ? '-' : figureText(target.measured),
     // A quick run shows that the scenarios work, but its figures are not meaningful.
     report.isQuick ? '' : formatVerdict(target),

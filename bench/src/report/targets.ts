@@ -20,7 +20,7 @@ export interface Target {
   figure: string;
   pass: number;
   /** Null if `pass` is the only target. */
-  stretch: number | null;
+  stretchGoal: number | null;
   /** Whether higher values are better. */
   isFloor: boolean;
   measured: number | null;
@@ -32,12 +32,12 @@ function ratio(value: number | null, base: number | null): number | null {
   return value === null || base === null || base === 0 ? null : value / base;
 }
 
-function ceiling(name: string, pass: number, stretch: number | null, measured: number | null): Target {
-  return { figure: name, pass, stretch, measured, isFloor: false };
+function ceiling(name: string, pass: number, stretchGoal: number | null, measured: number | null): Target {
+  return { figure: name, pass, stretchGoal, measured, isFloor: false };
 }
 
-function floor(name: string, pass: number, stretch: number | null, measured: number | null): Target {
-  return { ...ceiling(name, pass, stretch, measured), isFloor: true };
+function floor(name: string, pass: number, stretchGoal: number | null, measured: number | null): Target {
+  return { ...ceiling(name, pass, stretchGoal, measured), isFloor: true };
 }
 
 /** Returns all targets; `measured` is null for scenarios that are not part of the run. */
@@ -203,7 +203,7 @@ function slowestOnThisNode({ scenarios }: Report): number | null {
   return rows === undefined ? null : Math.min(...rows.map(({ figures }) => figures.speed ?? Number.NaN));
 }
 
-const REFUSED = 'with 1,000 subscriptions to a refused port';
+const CLOSED_PORT = 'with 1,000 subscriptions to a refused port';
 
 /** Limits for the effect of floods and deferred deliveries on other accounts. */
 function floodTargets(figure: FigureOf): Target[] {
@@ -235,8 +235,8 @@ function floodTargets(figure: FigureOf): Target[] {
       3,
       figure('floods', 'a burst for an endpoint that takes 200 ms', 'scriptCallsPerEvent'),
     ),
-    ceiling(`p99 ${REFUSED}, over baseline`, 2, 1.5, figure('floods', REFUSED, 'p99Ratio')),
-    ceiling(`dispatcher ${REFUSED}, MB`, 400, 300, figure('floods', REFUSED, 'dispatcherMb')),
+    ceiling(`p99 ${CLOSED_PORT}, over baseline`, 2, 1.5, figure('floods', CLOSED_PORT, 'p99Ratio')),
+    ceiling(`dispatcher ${CLOSED_PORT}, MB`, 400, 300, figure('floods', CLOSED_PORT, 'dispatcherMb')),
     ceiling('with a million deferred: p99, last third over first', 1.3, 1.1, growth('p99Ms')),
     ceiling(
       'with a million deferred: dispatcher MB, last third over first',
@@ -271,17 +271,17 @@ function slowestPage({ scenarios }: Report): number | null {
 export function formatVerdict({
   measured,
   pass,
-  stretch,
+  stretchGoal,
   isFloor,
 }: Target): 'not run' | 'missed' | 'pass' | 'stretch' {
   if (measured === null || Number.isNaN(measured)) return 'not run';
   const isReached = (bar: number) => (isFloor ? measured >= bar : measured <= bar);
-  if (stretch !== null && isReached(stretch)) return 'stretch';
+  if (stretchGoal !== null && isReached(stretchGoal)) return 'stretch';
   return isReached(pass) ? 'pass' : 'missed';
 }
 
-export function stretchText({ stretch }: Target): string {
-  return stretch === null ? '' : String(stretch);
+export function formatStretchGoal({ stretchGoal }: Target): string {
+  return stretchGoal === null ? '' : String(stretchGoal);
 }
 
 function countMissingOrRepeated({ scenarios }: Report): number {

@@ -16,7 +16,7 @@ const WARM_UP_MS = 3_000;
 export async function floods(bench: Bench): Promise<ScenarioResult> {
   const rows = [...(await measureHangingPath(bench)), ...(await measureDeferredBacklog(bench))];
   for (const subscriptions of bench.isQuick ? [100] : [1_000, 5_000]) {
-    rows.push(...(await measureRefusedPort(bench, subscriptions)));
+    rows.push(...(await measureClosedPort(bench, subscriptions)));
   }
   return { name: 'floods', rows };
 }
@@ -98,13 +98,13 @@ async function burst(bench: Bench, world: World, workload: Workload): Promise<Me
   };
 }
 
-const REFUSED_EVENTS_PER_SECOND = 4;
+const CLOSED_PORT_EVENTS_PER_SECOND = 4;
 
 /**
  * An account sends each of its events to many subscriptions at a port that refuses connections. Measured after a
  * warm-up, when the dispatcher has detected the failures.
  */
-async function measureRefusedPort(bench: Bench, subscriptions: number): Promise<Row[]> {
+async function measureClosedPort(bench: Bench, subscriptions: number): Promise<Row[]> {
   return await withWorld(bench, {}, async (world) => {
     const healthy = await createWorkload(world, [{ behaviour: 'ok', accounts: 1 }]);
     await warmUp(bench, world, healthy);
@@ -113,7 +113,7 @@ async function measureRefusedPort(bench: Bench, subscriptions: number): Promise<
     const baseline = await measureCase(bench, `${name}: baseline`, () => steady(bench, world, healthy));
     const port = await world.receiver.call<number>('closedPort');
     bench.progress(`${name}, storing`);
-    const refused = await createWorkload(world, [
+    const flood = await createWorkload(world, [
       {
         behaviour: 'hanging',
         accounts: 1,
@@ -122,12 +122,12 @@ async function measureRefusedPort(bench: Bench, subscriptions: number): Promise<
         port,
       },
     ]);
-    const { accountId } = refused.templates[0] as { accountId: number };
+    const { accountId } = flood.templates[0] as { accountId: number };
     const beginFlood = () =>
       world.publisher.call('openLoop', {
-        ratePerSecond: REFUSED_EVENTS_PER_SECOND,
+        ratePerSecond: CLOSED_PORT_EVENTS_PER_SECOND,
         durationMs: bench.runMs,
-        templates: refused.templates,
+        templates: flood.templates,
       });
     bench.progress(`${name}, its first seconds`);
     await beginFlood();

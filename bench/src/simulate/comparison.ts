@@ -4,7 +4,7 @@ import { textReport } from '../report/table.ts';
 import { createProgress, run } from '../run.ts';
 import { scenarios } from '../scenarios/index.ts';
 import { rest } from '../scenarios/rest.ts';
-import { BENCH_SETUP, findFigure, fit, type Rows, simulateCase } from './fit.ts';
+import { BENCH_SETUP, calibrate, findFigure, type Rows, simulateCase } from './calibrate.ts';
 import type { Observation } from './observe.ts';
 import type { ServiceTimes } from './times.ts';
 
@@ -53,7 +53,7 @@ export interface Comparison {
 
 /** Returns, for each figure that the simulation was not fitted to, its measured and its simulated value. */
 export function compare(start: ServiceTimes, rows: Rows, runMs?: number): Comparison[] {
-  const times = fit(withReceiver(start, rows), rows);
+  const times = calibrate(withReceiver(start, rows), rows);
   const simulated = new Map<string, Observation>();
   return ROWS.flatMap(({ case: name, figure, isInformational }) => {
     const measured = findFigure(rows, name, figure);

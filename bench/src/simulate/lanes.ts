@@ -3,7 +3,7 @@ import type { Item } from './jobs.ts';
 import type { Service } from './service.ts';
 
 /** State of an endpoint: `hangs` until the deadline, `refuses` immediately. */
-export type Health = 'responds' | 'hangs' | 'refuses';
+export type Health = 'responds' | 'hangs' | 'rejects';
 
 const FAILURES_TO_CLOSE = 3;
 const SILENCE_MS = 500;

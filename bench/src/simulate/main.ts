@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { UsageError } from '../options.ts';
 import { readDocument } from '../report/document.ts';
 import { figureText } from '../report/table.ts';
+import { updateMeasured } from './calibrate.ts';
 import { benchRows, type Comparison, compare } from './comparison.ts';
 import { type Prices, readPrices } from './cost.ts';
-import { updateMeasured } from './fit.ts';
 import { createSlice, findKnee } from './knee.ts';
 import { type Load, type Observation, observe, PARTS } from './observe.ts';
 import { parseOptions, type SimulateOptions } from './options.ts';
@@ -105,10 +105,10 @@ function writeTrials(measured: Measured, folder: string | undefined, maxPods?: n
   for (const trial of [...TRIALS, WAVES]) {
     const keda = runTrial({ times, trial, settings: bounded(kedaSettings()), scrapeIntervalMs: 15_000 });
     const hpa = runTrial({ times, trial, settings: bounded(hpaSettings()), scrapeIntervalMs: 30_000 });
-    for (const [name, moments] of Object.entries({ KEDA: keda, HPA: hpa })) {
-      const { ups, downs } = countChanges(moments);
-      const pods = Math.max(...moments.map((moment) => moment.pods));
-      const oldest = Math.max(...moments.map(({ oldestSeconds }) => oldestSeconds)).toFixed(0);
+    for (const [name, snapshots] of Object.entries({ KEDA: keda, HPA: hpa })) {
+      const { ups, downs } = countChanges(snapshots);
+      const pods = Math.max(...snapshots.map((snapshot) => snapshot.pods));
+      const oldest = Math.max(...snapshots.map(({ oldestSeconds }) => oldestSeconds)).toFixed(0);
       console.log(`${trial.name}, ${name}: up ${ups}, down ${downs}; ${pods} pods; the oldest ${oldest} s`);
     }
     if (folder === undefined || trial === WAVES) continue;

@@ -21,7 +21,7 @@ const STYLE = `
 
 interface Panel {
   title: string;
-  read: (moment: TrialSnapshot) => number;
+  read: (snapshot: TrialSnapshot) => number;
 }
 
 const PANELS: readonly Panel[] = [
@@ -37,7 +37,7 @@ export function trialPicture(
   hpa: readonly TrialSnapshot[],
 ): string {
   const panels = PANELS.filter(
-    ({ read }, index) => index < 2 || keda.some((moment) => Math.round(read(moment)) > 0),
+    ({ read }, index) => index < 2 || keda.some((snapshot) => Math.round(read(snapshot)) > 0),
   );
   const height = TOP + panels.length * (PANEL_HEIGHT + PANEL_GAP) - PANEL_GAP + BOTTOM;
   return [
@@ -58,10 +58,10 @@ export function trialPicture(
 }
 
 function describeTrial(trial: Trial, keda: readonly TrialSnapshot[], hpa: readonly TrialSnapshot[]): string {
-  const maxOf = (moments: readonly TrialSnapshot[], read: Panel['read']) =>
-    Math.round(Math.max(...moments.map(read)));
-  const describeScaler = ([name, moments]: [string, readonly TrialSnapshot[]]) =>
-    `${name}: ${moments[0]?.pods} dispatchers, ${maxOf(moments, ({ pods }) => pods)} at most, ${moments.at(-1)?.pods} at the end; the oldest waited ${maxOf(moments, ({ oldestSeconds }) => oldestSeconds)} s at most.`;
+  const maxOf = (snapshots: readonly TrialSnapshot[], read: Panel['read']) =>
+    Math.round(Math.max(...snapshots.map(read)));
+  const describeScaler = ([name, snapshots]: [string, readonly TrialSnapshot[]]) =>
+    `${name}: ${snapshots[0]?.pods} dispatchers, ${maxOf(snapshots, ({ pods }) => pods)} at most, ${snapshots.at(-1)?.pods} at the end; the oldest waited ${maxOf(snapshots, ({ oldestSeconds }) => oldestSeconds)} s at most.`;
   const both: [string, readonly TrialSnapshot[]][] = [
     ['KEDA', keda],
     ['HPA', hpa],
@@ -100,18 +100,18 @@ function drawPanel(
       text(LEFT - 8, yAt(share * maxOf) + 4, label(share * maxOf), 'end'),
       text(xAt(share * trial.minutes), bottom + 16, label(share * trial.minutes), 'middle'),
     ]),
-    ...lines.map((moments, index) => {
-      const points = steps(moments, panel.read).map(([minute, value]) => `${xAt(minute)},${yAt(value)}`);
+    ...lines.map((snapshots, index) => {
+      const points = steps(snapshots, panel.read).map(([minute, value]) => `${xAt(minute)},${yAt(value)}`);
       return `<polyline class="${index === 0 ? 'one' : 'other'}" points="${points.join(' ')}" fill="none" stroke-width="2"/>`;
     }),
   ];
 }
 
 /** Omits points whose neighbours have the same value. */
-function steps(moments: readonly TrialSnapshot[], read: Panel['read']): [number, number][] {
-  const points = moments.map((moment): [number, number] => [
-    moment.minute,
-    Math.round(read(moment) * 10) / 10,
+function steps(snapshots: readonly TrialSnapshot[], read: Panel['read']): [number, number][] {
+  const points = snapshots.map((snapshot): [number, number] => [
+    snapshot.minute,
+    Math.round(read(snapshot) * 10) / 10,
   ]);
   return points.filter(
     ([, value], index) => value !== points[index - 1]?.[1] || value !== points[index + 1]?.[1],

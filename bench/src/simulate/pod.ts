@@ -232,7 +232,7 @@ export class Pod {
         this.#service.runOnLoadThread('receiver', times.machine.receiverMicros * count, () => {
           arrived?.();
           const takesMs = {
-            refuses: () => 0,
+            rejects: () => 0,
             hangs: () => setup.timeoutMs,
             responds: () => Math.min(simulation.random.logNormal(p50Ms, p99Ms), setup.timeoutMs),
           };

@@ -68,7 +68,7 @@ export function costTable(plans: readonly Plan[], prices: Prices, times: Service
 
 /** The figures that must be within 20 % of the benchmark's. */
 export function comparisonTable(compared: readonly Comparison[]): string {
-  const checked = compared.filter(({ isChecked: isHeld }) => isHeld);
+  const checked = compared.filter(({ isChecked }) => isChecked);
   return markdownTable(
     ['', 'figure', 'bench', 'simulated', 'ratio'],
     checked.map((one) => [

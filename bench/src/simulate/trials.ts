@@ -46,7 +46,7 @@ export const TRIALS: readonly Trial[] = [
     begin({ lanes }) {
       lanes.all.forEach((lane, index) => {
         if (index % 4 === 0) lane.health = 'hangs';
-        else if (index % 4 === 1) lane.health = 'refuses';
+        else if (index % 4 === 1) lane.health = 'rejects';
       });
     },
     end({ lanes }) {
@@ -146,7 +146,7 @@ export function runTrial({
 
   const metrics = createMetricsSource(service, scrapeIntervalMs);
   const scaler = new Scaler(settings);
-  const moments: TrialSnapshot[] = [];
+  const snapshots: TrialSnapshot[] = [];
   let starting = 0;
   simulation.every(DECISION_INTERVAL_MS, () => {
     const ready = service.pods.length;
@@ -162,14 +162,14 @@ export function runTrial({
     for (let fewer = pods; fewer > next; fewer -= 1) service.removePod();
     const { jobs, oldestSeconds } = service.backlog();
     const { cpuPercent } = metrics();
-    moments.push({
+    snapshots.push({
       ...{ minute: simulation.nowMs / MINUTE_MS, pods: next, oldestSeconds, jobs, cpuPercent },
       deferred: lanes.deferredCount,
     });
   });
   simulation.runUntil(trial.minutes * MINUTE_MS);
   load.stop();
-  return moments;
+  return snapshots;
 }
 
 /** Returns what the scaler sees: the backlog measured before the last scrape, and the CPU of the last half minute. */
@@ -197,11 +197,11 @@ function createMetricsSource(service: Service, scrapeIntervalMs: number): () => 
 }
 
 /** Counts how often the number of pods began to rise and to fall. */
-export function countChanges(moments: readonly TrialSnapshot[]): { ups: number; downs: number } {
+export function countChanges(snapshots: readonly TrialSnapshot[]): { ups: number; downs: number } {
   let direction = 0;
   const count = { ups: 0, downs: 0 };
-  moments.slice(1).forEach(({ pods }, index) => {
-    const change = Math.sign(pods - (moments[index]?.pods ?? pods));
+  snapshots.slice(1).forEach(({ pods }, index) => {
+    const change = Math.sign(pods - (snapshots[index]?.pods ?? pods));
     if (change === 0 || change === direction) return;
     direction = change;
     if (change > 0) count.ups += 1;

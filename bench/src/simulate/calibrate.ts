@@ -69,10 +69,10 @@ export function simulateCase(
   const ratePerSecond = findFigure(rows, name, 'ratePerSecond');
   const measuredLoad =
     load.kind === 'open' && ratePerSecond !== undefined ? { ...load, ratePerSecond } : load;
-  const isBehind = name.startsWith('far');
+  const hasBacklog = name.startsWith('far');
   return observe({
     ...{ times, setup: { ...BENCH_SETUP, ...setup }, load: measuredLoad },
-    ...(isBehind ? { warmUpMs: 0, durationMs: runMs ?? durationMs } : { durationMs }),
+    ...(hasBacklog ? { warmUpMs: 0, durationMs: runMs ?? durationMs } : { durationMs }),
   });
 }
 
@@ -130,7 +130,7 @@ const FACTOR_MAX = 2;
 const MINIMUM_VALUES: Record<string, number> = { networkMs: 0.01, unevenness: 1.1 };
 
 /** Returns the times with which the fitted cases give the figures of the rows. */
-export function fit(start: ServiceTimes, rows: Rows): ServiceTimes {
+export function calibrate(start: ServiceTimes, rows: Rows): ServiceTimes {
   const times = structuredClone(start);
   for (let round = 0; round < ROUNDS; round += 1) {
     const observed = new Map(
@@ -156,7 +156,7 @@ export function findFigure(rows: Rows, name: string, figure: string): number | u
 
 /** Returns the content of the file with the fitted values and their origin. */
 export function updateMeasured(measured: Measured, rows: Rows, page: string): Measured {
-  const times = fit(timesOf(measured), rows);
+  const times = calibrate(timesOf(measured), rows);
   const result = structuredClone(measured);
   for (const { part, names, case: name, figure } of KNOBS) {
     for (const one of names) {
