@@ -217,7 +217,7 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
   if (redis === null)
     process.stdout.write('the eviction of Redis was not tested: there is no redis-server\n');
   else closers.push(() => redis.stop());
-  const whole = {
+  const healthyEnv = {
     ...env,
     ENCRYPTION_KEYS: testEncryptionKeysText,
     EGRESS_ALLOW_CIDRS: '127.0.0.0/8',
@@ -225,7 +225,7 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
   };
   const runDoctor = async (changed: Record<string, string> = {}, ...args: string[]) => {
     const ran = await run(['doctor', '--json', '--endpoint', endpoint.url, ...args], {
-      env: { ...whole, ...changed },
+      env: { ...healthyEnv, ...changed },
     });
     const findings: Finding[] = JSON.parse(ran.stdout);
     const failed = findings.filter(({ status }) => status === 'failed');
@@ -324,7 +324,7 @@ test('the doctor reports each of eleven faults with a remedy', async () => {
   const clockPreload = ['--import', fileURLToPath(new URL('chaos/clock-ahead.mjs', import.meta.url))];
   const main = fileURLToPath(new URL('../packages/cli/dist/main.js', import.meta.url));
   const ran = spawnSync(process.execPath, [...clockPreload, main, 'doctor'], {
-    env: { ...whole, CLOCK_AHEAD_MS: '3600000' },
+    env: { ...healthyEnv, CLOCK_AHEAD_MS: '3600000' },
     encoding: 'utf8',
   });
   expect(ran.status).toBe(1);

@@ -31,8 +31,9 @@ const testWithPrograms = programs === null ? test.skip : test;
 function findPrograms(folder: string): string | null {
   const versions = existsSync(folder) ? readdirSync(folder).sort((a, b) => Number(b) - Number(a)) : [];
   const folders = versions.map((version) => join(folder, version, 'bin'));
-  const isWhole = (bin: string) => ['postgres', 'pg_dump'].every((name) => existsSync(join(bin, name)));
-  return folders.find(isWhole) ?? null;
+  const hasAllPrograms = (bin: string) =>
+    ['postgres', 'pg_dump'].every((name) => existsSync(join(bin, name)));
+  return folders.find(hasAllPrograms) ?? null;
 }
 
 const closers: (() => unknown)[] = [];

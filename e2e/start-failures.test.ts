@@ -55,7 +55,7 @@ async function start(name: 'management' | 'dispatcher' | 'migrate', environment:
 
 test('a service that cannot start prints the reason in one line, and exits with 1', async () => {
   const port = `Cannot listen on 127.0.0.1:${takenPort}: another process listens there already.\n`;
-  const refusedUrl = /^The database rejects the user or the password of DATABASE_URL: .*nobody.*\.\n$/;
+  const rejectedUser = /^The database rejects the user or the password of DATABASE_URL: .*nobody.*\.\n$/;
   const missingDatabaseUrl = /^The server of DATABASE_URL has no database of that name: .*\.\n$/;
   const unreachableUrl = 'The database of DATABASE_URL cannot be reached (ECONNREFUSED).\n';
   const unknownUserUrl = changeUrl('username', 'nobody');
@@ -64,8 +64,8 @@ test('a service that cannot start prints the reason in one line, and exits with 
   for (const [name, environment, output] of [
     ['management', { OPERATIONS_PORT: String(takenPort) }, port],
     ['dispatcher', { PORT: String(takenPort) }, port],
-    ['management', unknownUserUrl, expect.stringMatching(refusedUrl)],
-    ['dispatcher', unknownUserUrl, expect.stringMatching(refusedUrl)],
+    ['management', unknownUserUrl, expect.stringMatching(rejectedUser)],
+    ['dispatcher', unknownUserUrl, expect.stringMatching(rejectedUser)],
     ['migrate', unknownHostUrl, expect.stringMatching(missingDatabaseUrl)],
     ['migrate', closedPortUrl, unreachableUrl],
   ] as const)

@@ -19,7 +19,7 @@ export interface Arrival {
 export interface Endpoint {
   url: string;
   /** URL of a port that no process listens on. */
-  refusedUrl: string;
+  closedPortUrl: string;
   arrivals: Arrival[];
   /** A description of each body that was not I-JSON. */
   invalidBodies: string[];
@@ -86,7 +86,7 @@ export async function startEndpoint(random: SeededRandom, host = '127.0.0.1'): P
   };
   return {
     url,
-    refusedUrl: 'http://127.0.0.1:1/',
+    closedPortUrl: 'http://127.0.0.1:1/',
     arrivals,
     invalidBodies,
     waitUntilDisconnected: async () => await receiver?.waitUntilDisconnected(),

@@ -64,10 +64,12 @@ async function findProblems(pool: Pool): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>(
     `SELECT DISTINCT tableoid::regclass::text AS name FROM events WHERE account_id = 0`,
   );
-  const places = rows.filter(({ name }) => !/^events_\d{8}_\d{8}$/.test(name)).map(({ name }) => name);
+  const wrongPartitions = rows
+    .filter(({ name }) => !/^events_\d{8}_\d{8}$/.test(name))
+    .map(({ name }) => name);
   return [
     ...missing,
-    ...places.map((name) => `rows of the default partition are in ${name}`),
+    ...wrongPartitions.map((name) => `rows of the default partition are in ${name}`),
     ...(events > BYTES_MAX ? [`events_default has ${events} bytes`] : []),
   ];
 }

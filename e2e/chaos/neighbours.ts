@@ -52,7 +52,7 @@ export const NEIGHBOURS: Fault[] = [
       await database.pool.query(
         `UPDATE subscriptions SET active = true, event_types = ARRAY['job.run.started'], client_url = $2
          WHERE account_id = $1`,
-        [account.id, endpoint.refusedUrl],
+        [account.id, endpoint.closedPortUrl],
       );
       for (let count = 0; count < FLOOD_EVENTS; count += 1) {
         await publish(world, account, 1);

@@ -49,8 +49,8 @@ export async function startPartitionServers(): Promise<PartitionServers> {
     const databaseUrl = await startRecord(folder, cleanup);
     const record = await startTcpProxy(databaseUrl, `${RECORD_NET}.1`);
     cleanup.add(() => record.close());
-    const master = createPlace('master', 11);
-    const replica = createPlace('replica', 21);
+    const master = createLocation('master', 11);
+    const replica = createLocation('replica', 21);
     const servers = await startSentinels({
       folder,
       databaseUrl,
@@ -86,7 +86,7 @@ export async function startPartitionServers(): Promise<PartitionServers> {
 }
 
 const namespaceCommand = (namespace: string) => ['ip', 'netns', 'exec', namespace];
-const createPlace = (namespace: string, host: number): ServerLocation => ({
+const createLocation = (namespace: string, host: number): ServerLocation => ({
   host: `${QUEUE_NET}.${host}`,
   within: namespaceCommand(namespace),
 });

@@ -103,8 +103,8 @@ const HELM_FIELDS = /^(helm\.sh\/|app\.kubernetes\.io\/(instance|managed-by|vers
 /** Removes the parts that only one of the two renders: labels and annotations of Helm, and the hash in the name of a config map. */
 function comparable(manifests: Manifest[]): [string, Manifest][] {
   const bare = (record: Record<string, string> = {}) => {
-    const kept = Object.entries(record).filter(([name]) => !HELM_FIELDS.test(name));
-    return kept.length === 0 ? undefined : Object.fromEntries(kept);
+    const others = Object.entries(record).filter(([name]) => !HELM_FIELDS.test(name));
+    return others.length === 0 ? undefined : Object.fromEntries(others);
   };
   // The chart adds the label of the application to objects that belong to no component.
   const withoutHelmFields = ({ labels, annotations, ...rest }: Manifest['metadata'], isOfOne = true) =>

@@ -33,7 +33,7 @@ function recordVariables(read: (source: NodeJS.ProcessEnv) => unknown): Set<stri
 }
 
 /** Returns the variable that a name in a manifest sets: `DATABASE_URL_FILE` sets `DATABASE_URL`. */
-export function findVariable(name: string, knownNames: ReadonlySet<string>): string {
+export function findVariable(name: string, variableNames: ReadonlySet<string>): string {
   const stem = name.endsWith(FILE_SUFFIX) ? name.slice(0, -FILE_SUFFIX.length) : name;
-  return knownNames.has(stem) ? stem : name;
+  return variableNames.has(stem) ? stem : name;
 }

@@ -22,17 +22,18 @@ function expectCompleteVariables(
   present: readonly string[],
   shared: readonly string[] = [],
 ) {
-  const knownNames = readVariables[service] ?? new Set();
-  const set = new Set([...present, ...shared].map((name) => findVariable(name, knownNames)));
-  const missing = [...knownNames].filter((name) => !set.has(name) && !undocumented.has(name));
+  const variableNames = readVariables[service] ?? new Set();
+  const set = new Set([...present, ...shared].map((name) => findVariable(name, variableNames)));
+  const missing = [...variableNames].filter((name) => !set.has(name) && !undocumented.has(name));
   const unusedNames = present.filter(
-    (name) => !knownNames.has(findVariable(name, knownNames)) && !NOT_OURS.test(name),
+    (name) => !variableNames.has(findVariable(name, variableNames)) && !NOT_OURS.test(name),
   );
   expect({ service, missing, unusedNames }).toEqual({ service, missing: [], unusedNames: [] });
 }
 
 test('the variables of the services are recorded from their settings', () => {
-  for (const knownNames of Object.values(readVariables)) expect([...knownNames]).toContain('DATABASE_URL');
+  for (const variableNames of Object.values(readVariables))
+    expect([...variableNames]).toContain('DATABASE_URL');
   expect([...(readVariables.dispatcher ?? [])]).toContain('RETRY_BASE_DELAY_MS');
   expect(readVariables.migrate?.has('PORT')).toBe(false);
 });

@@ -106,7 +106,7 @@ class FuzzRun {
   async #sendMany(
     count: number,
     create: (operation: Operation, index: number) => FuzzRequest,
-    look: (request: FuzzRequest, response: FuzzResponse) => void = () => undefined,
+    onResponse: (request: FuzzRequest, response: FuzzResponse) => void = () => undefined,
   ): Promise<void> {
     let sent = 0;
     const sendAll = async () => {
@@ -120,7 +120,7 @@ class FuzzRun {
           this.#report(`${problem}: ${describeRequest(request)} ${response?.body.slice(0, 300) ?? ''}`);
         if (response) {
           noteChange(request, response);
-          look(request, response);
+          onResponse(request, response);
         }
       }
     };

@@ -28,10 +28,10 @@ interface DocumentedOperation {
 /** Reads all operations from the document of the running service, so that no route is omitted. */
 export async function readOperations(origin: string): Promise<Operation[]> {
   const document = (await (await fetch(`${origin}/openapi.json`)).json()) as Document;
-  const parameterOf = (given: Parameter | { $ref: string }): Parameter => {
-    if (!('$ref' in given)) return given;
-    const found = document.components.parameters[given.$ref.split('/').at(-1) ?? ''];
-    if (!found) throw new Error(`${given.$ref} is not in the document`);
+  const parameterOf = (parameter: Parameter | { $ref: string }): Parameter => {
+    if (!('$ref' in parameter)) return parameter;
+    const found = document.components.parameters[parameter.$ref.split('/').at(-1) ?? ''];
+    if (!found) throw new Error(`${parameter.$ref} is not in the document`);
     return found;
   };
   return Object.entries(document.paths).flatMap(([path, item]) => {

@@ -18,11 +18,11 @@ export async function openPage(visit: Visit, { person, path, heading }: PageToCh
   if (person !== null) await signInAs(person);
   await page.goto(urlOf(path(world)));
   await headingOf(page, heading);
-  await expectOnPage(async () => expect(await page.locator(UNFINISHED).count()).toBe(0));
+  await expectOnPage(async () => expect(await page.locator(LOADING).count()).toBe(0));
 }
 
 /** Placeholders of content that is still loading. */
-const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
+const LOADING = '.mantine-Skeleton-root, .mantine-Loader-root';
 
 /** Returns the findings of axe for the current page, which follows the colour scheme of the system. */
 export async function axeProblems({ page }: Visit, name: string, colorScheme: Scheme): Promise<string[]> {

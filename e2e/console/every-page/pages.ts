@@ -22,7 +22,7 @@ export const PAGES: PageToCheck[] = [
     path: () => '/sign-in?next=/profile/api-access',
     heading: 'Sign in',
     states: {
-      refused: async ({ page }) => {
+      rejected: async ({ page }) => {
         await page.getByLabel('E-mail address').fill('nobody@example.com');
         await page.getByLabel('Password', { exact: true }).fill('wrong');
         await page.getByRole('button', { name: 'Sign in', exact: true }).click();

@@ -76,7 +76,7 @@ export async function openStillPage(browser: Browser, { url, cookie }: StillWorl
 }
 
 const CONTENT = 'main :is(section, form, table, figure, dl, ul, input)';
-const UNFINISHED = '.mantine-Skeleton-root, .mantine-Loader-root';
+const LOADING = '.mantine-Skeleton-root, .mantine-Loader-root';
 
 /** Tracks the pending requests of the page, except the stream of changes. */
 function trackCalls(page: Page): ReadonlySet<Request> {
@@ -100,7 +100,7 @@ async function waitUntilStill(
   for (let attempts = 0; attempts < 50; attempts += 1) {
     await expectOnPage(async () => {
       expect(pendingRequests.size).toBe(0);
-      expect(await page.locator(UNFINISHED).count()).toBe(0);
+      expect(await page.locator(LOADING).count()).toBe(0);
     });
     await page.evaluate(
       'document.fonts.ready.then(() => new Promise(requestAnimationFrame)).then(() => null)',

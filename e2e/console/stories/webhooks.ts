@@ -26,18 +26,18 @@ describeConsole(
         await signInAs('rita');
         await page.goto(urlOf(`${listOf(world)}?search=listed`));
         const rowOf = (name: string) => page.getByRole('row').filter({ hasText: name });
-        const answeredRow = rowOf('Listed answered');
-        await answeredRow.waitFor();
+        const respondedRow = rowOf('Listed answered');
+        await respondedRow.waitFor();
         for (const text of ['Run started, completed, errored', 'All jobs', `${world.receiver.url}/ok`])
-          await answeredRow.getByText(text, { exact: true }).waitFor();
-        await answeredRow.getByText('200 OK').waitFor();
-        await answeredRow.getByText(/ago$|^just now$/).waitFor();
+          await respondedRow.getByText(text, { exact: true }).waitFor();
+        await respondedRow.getByText('200 OK').waitFor();
+        await respondedRow.getByText(/ago$|^just now$/).waitFor();
         await rowOf('Listed unreachable').getByText('502 could not be reached').waitFor();
         const never = rowOf('Listed never');
         await never.getByText('never triggered').waitFor();
         await never.getByText(enterprise.jobs.map(({ name }) => name).join(', ')).waitFor();
 
-        const when = answeredRow.locator('time');
+        const when = respondedRow.locator('time');
         await when.focus();
         await page.getByRole('tooltip').getByText(/ UTC$/).waitFor();
         expect(await when.getAttribute('datetime')).toMatch(/^\d{4}-.*Z$/);

@@ -65,8 +65,8 @@ export function describeConsole(
     afterAll(async () => {
       await world?.close();
     }, START_TIMEOUT_MS);
-    defineStories((name, tell, options = {}) => {
-      test(name, () => runStory(name, tell, { world, options }), options.timeoutMs ?? STORY_TIMEOUT_MS);
+    defineStories((name, body, options = {}) => {
+      test(name, () => runStory(name, body, { world, options }), options.timeoutMs ?? STORY_TIMEOUT_MS);
     });
   });
 }
