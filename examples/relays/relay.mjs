@@ -83,8 +83,8 @@ function firstCharacters(text, count) {
 
 function isGenuine(body, signature) {
   const expected = Buffer.from(createHmac('sha256', HMAC_SECRET).update(body).digest('hex'));
-  const given = Buffer.from(signature ?? '');
-  return given.length === expected.length && timingSafeEqual(given, expected);
+  const received = Buffer.from(signature ?? '');
+  return received.length === expected.length && timingSafeEqual(received, expected);
 }
 
 /** Results of events by eventId: an event that arrives twice is sent once, unless the target rejected it. */

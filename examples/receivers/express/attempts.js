@@ -1,4 +1,4 @@
-const DELIVERIES_REMEMBERED = 10_000;
+const DELIVERIES_CACHED_MAX = 10_000;
 
 /**
  * Counts how often a delivery has arrived. Delivery is at least once, and a failed attempt is repeated with the same
@@ -14,7 +14,7 @@ export function createAttemptCounter() {
     // Reinserts the key, so that the first key is the least recently used.
     attempts.delete(key);
     attempts.set(key, attempt);
-    if (attempts.size > DELIVERIES_REMEMBERED) attempts.delete(attempts.keys().next().value);
+    if (attempts.size > DELIVERIES_CACHED_MAX) attempts.delete(attempts.keys().next().value);
     return attempt;
   };
 }

@@ -10,7 +10,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto';
  */
 export function isGenuine(body, signature, secret) {
   const expected = Buffer.from(createHmac('sha256', secret).update(body).digest('hex'));
-  const given = Buffer.from(signature ?? '');
+  const received = Buffer.from(signature ?? '');
   // timingSafeEqual requires equal lengths. Its duration does not reveal how much of a guess was correct.
-  return given.length === expected.length && timingSafeEqual(given, expected);
+  return received.length === expected.length && timingSafeEqual(received, expected);
 }

@@ -34,14 +34,14 @@ class Receiver(BaseHTTPRequestHandler):
         length = self.headers.get("Content-Length", "")
         if self.path.split("?")[0] != PATH or not length.isdigit() or int(length) > BODY_BYTES_MAX:
             self.close_connection = True
-            return self.answer(404 if self.path.split("?")[0] != PATH else 413)
+            return self.respond(404 if self.path.split("?")[0] != PATH else 413)
         body = self.rfile.read(int(length))
         verified = is_genuine(body, self.headers.get(SIGNATURE_HEADER, ""), SECRET)
         # The body must not be used before it is verified.
         event = json.loads(body) if verified else {}
         status = 204 if verified else 401
         # Respond first and process the event afterwards: an attempt without a response fails after ten seconds.
-        self.answer(status)
+        self.respond(status)
         print_line(
             verified=verified,
             status=status,
@@ -52,7 +52,7 @@ class Receiver(BaseHTTPRequestHandler):
             runStatus=event.get("data", {}).get("runStatus"),
         )
 
-    def answer(self, status: int):
+    def respond(self, status: int):
         self.send_response(status)
         if status != 204:
             self.send_header("Content-Length", "0")

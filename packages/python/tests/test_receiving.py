@@ -94,7 +94,7 @@ def test_a_parsed_body_is_a_type_error_and_a_duplicate_signature_header_is_rejec
         receiver.verify(BODY, headers)
 
 
-def test_an_event_is_processed_once_and_again_after_a_failure() -> None:
+def test_an_event_is_processed_once_and_reprocessed_after_a_failure() -> None:
     seen = []
     clock = [0.0]
 
@@ -121,12 +121,12 @@ def test_an_event_is_processed_once_and_again_after_a_failure() -> None:
 
 def test_a_repeat_is_rejected_while_a_coroutine_function_processes_the_event() -> None:
     async def scenario() -> list[str]:
-        gate = asyncio.Event()
+        may_finish = asyncio.Event()
         seen: list[str] = []
 
         async def on_event(event: Any) -> None:
             seen.append(event.event_id)
-            await gate.wait()
+            await may_finish.wait()
 
         handle: Any = deduplicate(on_event)
         event = parse_event(EVENT)
@@ -134,7 +134,7 @@ def test_a_repeat_is_rejected_while_a_coroutine_function_processes_the_event() -
         await asyncio.sleep(0)
         with pytest.raises(EventInProgressError):
             await handle(event)
-        gate.set()
+        may_finish.set()
         await first
         await handle(event)
         return seen

@@ -57,7 +57,7 @@ def test_an_id_of_the_caller_is_rejected_if_it_is_out_of_range(ahead: float, mes
         check_events([{**EVENT, "eventId": event_id}], 30, world.clock.now())
 
 
-def test_the_clock_is_read_again_after_a_minute_and_after_a_step_of_the_host_clock() -> None:
+def test_the_clock_is_reread_after_a_minute_and_after_a_step_of_the_host_clock() -> None:
     world = World(0)
     asyncio.run(world.clock.measure_if_due())
     asyncio.run(world.clock.measure_if_due())

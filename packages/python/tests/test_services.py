@@ -194,7 +194,7 @@ def test_a_publisher_follows_the_shard_of_its_account(monkeypatch: pytest.Monkey
 
 
 @onto_the_queue
-def test_an_event_whose_job_has_failed_is_delivered_when_it_is_published_again() -> None:
+def test_an_event_whose_job_has_failed_is_delivered_when_it_is_republished() -> None:
     from redis import Redis  # noqa: PLC0415
 
     event = started(5)
