@@ -154,12 +154,12 @@ test('a token file is used only if its mode is 600', async () => {
     run(['webhooks', 'list', '--url', 'http://127.0.0.1:1', '--account', '1', ...args], { env });
   const openTokenFile = file('open-token', 'rhs_secret\n');
   chmodSync(openTokenFile, 0o640);
-  const refused = await listWebhooks({}, '--token-file', openTokenFile);
-  expect(refused).toMatchObject({
+  const rejected = await listWebhooks({}, '--token-file', openTokenFile);
+  expect(rejected).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/Other users can read .*chmod 600/),
   });
-  expect(refused.stderr).not.toContain('rhs_secret');
+  expect(rejected.stderr).not.toContain('rhs_secret');
   expect(await listWebhooks({ RUNHOOK_TOKEN_FILE: openTokenFile })).toMatchObject({
     code: 1,
     stderr: expect.stringMatching(/Other users can read/),

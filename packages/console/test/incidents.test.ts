@@ -5,9 +5,9 @@ import {
   describeImpact,
   describeOtherCauses,
   formatFailureRate,
+  formatMoreFailing,
+  formatOpenCount,
   formatResendLabel,
-  moreFailingWords,
-  openCountWords,
 } from '../src/wording/incidents.ts';
 
 const COUNTS = { delivery_count: 126, failed_count: 120, pending_count: 6, run_count: 118 };
@@ -87,5 +87,5 @@ test.each([
   [1, '1 open incident', '1 more failing webhook'],
   [14, '14 open incidents', '14 more failing webhooks'],
 ])('%d open incidents are counted in singular or plural', (count, open, more) => {
-  expect([openCountWords(count), moreFailingWords(count)]).toEqual([open, more]);
+  expect([formatOpenCount(count), formatMoreFailing(count)]).toEqual([open, more]);
 });

@@ -167,14 +167,14 @@ describe('a delivery that was changed in transit', () => {
     ]);
     const signature = Buffer.from(await crypto.subtle.sign('HMAC', hmac, Buffer.from(BODY))).toString('hex');
     expect(await check({ header: signature })).toMatchObject({ differences: ['key-decoded'] });
-    const whole = base64(sign(`wev_1.1.${BODY}`, SECRET));
-    const header = `webhook-timestamp: 1\nwebhook-signature: v1,${whole}`;
+    const fullSignature = base64(sign(`wev_1.1.${BODY}`, SECRET));
+    const header = `webhook-timestamp: 1\nwebhook-signature: v1,${fullSignature}`;
     expect(await check({ header })).toMatchObject({ differences: ['key-whole'] });
   });
 
   test('is reported with the first differing byte, by its offset in UTF-8', () => {
-    const words = formatDifference({ offset: 480, received: 10, signed: null });
-    expect(words).toBe(
+    const sentence = formatDifference({ offset: 480, received: 10, signed: null });
+    expect(sentence).toBe(
       'Byte 480 differs: your body has a line feed (0x0a), the signed body has nothing, because it ends there.',
     );
     expect(formatDifference({ offset: 0, received: 0xc3, signed: 0x7b })).toContain(

@@ -217,9 +217,9 @@ const DAYS_AHEAD = 2;
  */
 export function chooseRange({ today, days, partitions }: DaysOfDefault): DayRange | null {
   const gaps = new Map<string | undefined, DayRange & { rows: number }>();
-  const firsts = partitions.map(({ first }) => first).sort();
+  const firstDays = partitions.map(({ first }) => first).sort();
   for (const { day, rows } of days) {
-    const next = firsts.find((first) => first > day);
+    const next = firstDays.find((first) => first > day);
     const gap = gaps.get(next) ?? { first: day, last: day, rows: 0 };
     gaps.set(next, { first: gap.first, last: day, rows: gap.rows + rows });
   }

@@ -40,7 +40,7 @@ const DATA = (message: string) =>
 interface OldRow {
   message?: string;
   unmatched?: boolean;
-  unfinished?: string;
+  dispatchState?: string;
   hasDelivery?: boolean;
   isOpen?: boolean;
 }
@@ -49,7 +49,7 @@ interface OldRow {
 async function insertOld({
   message = 'None',
   unmatched,
-  unfinished,
+  dispatchState,
   hasDelivery,
   isOpen,
 }: OldRow): Promise<string> {
@@ -58,7 +58,7 @@ async function insertOld({
   await sql(
     `INSERT INTO events (day, id, account_id, event_type, "timestamp", data, unmatched, unfinished)
      VALUES ($1, $2, 1, 'job.run.errored', '1795428672.345', $3, $4, $5)`,
-    [day, id, DATA(message), unmatched, unfinished],
+    [day, id, DATA(message), unmatched, dispatchState],
   );
   if (isOpen) await sql('INSERT INTO open_events (day, event_id, account_id) VALUES ($1, $2, 1)', [day, id]);
   if (hasDelivery)
@@ -92,8 +92,8 @@ test('undispatched events and the log of the previous release are migrated', asy
 
 test('undispatched events are found although a crash has emptied their table', async () => {
   const open = await insertOld({});
-  const paged = await insertOld({ unfinished: 'paged', hasDelivery: true });
-  const late = await insertOld({ unfinished: 'late' });
+  const paged = await insertOld({ dispatchState: 'paged', hasDelivery: true });
+  const late = await insertOld({ dispatchState: 'late' });
   await insertOld({ hasDelivery: true });
   await insertOld({ unmatched: true });
   await sql('DELETE FROM open_events_whole');

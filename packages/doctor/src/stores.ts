@@ -198,9 +198,9 @@ async function examineKeys(pool: Pool, keys: readonly EncryptionKey[] | undefine
 
 const SELECT_WRITTEN_LSN = `SELECT pg_current_wal_lsn()::text AS lsn`;
 const SELECT_REPLAY_STATE = `
-  SELECT pg_is_in_recovery() AS is_replica, greatest(0, $1::pg_lsn - pg_last_wal_replay_lsn())::text AS bytes_behind`;
+  SELECT pg_is_in_recovery() AS is_replica, greatest(0, $1::pg_lsn - pg_last_wal_replay_lsn())::text AS lag_bytes`;
 /** A busy primary writes this much within seconds; a replica that is further behind does not keep up. */
-const BYTES_BEHIND_MAX = 256 * 1024 * 1024;
+const LAG_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Yields nothing if no replica is configured. */
 export async function* examineReplica(options: StoreOptions): AsyncGenerator<Finding> {
@@ -215,25 +215,25 @@ export async function* examineReplica(options: StoreOptions): AsyncGenerator<Fin
       return;
     }
     const [writtenRow] = await runStatement<{ lsn: string }>(primary.pool, SELECT_WRITTEN_LSN, []);
-    const [row] = await runStatement<{ is_replica: boolean; bytes_behind: string | null }>(
+    const [row] = await runStatement<{ is_replica: boolean; lag_bytes: string | null }>(
       replica.pool,
       SELECT_REPLAY_STATE,
       [writtenRow?.lsn],
     );
-    const bytesBehind = Number(row?.bytes_behind ?? 0);
+    const lagBytes = Number(row?.lag_bytes ?? 0);
     if (row?.is_replica !== true)
       yield failed(
         'replica',
         'is not a replica',
         'Set DATABASE_REPLICA_URL to a streaming replica of DATABASE_URL, or remove it.',
       );
-    else if (bytesBehind > BYTES_BEHIND_MAX)
+    else if (lagBytes > LAG_BYTES_MAX)
       yield warning(
         'replica',
-        `is ${Math.round(bytesBehind / 1024 / 1024)} MB of the write-ahead log behind`,
+        `is ${Math.round(lagBytes / 1024 / 1024)} MB of the write-ahead log behind`,
         'Lists are read from the primary until it catches up; pg_stat_replication shows its progress.',
       );
-    else yield ok('replica', `follows the primary, ${bytesBehind} bytes of the write-ahead log behind`);
+    else yield ok('replica', `follows the primary, ${lagBytes} bytes of the write-ahead log behind`);
   } catch (error) {
     const { message, ...finding } = databaseFailure(error);
     yield {

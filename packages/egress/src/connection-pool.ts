@@ -51,9 +51,9 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
     };
     // The typings declare void, but Agent drops the socket if false is returned.
     agent.keepSocketAlive = (socket) => {
-      const isKept: unknown = keepAlive(socket);
-      if (isKept) idle.add(socket as Socket);
-      return isKept;
+      const isReusable: unknown = keepAlive(socket);
+      if (isReusable) idle.add(socket as Socket);
+      return isReusable;
     };
     agent.reuseSocket = (socket, request) => {
       idle.delete(socket as Socket);

@@ -252,11 +252,11 @@ function readTimings(timings: GotRequest['timings'], isReused: boolean): EgressT
   const { phases, start, socket, lookup } = timings;
   return {
     // got's own `dns` phase is 0 whenever the connection took less than a millisecond, however slow the name was.
-    dnsMs: isReused || lookup === undefined || socket === undefined ? null : wholeMs(lookup - socket),
-    connectMs: isReused ? null : wholeMs(phases.tcp),
-    tlsMs: isReused ? null : wholeMs(phases.tls),
-    firstByteMs: wholeMs(phases.firstByte),
-    totalMs: wholeMs(phases.total) ?? Math.max(0, Date.now() - start),
+    dnsMs: isReused || lookup === undefined || socket === undefined ? null : roundMs(lookup - socket),
+    connectMs: isReused ? null : roundMs(phases.tcp),
+    tlsMs: isReused ? null : roundMs(phases.tls),
+    firstByteMs: roundMs(phases.firstByte),
+    totalMs: roundMs(phases.total) ?? Math.max(0, Date.now() - start),
   };
 }
 
@@ -264,7 +264,7 @@ function readTimings(timings: GotRequest['timings'], isReused: boolean): EgressT
  * Rounds and clamps: the system clock may be set back, and `got` reports NaN if the response precedes the end of the
  * request.
  */
-function wholeMs(ms: number | undefined): number | null {
+function roundMs(ms: number | undefined): number | null {
   return ms === undefined || Number.isNaN(ms) ? null : Math.max(0, Math.round(ms));
 }
 

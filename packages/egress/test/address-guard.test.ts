@@ -5,7 +5,7 @@ import { allowedAddresses } from './forbidden-targets.ts';
 const guard = createAddressGuard({ allowCidrs: [] });
 
 /** The first and last address of each range, and one in between where it matters. */
-const refused: Record<string, string[]> = {
+const forbiddenAddresses: Record<string, string[]> = {
   'this network': ['0.0.0.0', '0.1.2.3', '0.255.255.255'],
   'private (10/8)': ['10.0.0.0', '10.20.30.40', '10.255.255.255'],
   'carrier-grade NAT': ['100.64.0.0', '100.100.100.200', '100.127.255.255'],
@@ -51,7 +51,7 @@ const refused: Record<string, string[]> = {
 };
 
 describe('an address', () => {
-  for (const [range, addresses] of Object.entries(refused)) {
+  for (const [range, addresses] of Object.entries(forbiddenAddresses)) {
     test.each(addresses)(`%s is rejected: ${range}`, (address) => {
       expect(guard.allows(address)).toBe(false);
     });

@@ -148,9 +148,9 @@ test('a request whose reused connection broke is repeated within the same deadli
   await first.ended;
 
   const posted = post();
-  const kept = await arrival(2);
+  const reusedConnection = await arrival(2);
   await passMs(4_000);
-  await resetConnection(kept);
+  await resetConnection(reusedConnection);
   await arrival(3);
   await passMs(5_999);
   expect(posted.result).toBeNull();
@@ -161,10 +161,10 @@ test('a request whose reused connection broke is repeated within the same deadli
 /** got's deadline does not cover this: Node reports the end of such a request only when a connection is free for it. */
 test('a repetition that waits for a connection has the same deadline, even if other requests occupy the connections for longer', async () => {
   await start(undefined, { maxSocketsPerEndpoint: 2 });
-  const kept = [post(), post()];
+  const openers = [post(), post()];
   (await arrival(1)).write(RESPONSE);
   (await arrival(2)).write(RESPONSE);
-  await Promise.all(kept.map(({ ended }) => ended));
+  await Promise.all(openers.map(({ ended }) => ended));
   const posted = post();
   const connection = await arrival(3);
 

@@ -47,7 +47,7 @@ const ipv4Spellings = [
 export function spellingsOf(address: string): string[] {
   const parts = address.split('.').map(Number);
   const [a = 0, b = 0, c = 0, d = 0] = parts;
-  const whole = ((a * 256 + b) * 256 + c) * 256 + d;
+  const asInteger = ((a * 256 + b) * 256 + c) * 256 + d;
   const hex = (n: number) => `0x${n.toString(16)}`;
   const octal = (n: number) => `0${n.toString(8)}`;
   const percent = (text: string) =>
@@ -56,10 +56,10 @@ export function spellingsOf(address: string): string[] {
     [...text].map((character) => String.fromCodePoint(character.charCodeAt(0) + by)).join('');
   return [
     `${address}.`,
-    String(whole),
-    hex(whole),
-    hex(whole).toUpperCase().replace('X', 'x'),
-    octal(whole),
+    String(asInteger),
+    hex(asInteger),
+    hex(asInteger).toUpperCase().replace('X', 'x'),
+    octal(asInteger),
     parts.map(hex).join('.'),
     parts.map(octal).join('.'),
     parts.map((n) => `0${octal(n)}`).join('.'),

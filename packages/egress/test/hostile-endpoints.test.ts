@@ -257,10 +257,10 @@ test('hundreds of invalid responses leave no connection behind', async () => {
     '',
     'HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n',
   ];
-  let turn = 0;
+  let connectionCount = 0;
   const behaviour = rawServer((socket) => {
-    turn += 1;
-    socket.end(responses[turn % responses.length] ?? '');
+    connectionCount += 1;
+    socket.end(responses[connectionCount % responses.length] ?? '');
   });
   await postTo(behaviour);
   for (let n = 0; n < 6; n += 1) {

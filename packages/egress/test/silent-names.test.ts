@@ -28,9 +28,9 @@ async function open(zone: (name: string, type: number) => Entry | undefined, all
 const post = (host: string) =>
   egress.post({ url: `http://${host}:${server.port}/`, headers: {}, body: '{}' });
 
-let answeredNames: Map<string, number>;
+let questionCounts: Map<string, number>;
 beforeEach(() => {
-  answeredNames = new Map();
+  questionCounts = new Map();
 });
 afterEach(async () => {
   egress.close();
@@ -42,17 +42,17 @@ test('60 names whose servers stop responding do not delay requests to other name
   await open(
     (name, type) => {
       if (!name.startsWith('trap')) return { a: '127.0.0.1' };
-      const questions = (answeredNames.get(`${name} ${type}`) ?? 0) + 1;
-      answeredNames.set(`${name} ${type}`, questions);
+      const questions = (questionCounts.get(`${name} ${type}`) ?? 0) + 1;
+      questionCounts.set(`${name} ${type}`, questions);
       return questions === 1 ? undefined : 'silent';
     },
     ['127.0.0.1/32'],
   );
   const silentNames = Array.from({ length: 60 }, (_, n) => `trap-${n}.test`);
   // One after the other: a burst would overflow the name server's receive buffer and wait for the second try.
-  const refused = [];
-  for (const name of silentNames) refused.push(await post(name));
-  expect(new Set(refused.map(({ error }) => error?.code))).toEqual(new Set(['dns_failed']));
+  const silentResults = [];
+  for (const name of silentNames) silentResults.push(await post(name));
+  expect(new Set(silentResults.map(({ error }) => error?.code))).toEqual(new Set(['dns_failed']));
   // Failures are cached for a few seconds; later queries for the names get no response.
   nowMs = 5_000;
   let ended = 0;
@@ -83,8 +83,8 @@ test('a name that alternates between an allowed and a forbidden address never le
   await open(
     (name, type) => {
       if (type === 28) return {};
-      const questions = (answeredNames.get(name) ?? 0) + 1;
-      answeredNames.set(name, questions);
+      const questions = (questionCounts.get(name) ?? 0) + 1;
+      questionCounts.set(name, questions);
       return { a: questions % 2 === 1 ? '127.0.0.2' : '127.0.0.1', ttlSeconds: 0 };
     },
     ['127.0.0.2/32'],
@@ -96,7 +96,7 @@ test('a name that alternates between an allowed and a forbidden address never le
     const code = (await post('rebound.test')).error?.code;
     codes.set(code, (codes.get(code) ?? 0) + 1);
   }
-  expect(answeredNames.get('rebound.test')).toBe(200);
+  expect(questionCounts.get('rebound.test')).toBe(200);
   expect([...codes]).toEqual([
     ['connection_refused', 200],
     ['address_forbidden', 200],

@@ -43,7 +43,7 @@ testAsRoot(
       });
 
     const first = await start();
-    await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS answer');
+    await query(first.url, 'CREATE TABLE stored AS SELECT 42 AS value');
     const { uid } = await stat(`/proc/${first.pid}`);
     await first.stop();
     expect(uid).not.toBe(0);
@@ -55,7 +55,7 @@ testAsRoot(
 
     logLines.length = 0;
     const second = await start();
-    expect(await query(second.url, 'SELECT answer FROM kept')).toEqual([{ answer: 42 }]);
+    expect(await query(second.url, 'SELECT value FROM stored')).toEqual([{ value: 42 }]);
     await second.stop();
     expect(logLines.filter((line) => line.includes('runs from a copy'))).toEqual([]);
   },

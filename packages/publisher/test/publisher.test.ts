@@ -85,13 +85,13 @@ describe.each(queueBackends())('on $name', (backend) => {
   });
 
   test('texts with characters that JSON must not contain are repaired, and do not prevent other events of the call', async () => {
-    const whole = exampleEvent('job.run.started', EXAMPLE_JOB);
-    const data = { ...whole.data, jobName: 'a\0b', runReason: 'cut \ud83d', runStatusMessage: '\ufffe' };
-    const cut = { ...exampleEvent('job.run.started', EXAMPLE_JOB), data } as typeof whole;
-    await openPublisher(queueUrl).publishMany([whole, cut]);
+    const intact = exampleEvent('job.run.started', EXAMPLE_JOB);
+    const data = { ...intact.data, jobName: 'a\0b', runReason: 'cut \ud83d', runStatusMessage: '\ufffe' };
+    const cut = { ...exampleEvent('job.run.started', EXAMPLE_JOB), data } as typeof intact;
+    await openPublisher(queueUrl).publishMany([intact, cut]);
     const [job] = await waiting();
     const events = batchedEvents(job?.data) ?? [];
-    expect(events.map(({ eventId }) => eventId)).toEqual([whole.eventId, cut.eventId]);
+    expect(events.map(({ eventId }) => eventId)).toEqual([intact.eventId, cut.eventId]);
     expect(events[1]?.data).toMatchObject({
       jobName: 'a\ufffdb',
       runReason: 'cut \ufffd',

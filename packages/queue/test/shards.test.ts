@@ -104,13 +104,13 @@ describeOnRedis('a queue with shards', () => {
     backend = createQueueBackend(url, { callMs: WAIT_TIMEOUT_MS });
     shardAdmin = openShardAdmin(backend, silent, 0);
     closers.push(() => shardAdmin.close());
-    events = openEvents();
+    events = openQueue();
   });
   afterEach(async () => {
     for (const close of closers.splice(0).reverse()) await close();
   });
 
-  function openEvents(of = backend): EventQueue {
+  function openQueue(of = backend): EventQueue {
     const opened = openEventQueue(of, silent);
     closers.push(() => opened.close());
     return opened;
@@ -163,7 +163,7 @@ describeOnRedis('a queue with shards', () => {
 
   test('finds the events of a publisher with a previous map until the publisher reads the new one', async () => {
     const account = ACCOUNTS[5] as number;
-    const other = openEvents(createQueueBackend(url, { callMs: WAIT_TIMEOUT_MS }));
+    const other = openQueue(createQueueBackend(url, { callMs: WAIT_TIMEOUT_MS }));
     await other.add([eventOf(account)]);
     await shardAdmin.spread(8);
     const late = eventOf(account);

@@ -121,7 +121,7 @@ export class MicroBatcher<Item, Result> {
       });
     } catch (error) {
       if (batch.length > 1 && isItemFault(error))
-        for (const half of splitInHalf(batch)) await this.#settle(half);
+        for (const part of splitInHalf(batch)) await this.#settle(part);
       else for (const { reject } of batch) reject(error);
     }
   }

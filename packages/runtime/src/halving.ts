@@ -24,7 +24,7 @@ export async function callHalving<Item>(
     const [item] = items;
     if (items.length === 1) return [{ item: item as Item, error }];
     const rejected: RejectedItem<Item>[] = [];
-    for (const half of splitInHalf(items)) rejected.push(...(await callHalving(half, call, isItemFault)));
+    for (const part of splitInHalf(items)) rejected.push(...(await callHalving(part, call, isItemFault)));
     return rejected;
   }
 }

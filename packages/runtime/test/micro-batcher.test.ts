@@ -10,7 +10,7 @@ function pausableRun() {
     });
   return { batches, run };
 }
-const eventLoopTurn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
+const nextEventLoopIteration = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 const always = () => true;
 
 test('items of one event loop iteration form a batch, and each gets its own result', async () => {
@@ -28,13 +28,13 @@ test('items collect up to the maximum batch size while the slots are busy', asyn
   const { batches, run } = pausableRun();
   const batcher = new MicroBatcher({ run, sizeMax: 3, slots: 1, spacingMs: 0, isItemFault: always });
   const results = [batcher.add(1)];
-  await eventLoopTurn();
+  await nextEventLoopIteration();
   results.push(...[2, 3, 4, 5].map((item) => batcher.add(item)));
-  await eventLoopTurn();
+  await nextEventLoopIteration();
   expect(batches.map(({ items }) => items)).toEqual([[1]]);
   for (let batch = 0; batch < 3; batch += 1) {
     batches[batch]?.release();
-    await eventLoopTurn();
+    await nextEventLoopIteration();
   }
   expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3, 4], [5]]);
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50]);
@@ -45,17 +45,17 @@ test('waiting items of the size startSize start as one batch as soon as a slot i
   const options = { sizeMax: 10, startSize: 2, slots: 2, spacingMs: 3_600_000, isItemFault: always };
   const batcher = new MicroBatcher({ run, ...options });
   const results = [batcher.add(1)];
-  await eventLoopTurn();
+  await nextEventLoopIteration();
   results.push(batcher.add(2));
-  await eventLoopTurn();
+  await nextEventLoopIteration();
   expect(batches.map(({ items }) => items)).toEqual([[1]]);
   results.push(batcher.add(3));
-  await eventLoopTurn();
+  await nextEventLoopIteration();
   results.push(...[4, 5, 6].map((item) => batcher.add(item)));
-  await eventLoopTurn();
+  await nextEventLoopIteration();
   expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3]]);
   batches[0]?.release();
-  await eventLoopTurn();
+  await nextEventLoopIteration();
   expect(batches.map(({ items }) => items)).toEqual([[1], [2, 3], [4, 5, 6]]);
   for (const { release } of batches) release();
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50, 60]);
@@ -70,7 +70,7 @@ test('with gather, items wait until they have its startSize or its time is over'
   const options = { run, sizeMax: 10, slots: 1, spacingMs: 0, isItemFault: always };
   const gatheringBatcher = new MicroBatcher({ ...options, gather: { ms: 3_600_000, startSize: 3 } });
   const added = [gatheringBatcher.add(1), gatheringBatcher.add(2)];
-  await eventLoopTurn();
+  await nextEventLoopIteration();
   expect(batches).toEqual([]);
   await Promise.all([...added, gatheringBatcher.add(3)]);
   expect(batches).toEqual([[1, 2, 3]]);

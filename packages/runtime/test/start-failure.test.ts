@@ -34,8 +34,8 @@ test('invalid settings are listed unchanged, and an error that the caller explai
 });
 
 test('a connection that a server refuses is not mistaken for a listening problem', () => {
-  const refused = Object.assign(new Error('connect'), { syscall: 'connect', code: 'EACCES' });
-  expect(describeStartFailure(refused, nothing)).toContain('Error: connect\n    at ');
+  const connectError = Object.assign(new Error('connect'), { syscall: 'connect', code: 'EACCES' });
+  expect(describeStartFailure(connectError, nothing)).toContain('Error: connect\n    at ');
 });
 
 test('a defect is shown with its stack', () => {

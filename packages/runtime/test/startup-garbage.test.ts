@@ -15,8 +15,8 @@ test('an idle service collects the garbage of its start, and a busy one does not
   let tries = 1;
   while (!(await isCollectedAfter(() => {})) && tries < 20) tries += 1;
   expect(tries).toBeLessThan(20);
-  const keepBusy = () => {
+  const blockEventLoop = () => {
     for (const endMs = performance.now() + 150; performance.now() < endMs; );
   };
-  expect(await isCollectedAfter(keepBusy)).toBe(false);
+  expect(await isCollectedAfter(blockEventLoop)).toBe(false);
 });

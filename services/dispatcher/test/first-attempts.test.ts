@@ -113,12 +113,12 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
       clientUrl: `${harness.receiver.url}/other`,
     });
     for (let index = 0; index < WEBHOOKS; index += 1) await subscribe(`/held${index}`);
-    let isHeld = false;
+    let isSuspended = false;
     const released = new Promise<void>((resolve) => {
       release = resolve;
     });
     harness.receiver.respondWith(async ({ path }) => {
-      if (isHeld && path.startsWith('/held')) await released;
+      if (isSuspended && path.startsWith('/held')) await released;
       return { status: 200 };
     });
     await harness.startDispatcher({ deliveryConcurrency: 2 * WEBHOOKS, deliveryTimeoutMs: 60_000 });
@@ -131,7 +131,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     // Only lanes that have succeeded get more than a few slots.
     await harness.publisher.publishMany([event(), ...otherEvents(1)]);
     await eventually(async () => expect(await delivered(harness.account.id)).toBe(WEBHOOKS));
-    isHeld = true;
+    isSuspended = true;
     await harness.publisher.publishMany(Array.from({ length: EVENTS }, event));
     await eventually(async () => expect(await storedIn('deliveries')).toBe((EVENTS + 1) * WEBHOOKS + 1));
     await harness.publisher.publishMany(otherEvents(EVENTS));

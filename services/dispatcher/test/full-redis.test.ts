@@ -147,9 +147,9 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     await redis.config('SET', 'maxmemory', String(Math.ceil(used / 0.9)));
     const publisher = createEventPublisher({ queueUrl });
     closers.push(() => publisher.close());
-    const refused = publisher.publishMany(events(1));
-    await expect(refused).rejects.toThrow(QueueFullError);
-    await expect(refused).rejects.toThrow(/uses \d+ % of its memory/);
+    const rejected = publisher.publishMany(events(1));
+    await expect(rejected).rejects.toThrow(QueueFullError);
+    await expect(rejected).rejects.toThrow(/uses \d+ % of its memory/);
     await redis.config('SET', 'maxmemory', '0');
     await eventually(() => publisher.publishMany(events(1)));
   });

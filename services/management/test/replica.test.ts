@@ -81,10 +81,10 @@ const countOnReplica = async () =>
   (await replica.query('SELECT FROM deliveries WHERE account_id = $1', [account.id])).rowCount;
 
 describe('while the replica has stopped replaying', () => {
-  let keptId: string;
+  let replicatedId: string;
 
   beforeEach(async () => {
-    keptId = await newDelivery();
+    replicatedId = await newDelivery();
     await eventually(async () => expect(await countOnReplica()).toBe(1));
     await replica.query('SELECT pg_wal_replay_pause()');
     await eventually(async () => {
@@ -106,7 +106,7 @@ describe('while the replica has stopped replaying', () => {
     const { json } = await harness.call('GET', account.path(`/subscription/${webhookId}/deliveries`), {
       token: account.token,
     });
-    expect(json.data.map(({ id }: Json) => id)).toEqual([keptId]);
+    expect(json.data.map(({ id }: Json) => id)).toEqual([replicatedId]);
   });
 
   test('lists come from the primary once the maximum lag is exceeded', async () => {

@@ -43,7 +43,7 @@ const FEEDBACK_MS = 2_500;
 const OUTCOMES = {
   idle: { icon: IconCopy, text: null },
   copied: { icon: IconCheck, text: 'Copied' },
-  refused: { icon: IconAlertTriangle, text: 'Copy manually' },
+  rejected: { icon: IconAlertTriangle, text: 'Copy manually' },
 } as const;
 
 interface CopyButtonProps {
@@ -86,7 +86,7 @@ export function CopyButton({
 
   async function copy() {
     const isCopied = await copyText(typeof value === 'string' ? value : value());
-    setOutcome(isCopied ? 'copied' : 'refused');
+    setOutcome(isCopied ? 'copied' : 'rejected');
     if (isCopied) onCopied?.();
   }
 
@@ -104,7 +104,7 @@ export function CopyButton({
       </Button>
       <VisuallyHidden role="status">
         {outcome === 'copied' && `Copied ${what ?? ''}`}
-        {outcome === 'refused' && 'The browser blocked copying. Select the text and copy it manually.'}
+        {outcome === 'rejected' && 'The browser blocked copying. Select the text and copy it manually.'}
       </VisuallyHidden>
     </>
   );

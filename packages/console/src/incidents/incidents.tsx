@@ -10,8 +10,8 @@ import {
   causeTitle,
   createAnnouncement,
   describeImpact,
-  moreFailingWords,
-  openCountWords,
+  formatMoreFailing,
+  formatOpenCount,
 } from '../wording/incidents.ts';
 import { IncidentCard, Resend } from './incident-card.tsx';
 import classes from './incidents.module.css';
@@ -70,7 +70,7 @@ export const Incidents = memo(function Incidents({
       <Stack gap="sm">
         {!isOnWebhookPage && open.length > 0 && (
           <Title order={2} size="h4">
-            {openCountWords(openCount)}
+            {formatOpenCount(openCount)}
           </Title>
         )}
         {open.slice(0, CARDS_MAX).map((incident) => (
@@ -84,7 +84,7 @@ export const Incidents = memo(function Incidents({
         ))}
         {open.length > CARDS_MAX && (
           <Anchor component={Link} to={`${webhooksPath(accountId)}?failing=true`} size="sm">
-            {moreFailingWords(openCount - CARDS_MAX)}
+            {formatMoreFailing(openCount - CARDS_MAX)}
           </Anchor>
         )}
         {isLoaded && open.length === 0 && emptyContent}

@@ -29,12 +29,12 @@ export function describeImpact({ delivery_count, failed_count, pending_count, ru
 }
 
 /** "3 open incidents" */
-export function openCountWords(count: number): string {
+export function formatOpenCount(count: number): string {
   return formatNoun(count, 'open incident', 'open incidents');
 }
 
 /** "14 more failing webhooks" */
-export function moreFailingWords(count: number): string {
+export function formatMoreFailing(count: number): string {
   return formatNoun(count, 'more failing webhook', 'more failing webhooks');
 }
 

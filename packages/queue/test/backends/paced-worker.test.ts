@@ -74,7 +74,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     closers.push(async () => end());
     worker.on('error', () => undefined);
     await eventually(() => expect(startedCount).toBeGreaterThanOrEqual(3));
-    const [, active] = await Promise.all([eventLoopTurns(), queue.getActiveCount()]);
+    const [, active] = await Promise.all([iterateEventLoop(), queue.getActiveCount()]);
     expect(active).toBeLessThan(100);
     startedCount += 1_000;
     backlog.onCapacity();
@@ -82,7 +82,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
   });
 });
 
-async function eventLoopTurns(): Promise<void> {
+async function iterateEventLoop(): Promise<void> {
   for (let iteration = 0; iteration < 20; iteration += 1)
     await new Promise((resolve) => setImmediate(resolve));
 }

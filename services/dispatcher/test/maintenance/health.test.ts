@@ -87,8 +87,8 @@ async function startMailServer({
     disabledCommands: ['STARTTLS'],
     allowInsecureAuth: true,
     onAuth(auth, _session, done) {
-      const isKnown = auth.username === 'runhook' && auth.password === 'pass/word';
-      done(isKnown ? null : new Error('who are you?'), { user: 'runhook' });
+      const hasValidCredentials = auth.username === 'runhook' && auth.password === 'pass/word';
+      done(hasValidCredentials ? null : new Error('who are you?'), { user: 'runhook' });
     },
     onRcptTo({ address }, _session, done) {
       done(address === rejected ? Object.assign(new Error('no such user'), { responseCode: 550 }) : null);

@@ -75,9 +75,9 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
 
   test('queues pending deliveries again that are not in the queue, and no others', async () => {
     const rows = await insertLostDeliveries(700);
-    const held = rows[0]?.deliveries[0]?.id ?? '';
+    const queuedId = rows[0]?.deliveries[0]?.id ?? '';
     await deliveries.add([
-      { deliveryId: held, cycle: 0, accountId: harness.account.id, delayMs: 3_600_000, attemptsLeft: 6 },
+      { deliveryId: queuedId, cycle: 0, accountId: harness.account.id, delayMs: 3_600_000, attemptsLeft: 6 },
     ]);
     expect(await run()).toEqual({ event: 0, delivery: 699 });
     expect(await run()).toEqual({ event: 0, delivery: 0 });

@@ -244,7 +244,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   });
 
   test('is deleted when it ended before the retention began, and not while it runs', async () => {
-    const kept = await begin(1);
+    const recentId = await begin(1);
     subscription = await newSubscription();
     const old = await begin(1);
     await query(`UPDATE recoveries SET created_at = now() - interval '40 days'`);
@@ -253,6 +253,6 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
       [old],
     );
     await purge(harness.database.pool, { logRetentionDays: 30, runRetentionDays: 365 });
-    expect((await query('SELECT id FROM recoveries')).rows).toEqual([{ id: kept }]);
+    expect((await query('SELECT id FROM recoveries')).rows).toEqual([{ id: recentId }]);
   });
 });

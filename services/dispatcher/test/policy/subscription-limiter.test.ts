@@ -331,17 +331,17 @@ test('a thousand lanes that never respond occupy at most a quarter of the slots 
   const lanes = Array.from({ length: 1_000 }, (_, index) =>
     lane(`dead-${index}`, index, `https://${index}.example`),
   );
-  const slotsInFlight = { inPlace: 0, queued: 0 };
+  const slotsInFlight = { first: 0, queued: 0 };
   const countInFlightAfter = (ms: number) => {
     clock.nowMs = 10_000 + ms;
-    slotsInFlight.inPlace += lanes.flatMap((one) => acquireAll(limits, one)).length;
+    slotsInFlight.first += lanes.flatMap((one) => acquireAll(limits, one)).length;
     slotsInFlight.queued += lanes.flatMap((one) => acquireAllQueued(limits, one)).length;
     return { ...slotsInFlight };
   };
   // The slots are not given at once, because each costs a connection.
-  expect(countInFlightAfter(0)).toEqual({ inPlace: 32, queued: 32 });
-  expect(countInFlightAfter(500)).toEqual({ inPlace: 42, queued: 42 });
-  expect(countInFlightAfter(5_000)).toEqual({ inPlace: 64, queued: 128 });
+  expect(countInFlightAfter(0)).toEqual({ first: 32, queued: 32 });
+  expect(countInFlightAfter(500)).toEqual({ first: 42, queued: 42 });
+  expect(countInFlightAfter(5_000)).toEqual({ first: 64, queued: 128 });
   expect(acquireAll(limits, healthy)).toHaveLength(128);
 });
 

@@ -79,8 +79,8 @@ const RUNS: [string, SubscriptionStatus[], Omit<SubscriptionStatus, 'subscriptio
 
 test.each(RUNS)('%s are merged into the same status, however they are divided', (_, attempts, expected) => {
   for (let split = 1; split < attempts.length; split++) {
-    const halves = [attempts.slice(0, split), attempts.slice(split)].map((half) =>
-      half.reduce(mergeStatuses),
+    const halves = [attempts.slice(0, split), attempts.slice(split)].map((part) =>
+      part.reduce(mergeStatuses),
     );
     expect(halves.reduce(mergeStatuses)).toEqual({ subscriptionId: 'wsu_1', ...expected });
   }

@@ -120,7 +120,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     }
   };
   /** A worker that ends a job requests the next one; the connection must not be cut between the two. */
-  const worksUntilIdle = () => Promise.all([once(worker, 'completed'), once(worker, 'drained')]);
+  const waitUntilIdle = () => Promise.all([once(worker, 'completed'), once(worker, 'drained')]);
   const isGreen = async () => {
     for (const path of ['/healthz', '/readyz']) expect(await probe(path)).toMatchObject({ status: 200 });
   };
@@ -159,7 +159,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
   });
 
   test('is reported as stuck when it takes no job although one waits, and as live once it works again', async () => {
-    const idle = worksUntilIdle();
+    const idle = waitUntilIdle();
     await publish();
     await idle;
     proxy.stall();

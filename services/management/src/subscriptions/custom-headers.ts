@@ -35,7 +35,7 @@ export function headerColumns(
   const problems: Problem[] = [];
   const reject = (field: string, problem: string) => problems.push({ field, message: `${field} ${problem}` });
 
-  function keepStoredHeaders(): Pick<HeaderColumns, 'headerNames' | 'headersCiphertext'> {
+  function retainStoredHeaders(): Pick<HeaderColumns, 'headerNames' | 'headersCiphertext'> {
     const { headerNames, headersCiphertext } = stored ?? NO_HEADERS;
     if (headersCiphertext !== null && hasNewOrigin) reject('headers', NEW_ORIGIN_PROBLEM);
     return { headerNames, headersCiphertext };
@@ -56,13 +56,13 @@ export function headerColumns(
     const names = values.map(([name]) => name);
     // All values are masks, so the stored headers have not changed.
     const isUnchanged = Object.values(headers).every((value) => value === MASK);
-    if (stored && isUnchanged && names.join() === stored.headerNames.join()) return keepStoredHeaders();
+    if (stored && isUnchanged && names.join() === stored.headerNames.join()) return retainStoredHeaders();
     const headersCiphertext = secrets.encrypt(JSON.stringify(Object.fromEntries(values)));
     return { headerNames: names, headersCiphertext };
   }
 
   const columns =
-    requested.headers === undefined ? keepStoredHeaders() : replaceHeaders(requested.headers ?? {});
+    requested.headers === undefined ? retainStoredHeaders() : replaceHeaders(requested.headers ?? {});
   const signatureName = (signatureHeader ?? SIGNATURE_HEADER).toLowerCase();
   for (const name of columns.headerNames)
     if (name.toLowerCase() === signatureName) reject(`headers.${name}`, SIGNATURE_HEADER_PROBLEM);

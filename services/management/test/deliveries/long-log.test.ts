@@ -37,7 +37,7 @@ let database: PrismaDatabase;
 let accountId: number;
 let subscriptionId: string;
 /** Caches with the hours of every log, and without any. */
-let known: HourlyCounts;
+let cachedCounts: HourlyCounts;
 const noCounts: HourlyCounts = {
   getCached: () => null,
   getOrCount: async () => null,
@@ -58,10 +58,10 @@ beforeAll(async () => {
     days: 3,
     isAnalysed: false,
   });
-  known = createHourlyCounts(database.pool, { slowMs: Number.POSITIVE_INFINITY, deliveriesMin: 1 });
-  known.recordRead({ accountId, subscriptionId }, { isLong: true, durationMs: 0 });
+  cachedCounts = createHourlyCounts(database.pool, { slowMs: Number.POSITIVE_INFINITY, deliveriesMin: 1 });
+  cachedCounts.recordRead({ accountId, subscriptionId }, { isLong: true, durationMs: 0 });
   await eventually(async () =>
-    expect(known.getCached({ accountId, subscriptionId })?.counts.length).toBeGreaterThan(48),
+    expect(cachedCounts.getCached({ accountId, subscriptionId })?.counts.length).toBeGreaterThan(48),
   );
 });
 
@@ -180,7 +180,7 @@ describe.each([false, true])('a read of a log with statistics (%j)', (isAnalysed
   ])('opens only the day of %s once its hours are cached', async (_, filters, offset) => {
     const query = { accountId, subscriptionId, filters: { ...NO_FILTERS, ...filters }, limit: 7, offset };
     const { statements, watchedPool } = watch(database.pool);
-    const { rows } = await listDeliveries(watchedPool, known, query);
+    const { rows } = await listDeliveries(watchedPool, cachedCounts, query);
     const scans = await scansOfPage(statements);
     const days = new Set(rows.map(({ id }) => idDay('delivery', id).replaceAll('-', '')));
     expect(new Set(scans.map(({ table }) => table.slice(-8)))).toEqual(days);
@@ -194,7 +194,7 @@ describe.each([false, true])('a read of a log with statistics (%j)', (isAnalysed
     const offset = days.reduce((sum, { count }) => sum + count, 0) - 3;
     const query = { accountId, subscriptionId, filters: NO_FILTERS, limit: 7, offset };
     const { statements, watchedPool } = watch(database.pool);
-    const { rows } = await listDeliveries(watchedPool, known, query);
+    const { rows } = await listDeliveries(watchedPool, cachedCounts, query);
     expect(new Set(rows.map(({ id }) => idDay('delivery', id))).size).toBe(2);
     const scans = await scansOfPage(statements);
     expect(rowsOf(scans)).toBeLessThan(FEW);
@@ -263,7 +263,7 @@ describe('a page found by cached hours equals the page found by a complete read'
     expect(fullList.rows).toHaveLength(fullList.totalCount);
     const offsets = [0, 60, 61, 1_499, COUNT - 5, COUNT, fullList.totalCount - 3, fullList.totalCount / 2];
     for (const offset of offsets.filter((one) => one >= 0).map(Math.floor)) {
-      const page = await list(known, filters, offset);
+      const page = await list(cachedCounts, filters, offset);
       expect({ offset, total: page.totalCount }).toEqual({ offset, total: fullList.totalCount });
       expect(page.rows).toEqual(fullList.rows.slice(offset, offset + 7));
     }
@@ -271,14 +271,14 @@ describe('a page found by cached hours equals the page found by a complete read'
 });
 
 test('a delivery created after the hours were counted is on the first page at once', async () => {
-  const { rows, totalCount } = await list(known, {}, 0);
+  const { rows, totalCount } = await list(cachedCounts, {}, 0);
   await database.pool.query(
     `INSERT INTO deliveries (day, id, account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name)
      SELECT day, left(id, 30) || 'x', account_id, subscription_id, event_id, event_type, job_id, run_id, webhook_name
      FROM deliveries WHERE id = $1`,
     [rows[0]?.id],
   );
-  const listAfterCount = await list(known, {}, 0);
+  const listAfterCount = await list(cachedCounts, {}, 0);
   expect(listAfterCount.totalCount).toBe(totalCount + 1);
   expect(listAfterCount.rows.slice(1)).toEqual(rows.slice(0, -1));
   await database.pool.query('DELETE FROM deliveries WHERE id = $1', [listAfterCount.rows[0]?.id]);

@@ -196,7 +196,7 @@ describe('while the first request is running', () => {
 });
 
 describe('the Idempotency-Key', () => {
-  const told = 'Idempotency-Key: must be 1 to 255 printable ASCII characters';
+  const message = 'Idempotency-Key: must be 1 to 255 printable ASCII characters';
 
   test.each([
     ['empty', ''],
@@ -206,7 +206,7 @@ describe('the Idempotency-Key', () => {
   ])('is rejected with a 400 that names it when it is %s', async (_, invalidKey) => {
     const countsBefore = await harness.rowCounts();
     const { status, json } = await create({ key: invalidKey });
-    expect({ status, told: json.status.developer_message }).toEqual({ status: 400, told });
+    expect({ status, message: json.status.developer_message }).toEqual({ status: 400, message });
     expect(await harness.rowCounts()).toEqual(countsBefore);
   });
 

@@ -102,8 +102,8 @@ describe('POST …/events/', () => {
     const responses = await Promise.all(
       Array.from({ length: 8 }, (_, index) => publish([third, ...(index === 0 ? [firstEvent] : [])])),
     );
-    const told = responses.map((response) => verdicts(response)[0]).sort();
-    expect(told).toEqual(['accepted', ...Array(7).fill('duplicate')]);
+    const firstVerdicts = responses.map((response) => verdicts(response)[0]).sort();
+    expect(firstVerdicts).toEqual(['accepted', ...Array(7).fill('duplicate')]);
     expect(await stored()).toHaveLength(3);
   });
 
@@ -202,11 +202,11 @@ describe('POST …/events/', () => {
 
   test('is a 400 that names the fields if no event is valid or the body is not a list', async () => {
     const foreignEvent = newEvent('job.run.errored', { accountId: account.id + 1 });
-    const told = async (events: unknown) => {
+    const messageFor = async (events: unknown) => {
       const { status, json } = await publish(events);
       return [status, json.status.developer_message];
     };
-    expect(await told([foreignEvent, {}])).toEqual([
+    expect(await messageFor([foreignEvent, {}])).toEqual([
       400,
       [
         `events.0.accountId: must be ${account.id}, the account of the path`,
@@ -215,11 +215,11 @@ describe('POST …/events/', () => {
         'events.1.data: is required',
       ].join('\n'),
     ]);
-    expect(await told([])).toEqual([400, 'events: must contain at least 1 items']);
-    expect(await told(foreignEvent)).toEqual([400, 'events: must be an array']);
+    expect(await messageFor([])).toEqual([400, 'events: must contain at least 1 items']);
+    expect(await messageFor(foreignEvent)).toEqual([400, 'events: must be an array']);
     const many = Array.from({ length: 501 }, () => 1);
-    expect(await told(many)).toEqual([400, 'events: must contain less than or equal to 500 items']);
-    const [, lines] = await told(many.slice(1));
+    expect(await messageFor(many)).toEqual([400, 'events: must contain less than or equal to 500 items']);
+    const [, lines] = await messageFor(many.slice(1));
     expect(lines.split('\n')).toHaveLength(500);
     expect(await stored()).toEqual([]);
   });

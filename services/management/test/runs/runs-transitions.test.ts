@@ -13,12 +13,12 @@ const ERRORED: RunCall = { call: 'finish', status: 'errored' };
 const CANCELLED: RunCall = { call: 'finish', status: 'cancelled' };
 const ARTIFACTS: RunCall = { call: 'artifacts' };
 
-type State = [status: RunState['status'], known?: ('finish' | 'artifacts')[]];
+type State = [status: RunState['status'], recordedParts?: ('finish' | 'artifacts')[]];
 
-const run = ([status, knownParts = []]: State): RunState => ({
+const run = ([status, recordedParts = []]: State): RunState => ({
   status,
-  hasFinishTime: knownParts.includes('finish'),
-  hasArtifacts: knownParts.includes('artifacts'),
+  hasFinishTime: recordedParts.includes('finish'),
+  hasArtifacts: recordedParts.includes('artifacts'),
 });
 
 const SAME: RunTransition = { kind: 'unchanged' };

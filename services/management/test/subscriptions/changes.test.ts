@@ -34,7 +34,7 @@ afterEach(() => {
 afterAll(() => harness.close());
 
 interface TestListener {
-  answer: IncomingMessage;
+  response: IncomingMessage;
   text(): string;
   /** Ids of the changed webhooks so far, repeated for each change. */
   changedIds(): string[];
@@ -45,14 +45,14 @@ async function listen(query = '', { origin = harness.origin, method = 'GET' } = 
   const headers = { authorization: `Token ${account.token}` };
   const clientRequest = request(`${origin}${account.path('/changes')}${query}`, { method, headers }).end();
   clientRequest.on('error', () => undefined);
-  const [answer] = (await once(clientRequest, 'response')) as [IncomingMessage];
+  const [response] = (await once(clientRequest, 'response')) as [IncomingMessage];
   let text = '';
-  answer.setEncoding('utf8').on('data', (chunk: string) => {
+  response.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk;
   });
-  answer.on('error', () => undefined);
+  response.on('error', () => undefined);
   const listening = {
-    answer,
+    response,
     text: () => text,
     changedIds: () =>
       [...text.matchAll(/^event: changed\ndata: (.+)$/gm)].flatMap(
@@ -66,7 +66,7 @@ async function listen(query = '', { origin = harness.origin, method = 'GET' } = 
 
 test('a change of a subscription is sent to the listeners of its account and to no others', async () => {
   const listening = await listen();
-  expect(listening.answer.headers).toMatchObject({
+  expect(listening.response.headers).toMatchObject({
     'content-type': 'text/event-stream; charset=utf-8',
     'cache-control': 'no-store',
     'x-accel-buffering': 'no',
@@ -181,8 +181,8 @@ test('a stream sends its retry interval, and HEAD ends at once', async () => {
   const listening = await listen();
   await eventually(() => expect(listening.text()).toMatch(/^retry: 2000\n\n/));
   const head = await listen('', { method: 'HEAD' });
-  expect(head.answer.headers['content-type']).toBe('text/event-stream; charset=utf-8');
-  await once(head.answer, 'end');
+  expect(head.response.headers['content-type']).toBe('text/event-stream; charset=utf-8');
+  await once(head.response, 'end');
 });
 
 test('ten minutes of keep-alive comments are less than a kilobyte', () => {
@@ -200,7 +200,7 @@ test('an invalid subscription_id is rejected by name', async () => {
 test('stopping the service ends its streams without waiting for their listeners', async () => {
   const second = await harness.startSecond();
   const listening = await listen('', { origin: second.origin });
-  const ended = once(listening.answer, 'end');
+  const ended = once(listening.response, 'end');
   await second.close();
   await ended;
 });
@@ -235,14 +235,14 @@ test('no stream begins for a caller who disconnected before the response', async
 
 test('an account may have at most a hundred streams', async () => {
   const listening = await Promise.all(Array.from({ length: 100 }, () => listen()));
-  expect(listening.every(({ answer }) => answer.statusCode === 200)).toBe(true);
+  expect(listening.every(({ response }) => response.statusCode === 200)).toBe(true);
   const { status, json, headers } = await harness.call('GET', account.path('/changes'), {
     token: account.token,
   });
   expect({ status, json }).toEqual({ status: 429, json: failure(429, 'Too many requests.') });
   expect(headers.get('retry-after')).toBe('60');
   listening[0]?.close();
-  await eventually(async () => expect((await listen()).answer.statusCode).toBe(200));
+  await eventually(async () => expect((await listen()).response.statusCode).toBe(200));
 });
 
 test.each([

@@ -26,8 +26,8 @@ export function tailSince(rows: readonly Delivery[], since: string): string {
  * page must be read: `tail` has none of its rows, or rows have disappeared, so that older ones must fill the page.
  */
 export function mergeTail(before: LogState, tail: DeliveryPage, pageSize: number): LogState | null {
-  const knownIds = new Set(before.rows.map(({ id }) => id));
-  const newCount = tail.rows.filter(({ id }) => !knownIds.has(id)).length;
+  const shownIds = new Set(before.rows.map(({ id }) => id));
+  const newCount = tail.rows.filter(({ id }) => !shownIds.has(id)).length;
   if (newCount === tail.rows.length) return null;
   const removedCount = tail.rows.length < pageSize ? before.rows.length + newCount - tail.rows.length : 0;
   const totalCount = isCountCapped(before.totalCount)
