@@ -25,7 +25,7 @@ const { values } = readArguments(USAGE, {
   },
 });
 const minutes = readNumber('--minutes', values.minutes);
-if (values.seed !== undefined) readNumber('--seed', values.seed, { min: 0, isWhole: true });
+if (values.seed !== undefined) readNumber('--seed', values.seed, { min: 0, isInteger: true });
 const results = await runWithTestServers({
   name: 'attack',
   args: ['e2e/attack/attack', '--runInBand'],

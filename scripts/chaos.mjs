@@ -35,9 +35,12 @@ const { values } = readArguments(USAGE, {
     'default-mb': { type: 'string' },
   },
 });
-const firstSeed = readNumber('--seed', values.seed ?? `${Date.now() % 1_000_000}`, { min: 0, isWhole: true });
-const seeds = readNumber('--seeds', values.seeds, { isWhole: true });
-const defaultMb = readNumber('--default-mb', values['default-mb'] ?? '1024', { isWhole: true });
+const firstSeed = readNumber('--seed', values.seed ?? `${Date.now() % 1_000_000}`, {
+  min: 0,
+  isInteger: true,
+});
+const seeds = readNumber('--seeds', values.seeds, { isInteger: true });
+const defaultMb = readNumber('--default-mb', values['default-mb'] ?? '1024', { isInteger: true });
 const isTopologyRun = values.topology !== undefined;
 if (isTopologyRun) requireChoice('--topology', values.topology, TOPOLOGIES);
 const release = isTopologyRun ? null : (values['older-release'] ?? lastTag());

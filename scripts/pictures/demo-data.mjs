@@ -92,8 +92,10 @@ export async function seedDemoData({
   });
   const jobs = [];
   for (const name of JOBS) {
-    const places = { projectName: 'Warehouse', environmentName: 'Production' };
-    jobs.push(await databasePackage.createJob(prisma, { accountId: account.id, name, ...places }));
+    const projectAndEnvironment = { projectName: 'Warehouse', environmentName: 'Production' };
+    jobs.push(
+      await databasePackage.createJob(prisma, { accountId: account.id, name, ...projectAndEnvironment }),
+    );
   }
   await pool.query(
     `SELECT ensure_day_partitions((now() AT TIME ZONE 'UTC')::date - 2, (now() AT TIME ZONE 'UTC')::date + 1)`,

@@ -32,7 +32,7 @@ const USAGE = usage({
 });
 
 const { values } = readArguments(USAGE, { options: { runs: { type: 'string', default: '1' } } });
-const runs = readNumber('--runs', values.runs, { isWhole: true });
+const runs = readNumber('--runs', values.runs, { isInteger: true });
 
 await withConsoleWorld(async ({ management, demo, executablePath, chromiumArgs, opened }) => {
   const cookie = await signIn(management, demo.person);

@@ -93,8 +93,8 @@ async function takePictures(browser, { management, demo, testing }, deliveryId) 
     // The page's Content-Security-Policy forbids evaluation of strings, which `waitForFunction` needs.
     await testing.eventually(
       async () => {
-        const unfinished = await page.locator('.mantine-Skeleton-root, .mantine-Loader-root').count();
-        if (unfinished > 0) throw new Error(`${path} is still loading`);
+        const loadingCount = await page.locator('.mantine-Skeleton-root, .mantine-Loader-root').count();
+        if (loadingCount > 0) throw new Error(`${path} is still loading`);
       },
       { timeoutMs: 30_000 },
     );

@@ -67,13 +67,13 @@ export function requireChoice(name, text, choices) {
 /**
  * @param {string} name of the option, with its dashes
  * @param {string} text its value
- * @param {{ min?: number, isWhole?: boolean }} [bounds] above 0 when `min` is omitted; `isWhole` excludes fractions
+ * @param {{ min?: number, isInteger?: boolean }} [bounds] above 0 when `min` is omitted; `isInteger` excludes fractions
  */
-export function readNumber(name, text, { min, isWhole = false } = {}) {
+export function readNumber(name, text, { min, isInteger = false } = {}) {
   const value = text.trim() === '' ? Number.NaN : Number(text);
   const isInRange = min === undefined ? value > 0 : value >= min;
-  if (Number.isFinite(value) && isInRange && (!isWhole || Number.isSafeInteger(value))) return value;
-  const kind = isWhole ? 'a whole number' : 'a number';
+  if (Number.isFinite(value) && isInRange && (!isInteger || Number.isSafeInteger(value))) return value;
+  const kind = isInteger ? 'a whole number' : 'a number';
   return rejectArguments(
     `${name} is "${text}", but must be ${kind} ${min === undefined ? 'above 0' : `of at least ${min}`}`,
   );

@@ -174,8 +174,10 @@ async function ensureJobs({ prisma, store }: Seeding, accountId: number): Promis
       orderBy: { id: 'asc' },
       include: { project: true, environment: true },
     });
-    const places = { projectName: 'Analytics', environmentName: 'Production' };
-    jobs.push(row === null ? await createJob(prisma, { accountId, name, ...places }) : jobView(row));
+    const projectAndEnvironment = { projectName: 'Analytics', environmentName: 'Production' };
+    jobs.push(
+      row === null ? await createJob(prisma, { accountId, name, ...projectAndEnvironment }) : jobView(row),
+    );
   }
   store.credentials.jobs = jobs.map(({ id, name }) => ({ id, name }));
   store.save();

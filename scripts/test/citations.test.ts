@@ -67,7 +67,7 @@ test('every relative link of the documentation has a target', () => {
 });
 
 test('every file that the pages on the code name exists', () => {
-  const knownFiles = new Set(
+  const repositoryFiles = new Set(
     execFileSync('git', ['ls-files', '-co', '--exclude-standard'], { cwd: root, encoding: 'utf8' }).split(
       '\n',
     ),
@@ -78,7 +78,7 @@ test('every file that the pages on the code name exists', () => {
     .flatMap(({ line, where }) =>
       [...line.matchAll(/`([\w-][\w/.-]*\.(?:ts|tsx|mjs|prisma))`/g)]
         .map(([, name]) => name as string)
-        .filter((name) => name.includes('/') && !FOLDERS.some((folder) => knownFiles.has(folder + name)))
+        .filter((name) => name.includes('/') && !FOLDERS.some((folder) => repositoryFiles.has(folder + name)))
         .map((name) => ({ where, name })),
     );
   expect(wrong).toEqual([]);

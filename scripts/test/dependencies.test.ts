@@ -10,10 +10,10 @@ interface Manifest {
   dependencies?: Record<string, string>;
 }
 
-const listFolders = (place: string) =>
-  readdirSync(join(root, place), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && existsSync(join(root, place, entry.name, 'package.json')))
-    .map(({ name }) => join(place, name));
+const listFolders = (parent: string) =>
+  readdirSync(join(root, parent), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && existsSync(join(root, parent, entry.name, 'package.json')))
+    .map(({ name }) => join(parent, name));
 const manifestOf = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
 

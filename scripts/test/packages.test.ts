@@ -117,7 +117,7 @@ async function expectWellMade(packed: string, tarball: string): Promise<{ name: 
 async function expectReceives(project: string): Promise<void> {
   const golden = join(root, 'packages', 'contract', 'golden', 'deliveries.json');
   expect(JSON.parse(await node(project, 'receive.js', golden))).toEqual({
-    answers: {
+    responses: {
       express: ['204', '204', '401 wrong_signature'],
       raw: ['204'],
       late: ['500 The body was parsed'],

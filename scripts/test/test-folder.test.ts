@@ -9,7 +9,7 @@ import { inTemporaryFolder } from './temporary-folder.ts';
 const { makeTestFolder } = (await import(String(new URL('./run/test-folder.mjs', import.meta.url)))) as {
   makeTestFolder(
     name: string,
-    options: { memory?: string; disk?: string; roomMinBytes?: number },
+    options: { memory?: string; disk?: string; freeBytesMin?: number },
   ): Promise<{
     folder: string;
     environment: { TMPDIR: string; TEST_PICTURES: string };
@@ -19,7 +19,7 @@ const { makeTestFolder } = (await import(String(new URL('./run/test-folder.mjs',
 
 test('the test folder is in memory when there is enough, lets other accounts traverse it, and is removed with its content', async () => {
   await inTemporaryFolder(async (memory) => {
-    const { folder, environment, remove } = await makeTestFolder('some', { memory, roomMinBytes: 0 });
+    const { folder, environment, remove } = await makeTestFolder('some', { memory, freeBytesMin: 0 });
     expect(dirname(folder)).toBe(memory);
     expect((await stat(folder)).mode & 0o777).toBe(0o711);
     expect((await stat(environment.TMPDIR)).mode & 0o7777).toBe(0o1777);
@@ -32,9 +32,9 @@ test('the test folder is in memory when there is enough, lets other accounts tra
 test('the test folder is on the disk when memory is short or unavailable', async () => {
   await inTemporaryFolder(async (disk) => {
     const memory = join(disk, 'memory');
-    const none = await makeTestFolder('some', { memory, disk, roomMinBytes: 0 });
+    const none = await makeTestFolder('some', { memory, disk, freeBytesMin: 0 });
     await mkdir(memory);
-    const short = await makeTestFolder('some', { memory, disk, roomMinBytes: Number.POSITIVE_INFINITY });
+    const short = await makeTestFolder('some', { memory, disk, freeBytesMin: Number.POSITIVE_INFINITY });
     expect([none, short].map(({ folder }) => dirname(folder))).toEqual([disk, disk]);
   });
 });
@@ -46,7 +46,7 @@ test('makeTestFolder removes only what a killed run left in memory', async () =>
       (name) => join(memory, name),
     ) as [string, string, string];
     for (const folder of [dead, alive, foreign]) await mkdir(join(folder, 'postgres'), { recursive: true });
-    await makeTestFolder('some', { memory, roomMinBytes: 0 });
+    await makeTestFolder('some', { memory, freeBytesMin: 0 });
     expect([dead, alive, foreign].map((folder) => existsSync(folder))).toEqual([false, true, true]);
   });
 });

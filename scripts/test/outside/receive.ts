@@ -84,7 +84,7 @@ async function post(server: Server, path = '/', body = delivery.body): Promise<s
 }
 
 const forged = `${delivery.body}\n`;
-const answers = {
+const responses = {
   express: [await post(onExpress), await post(onExpress), await post(onExpress, '/', forged)],
   raw: [await post(onExpress, '/raw')],
   late: [await post(onExpress, '/late')],
@@ -107,5 +107,5 @@ const wrong = deliveries.filter(({ body, headers, secrets, nowMs, genuine }) =>
     }
   }),
 );
-process.stdout.write(JSON.stringify({ answers, seen: seen.length, wrong: wrong.map(({ name }) => name) }));
+process.stdout.write(JSON.stringify({ responses, seen: seen.length, wrong: wrong.map(({ name }) => name) }));
 process.exit(0);

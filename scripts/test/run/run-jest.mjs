@@ -119,7 +119,7 @@ function jestEnvironment(environment) {
   for (const name of REMOVED_VARIABLES) delete merged[name];
   if (environment.TEST_REDIS_URL === undefined) delete merged.TEST_REDIS_URL;
   const options = ['--experimental-vm-modules', '--disable-warning=ExperimentalWarning'];
-  const isKnown = (option) => process.allowedNodeEnvironmentFlags.has(option.split('=')[0]);
-  merged.NODE_OPTIONS = [process.env.NODE_OPTIONS, ...options.filter(isKnown)].filter(Boolean).join(' ');
+  const isSupported = (option) => process.allowedNodeEnvironmentFlags.has(option.split('=')[0]);
+  merged.NODE_OPTIONS = [process.env.NODE_OPTIONS, ...options.filter(isSupported)].filter(Boolean).join(' ');
   return merged;
 }

@@ -14,13 +14,13 @@ const TEST_FOLDER_NAME = /^runhook-[a-z-]+-(\d+)-/;
  * it, since PostgreSQL does not run as root.
  *
  * @param {string} name of the run, part of the folder's name
- * @param {{ memory?: string, disk?: string, roomMinBytes?: number }} [options] for tests
+ * @param {{ memory?: string, disk?: string, freeBytesMin?: number }} [options] for tests
  * @returns {Promise<{ folder: string, environment: { TMPDIR: string, TEST_PICTURES: string }, remove: () => Promise<void> }>}
  * `environment` is for the tests: pictures of failures are written outside of the folder
  */
 export async function makeTestFolder(name, options = {}) {
-  const { memory = '/dev/shm', disk = tmpdir(), roomMinBytes = FREE_BYTES_MIN } = options;
-  const parent = (await hasSpace(memory, roomMinBytes)) ? memory : disk;
+  const { memory = '/dev/shm', disk = tmpdir(), freeBytesMin = FREE_BYTES_MIN } = options;
+  const parent = (await hasSpace(memory, freeBytesMin)) ? memory : disk;
   if (parent === memory) await removeOrphanedFolders(memory);
   const folder = await mkdtemp(join(parent, `runhook-${name}-${process.pid}-`));
   await chmod(folder, 0o711);
@@ -35,10 +35,10 @@ export async function makeTestFolder(name, options = {}) {
 }
 
 /** Whether the folder has enough capacity and permits execution, because PostgreSQL's programs may be copied to it for another account. */
-async function hasSpace(folder, roomMinBytes) {
+async function hasSpace(folder, freeBytesMin) {
   try {
     const { bsize, bavail } = await statfs(folder);
-    if (Math.min(bsize * bavail, availableMemory()) < roomMinBytes) return false;
+    if (Math.min(bsize * bavail, availableMemory()) < freeBytesMin) return false;
     const probe = await mkdtemp(join(folder, 'runhook-probe-'));
     try {
       const program = join(probe, 'program');
