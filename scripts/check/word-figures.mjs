@@ -1,4 +1,4 @@
-import { entriesInName, entriesInProse, entryAtBeginning } from './word-list.mjs';
+import { entriesInName, entriesInProse, entryAtBeginning, isChecked } from './word-list.mjs';
 
 const HEADS = [
   'package',
@@ -40,13 +40,24 @@ function rowOf(name, files) {
   const lines = comments.flatMap(({ text }) => text.split('\n')).filter((line) => /\w/.test(line));
   const hits = lines.filter((line) => entriesInProse(line).length > 0).length;
   const dangling = comments.filter(({ text }) => entryAtBeginning(text.trimStart()) !== null).length;
-  const names = [...new Set(files.flatMap((file) => file.names.map((one) => one.name)))];
-  const named = names.filter((one) => entriesInName(one).length > 0).length;
+  const names = files
+    .filter(({ file }) => isChecked(file, 'part'))
+    .flatMap((one) => one.names.map(({ name }) => ({ name, file: one.file })));
+  const named = names.filter(({ name, file }) => entriesInName(name, file).length > 0);
   const texts = files
     .flatMap((file) => file.texts)
     .filter(({ text }) => entriesInProse(text).length > 0).length;
   const share = lines.length === 0 ? 0 : (hits * 1_000) / lines.length;
-  return [name, ...[lines.length, hits, share.toFixed(1), dangling, names.length, named, texts].map(String)];
+  return [
+    name,
+    ...[lines.length, hits, share.toFixed(1), dangling, countNames(names), countNames(named), texts].map(
+      String,
+    ),
+  ];
+}
+
+function countNames(names) {
+  return new Set(names.map(({ name }) => name)).size;
 }
 
 /** Returns the workspace folder of a file, or its top folder. */

@@ -28,7 +28,6 @@ const INSTEAD = {
 const PROSE = new RegExp(`(?<![\\w/.'-])(${alternatives('prose')})(?![\\w/-]|'\\w)`, 'gi');
 const BEGINNING = new RegExp(`^(${alternatives('beginning')})\\b`);
 const LONGEST_PART = Math.max(...ofScope('part').map(({ word }) => word.split(' ').length));
-const EXCEPTED_NAMES = new Set(exceptions.names.map(({ name }) => name));
 
 /**
  * Returns the entries in a text. Code in backquotes does not count.
@@ -56,12 +55,16 @@ export function entryAtBeginning(text) {
   return { word, instead: INSTEAD.beginning.get(word) };
 }
 
-/** Returns the entries that are parts of a name or the whole name. @param {string} name in any case */
-export function entriesInName(name) {
-  if (EXCEPTED_NAMES.has(name)) return [];
-  const whole = INSTEAD.name.get(lower(name));
-  if (whole !== undefined) return [{ scope: 'name', word: name, instead: whole }];
-  const parts = partsOf(name);
+/**
+ * Returns the entries that are parts of a name or the complete name.
+ *
+ * @param {string} name in any case
+ * @param {string} file that declares it, relative to the checkout
+ */
+export function entriesInName(name, file) {
+  const exact = INSTEAD.name.get(lower(name));
+  if (exact !== undefined) return [{ scope: 'name', word: name, instead: exact }];
+  const parts = withoutExceptions(partsOf(name), file);
   const found = [];
   for (let length = LONGEST_PART; length > 0; length -= 1)
     for (let from = 0; from + length <= parts.length; from += 1) {
@@ -70,6 +73,13 @@ export function entriesInName(name) {
       if (instead !== undefined) found.push({ scope: 'part', word, instead });
     }
   return found;
+}
+
+/** Replaces each excepted term with a part that no entry has. */
+function withoutExceptions(parts, file) {
+  const terms = exceptions.names.filter(({ path = '' }) => file.startsWith(path)).map(({ name }) => name);
+  const text = terms.reduce((rest, term) => rest.replaceAll(` ${term} `, ' - '), ` ${parts.join(' ')} `);
+  return text.trim().split(' ');
 }
 
 /** Splits names such as `isParked`, `parked_at` and `PARKED_MAX` into words in lower case. */
@@ -82,11 +92,18 @@ function partsOf(name) {
     .filter((part) => part !== '');
 }
 
-/** Whether a file is checked at all. @param {string} file relative to the checkout */
-export function isChecked(file) {
+/**
+ * Whether a file is checked for a scope, or at all when the scope is omitted.
+ *
+ * @param {string} file relative to the checkout
+ * @param {Scope} [scope]
+ */
+export function isChecked(file, scope) {
   const [, migration] = MIGRATION.exec(file) ?? [];
-  if (migration !== undefined) return migration > exceptions.migrationsUntil.name;
-  return !exceptions.paths.some(({ path }) => file.startsWith(path));
+  if (migration !== undefined && migration <= exceptions.migrationsUntil.name) return false;
+  return !exceptions.paths.some(
+    ({ path, scopes }) => file.startsWith(path) && (scopes?.includes(scope) ?? true),
+  );
 }
 
 /** Whether findings of the scope in this file fail the tests. @param {Scope} scope */

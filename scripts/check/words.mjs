@@ -46,7 +46,7 @@ export async function runWords() {
 /** Checks the lines that were added since HEAD. Names count only in paths that are enforced. */
 export async function checkWords() {
   const added = addedLines();
-  const files = [...added.keys()].filter(isChecked);
+  const files = [...added.keys()].filter((file) => isChecked(file));
   const findings = findingsOf(await readContents(files.map((file) => [file, textOf(file)])));
   report(
     findings.filter(({ file, line, scope }) => {
@@ -128,7 +128,7 @@ function findingsOf(read) {
       })),
     );
     const ofNames = names.flatMap(({ line, name }) =>
-      entriesInName(name).map(({ scope, word, instead }) => ({
+      entriesInName(name, file).map(({ scope, word, instead }) => ({
         scope,
         word: name === word ? word : `${word}" in "${name}`,
         instead,
@@ -136,6 +136,7 @@ function findingsOf(read) {
       })),
     );
     return [...beginnings, ...prose, ...ofNames]
+      .filter(({ scope }) => isChecked(file, scope))
       .map((finding) => ({ file, ...finding }))
       .sort((one, other) => one.line - other.line);
   });

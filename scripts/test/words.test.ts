@@ -14,8 +14,9 @@ interface Entry {
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const { entries } = JSON.parse(readFileSync(join(root, 'scripts/check/words.json'), 'utf8')) as {
+const { entries, exceptions } = JSON.parse(readFileSync(join(root, 'scripts/check/words.json'), 'utf8')) as {
   entries: Entry[];
+  exceptions: { names: { name: string; path?: string }[] };
 };
 const { subjectProblem } = (await import(String(new URL('../check/subject-rules.mjs', import.meta.url)))) as {
   subjectProblem(subject: string): string | null;
@@ -143,6 +144,16 @@ describe('texts', () => {
     ]);
     expect(found['names.py']).toHaveLength(3);
   });
+
+  test('an excepted term does not count in names, and its words do', () => {
+    const terms = exceptions.names.filter(({ path }) => path === undefined).map(({ name }) => name);
+    const found = findingsIn({
+      'terms.ts': terms.map((term) => SAMPLES.part(term)).join(''),
+      'reversed.ts': 'const aliveKeepMs = 1;\n',
+    });
+    expect(found['terms.ts']).toEqual([]);
+    expect(found['reversed.ts']).toEqual([expect.stringContaining('"keep" in "aliveKeepMs"')]);
+  });
 });
 
 test('paths that words.json enforces have no findings', () => {
@@ -163,11 +174,13 @@ describe('in a clone', () => {
     const page = join(clone.folder, 'docs', 'README.md');
     appendFileSync(page, '\nThe receiver is told about it, and `told` is code, as is services/upkeep/x.\n');
     writeFileSync(join(clone.folder, 'new.md'), 'First line.\nWhoever calls it.\n');
+    writeFileSync(join(clone.folder, 'new.py'), 'parked_at = 1\n');
     const { status, lines } = checkWords(clone.folder);
     expect(status).toBe(1);
     expect(lines).toEqual([
       expect.stringMatching(/^docs\/README\.md:\d+: "told"; write instead: recorded, /),
       'new.md:2: "Whoever"; write instead: the caller, a user: name the actor',
+      'new.py:1: a name has "parked" in "parked_at"; write instead: deferred',
     ]);
     clone.commit('Add lines');
     expect(checkWords(clone.folder)).toEqual({ status: 0, lines: [] });
