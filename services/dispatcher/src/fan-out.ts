@@ -158,7 +158,7 @@ async function attemptThenCommit(
   const { record, requests, events } = dispatcher;
   // A plan that waits for permits becomes outdated, so it is made when the event has them. Without them it is deferred.
   const count = subscriptions.length * permitsOf(event);
-  let unusedPermits = await requests.permits.firstAttempts.acquire(event.accountId, count, FRESH_MS);
+  let unusedPermits = await requests.permits.firstAttempts.acquire(event.accountId, count);
   const permits = unusedPermits === 0 ? 0 : permitsOf(event);
   try {
     const plannedAtMs = performance.now();

@@ -54,21 +54,33 @@ export class SharedCapacity {
   }
 }
 
-interface PermitWaiter {
+interface Waiter {
   count: number;
-  end: (permits: number) => void;
+  resolve: (permits: number) => void;
+}
+
+/** Events of an account that wait for permits, in order. */
+interface WaitingAccount {
+  waiters: Set<Waiter>;
+  /** Defers them once the account has released no permit for `idleMs`: its endpoints do not respond. */
+  timer: NodeJS.Timeout;
 }
 
 /** Bounds the memory of attempts in flight, over all accounts and for each. */
 export class Permits {
   readonly #capacity: SharedCapacity;
   readonly #waitersMax: number;
-  readonly #waiters = new Map<number, Set<PermitWaiter>>();
+  readonly #idleMs: number;
+  readonly #waiting = new Map<number, WaitingAccount>();
 
-  /** @param waitersMax maximum number of waiting events of an account */
-  constructor(max: number, waitersMax: number) {
+  /**
+   * @param waitersMax maximum number of waiting events of an account
+   * @param idleMs time after which they are deferred if the account releases no permit
+   */
+  constructor(max: number, waitersMax: number, idleMs: number) {
     this.#capacity = new SharedCapacity(max);
     this.#waitersMax = waitersMax;
+    this.#idleMs = idleMs;
   }
 
   /** Returns the number of permits that the account may acquire now in several calls: half of those that are free to one. */
@@ -78,40 +90,45 @@ export class Permits {
 
   /** Returns the number of acquired permits: `count`, or 0. */
   tryAcquire(accountId: number, count: number): number {
-    if (this.#waiters.has(accountId) || !this.#capacity.isFree(accountId, count)) return 0;
+    if (this.#waiting.has(accountId) || !this.#capacity.isFree(accountId, count)) return 0;
     this.#capacity.enter(accountId, count);
     return count;
   }
 
-  /**
-   * Waits behind other events of the account. Resolves to 0 if too many of them wait or the time is over.
-   * @param timeoutMs no limit if omitted
-   */
-  async acquire(accountId: number, count: number, timeoutMs?: number): Promise<number> {
-    const waiters = this.#waiters.get(accountId) ?? new Set();
+  /** Waits behind other events of the account. Resolves to 0 if too many of them wait, or `idleMs` are over. */
+  async acquire(accountId: number, count: number): Promise<number> {
     const acquired = this.tryAcquire(accountId, count);
-    if (acquired === count || waiters.size >= this.#waitersMax) return acquired;
-    this.#waiters.set(accountId, waiters);
-    return await new Promise((resolve) => {
-      const end = (permits: number) => {
-        clearTimeout(timer);
-        waiters.delete(waiter);
-        if (waiters.size === 0) this.#waiters.delete(accountId);
-        resolve(permits);
-      };
-      const waiter = { count, end };
-      const timer = timeoutMs === undefined ? undefined : setTimeout(end, timeoutMs, 0);
-      waiters.add(waiter);
-    });
+    if (acquired === count) return acquired;
+    const { waiters } = this.#waiting.get(accountId) ?? this.#beginWaiting(accountId);
+    if (waiters.size >= this.#waitersMax) return 0;
+    return await new Promise((resolve) => waiters.add({ count, resolve }));
+  }
+
+  #beginWaiting(accountId: number): WaitingAccount {
+    const waiters = new Set<Waiter>();
+    const timer = setTimeout(() => {
+      this.#waiting.delete(accountId);
+      for (const { resolve } of waiters) resolve(0);
+    }, this.#idleMs);
+    const account = { waiters, timer };
+    this.#waiting.set(accountId, account);
+    return account;
   }
 
   release(accountId: number, count: number): void {
     this.#capacity.leave(accountId, count);
-    for (const [id, waiters] of this.#waiters)
-      for (const waiter of waiters) {
-        if (!this.#capacity.isFree(id, waiter.count)) break;
-        this.#capacity.enter(id, waiter.count);
-        waiter.end(waiter.count);
-      }
+    this.#waiting.get(accountId)?.timer.refresh();
+    for (const [id, account] of this.#waiting) this.#serve(id, account);
+  }
+
+  #serve(accountId: number, { waiters, timer }: WaitingAccount): void {
+    for (const waiter of waiters) {
+      if (!this.#capacity.isFree(accountId, waiter.count)) return;
+      this.#capacity.enter(accountId, waiter.count);
+      waiters.delete(waiter);
+      waiter.resolve(waiter.count);
+    }
+    clearTimeout(timer);
+    this.#waiting.delete(accountId);
   }
 }

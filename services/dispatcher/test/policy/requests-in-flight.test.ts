@@ -1,5 +1,5 @@
-import { expect, test } from '@jest/globals';
-import { permitsOf } from '../../src/policy/permits.ts';
+import { describe, expect, test } from '@jest/globals';
+import { Permits, permitsOf } from '../../src/policy/permits.ts';
 import { RequestsInFlight } from '../../src/policy/requests-in-flight.ts';
 
 const macrotask = () => new Promise((resolve) => setImmediate(resolve));
@@ -19,21 +19,34 @@ test('an account may have as many permits as are free, and a further account alw
   expect(permits.tryAcquire(4, 1)).toBe(0);
 });
 
-test('events of an account wait for permits in order, half of the events in flight, and not longer than the timeout', async () => {
-  const permits = new RequestsInFlight(4).permits.firstAttempts;
-  expect(await permits.acquire(1, 8, 3_600_000)).toBe(8);
-  const acquired: [index: number, permits: number][] = [];
-  for (const [index, timeoutMs] of [5, 3_600_000, 3_600_000].entries())
-    void permits.acquire(1, 2, timeoutMs).then((count) => acquired.push([index, count]));
-  await macrotask();
-  // Two of four events in flight wait.
-  expect(acquired).toEqual([[2, 0]]);
-  expect(await permits.acquire(2, 1, 3_600_000)).toBe(1);
-  while (acquired.length < 2) await macrotask();
-  expect(acquired[1]).toEqual([0, 0]);
-  permits.release(1, 8);
-  await macrotask();
-  expect(acquired[2]).toEqual([1, 2]);
+describe('events of an account that wait for permits', () => {
+  const LONG_MS = 3_600_000;
+
+  test('get them in order, and at most some wait', async () => {
+    const permits = new Permits(16, 2, LONG_MS);
+    expect(await permits.acquire(1, 8)).toBe(8);
+    const acquired: [index: number, permits: number][] = [];
+    for (const [index, count] of [3, 2, 2].entries())
+      void permits.acquire(1, count).then((permitCount) => acquired.push([index, permitCount]));
+    await macrotask();
+    expect(acquired).toEqual([[2, 0]]);
+    expect(await permits.acquire(2, 1)).toBe(1);
+    permits.release(1, 4);
+    await macrotask();
+    expect(acquired.slice(1)).toEqual([[0, 3]]);
+    permits.release(1, 4);
+    await macrotask();
+    expect(acquired.slice(2)).toEqual([[1, 2]]);
+    expect(permits.tryAcquire(1, 1)).toBe(1);
+  });
+
+  test('get none once the account has released none for a time', async () => {
+    const permits = new Permits(16, 2, 5);
+    expect(await permits.acquire(1, 8)).toBe(8);
+    expect(await Promise.all([permits.acquire(1, 1), permits.acquire(1, 1)])).toEqual([0, 0]);
+    permits.release(1, 8);
+    expect(await permits.acquire(1, 1)).toBe(1);
+  });
 });
 
 test('an event has one permit for each 8,192 code units of its messages', () => {
