@@ -2,9 +2,7 @@ import { readFileSync } from 'node:fs';
 
 /** @typedef {'prose' | 'beginning' | 'part' | 'name'} Scope where an entry counts: prose, the beginning of a comment, a part of a name, a name */
 
-const { entries, enforced, exceptions } = JSON.parse(
-  readFileSync(new URL('./words.json', import.meta.url), 'utf8'),
-);
+const { entries, exceptions } = JSON.parse(readFileSync(new URL('./words.json', import.meta.url), 'utf8'));
 const MIGRATION = /^prisma\/migrations\/([^/]+)\//;
 
 const ofScope = (scope) => entries.filter(({ scopes }) => scopes.includes(scope));
@@ -104,11 +102,6 @@ export function isChecked(file, scope) {
   return !exceptions.paths.some(
     ({ path, scopes }) => file.startsWith(path) && (scopes?.includes(scope) ?? true),
   );
-}
-
-/** Whether findings of the scope in this file fail the tests. @param {Scope} scope */
-export function isEnforced(scope, file) {
-  return enforced[scope].some((prefix) => file.startsWith(prefix));
 }
 
 function blank(text) {

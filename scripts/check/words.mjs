@@ -6,18 +6,17 @@ import { readArguments, usage } from '../shared/arguments.mjs';
 import { root } from '../shared/workspace.mjs';
 import { git, untrackedFiles } from './changed.mjs';
 import { figuresOf } from './word-figures.mjs';
-import { entriesInName, entriesInProse, entryAtBeginning, isChecked, isEnforced } from './word-list.mjs';
+import { entriesInName, entriesInProse, entryAtBeginning, isChecked } from './word-list.mjs';
 import { contentsOf } from './word-sources.mjs';
 
 const USAGE = usage({
-  call: 'npm run check -- words [<file>… --all --enforced --figures --at <commit>]',
+  call: 'npm run check -- words [<file>… --all --figures --at <commit>]',
   purpose:
     'finds words and names that scripts/check/words.json replaces, in added lines when called without arguments',
   duration: 'a second; a few for --all',
   prerequisites: 'git; packages for files of TypeScript and JavaScript',
   details: `<file>      checks these files
---all       checks all tracked files
---enforced  checks all tracked files as npm test does: only the paths that words.json enforces for each scope
+--all       checks all tracked files, as npm test does
 --figures   prints counts by package instead: comment lines with an entry, dangling beginnings, identifiers, texts
 --at        reads the files of a commit instead of the work tree, for --all and --figures`,
 });
@@ -29,7 +28,6 @@ export async function runWords() {
   const { values, positionals } = readArguments(USAGE, {
     options: {
       all: { type: 'boolean' },
-      enforced: { type: 'boolean' },
       figures: { type: 'boolean' },
       at: { type: 'string' },
     },
@@ -38,22 +36,15 @@ export async function runWords() {
   if (values.figures) process.stdout.write(figuresOf(await readAll(values.at)));
   else if (positionals.length > 0) report(await findingsInFiles(positionals));
   else if (values.all) report(findingsOf(await readAll(values.at)));
-  else if (values.enforced)
-    report(findingsOf(await readAll()).filter(({ scope, file }) => isEnforced(scope, file)));
   else await checkWords();
 }
 
-/** Checks the lines that were added since HEAD. Names count only in paths that are enforced. */
+/** Checks the lines that were added since HEAD. */
 export async function checkWords() {
   const added = addedLines();
   const files = [...added.keys()].filter((file) => isChecked(file));
   const findings = findingsOf(await readContents(files.map((file) => [file, textOf(file)])));
-  report(
-    findings.filter(({ file, line, scope }) => {
-      const isText = scope === 'prose' || scope === 'beginning';
-      return added.get(file).has(line) && (isText || isEnforced(scope, file));
-    }),
-  );
+  report(findings.filter(({ file, line }) => added.get(file).has(line)));
 }
 
 function report(findings) {
