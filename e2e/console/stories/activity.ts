@@ -155,8 +155,22 @@ describeConsole(
         await page.getByRole('searchbox', { name: 'Run id or job' }).fill('no such job');
         await page.getByText('No run matches.').waitFor();
         await page.getByRole('searchbox', { name: 'Run id or job' }).fill('nightly');
-        await page.getByLabel('Status').selectOption('Succeeded');
-        await page.getByLabel('Started from (UTC)').fill('2026-01-01T00:00');
+        // Both are changed before the page is rendered again.
+        await page.getByLabel('Status').evaluate(
+          (status, from) => {
+            const set = (
+              field: { dispatchEvent(event: Event): boolean } | null,
+              value: string,
+              event: string,
+            ) => {
+              Object.getOwnPropertyDescriptor(Object.getPrototypeOf(field), 'value')?.set?.call(field, value);
+              field?.dispatchEvent(new Event(event, { bubbles: true }));
+            };
+            set(status, 'Success', 'change');
+            set(from, '2026-01-01T00:00', 'input');
+          },
+          await page.getByLabel('Started from (UTC)').elementHandle(),
+        );
         await cards
           .filter({ hasText: `Run ${runId}` })
           .first()

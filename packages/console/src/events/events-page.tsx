@@ -1,11 +1,12 @@
 import { Group, Paper, SegmentedControl, Skeleton, Stack, Text, VisuallyHidden } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { useEffect, useRef } from 'react';
+import { useEffect } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
 import { histogramQuery } from '../api/activity.ts';
 import { useChanges } from '../api/changes.ts';
 import type { Histogram } from '../api/types.ts';
 import { PageHeading, Problem } from '../components/page.tsx';
+import { useRequestedAddress } from '../components/requested-address.ts';
 import { Timestamp } from '../components/state.tsx';
 import { useAccount } from '../session/session.ts';
 import { totalOf } from '../webhook/statistics/summary.ts';
@@ -29,15 +30,11 @@ const PRESET_DEFAULT = PRESETS[2];
 export function Component() {
   const [parameters] = useSearchParams();
   const navigate = useNavigate();
-  const address = readEventsAddress(parameters);
-  const requestedAddress = useRef(address);
-  useEffect(() => {
-    requestedAddress.current = readEventsAddress(parameters);
-  }, [parameters]);
+  const { address, requested } = useRequestedAddress(parameters, readEventsAddress);
   const go = (part: Partial<EventsAddress>, replace: boolean) => {
-    requestedAddress.current = { ...requestedAddress.current, ...part };
+    requested.current = { ...requested.current, ...part };
     void navigate(
-      { search: `?${writeEventsAddress(requestedAddress.current)}` },
+      { search: `?${writeEventsAddress(requested.current)}` },
       { replace, preventScrollReset: true },
     );
   };

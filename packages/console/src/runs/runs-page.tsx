@@ -7,6 +7,7 @@ import { runQuery, runsQuery } from '../api/activity.ts';
 import { useChanges } from '../api/changes.ts';
 import type { Run } from '../api/types.ts';
 import { PageHeading, Problem, useIsNarrow } from '../components/page.tsx';
+import { useRequestedAddress } from '../components/requested-address.ts';
 import { StatusBadge, Timestamp } from '../components/state.tsx';
 import { Table } from '../components/table.tsx';
 import { useAddressText, useDebouncedInput } from '../components/typed-text.ts';
@@ -24,7 +25,7 @@ const TABLE_MIN_EM = 62;
 export function Component() {
   const account = useAccount();
   const [parameters, setParameters] = useSearchParams();
-  const address = readRunsAddress(parameters);
+  const { address, requested } = useRequestedAddress(parameters, readRunsAddress);
   useChanges(account.id, null);
   // A new key remounts the search, which cancels its delayed change.
   const [clearings, setClearings] = useState(0);
@@ -38,11 +39,13 @@ export function Component() {
       offset: (address.page - 1) * PAGE_SIZE,
     }),
   );
-  const go = (part: Partial<RunsAddress>) =>
-    setParameters(writeRunsAddress({ ...address, page: 1, ...part }), {
+  const go = (part: Partial<RunsAddress>) => {
+    requested.current = { ...requested.current, page: 1, ...part };
+    setParameters(writeRunsAddress(requested.current), {
       replace: part.page === undefined,
       preventScrollReset: true,
     });
+  };
   const total = runs.data?.extra.pagination.total_count ?? 0;
   const pageCount = Math.ceil(total / PAGE_SIZE);
   return (

@@ -3,6 +3,7 @@ import { IconSearch } from '@tabler/icons-react';
 import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { useIsPhone } from '../components/page.tsx';
+import { useRequestedAddress } from '../components/requested-address.ts';
 
 const PAGE_SIZES = [10, 25, 50, 100] as const;
 const PAGE_SIZE_DEFAULT = 10;
@@ -44,10 +45,11 @@ export function readListParameters(parameters: URLSearchParams): ListParameters 
 
 export function useListParameters(): [ListParameters, (change: Partial<ListParameters>) => void] {
   const [parameters, setParameters] = useSearchParams();
-  const current = readListParameters(parameters);
+  const { address, requested } = useRequestedAddress(parameters, readListParameters);
 
   function change(changed: Partial<ListParameters>) {
-    const nextParameters = { ...current, page: 1, ...changed };
+    const nextParameters = { ...requested.current, page: 1, ...changed };
+    requested.current = nextParameters;
     const isTyping = changed.search !== undefined;
     setParameters(
       (previous) => {
@@ -64,7 +66,7 @@ export function useListParameters(): [ListParameters, (change: Partial<ListParam
     );
   }
 
-  return [current, change];
+  return [address, change];
 }
 
 function setUnlessDefault(

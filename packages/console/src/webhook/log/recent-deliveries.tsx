@@ -4,6 +4,7 @@ import { useSearchParams } from 'react-router';
 import type { WebhookKey } from '../../api/subscriptions.ts';
 import type { Delivery } from '../../api/types.ts';
 import { DeferredRender, Problem, useIsNarrow } from '../../components/page.tsx';
+import { useRequestedAddress } from '../../components/requested-address.ts';
 import classes from './delivery-rows.module.css';
 import { DeliveryCards, DeliveryTable } from './delivery-rows.tsx';
 import {
@@ -35,18 +36,13 @@ interface RecentDeliveriesProps {
 /** The live log of a webhook. Its filters and page are in the URL. */
 export function RecentDeliveries({ webhook, actions, emptyContent }: RecentDeliveriesProps) {
   const [search, setSearch] = useSearchParams();
-  const address = readLogAddress(search);
+  const { address, requested } = useRequestedAddress(search, readLogAddress);
   const list = useRef<HTMLDivElement>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   const isReadingRef = useRef(() => isScrolledOrFocused(list.current));
   const log = useDeliveryLog(webhook, address, isReadingRef);
-  // The URL is updated with a delay, so consecutive changes build on the requested state.
-  const requestedAddress = useRef(address);
-  useEffect(() => {
-    requestedAddress.current = readLogAddress(search);
-  }, [search]);
   const go = (to: LogAddress, replace = false) => {
-    requestedAddress.current = to;
+    requested.current = to;
     setSearch(writeLogAddress(to), { replace, preventScrollReset: true });
   };
   useFocusAfterPaging(heading, address.page);
@@ -72,10 +68,7 @@ export function RecentDeliveries({ webhook, actions, emptyContent }: RecentDeliv
         emptyContent
       ) : (
         <Stack gap="sm">
-          <LogFilters
-            address={address}
-            onChange={(part) => go({ ...requestedAddress.current, ...part }, true)}
-          />
+          <LogFilters address={address} onChange={(part) => go({ ...requested.current, ...part }, true)} />
           <LogUpdates log={log} isFirstPage={address.page === 1} onShowNewest={() => go({ ...NO_FILTERS })} />
           <WaitingButton
             count={log.shown?.waitingCount ?? 0}
