@@ -78,7 +78,7 @@ test('equal parts share all resources, and costs follow from the plan and the pr
   const plan = new Planner(times).plan(100, 30);
   const free = { vcpu: 0, disk: 0, archive: 0, internet: 0, zones: 0 };
   expect(estimateCost(plan, { ...free, vcpu: 10 }, times)).toMatchObject({ compute: 55, all: 55 });
-  // 100/s of 979 and 220 bytes, in 2,628,000 s.
+  // 100 deliveries/s, each with 979 bytes of request and 220 of overhead, for a month (2,628,000 s): 315.1 GB.
   expect(estimateCost(plan, { ...free, internet: 1 }, times).all).toBeCloseTo(315.1, 1);
 });
 

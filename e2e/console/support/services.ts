@@ -13,20 +13,20 @@ export interface Services {
   close(): Promise<void>;
 }
 
-const servicesByEnvironment = new Map<string, Promise<Services>>();
+const servicesBySettings = new Map<string, Promise<Services>>();
 
 /** Starts services with these settings on first use. They stop at the end of the file. */
 export function sharedServices(environment: Record<string, string> = {}): Promise<Services> {
   const key = JSON.stringify(environment);
-  const services = servicesByEnvironment.get(key) ?? openServices(environment);
-  servicesByEnvironment.set(key, services);
+  const services = servicesBySettings.get(key) ?? openServices(environment);
+  servicesBySettings.set(key, services);
   // After a failure, the next description starts the services again.
-  services.catch(() => servicesByEnvironment.delete(key));
+  services.catch(() => servicesBySettings.delete(key));
   return services;
 }
 
 afterAll(async () => {
-  const results = await Promise.allSettled(servicesByEnvironment.values());
+  const results = await Promise.allSettled(servicesBySettings.values());
   for (const result of results) if (result.status === 'fulfilled') await result.value.close();
 }, START_TIMEOUT_MS);
 

@@ -155,7 +155,7 @@ describe('summary of the deliveries of a run', () => {
     [[event('expired')], 'The log no longer contains the events of this run.'],
   ])('describes %j', (events, text) => expect(describeMatches(events)).toBe(text));
 
-  test('the duration of a run lasts from its start to its end', () => {
+  test('the duration of a run is the time from its start to its end', () => {
     const run = { started_at: '2026-01-31T19:28:00Z', finished_at: '2026-01-31T19:31:20Z' };
     expect(formatRunDuration(run)).toBe('3 min 20 s');
     expect(formatRunDuration({ ...run, finished_at: null })).toBeNull();

@@ -44,6 +44,7 @@ export interface RecordWritesOptions {
   nowMs?: () => number;
 }
 
+/** Kind under which the writes of the probe are tracked. */
 const PROBE_KIND = 'probe';
 
 /** Failures of one kind of write since its last success. */

@@ -60,7 +60,7 @@ test('an item that is set aside is returned with its reason and message, whateve
   expect(await listQuarantined(database.pool, { keys: ['wdl_1'], limit: 10 })).toMatchObject([items[1]]);
 });
 
-test('a reason is cut after 500 code points, without invalid characters', () => {
+test('a reason has at most 500 code points, and its invalid characters are replaced', () => {
   const reason = rejectionReason(new Error(`\u0000\ud83d\ufdd0${'🚀'.repeat(600)}`));
   expect(reason).toBe(`\ufffd\ufffd\ufffd${'🚀'.repeat(497)}`);
 });

@@ -275,7 +275,11 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
   const measuringForeignPublishers = startPeriodic(
     FOREIGN_PUBLISHERS_EVERY_MS,
     measureForeignPublishers,
-    (error) => logger.warn({ err: error }, 'the check for foreign publishers failed'),
+    (error) =>
+      logger.warn(
+        { err: error },
+        'the check for publishers with another queue prefix or BullMQ version failed',
+      ),
   );
   lifecycle.onClose('foreign publishers', () => void measuringForeignPublishers.stop());
 }

@@ -30,7 +30,7 @@ export interface CompatibilityCheckOptions {
   lifecycle: Lifecycle;
   logger: Pick<Logger, 'debug' | 'info' | 'warn'>;
   stopping: AbortSignal;
-  /** Whether the dispatcher is idle. */
+  /** 1 while the dispatcher takes no jobs, because schema or keys are incompatible. */
   idle: Gauge;
   everyMs?: number;
 }

@@ -52,7 +52,7 @@ export function followShards(
     );
   };
   const polling = startPeriodic(POLL_EVERY_MS, poll, (err) =>
-    logger.debug({ err }, 'the shard map could not be read'),
+    logger.debug({ err }, 'the map of the queue shards could not be read'),
   );
   lifecycle.onClose('shards watch', () => void polling.stop());
 }

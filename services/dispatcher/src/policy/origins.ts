@@ -25,7 +25,8 @@ const UNREACHABLE_AFTER = 3;
  * minute.
  */
 const START_GAP_MS = 30;
-const STARTS_WITHIN_MS = 30_000;
+/** Maximum time by which the job of a lane of an unreachable server is postponed. */
+const START_DELAY_MAX_MS = 30_000;
 
 /** A server whose latest connections failed. */
 interface ConnectionFailures {
@@ -69,7 +70,7 @@ export class Origins {
       connectionFailures.lastStartAtMs + START_GAP_MS,
       connectionFailures.nextProbeAtMs,
     );
-    connectionFailures.lastStartAtMs = Math.min(earliestMs, nowMs + STARTS_WITHIN_MS);
+    connectionFailures.lastStartAtMs = Math.min(earliestMs, nowMs + START_DELAY_MAX_MS);
     return connectionFailures.lastStartAtMs;
   }
 

@@ -63,7 +63,7 @@ export async function findWebhooks(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-const OLDEST = { oldest: column.text };
+const OLDEST_DAY_COLUMNS = { oldest: column.text };
 
 // The default partition holds deliveries of days that had no partition yet.
 const OLDEST_DAY = `
@@ -83,7 +83,7 @@ export async function readSpan(
   database: Queryable,
   { since, until }: Pick<AccountLogFilters, 'since' | 'until'>,
 ): Promise<Span> {
-  const [row] = await queryRows(database, OLDEST, OLDEST_DAY, []);
+  const [row] = await queryRows(database, OLDEST_DAY_COLUMNS, OLDEST_DAY, []);
   const nowMicros = BigInt(Date.now()) * 1000n;
   const latest = nowMicros + CLOCK_SKEW_MAX_MICROS;
   const window = {

@@ -12,12 +12,12 @@ export class CommitGuard {
   #state: 'open' | 'committing' | 'cancelled' = 'open';
   readonly #cancelListeners: (() => void)[] = [];
 
-  /** Throws if the caller has been rejected, so that its work need not begin. */
+  /** Throws if the caller has its 503, so that its work need not begin. */
   requireOpen(): void {
     if (this.#state === 'cancelled') throw new UnavailableError();
   }
 
-  /** Must be called immediately before COMMIT or another irreversible action. Throws if the caller has been rejected. */
+  /** Must be called immediately before COMMIT or another irreversible action. Throws if the caller has its 503. */
   commit(): void {
     this.requireOpen();
     this.#state = 'committing';

@@ -27,7 +27,7 @@ export interface ParsedRequest {
   secure: boolean;
   /**
    * Must be called immediately before the COMMIT of a change, and before any request to another server. Throws if the
-   * caller has been rejected meanwhile. A `recorder` of the request calls it.
+   * caller has got a 503 because the deadline was missed. Handlers that use the request's `recorder` need not call it.
    */
   beforeCommit(): void;
 }

@@ -173,7 +173,7 @@ export const EVENT_TYPE: Schema = {
 
 export type StoredView = Omit<SubscriptionView, 'hmac_secret'>;
 
-/** Properties of the OpenAPI document (docs/contract.md#subscriptions). */
+/** Properties of a subscription in responses, as OpenAPI schemas (docs/contract.md#subscriptions). */
 export const RESPONSE_PROPERTIES: PropertiesOf<StoredView> = {
   id: prefixedId('wsu_', 'Id of the subscription, unique across all regions and deployments.'),
   account_identifier: prefixedId('act_', 'Globally unique identifier of the account.'),

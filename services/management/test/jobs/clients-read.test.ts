@@ -86,45 +86,48 @@ describe('jobs', () => {
   });
 });
 
-describe('projects and environments', () => {
-  test.each(['/v2', '/v3'] as const)('on %s are those that jobs name', async (version) => {
-    const created = { state: 1, account_id: account.id, created_at: expect.any(String) };
-    const projects = await call('GET', version, '/projects/?order_by=name&include_related=["repository"]');
-    expect(projects.json.data).toMatchObject([
-      { id: jobs.nightly.project_id, name: 'Analytics', description: '', ...created },
-      { id: jobs.hourly.project_id, name: 'Billing', description: '', ...created },
-    ]);
-    expect(projects.json.extra.pagination).toEqual({ total_count: 2, count: 2 });
-    expect(await listNames('/projects?name__icontains=BILL', version)).toEqual({
-      names: 'Billing',
-      total: 1,
-    });
-    expect((await listNames('/projects?limit=1&offset=1', version)).names).toBe('Analytics');
-    const environments = await call('GET', version, '/environments/?order_by=id');
-    expect(environments.json.data).toMatchObject([
-      {
-        id: jobs.nightly.environment_id,
-        project_id: jobs.nightly.project_id,
-        name: 'Production',
-        ...created,
-      },
-      { id: jobs.weekly.environment_id, project_id: jobs.weekly.project_id, name: 'Staging', ...created },
-    ]);
-    const [project] = projects.json.data;
-    expect((await call('GET', version, `/projects/${project.id}/`)).json.data).toEqual(project);
-    const [environment] = environments.json.data;
-    expect((await call('GET', version, `/environments/${environment.id}/`)).json.data).toEqual(environment);
-    expect((await call('GET', version, '/projects/999/')).status).toBe(404);
-    expect((await call('GET', version, '/environments/x/')).status).toBe(404);
-    expect((await call('GET', version, '/projects', undefined, otherAccount)).status).toBe(403);
-    expect(
-      (
-        await harness.call('GET', `/api${version}/accounts/${otherAccount.id}/projects/`, {
-          token: otherAccount.token,
-        })
-      ).json.extra.pagination.total_count,
-    ).toBe(1);
-  });
+describe('lists of projects and environments', () => {
+  test.each(['/v2', '/v3'] as const)(
+    'the projects and environments on %s are those that jobs name',
+    async (version) => {
+      const created = { state: 1, account_id: account.id, created_at: expect.any(String) };
+      const projects = await call('GET', version, '/projects/?order_by=name&include_related=["repository"]');
+      expect(projects.json.data).toMatchObject([
+        { id: jobs.nightly.project_id, name: 'Analytics', description: '', ...created },
+        { id: jobs.hourly.project_id, name: 'Billing', description: '', ...created },
+      ]);
+      expect(projects.json.extra.pagination).toEqual({ total_count: 2, count: 2 });
+      expect(await listNames('/projects?name__icontains=BILL', version)).toEqual({
+        names: 'Billing',
+        total: 1,
+      });
+      expect((await listNames('/projects?limit=1&offset=1', version)).names).toBe('Analytics');
+      const environments = await call('GET', version, '/environments/?order_by=id');
+      expect(environments.json.data).toMatchObject([
+        {
+          id: jobs.nightly.environment_id,
+          project_id: jobs.nightly.project_id,
+          name: 'Production',
+          ...created,
+        },
+        { id: jobs.weekly.environment_id, project_id: jobs.weekly.project_id, name: 'Staging', ...created },
+      ]);
+      const [project] = projects.json.data;
+      expect((await call('GET', version, `/projects/${project.id}/`)).json.data).toEqual(project);
+      const [environment] = environments.json.data;
+      expect((await call('GET', version, `/environments/${environment.id}/`)).json.data).toEqual(environment);
+      expect((await call('GET', version, '/projects/999/')).status).toBe(404);
+      expect((await call('GET', version, '/environments/x/')).status).toBe(404);
+      expect((await call('GET', version, '/projects', undefined, otherAccount)).status).toBe(403);
+      expect(
+        (
+          await harness.call('GET', `/api${version}/accounts/${otherAccount.id}/projects/`, {
+            token: otherAccount.token,
+          })
+        ).json.extra.pagination.total_count,
+      ).toBe(1);
+    },
+  );
 
   test('show a shared environment with the project that was requested', async () => {
     const { project_id: billing, environment_id: production } = jobs.hourly;
