@@ -19,7 +19,7 @@ import type { Target } from './target.ts';
 /** Result of a lane's job: nothing is deferred any more, or the job must run again. */
 export type LaneResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
 
-/** Time after which the job of a lane ends, so that others can run, and is queued again. */
+/** Time after which the job of a lane ends, so that others can run, and is queued again. It waits for its attempts. */
 const PASS_MS = 10_000;
 /** Interval at which a lane that is empty, or has slots without permits, is checked again until all attempts have ended. */
 const POLL_EVERY_MS = 100;
@@ -47,9 +47,8 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
       nextDelayMs = limits.waitMs(subscriptionId);
       return { kind: 'reschedule', delayMs: nextDelayMs };
     }
-    const untilMs = performance.now() + PASS_MS;
     let isEmpty = false;
-    while (!isEmpty && !stopping.aborted && performance.now() < untilMs) {
+    while (!isEmpty && !stopping.aborted && !pass.isOver()) {
       const capacity = pass.capacity();
       if (capacity > 0) {
         const claimedCount = await pass.claim(capacity);
@@ -107,6 +106,9 @@ class LanePass {
   readonly #dispatcher: Dispatcher;
   readonly #lane: LaneKey;
   readonly #inFlight = new Set<Promise<void>>();
+  readonly #untilMs = performance.now() + PASS_MS;
+  /** Attempts that were in flight when the time of the pass was over. */
+  #lastAttempts: readonly Promise<void>[] | null = null;
   #fault: { error: unknown } | null = null;
 
   constructor(dispatcher: Dispatcher, lane: LaneKey) {
@@ -122,6 +124,13 @@ class LanePass {
     const permits = requests.permits.queued.free(this.#lane.accountId);
     this.isFull ||= permits <= 0;
     return this.isFull ? 0 : Math.min(slots, permits);
+  }
+
+  /** Whether the time of the pass is over and the attempts that were then in flight have ended: it waits for them anyway. */
+  isOver(): boolean {
+    if (performance.now() < this.#untilMs) return false;
+    this.#lastAttempts ??= [...this.#inFlight];
+    return !this.#lastAttempts.some((attempt) => this.#inFlight.has(attempt));
   }
 
   isIdle(): boolean {
@@ -170,7 +179,8 @@ class LanePass {
 
   /** Waits for the end of an attempt. Polls while the lane is full, because attempts of other lanes may end first. */
   async waitForAny(): Promise<void> {
-    if (!this.isFull) return await Promise.race(this.#inFlight);
+    // Retries of the lane, which are other jobs, may have the slots while one attempt of this pass hangs.
+    if (!this.isFull) return await waitAtMost(POLL_EVERY_MS, Promise.race(this.#inFlight));
     await this.waitForAll(POLL_EVERY_MS);
     this.isFull = this.isIdle();
   }
