@@ -78,7 +78,7 @@ function failsRandomly(request: IncomingMessage): boolean {
 }
 
 const RETRY_AFTER_SECONDS = 3;
-/** On each path, /flaky rejects one event of this number: few enough that no endpoint fails several times in a row. */
+/** /flaky rejects every fifth event of each path: so few that no endpoint fails several times in a row. */
 const REJECTED_EVERY = 5;
 let lateMs: number[] = [];
 /** Time of the rejection, by event. */

@@ -64,7 +64,7 @@ async function measureChange(bench: Bench, world: World, kind: 'updated' | 'dele
     const newPath = `${subscription.path}/moved`;
     await callApi(world, accountId, token, subscription, kind, newPath);
     const respondedAtMs = sharedNowMs();
-    await waitUntilQuiet(queue);
+    await waitUntilNoJobIsOpen(queue);
     await settle(world, workload);
     const arrivals = await takeArrivals(world);
     const oldPathTimesMs = [...(arrivals.timesMs as Float64Array)].filter(
@@ -114,8 +114,10 @@ async function callApi(
   await response.arrayBuffer();
 }
 
-/** Waits until the queue is empty and no more requests arrive. */
-async function waitUntilQuiet(queue: { getJobCounts(): Promise<Record<string, number>> }): Promise<void> {
+/** Waits until no job waits or is active, for a minute at most. Delayed retries do not count. */
+async function waitUntilNoJobIsOpen(queue: {
+  getJobCounts(): Promise<Record<string, number>>;
+}): Promise<void> {
   for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
     const { waiting = 0, prioritized = 0, active = 0, paused = 0 } = await queue.getJobCounts();
     if (waiting + prioritized + active + paused === 0) return;

@@ -137,7 +137,7 @@ export async function fanOut(bench: Bench): Promise<ScenarioResult> {
   return { name: 'fan-out', rows };
 }
 
-/** The share of the arrivals that is measured: without the start and the end, where not all parts are busy. */
+/** The measurement begins and ends at these shares of the arrivals: at the start and the end not all parts are busy. */
 const FROM_SHARE = 0.15;
 const TO_SHARE = 0.9;
 const POLL_MS = 20;

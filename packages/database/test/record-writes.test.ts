@@ -63,7 +63,7 @@ test('a read-only database counts as unwritable after 30 s, and as writable afte
   expect(changes).toEqual(['unwritable', 'writable']);
 });
 
-test('connections that cannot write while another one can are a fault of their process only', async () => {
+test('the state is process_fault when the connections of a process cannot write and a new one can', async () => {
   const writes = create();
   await database.pool.query('SET default_transaction_read_only = on');
   expect(await stateAfter(writes, 30)).toBe('process_fault');

@@ -20,7 +20,8 @@ const DELAYED_READ_MAX = 1_000;
 
 /**
  * Returns the events that have a job which waits, is active or is delayed, by {@link eventJobId}. An event without a separate job may share
- * one with others. It counts as queued while a job that waits or is active was added less than {@link ENQUEUE_WINDOW_MS} after it. Jobs that
+ * one with others. It counts as queued while the oldest job that waits or is active was added before the event, or at most
+ * {@link ENQUEUE_WINDOW_MS} after it. Jobs that
  * are delayed after a fault may be of any age, so their events are read.
  */
 export async function queuedEvents<Data>(

@@ -73,7 +73,7 @@ export function openCompatibilityCheck(options: CompatibilityCheckOptions): Comp
         }
       };
       const checking = startPeriodic(everyMs, checkAndPause, (err) =>
-        logger.debug({ err }, 'compatibility check failed'),
+        logger.debug({ err }, 'schema and encryption keys could not be checked'),
       );
       lifecycle.onClose('compatibility', () => void checking.stop());
     },

@@ -156,7 +156,8 @@ async function attemptThenCommit(
   pending: Promise<void>[],
 ): Promise<CommitResult> {
   const { record, requests, events } = dispatcher;
-  // A plan that waits for permits becomes outdated, so it is made when the event has them. Without them it is deferred.
+  // Permits are acquired before planning, because a plan that waits becomes outdated. Without permits the deliveries are
+  // recorded as deferred.
   const count = subscriptions.length * permitsOf(event);
   let unusedPermits = await requests.permits.firstAttempts.acquire(event.accountId, count);
   const permits = unusedPermits === 0 ? 0 : permitsOf(event);

@@ -143,7 +143,7 @@ export async function createManagement(
     const queues = openQueues(context, clock);
     const limitStore = await openLimits(context, database);
     const egress = openMeasuredEgress(context);
-    const relay = openRelay(context, queues.eventQueue, database.pool);
+    const relay = startRelay(context, queues.eventQueue, database.pool);
     // A separate pool, so that slow lists do not delay the reports of job runners.
     const reportPool = openReportPool(context);
     const reads = openReplicaReads(context, database.pool);
@@ -316,7 +316,7 @@ function openMeasuredEgress({ settings, lifecycle, registry }: ServiceContext): 
   };
 }
 
-function openRelay(
+function startRelay(
   { logger, lifecycle, metrics, traces }: ServiceContext,
   events: EventQueue,
   pool: Pool,

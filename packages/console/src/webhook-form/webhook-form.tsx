@@ -9,8 +9,8 @@ import { LeaveDialog, useLeaveGuard } from '../components/confirm-dialog.tsx';
 import { Problem } from '../components/page.tsx';
 import { SIGN_IN_PATH } from '../paths.ts';
 import { FormWithPanel, SamplePanel } from '../sample/sample-panel.tsx';
+import { ForeignFormatNotice } from '../targets/foreign-format-notice.tsx';
 import { recognizeTarget } from '../targets/recognized-targets.ts';
-import { TargetNotice } from '../targets/target-notice.tsx';
 import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TEXTS, EVENT_TYPES_IN_ORDER } from '../wording/webhooks.ts';
 import { HeadersField } from './headers-field.tsx';
 import { JobsField } from './jobs-field.tsx';
@@ -200,7 +200,7 @@ function WebhookFields({ accountId, form, onEventTypeAdded }: WebhookFieldsProps
         {...form.getInputProps('clientUrl')}
       />
       {target !== null && (
-        <TargetNotice
+        <ForeignFormatNotice
           key={target.key}
           target={target}
           clientUrl={form.values.clientUrl}

@@ -72,7 +72,7 @@ interface Rewrite {
   written: Readonly<Record<string, string>>;
   values: (row: Row) => (string | null)[];
   /** Values of a row that cannot be read. */
-  unreadable: (row: Row) => (string | null)[];
+  valuesIfUnreadable: (row: Row) => (string | null)[];
   quarantine?: (pool: Pool, row: Row, reason: string) => Promise<void>;
 }
 
@@ -99,7 +99,7 @@ const EVENTS: Rewrite = {
     return [event.timestamp, storedEventData(event), event.data.runId];
   },
   // The data is retained. A run id of 0, which no run has, marks the row as rewritten.
-  unreadable: () => [null, null, '0'],
+  valuesIfUnreadable: () => [null, null, '0'],
   async quarantine(pool, row, reason) {
     const key = [row.account_id, row.id];
     await runStatement(pool, QUARANTINE, [...key, reason]);
@@ -119,7 +119,7 @@ const HEADERS = {
     AND (json_typeof(t.request_headers) = 'string' OR json_typeof(t.response_headers) = 'array')`,
   written: { request_headers: 'json', response_headers: 'json' },
   values: headerValues,
-  unreadable: (row: Row) => ['{}', row.response_headers === null ? null : '{}'],
+  valuesIfUnreadable: (row: Row) => ['{}', row.response_headers === null ? null : '{}'],
 };
 
 function headerValues(row: Row): (string | null)[] {
@@ -301,7 +301,7 @@ async function replaceUnreadable(
   const [id] = keyOf(rewrite, row);
   const reason = `${id} of ${table} could not be rewritten: ${(error as Error).message}`;
   await rewrite.quarantine?.(pool, row, reason);
-  await write(pool, table, rewrite, [{ row, values: rewrite.unreadable(row) }]);
+  await write(pool, table, rewrite, [{ row, values: rewrite.valuesIfUnreadable(row) }]);
   if (rewrite.quarantine) result.setAside += 1;
   else result.withoutHeaders += 1;
   result.reason ??= reason;

@@ -345,7 +345,7 @@ test('a thousand lanes that never respond occupy at most a quarter of the slots 
   expect(acquireAll(limits, healthy)).toHaveLength(128);
 });
 
-test('each new lane that responds admits one more new lane, until there has been none for a second', () => {
+test('each new lane that responds admits one more new lane; after a second without new lanes the limit is 32 again', () => {
   const { clock, limits } = setUp(1_000);
   const lanes = Array.from({ length: 500 }, (_, index) =>
     lane(`new-${index}`, index, `https://${index}.example`),

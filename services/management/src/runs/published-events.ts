@@ -162,13 +162,14 @@ function confirmCommit({ publication, index }: PendingPublication, results: Publ
   }
 }
 
-interface PublishedRow {
+/** An event to insert, with the values that PUBLISH needs in addition. */
+interface EventToInsert {
   version: string | null;
   traceContext: string | null;
   event: JobRunEvent;
 }
 
-const PUBLISH_COLUMNS: UnnestColumns<PublishedRow> = {
+const PUBLISH_COLUMNS: UnnestColumns<EventToInsert> = {
   ...EVENT_COLUMNS,
   version: ['bigint', ({ version }) => version],
   trace_context: ['text', ({ traceContext }) => traceContext],
@@ -212,7 +213,7 @@ const SELECT_EVENTS_WITH_OTHER_DATA = `
   WHERE ${inDays(`$${1 + unnestParameterCount(EVENT_IDENTITY_COLUMNS)}`, 'i', 'e')} AND ${hasOtherData('e', 'i')}`;
 
 /** Returns the keys ({@link eventJobId}) of the events that are on record with other data. */
-async function findConflicts(database: Queryable, rows: readonly PublishedRow[]): Promise<Set<string>> {
+async function findConflicts(database: Queryable, rows: readonly EventToInsert[]): Promise<Set<string>> {
   if (rows.length === 0) return new Set();
   const days = distinctDays(rows.map(({ event }) => idDay('event', event.eventId)));
   const columns = { id: column.text, account_id: column.digits };

@@ -64,7 +64,7 @@ async function writeAsUser(
 
 describe('the permission to write webhooks', () => {
   test.each([...PERMISSION_SETS])(
-    'on Enterprise depends on the permission set of a service token: %s',
+    'on the Enterprise plan depends on the permission set of a service token: %s',
     async (permissionSet) => {
       const token = await harness.newToken(accounts.enterprise, [permissionSet]);
       await write(
@@ -88,7 +88,7 @@ describe('the permission to write webhooks', () => {
   );
 
   test.each([...PERMISSION_SETS])(
-    'on Enterprise depends on the permission set of a user and not on the licence: %s',
+    "on the Enterprise plan depends on the permission set of a user and not on the user's licence: %s",
     async (permissionSet) => {
       for (const license of LICENSES) {
         const expected = WRITERS.enterprise.has(permissionSet) ? 'may' : MESSAGES.enterprise;

@@ -102,7 +102,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     const queue = openQueue(queueUrl);
     const events = createEvents(40);
     const rejectedEvent = events[11] as JobRunEvent;
-    // JSON cannot encode a bigint, so every server rejects it.
+    // JSON cannot encode a bigint, so adding the event fails on every queue.
     Object.assign(rejectedEvent, { data: { ...rejectedEvent.data, runId: 1n } });
     const rejected: string[] = [];
     const quarantine = async (rejectedEvents: readonly RejectedEvent[]) => {

@@ -72,13 +72,13 @@ export function withServerTimes<Client extends { getBackend(): unknown }>(
     const marker = await waitForJob.call(backend, seconds);
     return marker && { ...marker, score: toLocalTime(marker.score, aheadMs()) };
   };
-  if (backend.execCommand) convertRedis(backend, backend.execCommand, aheadMs);
-  else if (backend.run) convertPostgres(backend, backend.run, aheadMs);
+  if (backend.execCommand) convertTimesOnRedis(backend, backend.execCommand, aheadMs);
+  else if (backend.run) convertTimesOnPostgres(backend, backend.run, aheadMs);
   else throw new Error('this version of BullMQ calls its server in another way');
   return client;
 }
 
-function convertRedis(
+function convertTimesOnRedis(
   backend: BackendInternals,
   execCommand: NonNullable<BackendInternals['execCommand']>,
   aheadMs: () => number,
@@ -96,7 +96,7 @@ function convertRedis(
   };
 }
 
-function convertPostgres(
+function convertTimesOnPostgres(
   backend: BackendInternals,
   run: NonNullable<BackendInternals['run']>,
   aheadMs: () => number,

@@ -7,7 +7,7 @@ import { Problem } from '../components/page.tsx';
 import { quoteForShell } from '../wording/code.ts';
 import type { RecognizedTarget } from './recognized-targets.ts';
 
-interface TargetNoticeProps {
+interface ForeignFormatNoticeProps {
   target: RecognizedTarget;
   clientUrl: string;
   /** An empty string means `Authorization`. */
@@ -15,7 +15,7 @@ interface TargetNoticeProps {
 }
 
 /** Explains that a target requires its own format, and shows a relay to copy (`examples/relays`). */
-export function TargetNotice({ target, clientUrl, signatureHeader }: TargetNoticeProps) {
+export function ForeignFormatNotice({ target, clientUrl, signatureHeader }: ForeignFormatNoticeProps) {
   const [isOpen, setOpen] = useState(false);
   const relayId = useId();
   const relay = useQuery({
