@@ -11,7 +11,7 @@ import { isPermanentRejection } from '@runhook/database';
 import type { IdentifiedEvent, Job } from '@runhook/queue';
 import type { Dispatcher } from './dispatcher.ts';
 import { type FanOutResult, fanOut } from './fan-out.ts';
-import { messageCharacters } from './policy/permits.ts';
+import { slotsOf } from './policy/events-in-flight.ts';
 import type { MessageRejection } from './record/quarantine.ts';
 
 /**
@@ -73,7 +73,7 @@ async function processEvent(
   }
   // Events beyond the burst limit have the lower priority here, as in the queue.
   const isLowPriority = (opts?.priority ?? 0) > 0;
-  const releaseSlot = await dispatcher.events.acquire(isLowPriority, messageCharacters(event));
+  const releaseSlot = await dispatcher.events.acquire(isLowPriority, slotsOf(event));
   try {
     const isInterrupted = attemptsStarted > 1;
     const result = await dispatch(dispatcher, event, isInterrupted, releaseSlot).catch(

@@ -8,8 +8,8 @@ import {
   FRESH_MS,
   newDelivery,
 } from './first-attempt.ts';
+import { slotsOf } from './policy/events-in-flight.ts';
 import { type CachedSubscription, matchSubscriptions } from './policy/next-step.ts';
-import { permitsOf } from './policy/permits.ts';
 import type { CommitOutcome, CommitResult } from './record/commit-events.ts';
 import type { EventState } from './record/event-states.ts';
 
@@ -158,9 +158,11 @@ async function attemptThenCommit(
   const { record, requests, events } = dispatcher;
   // Permits are acquired before planning, because a plan that waits becomes outdated. Without permits the deliveries are
   // recorded as deferred.
-  const count = subscriptions.length * permitsOf(event);
-  let unusedPermits = await requests.permits.firstAttempts.acquire(event.accountId, count);
-  const permits = unusedPermits === 0 ? 0 : permitsOf(event);
+  const { firstAttempts: permitPool } = requests.permits;
+  const perAttempt = permitPool.forEach(event, subscriptions.length);
+  const count = subscriptions.length * perAttempt;
+  let unusedPermits = await permitPool.acquire(event.accountId, count, slotsOf(event));
+  const permits = unusedPermits === 0 ? 0 : perAttempt;
   try {
     const plannedAtMs = performance.now();
     const start = resolveStart(event, await record.loadEventState({ event, version }));
@@ -184,7 +186,7 @@ async function attemptThenCommit(
       track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits, commit }));
     return (await commit.outcome).result;
   } finally {
-    requests.permits.firstAttempts.release(event.accountId, unusedPermits);
+    permitPool.release(event.accountId, unusedPermits);
   }
 }
 
@@ -268,9 +270,11 @@ async function commitThenAttempt(
     isRecorded = true;
     committed += page.length;
     const addedAttempts = page.filter(({ delivery }) => added.has(delivery.id));
-    const count = addedAttempts.length * permitsOf(event);
-    const acquired = await requests.permits.firstAttempts.acquire(event.accountId, count);
-    const permits = acquired === 0 ? 0 : permitsOf(event);
+    const { firstAttempts: permitPool } = requests.permits;
+    const perAttempt = permitPool.forEach(event, addedAttempts.length);
+    const count = addedAttempts.length * perAttempt;
+    const acquired = await permitPool.acquire(event.accountId, count, slotsOf(event));
+    const permits = acquired === 0 ? 0 : perAttempt;
     for (const firstAttempt of addedAttempts)
       track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits }));
   } while (committed < subscriptions.length);

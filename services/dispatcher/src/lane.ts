@@ -11,7 +11,7 @@ import {
 } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
-import { PERMIT_CHARACTERS, permitsOf } from './policy/permits.ts';
+import { permitsOf } from './policy/permits.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { DeliveryKey } from './record/deliveries.ts';
 import type { Target } from './target.ts';
@@ -151,8 +151,14 @@ class LanePass {
   /** Starts the attempts of the deliveries that it takes, or cancels them and further ones. Returns their number. */
   async claim(limit: number, attemptsBelow?: number): Promise<number> {
     const { record, requests, attemptMs } = this.#dispatcher;
-    const octetsMax = requests.permits.queued.free(this.#lane.accountId) * PERMIT_CHARACTERS;
-    const claimed = await record.claimDeferred({ ...this.#lane, limit, octetsMax, attemptMs, attemptsBelow });
+    const permitsMax = requests.permits.queued.free(this.#lane.accountId);
+    const claimed = await record.claimDeferred({
+      ...this.#lane,
+      limit,
+      permitsMax,
+      attemptMs,
+      attemptsBelow,
+    });
     const [first] = claimed;
     const reason = first === undefined ? null : undeliverableReason(first.target);
     if (reason !== null) {

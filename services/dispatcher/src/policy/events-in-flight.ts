@@ -1,4 +1,6 @@
+import type { JobRunEvent } from '@runhook/contract';
 import { Semaphore } from '@runhook/runtime';
+import { messageCharacters } from './permits.ts';
 
 /*
  * Events in flight of this process, one of the four admission controls on the path of an event
@@ -21,6 +23,11 @@ const LOW_PRIORITY_SHARE = 0.75;
 const SATURATED_AT = 64;
 
 export const eventsMax = (concurrency: number) => Math.min(SLOTS, concurrency);
+
+/** Returns the number of slots of an event. */
+export function slotsOf(event: Pick<JobRunEvent, 'data'>): number {
+  return 1 + Math.floor(messageCharacters(event) / SLOT_CHARACTERS);
+}
 
 export class EventsInFlight {
   readonly #slots: Semaphore;
@@ -45,10 +52,9 @@ export class EventsInFlight {
 
   /**
    * Resolves to a function that releases the slots; only its first call has an effect.
-   * @param characters length of the event's messages
+   * @param slots {@link slotsOf} the event
    */
-  async acquire(isLowPriority: boolean, characters: number): Promise<() => void> {
-    const slots = 1 + Math.floor(characters / SLOT_CHARACTERS);
+  async acquire(isLowPriority: boolean, slots: number): Promise<() => void> {
     if (isLowPriority) await this.#lowPriority.acquire(slots);
     await this.#slots.acquire(slots, isLowPriority);
     let isReleased = false;

@@ -1,7 +1,9 @@
 import type { JobRunEvent } from '@runhook/contract';
 
-/** Length of an event for one permit, in UTF-16 code units. The longest event of the contract needs 33 permits. */
+/** Length of an event for one permit, in UTF-16 code units. */
 export const PERMIT_CHARACTERS = 8_192;
+/** Permits of the longest event of the contract. */
+const PERMITS_OF_LONGEST = 33;
 
 /** Returns the length of an event's messages in UTF-16 code units; its other fields are short. */
 export function messageCharacters({ data }: Pick<JobRunEvent, 'data'>): number {
@@ -37,9 +39,12 @@ export class SharedCapacity {
     return this.#max - this.#used - (this.#byAccount.get(accountId) ?? 0);
   }
 
+  isUsedBy(accountId: number): boolean {
+    return this.#byAccount.has(accountId);
+  }
+
   isFree(accountId: number, amount: number): boolean {
-    const isFirst = !this.#byAccount.has(accountId);
-    return this.free(accountId) >= (isFirst ? 1 : amount);
+    return this.free(accountId) >= (this.isUsedBy(accountId) ? amount : 1);
   }
 
   enter(accountId: number, amount: number): void {
@@ -56,6 +61,7 @@ export class SharedCapacity {
 
 interface Waiter {
   count: number;
+  slots: number;
   resolve: (permits: number) => void;
 }
 
@@ -68,24 +74,36 @@ interface WaitingAccount {
 
 /** Bounds the memory of attempts in flight, over all accounts and for each. */
 export class Permits {
+  readonly #max: number;
   readonly #capacity: SharedCapacity;
-  readonly #waitersMax: number;
+  readonly #waitingSlots: SharedCapacity;
   readonly #idleMs: number;
   readonly #waiting = new Map<number, WaitingAccount>();
 
   /**
-   * @param waitersMax maximum number of waiting events of an account
-   * @param idleMs time after which they are deferred if the account releases no permit
+   * @param waitingSlotsMax slots for events in flight that waiting events of all accounts may have
+   * @param idleMs time after which the events of an account are deferred if it releases no permit
    */
-  constructor(max: number, waitersMax: number, idleMs: number) {
+  constructor(max: number, waitingSlotsMax: number, idleMs: number) {
+    this.#max = max;
     this.#capacity = new SharedCapacity(max);
-    this.#waitersMax = waitersMax;
+    this.#waitingSlots = new SharedCapacity(waitingSlotsMax);
     this.#idleMs = idleMs;
   }
 
-  /** Returns the number of permits that the account may acquire now in several calls: half of those that are free to one. */
+  /** Returns the permits for each of several attempts of an event: fewer than for one, if the account could not have them all. */
+  forEach(event: Pick<JobRunEvent, 'data'>, attemptCount: number): number {
+    return Math.max(1, Math.min(permitsOf(event), Math.floor(this.#max / 2 / attemptCount)));
+  }
+
+  /**
+   * Returns the number of permits that the account may acquire now in several calls: half of those that are free to one,
+   * and none unless the longest event can have its permits.
+   */
   free(accountId: number): number {
-    return Math.ceil(this.#capacity.free(accountId) / 2);
+    const requiredMin = this.#capacity.isUsedBy(accountId) ? Math.min(PERMITS_OF_LONGEST, this.#max / 4) : 1;
+    const free = this.#capacity.free(accountId);
+    return free < requiredMin ? 0 : Math.ceil(free / 2);
   }
 
   /** Returns the number of acquired permits: `count`, or 0. */
@@ -95,20 +113,24 @@ export class Permits {
     return count;
   }
 
-  /** Waits behind other events of the account. Resolves to 0 if too many of them wait, or `idleMs` are over. */
-  async acquire(accountId: number, count: number): Promise<number> {
+  /**
+   * Waits behind other events of the account. Resolves to 0 if too many events wait, or `idleMs` are over.
+   * @param slots slots of its event in flight
+   */
+  async acquire(accountId: number, count: number, slots: number): Promise<number> {
     const acquired = this.tryAcquire(accountId, count);
     if (acquired === count) return acquired;
+    if (!this.#waitingSlots.isFree(accountId, slots)) return 0;
+    this.#waitingSlots.enter(accountId, slots);
     const { waiters } = this.#waiting.get(accountId) ?? this.#beginWaiting(accountId);
-    if (waiters.size >= this.#waitersMax) return 0;
-    return await new Promise((resolve) => waiters.add({ count, resolve }));
+    return await new Promise((resolve) => waiters.add({ count, slots, resolve }));
   }
 
   #beginWaiting(accountId: number): WaitingAccount {
     const waiters = new Set<Waiter>();
     const timer = setTimeout(() => {
       this.#waiting.delete(accountId);
-      for (const { resolve } of waiters) resolve(0);
+      for (const waiter of waiters) this.#end(accountId, waiter, 0);
     }, this.#idleMs);
     const account = { waiters, timer };
     this.#waiting.set(accountId, account);
@@ -116,6 +138,7 @@ export class Permits {
   }
 
   release(accountId: number, count: number): void {
+    if (count === 0) return;
     this.#capacity.leave(accountId, count);
     this.#waiting.get(accountId)?.timer.refresh();
     for (const [id, account] of this.#waiting) this.#serve(id, account);
@@ -126,9 +149,14 @@ export class Permits {
       if (!this.#capacity.isFree(accountId, waiter.count)) return;
       this.#capacity.enter(accountId, waiter.count);
       waiters.delete(waiter);
-      waiter.resolve(waiter.count);
+      this.#end(accountId, waiter, waiter.count);
     }
     clearTimeout(timer);
     this.#waiting.delete(accountId);
+  }
+
+  #end(accountId: number, { slots, resolve }: Waiter, permits: number): void {
+    this.#waitingSlots.leave(accountId, slots);
+    resolve(permits);
   }
 }

@@ -9,7 +9,7 @@ import { StartSchedule } from './probe-budget.ts';
  *
  * | State of a first attempt | Entered when | Left when |
  * |---|---|---|
- * | waiting for permits | fewer permits are free than its account has and its event needs, and at most half of the events in flight are of its account and wait | its event has permits for all its deliveries, or its account has released none for 500 ms |
+ * | waiting for permits | fewer permits are free than its account has and its event needs. Waiting events have at most half of the slots for events in flight, and an account as many of these as are free | its event has permits for all its deliveries, or its account has released none for 500 ms |
  * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and at most a quarter of the events in flight belong to it | a slot is released, or 500 ms are over |
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
  * | deferred | it may not wait, or got no permits or slot in time | the job of its lane attempts it |
@@ -21,7 +21,7 @@ import { StartSchedule } from './probe-budget.ts';
 
 /** An event may have many deliveries, and an endpoint may be distant. */
 const PERMITS_PER_JOB = 4;
-const PERMIT_WAITERS_SHARE = 1 / 2;
+const WAITING_FOR_PERMITS_SHARE = 1 / 2;
 /** Time without a released permit after which the waiting events of an account are deferred. */
 const PERMIT_IDLE_MS = 500;
 const WAITING_SHARE = 1 / 4;
@@ -67,8 +67,8 @@ export class RequestsInFlight {
       queued: slowStart(SLOW_START_QUEUED_SHARE),
     };
     this.#waitingMax = eventsMax(concurrency) * WAITING_SHARE;
-    const waitersMax = Math.ceil(eventsMax(concurrency) * PERMIT_WAITERS_SHARE);
-    const permits = () => new Permits(concurrency * PERMITS_PER_JOB, waitersMax, PERMIT_IDLE_MS);
+    const waitingSlotsMax = Math.ceil(eventsMax(concurrency) * WAITING_FOR_PERMITS_SHARE);
+    const permits = () => new Permits(concurrency * PERMITS_PER_JOB, waitingSlotsMax, PERMIT_IDLE_MS);
     this.permits = { firstAttempts: permits(), queued: permits() };
   }
 

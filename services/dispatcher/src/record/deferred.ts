@@ -1,6 +1,7 @@
 import type { LaneJob } from '@runhook/contract';
 import { inDays, type Pool, runStatement } from '@runhook/database';
 import type { Delivery } from '../policy/next-step.ts';
+import { PERMIT_CHARACTERS } from '../policy/permits.ts';
 import {
   DELIVERY_COLUMNS,
   DELIVERY_JOINS,
@@ -46,8 +47,8 @@ const CLAIM = `
     LIMIT $2
     FOR UPDATE SKIP LOCKED
   ), sized AS MATERIALIZED (
-    SELECT n.*, octet_length(e.data::text) AS octets,
-           sum(octet_length(e.data::text)) OVER (ORDER BY n.day, n.created_at, n.id) AS octets_to_here
+    SELECT n.*, 1 + octet_length(e.data::text) / ${PERMIT_CHARACTERS} AS permits,
+           sum(1 + octet_length(e.data::text) / ${PERMIT_CHARACTERS}) OVER (ORDER BY n.day, n.created_at, n.id) AS permits_to_here
     FROM next n JOIN events e ON e.day = n.day AND e.id = n.event_id AND e.account_id = n.account_id
     WHERE e.account_id = $4
   ), d AS (
@@ -55,7 +56,7 @@ const CLAIM = `
     SET deferred_at = NULL, next_attempt_at = now() + $3::int * interval '1 millisecond'
     FROM sized n
     WHERE d.day = n.day AND d.id = n.id AND d.account_id = n.account_id AND d.account_id = $4
-      AND n.octets_to_here <= greatest($6::int, n.octets)
+      AND n.permits_to_here <= greatest($6::int, n.permits)
     RETURNING d.*
   )
   SELECT ${DELIVERY_COLUMNS}
@@ -68,8 +69,8 @@ export type LaneKey = Required<LaneJob>;
 
 export interface ClaimOptions extends LaneKey {
   limit: number;
-  /** Length of their data, of which a single delivery may have more. */
-  octetsMax: number;
+  /** Permits of their attempts (policy/permits.ts), of which a single delivery may need more. */
+  permitsMax: number;
   /** Maximum duration of an attempt. */
   attemptMs: number;
   /** Takes only deliveries with fewer attempts in their cycle. */
@@ -78,8 +79,8 @@ export interface ClaimOptions extends LaneKey {
 
 /** Takes the oldest deferred deliveries of a lane, which are then no longer deferred. No other caller gets the same ones. */
 export async function claimDeferred(pool: Pool, options: ClaimOptions): Promise<Delivery[]> {
-  const { subscriptionId, accountId, limit, octetsMax, attemptMs, attemptsBelow = null } = options;
-  const values = [subscriptionId, limit, attemptMs, accountId, attemptsBelow, octetsMax];
+  const { subscriptionId, accountId, limit, permitsMax, attemptMs, attemptsBelow = null } = options;
+  const values = [subscriptionId, limit, attemptMs, accountId, attemptsBelow, permitsMax];
   const rows = await runStatement<DeliveryRow>(pool, CLAIM, values, 'claim-deferred');
   return rows.map(toDelivery);
 }

@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
-import { EventsInFlight } from '../../src/policy/events-in-flight.ts';
+import { EventsInFlight, slotsOf } from '../../src/policy/events-in-flight.ts';
 
 const settleMicrotasks = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Adds events. Returns the release functions of those that have a slot. */
-function add(events: EventsInFlight, count: number, isLowPriority = false, characters = 0): (() => void)[] {
+function add(events: EventsInFlight, count: number, isLowPriority = false, slots = 1): (() => void)[] {
   const releases: (() => void)[] = [];
   for (let event = 0; event < count; event += 1)
-    void events.acquire(isLowPriority, characters).then((release) => releases.push(release));
+    void events.acquire(isLowPriority, slots).then((release) => releases.push(release));
   return releases;
 }
 
@@ -37,7 +37,12 @@ test('events beyond the burst limit leave a quarter of the slots to events of a 
 
 test('an event with long messages takes several slots', async () => {
   const events = new EventsInFlight(384);
-  const releases = add(events, 128, false, 131_072);
+  const releases = add(
+    events,
+    128,
+    false,
+    slotsOf({ data: { runStatusMessage: 'x'.repeat(131_072) } as never }),
+  );
   await settleMicrotasks();
   expect(releases).toHaveLength(26);
   releases[0]?.();

@@ -19,34 +19,70 @@ test('an account may have as many permits as are free, and a further account alw
   expect(permits.tryAcquire(4, 1)).toBe(0);
 });
 
-describe('events of an account that wait for permits', () => {
+describe('events that wait for permits', () => {
   const LONG_MS = 3_600_000;
 
-  test('get them in order, and at most some wait', async () => {
-    const permits = new Permits(16, 2, LONG_MS);
-    expect(await permits.acquire(1, 8)).toBe(8);
+  test('get them in order, and each account has as many slots for waiting events as are free', async () => {
+    const permits = new Permits(16, 8, LONG_MS);
     const acquired: [index: number, permits: number][] = [];
-    for (const [index, count] of [3, 2, 2].entries())
-      void permits.acquire(1, count).then((permitCount) => acquired.push([index, permitCount]));
+    const acquire = (index: number, accountId: number, count: number, slots: number) =>
+      void permits
+        .acquire(accountId, count, slots)
+        .then((permitCount) => acquired.push([index, permitCount]));
+    expect(await permits.acquire(1, 8, 1)).toBe(8);
+    acquire(0, 1, 3, 3);
+    acquire(1, 1, 2, 1);
+    acquire(2, 1, 1, 1);
     await macrotask();
     expect(acquired).toEqual([[2, 0]]);
-    expect(await permits.acquire(2, 1)).toBe(1);
-    permits.release(1, 4);
+    expect(await permits.acquire(2, 4, 1)).toBe(4);
+    acquire(3, 2, 4, 2);
+    acquire(4, 2, 1, 1);
     await macrotask();
-    expect(acquired.slice(1)).toEqual([[0, 3]]);
-    permits.release(1, 4);
+    expect(acquired.slice(1)).toEqual([[4, 0]]);
+    permits.release(2, 4);
+    permits.release(1, 8);
     await macrotask();
-    expect(acquired.slice(2)).toEqual([[1, 2]]);
-    expect(permits.tryAcquire(1, 1)).toBe(1);
+    expect(acquired.slice(2)).toEqual([
+      [3, 4],
+      [0, 3],
+      [1, 2],
+    ]);
   });
 
   test('get none once the account has released none for a time', async () => {
-    const permits = new Permits(16, 2, 5);
-    expect(await permits.acquire(1, 8)).toBe(8);
-    expect(await Promise.all([permits.acquire(1, 1), permits.acquire(1, 1)])).toEqual([0, 0]);
+    const permits = new Permits(16, 8, 5);
+    expect(await permits.acquire(1, 8, 1)).toBe(8);
+    let isOver = false;
+    const waiting = Promise.all([permits.acquire(1, 1, 1), permits.acquire(1, 1, 1)]).finally(() => {
+      isOver = true;
+    });
+    while (!isOver) {
+      permits.release(1, 0);
+      await macrotask();
+    }
+    expect(await waiting).toEqual([0, 0]);
     permits.release(1, 8);
-    expect(await permits.acquire(1, 1)).toBe(1);
+    expect(await permits.acquire(1, 1, 1)).toBe(1);
   });
+});
+
+test('an account can have the permits of many attempts of a long event, and other accounts find some', () => {
+  const permits = new RequestsInFlight(384).permits.firstAttempts;
+  const event = { data: { runStatusMessage: 'x'.repeat(131_072) } as never };
+  const counts = [1, 50, 500].map((attemptCount) => permits.forEach(event, attemptCount));
+  expect(counts).toEqual([17, 15, 1]);
+  expect(permits.tryAcquire(1, 750)).toBe(750);
+  expect(permits.tryAcquire(2, 1)).toBe(1);
+});
+
+test('a lane claims only while its account has the permits of the longest event', () => {
+  const permits = new RequestsInFlight(384).permits.queued;
+  permits.tryAcquire(1, 752);
+  expect(permits.free(1)).toBe(0);
+  permits.release(1, 1);
+  expect(permits.free(1)).toBe(17);
+  expect(permits.free(2)).toBe(393);
 });
 
 test('an event has one permit for each 8,192 code units of its messages', () => {

@@ -95,7 +95,7 @@ async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
   await loadAccountId(pool, { deliveryId: key.deliveryId, cycle: 0 });
   await loadPendingDeliveries(pool, { eventId, accountId: ACCOUNT_ID }, 0);
   await hasDeferred(pool, lane);
-  await claimDeferred(pool, { ...lane, limit: 1, octetsMax: 1_000_000, attemptMs: 0 });
+  await claimDeferred(pool, { ...lane, limit: 1, permitsMax: 1_000, attemptMs: 0 });
   await limitPending({ pool, pendingMax: 100 });
   const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };
   const grace = { graceMs: 0, eventGraceMs: 0 };

@@ -202,7 +202,7 @@ async function runHotStatements(): Promise<void> {
   await loadDeferredKeys(pool, { ...one, limit: 10 });
   await deferDeliveries(pool, [keyOf(first), keyOf(second)]);
   await hasDeferred(pool, one);
-  await claimDeferred(pool, { ...one, limit: 10, octetsMax: 1_000_000, attemptMs: 60_000 });
+  await claimDeferred(pool, { ...one, limit: 10, permitsMax: 1_000, attemptMs: 60_000 });
   await recordAttempts(pool, [attemptOf(first), attemptOf(second)]);
   const [third, fourth] = await commit({ isRecorded: true });
   const reason = 'x';
