@@ -74,28 +74,11 @@ export async function takePictures(
   return pictures;
 }
 
-/**
- * Takes the pictures of each look and compares them. A picture that differs is taken again on a page that had no other width: in
- * some runs the fifth width of a page differs by a few pixels, and always the same ones.
- */
-export async function compareVariants(
-  browser: Browser,
-  world: StillWorld,
-  calculator: Page,
-  variants: readonly Variant[],
-): Promise<string[]> {
-  const pictures = await takePictures(browser, world, variants);
-  const found: string[] = [];
-  for (const variant of variants) {
-    const ofVariant = new Map([...pictures].filter(([file]) => file.endsWith(fileOf('', variant))));
-    if ((await comparePictures(calculator, ofVariant)).length === 0) continue;
-    found.push(...(await comparePictures(calculator, await takePictures(browser, world, [variant]))));
-  }
-  return found;
-}
-
 /** Compares pictures with the stored ones. Returns what differs, with the file of a picture in which it is red. */
-async function comparePictures(calculator: Page, pictures: ReadonlyMap<string, string>): Promise<string[]> {
+export async function comparePictures(
+  calculator: Page,
+  pictures: ReadonlyMap<string, string>,
+): Promise<string[]> {
   const likeness = toleranceFor(calculator.context().browser());
   const differences: string[] = [];
   let folder: string | null = null;

@@ -104,27 +104,35 @@ const READ_SCRIPT = `
     return url.slice(url.indexOf(',') + 1);
   };`;
 
-/** Surfaces and most of the text keep their exact colours. The many colours of letter edges are rounded. */
+/** Rounds the colours that are not retained. */
 const FEWER_COLOURS = `
   const readPixels = ({ context, width, height }) => {
     const { data: bytes } = context.getImageData(0, 0, width, height);
     return { pixels: new Uint32Array(bytes.buffer), bytes, width, height };
   };
-  const fewerColours = (picture) => {
-    const read = readPixels(picture);
-    const { pixels } = read;
+  const roundColours = (pixels, retained) => {
+    const rounded = (pixel) =>
+      [0, 8, 16].reduce((sum, shift) => sum + (Math.min(255, Math.round(((pixel >>> shift) & 255) / 32) * 32) << shift), 0);
+    const colours = new Map();
+    for (let index = 0; index < pixels.length; index += 1) {
+      const pixel = pixels[index];
+      if (!colours.has(pixel)) colours.set(pixel, retained.has(pixel) ? pixel : rounded(pixel) | 0xff000000);
+      pixels[index] = colours.get(pixel);
+    }
+  };`;
+
+/** Surfaces and most of the text keep their exact colours. The many colours of letter edges are rounded. */
+const RETAIN_COMMON = `
+  const retainCommon = (pixels) => {
     const counts = new Map();
     for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) ?? 0) + 1);
     const byCount = [...counts].sort(([one, ofOne], [other, ofOther]) => ofOther - ofOne || one - other);
-    const rounded = (pixel) =>
-      [0, 8, 16].reduce((sum, shift) => sum + (Math.min(255, Math.round(((pixel >>> shift) & 255) / 32) * 32) << shift), 0);
-    const colours = new Map(byCount.map(([pixel], rank) => [pixel, (rank < 64 ? pixel & 0xffffff : rounded(pixel)) | 0xff000000]));
-    for (let index = 0; index < pixels.length; index += 1) pixels[index] = colours.get(pixels[index]);
-    return read;
+    return new Set(byCount.slice(0, 64).map(([pixel]) => pixel));
   };`;
 
-const INDEX_SCRIPT = `async (base64) => {${READ_SCRIPT}${FEWER_COLOURS}
-  const { pixels, width, height } = fewerColours(await pixelsOf(base64));
+const INDEX_SCRIPT = `async (base64) => {${READ_SCRIPT}${FEWER_COLOURS}${RETAIN_COMMON}
+  const { pixels, width, height } = readPixels(await pixelsOf(base64));
+  roundColours(pixels, retainCommon(pixels));
   const colours = [...new Set(pixels)];
   if (colours.length > 256) throw new Error('a palette has at most 256 colours, the picture has ' + colours.length);
   const indexOf = new Map(colours.map((colour, index) => [colour, index]));
@@ -141,9 +149,10 @@ const COMPARE_SCRIPT = `async (pictures, { radius, tolerance, othersMax }) => {$
   const { width, height } = stored;
   if (now.width !== width || now.height !== height)
     return { others: null, isAlike: false, difference: await written(now.context, { type: 'image/png' }) };
-  // The stored picture has fewer colours already.
-  const both = [readPixels(stored), fewerColours(now)];
+  const both = [stored, now].map(readPixels);
   const [one, other] = both.map(({ pixels }) => pixels);
+  // The colours of the stored picture decide: the most common ones of the other can differ because of a single pixel.
+  roundColours(other, new Set(one));
   const data = both.map(({ bytes }) => bytes);
   const isStrange = (pixels, around, x, y) => {
     for (let channel = 0; channel < 3; channel += 1) {
