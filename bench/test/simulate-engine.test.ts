@@ -106,7 +106,8 @@ test('threads share cores in turn, and helpers use their share of them', () => {
 });
 
 test('slots are granted in order, and a caller may take more than are free', () => {
-  const semaphore = new Semaphore(3);
+  const simulation = new Simulation(1);
+  const semaphore = new Semaphore(simulation, 3);
   const entered: string[] = [];
   const take = (name: string, weight: number) => semaphore.acquire(weight, () => entered.push(name));
   take('one', 2);
@@ -117,6 +118,8 @@ test('slots are granted in order, and a caller may take more than are free', () 
   expect(entered).toHaveLength(2);
   semaphore.release(5);
   expect(entered).toEqual(['one', 'large', 'next']);
+  simulation.runUntil(10);
+  expect(semaphore.usedMs).toBe(10);
 });
 
 test('requests during a flush of the log share the next flush', () => {

@@ -10,8 +10,8 @@ function runTrialWith(trial: Trial, { windowSeconds }: { windowSeconds?: number 
   if (windowSeconds !== undefined) {
     settings.behavior.scaleDown.stabilizationWindowSeconds = windowSeconds;
   }
-  // Coarser than the picture, so that a trial of an hour takes seconds.
-  return runTrial({ times, trial: { ...trial, sample: 50 }, settings, scrapeIntervalMs: 15_000 });
+
+  return runTrial({ times, trial: { ...trial, sample: 10 }, settings, scrapeIntervalMs: 15_000 });
 }
 
 test.each(TRIALS)('$name: pods rise once and fall once per cause, and all due work is done', (trial) => {

@@ -51,7 +51,7 @@ test('the simulation names the saturated part: the job slots if endpoints are sl
     { ratePerSecond: 2_000 },
     { dispatchers: 1, concurrency: 50, responseTime: { p50Ms: 400, p99Ms: 400 } },
   );
-  expect(slowEndpoint.fullFirst).toBe('slots for jobs');
+  expect(slowEndpoint.fullFirst).toBe('slots for events');
   // 50 concurrent events of 400 ms each, however many events a job has.
   expect(slowEndpoint.ratePerSecond).toBeGreaterThan(100);
   expect(slowEndpoint.ratePerSecond).toBeLessThanOrEqual(126);

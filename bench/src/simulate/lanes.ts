@@ -2,25 +2,28 @@ import type { Random } from './engine.ts';
 import type { Item } from './jobs.ts';
 import type { Service } from './service.ts';
 
-/** State of an endpoint: `hangs` until the deadline, `refuses` immediately. */
+/** State of an endpoint: `hangs` until the deadline, `rejects` immediately. */
 export type Health = 'responds' | 'hangs' | 'rejects';
 
-const FAILURES_TO_CLOSE = 3;
+const FAILING_AFTER = 3;
+const RECENT_MAX = 20;
 const SILENCE_MS = 500;
 const SILENT_MAX = 4;
 const IMMEDIATE_MAX = 128;
+const WITH_JOB_MAX = 96;
 const QUEUED_MAX = 64;
 const PROBE_GAP_MS = 100;
 const PROBE_GAP_MAX_MS = 5_000;
 
 /**
- * An endpoint with simplified rules of the dispatchers' lanes (policy/subscription-limiter.ts): a failing endpoint is
- * probed, other deliveries are deferred, and it is reopened step by step. One instance for all dispatchers, which in
- * reality have separate views.
+ * An endpoint with simplified rules of the dispatchers' limiter (policy/subscription-limiter.ts): it is limited by its
+ * success rate, probed while it fails, and reopened step by step; other deliveries are deferred. One instance for all
+ * dispatchers, which in reality have separate views.
  */
 export class Lane {
   health: Health = 'responds';
-  #failuresInRow = 0;
+  /** Results of the last attempts, oldest first. */
+  #recent: boolean[] = [];
   #inFlight = 0;
   #lastResponseMs = 0;
   #probesFailed = 0;
@@ -38,12 +41,22 @@ export class Lane {
     return this.#deferredCount;
   }
 
-  /** Whether new deliveries are deferred. They are if others already are, because they must not overtake those. */
+  /** Whether new deliveries are deferred. */
   isClosed(nowMs: number): boolean {
-    if (this.#failuresInRow >= FAILURES_TO_CLOSE || this.#deferredCount > 0) return true;
+    if (this.#isFailing) return true;
     const isSilent = this.#inFlight > 0 && nowMs - this.#lastResponseMs > SILENCE_MS + 3 * this.#typicalMs;
+    const openMax = (this.#isDraining ? WITH_JOB_MAX : IMMEDIATE_MAX) * this.#successRate;
     const pods = this.#service().pods.length;
-    return this.#inFlight >= (isSilent ? SILENT_MAX : IMMEDIATE_MAX) * pods;
+    return this.#inFlight >= Math.max(1, isSilent ? Math.min(SILENT_MAX, openMax) : openMax) * pods;
+  }
+
+  get #isFailing(): boolean {
+    return this.#recent.length >= FAILING_AFTER && !this.#recent.includes(true);
+  }
+
+  get #successRate(): number {
+    if (this.#recent.length === 0) return 1;
+    return this.#recent.filter((succeeded) => succeeded).length / this.#recent.length;
   }
 
   get #typicalMs(): number {
@@ -58,7 +71,12 @@ export class Lane {
   end(count: number, succeeded: boolean, nowMs: number): void {
     this.#inFlight -= count;
     this.#lastResponseMs = nowMs;
-    this.#failuresInRow = succeeded ? 0 : this.#failuresInRow + count;
+    this.#addResults(count, succeeded);
+  }
+
+  #addResults(count: number, succeeded: boolean): void {
+    const added = Array.from({ length: Math.min(count, RECENT_MAX) }, () => succeeded);
+    this.#recent = [...this.#recent, ...added].slice(-RECENT_MAX);
   }
 
   defer(item: Item): void {
@@ -84,7 +102,7 @@ export class Lane {
       if (succeeded) this.#completed(count);
       this.#probesFailed = succeeded ? 0 : this.#probesFailed + 1;
       this.#window = succeeded ? Math.min(QUEUED_MAX, this.#window * 2) : 1;
-      if (succeeded) this.#failuresInRow = 0;
+      this.#addResults(count, succeeded);
       this.#isDraining = this.#deferredCount > 0;
       if (!this.#isDraining) return;
       scheduleDrain(succeeded ? 0 : Math.min(PROBE_GAP_MS * 2 ** this.#probesFailed, PROBE_GAP_MAX_MS));

@@ -36,7 +36,7 @@ export interface Observation {
 export const PARTS = [
   'management',
   'dispatcher',
-  'slots for jobs',
+  'slots for events',
   'Redis',
   'PostgreSQL',
   'its log',
@@ -180,7 +180,7 @@ interface Reading {
   atMs: number;
   delivered: number;
   management: { cpu: number; busy: number };
-  pods: { cpu: number; busy: number };
+  pods: { cpu: number; busy: number; slots: number };
   redis: number[];
   database: number;
   log: number;
@@ -196,6 +196,7 @@ function takeReading(service: Service): Reading {
     pods: {
       cpu: sum(service.pods.map(({ thread }) => thread.cpuMs)),
       busy: sum(service.pods.map(({ thread }) => thread.busyMs)),
+      slots: sum(service.pods.map(({ slotsUsedMs }) => slotsUsedMs)),
     },
     redis: service.redis.map(({ busyMs }) => busyMs),
     database: service.database.cpuMs,
@@ -219,8 +220,7 @@ function createObservation(
   const use: Record<Part, number> = {
     management: (after.management.busy - before.management.busy) / ms / Math.max(1, setup.management),
     dispatcher: (after.pods.busy - before.pods.busy) / ms / Math.max(1, pods.length),
-    'slots for jobs':
-      pods.reduce((sum, pod) => sum + pod.jobsInFlight, 0) / (setup.concurrency * Math.max(1, pods.length)),
+    'slots for events': (after.pods.slots - before.pods.slots) / ms / Math.max(1, pods.length),
     Redis: Math.max(...redis) + polled,
     PostgreSQL: (after.database - before.database) / ms / service.databaseCores.count,
     'its log': (after.log - before.log) / ms,

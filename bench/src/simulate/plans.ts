@@ -96,7 +96,7 @@ export class Planner {
         management: Math.max(PODS_MIN, enough(setup.management, use.management)),
         dispatchers: Math.max(
           PODS_MIN,
-          enough(setup.dispatchers, Math.max(use.dispatcher, use['slots for jobs'])),
+          enough(setup.dispatchers, Math.max(use.dispatcher, use['slots for events'])),
         ),
         redisNodes: Math.max(setup.redisNodes, enough(setup.redisNodes, use.Redis - (USE_MAX - PLANNED_USE))),
         databaseCores: CORES.find((count) => count >= cores) ?? cores,
@@ -131,7 +131,7 @@ export class Planner {
 }
 
 function needsMore({ use }: Observation): boolean {
-  const parts: Part[] = ['management', 'dispatcher', 'slots for jobs', 'Redis', 'PostgreSQL'];
+  const parts: Part[] = ['management', 'dispatcher', 'slots for events', 'Redis', 'PostgreSQL'];
   return parts.some((part) => use[part] > USE_MAX);
 }
 

@@ -7,7 +7,10 @@ import { type Cores, Semaphore, Thread } from './stations.ts';
 
 /** Modelled on the values in services/dispatcher/src/record/batches.ts. */
 const BATCH_SIZE_MAX = 200;
-const SPACING_MS = { load_event_states: 2, commit_attempted: 10, load_deliveries: 5, record_attempts: 10 };
+const SPACING_MS = { load_event_states: 2, commit_attempted: 15, load_deliveries: 5, record_attempts: 10 };
+/** Modelled on the values in services/dispatcher/src/policy/events-in-flight.ts. */
+const EVENT_SLOTS = 128;
+const SATURATED_AT = 64;
 /** A slower delivery is committed as pending, and its attempt is recorded when it has ended. */
 const COMMIT_AFTER_MS = 500;
 /** Share of a job's queue cost for adding it; the rest is for taking and ending it. */
@@ -28,7 +31,7 @@ export class Pod {
   readonly createdMs: number;
   readonly #service: Service;
   readonly #inFlight = { event: 0, retry: 0 };
-  /** Slots for events: services/dispatcher/src/policy/events-in-flight.ts. */
+  /** Slots for events. */
   readonly #slots: Semaphore;
   readonly #batchers: Record<keyof typeof SPACING_MS, Batcher<Rows>>;
   /** Pending fetches by shard and kind: at most one while it waits at the queue. */
@@ -41,7 +44,7 @@ export class Pod {
     const { unevenness, coldHalfMs, pauseMs } = service.times.machine;
     const pauses = { share: pauseShare, ms: pauseMs };
     this.#service = service;
-    this.#slots = new Semaphore(service.setup.concurrency);
+    this.#slots = new Semaphore(service.simulation, Math.min(EVENT_SLOTS, service.setup.concurrency));
     this.#nextShard = index;
     this.createdMs = service.simulation.nowMs;
     this.thread = new Thread(service.simulation, {
@@ -60,8 +63,9 @@ export class Pod {
     this.#isStopped = true;
   }
 
-  get jobsInFlight(): number {
-    return this.#inFlight.event + this.#inFlight.retry;
+  /** Time for which the slots for events were used, as a share of all slots. */
+  get slotsUsedMs(): number {
+    return this.#slots.usedMs / this.#slots.size;
   }
 
   /** Starts a fetch from the shard; returns whether it did. */
@@ -78,7 +82,8 @@ export class Pod {
   }
 
   #isFull(kind: Job['kind']): boolean {
-    return this.#isStopped || this.#inFlight[kind] >= this.#service.setup.concurrency;
+    if (this.#isStopped || this.#inFlight[kind] >= this.#service.setup.concurrency) return true;
+    return kind === 'event' && this.#slots.waiting >= SATURATED_AT;
   }
 
   #fetch(shard: number, kind: Job['kind'], onFetched: () => void): void {
@@ -120,17 +125,30 @@ export class Pod {
       const items = job.items.slice(start, start + deliveriesPerEvent);
       const [{ count }] = items as [Item];
       this.#slots.acquire(count, () =>
-        this.#fanOutEvent(items, count, () => {
-          this.#slots.release(count);
-          pending -= 1;
-          if (pending === 0) onEnd();
-        }),
+        this.#fanOutEvent(
+          items,
+          count,
+          () => this.#releaseSlots(count),
+          () => {
+            pending -= 1;
+            if (pending === 0) onEnd();
+          },
+        ),
       );
     }
   }
 
+  /** Releases slots, and fetches again if the waiting events prevented it. */
+  #releaseSlots(count: number): void {
+    const wasSaturated = this.#slots.waiting >= SATURATED_AT;
+    this.#slots.release(count);
+    if (!wasSaturated || this.#isFull('event')) return;
+    for (let shard = 0; shard < this.#service.setup.shards; shard += 1)
+      if (this.#service.hasWaiting(shard, 'event')) this.wake(shard, 'event');
+  }
+
   /** @param count number of events that the item represents */
-  #fanOutEvent(items: readonly Item[], count: number, onEnd: () => void): void {
+  #fanOutEvent(items: readonly Item[], count: number, onCommitted: () => void, onEnd: () => void): void {
     const { stateRowMicros, eventRowMicros, deliveryRowMicros, retryRowMicros, walBytes } =
       this.#service.times.postgres;
     const { simulation } = this.#service;
@@ -158,6 +176,7 @@ export class Pod {
         const micros = eventRowMicros * count + deliveryRowMicros * deliveries;
         this.#write('commit_attempted', { count, micros, walBytes: (walBytes * deliveries) / 2 }, () => {
           isCommitted = true;
+          onCommitted();
           end();
         });
       };

@@ -178,28 +178,50 @@ export class Servers {
 
 /** `Semaphore` of packages/runtime, on the virtual clock: a caller may take more slots than are free. */
 export class Semaphore {
-  #available: number;
+  readonly #simulation: Simulation;
+  readonly size: number;
+  #used = 0;
+  #usedMs = 0;
+  #changedMs: number;
   #waiting: { weight: number; enter: () => void }[] = [];
 
-  constructor(size: number) {
-    this.#available = size;
+  constructor(simulation: Simulation, size: number) {
+    this.#simulation = simulation;
+    this.#changedMs = simulation.nowMs;
+    this.size = size;
+  }
+
+  /** Total weight of the waiting callers. */
+  get waiting(): number {
+    return this.#waiting.reduce((sum, { weight }) => sum + weight, 0);
+  }
+
+  /** Time for which slots were used, multiplied by their number. */
+  get usedMs(): number {
+    return this.#usedMs + this.#used * (this.#simulation.nowMs - this.#changedMs);
   }
 
   acquire(weight: number, enter: () => void): void {
-    if (this.#available > 0) {
-      this.#available -= weight;
+    if (this.#used < this.size) {
+      this.#use(weight);
       enter();
     } else this.#waiting.push({ weight, enter });
   }
 
   release(weight: number): void {
-    this.#available += weight;
-    while (this.#available > 0) {
+    this.#use(-weight);
+    while (this.#used < this.size) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
-      this.#available -= next.weight;
+      this.#use(next.weight);
       next.enter();
     }
+  }
+
+  #use(weight: number): void {
+    this.#usedMs = this.usedMs;
+    this.#changedMs = this.#simulation.nowMs;
+    this.#used += weight;
   }
 }
 

@@ -35,14 +35,14 @@ export const TRIALS: readonly Trial[] = [
     title: 'A burst of a hundred times for a minute',
     cause: '300/s become 30,000/s',
     ...{ fromMinute: 5, toMinute: 6, minutes: 30 },
-    ...{ ratePerSecond: 300, times: 100, databaseCores: 16, sample: 25 },
+    ...{ ratePerSecond: 300, times: 100, databaseCores: 16, sample: 10 },
   },
   {
     name: 'outage',
     title: 'Half of the endpoints fail for half an hour',
     cause: 'a quarter hangs, a quarter refuses connections',
     ...{ fromMinute: 5, toMinute: 35, minutes: 75 },
-    ...{ ratePerSecond: 1_000, times: 1, databaseCores: 4, sample: 25 },
+    ...{ ratePerSecond: 1_000, times: 1, databaseCores: 4, sample: 10 },
     begin({ lanes }) {
       lanes.all.forEach((lane, index) => {
         if (index % 4 === 0) lane.health = 'hangs';
@@ -58,7 +58,7 @@ export const TRIALS: readonly Trial[] = [
     title: 'PostgreSQL takes ten times as long for twenty minutes',
     cause: 'every statement and flush takes ten times as long',
     ...{ fromMinute: 5, toMinute: 25, minutes: 60 },
-    ...{ ratePerSecond: 4_500, times: 1, databaseCores: 2, sample: 10 },
+    ...{ ratePerSecond: 2_000, times: 1, databaseCores: 1, sample: 10 },
     begin(service) {
       service.databaseSlowness = 10;
     },
@@ -73,10 +73,10 @@ export const TRIALS: readonly Trial[] = [
  */
 export const WAVES: Trial = {
   name: 'waves',
-  title: 'A burst every five minutes',
+  title: 'A burst every four minutes',
   cause: 'schedules that begin at the same minute',
-  ...{ fromMinute: 5, toMinute: 25, minutes: 50, burstMinutes: 0.5, everyMinutes: 5 },
-  ...{ ratePerSecond: 300, times: 80, databaseCores: 16, sample: 50 },
+  ...{ fromMinute: 5, toMinute: 25, minutes: 50, burstMinutes: 0.5, everyMinutes: 4 },
+  ...{ ratePerSecond: 300, times: 80, databaseCores: 16, sample: 10 },
 };
 
 export interface TrialSnapshot {
