@@ -5,34 +5,11 @@ import { pathToFileURL } from 'node:url';
 import { expect, test } from '@jest/globals';
 import { createRow, type ScenarioResult } from '../src/bench.ts';
 import { parseOptions, UsageError } from '../src/options.ts';
-import { fillDocument, plotsOf, readDocument } from '../src/report/document.ts';
-import { linePlot, niceMax } from '../src/report/plot.ts';
+import { fillDocument, readDocument } from '../src/report/document.ts';
 import { textReport } from '../src/report/table.ts';
-import type { Report } from '../src/report/targets.ts';
 import { formatVerdict, targetsOf } from '../src/report/targets.ts';
 import { summarise } from '../src/scenarios/profile.ts';
-
-const ledger = { published: 10, delivered: 10, explained: 0, repeated: 0, missing: 0 };
-const scenario = (name: string, rows: Record<string, Record<string, number>>): ScenarioResult => ({
-  name,
-  rows: Object.entries(rows).map(([one, figures]) => ({ case: one, figures, runs: [figures], ledger })),
-});
-const report = (scenarios: ScenarioResult[], voided: string[] = []): Report => ({
-  startedAt: '2026-11-21T10:00:00.000Z',
-  seconds: 1_800,
-  isQuick: false,
-  lengths: { runs: 3, seconds: 8 },
-  machine: { cores: 2, processor: 'Test', memoryGigabytes: 8, system: 'linux', node: '20.20.2' },
-  raw: {
-    ratePerSecond: 3_700,
-    cpuMicrosPerRequest: 290,
-    concurrency: 64,
-    runs: [],
-    afterRatePerSecond: 3_650,
-  },
-  voided,
-  scenarios,
-});
+import { ledger, report, scenario } from './report-fixture.ts';
 
 test('a row has the medians of its runs and the sum of their ledgers', () => {
   const measured = [3, 1, 2].map((rate) => ({
@@ -229,21 +206,6 @@ test('a scenario has several tables, each with the rows that have figures for it
   expect(rowsOf('rest')).toEqual(['maximum rate', '100/s']);
   expect(rowsOf('rest-memory')).toEqual(['idle', 'maximum rate']);
   expect(rowsOf('rest-counted')).toEqual(['counted, 100/s']);
-});
-
-test('latency is plotted against load', () => {
-  const rows = {
-    a: { ratePerSecond: 100, p50Ms: 2, p99Ms: 9 },
-    b: { ratePerSecond: 900, p50Ms: 5, p99Ms: 40 },
-  };
-  const plots = plotsOf(report([scenario('latency', rows)]));
-  expect(plots['latency.svg']).toMatch(/^<svg [\s\S]*<\/svg>\n$/);
-  expect(plots['latency.svg']?.match(/<polyline/g)).toHaveLength(2);
-});
-
-test('a plot escapes its texts, and its axes end at a round number', () => {
-  expect(linePlot('a < b', { x: 'x', y: 'y' }, [])).toContain('a &lt; b');
-  expect([0.7, 1, 3, 7, 120].map(niceMax)).toEqual([1, 1, 5, 10, 200]);
 });
 
 test('the time of Node is charged to its caller', () => {

@@ -1,11 +1,7 @@
 import type { Figures, Row, ScenarioResult } from '../bench.ts';
-import { linePlot } from './plot.ts';
 import { figureText } from './table.ts';
 import type { Report } from './targets.ts';
 import { formatStretchGoal, formatVerdict, targetsOf } from './targets.ts';
-
-/** The files of docs/performance, by name. */
-export type Plots = Record<string, string>;
 
 const PROCESSES = ['management', 'dispatcher', 'redis', 'postgres'];
 
@@ -153,30 +149,6 @@ export function fillDocument(document: string, report: Report): string {
     const part = partOf(name, before);
     return part === undefined ? match : `${begin}\n${part}\n\n${end}`;
   });
-}
-
-export function plotsOf(report: Report): Plots {
-  const plots: Plots = {};
-  for (const [scenario, file] of [
-    ['latency', 'latency.svg'],
-    ['postgres-queue', 'latency-postgres-queue.svg'],
-  ] as const) {
-    const rows = report.scenarios.find(({ name }) => name === scenario)?.rows;
-    const loads = (rows ?? []).filter(({ figures }) => figures.p99Ms !== undefined);
-    if (loads.length < 2) continue;
-    const line = (name: string, figure: string) => ({
-      name,
-      points: loads
-        .map(({ figures }) => ({ x: figures.ratePerSecond as number, y: figures[figure] as number }))
-        .sort((a, b) => a.x - b.x),
-    });
-    plots[file] = linePlot(
-      scenario === 'latency' ? 'Event to endpoint, queue on Redis' : 'Event to endpoint, queue on PostgreSQL',
-      { x: 'events per second', y: 'milliseconds' },
-      [line('p99', 'p99Ms'), line('p50', 'p50Ms')],
-    );
-  }
-  return plots;
 }
 
 const dayOf = ({ startedAt }: Report) => startedAt.slice(0, 10);

@@ -4,63 +4,143 @@ export interface Series {
   points: { x: number; y: number }[];
 }
 
+/** A bar of a plot, with its label below it and a note above it. */
+export interface Bar {
+  label: string;
+  value: number;
+  note: string;
+}
+
+/** Names of the axes. */
+interface Axes {
+  x: string;
+  y: string;
+}
+
 const WIDTH = 720;
 const HEIGHT = 400;
 const LEFT = 70;
 const RIGHT = 160;
 const TOP = 40;
 const BOTTOM = 60;
-const COLOURS = ['#1f5fa8', '#b5541c', '#2f7d32', '#7a3b9a'];
 const TICKS = 5;
+const TICK_SHARES = Array.from({ length: TICKS + 1 }, (_, index) => index / TICKS);
+const GROUND_Y = HEIGHT - BOTTOM;
 
-/** Draws a line plot as SVG, legible on light and dark pages. The y axis begins at 0. */
-export function linePlot(title: string, axes: { x: string; y: string }, series: readonly Series[]): string {
+/** Classes of the series, in their order. */
+const SERIES = ['one', 'other'];
+
+/**
+ * Follows the reader's preference for dark or light; each colour is legible on its own background. Texts have an outline
+ * in the colour of the ground, because grid lines cross them.
+ */
+const STYLE = `
+.text { paint-order: stroke; stroke-width: 4px }
+.ground { fill: #ffffff } .text { fill: #222222; stroke: #ffffff } .grid { stroke: #dddddd }
+.one { color: #1f5fa8 } .other { color: #b5541c }
+@media (prefers-color-scheme: dark) {
+.ground { fill: #16181c } .text { fill: #e6e6e6; stroke: #16181c } .grid { stroke: #3a3d42 }
+.one { color: #6fb1f5 } .other { color: #f0a06a }
+}`;
+
+/** Draws a line plot of at most two series as SVG. Both axes begin at 0. */
+export function linePlot(title: string, axes: Axes, series: readonly Series[]): string {
   const points = series.flatMap((line) => line.points);
   const xMax = niceMax(Math.max(...points.map(({ x }) => x), 1));
-  const yMax = niceMax(Math.max(...points.map(({ y }) => y), 1));
+  const yAt = yScale(points.map(({ y }) => y));
   const xAt = (x: number) => LEFT + (x / xMax) * (WIDTH - LEFT - RIGHT);
-  const yAt = (y: number) => HEIGHT - BOTTOM - (y / yMax) * (HEIGHT - TOP - BOTTOM);
-  const ticks = Array.from({ length: TICKS + 1 }, (_, index) => index / TICKS);
+  return drawPlot(title, axes, yAt, [
+    ...TICK_SHARES.map((share) => text(xAt(share * xMax), GROUND_Y + 18, label(share * xMax), 'middle')),
+    ...series.flatMap((line, index) => [
+      ...drawLine(line, SERIES[index] as string, xAt, yAt.at),
+      ...legendEntry(index, line.name),
+    ]),
+  ]);
+}
+
+const BAR_SHARE = 0.5;
+
+/** Draws a bar per case as SVG, and a reference as a horizontal line. The y axis begins at 0. */
+export function barPlot(
+  title: string,
+  axes: Axes,
+  { name, bars }: { name: string; bars: readonly Bar[] },
+  reference: { name: string; value: number },
+): string {
+  const yAt = yScale([...bars.map(({ value }) => value), reference.value]);
+  const slot = (WIDTH - LEFT - RIGHT) / bars.length;
+  const referenceY = round(yAt.at(reference.value));
+  return drawPlot(title, axes, yAt, [
+    ...bars.flatMap(({ label: below, value, note }, index) => {
+      const middle = LEFT + (index + 0.5) * slot;
+      const top = round(yAt.at(value));
+      return [
+        `<rect class="one" x="${round(middle - (slot * BAR_SHARE) / 2)}" y="${top}" width="${round(slot * BAR_SHARE)}" height="${round(GROUND_Y - top)}" fill="currentColor"/>`,
+        text(middle, top - 8, note, 'middle'),
+        text(middle, GROUND_Y + 18, below, 'middle'),
+      ];
+    }),
+    `<line class="other" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${referenceY}" y2="${referenceY}" stroke="currentColor" stroke-width="2"/>`,
+    ...[name, reference.name].flatMap((entry, index) => legendEntry(index, entry)),
+  ]);
+}
+
+interface YScale {
+  max: number;
+  at: (value: number) => number;
+}
+
+function yScale(values: readonly number[]): YScale {
+  const max = niceMax(Math.max(...values, 1));
+  return { max, at: (value) => GROUND_Y - (value / max) * (GROUND_Y - TOP) };
+}
+
+/** Draws the title, the grid and the names of the axes around the content. */
+function drawPlot(title: string, axes: Axes, { max, at }: YScale, content: readonly string[]): string {
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,
-    `<title>${escapeXml(title)}</title>`,
-    `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
-    text(LEFT, 22, title, 'start', 'font-weight="bold" font-size="14"'),
-    ...ticks.flatMap((share) => [
-      `<line x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${round(yAt(share * yMax))}" y2="${round(yAt(share * yMax))}" stroke="#dddddd"/>`,
-      text(LEFT - 8, yAt(share * yMax) + 4, label(share * yMax), 'end'),
-      text(xAt(share * xMax), HEIGHT - BOTTOM + 18, label(share * xMax), 'middle'),
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12" role="img" aria-labelledby="title">`,
+    `<title id="title">${escapeXml(title)}</title>`,
+    `<style>${STYLE}\n</style>`,
+    `<rect class="ground" width="${WIDTH}" height="${HEIGHT}"/>`,
+    text(LEFT, 18, title, 'start', ' font-weight="bold" font-size="14"'),
+    ...TICK_SHARES.flatMap((share) => [
+      `<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${round(at(share * max))}" y2="${round(at(share * max))}"/>`,
+      text(LEFT - 8, at(share * max) + 4, label(share * max), 'end'),
     ]),
     text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 16, axes.x, 'middle'),
     text(LEFT, TOP - 6, axes.y, 'start'),
-    ...series.flatMap((line, index) =>
-      drawSeries(line, COLOURS[index % COLOURS.length] as string, index, { xAt, yAt }),
-    ),
+    ...content,
     '</svg>',
     '',
   ].join('\n');
 }
 
-function drawSeries(
-  { name, points }: Series,
-  colour: string,
-  index: number,
-  { xAt, yAt }: { xAt: (x: number) => number; yAt: (y: number) => number },
+function drawLine(
+  { points }: Series,
+  className: string,
+  xAt: (x: number) => number,
+  yAt: (y: number) => number,
 ): string[] {
   const path = points.map(({ x, y }) => `${round(xAt(x))},${round(yAt(y))}`).join(' ');
-  const legendY = TOP + 10 + index * 20;
   return [
-    `<polyline points="${path}" fill="none" stroke="${colour}" stroke-width="2"/>`,
+    `<polyline class="${className}" points="${path}" fill="none" stroke="currentColor" stroke-width="2"/>`,
     ...points.map(
-      ({ x, y }) => `<circle cx="${round(xAt(x))}" cy="${round(yAt(y))}" r="3.5" fill="${colour}"/>`,
+      ({ x, y }) =>
+        `<circle class="${className}" cx="${round(xAt(x))}" cy="${round(yAt(y))}" r="3.5" fill="currentColor"/>`,
     ),
-    `<rect x="${WIDTH - RIGHT + 16}" y="${legendY - 9}" width="12" height="12" fill="${colour}"/>`,
-    text(WIDTH - RIGHT + 34, legendY + 1, name, 'start'),
+  ];
+}
+
+function legendEntry(index: number, name: string): string[] {
+  const y = TOP + 10 + index * 20;
+  return [
+    `<rect class="${SERIES[index]}" x="${WIDTH - RIGHT + 16}" y="${y - 9}" width="12" height="12" fill="currentColor"/>`,
+    text(WIDTH - RIGHT + 34, y + 1, name, 'start'),
   ];
 }
 
 function text(x: number, y: number, content: string, anchor: string, more = ''): string {
-  return `<text x="${round(x)}" y="${round(y)}" text-anchor="${anchor}" fill="#222222" ${more}>${escapeXml(content)}</text>`;
+  return `<text class="text" x="${round(x)}" y="${round(y)}" text-anchor="${anchor}"${more}>${escapeXml(content)}</text>`;
 }
 
 /** Rounds up to 1, 2 or 5 times a power of ten. */
