@@ -55,6 +55,12 @@ function readNotes(version) {
   return section?.split(/^## /m)[0].trim() ?? null;
 }
 
+/** Returns the section with absolute links, because a release on GitHub resolves no relative ones. */
+function releaseNotes(version) {
+  const repository = manifest().repository.url.replace(/^git\+|\.git$/g, '');
+  return (readNotes(version) ?? '').replace(/\]\((?!https:)/g, `](${repository}/blob/v${version}/`);
+}
+
 /** Compares with the commit, because `npm version` has already changed package.json. */
 function requireCurrentProofs() {
   const stale = staleProofs({ until: 'HEAD' });
@@ -105,5 +111,5 @@ const { values } = readArguments(USAGE, {
   options: { check: { type: 'string' }, notes: { type: 'string' } },
 });
 if (values.check !== undefined) check(values.check);
-else if (values.notes !== undefined) process.stdout.write(`${readNotes(values.notes) ?? ''}\n`);
+else if (values.notes !== undefined) process.stdout.write(`${releaseNotes(values.notes)}\n`);
 else makeRelease();

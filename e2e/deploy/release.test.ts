@@ -35,6 +35,10 @@ test('every copy of the version equals that of the root package.json, and the ch
   expect(problems).toContain('CHANGELOG.md has no section 99.0.0');
 });
 
+test('release notes link to the pages of their release, because a release has no relative links', () => {
+  expect(versionScript('--notes', 'Unreleased').stdout).not.toMatch(/\]\((?!https:)/);
+});
+
 test('every package has the licence Apache-2.0, and the file has its full text', () => {
   for (const folder of folders) expect([folder, manifestOf(folder).license]).toEqual([folder, 'Apache-2.0']);
   expect(read('LICENSE')).toMatch(/^\s+Apache License\n\s+Version 2\.0, January 2004/);
