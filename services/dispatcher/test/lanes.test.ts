@@ -469,25 +469,46 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(expired).toEqual([3]);
   });
 
-  test('an attempt that hangs does not stop the others of its lane while half of them fail', async () => {
-    const COUNT = 200;
-    const subscription = await subscribe('/half');
+  test('an attempt that hangs does not stop the others of its lane once retries release their slots', async () => {
+    const COUNT = 40;
+    const RETRIES = 15;
+    const subscription = await subscribe('/slots');
     await insertDeferred(subscription, COUNT);
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
+    const { pool } = harness.database;
+    const { rows } = await pool.query<{ id: string }>(
+      `UPDATE deliveries SET deferred_at = NULL, next_attempt_at = now(), attempt_count = 1
+       WHERE id IN (SELECT id FROM deliveries ORDER BY id LIMIT ${RETRIES}) RETURNING id`,
+    );
+    let endRetries = () => {};
+    const retriesEnded = new Promise<void>((resolve) => {
+      endRetries = resolve;
     });
-    let requestCount = 0;
-    harness.receiver.respondWith(async () => {
-      requestCount += 1;
-      const status = requestCount % 2 === 0 ? 503 : 200;
-      if (requestCount === 1) await released;
-      return { status };
+    let endHanging = () => {};
+    const hangingEnded = new Promise<void>((resolve) => {
+      endHanging = resolve;
     });
-    await harness.startDispatcher({ deliveryTimeoutMs: 60_000, deliveryMaxRetries: 20 });
-    await openQueue().wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
+    // A dispatcher stops once its requests have ended, also after a failure.
+    closers.push(async () => {
+      endRetries();
+      endHanging();
+    });
+    harness.receiver.respondWith(async (_request, index) => {
+      if (index < RETRIES) await retriesEnded;
+      if (index === RETRIES) await hangingEnded;
+      return { status: 200 };
+    });
+    await harness.startDispatcher({ deliveryTimeoutMs: 120_000 });
+    const queue = openQueue();
+    const retry = { cycle: 0, accountId: harness.account.id, delayMs: 0, attemptsLeft: 5 };
+    await queue.add(rows.map(({ id }) => ({ ...retry, deliveryId: id })));
+    await harness.receiver.waitFor(RETRIES);
+    // A lane that has not succeeded has 16 slots: the first attempt of the pass gets the last one. When its request
+    // arrives, the pass waits.
+    await queue.wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
+    await harness.receiver.waitFor(RETRIES + 1);
+    endRetries();
     await everyDelivery(COUNT - 1, 'delivered');
-    release();
+    endHanging();
     await everyDelivery(COUNT, 'delivered');
   });
 
