@@ -126,7 +126,11 @@ class LanePass {
     return this.isFull ? 0 : Math.min(slots, permits);
   }
 
-  /** Whether the time of the pass is over and the attempts that were then in flight have ended: it waits for them anyway. */
+  /**
+   * Whether the time of the pass is over and the attempts that were then in flight have ended. The pass waits for them
+   * anyway, and an attempt that hangs must not leave the lane idle. With the attempts that it starts meanwhile, it takes
+   * at most PASS_MS and two deadlines.
+   */
   isOver(): boolean {
     if (performance.now() < this.#untilMs) return false;
     this.#lastAttempts ??= [...this.#inFlight];
