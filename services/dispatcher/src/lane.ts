@@ -13,7 +13,7 @@ import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, undeliverableReason } from './policy/next-step.ts';
 import { permitsOf } from './policy/permits.ts';
 import type { LaneKey } from './record/deferred.ts';
-import type { DeliveryKey } from './record/deliveries.ts';
+import type { Cancellation, DeliveryKey } from './record/deliveries.ts';
 import type { Target } from './target.ts';
 
 /** Result of a lane's job: nothing is deferred any more, or the job must run again. */
@@ -166,8 +166,10 @@ class LanePass {
     const [first] = claimed;
     const reason = first === undefined ? null : undeliverableReason(first.target);
     if (reason !== null) {
-      const keys = await record.loadDeferredKeys({ ...this.#lane, limit: CANCEL_PAGE });
-      for (const key of [...claimed.map(deliveryKeyOf), ...keys]) this.#track(key, this.#cancel(key, reason));
+      const ofClaimed = claimed.map((delivery) => ({ ...deliveryKeyOf(delivery), reason }));
+      const others = await record.loadUndeliverable({ ...this.#lane, limit: CANCEL_PAGE });
+      for (const cancellation of [...ofClaimed, ...others])
+        this.#track(cancellation, this.#cancel(cancellation));
     } else
       for (const delivery of claimed)
         this.#track(deliveryKeyOf(delivery), this.#deliver(delivery, attemptsBelow !== undefined));
@@ -206,8 +208,8 @@ class LanePass {
     if (this.#fault) throw this.#fault.error;
   }
 
-  async #cancel(key: DeliveryKey, reason: string): Promise<void> {
-    await this.#dispatcher.record.cancelDelivery({ ...key, reason });
+  async #cancel(cancellation: Cancellation): Promise<void> {
+    await this.#dispatcher.record.cancelDelivery(cancellation);
     this.#dispatcher.metrics.completed.cancelled.inc();
   }
 

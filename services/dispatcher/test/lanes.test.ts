@@ -145,6 +145,39 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(0);
   });
 
+  test('a delivery that is deferred after its subscription was reactivated is sent by the pass that found it inactive', async () => {
+    const subscription = await subscribe('/again');
+    await insertDeferred(subscription, 2);
+    const { pool } = harness.database;
+    const [former, later] = (await deliveriesOf(harness.database)).map(({ id }) => id);
+    await pool.query(
+      `UPDATE deliveries SET deferred_at = NULL, next_attempt_at = now() + interval '1 hour' WHERE id = $1`,
+      [later],
+    );
+    await pool.query('UPDATE subscriptions SET active = false');
+    // Commits together with the claim, which does not see these changes.
+    await pool.query(`
+      CREATE FUNCTION reactivate() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        UPDATE subscriptions SET active = true WHERE NOT active;
+        IF FOUND THEN
+          UPDATE deliveries SET deferred_at = now(), next_attempt_at = NULL WHERE id = '${later}';
+        END IF;
+        RETURN NULL;
+      END $$;
+      CREATE TRIGGER reactivate AFTER UPDATE ON deliveries FOR EACH STATEMENT EXECUTE FUNCTION reactivate()`);
+    await harness.startDispatcher();
+    await openQueue().wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
+    await eventually(async () => {
+      const rows = await deliveriesOf(harness.database);
+      expect(Object.fromEntries(rows.map(({ id, status }) => [id, status]))).toEqual({
+        [former as string]: 'cancelled',
+        [later as string]: 'delivered',
+      });
+    });
+    expect(harness.receiver.requests).toHaveLength(1);
+  });
+
   test('a lane whose job does not name the account, as in the previous release, is processed', async () => {
     const subscription = await subscribe('/before');
     await insertDeferred(subscription, 20);

@@ -18,7 +18,7 @@ import {
   deferDeliveries,
   hasDeferred,
   type LaneKey,
-  loadDeferredKeys,
+  loadUndeliverable,
 } from './deferred.ts';
 import {
   type Cancellation,
@@ -131,8 +131,9 @@ export class DispatchRecord {
     return this.#runSingle((pool) => claimDeferred(pool, options));
   }
 
-  loadDeferredKeys(options: Pick<ClaimOptions, keyof LaneKey | 'limit'>): Promise<DeliveryKey[]> {
-    return this.#runSingle((pool) => loadDeferredKeys(pool, options));
+  /** Returns deferred deliveries of a lane to cancel; none if something may be sent for its subscription now. */
+  loadUndeliverable(options: Pick<ClaimOptions, keyof LaneKey | 'limit'>): Promise<Cancellation[]> {
+    return this.#runSingle((pool) => loadUndeliverable(pool, options));
   }
 
   hasDeferred(lane: LaneKey): Promise<boolean> {
