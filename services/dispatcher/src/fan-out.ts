@@ -269,14 +269,18 @@ async function commitThenAttempt(
     if (result !== 'claimed') return result;
     isRecorded = true;
     committed += page.length;
-    const addedAttempts = page.filter(({ delivery }) => added.has(delivery.id));
-    const { firstAttempts: permitPool } = requests.permits;
-    const perAttempt = permitPool.forEach(event, addedAttempts.length);
-    const count = addedAttempts.length * perAttempt;
-    const acquired = await permitPool.acquire(event.accountId, count, slotsOf(event));
-    const permits = acquired === 0 ? 0 : perAttempt;
-    for (const firstAttempt of addedAttempts)
+    const begin = (firstAttempt: FirstAttempt, permits: number) =>
       track(pending, beginFirstAttempt(dispatcher, firstAttempt, { plannedAtMs, permits }));
+    const attemptable: FirstAttempt[] = [];
+    for (const firstAttempt of page.filter(({ delivery }) => added.has(delivery.id)))
+      if (firstAttempt.isLaneSaturated) begin(firstAttempt, 0);
+      else attemptable.push(firstAttempt);
+    const { firstAttempts: permitPool } = requests.permits;
+    const perAttempt = permitPool.forEach(event, attemptable.length);
+    const count = attemptable.length * perAttempt;
+    const leftMs = plannedAtMs + FRESH_MS - performance.now();
+    const acquired = await permitPool.acquire(event.accountId, count, slotsOf(event), leftMs);
+    for (const firstAttempt of attemptable) begin(firstAttempt, acquired === 0 ? 0 : perAttempt);
   } while (committed < subscriptions.length);
   return 'claimed';
 }

@@ -63,6 +63,8 @@ interface Waiter {
   count: number;
   slots: number;
   resolve: (permits: number) => void;
+  /** Defers it once its deliveries may not wait longer. */
+  timer?: NodeJS.Timeout;
 }
 
 /** Events of an account that wait for permits, in order. */
@@ -114,16 +116,27 @@ export class Permits {
   }
 
   /**
-   * Waits behind other events of the account. Resolves to 0 if too many events wait, or `idleMs` are over.
+   * Waits behind other events of the account. Resolves to 0 if too many events wait, or `idleMs` or `timeoutMs` are over.
    * @param slots slots of its event in flight
+   * @param timeoutMs maximum wait; unlimited when omitted
    */
-  async acquire(accountId: number, count: number, slots: number): Promise<number> {
+  async acquire(accountId: number, count: number, slots: number, timeoutMs?: number): Promise<number> {
     const acquired = this.tryAcquire(accountId, count);
     if (acquired === count) return acquired;
     if (!this.#waitingSlots.isFree(accountId, slots)) return 0;
     this.#waitingSlots.enter(accountId, slots);
-    const { waiters } = this.#waiting.get(accountId) ?? this.#beginWaiting(accountId);
-    return await new Promise((resolve) => waiters.add({ count, slots, resolve }));
+    const account = this.#waiting.get(accountId) ?? this.#beginWaiting(accountId);
+    return await new Promise((resolve) => {
+      const waiter: Waiter = { count, slots, resolve };
+      account.waiters.add(waiter);
+      if (timeoutMs === undefined) return;
+      waiter.timer = setTimeout(() => {
+        account.waiters.delete(waiter);
+        this.#end(accountId, waiter, 0);
+        // The events behind it may need fewer permits.
+        this.#serve(accountId, account);
+      }, timeoutMs);
+    });
   }
 
   #beginWaiting(accountId: number): WaitingAccount {
@@ -155,7 +168,8 @@ export class Permits {
     this.#waiting.delete(accountId);
   }
 
-  #end(accountId: number, { slots, resolve }: Waiter, permits: number): void {
+  #end(accountId: number, { slots, resolve, timer }: Waiter, permits: number): void {
+    clearTimeout(timer);
     this.#waitingSlots.leave(accountId, slots);
     resolve(permits);
   }

@@ -9,7 +9,7 @@ import { StartSchedule } from './probe-budget.ts';
  *
  * | State of a first attempt | Entered when | Left when |
  * |---|---|---|
- * | waiting for permits | fewer permits are free than its account has and its event needs. Waiting events have at most half of the slots for events in flight, and an account as many of these as are free | its event has permits for all its deliveries, or its account has released none for 500 ms |
+ * | waiting for permits | fewer permits are free than its account has and its event needs. Waiting events have at most half of the slots for events in flight, and an account as many of these as are free | its event has permits for all its deliveries, or its account has released none for 500 ms; if its deliveries are committed first, 500 ms after their plan |
  * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and at most a quarter of the events in flight belong to it | a slot is released, or 500 ms are over |
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
  * | deferred | it may not wait, or got no permits or slot in time | the job of its lane attempts it |

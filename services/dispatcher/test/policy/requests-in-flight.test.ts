@@ -67,6 +67,13 @@ describe('events that wait for permits', () => {
   });
 });
 
+test('an event that may wait no longer gets no permits, and those behind it get theirs', async () => {
+  const permits = new Permits(16, 8, 3_600_000);
+  expect(permits.tryAcquire(1, 7)).toBe(7);
+  const waiting = [permits.acquire(1, 3, 1, 5), permits.acquire(1, 2, 1)];
+  expect(await Promise.all(waiting)).toEqual([0, 2]);
+});
+
 test('an account can have the permits of many attempts of a long event, and other accounts find some', () => {
   const permits = new RequestsInFlight(384).permits.firstAttempts;
   const event = { data: { runStatusMessage: 'x'.repeat(131_072) } as never };
