@@ -1,19 +1,27 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { createLogger, createMetricsRegistry, Lifecycle } from '@runhook/runtime';
-import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
+import {
+  countDispatchedEvents,
+  eventually,
+  exampleEvent,
+  oneQueueBackend,
+  seedSubscription,
+} from '@runhook/testing';
 import { type Dispatcher, openDispatcher } from '../src/dispatcher.ts';
 import { fanOut } from '../src/fan-out.ts';
 import { Permits } from '../src/policy/permits.ts';
+import { StoppingError } from '../src/record/retry-while-unavailable.ts';
 import { createDispatcherMetrics } from '../src/telemetry/metrics.ts';
 import { noSpans } from '../src/telemetry/spans.ts';
 import { type Harness, openHarness } from './harness.ts';
+import { deliveriesOf } from './log-rows.ts';
 
 /** An account with 8 of them may acquire one more, and with 9 none. */
 const PERMITS = 17;
 /** Longer than a test: the events of an account that releases no permit wait. */
 const LONG_MS = 3_600_000;
 
-/** Calls the fan-out without a worker, so that tests control its permits. */
+/** Calls the fan-out without a worker, so that tests control its permits and its stop. */
 describe('the fan-out of an event whose account has no permits', () => {
   let harness: Harness;
   let lifecycle: Lifecycle;
@@ -34,13 +42,13 @@ describe('the fan-out of an event whose account has no permits', () => {
     });
   const ignoreCommit = () => {};
 
-  function open(): { dispatcher: Dispatcher; permits: Permits } {
+  function open(stopping = new AbortController().signal): { dispatcher: Dispatcher; permits: Permits } {
     const logger = createLogger({ service: 'dispatcher', level: 'silent' });
     lifecycle = new Lifecycle({ logger });
     const dispatcher = openDispatcher({
       ...harness,
       lifecycle,
-      stopping: new AbortController().signal,
+      stopping,
       drainEnd: new AbortController().signal,
       writes: { track: (_, write) => write() },
       clock: { nowMs: Date.now } as never,
@@ -57,6 +65,47 @@ describe('the fan-out of an event whose account has no permits', () => {
     dispatcher.requests.permits.firstAttempts = permits;
     return { dispatcher, permits };
   }
+
+  /** Resolves once an event waits for permits or has them. */
+  function whenAcquiring(permits: Permits): Promise<void> {
+    const acquire = permits.acquire.bind(permits);
+    return new Promise((resolve) => {
+      jest.spyOn(permits, 'acquire').mockImplementation((...parameters) => {
+        resolve();
+        return acquire(...parameters);
+      });
+    });
+  }
+
+  test('sends no request if the dispatcher stops before it has its permits, and leaves the event to the next one', async () => {
+    await subscribe('/one');
+    const stop = new AbortController();
+    const { dispatcher, permits } = open(stop.signal);
+    permits.tryAcquire(harness.account.id, 9);
+    const acquiring = whenAcquiring(permits);
+    const published = event();
+    const result = fanOut(dispatcher, published, false, ignoreCommit);
+    const stopped = expect(result).rejects.toThrow(StoppingError);
+    await acquiring;
+    stop.abort();
+    permits.release(harness.account.id, 9);
+    await stopped;
+    expect(harness.receiver.requests).toHaveLength(0);
+    expect(permits.tryAcquire(harness.account.id, PERMITS)).toBe(PERMITS);
+    await lifecycle.close('test');
+    await fanOut(open().dispatcher, published, true, ignoreCommit);
+    expect(await deliveriesOf(harness.database)).toHaveLength(1);
+    expect(await countDispatchedEvents(harness.database)).toBe(1);
+  });
+
+  test('commits no further deliveries before their attempts once the dispatcher stops', async () => {
+    await subscribe('/one');
+    const { dispatcher } = open(AbortSignal.abort());
+    const result = fanOut(dispatcher, event(), true, ignoreCommit);
+    await expect(result).rejects.toThrow(StoppingError);
+    expect(harness.receiver.requests).toHaveLength(0);
+    expect(await deliveriesOf(harness.database)).toHaveLength(0);
+  });
 
   test('defers the committed deliveries once their plan is too old, although other attempts go on', async () => {
     await subscribe('/one');
