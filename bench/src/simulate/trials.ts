@@ -55,12 +55,12 @@ export const TRIALS: readonly Trial[] = [
   },
   {
     name: 'slow-postgres',
-    title: 'PostgreSQL takes ten times as long for twenty minutes',
-    cause: 'every statement and flush takes ten times as long',
+    title: 'PostgreSQL takes twelve times as long for twenty minutes',
+    cause: 'every statement and flush takes twelve times as long',
     ...{ fromMinute: 5, toMinute: 25, minutes: 60 },
     ...{ ratePerSecond: 2_000, times: 1, databaseCores: 1, sample: 10 },
     begin(service) {
-      service.databaseSlowness = 10;
+      service.databaseSlowness = 12;
     },
     end(service) {
       service.databaseSlowness = 1;
