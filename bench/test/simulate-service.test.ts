@@ -46,15 +46,15 @@ test('every event is delivered to each of its webhooks', () => {
   }
 });
 
-test('the simulation names the saturated part: the job slots if endpoints are slow, Redis if its core has too many jobs', () => {
+test('the simulation names the saturated part: the slots if endpoints are slow, Redis if its core has too many jobs', () => {
   const slowEndpoint = observeLoad(
     { ratePerSecond: 2_000 },
     { dispatchers: 1, concurrency: 50, responseTime: { p50Ms: 400, p99Ms: 400 } },
   );
   expect(slowEndpoint.fullFirst).toBe('slots for events');
-  // 50 concurrent events of 400 ms each, however many events a job has.
+  // An event has its slot until its commit: with 50 slots, for 50 ms while others wait. Its job ends after 400 ms.
   expect(slowEndpoint.ratePerSecond).toBeGreaterThan(100);
-  expect(slowEndpoint.ratePerSecond).toBeLessThanOrEqual(126);
+  expect(slowEndpoint.ratePerSecond).toBeLessThan(1_000);
   const manyDispatchers = { dispatchers: 8, databaseCores: 32, responseTime: { p50Ms: 5, p99Ms: 10 } };
   const slowRedis = { ...times, redis: { ...times.redis, jobMicros: 600 } };
   const load: Load = { kind: 'open', via: 'queue', ratePerSecond: 4_000, arrivals: 'poisson' };

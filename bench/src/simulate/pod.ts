@@ -11,8 +11,12 @@ const SPACING_MS = { load_event_states: 2, commit_attempted: 15, load_deliveries
 /** Modelled on the values in services/dispatcher/src/policy/events-in-flight.ts. */
 const EVENT_SLOTS = 128;
 const SATURATED_AT = 64;
-/** A slower delivery is committed as pending, and its attempt is recorded when it has ended. */
+/**
+ * A slower delivery is committed as pending, and its attempt is recorded when it has ended: after half a second, or
+ * earlier while other events wait for slots (services/dispatcher/src/fan-out.ts).
+ */
 const COMMIT_AFTER_MS = 500;
+const URGENT_COMMIT_AFTER_MS = 50;
 /** Share of a job's queue cost for adding it; the rest is for taking and ending it. */
 export const ADDING_SHARE = 0.4;
 /** Share of the cost of a request for rendering, signing and writing it; the rest is for reading the response. */
@@ -180,12 +184,17 @@ export class Pod {
           end();
         });
       };
-      simulation.after(COMMIT_AFTER_MS, commit);
+      const commitWhenDue = () => {
+        if (isCommitting) return;
+        if (simulation.nowMs - beganMs >= COMMIT_AFTER_MS || this.#slots.waiting > 0) commit();
+        else simulation.after(URGENT_COMMIT_AFTER_MS, commitWhenDue);
+      };
+      simulation.after(URGENT_COMMIT_AFTER_MS, commitWhenDue);
       for (const item of items) {
         this.#attempt(item, (succeeded) => {
           pending -= 1;
           if (!succeeded) failed.push(item);
-          if (simulation.nowMs - beganMs > COMMIT_AFTER_MS) lateCount += item.count;
+          if (isCommitting) lateCount += item.count;
           if (pending === 0) commit();
           end();
         });

@@ -183,7 +183,8 @@ export class Semaphore {
   #used = 0;
   #usedMs = 0;
   #changedMs: number;
-  #waiting: { weight: number; enter: () => void }[] = [];
+  readonly #waiting: { weight: number; enter: () => void }[] = [];
+  #waitingWeight = 0;
 
   constructor(simulation: Simulation, size: number) {
     this.#simulation = simulation;
@@ -193,7 +194,7 @@ export class Semaphore {
 
   /** Total weight of the waiting callers. */
   get waiting(): number {
-    return this.#waiting.reduce((sum, { weight }) => sum + weight, 0);
+    return this.#waitingWeight;
   }
 
   /** Time for which slots were used, multiplied by their number. */
@@ -205,7 +206,10 @@ export class Semaphore {
     if (this.#used < this.size) {
       this.#use(weight);
       enter();
-    } else this.#waiting.push({ weight, enter });
+    } else {
+      this.#waiting.push({ weight, enter });
+      this.#waitingWeight += weight;
+    }
   }
 
   release(weight: number): void {
@@ -213,6 +217,7 @@ export class Semaphore {
     while (this.#used < this.size) {
       const next = this.#waiting.shift();
       if (next === undefined) return;
+      this.#waitingWeight -= next.weight;
       this.#use(next.weight);
       next.enter();
     }
