@@ -113,7 +113,7 @@ interface Process {
   settings: DispatcherSettings;
   lifecycle: Lifecycle;
   logger: Logger;
-  /** Aborted when the workers close: ends the waits for an unavailable database or queue. */
+  /** Aborted when the workers close: ends the waits for an unavailable database or queue; jobs then begin no requests. */
   stop: AbortController;
   stopping: AbortSignal;
   /** Aborted when a stop runs out of time: results of attempts that the database does not accept are abandoned. */
@@ -286,8 +286,8 @@ function openBacklog({ lifecycle, logger, registry }: Process, { pool }: Databas
 
 /**
  * An attempt that is in flight at a stop ends within its deadline, and its result is recorded, because a request whose
- * result is abandoned is sent again. Work that has sent nothing and waits for an unavailable database is abandoned at
- * once.
+ * result is abandoned is sent again. Work that has sent nothing is left to another dispatcher: at once if it waits for an
+ * unavailable database, otherwise before it begins its requests.
  */
 function openWorkers(
   process: Process,

@@ -4,6 +4,7 @@ import { deliveryKeyOf, laneOf, logAttempt } from './attempt.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { attemptQueued, wakeLane } from './lane.ts';
 import { nextStep, nextTrigger } from './policy/next-step.ts';
+import { throwIfStopping } from './record/retry-while-unavailable.ts';
 
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
@@ -24,7 +25,7 @@ export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<Deliv
 }
 
 async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
-  const { record, metrics, logger, clock } = dispatcher;
+  const { record, metrics, logger, clock, stopping } = dispatcher;
   const { deliveryId, accountId = await record.loadAccountId(job) } = job;
   const delivery = accountId === null ? null : await record.loadDelivery({ deliveryId, accountId });
   const step = nextStep(delivery, job.cycle, clock.nowMs());
@@ -37,6 +38,7 @@ async function runNextStep(dispatcher: Dispatcher, job: DeliveryJob): Promise<De
     metrics.completed.cancelled.inc();
     return { kind: 'done' };
   }
+  throwIfStopping(stopping);
   const isRedelivery = nextTrigger(delivery) === 'manual' && !delivery.isRecovered;
   const result = await attemptQueued(dispatcher, delivery, step.target, isRedelivery);
   if (result === null) {

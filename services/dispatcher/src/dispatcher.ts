@@ -55,7 +55,7 @@ export interface DispatcherParts {
     | 'pendingDeliveriesPerAccount'
   >;
   lifecycle: Lifecycle;
-  /** Ends the waits for an unavailable database or queue. */
+  /** Ends the waits for an unavailable database or queue; jobs then begin no requests. */
   stopping: AbortSignal;
   /** Ends the wait for a database that does not accept the result of an attempt; aborted later than `stopping`. */
   drainEnd: AbortSignal;

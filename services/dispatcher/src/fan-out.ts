@@ -12,7 +12,7 @@ import { slotsOf } from './policy/events-in-flight.ts';
 import { type CachedSubscription, matchSubscriptions } from './policy/next-step.ts';
 import type { CommitOutcome, CommitResult } from './record/commit-events.ts';
 import type { EventState } from './record/event-states.ts';
-import { StoppingError } from './record/retry-while-unavailable.ts';
+import { throwIfStopping } from './record/retry-while-unavailable.ts';
 
 /** An event with more deliveries is committed in pages, so that its statement does not delay those of other events. */
 const SINGLE_COMMIT_DELIVERIES_MAX = 50;
@@ -157,6 +157,7 @@ async function attemptThenCommit(
   pending: Promise<void>[],
 ): Promise<CommitResult> {
   const { record, requests, events, stopping } = dispatcher;
+  throwIfStopping(stopping);
   // Permits are acquired before planning, because a plan that waits becomes outdated. Without permits the deliveries are
   // recorded as deferred.
   const { firstAttempts: permitPool } = requests.permits;
@@ -165,6 +166,7 @@ async function attemptThenCommit(
   let unusedPermits = await permitPool.acquire(event.accountId, count, slotsOf(event));
   const permits = unusedPermits === 0 ? 0 : perAttempt;
   try {
+    // From here, the first attempts begin within FRESH_MS.
     throwIfStopping(stopping);
     const plannedAtMs = performance.now();
     const start = resolveStart(event, await record.loadEventState({ event, version }));
@@ -190,14 +192,6 @@ async function attemptThenCommit(
   } finally {
     permitPool.release(event.accountId, unusedPermits);
   }
-}
-
-/**
- * Leaves the event to another dispatcher. A request that begins long after the start of a stop would be interrupted; the
- * first attempts of a plan begin within FRESH_MS.
- */
-function throwIfStopping(stopping: AbortSignal): void {
-  if (stopping.aborted) throw new StoppingError('The dispatcher is stopping.');
 }
 
 /** Commits an event once, when all its first attempts have ended or some time after the start. */

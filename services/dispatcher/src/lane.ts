@@ -14,6 +14,7 @@ import { type Delivery, undeliverableReason } from './policy/next-step.ts';
 import { permitsOf } from './policy/permits.ts';
 import type { LaneKey } from './record/deferred.ts';
 import type { Cancellation, DeliveryKey } from './record/deliveries.ts';
+import { throwIfStopping } from './record/retry-while-unavailable.ts';
 import type { Target } from './target.ts';
 
 /** Result of a lane's job: nothing is deferred any more, or the job must run again. */
@@ -36,6 +37,7 @@ export async function drainLane(dispatcher: Dispatcher, job: LaneJob): Promise<L
   const { limits, stopping, record } = dispatcher;
   const { subscriptionId, accountId = await record.loadAccountId(job) } = job;
   if (accountId === null) return { kind: 'done' };
+  throwIfStopping(stopping);
   const pass = new LanePass(dispatcher, { subscriptionId, accountId });
   let nextDelayMs: number | null = null;
   limits.beginDraining(subscriptionId);

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { createLogger, createMetricsRegistry, Lifecycle } from '@runhook/runtime';
 import {
   countDispatchedEvents,
   eventually,
@@ -7,14 +6,13 @@ import {
   oneQueueBackend,
   seedSubscription,
 } from '@runhook/testing';
-import { type Dispatcher, openDispatcher } from '../src/dispatcher.ts';
+import type { Dispatcher } from '../src/dispatcher.ts';
 import { fanOut } from '../src/fan-out.ts';
 import { Permits } from '../src/policy/permits.ts';
 import { StoppingError } from '../src/record/retry-while-unavailable.ts';
-import { createDispatcherMetrics } from '../src/telemetry/metrics.ts';
-import { noSpans } from '../src/telemetry/spans.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
+import { openWithoutWorkers, type WithoutWorkers } from './without-workers.ts';
 
 /** An account with 8 of them may acquire one more, and with 9 none. */
 const PERMITS = 17;
@@ -24,13 +22,13 @@ const LONG_MS = 3_600_000;
 /** Calls the fan-out without a worker, so that tests control its permits and its stop. */
 describe('the fan-out of an event whose account has no permits', () => {
   let harness: Harness;
-  let lifecycle: Lifecycle;
+  let opened: WithoutWorkers;
   beforeEach(async () => {
     const [backend] = oneQueueBackend();
     harness = await openHarness(backend as never);
   });
   afterEach(async () => {
-    await lifecycle.close('test');
+    await opened.close();
     await harness.close();
   });
 
@@ -43,24 +41,8 @@ describe('the fan-out of an event whose account has no permits', () => {
   const ignoreCommit = () => {};
 
   function open(stopping = new AbortController().signal): { dispatcher: Dispatcher; permits: Permits } {
-    const logger = createLogger({ service: 'dispatcher', level: 'silent' });
-    lifecycle = new Lifecycle({ logger });
-    const dispatcher = openDispatcher({
-      ...harness,
-      lifecycle,
-      stopping,
-      drainEnd: new AbortController().signal,
-      writes: { track: (_, write) => write() },
-      clock: { nowMs: Date.now } as never,
-      deliveryQueue: {
-        wakeLanes: async () => {},
-        findQueued: async () => new Set(),
-        requeue: async () => {},
-      } as never,
-      metrics: createDispatcherMetrics(createMetricsRegistry({ service: 'test' })),
-      spans: noSpans,
-      logger,
-    });
+    opened = openWithoutWorkers(harness, stopping);
+    const { dispatcher } = opened;
     const permits = new Permits(PERMITS, PERMITS, LONG_MS);
     dispatcher.requests.permits.firstAttempts = permits;
     return { dispatcher, permits };
@@ -92,7 +74,7 @@ describe('the fan-out of an event whose account has no permits', () => {
     await stopped;
     expect(harness.receiver.requests).toHaveLength(0);
     expect(permits.tryAcquire(harness.account.id, PERMITS)).toBe(PERMITS);
-    await lifecycle.close('test');
+    await opened.close();
     await fanOut(open().dispatcher, published, true, ignoreCommit);
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
     expect(await countDispatchedEvents(harness.database)).toBe(1);
@@ -105,6 +87,14 @@ describe('the fan-out of an event whose account has no permits', () => {
     await expect(result).rejects.toThrow(StoppingError);
     expect(harness.receiver.requests).toHaveLength(0);
     expect(await deliveriesOf(harness.database)).toHaveLength(0);
+  });
+
+  test('does not wait for permits once the dispatcher stops', async () => {
+    await subscribe('/one');
+    const { dispatcher, permits } = open(AbortSignal.abort());
+    const acquire = jest.spyOn(permits, 'acquire');
+    await expect(fanOut(dispatcher, event(), false, ignoreCommit)).rejects.toThrow(StoppingError);
+    expect(acquire).not.toHaveBeenCalled();
   });
 
   test('defers the committed deliveries once their plan is too old, although other attempts go on', async () => {

@@ -6,11 +6,16 @@ import { type Logger, withJitter } from '@runhook/runtime';
 const WAIT_MIN_MS = 250;
 const WAIT_MAX_MS = 5_000;
 
-/** The dispatcher is stopping: work that waited for the database or the queue was not done, and its job will run again. */
+/** The dispatcher is stopping: work that waited or had not begun its requests was not done, and its job will run again. */
 export class StoppingError extends Error {
   readonly code = 'stopping';
   /** The job may run again immediately, in another process. */
   readonly delayMs = 0;
+}
+
+/** Leaves a job to another dispatcher: a request that begins long after the start of a stop would be interrupted. */
+export function throwIfStopping(stopping: AbortSignal): void {
+  if (stopping.aborted) throw new StoppingError('The dispatcher is stopping.');
 }
 
 export interface RetryOptions {
