@@ -167,11 +167,9 @@ class LanePass {
     });
     const [first] = claimed;
     const reason = first === undefined ? null : undeliverableReason(first.target);
-    if (reason !== null) {
-      const ofClaimed = claimed.map((delivery) => ({ ...deliveryKeyOf(delivery), reason }));
-      const others = await record.loadUndeliverable({ ...this.#lane, limit: CANCEL_PAGE });
-      for (const cancellation of [...ofClaimed, ...others])
-        this.#track(cancellation, this.#cancel(cancellation));
+    if (first !== undefined && reason !== null) {
+      this.#cancelAll(claimed.map(deliveryKeyOf), reason);
+      await this.#cancelDeferred(deliveryKeyOf(first));
     } else
       for (const delivery of claimed)
         this.#track(deliveryKeyOf(delivery), this.#deliver(delivery, attemptsBelow !== undefined));
@@ -208,6 +206,21 @@ class LanePass {
 
   throwFault(): void {
     if (this.#fault) throw this.#fault.error;
+  }
+
+  /** Cancels further deliveries of the lane, without their data. `claimed` is one of the same subscription. */
+  async #cancelDeferred(claimed: DeliveryKey): Promise<void> {
+    const { record } = this.#dispatcher;
+    const keys = await record.loadDeferredKeys({ ...this.#lane, limit: CANCEL_PAGE });
+    // Reads the subscription after the keys, because deliveries that are deferred after its activation must be sent. A
+    // single statement would not do: in a distributed log, its nodes have no common snapshot.
+    const delivery = keys.length === 0 ? null : await record.loadDelivery(claimed);
+    const reason = delivery && undeliverableReason(delivery.target);
+    if (reason !== null) this.#cancelAll(keys, reason);
+  }
+
+  #cancelAll(keys: readonly DeliveryKey[], reason: string): void {
+    for (const key of keys) this.#track(key, this.#cancel({ ...key, reason }));
   }
 
   async #cancel(cancellation: Cancellation): Promise<void> {

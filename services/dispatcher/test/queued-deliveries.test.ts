@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { deliveryIdFor } from '@runhook/contract';
 import { exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
 import { deliver } from '../src/deliver.ts';
@@ -42,6 +42,12 @@ describe('the processing of queued deliveries', () => {
     return commits.flatMap(({ deliveries }) => deliveries.map(({ id }) => id));
   }
 
+  /** Inserts more deferred deliveries of an inactive subscription than the claim of a pass takes. */
+  async function insertInactive(): Promise<void> {
+    await insert(20, true);
+    await query('UPDATE subscriptions SET active = false');
+  }
+
   async function countByStatus(): Promise<Record<string, number>> {
     const counts: Record<string, number> = {};
     for (const { status } of await deliveriesOf(harness.database)) counts[status] = (counts[status] ?? 0) + 1;
@@ -64,5 +70,31 @@ describe('the processing of queued deliveries', () => {
     expect(harness.receiver.requests).toHaveLength(0);
     const { rows } = await query('SELECT FROM subscriptions WHERE probe_at <= now()');
     expect(rows).toHaveLength(1);
+  });
+
+  test('claimed deliveries are cancelled although the further ones could not be loaded', async () => {
+    await insertInactive();
+    const dispatcher = open();
+    jest.spyOn(dispatcher.record, 'loadDeferredKeys').mockRejectedValue(new Error('rejected'));
+    await expect(drainLane(dispatcher, lane())).rejects.toThrow('rejected');
+    expect(await countByStatus()).toEqual({ cancelled: 16, pending: 4 });
+    const { rows } = await query('SELECT FROM deliveries WHERE deferred_at IS NOT NULL');
+    expect(rows).toHaveLength(4);
+  });
+
+  test('further deliveries are not cancelled if their subscription is active after their keys were read', async () => {
+    await insertInactive();
+    const dispatcher = open();
+    const { record } = dispatcher;
+    const loadDeferredKeys = record.loadDeferredKeys.bind(record);
+    jest.spyOn(record, 'loadDeferredKeys').mockImplementation(async (options) => {
+      const keys = await loadDeferredKeys(options);
+      await query('UPDATE subscriptions SET active = true');
+      return keys;
+    });
+    const cancel = jest.spyOn(record, 'cancelDelivery');
+    expect(await drainLane(dispatcher, lane())).toEqual({ kind: 'done' });
+    expect(await countByStatus()).toEqual({ cancelled: 16, delivered: 4 });
+    expect(cancel).toHaveBeenCalledTimes(16);
   });
 });

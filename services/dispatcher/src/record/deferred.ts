@@ -1,10 +1,8 @@
 import type { LaneJob } from '@runhook/contract';
 import { inDays, type Pool, runStatement } from '@runhook/database';
-import { type Delivery, undeliverableReason } from '../policy/next-step.ts';
+import type { Delivery } from '../policy/next-step.ts';
 import { PERMIT_CHARACTERS } from '../policy/permits.ts';
-import type { Target } from '../target.ts';
 import {
-  type Cancellation,
   DELIVERY_COLUMNS,
   DELIVERY_JOINS,
   type DeliveryKey,
@@ -87,38 +85,20 @@ export async function claimDeferred(pool: Pool, options: ClaimOptions): Promise<
   return rows.map(toDelivery);
 }
 
-// Reads the subscription in the same snapshot, because deliveries that are deferred after its activation must be sent.
 const DEFERRED_KEYS = `
-  WITH d AS MATERIALIZED (
-    SELECT id, subscription_id FROM deliveries
-    WHERE account_id = $2 AND subscription_id = $1 AND deferred_at IS NOT NULL
-    ORDER BY day, created_at, id
-    LIMIT $3
-  )
-  SELECT d.id AS "deliveryId", s.active, s.id IS NULL OR s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment
-  FROM d
-  LEFT JOIN subscriptions s ON s.id = d.subscription_id
-  LEFT JOIN accounts a ON a.id = s.account_id`;
+  SELECT id AS "deliveryId" FROM deliveries
+  WHERE account_id = $2 AND subscription_id = $1 AND deferred_at IS NOT NULL
+  ORDER BY day, created_at, id
+  LIMIT $3`;
 
-interface DeferredKeyRow extends Pick<Target, 'active' | 'deleted' | 'plan' | 'deployment'> {
-  [column: string]: unknown;
-  deliveryId: string;
-}
-
-/**
- * Returns the oldest deferred deliveries of a lane, without taking them, with the reason why nothing may be sent for
- * their subscription; none if something may be sent now.
- */
-export async function loadUndeliverable(
+/** Returns the keys of the oldest deferred deliveries of a lane, without taking them. */
+export async function loadDeferredKeys(
   pool: Pool,
   { subscriptionId, accountId, limit }: Pick<ClaimOptions, keyof LaneKey | 'limit'>,
-): Promise<Cancellation[]> {
+): Promise<DeliveryKey[]> {
   const values = [subscriptionId, accountId, limit];
-  const rows = await runStatement<DeferredKeyRow>(pool, DEFERRED_KEYS, values, 'deferred-keys');
-  return rows.flatMap(({ deliveryId, ...target }) => {
-    const reason = undeliverableReason(target);
-    return reason === null ? [] : [{ deliveryId, accountId, reason }];
-  });
+  const rows = await runStatement<{ deliveryId: string }>(pool, DEFERRED_KEYS, values, 'deferred-keys');
+  return rows.map(({ deliveryId }) => ({ deliveryId, accountId }));
 }
 
 const HAS_DEFERRED = `

@@ -18,7 +18,7 @@ import {
   deferDeliveries,
   hasDeferred,
   type LaneKey,
-  loadUndeliverable,
+  loadDeferredKeys,
 } from './deferred.ts';
 import {
   type Cancellation,
@@ -131,9 +131,8 @@ export class DispatchRecord {
     return this.#runSingle((pool) => claimDeferred(pool, options));
   }
 
-  /** Returns deferred deliveries of a lane to cancel; none if something may be sent for its subscription now. */
-  loadUndeliverable(options: Pick<ClaimOptions, keyof LaneKey | 'limit'>): Promise<Cancellation[]> {
-    return this.#runSingle((pool) => loadUndeliverable(pool, options));
+  loadDeferredKeys(options: Pick<ClaimOptions, keyof LaneKey | 'limit'>): Promise<DeliveryKey[]> {
+    return this.#runSingle((pool) => loadDeferredKeys(pool, options));
   }
 
   hasDeferred(lane: LaneKey): Promise<boolean> {

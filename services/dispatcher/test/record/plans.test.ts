@@ -14,7 +14,7 @@ import { limitPending } from '../../src/maintenance/pending-limit.ts';
 import { reconcile } from '../../src/maintenance/reconcile.ts';
 import { recordAttempts } from '../../src/record/attempts.ts';
 import { commitEvents } from '../../src/record/commit-events.ts';
-import { claimDeferred, deferDeliveries, hasDeferred, loadUndeliverable } from '../../src/record/deferred.ts';
+import { claimDeferred, deferDeliveries, hasDeferred, loadDeferredKeys } from '../../src/record/deferred.ts';
 import {
   cancelDeliveries,
   type DeliveryKey,
@@ -95,7 +95,7 @@ async function executeAll(pool: Pool, { keys, eventIds }: Log): Promise<void> {
   await loadAccountId(pool, { deliveryId: key.deliveryId, cycle: 0 });
   await loadPendingDeliveries(pool, { eventId, accountId: ACCOUNT_ID }, 0);
   await hasDeferred(pool, lane);
-  await loadUndeliverable(pool, { ...lane, limit: 500 });
+  await loadDeferredKeys(pool, { ...lane, limit: 500 });
   await claimDeferred(pool, { ...lane, limit: 1, permitsMax: 1_000, attemptMs: 0 });
   await limitPending({ pool, pendingMax: 100 });
   const retryPolicy = { retriesMax: 5, baseDelayMs: 20 };

@@ -21,7 +21,7 @@ import { reconcile } from '../../src/maintenance/reconcile.ts';
 import { recover } from '../../src/maintenance/recover.ts';
 import { recordAttempts } from '../../src/record/attempts.ts';
 import type { EventCommit } from '../../src/record/commit-events.ts';
-import { claimDeferred, deferDeliveries, hasDeferred, loadUndeliverable } from '../../src/record/deferred.ts';
+import { claimDeferred, deferDeliveries, hasDeferred, loadDeferredKeys } from '../../src/record/deferred.ts';
 import {
   cancelDeliveries,
   loadAccountId,
@@ -199,7 +199,7 @@ async function runHotStatements(): Promise<void> {
   await loadDeliveries(pool, [keyOf(first), keyOf(second)]);
   await loadAccountId(pool, { ...keyOf(first), cycle: 0 });
   await loadPendingDeliveries(pool, first.event, 60_000);
-  await loadUndeliverable(pool, { ...one, limit: 10 });
+  await loadDeferredKeys(pool, { ...one, limit: 10 });
   await deferDeliveries(pool, [keyOf(first), keyOf(second)]);
   await hasDeferred(pool, one);
   await claimDeferred(pool, { ...one, limit: 10, permitsMax: 1_000, attemptMs: 60_000 });
