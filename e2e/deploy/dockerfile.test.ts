@@ -102,7 +102,7 @@ test('the versions of pnpm, of the release and of Node agree in all files', () =
   expect(bases).toEqual([expect.stringMatching(/^node:\d+\.\d+\.\d+-[a-z]+-slim$/)]);
   const major = Number(/node:(\d+)/.exec(dockerfile)?.[1]);
   expect(major).toBeGreaterThan(Number.parseInt(engines.node.replace(/^\D+/, ''), 10));
-  expect(read('docs/deployment.md')).toContain(`(${major})`);
+  expect(read('docs/deployment.md')).toContain(`\`${bases[0]}\``);
 });
 
 test('every image runs node as process 1 with a numeric user, and services have the flags of their package and a health check', () => {
