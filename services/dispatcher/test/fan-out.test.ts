@@ -1,11 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import {
-  countDispatchedEvents,
-  eventually,
-  exampleEvent,
-  oneQueueBackend,
-  seedSubscription,
-} from '@runhook/testing';
+import { countDispatchedEvents, eventually, exampleEvent, oneQueueBackend } from '@runhook/testing';
 import type { Dispatcher } from '../src/dispatcher.ts';
 import { fanOut } from '../src/fan-out.ts';
 import { Permits } from '../src/policy/permits.ts';
@@ -33,11 +27,6 @@ describe('the fan-out of an event whose account has no permits', () => {
   });
 
   const event = () => exampleEvent('job.run.started', harness.account.jobs[0] as never);
-  const subscribe = (path: string) =>
-    seedSubscription(harness.database, {
-      accountId: harness.account.id,
-      clientUrl: `${harness.receiver.url}${path}`,
-    });
   const ignoreCommit = () => {};
 
   function open(stopping = new AbortController().signal): { dispatcher: Dispatcher; permits: Permits } {
@@ -60,7 +49,7 @@ describe('the fan-out of an event whose account has no permits', () => {
   }
 
   test('sends no request if the dispatcher stops before it has its permits, and leaves the event to the next one', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const stop = new AbortController();
     const { dispatcher, permits } = open(stop.signal);
     permits.tryAcquire(harness.account.id, 9);
@@ -81,7 +70,7 @@ describe('the fan-out of an event whose account has no permits', () => {
   });
 
   test('commits no further deliveries before their attempts once the dispatcher stops', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const { dispatcher } = open(AbortSignal.abort());
     const result = fanOut(dispatcher, event(), true, ignoreCommit);
     await expect(result).rejects.toThrow(StoppingError);
@@ -90,7 +79,7 @@ describe('the fan-out of an event whose account has no permits', () => {
   });
 
   test('does not wait for permits once the dispatcher stops', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const { dispatcher, permits } = open(AbortSignal.abort());
     const acquire = jest.spyOn(permits, 'acquire');
     await expect(fanOut(dispatcher, event(), false, ignoreCommit)).rejects.toThrow(StoppingError);
@@ -98,7 +87,7 @@ describe('the fan-out of an event whose account has no permits', () => {
   });
 
   test('defers the committed deliveries once their plan is too old, although other attempts go on', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const { dispatcher, permits } = open();
     permits.tryAcquire(harness.account.id, 9);
     expect(await fanOut(dispatcher, event(), true, ignoreCommit)).toMatchObject({ kind: 'fanned_out' });
@@ -110,8 +99,8 @@ describe('the fan-out of an event whose account has no permits', () => {
   });
 
   test('acquires permits only for committed deliveries that are not deferred', async () => {
-    const { id } = await subscribe('/blocked');
-    await subscribe('/open');
+    const { id } = await harness.subscribe('/blocked');
+    await harness.subscribe('/open');
     await harness.database.pool.query(
       `UPDATE subscriptions SET blocked_until = now() + interval '1 hour' WHERE id = $1`,
       [id],

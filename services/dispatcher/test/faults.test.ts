@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { JOB_RUN_EVENTS } from '@runhook/contract';
 import { createQueueBackend, openDeliveryQueue, openEventQueue, UnrecoverableError } from '@runhook/queue';
-import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend } from '@runhook/testing';
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf } from './log-rows.ts';
 
@@ -13,11 +13,6 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   afterEach(() => harness.close());
 
   const event = (runId = 1) => exampleEvent('job.run.started', harness.account.jobs[0] as never, runId);
-  const subscribe = (path: string) =>
-    seedSubscription(harness.database, {
-      accountId: harness.account.id,
-      clientUrl: `${harness.receiver.url}${path}`,
-    });
   const pathsOf = () => harness.receiver.requests.map(({ path }) => path).sort();
 
   /** Waits until jobs of the queue have failed at least this number of times. */
@@ -33,7 +28,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   const FAULTS_OF_A_SECOND = 5;
 
   test('events wait for a missing table, and are delivered automatically once it exists again', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const { port } = await harness.startDispatcher();
     await harness.database.pool.query('ALTER TABLE deliveries RENAME TO deliveries_elsewhere');
     // The first event is attempted and its result retained; the second one is not attempted before its commit.
@@ -52,7 +47,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   });
 
   test('the result of a first attempt is retained until the log accepts it, and the request is not sent again', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const { port } = await harness.startDispatcher();
     await harness.database.pool.query('ALTER TABLE deliveries RENAME COLUMN total_ms TO mislaid');
     await harness.publisher.publish(event(1));
@@ -70,7 +65,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   });
 
   test('no first attempt begins before its commit once a commit has waited for a second', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     await harness.startDispatcher();
     const lock = await harness.database.pool.connect();
     await lock.query('BEGIN; LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE');
@@ -102,7 +97,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   });
 
   test('the result of a retry is retained until the log accepts it, and the request is not sent again', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     harness.receiver.respondWith(() => ({ status: harness.receiver.requests.length === 1 ? 500 : 200 }));
     const { port } = await harness.startDispatcher();
     await harness.publisher.publish(event(1));
@@ -126,7 +121,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   ])(
     'a stop waits until the log accepts the result of $attempt, and leaves no job that would send it again',
     async ({ statuses, table, column }) => {
-      await subscribe('/one');
+      await harness.subscribe('/one');
       const rename = (from: string, to: string) =>
         harness.database.pool.query(`ALTER TABLE ${table} RENAME COLUMN ${from} TO ${to}`);
       harness.receiver.respondWith(async (_request, index) => {
@@ -151,7 +146,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   );
 
   test('the job of a delivery that the record has lost ends, and an event that is published again is fanned out again', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     let respond = () => {};
     const responded = new Promise<{ status: number }>((resolve) => {
       respond = () => resolve({ status: 500 });
@@ -184,7 +179,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   });
 
   test('an event that is retained as a failed job is delivered when it is published again', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const queueBackend = createQueueBackend(harness.queueUrl);
     const failing = queueBackend.createWorker(
       JOB_RUN_EVENTS,
@@ -210,8 +205,8 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
   });
 
   test('an unreadable secret delays only its own deliveries, and repeats no other delivery', async () => {
-    await subscribe('/healthy');
-    const { id } = await subscribe('/unreadable');
+    await harness.subscribe('/healthy');
+    const { id } = await harness.subscribe('/unreadable');
     const { prisma } = harness.database;
     const { hmacSecretCiphertext } = await prisma.subscription.findUniqueOrThrow({ where: { id } });
     await prisma.subscription.update({ where: { id }, data: { hmacSecretCiphertext: 'gone:AAAA' } });

@@ -27,11 +27,6 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
   });
 
   const event = () => exampleEvent('job.run.started', harness.account.jobs[0] as never);
-  const subscribe = (path: string) =>
-    seedSubscription(harness.database, {
-      accountId: harness.account.id,
-      clientUrl: `${harness.receiver.url}${path}`,
-    });
 
   async function addJob(name: string, data: object, jobId: string, timestamp = Date.now()): Promise<void> {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
@@ -43,8 +38,8 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     Number((await harness.database.pool.query(`SELECT count(*) FROM ${table}`)).rows[0].count);
 
   test('are recorded in one row each if they succeed at once, and the event is dispatched', async () => {
-    await subscribe('/one');
-    await subscribe('/two');
+    await harness.subscribe('/one');
+    await harness.subscribe('/two');
     await harness.startDispatcher();
     // An attempt of half a second, as on a busy machine, is committed before it ends; then another event is used.
     await eventually(async () => {
@@ -73,7 +68,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
 
   test('are recorded before the last of them ends, whether they are slow, fail, or have slow siblings', async () => {
     const names = new Map<string, string>();
-    for (const path of ['/at-once', '/held', '/fails']) names.set((await subscribe(path)).id, path);
+    for (const path of ['/at-once', '/held', '/fails']) names.set((await harness.subscribe(path)).id, path);
     await harness.startDispatcher();
     await harness.publisher.publish(event());
     const states = async () => {
@@ -96,7 +91,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
   });
 
   test('occupy no slot for events in flight once their event is committed', async () => {
-    await subscribe('/held');
+    await harness.subscribe('/held');
     await harness.startDispatcher({ deliveryConcurrency: 1, deliveryTimeoutMs: 60_000 });
     // One job with two events, of which the second waits for the only slot.
     await addJob('job.run.batch', { events: [event(), event()] }, 'batch_of_a_publisher');
@@ -112,7 +107,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
       accountId: other.id,
       clientUrl: `${harness.receiver.url}/other`,
     });
-    for (let index = 0; index < WEBHOOKS; index += 1) await subscribe(`/held${index}`);
+    for (let index = 0; index < WEBHOOKS; index += 1) await harness.subscribe(`/held${index}`);
     let isSuspended = false;
     const released = new Promise<void>((resolve) => {
       release = resolve;
@@ -140,7 +135,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
   });
 
   test('are made once for an event that is in two concurrent jobs', async () => {
-    await subscribe('/held');
+    await harness.subscribe('/held');
     await harness.startDispatcher();
     const one = event();
     const other = event();
@@ -163,7 +158,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
   });
 
   test('send the recorded body, and set the message aside with a new id, when its id is on record with other data', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const published = event();
     const recorded = { ...published, data: { ...published.data, jobName: 'as recorded' } } as JobRunEvent;
     await insertUndispatched(harness.database, recorded);
@@ -194,7 +189,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
   });
 
   test('send the timestamp on record when the message has another one', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     const published = event();
     const timestamp = '2026-01-31T19:28:08.000000001Z';
     await insertUndispatched(harness.database, { ...published, timestamp });

@@ -7,6 +7,7 @@ import {
   type QueueBackend,
   type Receiver,
   seedAccount,
+  seedSubscription,
   startReceiver,
   type TestAccount,
   testEncryptionKeys,
@@ -26,6 +27,8 @@ export interface Harness {
   /** Settings of a dispatcher, which a test may override. */
   settings: DispatcherSettings;
   receiver: Receiver;
+  /** Creates a subscription with a path of the receiver, for `account` when no other is given. */
+  subscribe(path: string, accountId?: number): ReturnType<typeof seedSubscription>;
   /** Adds events to the queue as external publishers do. */
   publisher: EventPublisher;
   quarantine: Quarantine;
@@ -47,13 +50,16 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
   closers.push(() => publisher.close());
 
   const settings = fastSettings(testDatabase.url, queueUrl);
+  const account = await seedAccount(database);
   return {
     database,
     databaseUrl: testDatabase.url,
     queueUrl,
-    account: await seedAccount(database),
+    account,
     settings,
     receiver,
+    subscribe: (path, accountId = account.id) =>
+      seedSubscription(database, { accountId, clientUrl: `${receiver.url}${path}` }),
     publisher,
     quarantine: testQuarantine(database.pool),
     async startDispatcher(changed = {}) {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdFor, EVENT_LIMITS, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { listQuarantined } from '@runhook/database';
 import { createQueueBackend, openDeliveryQueue } from '@runhook/queue';
-import { eventually, exampleEvent, oneQueueBackend, seedAccount, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedAccount } from '@runhook/testing';
 import { reconcileLanes } from '../src/maintenance/lanes.ts';
 import { claimDeferred } from '../src/record/deferred.ts';
 import { type Harness, openHarness } from './harness.ts';
@@ -18,9 +18,6 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     for (const close of closers.splice(0)) await close();
     await harness.close();
   });
-
-  const subscribe = (path: string, accountId = harness.account.id) =>
-    seedSubscription(harness.database, { accountId, clientUrl: `${harness.receiver.url}${path}` });
 
   const events = (count: number, account = harness.account) =>
     Array.from({ length: count }, (_, index) =>
@@ -86,8 +83,8 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       return { status: 200 };
     });
     const other = await seedAccount(harness.database);
-    await subscribe('/held');
-    await subscribe('/free', other.id);
+    await harness.subscribe('/held');
+    await harness.subscribe('/free', other.id);
     // Held requests must not reach their deadline, however slow the machine is.
     await harness.startDispatcher({ deliveryTimeoutMs: 60_000 });
     const queue = openQueue();
@@ -128,7 +125,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
   test('deferred deliveries are cancelled with a reason, without their data, when their subscription is deactivated', async () => {
     const COUNT = 300;
-    const subscription = await subscribe('/off');
+    const subscription = await harness.subscribe('/off');
     await insertDeferred(subscription, COUNT);
     // A lane that has not succeeded takes at most 16 with their events.
     const oldest = 'SELECT event_id FROM deliveries ORDER BY day, created_at, id LIMIT 16';
@@ -146,7 +143,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('a delivery that is deferred after its subscription was reactivated is sent by the pass that found it inactive', async () => {
-    const subscription = await subscribe('/again');
+    const subscription = await harness.subscribe('/again');
     await insertDeferred(subscription, 2);
     const { pool } = harness.database;
     const [former, later] = (await deliveriesOf(harness.database)).map(({ id }) => id);
@@ -179,7 +176,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('a lane whose job does not name the account, as in the previous release, is processed', async () => {
-    const subscription = await subscribe('/before');
+    const subscription = await harness.subscribe('/before');
     await insertDeferred(subscription, 20);
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(WEBHOOK_DELIVERIES);
     await queue.add('lane', { subscriptionId: subscription.id });
@@ -190,7 +187,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('a lane whose job the queue has lost gets another one', async () => {
-    const subscription = await subscribe('/lost');
+    const subscription = await harness.subscribe('/lost');
     await insertDeferred(subscription, 20);
     await harness.startDispatcher();
     const result = await runLanesPass();
@@ -206,7 +203,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     });
 
   test('Retry-After blocks first attempts and retries in every dispatcher until a probe succeeds', async () => {
-    await subscribe('/pause');
+    await harness.subscribe('/pause');
     harness.receiver.respondWith({ status: 429, headers: { 'retry-after': '3600' } });
     await harness.startDispatcher();
     await harness.publisher.publishMany(events(1));
@@ -240,7 +237,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('a block applies before it is on record, even to events that are planned without it', async () => {
-    const { id } = await subscribe('/pause');
+    const { id } = await harness.subscribe('/pause');
     harness.receiver.respondWith({ status: 429, headers: { 'retry-after': '3600' } });
     await harness.startDispatcher();
     const { pool } = harness.database;
@@ -267,7 +264,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('a manual redelivery does not wait for the end of a block, but a recovery does', async () => {
-    const { id } = await subscribe('/pause');
+    const { id } = await harness.subscribe('/pause');
     await insertDeferred({ id, name: 'x' }, 2);
     const { pool } = harness.database;
     await pool.query(
@@ -292,7 +289,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('redeliveries beyond the 16 that a block permits are attempted as soon as others end', async () => {
-    const subscription = await subscribe('/pause');
+    const subscription = await harness.subscribe('/pause');
     await insertDeferred(subscription, 17);
     const { pool } = harness.database;
     await pool.query(
@@ -321,7 +318,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('a new client_url ends a block', async () => {
-    const { id } = await subscribe('/pause');
+    const { id } = await harness.subscribe('/pause');
     await insertDeferred({ id, name: 'x' }, 1);
     await harness.database.pool.query(
       `UPDATE subscriptions SET blocked_until = now() + interval '1 hour', probe_at = now() + interval '1 hour'`,
@@ -339,7 +336,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('a late response of the former client_url does not block the new one', async () => {
-    const { id } = await subscribe('/former');
+    const { id } = await harness.subscribe('/former');
     let respond: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
       respond = resolve;
@@ -364,7 +361,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('a probe never uses the last attempt of a delivery', async () => {
-    const subscription = await subscribe('/pause');
+    const subscription = await harness.subscribe('/pause');
     await insertDeferred(subscription, 2);
     const { pool } = harness.database;
     const [last] = (await deliveriesOf(harness.database)).map(({ id }) => id);
@@ -382,7 +379,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('the oldest deferred deliveries are taken first, each by one dispatcher', async () => {
-    const subscription = await subscribe('/order');
+    const subscription = await harness.subscribe('/order');
     await insertDeferred(subscription, 40);
     const { pool } = harness.database;
     const { rows } = await pool.query<{ id: string }>(
@@ -412,14 +409,14 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('every lane with deferred deliveries is found, however many other lanes have', async () => {
-    const lanes = await Promise.all(Array.from({ length: 7 }, (_, index) => subscribe(`/${index}`)));
+    const lanes = await Promise.all(Array.from({ length: 7 }, (_, index) => harness.subscribe(`/${index}`)));
     for (const lane of lanes) await insertDeferred(lane, 3);
     const result = await runLanesPass();
     expect(result.waiting).toBe(7);
   });
 
   test('a delivery that could not be attempted for a day is failed with a reason', async () => {
-    const subscription = await subscribe('/day');
+    const subscription = await harness.subscribe('/day');
     await insertDeferred(subscription, 5);
     const { pool } = harness.database;
     await pool.query(
@@ -457,8 +454,8 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   test('deliveries that cannot expire are set aside, and stop neither their account nor another', async () => {
     const { pool } = harness.database;
     const another = await seedAccount(harness.database);
-    await insertDeferred(await subscribe('/bad'), 5);
-    await insertDeferred(await subscribe('/other', another.id), 3, another);
+    await insertDeferred(await harness.subscribe('/bad'), 5);
+    await insertDeferred(await harness.subscribe('/other', another.id), 3, another);
     const { rows } = await pool.query<{ id: string }>('SELECT id FROM deliveries WHERE account_id = $1', [
       harness.account.id,
     ]);
@@ -483,8 +480,8 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   test('an account whose deferred deliveries cannot be changed stops no other account', async () => {
     const { pool } = harness.database;
     const another = await seedAccount(harness.database);
-    await insertDeferred(await subscribe('/bad'), 3);
-    await insertDeferred(await subscribe('/other', another.id), 3, another);
+    await insertDeferred(await harness.subscribe('/bad'), 3);
+    await insertDeferred(await harness.subscribe('/other', another.id), 3, another);
     const setHours = (accountId: number, hours: number) =>
       pool.query(`UPDATE deliveries SET deferred_at = now() - $1 * interval '1 hour' WHERE account_id = $2`, [
         hours,
@@ -505,7 +502,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   test('an attempt that hangs does not stop the others of its lane once retries release their slots', async () => {
     const COUNT = 40;
     const RETRIES = 15;
-    const subscription = await subscribe('/slots');
+    const subscription = await harness.subscribe('/slots');
     await insertDeferred(subscription, COUNT);
     const { pool } = harness.database;
     const { rows } = await pool.query<{ id: string }>(
@@ -547,7 +544,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
 
   test('an account has as many attempts of the longest events in flight as its permits allow', async () => {
     const COUNT = 40;
-    const subscription = await subscribe('/held');
+    const subscription = await harness.subscribe('/held');
     await insertDeferred(subscription, COUNT);
     const longest = 'x'.repeat(EVENT_LIMITS.messageCharactersMax);
     await harness.database.pool.query(
@@ -574,7 +571,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('several dispatchers attempt each deferred delivery once', async () => {
-    const lanes = await Promise.all(['/a', '/b', '/c'].map((path) => subscribe(path)));
+    const lanes = await Promise.all(['/a', '/b', '/c'].map((path) => harness.subscribe(path)));
     for (const lane of lanes) await insertDeferred(lane, 100);
     await Promise.all([harness.startDispatcher(), harness.startDispatcher()]);
     const queue = openQueue();
@@ -585,8 +582,8 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
   });
 
   test('an unreadable secret delays only its own lane, and no delivery of it is lost', async () => {
-    const subscription = await subscribe('/secret');
-    await subscribe('/readable');
+    const subscription = await harness.subscribe('/secret');
+    await harness.subscribe('/readable');
     const { pool } = harness.database;
     await insertDeferred(subscription, 10);
     const { id } = subscription;

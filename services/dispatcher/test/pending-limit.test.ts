@@ -1,13 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createId, deliveryIdFor } from '@runhook/contract';
-import {
-  eventually,
-  exampleEvent,
-  oneQueueBackend,
-  seedAccount,
-  seedSubscription,
-  type TestAccount,
-} from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend, seedAccount, type TestAccount } from '@runhook/testing';
 import { limitPending } from '../src/maintenance/pending-limit.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
@@ -42,9 +35,6 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     Array.from({ length: count }, () => exampleEvent('job.run.started', account.jobs[0] as never, runId++));
   const publish = (count: number, account?: TestAccount) =>
     harness.publisher.publishMany(events(count, account));
-
-  const subscribe = (path: string, accountId = harness.account.id) =>
-    seedSubscription(harness.database, { accountId, clientUrl: `${harness.receiver.url}${path}` });
 
   // Held requests must not reach their deadline, however slow the machine is.
   const start = () =>
@@ -121,9 +111,9 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
 
   test("gets the deliveries beyond a lane's limit cancelled with a reason, without effect on other endpoints and accounts", async () => {
     const other = await seedAccount(harness.database);
-    const dead = await subscribe('/held');
-    const healthy = await subscribe('/healthy');
-    const others = await subscribe('/held-of-another', other.id);
+    const dead = await harness.subscribe('/held');
+    const healthy = await harness.subscribe('/healthy');
+    const others = await harness.subscribe('/held-of-another', other.id);
     const { port } = await start();
 
     // The healthy lane has succeeded by now, and has no deferred deliveries that maintenance would count.
@@ -176,7 +166,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
   });
 
   test('is limited by every dispatcher from its next event on', async () => {
-    const dead = await subscribe('/held');
+    const dead = await harness.subscribe('/held');
     const dispatchers = [await start(), await start()];
     await publish(100);
     const countInFlight = () => harness.receiver.requests.length;
@@ -205,7 +195,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
 
   test('may exceed the limit by one event with many subscriptions, and the deliveries of the next event are cancelled', async () => {
     const COUNT = 1_100;
-    const first = await subscribe('/held');
+    const first = await harness.subscribe('/held');
     await query(
       `INSERT INTO subscriptions (id, account_id, name, description, event_types, job_ids, client_url, active,
                                   hmac_secret_ciphertext)
@@ -237,8 +227,12 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
   });
 
   test('has a full lane for each subscription with its share of the limit, until that falls below nine tenths', async () => {
-    const [one, two, three] = [await subscribe('/1'), await subscribe('/2'), await subscribe('/3')];
-    const other = await subscribe('/4', (await seedAccount(harness.database)).id);
+    const [one, two, three] = [
+      await harness.subscribe('/1'),
+      await harness.subscribe('/2'),
+      await harness.subscribe('/3'),
+    ];
+    const other = await harness.subscribe('/4', (await seedAccount(harness.database)).id);
     const result = () => limit();
     await insertDeferred(one, LIMIT);
     expect(await result()).toEqual({ accounts: 1, filled: 0, reopened: 0 });
@@ -271,7 +265,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     const lanes: { id: string; name: string }[] = [];
     for (const path of ['/1', '/2', '/3']) {
       const account = await seedAccount(harness.database);
-      lanes.push(await subscribe(path, account.id));
+      lanes.push(await harness.subscribe(path, account.id));
     }
     for (const lane of lanes) {
       await query(
@@ -291,7 +285,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
 
   test('is checked although another account cannot be checked', async () => {
     const [one, other] = [await seedAccount(harness.database), await seedAccount(harness.database)];
-    const [bad, good] = [await subscribe('/1', one.id), await subscribe('/2', other.id)];
+    const [bad, good] = [await harness.subscribe('/1', one.id), await harness.subscribe('/2', other.id)];
     await insertDeferred(bad, LIMIT + 1, one);
     await insertDeferred(good, LIMIT + 1, other);
     await query(

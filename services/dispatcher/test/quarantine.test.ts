@@ -9,7 +9,7 @@ import {
   openEventQueue,
   type QueuedDelivery,
 } from '@runhook/queue';
-import { eventually, exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
+import { eventually, exampleEvent, oneQueueBackend } from '@runhook/testing';
 import { reconcile } from '../src/maintenance/reconcile.ts';
 import { withDeliveryQuarantine, withEventQuarantine } from '../src/record/quarantine.ts';
 import { type Harness, openHarness } from './harness.ts';
@@ -39,11 +39,6 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
 
   const event = (runId: number): JobRunEvent =>
     exampleEvent('job.run.started', harness.account.jobs[0] as never, runId);
-  const subscribe = (path: string) =>
-    seedSubscription(harness.database, {
-      accountId: harness.account.id,
-      clientUrl: `${harness.receiver.url}${path}`,
-    });
   const listItems = () => listQuarantined(harness.database.pool, { limit: 100 });
   const runsOf = () =>
     harness.receiver.requests.map(
@@ -69,7 +64,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
   });
 
   test('an event is set aside with its message after one request, and no other event waits for it', async () => {
-    await subscribe('/one');
+    await harness.subscribe('/one');
     await rejectRows('deliveries', `run_id = ${BAD_RUN}`);
     const { port } = await harness.startDispatcher();
     const runs = [1, 2, BAD_RUN, 3, 4];
@@ -97,8 +92,8 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
   });
 
   test('a delivery whose attempt cannot be recorded is set aside, and its request is not sent again', async () => {
-    const { id } = await subscribe('/bad');
-    await subscribe('/good');
+    const { id } = await harness.subscribe('/bad');
+    await harness.subscribe('/good');
     harness.receiver.respondWith(({ path }) => ({ status: path === '/bad' ? 500 : 200 }));
     await rejectRows('attempts', 'http_status_code = 500');
     await rejectRows('deliveries', `subscription_id = '${id}' AND attempt_count > 0`);
@@ -120,7 +115,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
   });
 
   test('a delivery whose event cannot be read is set aside, and nothing is sent', async () => {
-    const { id, name } = await subscribe('/one');
+    const { id, name } = await harness.subscribe('/one');
     const unreadable = event(1);
     const deliveryId = deliveryIdFor(unreadable.eventId, id);
     const delivery = { id: deliveryId, subscriptionId: id, webhookName: name, isDeferred: false };
@@ -144,7 +139,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
   ])(
     'a result is recorded after the conversion of a default partition that rejects $table, and its request is not sent again',
     async ({ table, status, recorded }) => {
-      await subscribe('/one');
+      await harness.subscribe('/one');
       harness.receiver.respondWith(() => ({ status }));
       const constraint = `${table}_default_20261101_20261103`;
       await harness.database.pool.query(

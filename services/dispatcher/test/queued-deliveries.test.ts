@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { deliveryIdFor } from '@runhook/contract';
-import { exampleEvent, oneQueueBackend, seedSubscription } from '@runhook/testing';
+import { exampleEvent, oneQueueBackend } from '@runhook/testing';
 import { deliver } from '../src/deliver.ts';
 import { drainLane } from '../src/lane.ts';
 import { StoppingError } from '../src/record/retry-while-unavailable.ts';
@@ -16,9 +16,7 @@ describe('the processing of queued deliveries', () => {
   beforeEach(async () => {
     const [backend] = oneQueueBackend();
     harness = await openHarness(backend as never);
-    const { id: accountId } = harness.account;
-    const subscription = { accountId, clientUrl: `${harness.receiver.url}/one` };
-    subscriptionId = (await seedSubscription(harness.database, subscription)).id;
+    subscriptionId = (await harness.subscribe('/one')).id;
   });
   afterEach(async () => {
     await opened?.close();

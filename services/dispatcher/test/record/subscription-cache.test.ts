@@ -6,7 +6,6 @@ import {
   eventually,
   exampleEvent,
   oneQueueBackend,
-  seedSubscription,
   testSecrets,
 } from '@runhook/testing';
 import { JobIds } from '../../src/policy/job-ids.ts';
@@ -26,11 +25,6 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
   afterEach(() => harness.close());
 
   const event = (runId = 7_001) => exampleEvent('job.run.started', harness.account.jobs[0] as never, runId);
-  const subscribe = (path: string) =>
-    seedSubscription(harness.database, {
-      accountId: harness.account.id,
-      clientUrl: `${harness.receiver.url}${path}`,
-    });
   const pathsOf = () => harness.receiver.requests.map(({ path }) => path);
 
   /** After this call the dispatcher has cached the account. */
@@ -41,7 +35,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
   }
 
   test('every change affects the next event, whatever its source', async () => {
-    const { id } = await subscribe('/first');
+    const { id } = await harness.subscribe('/first');
     await warmUp('/first');
     const { subscription: subscriptions } = harness.database.prisma;
     const update = (data: object) => subscriptions.update({ where: { id }, data });
@@ -69,7 +63,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
     await next('/third');
     await harness.receiver.waitFor(({ headers }) => headers['x-gate'] === 'open');
     const requestsToNext = 3;
-    await subscribe('/another');
+    await harness.subscribe('/another');
     await next('/another');
     const arrived = (path: string) => pathsOf().filter((one) => one === path).length;
     // Waits until no earlier request is in flight.
@@ -85,7 +79,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
   });
 
   test('a cached change that a failover has lost is not used after another change', async () => {
-    const { id } = await subscribe('/first');
+    const { id } = await harness.subscribe('/first');
     await warmUp('/first');
     const { prisma, pool } = harness.database;
     const moveTo = (path: string) =>
@@ -114,7 +108,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
   });
 
   test('an account that loses its webhooks gets no delivery of the next event', async () => {
-    await subscribe('/hook');
+    await harness.subscribe('/hook');
     await warmUp('/hook');
     await harness.database.prisma.account.updateMany({ data: { plan: 'free' } });
     const published = event();
@@ -129,7 +123,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
   test.each(['moved', 'deleted'])(
     'a subscription that is %s while events wait gets no request at its previous endpoint',
     async (change) => {
-      const { id } = await subscribe('/old');
+      const { id } = await harness.subscribe('/old');
       await warmUp('/old');
       const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
       await queue.pause();
