@@ -10,8 +10,7 @@ function runTrialWith(trial: Trial, { windowSeconds }: { windowSeconds?: number 
   if (windowSeconds !== undefined) {
     settings.behavior.scaleDown.stabilizationWindowSeconds = windowSeconds;
   }
-
-  return runTrial({ times, trial: { ...trial, sample: 10 }, settings, scrapeIntervalMs: 15_000 });
+  return runTrial({ times, trial, settings, scrapeIntervalMs: 15_000 });
 }
 
 test.each(TRIALS)('$name: pods rise once and fall once per cause, and all due work is done', (trial) => {

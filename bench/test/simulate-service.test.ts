@@ -52,8 +52,10 @@ test('the simulation names the saturated part: the slots if endpoints are slow, 
     { dispatchers: 1, concurrency: 50, responseTime: { p50Ms: 400, p99Ms: 400 } },
   );
   expect(slowEndpoint.fullFirst).toBe('slots for events');
-  // An event has its slot until its commit: with 50 slots, for 50 ms while others wait. Its job ends after 400 ms.
-  expect(slowEndpoint.ratePerSecond).toBeGreaterThan(100);
+  expect(slowEndpoint.use['slots for events']).toBeGreaterThan(0.9);
+  // 50 slots are enough for 125 events/s if each is held for the 400 ms of the response, and for 1,000 if it is held for
+  // the 50 ms after which an event is committed while others wait.
+  expect(slowEndpoint.ratePerSecond).toBeGreaterThan(126);
   expect(slowEndpoint.ratePerSecond).toBeLessThan(1_000);
   const manyDispatchers = { dispatchers: 8, databaseCores: 32, responseTime: { p50Ms: 5, p99Ms: 10 } };
   const slowRedis = { ...times, redis: { ...times.redis, jobMicros: 600 } };
