@@ -94,7 +94,7 @@ test('tasks that arrive while a thread is busy run in one batch in its next iter
   expect(thread.busyMs).toBe(5.5);
 });
 
-test('threads share cores in turn, and helpers use their share of them', () => {
+test('threads take turns on the cores, and the work of their helper threads occupies a core, too', () => {
   const simulation = new Simulation(1);
   const cores = new Cores(1);
   const threads = [0, 1].map(() => new Thread(simulation, { cores, helperShare: 0.5 }));

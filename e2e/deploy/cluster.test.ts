@@ -41,7 +41,7 @@ describeWithRedis('on a Redis Cluster', () => {
   });
 
   test(
-    'separate dispatchers deliver each event once, and share the limits',
+    'two dispatchers deliver each event once, and two management processes share the rate limit',
     async () => {
       const testDatabase = await createTestDatabase();
       closers.push(() => testDatabase.drop());

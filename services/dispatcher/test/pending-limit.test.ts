@@ -226,7 +226,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     });
   });
 
-  test('has a full lane for each subscription with its share of the limit, until that falls below nine tenths', async () => {
+  test('has a full lane for each subscription that has reached its share of the limit, until it has less than nine tenths of that', async () => {
     const [one, two, three] = [
       await harness.subscribe('/1'),
       await harness.subscribe('/2'),

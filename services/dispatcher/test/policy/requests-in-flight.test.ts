@@ -92,7 +92,7 @@ test('a lane claims only while its account has the permits of the longest event'
   expect(permits.free(2)).toBe(393);
 });
 
-test('an event has one permit for each 8,192 code units of its messages', () => {
+test('an attempt needs one permit, and one more for each complete 8,192 code units of the messages of its event', () => {
   const data = { runStatusMessage: 'x'.repeat(8_000), runReason: 'x'.repeat(191) };
   const longest = '\u{1f600}'.repeat(65_536);
   const counts = [

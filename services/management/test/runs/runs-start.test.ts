@@ -115,7 +115,7 @@ describe('POST …/runs/', () => {
     expect(await server.written()).toEqual({ runs: 1, events: 1, relayed: 1 });
   });
 
-  test('recognizes a run that another process starts concurrently, and records the rest of the batch', async () => {
+  test('recognizes a run that another process starts concurrently, and records the other reports of the same commit', async () => {
     const { pool } = server.database;
     const otherClient = await pool.connect();
     try {
