@@ -11,7 +11,7 @@ const INTRODUCTION = `# Proofs
 Results of the proofs that \`npm test\` does not contain, because they take long or need programs that few machines have. The commands
 write this page: a run that passes replaces its row, unless a covered path has uncommitted changes. Do not edit it by hand.
 
-A proof is stale when a covered path has changed since its commit. \`npm test\` lists the stale proofs, and \`npm version\` creates
+A proof is stale when a covered path has changed since its commit by more than comments. \`npm test\` lists the stale proofs, and \`npm version\` creates
 no release while there is one. Other pages refer to the figures here. \`scripts/prove/catalogue.mjs\` lists the proofs and the paths
 that each of them covers; the groups of paths are below the table.
 

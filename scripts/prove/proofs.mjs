@@ -1,4 +1,7 @@
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
 import { root } from '../shared/workspace.mjs';
 import { PROOFS, pathsOf } from './catalogue.mjs';
 import { readResults, writeResult } from './page.mjs';
@@ -53,6 +56,7 @@ export function recordProof(name, figures) {
 
 /**
  * Returns the proofs that are stale for the checked-out commit, each with the reason, or null without a git repository.
+ * A proof is stale if the compiled code of a covered source file, or another covered file, has changed since its commit.
  *
  * @param {{ until?: string }} [options] `until`: the commit to compare with; the work tree when omitted
  * @returns {{ name: string, reason: string }[] | null}
@@ -69,11 +73,40 @@ export function staleProofs({ until } = {}) {
 function staleReason(result, paths, until) {
   if (result === undefined || result.date === 'never') return 'has never passed';
   const { date, commit } = result;
-  const changed = git('diff', '--name-only', commit, ...(until === undefined ? [] : [until]), '--', ...paths);
-  if (changed === null) return `passed on ${date} at ${commit}, which is not in the history of this clone`;
+  const range = until === undefined ? [commit] : [commit, until];
+  const different = git('diff', '--name-only', '--no-renames', ...range, '--', ...paths);
+  if (different === null) return `passed on ${date} at ${commit}, which is not in the history of this clone`;
+  const changed = [];
+  for (const file of different.split('\n')) {
+    if (changed.length > FILES_NAMED_MAX) break;
+    if (!compilesToSame(file, commit, until)) changed.push(file);
+  }
   const added = until === undefined ? git('ls-files', '--others', '--exclude-standard', '--', ...paths) : '';
-  const files = `${changed}\n${added}`.split('\n').filter((file) => file !== '');
+  const files = [...changed, ...added.split('\n')].filter((file) => file !== '');
   return files.length === 0 ? null : `passed on ${date} at ${commit}; changed since: ${formatFiles(files)}`;
+}
+
+/**
+ * Returns whether two versions of a source file differ in comments, types and formatting only. Without the compiler, or
+ * if one of the versions does not exist, they count as different.
+ */
+function compilesToSame(file, commit, until) {
+  if (!/\.(ts|mjs)$/.test(file)) return false;
+  try {
+    const now =
+      until === undefined ? readFileSync(join(root, file), 'utf8') : git('show', `${until}:${file}`);
+    return compile(git('show', `${commit}:${file}`)) === compile(now);
+  } catch {
+    return false;
+  }
+}
+
+function compile(source) {
+  // Loaded here because the release commands run without installed packages, too.
+  const { transformSync } = createRequire(import.meta.url)('@swc/core');
+  const minify = { compress: false, mangle: false, format: { comments: false } };
+  const jsc = { parser: { syntax: 'typescript' }, target: 'es2024', minify };
+  return transformSync(source, { jsc, minify: true }).code;
 }
 
 /** Prints the stale proofs at the end of `npm test`. */
@@ -89,8 +122,7 @@ export function printStaleProofs() {
 }
 
 function formatFiles(files) {
-  const rest = files.length - FILES_NAMED_MAX;
-  return `${files.slice(0, FILES_NAMED_MAX).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+  return `${files.slice(0, FILES_NAMED_MAX).join(', ')}${files.length > FILES_NAMED_MAX ? ' and others' : ''}`;
 }
 
 /** Returns the output of git, or null if it fails. */

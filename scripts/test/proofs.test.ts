@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { appendFileSync, readFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
@@ -47,6 +47,7 @@ function runInClone(statement: string) {
 
 beforeAll(() => {
   clone = makeClone('services/dispatcher/src/record');
+  symlinkSync(join(root, 'node_modules'), join(clone.folder, 'node_modules'));
 });
 
 afterAll(() => clone.remove());
@@ -57,7 +58,7 @@ test('docs/proofs.md matches the output of node scripts/prove/page.mjs', () => {
   expect(readFileSync(join(clone.folder, 'docs/proofs.md'), 'utf8')).toBe(before);
 });
 
-test('a proof that passed is current until one of its paths changes, and a stale proof prevents a release', () => {
+test('a proof that passed is current until the code of one of its paths changes, and a stale proof prevents a release', () => {
   const names = Object.keys(PROOFS);
   const recorded = runInClone(
     `for (const name of ${JSON.stringify(names)}) proofs.recordProof(name, ['5 tests passed']);`,
@@ -66,7 +67,11 @@ test('a proof that passed is current until one of its paths changes, and a stale
   clone.commit('Record the proofs');
   expect(runInClone('proofs.printStaleProofs();')).toContain(' current, 0 stale\n');
 
-  appendFileSync(join(clone.folder, 'services/dispatcher/src/record/attempts.ts'), '\n');
+  const source = join(clone.folder, 'services/dispatcher/src/record/attempts.ts');
+  appendFileSync(source, '// A comment.\n');
+  expect(runInClone('proofs.printStaleProofs();')).toContain(' current, 0 stale\n');
+
+  appendFileSync(source, 'export const CHANGED = true;\n');
   const stale = runInClone('proofs.printStaleProofs();');
   expect(stale).toMatch(
     /^ {2}citus core: passed on .*; changed since: services\/dispatcher\/src\/record\/attempts/m,
