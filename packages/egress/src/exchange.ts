@@ -77,7 +77,7 @@ const readsMax = 64;
 /** A response with this many reads or interim responses costs several times an ordinary one. */
 const costlyReads = 48;
 const costlyInformationalResponses = 8;
-/** Number of received bytes outside of head and body, e.g. of thousands of interim responses or chunk headers. */
+/** A response with more bytes outside of its body (heads, interim responses, chunk headers) is costly, too. */
 const costlySurplusBytes = 32_768;
 
 /**

@@ -43,7 +43,7 @@ export interface QueueBackend extends Omit<Connector, 'createWorker'> {
   name: QueueBackendName;
   /** Clock for the times of jobs. */
   clock: Clock;
-  /** The shard map as this process has cached it. */
+  /** The map that assigns accounts to shards of the queue, as cached by this process. */
   shardMaps: ShardMaps;
   /** @param sharedConcurrency limit shared by a group of workers; a worker without one is limited by its `concurrency` */
   createWorker<Data>(

@@ -152,9 +152,11 @@ const UPDATE_FULL_LANES = `
 
 interface FullLanesChange {
   [column: string]: unknown;
-  /** Number of counted deliveries. */
+  /** Deferred deliveries of the account; the count ends just above twice the limit. */
   deferred: number;
+  /** Number of lanes that became full. */
   filled: number;
+  /** Number of lanes that are no longer full. */
   reopened: number;
 }
 

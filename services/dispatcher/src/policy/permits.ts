@@ -1,6 +1,6 @@
 import type { JobRunEvent } from '@runhook/contract';
 
-/** Length of an event for one permit, in UTF-16 code units. */
+/** Length of the messages of an event for which an attempt needs one more permit, in UTF-16 code units. */
 export const PERMIT_CHARACTERS = 8_192;
 /** Permits of the longest event of the contract. */
 const PERMITS_OF_LONGEST = 33;

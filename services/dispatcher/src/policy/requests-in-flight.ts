@@ -31,7 +31,7 @@ const SLOW_START_INITIAL = 32;
 const SLOW_START_STEP_MS = 50;
 const SLOW_START_RESET_MS = 1_000;
 /**
- * Lanes without responses get at most a quarter of the slots of event jobs and half of those of queued ones; the rest
+ * Lanes in slow start (`SlowStartSlots`) get at most a quarter of the slots of event jobs and half of those of queued ones; the rest
  * is for lanes that respond.
  */
 const SLOW_START_FIRST_ATTEMPTS_SHARE = 4;
@@ -138,8 +138,9 @@ class ServerCapacity {
 }
 
 /**
- * Slots that all lanes without responses share (slow start). A thousand new endpoints do not get connections at once,
- * because these would compete with other events: some get one, one more with each response, and one more every 50 ms.
+ * Slots that all lanes share whose endpoint has not responded yet, hangs or fails (slow start). A thousand new endpoints
+ * do not get connections at once, because these would compete with other events: a few get one, one more after each
+ * success, and one more every 50 ms.
  */
 export class SlowStartSlots {
   readonly #max: number;

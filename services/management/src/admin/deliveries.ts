@@ -96,7 +96,10 @@ async function requireDeliveryDetails({ pool }: Resources, key: DeliveryKey): Pr
   return details;
 }
 
-/** Maximum number of attempts of the job; the limit of the dispatchers is applied to the delivery's row. */
+/**
+ * Retries that the queue job allows: the highest value of DELIVERY_MAX_RETRIES, because this command does not know the
+ * setting of the dispatchers. They apply it to the delivery.
+ */
 const RETRIES_MAX = 20;
 
 /** Returns whether the queue accepted the job. A committed redelivery takes place in either case. */

@@ -21,7 +21,7 @@ export interface RunEventView {
   event_type: EventType;
   /** Null if the event has no deliveries, from which its id is read. */
   event_id: string | null;
-  /** Time of the fan-out, or the time of the event as recorded in the run. */
+  /** Time of the fan-out; for an event without deliveries, its time in the run. */
   occurred_at: string;
   state: (typeof RUN_EVENT_STATES)[number];
   delivery_count: number;
