@@ -32,9 +32,9 @@ interface Rule {
   advice: string;
 }
 
-/** The only error code of a response whose status is not 2xx. */
+/** Error code of a response whose status is not 2xx. Each other code is a failure without a complete response. */
 const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
-/** Limits the part of the body that is searched: error texts are at its beginning. */
+/** Number of characters of the body that rules search: services put error texts at its beginning. */
 const BODY_READ_MAX = 2_000;
 
 const PAYLOAD_FORMAT =
@@ -52,7 +52,7 @@ const PROXY_ERROR =
 
 /**
  * The first rule that matches is the cause, so specific rules precede general ones. causes.test.ts has a sample of
- * each.
+ * each code.
  */
 const RULES: readonly Rule[] = [
   // Services that expect their own payload format.
@@ -160,7 +160,7 @@ const RULES: readonly Rule[] = [
     title: 'The application behind this address is stopped',
     advice: 'Start it at its hosting provider.',
   },
-  // No response.
+  // No complete response.
   {
     code: 'certificate_expired',
     error: 'tls_untrusted',
@@ -325,7 +325,7 @@ const RULES: readonly Rule[] = [
   {
     code: 'gone',
     status: 410,
-    // Matches every body, because the title contains the status already.
+    // Matches every body: only titles of rules by status alone get the status prepended, and this title contains it.
     body: /^/,
     title: '410 Gone: the endpoint has been removed',
     advice: 'Check the path in the endpoint’s address, or delete this webhook.',
@@ -408,7 +408,7 @@ export function findCause(attempt: FailedAttempt): Cause {
   return { code: 'unknown', title: 'Unknown failure', advice: 'Check the endpoint’s logs at that time.' };
 }
 
-/** Returns the text that the rule captured ('' if it has no expression), or null if the rule does not match. */
+/** Returns the text that the rule captured ('' without a capture group), or null if the rule does not match. */
 function matchRule(rule: Rule, attempt: FailedAttempt): string | null {
   const { httpStatusCode, errorCode, errorMessage, responseHeaders, responseBody } = attempt;
   const isResponse = errorCode === null || errorCode === UNSUCCESSFUL_STATUS;

@@ -36,7 +36,7 @@ export type Difference =
   | 'header-v1'
   | 'header-blanks';
 
-/** The first byte that differs. `received` and `signed` are its values, null if the text ends there. */
+/** The first byte at which the received and the signed body differ; its value is null in a body that ends there. */
 export interface ByteDifference {
   /** Offset in the UTF-8 encoding, from 0. */
   offset: number;
@@ -47,14 +47,14 @@ export interface ByteDifference {
 export type Verdict =
   | { kind: 'unreadable'; reason: Unreadable }
   | { kind: 'genuine' }
-  /** The signature matches once these changes are reversed. `byte` is set if the body is one of them. */
+  /** The signature matches once these changes are reversed. `byte` is null if none of them changed the body. */
   | { kind: 'nearly'; differences: Difference[]; byte: ByteDifference | null }
-  /** `isCanonical`: the body has exactly the format that Runhook sends, so the secret or a value in the body is wrong. */
+  /** `isCanonical`: the body has exactly the format that Runhook sends, so the secret, header or a value is wrong. */
   | { kind: 'wrong'; isCanonical: boolean; webhookId: string | null };
 
 /**
- * Checks the signature with WebCrypto, so that the browser can do it without sending anything. Also tries the common
- * changes to bodies, headers and secrets that copying, parsing and proxies cause.
+ * Checks the signature with WebCrypto, so that the browser can do it without sending anything. Also tries to reverse
+ * the common changes to bodies, headers and secrets that copying, parsing and proxies cause.
  */
 export async function checkSignature(delivery: DeliveryInput): Promise<Verdict> {
   const { body, secret } = delivery;
@@ -77,7 +77,7 @@ function unreadable(reason: Unreadable): Verdict {
   return { kind: 'unreadable', reason };
 }
 
-/** A parsed signature: its bytes, the scheme, and deviations from the expected form. */
+/** The parsed signatures of a header: their bytes, deviations from the expected form, and the scheme. */
 interface SignatureInput {
   signatures: { bytes: Uint8Array; differences: Difference[] }[];
   /** The text that the Standard Webhooks scheme signs before the body; null for the plain scheme. */
@@ -114,7 +114,7 @@ function readHeader({ header, signatureHeader, body }: DeliveryInput): Signature
 
 const NO_BYTES = new Uint8Array();
 
-/** Parses a signature of the plain scheme, which consists of exactly 64 digits of lower-case hex. */
+/** Parses a signature of the plain scheme. Deviations from its form, 64 digits of lower-case hex, are differences. */
 function readSignature(value: string): SignatureInput['signatures'][number] {
   const differences: Difference[] = [];
   let text = value.trim();

@@ -4,10 +4,10 @@ import { SIGNATURE_HEADER } from './signatures.ts';
 /** Limits of the custom headers of a subscription (docs/contract.md#headers-of-deliveries). */
 export const HEADER_LIMITS = { headersMax: 10, nameCharactersMax: 64, valueCharactersMax: 2_048 } as const;
 
-/** Replaces a secret value in a response; in a request it stands for the stored value. */
+/** Replaces a secret value in the log and in API responses; in an API request it stands for the stored value. */
 export const MASK = '***';
 
-/** Header names in lower case that Runhook, HTTP or proxies set, and those that carry state between requests. */
+/** Headers that users cannot set, because Runhook, HTTP or proxies do, or because they carry state between requests. */
 const RESERVED_NAMES = new Set([
   'accept-encoding',
   'connection',
@@ -43,14 +43,14 @@ const NAME = /^[0-9A-Za-z][!#$%&'*+.^_`|~0-9A-Za-z-]*$/;
 /** Matches a header value: printable ASCII without a space at either end, because HTTP strips such spaces. */
 const HEADER_VALUE = /^[!-~]([ -~]*[!-~])?$/;
 
-/** Completes "signature_header …"; null if the name is valid. */
+/** Completes a sentence such as "signature_header …"; null if the name is valid. */
 function nameProblem(name: string): string | null {
   if (name.length > HEADER_LIMITS.nameCharactersMax || !NAME.test(name))
     return `is not a header name. Header names have 1 to ${HEADER_LIMITS.nameCharactersMax} letters, digits or symbols, without spaces, and begin with a letter or digit`;
   return isReserved(name) ? `is reserved. You cannot set the ${name} header` : null;
 }
 
-/** Parses to null for the default header in any capitalization, and to undefined if the field is absent. */
+/** Parses null and the default header in any capitalization to null. Undefined if the field is absent. */
 export const signatureHeaderSchema = Joi.any().custom((value: unknown, helpers) => {
   if (value === null) return null;
   if (typeof value !== 'string') return helpers.message({ custom: '{{#label}} must be a string' });

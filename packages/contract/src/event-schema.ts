@@ -21,7 +21,7 @@ import { orderedData } from './payload.ts';
 import { isLongerThan } from './text.ts';
 import { isIsoSecondsTime, nanosecondTimestamp } from './timestamps.ts';
 
-/** Maximum lengths in code points: names and versions, and the two messages of a run. */
+/** Maximum lengths in code points of the values of kind `name` and `message` in `RUN_FIELDS`. */
 export const EVENT_LIMITS = { nameCharactersMax: 1_024, messageCharactersMax: 65_536 } as const;
 
 /** Values for `eventId` and `timestamp` if the publisher omitted them, and the limits for the age of an id. */
@@ -61,7 +61,7 @@ const DAY_MS = 86_400_000;
 /** The clock and the retention against which the time in an event's id is checked. */
 export type EventIdLimits = Pick<EventDefaults, 'nowMs' | 'retentionDays'>;
 
-/** Whether this is an event id whose time is outside of the log, which a publisher with a wrong clock causes. */
+/** Whether an event id has a time before the log or over a day ahead, which a publisher with a wrong clock causes. */
 export function isEventIdOutOfRange(eventId: unknown, limits: EventIdLimits): boolean {
   return (
     typeof eventId === 'string' &&

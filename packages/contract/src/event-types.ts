@@ -39,8 +39,8 @@ export type RunTime = keyof typeof RUN_TIMES;
 
 export interface EventTypeRow {
   /**
-   * The run statuses at which the event is sent. A publisher may set any `runStatus`: an event with none of these is
-   * treated as one of a run with the first of them.
+   * The run statuses at which the event is sent. A publisher may set any `runStatus`: one that is not in this list is
+   * treated as the first status of the list.
    */
   statuses: readonly [RunStatus, ...RunStatus[]];
   /** Whether the event is sent only after the run's artifacts are ingested. */

@@ -44,7 +44,7 @@ export function reportedStatus({ eventType, data }: JobRunEvent): RunStatus {
   return statuses.find((status) => status === data.runStatus) ?? statuses[0];
 }
 
-/** Queue of events to fan out: job name = event type, data = the event, job id = {@link eventJobId}. */
+/** Queue of events to fan out. A job has one event (name = event type, id = {@link eventJobId}) or a batch of them. */
 export const JOB_RUN_EVENTS = 'job-run-events';
 
 /** Identifies an event. The same `eventId` in two accounts is two events, each with its own job. */
@@ -68,7 +68,7 @@ export const EVENT_BATCH = 'job.run.batch';
 
 const BATCH_EVENTS_MAX = 100;
 
-/** Returns the events of a batch job, each of which has at least an id; null for any other message. */
+/** Returns the events of a batch job, each of which has a valid id and event type; null for any other message. */
 export function batchedEvents(message: unknown): (PublishedEvent & { eventId: string })[] | null {
   const events: unknown = (message as Partial<EventBatch> | null | undefined)?.events;
   if (!Array.isArray(events) || events.length > BATCH_EVENTS_MAX) return null;

@@ -85,8 +85,8 @@ CODE_OF_DIGIT.forEach((code, digit) => {
 });
 
 /**
- * 160 bits as ten 16-bit numbers, divided and multiplied by 62^5 at a time: every product is an exact double, and an id
- * costs a fraction of BigInt, which matters because each delivery has one.
+ * 160 bits as ten 16-bit numbers, divided and multiplied by 62^5 at a time: every product is an exact double, which
+ * takes a fraction of the time of BigInt. This matters because each delivery has an id.
  */
 const LIMBS = 10;
 const LIMB_BASE = 65_536;
@@ -169,7 +169,7 @@ function divideByGroup(): number {
   return remainder;
 }
 
-/** Multiplies `limbs` in place, adds, and returns the overflow beyond 160 bits. */
+/** Multiplies `limbs` in place, adds `addend`, and returns the overflow beyond 160 bits. */
 function multiplyByGroup(addend: number): number {
   let carry = addend;
   for (let index = LIMBS - 1; index >= 0; index -= 1) {

@@ -3,7 +3,7 @@ import { EVENT_TYPE_TABLE, type EventType, type RunDetails, type RunTime } from 
 import type { EventIdentity, JobRunEvent } from './events.ts';
 import { wellFormedText } from './text.ts';
 
-/** @param timeOf called if the event type carries a timestamp */
+/** @param timeOf called if the event type has a timestamp in addition to those of `run` */
 export function createEvent(
   eventType: EventType,
   identity: EventIdentity,

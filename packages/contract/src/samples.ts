@@ -31,8 +31,8 @@ export function createSampleEvent(
 const RUN_SECONDS = 94;
 
 /**
- * Creates the sample that is sent to test an endpoint and shown in the console: an event that has just occurred. Only
- * the account and the ids of the event are real.
+ * Creates the sample that is sent to test an endpoint and shown in the console: an event that has just occurred. Its
+ * job and run are made up.
  */
 export function sampleEvent(
   eventType: EventType,

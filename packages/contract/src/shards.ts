@@ -69,7 +69,7 @@ export function shardsInUse(map: ShardMap): number[] {
 
 /**
  * Parses the stored map; returns {@link ONE_SHARD} if none is stored.
- * @throws TypeError if the value is not a map: another program has written it, and no job must be added by it
+ * @throws TypeError if the fields are not a map: another program wrote them, and no job may be added by them
  */
 export function parseShardMap(fields: Partial<Record<keyof ShardFields, string | null>>): ShardMap {
   const { version, slots, draining } = fields;
@@ -131,8 +131,8 @@ export function spreadSlots(map: ShardMap, shardsByServer: readonly (readonly nu
 }
 
 /**
- * Divides a total into integers that differ by at most 1; the largest holders get the larger ones, which moves the
- * fewest slots.
+ * Divides a total into integers that differ by at most 1. The entries with the largest `current` get the larger ones,
+ * which moves the fewest slots.
  */
 function apportion(total: number, current: readonly number[]): number[] {
   const base = Math.floor(total / current.length);

@@ -2,8 +2,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
 /**
- * The valid secrets at a point in time: the first one signs `Authorization`, and each one makes a Standard Webhooks
- * signature.
+ * The valid secrets at a point in time: the first one signs the signature header, and each one makes a Standard
+ * Webhooks signature.
  */
 export type SigningSecrets = readonly [string, ...string[]];
 

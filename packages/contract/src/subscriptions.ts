@@ -42,7 +42,7 @@ export interface SubscriptionFields {
   headers?: Record<string, string> | null | undefined;
 }
 
-/** Completes "client_url …" with the problem, or returns null. Implemented by the egress guard, which also sends. */
+/** Completes "client_url …" with the problem, or returns null. Implemented by packages/egress, which also sends. */
 export type UrlProblem = (url: string) => string | null;
 
 export type SubscriptionParsing =
@@ -130,7 +130,7 @@ const endpointTestSchema = Joi.object<EndpointTestFields>({
   headers: headersSchema,
 });
 
-/** Accepts integers, digit strings, a single one of either, or null for all jobs. */
+/** Accepts an array of integers and digit strings, a single one of either, or null for all jobs. */
 function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {
   const items = value === null ? [] : Array.isArray(value) ? value : [value];
   const ids = items.map((item) =>

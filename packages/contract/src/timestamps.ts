@@ -36,7 +36,7 @@ const MONTH_DAYS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 /**
  * Rejects dates that match the pattern but do not exist, such as 30 February, and the year 0, which PostgreSQL does not
- * support. Uses arithmetic because Date costs ten times as much and every event has several times.
+ * support. Uses arithmetic because Date takes ten times as long and every event has several timestamps.
  */
 function isRealTime(secondsText: string): boolean {
   const year = Number(secondsText.slice(0, 4));

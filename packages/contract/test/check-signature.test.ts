@@ -150,7 +150,7 @@ describe('a delivery that was changed in transit', () => {
       { received: 10 },
     ],
   ])(
-    'is reported with the change that makes its signature match: %s',
+    'is reported with the change that has to be reversed for its signature to match: %s',
     async (_what, received, differences, byte) => {
       const verdict = await check(received);
       expect(verdict).toMatchObject({ kind: 'nearly', differences });

@@ -25,7 +25,7 @@ test.each([
   ['2026-01-31T19:31:20.1Z', '2026-01-31T19:31:20.100000000Z'],
   ['2026-01-31T19:31:20.123456789Z', '2026-01-31T19:31:20.123456789Z'],
   ['2026-01-31T19:31:20.5+00:00', '2026-01-31T19:31:20.500000000Z'],
-])('the timestamp %s is sent as %s', (timestamp, sent) => {
+])('the published timestamp %s is parsed to %s', (timestamp, sent) => {
   expect(parseEvent({ ...valid, eventId, timestamp }, defaults).event?.timestamp).toBe(sent);
 });
 
@@ -37,7 +37,7 @@ const problemFields = (published: unknown) =>
 
 describe('parseEvent()', () => {
   test.each([
-    ['no object', 'text', ['event']],
+    ['a string', 'text', ['event']],
     ['null', null, ['event']],
     ['an unknown event type', { ...valid, eventId, eventType: 'job.run.exploded' }, ['eventType']],
     ['an account id in a string', { ...valid, eventId, accountId: '1' }, ['accountId']],
@@ -61,9 +61,9 @@ describe('parseEvent()', () => {
     ],
     ['30 February', { ...valid, eventId, timestamp: '2026-02-30T19:31:20Z' }, ['timestamp']],
     ['the year 0', { ...valid, eventId, timestamp: '0000-01-31T19:31:20Z' }, ['timestamp']],
-    ['no data', { ...valid, eventId, data: undefined }, ['data']],
+    ['an event without data', { ...valid, eventId, data: undefined }, ['data']],
     [
-      'wrong fields of data, all of them',
+      'data with three wrong fields',
       {
         ...valid,
         eventId,
@@ -71,7 +71,7 @@ describe('parseEvent()', () => {
       },
       ['data.jobId', 'data.runStatusCode', 'data.runStartedAt'],
     ],
-  ])('rejects %s and names the field', (_case, published, fields) => {
+  ])('rejects %s and names each wrong field', (_case, published, fields) => {
     expect(problemFields(published)).toEqual(fields);
   });
 

@@ -33,7 +33,7 @@ const sampleOf = (eventType: (typeof EVENT_TYPES)[number]) =>
 describe.each(EVENT_TYPES)('the event type %s', (eventType) => {
   const { statuses, time, sample } = EVENT_TYPE_TABLE[eventType];
 
-  test('has a sample that passes without the schema and is parsed unchanged, with its timestamp as the last key', () => {
+  test('has a sample that isPlainEvent() accepts and parseEvent() returns unchanged, its timestamp as the last key', () => {
     const event = sampleOf(eventType);
     expect(isPlainEvent(event)).toBe(true);
     expect(parseEvent(event, defaults).event).toEqual(event);
@@ -49,7 +49,7 @@ describe.each(EVENT_TYPES)('the event type %s', (eventType) => {
     expect(sampleOf(eventType).data.runStatusCode).toBe(RUN_STATUS_CODES[sample.status]);
   });
 
-  test('requires its own timestamp and no other', () => {
+  test('requires its own timestamp in data, and not that of another event type', () => {
     const event = sampleOf(eventType);
     for (const name of Object.keys(RUN_TIMES)) {
       const { [name]: _removed, ...data } = event.data as Record<string, unknown>;

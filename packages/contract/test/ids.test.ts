@@ -63,12 +63,12 @@ test.each([
   ['a character outside base62', `wev_${'0'.repeat(26)}-`],
   ['more than 160 bits', `wev_${'z'.repeat(27)}`],
   ['a number', 7],
-  ['nothing', undefined],
+  ['undefined', undefined],
 ])('isId() rejects %s', (_case, value) => {
   expect(isId('event', value)).toBe(false);
 });
 
-test('an event has one delivery id per subscription, in the day of the event', () => {
+test('an event has one delivery id per subscription, in the day partition of the event', () => {
   const eventId = createId('event', Date.UTC(2026, 10, 20, 12));
   const first = deliveryIdFor(eventId, 'wsu_a');
   expect(deliveryIdFor(eventId, 'wsu_a')).toBe(first);

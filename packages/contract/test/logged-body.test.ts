@@ -5,7 +5,7 @@ test.each([
   ['text unchanged', Buffer.from('ünï'), 'ünï'],
   ['NUL as U+FFFD', Buffer.from('a\0b'), 'a\uFFFDb'],
   ['invalid UTF-8 as U+FFFD', Buffer.from([0x61, 0xff, 0x62]), 'a\uFFFDb'],
-  ['nothing', Buffer.alloc(0), ''],
+  ['an empty body', Buffer.alloc(0), ''],
 ])('toLoggedBody() stores %s', (_case, bytes, body) => {
   expect(toLoggedBody(bytes, false)).toEqual({ body, truncated: false });
 });

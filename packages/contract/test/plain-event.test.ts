@@ -62,11 +62,11 @@ const ODD_VALUES = [
 ];
 const events = Object.values(EVENTS).map((event) => ({ ...event, eventId: createId('event') }));
 
-test('typical events are accepted without the schema', () => {
+test('isPlainEvent() accepts typical events', () => {
   for (const event of events) expect(isPlainEvent(event)).toBe(true);
 });
 
-test('every event that is accepted without the schema is accepted by the schema, for each odd value of each field', () => {
+test('the Joi schema accepts every event that isPlainEvent() accepts, for each odd value in each field', () => {
   let taken = 0;
   for (const event of events) {
     for (const field of [...Object.keys(event), 'extra']) {

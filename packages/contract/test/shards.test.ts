@@ -24,7 +24,7 @@ const countMoved = (one: ShardMap, other: ShardMap) =>
   one.slots.filter((shard, slot) => shard !== other.slots[slot]).length;
 
 describe('the slot of an account', () => {
-  test('is the CRC-32 of zlib of its digits', () => {
+  test('is the CRC-32 of its decimal digits, as zlib computes it, modulo 1,024', () => {
     for (const accountId of [0, 1, 42, 12_345, 123_456_789, 2 ** 53 - 1])
       expect(slotOf(accountId)).toBe(crc32(String(accountId)) % 1_024);
     // Fixed values that implementations in other languages must return.
@@ -77,14 +77,14 @@ describe('a map of shards', () => {
     );
   });
 
-  test('gives all shards of one server the same share', () => {
+  test('gives all shards of one server the same number of slots, or one more', () => {
     expect(countSlots(spreadSlots(ONE_SHARD, consecutive(8)))).toEqual(new Array(8).fill(128));
     const three = countSlots(spreadSlots(ONE_SHARD, consecutive(3)));
     expect(three.sort()).toEqual([341, 341, 342]);
     expect(countSlots(spreadSlots(ONE_SHARD, consecutive(64)))).toEqual(new Array(64).fill(16));
   });
 
-  test('gives each master of a cluster the same share, however many shards it has', () => {
+  test('gives each master of a cluster the same number of slots, or one more, however many shards it has', () => {
     const servers = [[0, 3, 4], [1, 5, 7], [2, 6], []];
     const { slots } = spreadSlots(ONE_SHARD, servers);
     const shares = servers.map((shards) => slots.filter((shard) => shards.includes(shard)).length);

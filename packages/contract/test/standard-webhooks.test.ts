@@ -59,7 +59,7 @@ test('a secret is whsec_ and 32 random bytes in base64', () => {
   expect(new Set(secrets).size).toBe(100);
 });
 
-test('with two secrets a library accepts either, and Authorization is signed with the first', () => {
+test('with two secrets a Standard Webhooks library accepts either, and Authorization is signed with the first', () => {
   const [current, next] = [createHmacSecret(), createHmacSecret()];
   const hmacSecrets = [current, next] as const;
   const headers = deliveryHeaders({ body, eventId: event.eventId, hmacSecrets, sentAt: new Date() });

@@ -34,19 +34,19 @@ const RESERVED = [
 ];
 
 test.each([
-  ['nothing', undefined, undefined],
+  ['an absent value', undefined, undefined],
   ['null', null, null],
-  ['the default, in any case', 'AUTHORIZATION', null],
-  ['another', 'X-Signature', 'X-Signature'],
+  ['the default header name in any capitalization', 'AUTHORIZATION', null],
+  ['another header name', 'X-Signature', 'X-Signature'],
 ])('signature_header accepts %s', (_case, signature_header, read) => {
   expect(parseSubscription({ ...valid, signature_header }, anyUrl).fields?.signature_header).toBe(read);
 });
 
 test.each([
-  ['nothing', undefined],
+  ['an absent value', undefined],
   ['null', null],
-  ['none', {}],
-  ['ten, with values of every kind', { ...named(9), Authorization: 'Basic YTpi', 'X-0': '{"a": ~!}' }],
+  ['an empty object', {}],
+  ['ten headers with Authorization', { ...named(9), Authorization: 'Basic YTpi', 'X-0': '{"a": ~!}' }],
 ])('headers accepts %s', (_case, headers) => {
   expect(parseSubscription({ ...valid, headers }, anyUrl).fields?.headers).toEqual(headers);
 });
@@ -70,23 +70,23 @@ test.each([
   ['a single integer', 7, [7]],
   ['a single digit string', '7', [7]],
   ['null', null, []],
-  ['repeats', [3, '3', 1, 3], [3, 1]],
+  ['duplicates, and drops them', [3, '3', 1, 3], [3, 1]],
 ])('job_ids accepts %s', (_case, job_ids, read) => {
   expect(parseSubscription({ ...valid, job_ids }, anyUrl).fields?.job_ids).toEqual(read);
 });
 
 describe('parseSubscription()', () => {
   test.each([
-    ['a body that is no object', [], 'body'],
-    ['no body', undefined, 'body'],
-    ['no name', { ...valid, name: undefined }, 'name'],
+    ['a body that is an array', [], 'body'],
+    ['a missing body', undefined, 'body'],
+    ['a missing name', { ...valid, name: undefined }, 'name'],
     ['an empty name', { ...valid, name: '' }, 'name'],
     ['a name of 256 characters', { ...valid, name: 'x'.repeat(256) }, 'name'],
     ['a name with NUL', { ...valid, name: 'a\0b' }, 'name'],
     ['a name that is a number', { ...valid, name: 7 }, 'name'],
     ['a description of 2,001 characters', { ...valid, description: 'x'.repeat(2_001) }, 'description'],
     ['a description that is a list', { ...valid, description: [] }, 'description'],
-    ['no event types', { ...valid, event_types: [] }, 'event_types'],
+    ['an empty list of event types', { ...valid, event_types: [] }, 'event_types'],
     ['event types in a string', { ...valid, event_types: 'job.run.started' }, 'event_types'],
     ['an unknown event type', { ...valid, event_types: ['job.run.exploded'] }, 'event_types.0'],
     [
@@ -113,15 +113,19 @@ describe('parseSubscription()', () => {
     ['a header twice', { ...valid, headers: { 'X-Gate': 'a', 'x-gate': 'b' } }, 'headers'],
     ['a header without a name', { ...valid, headers: { '': 'a' } }, 'headers.'],
     [
-      'a name of 65 characters',
+      'a header name of 65 characters',
       { ...valid, headers: { [`X${'x'.repeat(64)}`]: 'a' } },
       `headers.X${'x'.repeat(64)}`,
     ],
-    ['a value that is a number', { ...valid, headers: { 'X-Gate': 7 } }, 'headers.X-Gate'],
-    ['an empty value', { ...valid, headers: { 'X-Gate': '' } }, 'headers.X-Gate'],
-    ['a value of 2,049 characters', { ...valid, headers: { 'X-Gate': 'x'.repeat(2_049) } }, 'headers.X-Gate'],
-    ['a value that ends in a space', { ...valid, headers: { 'X-Gate': 'x ' } }, 'headers.X-Gate'],
-    ['a value that is not ASCII', { ...valid, headers: { 'X-Gate': 'é' } }, 'headers.X-Gate'],
+    ['a header value that is a number', { ...valid, headers: { 'X-Gate': 7 } }, 'headers.X-Gate'],
+    ['an empty header value', { ...valid, headers: { 'X-Gate': '' } }, 'headers.X-Gate'],
+    [
+      'a header value of 2,049 characters',
+      { ...valid, headers: { 'X-Gate': 'x'.repeat(2_049) } },
+      'headers.X-Gate',
+    ],
+    ['a header value that ends in a space', { ...valid, headers: { 'X-Gate': 'x ' } }, 'headers.X-Gate'],
+    ['a header value that is not ASCII', { ...valid, headers: { 'X-Gate': 'é' } }, 'headers.X-Gate'],
     ...['\0', '\ud83d', '\ude80', '\ufffe', '\ufdd0', '\u{1ffff}'].flatMap((character) => {
       const text = `a${character}b`;
       return (['name', 'description', 'client_url'] as const).map((field): [string, object, string] => [
@@ -150,7 +154,7 @@ describe('parseSubscription()', () => {
       ],
     ),
     ...['\0', '\t', '\n', '\r', '\x1b', '\x7f'].map((character): [string, object, string] => [
-      `${JSON.stringify(character)} in a value`,
+      `${JSON.stringify(character)} in a header value`,
       { ...valid, headers: { 'X-Gate': `a${character}b` } },
       'headers.X-Gate',
     ]),

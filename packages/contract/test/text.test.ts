@@ -71,9 +71,9 @@ describe.each(Object.values(EVENTS))('an event of the type $eventType', (event) 
   const repaired = Object.fromEntries(FREE_TEXT.map((field) => [field, REPAIRED]));
 
   test.each([
-    ['without the schema', { ...event, eventId: createId('event') }],
-    ['by the schema', { ...event, eventId: undefined }],
-  ])('is parsed with its texts repaired, %s', (_way, published) => {
+    ['by isPlainEvent()', { ...event, eventId: createId('event') }],
+    ['by the Joi schema', { ...event, eventId: undefined }],
+  ])('is parsed with its texts repaired if it is accepted %s', (_way, published) => {
     const parsed = parseEvent({ ...published, data: { ...event.data, ...insertInvalid } }, defaults);
     expect(parsed.event?.data).toEqual({ ...event.data, ...repaired });
   });
