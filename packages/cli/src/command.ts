@@ -19,7 +19,7 @@ export interface Context extends Omit<ProcessContext, 'stdout' | 'stderr'> {
   writeResult(text: string, json: unknown): Promise<void>;
   /** Writes one of several results, each as one line of JSON for scripts. */
   writeRow(text: string, json: unknown): Promise<void>;
-  /** Writes a note to standard error, except for scripts. */
+  /** Writes a note to standard error; no effect with `--json`. */
   writeNote(text: string): Promise<void>;
 }
 

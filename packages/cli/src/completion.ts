@@ -44,7 +44,7 @@ export const completionCommand: Command<object> = {
   },
 };
 
-/** Returns the completions of the last word, which may be empty. */
+/** Returns the completions of the last of `args`, which may be ''. */
 export function completions(program: Commander, args: readonly string[]): string[] {
   const current = args.at(-1) ?? '';
   let command = program;

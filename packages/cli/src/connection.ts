@@ -15,7 +15,7 @@ export interface ConnectionOptions {
 
 const URL_DEFAULT = 'http://127.0.0.1:3000';
 
-/** Options of every command that calls the service; each call returns new objects, which commander modifies. */
+/** Options of every command that calls the service. Returns new objects, because commander modifies them. */
 export function connectionOptions(): Option[] {
   return [
     option('--url <url>', `URL of the service; default: RUNHOOK_URL, then ${URL_DEFAULT}`, parsers.httpUrl),

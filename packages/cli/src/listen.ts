@@ -14,7 +14,7 @@ interface Options extends ConnectionOptions {
   timeout: number;
 }
 
-/** Each call returns a new object, which commander modifies. */
+/** Returns a new object, because commander modifies it. */
 export function secretOption(): Option {
   return option(
     '--secret <secret>',
@@ -160,7 +160,7 @@ class Forwarder {
 const DELIVERY_PATH =
   '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/delivery/{delivery_id}';
 const TYPE_WIDTH = 'job.run.completed'.length;
-/** Maximum time between two polls without a change, which covers changes while the stream was being opened. */
+/** Time between two polls of the log without a change, so that changes are found that the stream has missed. */
 const POLL_INTERVAL_MS = 10_000;
 
 async function follow(
@@ -185,7 +185,7 @@ async function follow(
   await watching;
 }
 
-/** Rings the bell for every change; throws a permanent error of the stream. */
+/** Notifies `wakeSignal` of every change and connection; throws a permanent error of the stream. */
 async function watchChanges(
   context: Context,
   client: Client,

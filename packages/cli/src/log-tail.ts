@@ -64,7 +64,7 @@ export function oldestFirst(deliveries: Delivery[]): Delivery[] {
   return deliveries.sort((a, b) => Number(BigInt(a.created_at) - BigInt(b.created_at)));
 }
 
-/** Wakes a waiting loop; a ring while it is not waiting is not lost. */
+/** Wakes a waiting loop; a notification while it is not waiting is not lost. */
 export class WakeSignal {
   readonly #closing = new AbortController();
   #isNotified = false;
@@ -89,7 +89,7 @@ export class WakeSignal {
     this.#wake();
   }
 
-  /** Resolves at the next ring or after `timeoutMs`; with false once the bell is closed. */
+  /** Resolves at the next notification or after `timeoutMs`; with false once this signal is closed. */
   async wait(timeoutMs: number): Promise<boolean> {
     if (!this.#isNotified && !this.closed.aborted) {
       await new Promise<void>((resolve) => {

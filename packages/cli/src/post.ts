@@ -3,7 +3,7 @@ import { request as requestHttps } from 'node:https';
 import { deliveryHeaders, truncateWithEllipsis } from '@runhook/contract';
 import { printable } from '@runhook/runtime/terminal-text';
 
-/** A signed request, as a delivery sends it. */
+/** Body and signing parameters of a request. */
 export interface SignedMessage {
   body: string | Buffer;
   eventId: string;

@@ -35,7 +35,7 @@ export function limitOption() {
   return option('--limit <count>', 'maximum number of rows', parsers.integer(1, 100_000)).default(50);
 }
 
-/** "healthy", "failing since 2026-01-31T12:00:00Z", "inactive". */
+/** "active", "failing since 2026-01-31T12:00:00Z", "inactive". */
 function stateOf({ active, health }: Webhook): string {
   if (!active) return 'inactive';
   return health?.failing_since === undefined ? 'active' : `failing since ${timeText(health.failing_since)}`;

@@ -70,7 +70,7 @@ describe('--help', () => {
 });
 
 describe('the command send', () => {
-  test('sends a sample of each type, signed with a secret that is shown', async () => {
+  test('sends a sample of each event type, signed with a secret that is shown', async () => {
     const countBefore = receiver.requests.length;
     const { code, stdout, stderr } = await run(['send', '--to', `${receiver.url}/hook`]);
     expect(code).toBe(0);
@@ -180,7 +180,7 @@ test('a token file is used only if its mode is 600', async () => {
   });
 });
 
-test('words are completed, also by the script for bash', async () => {
+test('names of commands, options and their values are completed, also by the script for bash', async () => {
   const complete = async (...args: string[]) =>
     (await run(['__complete', ...args])).stdout.trim().split('\n');
   expect(await complete('web')).toEqual(['webhooks']);

@@ -11,7 +11,7 @@ export interface CommandResult {
 export interface RunningCommand {
   /** Resolves with standard output once it matches the pattern. */
   waitForOutput(pattern: RegExp): Promise<string>;
-  /** Sends Ctrl-C. */
+  /** Aborts the stop signal, as Ctrl-C does. */
   stop(): Promise<CommandResult>;
   result: Promise<CommandResult>;
 }

@@ -6,7 +6,7 @@ test.each([
   [2, ['a', 'b']],
   [3, ['a', 'b', 'c']],
   [4, ['a', 'b', 'c']],
-])('a list with a limit of %d returns at most that many rows', async (limit, expected) => {
+])('takeRows() with a limit of %d returns at most that many rows', async (limit, expected) => {
   async function* rows() {
     yield* ['a', 'b', 'c'];
   }

@@ -20,7 +20,7 @@ export interface ClientOptions {
   token: string;
   /** Default of `account_id` in all calls. */
   accountId?: number | undefined;
-  /** Maximum number of retries of a call that was not executed; default 3. */
+  /** Maximum number of retries of a call; default 3. */
   retriesMax?: number;
   /** The client does not wait for a longer `Retry-After`; default 60. */
   retryAfterSecondsMax?: number;
@@ -46,7 +46,7 @@ type WithoutAccount<Request> = Request extends { path: infer PathParameters }
 /** Makes the argument optional if no part of it is required. */
 type PartsArgument<Value> = object extends Value ? [parts?: Value] : [parts: Value];
 
-/** A page of a list, with its envelope fields. */
+/** A page of a list: `data` and `extra` of the envelope. */
 export type Page<P extends ListPath> = Pick<
   SuccessEnvelope<'get', P> & { data: unknown; extra: unknown },
   'data' | 'extra'
@@ -68,8 +68,7 @@ export interface Client {
   /** Yields every row; each page is requested only when the iteration reaches it. */
   list<P extends ListPath>(path: P, ...rest: PartsArgument<Parts<'get', P>>): AsyncGenerator<Row<P>, void>;
   /**
-   * @param webhookId id of the webhook whose log is watched as well, which also reports deliveries that wait without an
-   * attempt
+   * @param webhookId id of a webhook that is also reported when its newest 25 deliveries change without an attempt
    */
   changes(options?: {
     accountId?: number;
@@ -211,8 +210,8 @@ async function fetchEnvelope(
 }
 
 /**
- * Retries a call that was not executed: one that was rejected temporarily, or one without a response if it is safe to
- * repeat.
+ * Retries a call after a 429, and after a 409 with Retry-After. Retries it after a 503 or without a response only if it
+ * is safe to repeat.
  */
 async function withRetries<T>(
   { retriesMax = RETRIES_MAX, retryAfterSecondsMax = RETRY_AFTER_SECONDS_MAX }: ClientOptions,

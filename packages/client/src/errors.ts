@@ -15,7 +15,7 @@ export class RunhookError extends Error {
   readonly developerMessage: string;
   /** The problems of a 400 response, in order; otherwise empty. */
   readonly errors: readonly FieldProblem[];
-  /** Time to wait after a 429 or 503. */
+  /** The `Retry-After` of a response such as a 429 or 503. */
   readonly retryAfterSeconds: number | null;
 
   constructor(

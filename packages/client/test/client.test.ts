@@ -45,7 +45,7 @@ test('a call has the path with its account, the query and the token, and returns
   await expect(createClient({ url: server.url, token: 'x' }).get(RUNS)).rejects.toThrow('needs account_id');
 });
 
-test('an error response gives the status, the sentence and the problem of each field', async () => {
+test('an error response is thrown with its status, its sentence for users and the problem of each field', async () => {
   const errors = [{ field: 'client_url', message: 'client_url must be a URL' }];
   const status = {
     code: 400,
@@ -60,8 +60,8 @@ test('an error response gives the status, the sentence and the problem of each f
   expect(error.problemOf('client_url')).toBe('client_url must be a URL');
 });
 
-describe('a call that was not executed', () => {
-  test('is retried at the time of Retry-After with the same idempotency key, after a 429, a 503, or a 409 for a request that is still running', async () => {
+describe('a failed call', () => {
+  test('is retried after the time of Retry-After with the same idempotency key, after a 429, a 503, or a 409 for a request that is still running', async () => {
     json({ status: {}, data: null }, 429, { 'retry-after': '0' });
     json({ status: {}, data: null }, 503, { 'retry-after': '0' });
     json({ status: {}, data: null }, 409, { 'retry-after': '0' });
@@ -73,7 +73,7 @@ describe('a call that was not executed', () => {
     expect(keys).toHaveLength(4);
   });
 
-  test('is not retried if the wait exceeds its limit or the call may have been executed', async () => {
+  test('is not retried if Retry-After exceeds its limit, after a 409 without Retry-After, or after a 503 of a DELETE', async () => {
     json({ status: {}, data: null }, 429, { 'retry-after': '61' });
     expect(await failureOf(client.get(RUNS))).toMatchObject({ status: 429, retryAfterSeconds: 61 });
     json({ status: {}, data: null }, 409);
@@ -88,7 +88,7 @@ describe('a call that was not executed', () => {
   });
 });
 
-test('list() yields every row of all pages, with pages by number or by the offset at which the previous page ended', async () => {
+test('list() yields every row of all pages, whether the next page is requested by offset or by next_before', async () => {
   const page = (rows: number[], pagination: object, offset?: number) =>
     json({
       status: {},
@@ -117,7 +117,7 @@ test('list() yields every row of all pages, with pages by number or by the offse
   ]);
 });
 
-test('changes() continues after the end of a stream, and ends with an error response', async () => {
+test('changes() reconnects after the end of a stream, and throws the error of a 401 response', async () => {
   const stream = (body: string) => queue.push({ headers: { 'content-type': 'text/event-stream' }, body });
   stream(': hello\n\nevent: changed\ndata: {"subscription_ids":["wsu_1"]}\n\n');
   stream('event: changed\ndata: {"subscription_ids":["wsu_2","wsu_3"]}\n\n');
@@ -136,7 +136,7 @@ test('changes() continues after the end of a stream, and ends with an error resp
   expect(server.requests[0]?.path).toBe('/below/api/v3/accounts/7/webhooks/changes?subscription_id=wsu_1');
 });
 
-test('a response that is not from Runhook is reported as such', async () => {
+test('a response that is not from Runhook, a redirect, an unreachable server and an invalid URL are errors', async () => {
   queue.push({ status: 200, body: '<html>' }, { status: 302, headers: { location: 'http://127.0.0.1:1/' } });
   expect(await failureOf(client.get(RUNS))).toMatchObject({
     message: 'The response is not from Runhook: check the URL.',
