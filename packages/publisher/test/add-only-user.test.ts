@@ -73,7 +73,7 @@ async function createUserUrl(
     addOnlyUrl = await createUserUrl(adminClient, adminUrl, user, rules);
     addOnlyClient = await connect(addOnlyUrl);
     publisher = createEventPublisher({ queueUrl: addOnlyUrl });
-    // Dispatchers call this regularly.
+    // Dispatchers call restoreSettings() regularly.
     const events = openEventQueue(createQueueBackend(adminUrl), () => undefined);
     await events.restoreSettings();
     await events.close();
@@ -89,7 +89,7 @@ async function createUserUrl(
   const countWaiting = async () =>
     (await adminClient.llen(`${KEY}:wait`)) + (await adminClient.zcard(`${KEY}:prioritized`));
 
-  test('can add one event, many events, more than a burst, and events that are already queued', async () => {
+  test('can publish one event, more events than the burst limit, and events that are already queued', async () => {
     const event = example();
     await publisher.publish(event);
     await publisher.publishMany(Array.from({ length: 1_200 }, example));
@@ -101,7 +101,7 @@ async function createUserUrl(
     expect(await publisher.publishMany([event, other])).toEqual([event.eventId, other.eventId]);
   });
 
-  test('can add an event again that is stored as failed', async () => {
+  test('can publish an event whose job is stored as failed', async () => {
     const event = example();
     await publisher.publish(event);
     const worker = createQueueBackend(adminUrl).createWorker(
@@ -121,7 +121,7 @@ async function createUserUrl(
     expect(JSON.parse((await adminClient.hget(`${KEY}:${retriedId}`, 'data')) ?? '')).toEqual(event);
   });
 
-  test('has no other permissions', async () => {
+  test('can neither read nor change jobs, other queues or the server', async () => {
     const event = example();
     await publisher.publish(event);
     const jobKey = `${KEY}:${eventJobId(event)}`;
@@ -186,7 +186,7 @@ async function createUserUrl(
     for (const close of closers.reverse()) await close();
   });
 
-  test('can add to the shard of an account, and a user of a release without shards can add while there is one shard', async () => {
+  test('can add to the shard of an account, and with the ACL rules of a release without shards only while there is one shard', async () => {
     const adminUrl = await createTestQueueUrl({ name: 'Redis' }, '');
     const adminClient = await connect(adminUrl);
     closers.push(async () => adminClient.disconnect());
@@ -217,7 +217,7 @@ async function createUserUrl(
 
     const map = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
     await shardAdmin.spread(8);
-    // Dispatchers call this regularly.
+    // Dispatchers call restoreSettings() regularly.
     await events.restoreSettings();
     let accountId = 1;
     while (shardOf(map, accountId) !== 5) accountId += 1;

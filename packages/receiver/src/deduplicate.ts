@@ -30,8 +30,8 @@ export interface DeduplicationOptions {
 }
 
 /**
- * The event was received again while it is being processed. The response is 503, so that it is retried in case the
- * processing fails.
+ * The event was received again while it is being processed. The response is 503, so that the delivery is retried in
+ * case the processing fails.
  */
 export class EventInProgressError extends Error {
   override readonly name = 'EventInProgressError';

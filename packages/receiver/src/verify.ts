@@ -19,7 +19,7 @@ export interface VerifyOptions {
    * `authorization` covers only the body.
    */
   scheme?: 'standard-webhooks' | 'authorization';
-  /** For `authorization`: the webhook's `signature_header`, if it is another one. */
+  /** For `authorization`: the webhook's `signature_header`; default `Authorization`. */
   signatureHeader?: string;
   /**
    * For `standard-webhooks`: maximum difference between the time of the attempt and the local clock, in both

@@ -49,7 +49,7 @@ describe.each(deliveries)(
     test.each([
       ['authorization', genuine.authorization],
       ['standard-webhooks', genuine.standardWebhooks],
-    ] as const)('by %s is genuine: %s', (scheme, isGenuine) => {
+    ] as const)('verified by the scheme %s is genuine: %s', (scheme, isGenuine) => {
       const overrides = { secrets, now: () => nowMs, scheme };
       // A genuine body that is not an event is rejected as such and not as a forgery.
       const codes = [body, Buffer.from(bodyBase64, 'base64')].map(
@@ -159,7 +159,7 @@ describe('a handler', () => {
     await expect(failing(request(delivery.body))).rejects.toThrow('the disk is full');
   });
 
-  test('responds 503 to an event that is being processed, and drops it once it is processed', async () => {
+  test('with deduplicate() responds 503 to a repeat while the event is being processed, and drops a repeat of a processed event', async () => {
     let finish: (error?: Error) => void = () => undefined;
     const startedIds: string[] = [];
     const handle = webHandler(
@@ -190,7 +190,7 @@ describe('a handler', () => {
   });
 });
 
-test('the default store removes old and excess events, and lets an unfinished event be claimed again', () => {
+test('the default store removes expired and excess events, and lets an event be claimed again once its claim has expired', () => {
   let now = 0;
   const store = createMemoryStore(3, () => now);
   for (const eventId of ['a', 'b', 'c', 'd']) {
