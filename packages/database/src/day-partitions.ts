@@ -11,7 +11,7 @@ import { type BatchOptions, runInBatches } from './run-in-batches.ts';
 import { runStatement } from './statements.ts';
 
 export interface DayPartitionsPass {
-  /** Number of partitions that were created or dropped. */
+  /** Number of partitions that were created, converted or dropped. */
   changed: number;
   /** Names of the partitions that are left to the next pass. */
   waiting: string[];

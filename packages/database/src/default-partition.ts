@@ -207,7 +207,7 @@ const SELECT_TODAY = `SELECT (now() AT TIME ZONE 'UTC')::date::text AS today`;
 
 /**
  * Days after today that the new partition covers: new rows may carry a time up to a day ahead, and a second day allows
- * for midnight before step 3.
+ * for midnight during the conversion.
  */
 const DAYS_AHEAD = 2;
 

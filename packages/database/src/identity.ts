@@ -82,7 +82,7 @@ export async function createAccount(
   return { id: Number(id), identifier };
 }
 
-/** Creates a user. Returns the API key only here; the database has its hash, and a ciphertext for the profile page. */
+/** Creates a user with an API key, which the database stores as a hash, and as ciphertext for the profile page. */
 export async function createUser(
   prisma: PrismaClient,
   secrets: SecretBox,

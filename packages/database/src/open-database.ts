@@ -56,7 +56,7 @@ export interface DatabaseOptions {
   onConnectionError?: (error: Error) => void;
 }
 
-/** Opens no connection yet: the first query connects. Returns dates as text, `YYYY-MM-DD`; bigint as text, as pg does. */
+/** Opens no connection yet: the first query connects. Queries return dates (`YYYY-MM-DD`) and bigints as text. */
 export function openDatabase(options: DatabaseOptions): Database {
   const pool = new pg.Pool({
     connectionString: options.url,

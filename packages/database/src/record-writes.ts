@@ -36,7 +36,7 @@ export type RecordState = 'writable' | 'unwritable' | 'process_fault';
 export interface RecordWritesOptions {
   /** Writes one row over the connections of this process. */
   write: () => Promise<void>;
-  /** Writes one row over another connection; omitted where the difference is irrelevant. */
+  /** Writes one row over another connection; when omitted, the state is never `process_fault`. */
   writeOnNewConnection?: () => Promise<void>;
   /** Called with each change of the state, and the error of the last write. */
   onChange?: (state: RecordState, error: unknown) => void;

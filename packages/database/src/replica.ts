@@ -33,12 +33,12 @@ const PRIMARY_POSITION = `SELECT (pg_current_wal_lsn() - '0/0')::text AS positio
 const REPLICA_POSITION = `
   SELECT pg_is_in_recovery() AS is_replica, (pg_last_wal_replay_lsn() - '0/0')::text AS position`;
 
-/** Number of polls during the maximum lag, so that the lag is measured precisely enough. */
+/** Number of polls in `lagMaxMs`, so that the lag is measured precisely enough. */
 const POLLS_PER_BOUND = 5;
 const POLL_INTERVAL = { minMs: 100, maxMs: 1_000 };
 /** Timeout of a poll of either server. A server that does not respond counts as unavailable. */
 const POLL_TIMEOUT_MS = 1_000;
-/** Maximum number of stored marks. Of a lag beyond the oldest mark only a lower limit is measured. */
+/** Maximum number of stored positions. If the replica is behind the oldest, only a lower limit of its lag is known. */
 const POSITIONS_MAX = 1_000;
 
 /** Position to which the primary had written its WAL when it was polled, in bytes. */

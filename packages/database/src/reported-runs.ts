@@ -122,7 +122,7 @@ function mergeRuns(a: ReportedRun, b: ReportedRun): ReportedRun {
   };
 }
 
-/** Returns null for "None", which stands for an absent text in payloads (docs/contract.md#events). */
+/** Returns null for "" and for "None", which stands for an absent text in payloads (docs/contract.md#events). */
 function nullIfNone(text: string): string | null {
   return text === '' || text === 'None' ? null : text;
 }

@@ -12,7 +12,7 @@ export type RowOf<C extends Columns> = {
   [K in keyof C]: C[K] extends Column<infer T> ? T : never;
 };
 
-/** The result of a statement lacks a column that the code expects: they are incompatible. */
+/** A row lacks a column that the code expects, or has another type there: statement and code are incompatible. */
 export class UnexpectedRowError extends TypeError {
   readonly code = 'unexpected_row';
 }

@@ -74,7 +74,7 @@ export function createSecretBox(keys: readonly EncryptionKey[]): SecretBox {
   };
 }
 
-/** No secret in use is under a configured key. */
+/** No secret in use is encrypted with a configured key. */
 export class KeysUnknownError extends Error {
   readonly code = 'KEYS_UNKNOWN';
 }
@@ -98,8 +98,8 @@ const KEY_NAMES = ['hmac_secret_ciphertext', 'next_hmac_secret_ciphertext', 'hea
   .join(' UNION ');
 
 /**
- * Checks by name that a key of the secrets in use is configured, or that there are no secrets. Secrets under missing
- * keys do not prevent the deliveries of other subscriptions; `unknown` lists the names of these keys.
+ * Checks by name that at least one key of the secrets in use is configured, or that there are no secrets. A missing key
+ * does not prevent the deliveries of other subscriptions; `unknown` lists the names of missing keys.
  * @throws KeysUnknownError if all keys of secrets in use are missing
  */
 export async function requireKeys(

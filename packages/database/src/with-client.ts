@@ -1,6 +1,6 @@
 import pg from 'pg';
 
-/** Statement for each new connection: compilation takes longer than any statement of the services. */
+/** Statement for each new connection: JIT compilation takes longer than any statement of the services. */
 export const DISABLE_JIT = 'SET jit = off';
 
 /** Runs `work` on a connection without time limits, which is closed afterwards. */

@@ -113,7 +113,7 @@ test.each(['events', 'deliveries', 'attempts'])(
   },
 );
 
-test('a day that a session reads is dropped once the session ends, and no other session waits until then', async () => {
+test('old days of a table that a session reads are dropped once it ends, and no other session waits until then', async () => {
   await createDays(41, 40, 39);
   const reader = await holdReadLock('SELECT count(*) FROM deliveries');
   const pass = await dropOldDayPartitions(database.pool, 39);

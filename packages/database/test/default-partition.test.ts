@@ -87,7 +87,7 @@ test('rows on the other side of an existing partition move to the new default pa
   });
 });
 
-test('a long reader delays the conversion to a later round, and rows are visible meanwhile', async () => {
+test('a long reader delays the conversion to a later pass, and rows are visible meanwhile', async () => {
   await insertEvents(0, 3_000);
   const reader = await database.pool.connect();
   await reader.query('BEGIN; SELECT count(*) FROM events');
@@ -157,7 +157,7 @@ test('an error of a worker of Citus is classified by the names in its message, i
   expect(isConversion('null value in column "id" of relation "events_20261127_102048"', 'XX000')).toBe(false);
 });
 
-test('two concurrent processes convert a default partition once', async () => {
+test('two concurrent calls convert a default partition once', async () => {
   await insertEvents(0, 3_000);
   const names = await Promise.all([
     convertDefaultPartition(database.pool, 'events'),
@@ -194,7 +194,7 @@ test.each([
     of('2026-02-09'),
     ['2026-02-01', '2026-02-08'],
   ],
-] as const)('the range of a default partition: %s', (_, days, partitions, range) => {
+] as const)('the days of a converted default partition as a range: %s', (_, days, partitions, range) => {
   const found = chooseRange({ today: '2026-03-05', days, partitions });
   expect(found && [found.first, found.last]).toEqual(range);
 });

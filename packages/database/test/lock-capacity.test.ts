@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { openDatabase, readLockCapacity } from '@runhook/database';
 import { createTestDatabase, WAIT_TIMEOUT_MS } from '@runhook/testing';
 
-test('a statement over all days takes the computed number of locks, and 365 days need more than the server has', async () => {
+test('a statement over all days takes the computed number of locks, and 365 days need a higher max_locks_per_transaction', async () => {
   const testDatabase = await createTestDatabase();
   const database = openDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
   try {

@@ -94,7 +94,7 @@ test.each([
   ['A_B', ['a_b']],
   ['\\', ['back\\slash']],
   ['OFF', ['50% off']],
-])('a filter for %p treats its characters literally', async (text, names) => {
+])('the filter containsText(%p) finds names with these characters in any case', async (text, names) => {
   for (const name of ['50% off', '50 euros', 'a_b', 'aXb', 'back\\slash']) await newAccount(name);
   const found = await database.prisma.account.findMany({ where: { name: containsText(text) } });
   expect(found.map(({ name }) => name)).toEqual(names);

@@ -65,7 +65,7 @@ test('a reason has at most 500 code points, and its invalid characters are repla
   expect(reason).toBe(`\ufffd\ufffd\ufffd${'🚀'.repeat(497)}`);
 });
 
-test('an item is skipped until it is released, and only in its own account', async () => {
+test('withoutQuarantined() omits an item until it is released, and only in its own account', async () => {
   await addQuarantined(database.pool, [{ accountId: 1, kind: 'event', key: 'wev_1', reason: 'r' }]);
   const items = [
     { accountId: 1, key: 'wev_1' },

@@ -78,7 +78,7 @@ test('rewriteLog() rewrites more rows than a batch has, and continues where an i
   expect(await sql('SELECT FROM events WHERE run_id IS NULL')).toEqual([]);
 });
 
-test('rewriteLog() reads at most a few megabytes of long events at a time', async () => {
+test('rewriteLog() reads and writes at most 20 MB of long events at a time', async () => {
   const ids = Array.from({ length: 60 }, () => createId('event'));
   await sql(
     `INSERT INTO events (day, id, account_id, event_type, "timestamp", data)

@@ -31,7 +31,7 @@ const VERSIONS = `
   SELECT a.version AS account, s.version AS subscription, r.version AS remembered
   FROM accounts a JOIN subscriptions s ON s.account_id = a.id CROSS JOIN cache_version r WHERE a.id = $1`;
 
-test('a change after one that a failover lost gets another version', async () => {
+test('a change after a failover gets another version than the change that the failover lost', async () => {
   const { accountId, id } = await seed();
   const change = async (name: string) => {
     await sql('UPDATE subscriptions SET name = $2 WHERE id = $1', [id, name]);

@@ -75,7 +75,7 @@ function readText(values: Record<string, unknown>, field: string): string {
   return wellFormedText(text);
 }
 
-/** Seconds since the epoch with up to nine fractional digits, or the timestamp itself. */
+/** Converts seconds since the epoch with up to nine fractional digits; other text is a timestamp already. */
 function readTimestamp(stored: string): string {
   if (!/^\d{1,11}(\.\d{1,9})?$/.test(stored)) return stored;
   const [seconds, fraction = ''] = stored.split('.');

@@ -155,7 +155,7 @@ async function rewriteTable(pool: Pool, table: string, rewrite: Rewrite): Promis
       keyOf(rewrite, after),
     );
     for (const batch of splitIntoBatches(page)) {
-      // Rows that are not old have no bytes.
+      // `bytes` is 0 for rows that are not in the old format.
       if (batch.some(({ bytes }) => bytes > 0)) {
         const values = [
           ...keyOf(rewrite, after),
