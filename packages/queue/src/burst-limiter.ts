@@ -9,7 +9,7 @@ export interface BurstLimiter {
   take(accountId: number): boolean;
 }
 
-/** A dispatcher processes this number in less than a second. */
+/** Number of events that an account may add at once. A dispatcher processes them in less than a second. */
 const BURST_EVENTS = 1_000;
 const EVENTS_PER_SECOND = 500;
 const ACCOUNTS_MAX = 10_000;

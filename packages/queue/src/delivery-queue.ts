@@ -18,7 +18,7 @@ import {
   type TelemetrySource,
 } from './producer.ts';
 
-/** A delivery that waits for another attempt. */
+/** A delivery that is added to the queue for its next attempt. */
 export interface QueuedDelivery extends DeliveryJob {
   accountId: number;
   /** Milliseconds until the attempt is due; 0 for immediately. */
@@ -49,7 +49,10 @@ export interface DeliveryQueue {
   requeue(deliveries: readonly QueuedDelivery[]): Promise<void>;
   /** Adds the jobs of lanes that may have lost theirs, in the same way. */
   requeueLanes(lanes: readonly WokenLane[]): Promise<void>;
-  /** Removes jobs of retries, the last due first, and returns their number; the reconciler adds them again when due. */
+  /**
+   * Removes up to `count` delayed jobs of each shard, those that are due latest, and returns their number. They are added
+   * again by the reconciler when they are due.
+   */
   evictDelayed(count: number): Promise<number>;
   /**
    * Returns the job ids of the deliveries' cycles that are queued in any shard: their job is in a list or set that

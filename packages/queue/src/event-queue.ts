@@ -70,7 +70,7 @@ export interface EventQueue {
   serverTimeMs(): Promise<number | null>;
   /** Returns traces of publishers that are not configured for this queue. */
   findForeignPublishers(): Promise<ForeignPublishers>;
-  /** Returns the job that has waited longest; null when none waits. */
+  /** Returns the next job of the shard on which a job has waited longest; null when none waits. */
   nextJob(): Promise<NextJob | null>;
   /** Returns the waiting job that a worker would take next, for each shard that may have jobs; null when none waits. */
   nextJobs(): Promise<Map<number, NextJob | null>>;

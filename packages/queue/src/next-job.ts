@@ -17,7 +17,7 @@ export async function readNextJobs<Data>(producer: Producer<Data>): Promise<Map<
   return new Map(await producer.callWithJobs<NextJob | null>(WAITING_STATES, readNextJob, null));
 }
 
-/** Returns the job that has waited longest on any shard. */
+/** Returns the next job of the shard on which a job has waited longest. */
 export async function findLongestWaitingJob<Data>(producer: Producer<Data>): Promise<NextJob | null> {
   let oldest: NextJob | null = null;
   for (const candidate of (await readNextJobs(producer)).values())

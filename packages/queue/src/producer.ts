@@ -14,7 +14,7 @@ export interface Producer<Data> {
   call<T>(work: (queue: Queue<Data>) => Promise<T>, shard?: number): Promise<T>;
   /** Runs a call concurrently on each shard that may have jobs; returns the results in the order of shards. */
   callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]>;
-  /** Runs a call on each shard, but only one where all shards are on one server. */
+  /** Runs a call on each shard, or only on shard 0 if all shards are on one server. */
   callEachServer<T>(work: (queue: Queue<Data>) => Promise<T>): Promise<T[]>;
   /** Runs a call on the shards that may have jobs in these states; the result of the other shards is `fallback`. */
   callWithJobs<T>(
@@ -37,7 +37,7 @@ export interface AccountItem {
   accountId?: number | undefined;
 }
 
-/** Called when a queue is opened. */
+/** Returns the telemetry of a queue; called when the queue is opened. */
 export type TelemetrySource = () => Promise<QueueTelemetry | undefined>;
 
 export function createProducer<Data>(
@@ -126,7 +126,7 @@ export function createProducer<Data>(
   };
 }
 
-/** Waits for calls to several shards. Throws the first error; if all are rejections, one with all rejected jobs. */
+/** Waits for calls to several shards. Throws the first error; if all reject jobs, one error with all these jobs. */
 async function settleAll<T>(calls: Promise<T>[]): Promise<T[]> {
   const faults = (await Promise.allSettled(calls)).flatMap((one) =>
     one.status === 'rejected' ? [one.reason as unknown] : [],

@@ -139,7 +139,7 @@ function toJobCounts(counts: Record<string, number>): JobCounts {
   return { waiting: waiting + prioritized + paused, active, delayed, failed };
 }
 
-/** Maximum number of failed jobs that are retained. */
+/** Maximum number of failed jobs that one call retries, the newest ones. */
 const RETRIED_MAX = 1_000;
 
 function toFailedJob(job: Job<unknown>): FailedJob {

@@ -5,7 +5,7 @@ import { createBurstLimiter } from '../src/burst-limiter.ts';
 import { type IdentifiedEvent, openEventQueue } from '../src/event-queue.ts';
 import { createQueueBackend } from '../src/index.ts';
 
-test('an account may send a thousand events at once, and five hundred more each second', () => {
+test('an account may add a thousand events at normal priority at once, and five hundred more each second', () => {
   let nowMs = 0;
   const { take } = createBurstLimiter(() => nowMs);
   const countTaken = (count: number) => Array.from({ length: count }, () => take(1)).filter(Boolean).length;
@@ -16,7 +16,7 @@ test('an account may send a thousand events at once, and five hundred more each 
   expect(countTaken(1_500)).toBe(1_000);
 });
 
-test('events of one account do not count against another', () => {
+test('events of one account do not count against the burst limit of another', () => {
   const { take } = createBurstLimiter(() => 0);
   for (let count = 0; count < 5_000; count += 1) take(1);
   expect(take(1)).toBe(false);

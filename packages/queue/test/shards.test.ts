@@ -70,7 +70,7 @@ test('a released slot goes to the shard with the fewest started jobs, and the li
   expect(started).toEqual(['few', 'few', 'many', 'few']);
 });
 
-test('fewer jobs are prefetched the more items a job has, but at least one', () => {
+test('a worker prefetches fewer jobs the more events a job has, but at least one', () => {
   const sharedConcurrency = new SharedConcurrency(300);
   const [slot, other] = [sharedConcurrency.addWorker(), sharedConcurrency.addWorker()];
   const fetchedAhead = () => slot.allowance() - slot.activeCount;
@@ -210,7 +210,7 @@ describeOnRedis('a queue with shards', () => {
     expect(Math.max(...slots)).toBeLessThan(6);
   });
 
-  test('adds no job by a map that cannot be read', async () => {
+  test('adds no job while the stored shard map is malformed', async () => {
     await redis.hset(SHARDS_KEY, { ...shardFields(EIGHT_SHARDS), slots: '[0]' });
     await expect(events.add([eventOf(1)])).rejects.toMatchObject({
       code: 'queue_unavailable',
@@ -234,7 +234,7 @@ describeOnRedis('a queue with shards', () => {
     expect(ownConnections).toHaveLength(1 + 1 + 8 + 1);
   });
 
-  test('does not let a shard with hundreds of jobs delay one with ten, and keeps the common limit', async () => {
+  test('does not let a shard with hundreds of jobs delay one with ten, and observes the limit that the shards share', async () => {
     await shardAdmin.spread(8);
     const CONCURRENCY = 4;
     const many = backend.createQueue('fair', undefined, 1);

@@ -32,7 +32,7 @@ export interface Connector {
    * no such job.
    */
   queuesWithJobs<Data>(queues: readonly Queue<Data>[], states: readonly string[]): Promise<Set<Queue<Data>>>;
-  /** Up to this number, jobs are added individually, because the bulk call costs more. */
+  /** Number of jobs of a call up to which they are added individually, because the bulk call costs more. */
   singleAddMax: number;
   /** Whether an error means that the server has no memory or disk space left, and rejects writes until it has. */
   isFull(error: unknown): boolean;
@@ -51,7 +51,7 @@ export interface Connector {
   peek<Data>(queue: Queue<Data>, count: number): Promise<Omit<PeekedJob<Data>, 'shard'>[]>;
   /** Removes waiting or delayed jobs by commands that a full server accepts. */
   discard<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<void>;
-  /** Returns the ids of delayed jobs, the last due first. */
+  /** Returns the ids of up to `count` delayed jobs, those that are due latest first. */
   lastDelayed<Data>(queue: Queue<Data>, count: number): Promise<string[]>;
   /** Whether any job is retained as failed. Called with each published event; BullMQ's count would read every job. */
   hasFailed<Data>(queue: Queue<Data>): Promise<boolean>;
@@ -95,12 +95,12 @@ export interface ShardStore {
   ): Promise<Set<number>>;
 }
 
-/** The queue did not accept a call; the caller must assume that nothing was added. `cause` is the driver's error. */
+/** A call to the queue failed or timed out; some of its jobs may have been added. `cause` is the driver's error. */
 export class QueueUnavailableError extends Error {
   readonly code = 'queue_unavailable';
 }
 
-/** The queue has no capacity for more jobs; its jobs are processed. The caller should retain the job and retry later. */
+/** The queue has no capacity for more jobs until workers end some. The caller should retain the job and retry later. */
 export class QueueFullError extends QueueUnavailableError {}
 
 /** A job that the queue rejected for its data. */
@@ -126,7 +126,7 @@ export class JobsRejectedError extends Error {
 
 /** Traces of foreign publishers, which are not configured for this queue. */
 export interface ForeignPublishers {
-  /** Number of jobs under other prefixes, where no worker takes them. */
+  /** Number of jobs that wait under each other prefix, where no worker takes them. */
   foreignQueues: { prefix: string; jobs: number }[];
   /** The version of BullMQ that opened the queue last, as `bullmq:5.1.0`, if its major version differs from Runhook's. */
   version: string | null;

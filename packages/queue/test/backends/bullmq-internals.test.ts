@@ -52,7 +52,7 @@ const ADD_WAITING = `
   INSERT INTO ${POSTGRES_SCHEMA}.job (queue, id, seq, name, state, added_at_ms)
   SELECT 'plans', n::text, n, 'job', 'waiting', 0 FROM generate_series(1, 1000) n`;
 
-test('a job is found by an index although its table was analysed while empty, which requires the setting of the connections', async () => {
+test('a job is found by an index although its table was analysed while empty, which requires enable_seqscan=off', async () => {
   const database = await createTestDatabase();
   closers.push(() => database.drop());
   await migrateQueue(database.url);

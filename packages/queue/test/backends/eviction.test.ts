@@ -118,7 +118,7 @@ const SLOTS_OF_FIRST = 5_461;
   );
 });
 
-test('a queue in PostgreSQL retains its jobs', async () => {
+test('requireNoEviction() accepts a queue in PostgreSQL', async () => {
   const database = await createTestDatabase();
   const queue = open(database.url);
   await requireNoEviction(queue);

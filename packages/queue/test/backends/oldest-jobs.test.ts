@@ -12,7 +12,7 @@ import { createTestQueue, queueBackends, WAIT_TIMEOUT_MS } from '@runhook/testin
 /** Time between two jobs: longer than the maximum time from an event's commit to its job. */
 const LATER_MS = 2 * ENQUEUE_WINDOW_MS;
 const COUNT = 3;
-/** More jobs than are read at the end of the queue that is worked on next. */
+/** Number of jobs: more than the oldest ones that findQueued() reads. */
 const JOBS_AHEAD = 20;
 
 describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
@@ -71,12 +71,12 @@ describe.each(queueBackends())('events that share jobs, on $name', (kind) => {
     end();
   });
 
-  test('count as lost once every open job was added later', async () => {
+  test('count as lost if every waiting or active job was added later', async () => {
     const sinceMs = firstMs - LATER_MS;
     expect([...(await events.findQueued([{ ...oldest, sinceMs }]))]).toEqual([]);
   });
 
-  test('count as queued while their shared job is delayed after a fault and once it is due, and others do not', async () => {
+  test('count as queued while their shared job is delayed after a fault and once it is due, and other events do not', async () => {
     const sinceMs = firstMs - LATER_MS;
     const { eventId, accountId } = oldest;
     const batch = { events: [{ eventId, accountId, eventType: 'job.run.started' }] };

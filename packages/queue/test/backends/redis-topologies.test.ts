@@ -58,13 +58,13 @@ interface Work {
   number: number;
 }
 
+/** Timeout of a call to a queue, as in the services. */
+const CALL_MS = 10_000;
+
 /**
  * Starts two independent workers and a producer. Each worker holds its first job until the other has one, so that both
  * get a share. Job 1 fails once, which delays it.
  */
-/** Timeout of a call to a queue, as in the services. */
-const CALL_MS = 10_000;
-
 function openWork(queueUrl: string, { bothWork = true } = {}) {
   const done: number[] = [];
   const backends = [createQueueBackend(queueUrl), createQueueBackend(queueUrl)];

@@ -60,8 +60,8 @@ describe.each(queueBackends())('a queue on $name whose clock differs from that o
     },
   );
 
-  test('is shared by processes whose own clocks differ: a job that one adds is due for the other', async () => {
-    // The two hosts' clocks differ by an hour; both processes use the clock of the server.
+  test('has a delayed job that is due by the clock of the queue, and not by the clock of this host', async () => {
+    // `early` uses the clock of this host, which is an hour behind that of the queue.
     const queue = await openQueue(open(HOUR_MS));
     await queue.add('job', {}, { delay: 400 });
     const early = open(0).createWorker<object>(NAME, async () => undefined, { autorun: false });

@@ -91,8 +91,8 @@ async function read(commands: Redis | Cluster): Promise<ShardMap> {
 const MAP_FIELDS: (keyof ShardFields)[] = ['version', 'slots', 'draining'];
 
 /**
- * Reads the map for a user that may not: publishers of a previous release lack the permission. They do not need it
- * while no map is stored, which the settings of the queue show.
+ * Reads the map. A user without the permission to read it, as of a publisher of a previous release, gets
+ * {@link ONE_SHARD} while the settings of the queue show that no map is stored.
  */
 async function withReadPermission(
   queue: Queue,
