@@ -85,8 +85,8 @@ export function createAddressGuard({ allowCidrs, denyCidrs = [], ports = [] }: E
 }
 
 /**
- * Ranges that a subscriber's URL must never reach, by the IANA special-purpose registries (RFC 6890 and its successors)
- * and the special addresses of cloud providers. EGRESS_ALLOW_CIDRS may allow a range explicitly.
+ * Ranges that are rejected unless EGRESS_ALLOW_CIDRS contains them: those of the IANA special-purpose registries (RFC
+ * 6890 and its successors) and the special addresses of cloud providers.
  */
 export const forbiddenIpv4 = [
   '0.0.0.0/8', // "this network"; Linux connects 0.0.0.0 to loopback

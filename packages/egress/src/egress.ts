@@ -85,7 +85,8 @@ const CACHED_ENDPOINTS_BYTES_MAX = 16 * 1_024 * 1_024;
 const NAME_TIMEOUT_MAX_MS = 6_000;
 
 /**
- * Exported separately (`@runhook/egress/client`), so that programs that send no requests do not load the HTTP client.
+ * Creates the sender. It is exported separately (`@runhook/egress/client`), so that programs that send no requests do
+ * not load the HTTP client.
  */
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 16_384 } = options;

@@ -28,7 +28,7 @@ const NAMES_MAX = 4_096;
 /** Limit per family: a name may have thousands of addresses, and a socket would try them one after the other. */
 const ADDRESSES_MAX = 16;
 
-/** Names whose servers do not respond occupy a slot for seconds, so these limits bound the new names per second. */
+/** Limits of concurrent resolutions, in total and per domain. A name whose servers do not respond takes seconds. */
 const SLOTS = { max: 256, perGroupMax: 16 };
 
 /** Additional wait for the other family once one is found: some servers never respond to AAAA queries. */

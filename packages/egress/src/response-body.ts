@@ -59,8 +59,8 @@ interface ChunkFilter {
 const filterKey = Symbol('watcher');
 
 /**
- * Passes each chunk of a response to a watcher. All responses share one function, because with a closure per response
- * V8's scavenges retained ended requests until the next full collection.
+ * Lets the response receive only the chunks that the filter accepts. All responses share one function, because with a
+ * closure per response V8's scavenges retained ended requests until the next full collection.
  */
 export function filterChunks(
   response: IncomingMessage & { [filterKey]?: ChunkFilter },

@@ -39,7 +39,7 @@ const forbiddenAddresses: Record<string, string[]> = {
   'site-local': ['fec0::1', 'feff::1'],
   'multicast, IPv6': ['ff00::1', 'ff02::1', 'ffff::1'],
   'a zone on a public address': ['2606:4700::1%eth0'],
-  'not an address in the form that is dialled': [
+  'not an address in the form that sockets accept': [
     '',
     'localhost',
     '2130706433',

@@ -88,7 +88,7 @@ describe('names whose servers do not respond', () => {
     ['of many domains', (n: number) => `dead-${n}.test`, 100],
     ['of one domain', (n: number) => `dead-${n}.attacker.test`, 16],
   ])(
-    '%s delay neither other names nor work that needs a thread',
+    "%s delay neither other names nor work that needs a thread of libuv's pool",
     async (_which, nameOf, concurrentQuestions) => {
       const resolve = await resolverOf(silentWithExceptions);
       let failedCount = 0;
