@@ -165,7 +165,7 @@ async function reportResponse(health: Health, kind: HealthKind): Promise<ProbeRe
   return { statusCode: report.ok ? 200 : 503, contentType: 'application/json', body: JSON.stringify(report) };
 }
 
-/** Returned if the collect function of a metric or a check fails; the error may contain internals. */
+/** Response when the metrics or the report cannot be produced; the error may contain internals. */
 function unavailable(): ProbeResponse {
   return { statusCode: 500, contentType: 'text/plain', body: 'Not available.\n' };
 }

@@ -20,7 +20,7 @@ test('a report contains every check of its kind and fails if one of them fails',
   });
 });
 
-test('a check may explain in a sentence what to do', async () => {
+test('a report contains the publicMessage of the error of a failed check', async () => {
   const health = createHealth();
   const message = 'Set it to noeviction.';
   health.register('queue', 'ready', () => {

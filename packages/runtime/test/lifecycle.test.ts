@@ -9,7 +9,7 @@ function setUp(closeTimeoutMs?: number) {
   return { lifecycle, failures: () => lines.filter(({ level }) => level === 'error') };
 }
 
-test('closers run in reverse order, one at a time, after readiness has turned red', async () => {
+test('closers run in the reverse order of their registration, one at a time, after `stopping` is true', async () => {
   const { lifecycle } = setUp();
   const seen: string[] = [];
   for (const name of ['database', 'queue', 'server']) {

@@ -63,7 +63,7 @@ test.each([
   'token',
   'webhook-signature',
   'ENCRYPTION_KEYS',
-])('%s is masked at every depth', (name) => {
+])('the field %s is masked at every depth', (name) => {
   const { logger, lines } = capture();
   const secret = { [name]: 'hush-hush' };
   logger.info({
@@ -80,7 +80,7 @@ test.each([
 });
 
 test.each(['secret_count', 'cookieless', 'tokenize', 'author', 'keys', 'passwordConfigured'])(
-  '%s is shown',
+  'the field %s is not masked',
   (name) => {
     const { logger, last } = capture();
     logger.info({ [name]: 'shown' });

@@ -61,7 +61,7 @@ test('waiting items of the size startSize start as one batch as soon as a slot i
   expect(await Promise.all(results)).toEqual([10, 20, 30, 40, 50, 60]);
 });
 
-test('with gather, items wait until they have its startSize or its time is over', async () => {
+test('items wait until their size is gather.startSize or gather.ms has passed', async () => {
   const batches: number[][] = [];
   const run = async (items: number[]) => {
     batches.push(items);

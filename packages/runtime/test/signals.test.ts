@@ -89,7 +89,7 @@ test.each([
   },
 );
 
-test('an error while closing makes the exit code 1 and does not prevent the other closers', async () => {
+test('an unhandled rejection while closing makes the exit code 1 and does not prevent the other closers', async () => {
   const service = run('fault while closing');
   await service.waitForLine('running');
   service.child.kill('SIGTERM');
