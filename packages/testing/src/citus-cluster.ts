@@ -36,7 +36,7 @@ const SETTINGS = {
 
 /**
  * @param bin folder with the programs of a PostgreSQL that has Citus
- * @param folder for the data; other accounts must be able to pass
+ * @param folder for the data; other accounts must be able to traverse it
  */
 export async function startCitusCluster(
   bin: string,

@@ -96,13 +96,13 @@ const SUBQUERY_RTE = '1';
 const CTE_RTE = '6';
 const RECORD = '2249';
 
-/** The oid of the function that a node calls, of an operator its function; empty if it calls none. */
+/** Returns the oid of the function that a node calls, directly or as an operator; empty if it calls none. */
 function functionOf(node: ParseNode): string {
   const oid = tokenOf(node, 'funcid') || tokenOf(node, 'opfuncid');
   return oid === '0' ? '' : oid;
 }
 
-/** The index of each distributed table in the range table of a query, with its columns. */
+/** Returns the index of each distributed table in the range table of a query, and its columns. */
 function distributedTables(
   query: ParseNode,
   { distributed }: Catalog,
@@ -128,7 +128,7 @@ function readsCoordinator(query: ParseNode, { distributed }: Catalog): boolean {
   );
 }
 
-/** Yields the nodes of some fields of a query, without those of its subqueries. */
+/** Returns the nodes of some fields of a query, without those of its subqueries. */
 function directNodes(query: ParseNode, ...fields: string[]): ParseNode[] {
   return fields.flatMap((field) => [...nodesOf(query.fields.get(field) ?? [], isQuery)]);
 }
@@ -139,7 +139,7 @@ function modifiesDistributed(query: ParseNode, catalog: Catalog, ...commands: st
   return distributedTables(query, catalog).some(({ index }) => index === target);
 }
 
-/** The functions of nodes that are not immutable, with the nodes. */
+/** Returns the nodes that call a function that is not immutable, with its name and volatility. */
 function findNonImmutableCalls(nodes: readonly ParseNode[], { functions }: Catalog) {
   return nodes.flatMap((node) => {
     if (node.type === 'SQLVALUEFUNCTION') return [{ node, name: 'CURRENT_TIMESTAMP', volatility: 's' }];

@@ -46,7 +46,7 @@ function startGuard() {
  */
 export async function startReplicatedPostgres(): Promise<ReplicatedPostgres> {
   const folder = await mkdtemp(join(tmpdir(), 'runhook-replica-'));
-  // Other accounts must be able to pass, because PostgreSQL does not run as root.
+  // Other accounts must be able to traverse it, because PostgreSQL does not run as root.
   await chmod(folder, 0o711);
   const [primaryDir, replicaDir] = [join(folder, 'primary'), join(folder, 'replica')];
   const guard = startGuard();

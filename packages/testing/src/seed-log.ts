@@ -129,9 +129,9 @@ export interface SeededLane {
 }
 
 /**
- * Inserts `count` deliveries as fan-out leaves them if their lanes are closed: deferred, each with its event, without
- * queue jobs, distributed round-robin over the lanes. The deliveries of a lane differ in age; all are in the `minutes`
- * before the current one. A million take a minute or two.
+ * Inserts `count` deliveries as fan-out leaves them while their subscriptions have no free slot: deferred, each with its
+ * event, without queue jobs, distributed round-robin over the lanes. The deliveries of a lane differ in age; all are in
+ * the `minutes` before the current one. A million take a minute or two.
  */
 export async function seedDeferred(
   pool: Pool,

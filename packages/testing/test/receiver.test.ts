@@ -133,7 +133,7 @@ test('waitFor() lists the requests that arrived if it times out', async () => {
   await expect(failure).rejects.toThrow(/2 request\(s\); 1 arrived[\s\S]*POST \/only 8 bytes its body/);
 });
 
-test('a predicate that throws fails the waiting test', async () => {
+test('waitFor() rejects with the error that its predicate throws', async () => {
   const failure = receiver.waitFor(() => {
     throw new TypeError('in the predicate');
   });
