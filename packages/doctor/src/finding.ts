@@ -37,7 +37,7 @@ export const skipped = (check: string, message: string, remedy: string | null = 
   remedy,
 });
 
-/** Returns the error code of the system or driver; never text that may contain a password. */
+/** Returns the error code of the system or driver; without one, the beginning of the message. */
 export function reasonOf(error: unknown): string {
   const { code, cause, errors } = error as { code?: unknown; cause?: unknown; errors?: unknown[] };
   if (cause !== undefined) return reasonOf(cause);

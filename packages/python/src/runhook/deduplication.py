@@ -18,7 +18,7 @@ OnEvent = TypeVar("OnEvent", bound=Callable[[Any], object])
 
 
 class EventInProgressError(Exception):
-    """The event was received again while it is being processed. The response is 503, so that it is retried if that fails."""
+    """The event was received again while it is being processed. The response is 503, so that the delivery is retried."""
 
     code = "event_in_progress"
     status = 503

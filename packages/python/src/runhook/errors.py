@@ -55,7 +55,7 @@ class UnavailableError(PublishError):
 
 
 class QueueUnavailableError(UnavailableError):
-    """The queue did not accept the call; the events must be published again. `__cause__` is the driver's error."""
+    """The call to the queue failed or timed out: publish the events again. `__cause__` is the driver's error."""
 
     code = "queue_unavailable"
 

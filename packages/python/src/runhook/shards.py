@@ -52,7 +52,7 @@ def shard_prefix(shard: int) -> str:
 
 
 def parse_shard_map(version: str | None, slots: str | None) -> ShardMap:
-    """Raises `ValueError` if the value is not a map: another program has written it, and no job must be added by it."""
+    """Raises `ValueError` if the values are not a map: another program wrote them, and no job may be added by them."""
     if version is None and slots is None:
         return ONE_SHARD
     try:

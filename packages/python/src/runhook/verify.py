@@ -64,7 +64,7 @@ class Receiver:
         scheme: the signature that is verified. `standard-webhooks` is in the `webhook-` headers: it covers the time
             of the attempt, so that a recorded request cannot be replayed later, and there is one per secret during
             a rotation. `authorization` covers only the body.
-        signature_header: for `authorization`: the webhook's `signature_header`, if it is another one.
+        signature_header: for `authorization`: the webhook's `signature_header`.
         tolerance_seconds: for `standard-webhooks`: maximum difference between the attempt's time and the local clock.
         bytes_max: maximum size of a body in the handlers of frameworks; no delivery reaches 1 MiB.
         on_rejected: called by the handlers for each rejected request, which also gets an error response.
