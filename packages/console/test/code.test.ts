@@ -114,7 +114,7 @@ test('readableBody formats JSON, returns other text unchanged, and detects binar
   expect(readableBody(image.toString())).toEqual({ kind: 'binary' });
 });
 
-test("the sample reports a run up to the state in which the webhook's event is sent", () => {
+test("createRunSample() reports a run up to the state in which the webhook's event is sent", () => {
   const sample = (...eventTypes: Parameters<typeof createRunSample>[0]['eventTypes']) =>
     createRunSample({ baseUrl: 'https://x.example', accountId: 1, jobId: 2, runId: 3, eventTypes });
   expect(sample('job.run.started').match(/curl/g)).toHaveLength(1);

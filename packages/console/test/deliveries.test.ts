@@ -43,7 +43,7 @@ test.each([
     false,
     'Your endpoint returned 504 Gateway timeout',
   ],
-])('a test that ended with %s is described with advice', (error, status, code, isGood, title) => {
+])('a test that ended with %s is described, a failure with advice', (error, status, code, isGood, title) => {
   const text = describeVerification({
     verification_error: error,
     verification_status_code: status,

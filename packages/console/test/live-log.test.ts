@@ -38,7 +38,7 @@ test('in the middle of the log, rows are updated in place and new ones are count
   expect(view.waitingCount).toBe(2);
 });
 
-test('more new rows than a page has are counted', () => {
+test('new rows that exceed the size of a page are all counted', () => {
   const view = selectVisibleRows(
     rows(3, 2, 1),
     { latest: rows(90, 89, 88), latestCount: 87, shownCount: 0 },

@@ -17,7 +17,7 @@ import {
 
 const read = (text: string) => readLogAddress(new URLSearchParams(text));
 
-test('the URL contains filters and page, and is parsed as it was serialized', () => {
+test('the URL contains the filters and the page, and is parsed as it was serialized', () => {
   const address = {
     status: 'failed',
     eventType: 'job.run.errored',

@@ -39,7 +39,7 @@ test('the axis includes any maximum, in at most five steps', () => {
   }
 });
 
-test('a value is mapped to its axis linearly', () => {
+test('scaleToPixels() maps a value linearly to pixels', () => {
   expect(scaleToPixels(0, 10, 100, 0)).toBe(100);
   expect(scaleToPixels(10, 10, 100, 0)).toBe(0);
   expect(scaleToPixels(2.5, 10, 100, 0)).toBe(75);

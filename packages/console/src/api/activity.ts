@@ -11,7 +11,7 @@ const DELIVERIES = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 const HISTOGRAM = '/api/v3/accounts/{account_id}/webhooks/deliveries/histogram';
 
 const POLL_MS = 5_000;
-/** Interval for runs, which may change without a webhook that sends a change. */
+/** Poll interval of runs while changes are received: a run can change without a change of any webhook. */
 const RUNS_POLL_MS = 15_000;
 
 export type RunsQuery = Query<'get', typeof RUNS>;

@@ -39,7 +39,7 @@ export const TOTAL_COUNT_MAX = 1_000_000;
  */
 const READ_COUNT_MAX = 50_000;
 
-/** Whether there may be more than `count`. */
+/** Whether more than `count` deliveries may match, because the API may have stopped counting. */
 export function isCountCapped(count: number): boolean {
   return count === READ_COUNT_MAX || count >= TOTAL_COUNT_MAX;
 }

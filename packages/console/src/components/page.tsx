@@ -7,7 +7,7 @@ import { useLocation } from 'react-router';
 import { describeProblem } from '../api/api-error.ts';
 import classes from './components.module.css';
 
-/** Page whose heading had the focus last; null before the first page, whose focus is left to the browser. */
+/** Path of the latest page; null before the first page, whose focus is left to the browser. */
 let focusedPathname: string | null = null;
 
 interface PageHeadingProps {

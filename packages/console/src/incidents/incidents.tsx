@@ -54,7 +54,7 @@ interface IncidentsProps {
   emptyContent?: ReactNode;
 }
 
-/** Open incidents, and those that were closed since yesterday, at the top of the start page. */
+/** Open incidents, and those closed in the last 24 hours, at the top of the start page or of a webhook's page. */
 export const Incidents = memo(function Incidents({
   accountId,
   denialReason,

@@ -3,7 +3,7 @@ export interface RecognizedTarget {
   /** Name of the target in `examples/relays`. */
   key: 'slack' | 'teams' | 'discord' | 'pagerduty';
   name: string;
-  /** Name of the relay's setting for the target's address, if it is not `TARGET_URL`. */
+  /** The setting that the relay requires in addition to `TARGET_URL`; null if none. */
   relayRequirement: 'routing-key' | null;
 }
 

@@ -21,7 +21,7 @@ export function deliveryTone({ status }: Pick<Delivery, 'status'>): Tone {
   return TONES[status];
 }
 
-/** A pending delivery has not been attempted yet, or waits for a retry. */
+/** Returns the label of a status: that of a pending delivery depends on whether it has been attempted. */
 export function formatDeliveryStatus({
   status,
   attempt_count,

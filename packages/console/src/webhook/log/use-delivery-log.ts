@@ -177,7 +177,7 @@ function earlier(one: string, other: string): string {
   return BigInt(one) < BigInt(other) ? one : other;
 }
 
-/** Number of deliveries since the page was opened, regardless of filters. */
+/** Number of deliveries since `since`, regardless of filters: at the first read, and at the latest. */
 interface NewDeliveryCount {
   since: string;
   firstCount: number;
