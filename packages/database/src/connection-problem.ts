@@ -37,7 +37,7 @@ const REJECTIONS: Record<string, ConnectionProblem> = {
   },
   '42501': {
     code: 'database_permission',
-    sentence: 'The user of DATABASE_URL may not do this in the database.',
+    sentence: 'The user of DATABASE_URL lacks a permission in the database.',
   },
   '42P05': POOLER,
   '26000': POOLER,

@@ -63,7 +63,7 @@ export type License = (typeof LICENSES)[number];
 export function parseStored<T extends string>(values: readonly T[], text: string): T {
   const value = values.find((candidate) => candidate === text);
   if (value === undefined)
-    throw new TypeError(`the database holds "${text}", not one of ${values.join(', ')}`);
+    throw new TypeError(`the database contains "${text}", not one of ${values.join(', ')}`);
   return value;
 }
 

@@ -108,8 +108,8 @@ class MigrationUnresolvedError extends Error {
 
   constructor(cause: unknown) {
     super(
-      'A migration began and did not end; `migrate status` names it. See what of it is in the database, then tell: ' +
-        '`migrate resolve --rolled-back <name>` (it is tried again), or `migrate resolve --applied <name>`.',
+      'A migration started and did not end; `migrate status` names it. Check which of its changes are in the database, ' +
+        'then run `migrate resolve --rolled-back <name>` (it is retried) or `migrate resolve --applied <name>`.',
       { cause },
     );
   }

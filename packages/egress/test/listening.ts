@@ -90,7 +90,7 @@ export async function resetConnection(served: Socket): Promise<void> {
 
 function clientOf(served: Socket): Socket {
   for (const client of connectEvents) if (client.localPort === served.remotePort) return client;
-  throw new Error('this process has not dialled that connection');
+  throw new Error('this process has not opened that connection');
 }
 
 /** Waits for one iteration of the event loop, in which received data is read and passed on. */

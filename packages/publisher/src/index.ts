@@ -98,7 +98,7 @@ export function createEventPublisher(options: EventPublisherOptions): EventPubli
 }
 
 const HOST_CLOCK_WARNING =
-  "The publisher's user must not read the clock of the queue's server, so ids and times go by the clock of this host; if that is wrong, events are set aside instead of delivered. Give the user the ACL rule +time.";
+  "The publisher's user is not permitted to read the clock of the queue's server, so ids and times go by the clock of this host; if that is wrong, events are set aside instead of delivered. Give the user the ACL rule +time.";
 
 function runOnce(work: () => void): () => void {
   let isDone = false;

@@ -230,7 +230,7 @@ async function createUserUrl(
     ]);
     const late = await openPublisher(1, formerRules);
     await expect(late.publish(event)).rejects.toThrow(
-      'its user may not read which: give it the rule (+hget +hmget %R~{runhook}:shards)',
+      'its user is not permitted to read the shard map: give it the rule (+hget +hmget %R~{runhook}:shards)',
     );
   });
 });

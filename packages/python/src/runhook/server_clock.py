@@ -12,7 +12,7 @@ _MEASUREMENT_TTL_SECONDS = 60.0
 _STEP_SECONDS = 1.0
 
 _HOST_CLOCK_WARNING = (
-    "The publisher's user must not read the clock of the queue's server, so ids and times go by the clock of this host; "
+    "The publisher's user is not permitted to read the clock of the queue's server, so ids and times go by the clock of this host; "
     "if that is wrong, events are set aside instead of delivered. Give the user the ACL rule +time."
 )
 

@@ -92,6 +92,6 @@ class ShardMapCache:
             if await client.hget(_META_KEY, "shards") is None:
                 return ONE_SHARD
             raise QueueUnavailableError(
-                "The queue has several shards, and its user may not read which: "
+                "The queue has several shards, and its user is not permitted to read the shard map: "
                 f"give it the rule {_ACL_RULE} (docs/security.md)."
             ) from error

@@ -72,7 +72,7 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
           const queue = openEventQueue(createQueueBackend(url), () => undefined);
           return { opened: queue.add([event]), close: () => queue.close() };
         },
-        'connection beside them': () => {
+        'separate connection': () => {
           const redis = openRedisConnection(url, () => undefined);
           return { opened: redis, close: async () => (await redis).disconnect() };
         },
@@ -83,8 +83,11 @@ describeWithRedis('connections to a cluster that are closed while they open', ()
             const { opened, close } = open();
             const settled = opened.catch(() => undefined);
             await waitIterations(count);
-            await expectToEnd(`closing a ${kind} after ${count} turns`, close);
-            await expectToEnd(`opening a ${kind} that was closed after ${count} turns`, () => settled);
+            await expectToEnd(`closing a ${kind} after ${count} iterations of the event loop`, close);
+            await expectToEnd(
+              `opening a ${kind} that was closed after ${count} iterations of the event loop`,
+              () => settled,
+            );
           }),
         );
       }

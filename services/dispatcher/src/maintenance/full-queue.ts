@@ -68,7 +68,10 @@ export class FullQueue {
     await events.discard(ended);
     const drained = ended.reduce((sum, job) => sum + countEvents(job), 0);
     onDrained('event', drained);
-    logger.warn({ evicted, events: drained }, 'the queue is full: its jobs are taken without workers');
+    logger.warn(
+      { evicted, events: drained },
+      'the queue is full and returns no jobs to workers: a page of its jobs was processed without it',
+    );
   }
 }
 

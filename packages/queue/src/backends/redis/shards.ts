@@ -105,7 +105,7 @@ async function withReadPermission(
     if (!REDIS_FOREIGN_PUBLISHERS.isForbidden(error)) throw error;
     if ((await client.hget(META_KEY, META_FIELD)) === null) return ONE_SHARD;
     throw new QueueUnavailableError(
-      `The queue has several shards, and its user may not read which: give it the rule ${READ_PERMISSION} (docs/security.md).`,
+      `The queue has several shards, and its user is not permitted to read the shard map: give it the rule ${READ_PERMISSION} (docs/security.md).`,
       { cause: error },
     );
   }
