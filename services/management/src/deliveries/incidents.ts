@@ -19,7 +19,7 @@ export interface IncidentView {
   until: string | null;
   /** Time of a new endpoint or a reactivation, else null. The incident stays open until a later attempt succeeds. */
   endpoint_changed_at: string | null;
-  /** Number of consecutive failed attempts. */
+  /** Number of failed attempts. */
   failure_count: number;
   /** Null for closed incidents, and if no attempt ever succeeded. */
   last_success_at: string | null;
