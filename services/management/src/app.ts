@@ -53,22 +53,19 @@ import { Relay } from './runs/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { ChangeStreams } from './subscriptions/changes.ts';
 
-/** Time that requests in flight may need beyond the longest of them, a test of an endpoint. */
+/** Time to drain the HTTP server beyond the timeout of its longest request, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCY_CHECK_INTERVAL_MS = 5_000;
 /** Connections of the pool for reports: three concurrent batches of reports, and one batch of published events. */
 const REPORT_CONNECTIONS = 4;
-/** Statement timeout; below the deadline of requests, so that a caller gets the outcome of a report that was sent. */
+/** Statement timeout; below the deadline of requests, so that the caller learns how its statement ended. */
 const REPORT_TIMEOUT_MS = 5_000;
-/** Deadline of the first query of a starting service. */
+/** Deadline of the database check of a starting service. */
 const LOGIN_TIMEOUT_MS = 3_000;
 /** Maximum wait for an unavailable trace collector when the service stops. */
 const TRACES_FLUSH_MS = 3_000;
 
-/**
- * Timeouts in milliseconds after which the caller gets a 503 or a fallback is used. The defaults are in the package or
- * file that waits.
- */
+/** Timeouts and one interval in milliseconds. The default of each is in the package or file that waits. */
 export interface Timeouts {
   /** Time a request may take until its response. */
   requestMs?: number;
@@ -76,13 +73,13 @@ export interface Timeouts {
   databaseMs?: number;
   /** Time a call of the queue may take. */
   queueMs?: number;
-  /** Interval between two polls for changes that listeners are notified of. */
+  /** Interval between two polls for the listeners of `GET …/webhooks/changes`. */
   changesMs?: number;
-  /** Time Redis may take to count a call of a limit. */
+  /** Time Redis may take to count a call towards a rate limit. */
   countMs?: number;
   /** Time the body of a request may take to arrive. */
   bodyMs?: number;
-  /** Times that the server allows its clients. */
+  /** Times in which clients must send their requests. */
   clients?: Partial<ClientTimeouts>;
 }
 

@@ -55,7 +55,7 @@ export interface EndpointDependencies {
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
-  /** Tracks whether reports can be written. */
+  /** Tracks whether the record can be written. */
   writes: Pick<RecordWrites, 'track' | 'state'>;
   /** Clock of PostgreSQL. */
   clock: Clock;
@@ -63,14 +63,14 @@ export interface EndpointDependencies {
   timeouts: {
     /** Time a request may take until its response; {@link DEADLINE_MS} when omitted. */
     requestMs?: number | undefined;
-    /** Time a redelivery waits for the queue, which need not accept it at once. */
+    /** Time a committed redelivery waits for the queue to accept its job. */
     queueMs?: number | undefined;
     /** Time the body of a request may take to arrive. */
     bodyMs?: number | undefined;
   };
 }
 
-/** Creates every endpoint, and what the router needs to admit requests to them. */
+/** Creates every endpoint, and the components by which the router admits requests. */
 export function createEndpoints(
   settings: Settings,
   deps: EndpointDependencies,

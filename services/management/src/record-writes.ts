@@ -6,7 +6,8 @@ type RecordWatch = Omit<Parameters<typeof watchRecord>[0], 'everyMs' | 'logger'>
 };
 
 /**
- * Tracks whether the record can be written. While it cannot, reads are served, and the probe succeeds with status `degraded`.
+ * Tracks whether the record can be written. While it cannot, reads are served, and the readiness probe succeeds with
+ * status `degraded`.
  * @param nowMs monotonic clock in milliseconds; `performance.now` when omitted
  */
 export function openRecordWrites(watch: RecordWatch, pool: Pool, nowMs?: () => number): RecordWrites {

@@ -25,11 +25,11 @@ interface Environment {
   DELIVERY_TIMEOUT_MS: number;
   /** Number of retries after the first attempt of a redelivery. */
   DELIVERY_MAX_RETRIES: number;
-  /** Ranges allowed in addition to the public addresses. */
+  /** Address ranges of endpoints, allowed in addition to public ones. */
   EGRESS_ALLOW_CIDRS: string[];
-  /** Ranges denied even if EGRESS_ALLOW_CIDRS contains them. */
+  /** Address ranges of endpoints, denied even if EGRESS_ALLOW_CIDRS contains them. */
   EGRESS_DENY_CIDRS: string[];
-  /** An empty list allows all ports. */
+  /** Allowed ports of endpoints; an empty list allows all. */
   EGRESS_PORTS: PortRange[];
   /** Requests that one account may send in a minute to all processes together. */
   API_RATE_LIMIT_PER_MINUTE: number;
@@ -42,7 +42,7 @@ interface Environment {
   CONSOLE_SESSION_IDLE_MINUTES: number;
   /** Hours after which a console session ends even in use. */
   CONSOLE_SESSION_MAX_HOURS: number;
-  /** Failed sign-ins within 15 minutes. */
+  /** Failed sign-ins within 15 minutes with one e-mail address from one network. */
   SIGN_IN_ATTEMPTS_PER_EMAIL: number;
   /** Failed sign-ins within 15 minutes from one IPv4 address or one IPv6 network of 64 bits. */
   SIGN_IN_ATTEMPTS_PER_ADDRESS: number;

@@ -46,8 +46,8 @@ export interface TestAccount {
 export const PASSWORD = 'correct horse battery staple';
 
 /**
- * A hash of {@link PASSWORD} by Argon2id with its cheapest parameters: to create or verify a hash with those of the product takes 12 ms of
- * CPU and 19 MiB. The admin command's tests create users with a real one.
+ * A hash of {@link PASSWORD} by Argon2id with its cheapest parameters: creating or verifying one with those of the
+ * product takes 12 ms of CPU and 19 MiB. The tests of the admin commands create users with a real one.
  */
 const PASSWORD_HASH =
   '$argon2id$v=19$m=8,t=1,p=1$cGfYkxPlJIzWNzUQvnHqgw$/JxwJFUhfR+akFdrfdbUtax1PqCZJdN2Gvlu2yJo3kA';
@@ -110,8 +110,8 @@ export const GENEROUS_TIMEOUTS = {
 
 /**
  * @param overrides settings, or a function that makes them from the URL of the test's database
- * @param options stream of the log, and folder of a built console, none when omitted; the timeouts are {@link
- * UNHURRIED} by default
+ * @param options stream of the log, and folder of a built console, none when omitted; timeouts, {@link
+ * GENEROUS_TIMEOUTS} when omitted
  */
 export async function startHarness(
   overrides: Partial<Settings> | ((databaseUrl: string) => Promise<Partial<Settings>>) = {},

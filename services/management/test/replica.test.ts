@@ -183,7 +183,7 @@ test('no request fails while the replica hangs, is killed, and restarts', async 
   }
 });
 
-test('a server that is not a replica is not read', async () => {
+test('a DATABASE_REPLICA_URL of a server that is not a replica is ignored', async () => {
   const second = await harness.startSecond({ databaseReplicaUrl: harness.settings.databaseUrl });
   try {
     for (let reads = 0; reads < 5; reads += 1) await countListed(second);

@@ -99,8 +99,8 @@ function toInteger(id: unknown): unknown {
 }
 
 /**
- * Validates against schemas of the document. Ajv compiles each schema, which takes half a second of CPU in each test file that calls
- * the API. So a validator that compiles nothing decides, and Ajv only describes what it rejects.
+ * Validates against schemas of the document. Ajv compiles each schema, which takes half a second of CPU in each test
+ * file that calls the API. So a validator that compiles nothing decides, and Ajv only describes what it rejects.
  */
 function createSchemaChecker(document: OpenApiDocument): SchemaChecker {
   const lookup = dereference({ $id: DOCUMENT, $defs: atRoot(document.components.schemas) });

@@ -135,20 +135,24 @@ const CASES: [name: string, tables: Table[], run: () => Promise<unknown>][] = [
   ['publishing an event', [], () => publish(newEvent())],
   ['reporting a run with its event', [], report],
   [
-    'a delivery by its id',
+    'reading a delivery by its id',
     ['deliveries', 'events'],
     async () => findDelivery(pool, await newDelivery('failed')),
   ],
-  ['its attempts', ['attempts', 'deliveries'], async () => listAttempts(pool, await newDelivery('failed'))],
   [
-    'redelivering it',
+    'reading the attempts of a delivery',
+    ['attempts', 'deliveries'],
+    async () => listAttempts(pool, await newDelivery('failed')),
+  ],
+  [
+    'redelivering a delivery',
     ['deliveries'],
     async () => {
       const key = await newDelivery('failed');
       return inTransaction(pool, (transaction) => beginRedelivery(transaction, key));
     },
   ],
-  ['cancelling it', ['deliveries'], async () => cancelDelivery(pool, await newDelivery('pending'))],
+  ['cancelling a delivery', ['deliveries'], async () => cancelDelivery(pool, await newDelivery('pending'))],
 ];
 
 const RUN_ID = '12345';
@@ -178,19 +182,19 @@ const requestEndpoint = (path: string, query: Record<string, string> = {}) =>
 /** Reads of old and current times, so that several days are read. */
 const READS: [name: string, run: () => Promise<unknown>][] = [
   ['the deliveries of a webhook', () => requestEndpoint('/:webhook_id/deliveries')],
-  ['those that failed', () => requestEndpoint('/:webhook_id/deliveries', { status: 'failed' })],
-  ['the log of the account', () => requestEndpoint('/webhooks/deliveries')],
-  ['what failed in it', () => requestEndpoint('/webhooks/deliveries', { status: 'failed' })],
-  ['what waits in it', () => requestEndpoint('/webhooks/deliveries', { status: 'pending' })],
-  ['of one job in it', () => requestEndpoint('/webhooks/deliveries', { job_id: '12' })],
-  ['of one run in it', () => requestEndpoint('/webhooks/deliveries', { run_id: RUN_ID })],
-  ['its histogram', () => requestEndpoint('/histogram')],
-  ['the histogram of what failed', () => requestEndpoint('/histogram', { status: 'failed' })],
+  ['failed deliveries of a webhook', () => requestEndpoint('/:webhook_id/deliveries', { status: 'failed' })],
+  ['the deliveries of an account', () => requestEndpoint('/webhooks/deliveries')],
+  ['failed deliveries of an account', () => requestEndpoint('/webhooks/deliveries', { status: 'failed' })],
+  ['pending deliveries of an account', () => requestEndpoint('/webhooks/deliveries', { status: 'pending' })],
+  ['the deliveries of a job', () => requestEndpoint('/webhooks/deliveries', { job_id: '12' })],
+  ['the deliveries of a run', () => requestEndpoint('/webhooks/deliveries', { run_id: RUN_ID })],
+  ['the deliveries of a histogram', () => requestEndpoint('/histogram')],
+  ['the failed deliveries of a histogram', () => requestEndpoint('/histogram', { status: 'failed' })],
   ['the statistics of a webhook', () => requestEndpoint(`/:webhook_id/statistics`)],
-  ['those of several', () => requestEndpoint('/webhooks/statistics', { subscription_id: subscriptionId })],
+  ['webhook rates', () => requestEndpoint('/webhooks/statistics', { subscription_id: subscriptionId })],
   ['the events of a run', () => requestEndpoint('/events')],
   [
-    'the hours of a log',
+    'the deliveries of a webhook by hour',
     () =>
       countHours(pool, {
         ...{ accountId, subscriptionId, eventType: null, byEventType: true },
@@ -198,7 +202,7 @@ const READS: [name: string, run: () => Promise<unknown>][] = [
       }),
   ],
   [
-    'what a webhook fails by',
+    'the causes of the failures of a webhook',
     () => readEvidence(pool, accountId, [{ subscriptionId, since: '1700000000000000', until: null }]),
   ],
 ];
@@ -264,7 +268,7 @@ describe('on a log that is partitioned by account', () => {
     expect(restricted).toEqual([]);
   });
 
-  test('every file of management with statements on the log is listed here', () => {
+  test('every file of management with statements on the log is in a list of this test', () => {
     const source = new URL('../src/', import.meta.url);
     const ofLog = readdirSync(source, { recursive: true, encoding: 'utf8' }).filter(
       (path) =>

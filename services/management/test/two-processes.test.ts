@@ -33,7 +33,7 @@ afterAll(async () => {
 const SESSION = '/api/v3/session';
 const list = (call: Harness['call'], token: string) => call('GET', account.path('/subscriptions'), { token });
 
-describe('the other process immediately applies', () => {
+describe('another process of management immediately applies', () => {
   test('a sign-in and a sign-out', async () => {
     const headers = await first.signIn(user);
     expect((await second.call('GET', SESSION, { headers })).status).toBe(200);
@@ -55,7 +55,7 @@ describe('the other process immediately applies', () => {
     }
   });
 
-  test('one of two concurrent rotations, and returns a 401 to the other', async () => {
+  test('one of two concurrent rotations of an API key, and rejects the other with a 401', async () => {
     const user2 = await first.newUser(account, 'it', []);
     const responses = await Promise.all(
       [first.call, second.call].map((call) =>

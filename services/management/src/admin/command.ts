@@ -21,7 +21,7 @@ export interface Resources {
   pool: Pool;
   /** Newest first; empty unless the command needs them. */
   encryptionKeys: readonly EncryptionKey[];
-  /** Set for commands that need or use the queue. */
+  /** Set for commands that need the queue, or use it if it is configured. */
   queueUrl?: string;
   stdin: Input;
 }
@@ -84,7 +84,7 @@ export function flag(name: string, description: string): Option {
   return new Option(name, description);
 }
 
-/** An error that is reported to the operator in a sentence. Any other error is a defect of Runhook. */
+/** An error whose message is a sentence for the operator. {@link adminError} converts all other errors. */
 export class AdminError extends Error {
   /** Code for scripts. */
   readonly code: string;
@@ -116,7 +116,7 @@ const DATABASE_UNREACHABLE =
 const QUEUE_UNREACHABLE =
   'The queue of QUEUE_URL cannot be reached: is it running, and is its password correct?';
 
-/** Converts an error of the command line's parser or the database to an error with a sentence for the operator. */
+/** Converts any error to one with a sentence for the operator; an unknown error is a defect of Runhook. */
 export function adminError(error: unknown): AdminError {
   if (error instanceof AdminError) return error;
   if (error instanceof CommanderError) return new UsageError(parserMessage(error));
@@ -131,7 +131,7 @@ export function adminError(error: unknown): AdminError {
   );
 }
 
-/** Repeats an unknown option without its value, which may be a password. */
+/** Returns the parser's message without the value of an unknown option, which may be a password. */
 function parserMessage({ message }: CommanderError): string {
   const sentence = message.replace(/^error: /, '').replace(/'(--?[^=']*)=[\s\S]*'/, "'$1'");
   return sentence.replace(/\s+/g, ' ');

@@ -32,7 +32,7 @@ const emailSchema = Joi.string()
 
 /** Parsers of option values. They throw a {@link UsageError} that names the option. */
 export const optionValues = {
-  /** Accepts any text that meets docs/contract.md#text. */
+  /** Accepts 1 to 255 characters, not all blank, that meet docs/contract.md#text. */
   name: (option: string) => (text: string) => {
     if (text.trim() === '' || isLongerThan(text, NAME_CHARACTERS_MAX)) {
       throw new UsageError(
@@ -154,7 +154,7 @@ export function userOption() {
   return valueOption('--user <user>', 'id or e-mail address', optionValues.user);
 }
 
-/** Filter of a list by any text. */
+/** Option that filters a list by a part of the name. */
 export function nameFilter() {
   return valueOption('--name <part>', 'only those whose name contains this text', optionValues.name);
 }

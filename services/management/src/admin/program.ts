@@ -95,7 +95,7 @@ function addCommand(
   child.action((options: object) => execute(command, options));
 }
 
-/** Marks mandatory options, which their order does not show. */
+/** Returns the help text of an option, with its default, or marked as required. */
 function describeOption(option: Option): string {
   const { description, mandatory, defaultValue } = option;
   if (mandatory && defaultValue === undefined) return `${description} (required)`;
@@ -190,7 +190,7 @@ function errorText(error: AdminError): string {
   return `error: ${error.message}${hint}`;
 }
 
-/** Returns the script of the root package.json, or this program in a container. */
+/** Returns how the help calls this program: by the script of the root package.json, or by its file in a container. */
 function programName(env: NodeJS.ProcessEnv): string {
   return env.npm_lifecycle_event === 'admin' ? 'npm run admin --' : 'node services/management/dist/admin.js';
 }

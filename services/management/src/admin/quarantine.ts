@@ -34,8 +34,8 @@ export function quarantinedItemView({ kind, accountId, key, reason, message, cre
 }
 
 /**
- * Releases items that were set aside: an event with its message goes to the queue, and the reconciler puts back items
- * on record. An event that the queue still rejects stays set aside.
+ * Releases items that were set aside: an event with its message goes to the queue, and the reconciler queues items on
+ * record. An event that the queue still rejects stays set aside.
  * @param keys all items when null, except conflicts: their events were probably published again after a change
  */
 export async function releaseQuarantinedItems(

@@ -5,15 +5,15 @@ import { CountCache } from './count-cache.ts';
 import { timestampOf } from './delivery.ts';
 import { settledBoundary } from './hourly-counts.ts';
 
-/** Width of a slot of the cache, half an hour. The bars of histograms over a day or more are multiples of it. */
+/** Width of a slot of the cache, half an hour. The buckets of histograms of a day or more are multiples of it. */
 export const SLOT_MICROS = 1_800_000_000n;
 
 const WEBHOOKS_PER_STATEMENT = 100;
-/** Duration from which a histogram is cached; one that is read in less time is not. */
+/** Duration of a read above which the account's deliveries are counted for the cache. */
 const SLOW_MS = 30;
 
 export interface CountedSlots {
-  /** Pairs of a half-hour since the epoch and the number of deliveries created in it, by webhook. */
+  /** By webhook, pairs: a half-hour, counted from the epoch, and the number of deliveries created in it. */
   byWebhook: ReadonlyMap<string, Int32Array>;
   /** Start of a half-hour in microseconds since the epoch; deliveries created before it are counted. */
   closedBefore: bigint;
@@ -23,7 +23,7 @@ export interface CountedSlots {
 export interface AccountCounts {
   /** Returns null if the counts are not cached. */
   getCached(accountId: number): CountedSlots | null;
-  /** Reports a read without the cache. If it was slow, the deliveries are counted in the background for later reads. */
+  /** Reports a read. After a slow one, deliveries are counted in the background unless the counts are fresh. */
   recordRead(accountId: number, durationMs: number): void;
 }
 

@@ -53,7 +53,7 @@ const SELECT_WEBHOOKS = `
    WHERE account_id = $1 AND deleted_at IS NOT NULL AND ($2::text[] IS NULL OR id = ANY ($2))
    ORDER BY deleted_at DESC LIMIT ${DELETED_MAX})`;
 
-/** Returns the webhooks of the account that match the filters, including deleted ones. */
+/** Returns the account's webhooks with these ids (null: all), including up to {@link DELETED_MAX} deleted ones. */
 export async function findWebhooks(
   database: Queryable,
   accountId: number,
@@ -75,10 +75,10 @@ const OLDEST_DAY = `
     (now() AT TIME ZONE 'UTC')::date
   )::text AS oldest`;
 
-/** Maximum difference between the clocks of the database and this process. */
+/** Assumed maximum difference between the clocks of the database and this process. */
 const CLOCK_SKEW_MAX_MICROS = 10n * 60_000_000n;
 
-/** Returns the days of the log within the window, with one more on each side, as in the list of one subscription. */
+/** Returns the window, and its days in the log with one more on each side, as in the list of one subscription. */
 export async function readSpan(
   database: Queryable,
   { since, until }: Pick<AccountLogFilters, 'since' | 'until'>,
@@ -177,7 +177,7 @@ export function sourceConditions(values: Values, source: Source, { status }: Acc
   return [SOURCE_SQL[source], ...statusConditions];
 }
 
-/** Returns the conditions for a run or an event. The delivery of an event to a webhook has a derived id. */
+/** Returns the conditions for a run or an event. The id of a delivery is derived from those of event and webhook. */
 export function runOrEventConditions(
   values: Values,
   { accountId, webhooks, filters }: AccountLogQuery,

@@ -46,7 +46,7 @@ export interface AccountLogPage {
 }
 
 const ORDER = 'd.day DESC, d.created_at DESC, d.id DESC';
-/** Limits of rows to read for one page. */
+/** Maximum number of rows to read for one page: with one statement, and in total. */
 const LIMITS = { perReadMax: 10_000, totalMax: 50_000 };
 
 /**

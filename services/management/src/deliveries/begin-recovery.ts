@@ -13,9 +13,9 @@ export interface NewRecovery {
   deliveryStatus: string;
 }
 
-// A unique index permits one running recovery, so of two concurrent inserts one adds nothing. Days after the one that
-// follows `until` are not read, as in the list of deliveries. Deliveries that complete later do not match, because this
-// recovery may have put them back. The dispatcher's pages use the same conditions.
+// A unique index permits one running recovery of a subscription, so of two concurrent inserts one adds nothing. Days
+// after the one that follows `until` are not read, as in the list of deliveries. Deliveries that complete later do not
+// match, because this recovery may have redelivered them. The dispatcher's pages use the same conditions.
 const INSERT = `
   WITH asked AS (
     SELECT s.id AS subscription_id, ${timestampOf('$3')} AS since, COALESCE(${timestampOf('$4')}, now()) AS until

@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 const BYTES_MAX = 32 * 1_024 * 1_024;
 const FRESH_MS = 60_000;
 const USABLE_MS = 10 * 60_000;
-/** Maximum share of the time that counting may take. */
+/** Maximum share of the time that counting may take: counts are fresh for at least 100 times its duration. */
 const COUNTING_SHARE_MAX = 0.01;
 
 interface CacheEntry<Counts> {
@@ -40,12 +40,12 @@ export class CountCache<Counts extends object> {
     return entry !== undefined && !isOlder(entry, FRESH_MS);
   }
 
-  /** Counts, and resolves when done. Concurrent calls for a key share one count. */
+  /** Counts, and resolves when done or failed. Concurrent calls for a key share one count. */
   count(key: string, readCounts: () => Promise<Counts>): Promise<void> {
     const running = this.#pendingCounts.get(key);
     if (running) return running;
     const pendingCount = this.#count(key, readCounts)
-      // The log is then read without counts, and the next read tries again.
+      // After a failed count the log is read without counts, and a later read counts again.
       .catch(() => void this.#entries.delete(key))
       .finally(() => this.#pendingCounts.delete(key));
     this.#pendingCounts.set(key, pendingCount);

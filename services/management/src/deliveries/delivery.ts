@@ -17,7 +17,7 @@ export function microsOf(column: string): string {
   return `(extract(epoch from ${column}) * 1000000)::bigint::text`;
 }
 
-/** Returns SQL that converts such digits to a timestamptz; as whole microseconds, so that none is lost. */
+/** Returns SQL that converts microseconds since the epoch, as digits, to a timestamptz without rounding. */
 export function timestampOf(parameter: string): string {
   return `(timestamptz 'epoch' + ${parameter}::bigint * interval '1 microsecond')`;
 }
@@ -37,7 +37,7 @@ export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed', 'cancelled']
 
 export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 
-/** Returns SQL for a status of `deliveries d`: a literal, since a generic plan uses no partial index for a parameter. */
+/** Returns SQL for a status of `deliveries d`, as a literal: a generic plan uses no partial index for a parameter. */
 export function statusCondition(status: DeliveryStatus): string {
   return `d.status = '${status}'`;
 }
@@ -61,7 +61,7 @@ export const DELIVERY = {
   duration_ms: column.orNull(column.integer),
 };
 
-/** Null if the event is deleted, because retention deletes it shortly before or after the delivery. */
+/** `event_data` is null if the event is deleted: retention deletes it shortly before or after the delivery. */
 const DELIVERY_WITH_DATA = { ...DELIVERY, event_data: column.orNull(isStoredEventData) };
 
 const DELIVERY_WITH_EVENT = {
@@ -95,8 +95,8 @@ const SELECT_BY_KEYS = `
   WHERE ${inDays('$4', 'k', 'd')}`;
 
 /**
- * Reads deliveries of an account by their keys, with the data of their events, in the order of the keys; deleted ones are omitted. This
- * is a separate statement, so that planning opens the days of these rows only.
+ * Reads deliveries of an account by their keys, with the data of their events, in the order of the keys; deleted ones
+ * are omitted. This is a separate statement, so that planning opens the days of these rows only.
  */
 export async function findRowsByKeys(
   database: Queryable,

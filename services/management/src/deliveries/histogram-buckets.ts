@@ -41,7 +41,7 @@ const WIDTHS = [
 ];
 const DAY = 24 * HOUR;
 
-/** Returns the narrowest width that gives about the wanted number of buckets or fewer. @param spanMicros window */
+/** Returns the narrowest width for about 75 buckets or fewer. @param spanMicros length of the window */
 export function bucketSeconds(spanMicros: bigint): number {
   const widthMin = Number(spanMicros / 1_000_000n) / (BUCKETS_WANTED * 1.25);
   return WIDTHS.find((width) => width >= widthMin) ?? DAY * Math.ceil(widthMin / DAY);
@@ -52,7 +52,7 @@ export interface Window {
   until: bigint;
 }
 
-/** Counts by the start of the bucket in microseconds. */
+/** Number of deliveries by status, by the start of the bucket in microseconds since the epoch. */
 export type Counts = Map<string, Record<DeliveryStatus, number>>;
 
 const ZERO_COUNTS: Readonly<Record<DeliveryStatus, number>> = {

@@ -25,7 +25,7 @@ import {
 import { type LogSegment, type Span, scanSegments, splitIntoSegments } from './log-segments.ts';
 import { DAY_MICROS } from './page-locator.ts';
 
-/** Limits of reading, where rows are read and where an index suffices. */
+/** Maximum number of deliveries to read, by one statement and in total: from the table, or from an index only. */
 const LIMITS = {
   rows: { perReadMax: 20_000, totalMax: 60_000 },
   index: { perReadMax: 150_000, totalMax: 600_000 },
@@ -120,7 +120,7 @@ async function addCachedSlots(context: CountContext, cachedSlots: CountedSlots):
   return latest([endAfter, endBefore]);
 }
 
-/** Counts all deliveries as delivered; the caller subtracts the others. */
+/** Counts all deliveries as delivered; the caller subtracts those of another status. */
 async function countAll(
   context: CountContext,
   ids: readonly string[],
@@ -169,7 +169,7 @@ const COUNT_ROW = {
   deliveries: column.integer,
 };
 
-/** Counts one segment after another. */
+/** Counts one segment after another. Returns the time before which deliveries are not counted, or null. */
 async function countSegments(
   { database, query, width, counts }: CountContext,
   window: Window,
@@ -198,7 +198,7 @@ async function countSegments(
   return bound > query.window.until ? query.window.until : bound;
 }
 
-/** Formats the start of a bucket only once, since formatting it for each delivery would take longer than counting. */
+/** Returns SQL that counts by bucket, then formats its start: formatting it for each delivery would take longer. */
 function countsSql(scannedSql: string, width: bigint, values: Values): string {
   const seconds = values.$(Number(width / 1_000_000n));
   return `SELECT ${microsOf('start')} AS start, status, deliveries

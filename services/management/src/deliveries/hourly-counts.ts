@@ -24,15 +24,15 @@ const MINUTE_MICROS = 60_000_000n;
 
 /** Conditions under which a log is cached. */
 const LIMITS = {
-  /** Logs that are read in less time are not cached. */
+  /** Duration of a read above which a log is counted, whatever the page shows of its length. */
   slowMs: 40,
-  /** Minimum length of a log that is cached: shorter ones are read quickly unless the server is busy. */
+  /** Minimum length of a log that is cached after a slow read: shorter ones are read quickly on an idle server. */
   deliveriesMin: 50_000,
   /** Maximum wait of a request for the counts, which leaves enough of its time to read a page. */
   waitMaxMs: 4_000,
 };
 const LOGS_MAX = 100;
-/** Time for which a log counts as long: until retention shortens it or its hours are cached. */
+/** Time for which a log is assumed to be long without counting it again, although retention may shorten it. */
 const LONG_LOG_TTL_MS = 60_000;
 /** An insert that takes longer than this could be missing from the count of its hour. */
 const SETTLED_AFTER_MS = 15 * 60_000;
@@ -47,14 +47,14 @@ interface CountedLog extends CountedHours {
   isLong: boolean;
 }
 
-/** Caches the number of deliveries of long logs that were created in each completed hour. */
+/** Caches the number of deliveries of long logs by the hour of their creation. */
 export interface HourlyCounts {
   /** Returns null if the counts are not cached. */
   getCached(key: LogKey): CountedHours | null;
   /**
-   * Returns the cached counts, or counts first, because reading such a distant page would take as long. Returns null if
-   * counting fails. Throws a 503 if counting takes longer than the caller waits: it continues for the next request, and
-   * a page that was read concurrently would delay both.
+   * For a page far from the start of the log. Returns cached counts, or counts first, because reading that page would
+   * take as long. Returns null if counting fails. Throws a 503 if counting takes longer than `waitMaxMs`: it continues
+   * for the next request, and reading the page meanwhile would delay both.
    */
   getOrCount(key: LogKey): Promise<CountedHours | null>;
   /**
@@ -107,7 +107,7 @@ export function createHourlyCounts(database: Queryable, limits: Partial<typeof L
     getCached,
     async getOrCount(key) {
       const { subscriptionId } = key;
-      // A caller that requests such a distant page assumes that the log is long.
+      // A request for a page that far assumes a long log, so the counts are cached whatever their sum.
       const isCacheUsable = logs.get(subscriptionId)?.isLong && logs.isFresh(subscriptionId);
       if (!isCacheUsable) {
         const completion = count(key, true).then(() => true);
@@ -135,7 +135,7 @@ export interface HourQuery extends LogKey {
 }
 
 /**
- * Returns the hours that have deliveries, in no order. `not delivered` uses the indexes of pending and failed ones.
+ * Returns the hours that have deliveries, in no order. `not delivered` uses the indexes of all other statuses.
  * @param query `byEventType` splits an hour by event type, which reads the rows; otherwise `eventType` is ""
  */
 export async function countHours(
@@ -176,7 +176,7 @@ export async function countHours(
   );
 }
 
-/** Returns a multiple of the width, in microseconds since the epoch: all earlier deliveries have been committed. */
+/** Returns the latest multiple of the width, in microseconds since the epoch, before which all inserts have ended. */
 export function settledBoundary(widthMicros: bigint): bigint {
   const settled = BigInt(Date.now() - SETTLED_AFTER_MS) * 1000n;
   return settled - (settled % widthMicros);

@@ -3,12 +3,12 @@ import { type Cause, findCause } from '@runhook/contract/causes';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
 import { microsOf, timestampOf } from './delivery.ts';
 
-/** Number of deliveries at which counting stops. */
+/** Number of deliveries of a failure period at which counting stops. */
 export const COUNT_MAX = 5_000;
-/** Number of the newest failed deliveries that are examined for causes. */
+/** Number of the newest deliveries of a failure period that are examined for causes. */
 export const SAMPLE_MAX = 100;
 
-/** A time during which a subscription failed. */
+/** A period in which the attempts of a subscription failed. */
 export interface FailurePeriod {
   subscriptionId: string;
   /** Microseconds since the epoch, as digits. */
@@ -49,7 +49,7 @@ const PERIODS = `
 
 const dayOf = (timestamp: string) => `(${timestamp} AT TIME ZONE 'UTC')::date`;
 
-// Deliveries in flight when the failures began are at most one deadline older. The day of an id may differ by one.
+// Includes deliveries created up to 15 s before the first failed attempt. The day of an id may differ by one.
 const FAILING = `
   FROM deliveries d
   WHERE d.account_id = $4 AND d.subscription_id = w.subscription_id
@@ -71,7 +71,7 @@ const SELECT_COUNTS = `
   ${boundaryDeliverySql('ASC')} f ON true ${boundaryDeliverySql('DESC')} l ON true`;
 
 const COUNTS_ROW = {
-  /** Index in the list of times, from 1. */
+  /** Position in the list of periods, from 1. */
   ordinal: column.integer,
   delivery_count: column.integer,
   failed_count: column.integer,
@@ -108,7 +108,7 @@ const REASON_ROW = {
   attempted_at: column.digits,
 };
 
-/** Returns the counts and causes of each time, in input order. */
+/** Returns the counts and causes of each period, in input order. */
 export async function readEvidence(
   database: Queryable,
   accountId: number,

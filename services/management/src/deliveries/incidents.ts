@@ -15,11 +15,11 @@ export interface IncidentView {
   status: (typeof INCIDENT_STATUSES)[number];
   /** Start of the first failed attempt. */
   since: string;
-  /** Start of the first successful attempt; null while the incident is open. */
+  /** Start of the successful attempt that ended it, or `endpoint_changed_at`; null while the incident is open. */
   until: string | null;
-  /** Time when a new endpoint or activation ended the failures. The incident is open until a later attempt succeeds. */
+  /** Time of a new endpoint or a reactivation, else null. The incident stays open until a later attempt succeeds. */
   endpoint_changed_at: string | null;
-  /** Number of consecutive failed attempts. */
+  /** Number of failed attempts. */
   failure_count: number;
   /** Null for closed incidents, and if no attempt ever succeeded. */
   last_success_at: string | null;
@@ -104,7 +104,7 @@ const subscriptionIdText = createReader(
   'must be the id of a webhook',
 );
 
-/** Returns at most one incident for each subscription of the account. */
+/** Returns the open incidents of subscriptions that are failing now, at most one for each. */
 async function findFailingSpans(
   prisma: PrismaClient,
   { accountId, subscriptionId }: Filters,
@@ -159,7 +159,7 @@ const ENDED_FIELDS = {
 
 type EndedRow = Prisma.IncidentGetPayload<{ select: typeof ENDED_FIELDS }>;
 
-/** Returns incidents that a change of the endpoint ended, while no attempt has succeeded or failed since. */
+/** Returns incidents ended by a new endpoint or a reactivation, if no attempt has succeeded or failed since. */
 async function findUnverifiedChanges(
   prisma: PrismaClient,
   { accountId, subscriptionId }: Filters,

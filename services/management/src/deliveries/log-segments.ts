@@ -13,7 +13,7 @@ export interface LogSegment {
   endPosition: LogPosition | null;
 }
 
-/** Position immediately before a delivery, or, with an empty `id`, before a time. */
+/** Exclusive upper bound: deliveries older than this one, or, with an empty `id`, created before this time. */
 export interface LogPosition {
   createdAt: bigint;
   id: string;
@@ -76,7 +76,7 @@ export interface SegmentScan<Rows> {
   read(segment: LogSegment, max: number): Promise<{ count: number; found: Rows }>;
   /** Accepts the rows of a segment; returns true if they suffice. */
   accept(found: Rows): boolean;
-  /** Maximum number of rows of one statement, and approximate maximum of all. */
+  /** Maximum number of rows that one statement reads, and approximate maximum of all statements. */
   limits: { perReadMax: number; totalMax: number };
 }
 

@@ -11,9 +11,9 @@ import {
   whereOf,
 } from './page-locator.ts';
 
-/** Maximum count; counting more rows of a busy webhook's log would cost more than the total is worth. */
+/** Maximum total count of a list; counting more rows of a busy webhook's log would cost more than it is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;
-/** Maximum count if every counted row must be read, unless the caller requests a later page. */
+/** Maximum total count if every counted row must be read, unless the requested page is beyond it. */
 export const READ_COUNT_MAX = 50_000;
 
 export interface DeliveryQuery extends LogKey {
@@ -49,7 +49,7 @@ export async function listDeliveries(
   if (cachedHours !== null)
     return await readLocatedPage(database, query, await locatePage(database, cachedHours, query));
   const startedAtMs = performance.now();
-  // Only retention removes matches of these filters. Those of others change, as windows move and redeliveries start.
+  // Without status and window, only retention removes matches. Others change as windows move and deliveries progress.
   const isAppendOnly = status === null && since === null && until === null && !isDeepPage(query);
   const isLong = isAppendOnly && hourlyCounts.isLong(query, eventType);
   const page = isLong

@@ -43,7 +43,7 @@ export async function readDeliveryDetails(pool: Pool, key: DeliveryKey): Promise
   };
 }
 
-/** Starts a new cycle and returns its number; null if the delivery is pending or the subscription inactive or deleted. */
+/** Starts a new cycle and returns its number; null if the delivery is pending, or its subscription not active. */
 export async function redeliver(pool: Pool, key: DeliveryKey): Promise<number | null> {
   const redelivery = await inTransaction(pool, (transaction) => beginRedelivery(transaction, key));
   return redelivery?.cycle ?? null;

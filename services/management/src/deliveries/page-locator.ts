@@ -8,7 +8,7 @@ import {
   type HourQuery,
 } from './hourly-counts.ts';
 
-/** Position of a page. */
+/** Position of a page in the list of a subscription's deliveries. */
 export interface PageLocator {
   totalCount: number;
   /** Conditions for each part of the list that the page is in, newest first; empty if the page is empty. */
@@ -52,8 +52,8 @@ export async function locatePage(
 }
 
 /**
- * Returns conditions from the end of the newest hour to the start of the oldest one. The newest day is a separate part,
- * because with a fixed day the index finds the hour instead of starting at the end of the day.
+ * Returns conditions from the end of the newest hour to the start of the oldest hour, or of its day if another one. The
+ * newest day is a separate part: with a fixed day the index finds the hour instead of starting at the end of the day.
  */
 function createParts(newest: HourCount, oldest: HourCount): Condition[][] {
   const startOf = ({ hour }: HourCount, hours = 0) => String(BigInt(hour + hours) * HOUR_MICROS);
@@ -168,9 +168,9 @@ export interface Condition {
 }
 
 /**
- * Returns the conditions of a list. It reads the days of the window and one more on each side, because the id of an
- * event, which determines the day, may be up to a day ahead of its deliveries. A delivery of an older id is listed
- * under the day of the id, but failed and cancelled ones in any case, so that the count equals that of a recovery.
+ * Returns the conditions of a list. It reads the days of the window and one more on each side: the day of a delivery is
+ * that of its event's id, which may differ from the day of creation. If the id is more than a day older, a window finds
+ * the delivery only if it includes that day; failed and cancelled ones are found in any case, as a recovery does.
  */
 export function deliveryConditions(
   { accountId, subscriptionId }: LogKey,
@@ -208,7 +208,7 @@ function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
   };
 }
 
-/** Bounds the day, since PostgreSQL's dates are not limited to years of four digits after the first. */
+/** Returns the UTC day as `YYYY-MM-DD`. Times are bounded to 1970 to 9999, so that the year has four digits. */
 export function dayOf(micros: bigint): string {
   const boundedMicros = micros < 0n ? 0n : micros > LAST_MICROS ? LAST_MICROS : micros;
   return new Date(Number(boundedMicros / 1000n)).toISOString().slice(0, 10);

@@ -92,7 +92,7 @@ const RATE_COLUMNS = {
 
 const HOUR_MS = 3_600_000;
 
-/** Returns the rates of the account's webhooks, by id; omits other ids. */
+/** Returns the rates of the requested webhooks, sorted by id; omits ids that the account does not have. */
 async function readRates(prisma: PrismaClient, query: WithDatabase<RatesQuery>): Promise<RatesView[]> {
   const { accountId, subscriptionIds: requestedIds, hours, database } = query;
   const ownedSubscriptions = await prisma.subscription.findMany({

@@ -33,8 +33,8 @@ export function recoveryEndpoints(deps: { prisma: PrismaClient }): AccountEndpoi
 }
 
 /**
- * Puts back failed deliveries of a window at a limited rate. The response has the count at once, the dispatcher does
- * the work, and {@link getRecoveryEndpoint} reports its progress.
+ * Starts a recovery. The response has the number of matching deliveries, the dispatcher redelivers them at a limited
+ * rate, and {@link getRecoveryEndpoint} reports the progress.
  */
 function recoverEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
@@ -78,7 +78,6 @@ async function startRecovery(
   throw new ConflictError(CHANGING_MESSAGE);
 }
 
-/** Lists the recoveries of a subscription, newest first. */
 function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -110,7 +109,7 @@ function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
 const CANCELLED_REASON = 'It was cancelled.';
 const ENDED_MESSAGE = 'The recovery has ended.';
 
-/** Stops a recovery. Deliveries that it has put back continue. */
+/** Stops a recovery. The deliveries that it has already redelivered continue. */
 function cancelRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'POST',
@@ -134,7 +133,6 @@ function cancelRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
   };
 }
 
-/** Returns the progress of a recovery. */
 function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',
@@ -148,7 +146,7 @@ function getRecoveryEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpo
   };
 }
 
-/** Statuses of deliveries that a recovery may put back. */
+/** Statuses of deliveries that a recovery may redeliver. */
 export const RECOVERABLE_STATUSES = ['failed', 'cancelled'] as const;
 export type RecoverableStatus = (typeof RECOVERABLE_STATUSES)[number];
 
@@ -171,9 +169,9 @@ export interface RecoveryView {
   delivery_status: RecoverableStatus;
   /** Number of deliveries that matched when it was created. */
   total_count: number;
-  /** Number of deliveries put back; finally less than `total_count` if other calls put some of them back. */
+  /** Number of redelivered deliveries; ends below `total_count` if other calls redelivered some of them. */
   recovered_count: number;
-  /** Current statuses of these deliveries, without those that were put back again since. */
+  /** Number of them by current status, without those that were redelivered again since. */
   outcome: RecoveryOutcome;
   created_at: string;
   completed_at: string | null;

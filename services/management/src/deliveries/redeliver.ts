@@ -32,7 +32,7 @@ export interface RedeliverDependencies extends LogDependencies {
 /**
  * Starts a new cycle of the delivery: an immediate attempt and its retries (docs/contract.md#redelivery). The commit
  * guarantees it, and a job in the queue starts it at once. A queue that does not respond may have accepted the job, so
- * nothing is undone: the dispatchers' reconciler puts back pending deliveries without a job.
+ * nothing is undone: the dispatchers' reconciler queues pending deliveries without a job.
  */
 export function redeliverEndpoint(deps: RedeliverDependencies): AccountEndpoint {
   const { prisma, pool, deliveryMaxRetries } = deps;

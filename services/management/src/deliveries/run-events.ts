@@ -61,9 +61,9 @@ const SELECT_MATCHED = `
   SELECT event_id, event_type, ${microsOf('min(created_at)')} AS occurred_at, count(*)::int AS delivery_count
   FROM deliveries WHERE account_id = $1 AND run_id = $2 GROUP BY event_id, event_type`;
 
-/** Maximum number of undispatched events that are read; if an account has more, all its events count as undispatched. */
+/** Maximum number of undispatched events of an account that are read; if it is reached, all count as undispatched. */
 const UNDISPATCHED_MAX = 10_000;
-// Compares the column run_id: an expression over the JSON of these rows would fail for the whole account if one row is malformed.
+// Compares the column run_id: an expression over the JSON would fail for the whole account if one row is malformed.
 const UNDISPATCHED_EVENT = { event_type: column.text };
 const SELECT_UNDISPATCHED = `
   SELECT e.event_type FROM (SELECT day, event_id FROM undispatched_events WHERE account_id = $1 LIMIT ${UNDISPATCHED_MAX}) u
@@ -73,7 +73,7 @@ const SELECT_UNDISPATCHED = `
   SELECT 'all' WHERE
     (SELECT count(*) FROM (SELECT 1 FROM undispatched_events WHERE account_id = $1 LIMIT ${UNDISPATCHED_MAX}) u) = ${UNDISPATCHED_MAX}`;
 
-/** Lists the events of a run in order, and whether they were sent (docs/contract.md#deliveries). */
+/** Lists the events of a run in order, and whether webhooks matched them (docs/contract.md#deliveries). */
 export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
   return {
     method: 'GET',

@@ -175,7 +175,7 @@ const STATISTICS_COLUMNS = {
   until: column.digits,
 };
 
-/** Reads a subscription's hours until now, and their totals. */
+/** Reads a subscription's statistics by hour until now, and their totals. */
 async function readStatistics(
   database: Queryable,
   { accountId, subscriptionId, hours }: StatisticsQuery,

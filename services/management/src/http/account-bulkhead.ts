@@ -1,7 +1,7 @@
 import { TooManyRequestsError, UnavailableError } from './errors.ts';
 
 export interface AccountBulkheadOptions {
-  /** Slots of all accounts together. */
+  /** Slots of all accounts together; a slot permits one request that uses the database. */
   slotsMax: number;
   /** Slots that one account may occupy. */
   shareMax: number;
@@ -12,7 +12,7 @@ export interface AccountBulkheadOptions {
   onRejected?: () => void;
 }
 
-/** Returns the number of slots for a pool. Some connections remain for authentication and for the relay. */
+/** Returns the limits for a connection pool. Some connections remain for authentication and for the relay. */
 export function bulkheadLimits(
   connectionsMax: number,
 ): Pick<AccountBulkheadOptions, 'slotsMax' | 'shareMax'> {
@@ -53,8 +53,8 @@ export class AccountBulkhead {
   }
 
   /**
-   * Runs the work once the account has a slot. Throws a 429 if the account has too many requests here, and a 503 if no
-   * slot became free before the caller's deadline.
+   * Runs the work once the account has a slot. Throws a 429 if the account has `maxInFlight` requests, and a 503 if no
+   * slot became free within `waitMs`.
    */
   run<T>(accountId: number, work: () => Promise<T>): Promise<T> {
     return this.#admit(accountId, async (account) => {
@@ -68,7 +68,7 @@ export class AccountBulkhead {
     });
   }
 
-  /** Runs work that needs no slot, because it shares a connection. It counts towards the requests of the account. */
+  /** Runs work that needs no slot, because it shares a connection. It counts towards `maxInFlight`. */
   runWithoutSlot<T>(accountId: number, work: () => Promise<T>): Promise<T> {
     return this.#admit(accountId, work);
   }

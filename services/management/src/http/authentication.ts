@@ -6,7 +6,7 @@ import { InvalidTokenError } from './errors.ts';
 export interface Authentication {
   /**
    * Finds the principal of an API key or service token; null if there is none.
-   * @param isVersionChecked whether the result may be cached, because the statement of the request checks its version
+   * @param isVersionChecked whether a cached result is permitted, because the request's statement checks its version
    */
   findPrincipal(credential: string, isVersionChecked: boolean): Promise<VersionedPrincipal | null>;
   /** Finds the caller whose console session the cookie contains; null if there is none. */

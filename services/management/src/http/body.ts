@@ -10,13 +10,13 @@ import {
 
 /** Maximum size of bodies in bytes. */
 export const BODY_BYTES_MAX = {
-  /** The default: several times the longest list of jobs. */
+  /** The default: several times the size of the longest list of job ids. */
   default: 64 * 1024,
-  /** The longest password, each code point twelve bytes as an escaped pair of surrogates. Needs no credentials. */
+  /** The longest password at 12 bytes a code point (an escaped surrogate pair). Callers are anonymous. */
   signIn: 16 * 1024,
-  /** 800 KiB: the longest reason or status message, each code point twelve bytes as an escaped pair of surrogates, and the other fields. */
+  /** 800 KiB: the longest message at 12 bytes a code point (an escaped surrogate pair), and the other fields. */
   run: 12 * EVENT_LIMITS.messageCharactersMax + 32 * 1024,
-  /** The longest event, each code point twelve bytes as an escaped pair of surrogates; or five hundred of four times the usual length. */
+  /** The longest event at 12 bytes a code point (an escaped surrogate pair); or 500 events of 4 KB. */
   events: 2 * 1024 * 1024,
 } as const;
 /** The deepest valid body has four levels. The limit protects code that compares or hashes a body recursively. */

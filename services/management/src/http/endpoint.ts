@@ -67,7 +67,7 @@ interface EndpointBase<
   extraTimeMs?: number;
   /** Marks a GET with an external effect: from a console session its origin is checked as that of a POST. */
   hasEffect?: true;
-  /** Maximum size of the body in bytes; `BODY_BYTES_MAX.usual` when omitted. */
+  /** Maximum size of the body in bytes; `BODY_BYTES_MAX.default` when omitted. */
   bodyBytesMax?: number;
   /** Maximum number of members and items on all levels of the body; 5,000 when omitted. */
   bodyValuesMax?: number;
@@ -105,7 +105,7 @@ export interface PublicEndpoint extends EndpointBase<string, ParsedRequest> {
 
 export type Endpoint = AccountEndpoint | CallerEndpoint | PublicEndpoint;
 
-/** Time that a request may take. Must be longer than it takes to detect that the database or the queue is unavailable. */
+/** Time that a request may take. Must exceed the time to detect that the database or the queue is unavailable. */
 export const DEADLINE_MS = 6_000;
 
 /** Requirements that an endpoint has for its caller. */
@@ -113,7 +113,7 @@ export interface Access {
   action: Action;
   /** Whether the plan and deployment of the account must include webhooks. */
   webhooks: boolean;
-  /** Whether calls count towards the account's rate limit; those of the Runs API do not (docs/contract.md#rate-limits). */
+  /** Whether calls count towards the rate limit; those of the Runs API do not (docs/contract.md#rate-limits). */
   metered: boolean;
 }
 
@@ -154,7 +154,7 @@ export function authorize(principal: Principal, accountIdText: string, access: A
   return account;
 }
 
-/** Returns the calling user; throws a 403 for a service token. */
+/** Throws a 403 for a service token. */
 export function requireUser(principal: Principal): UserPrincipal {
   if (principal.kind !== 'user') throw new AccessDeniedError('A service token is not a user.');
   return principal;

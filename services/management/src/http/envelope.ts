@@ -65,7 +65,7 @@ export const HEARTBEAT = { intervalMs: 20_000, text: ':\n\n' };
 const UNREAD_BYTES_MAX = 65_536;
 
 function sendStream(response: Response, stream: EventStream): void {
-  // If the caller has disconnected, the response has already emitted `close`, which would end the stream.
+  // If the caller has disconnected, the response has already emitted `close`, and nothing would release the stream.
   if (response.destroyed) return;
   if (response.req.method === 'HEAD') {
     setStreamHead(response);
@@ -99,7 +99,7 @@ function setStreamHead(response: Response): void {
   response.status(200).set({ 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
 }
 
-/** Returns the failure form of the envelope. `developer_message` is "" if empty, because typed clients decode a string. */
+/** Returns the failure form of the envelope. `developer_message` is never null: typed clients decode a string. */
 export function failureBody({ statusCode: code, userMessage, developerMessage, problems }: ApiError): object {
   const status = { code, is_success: false, user_message: userMessage, developer_message: developerMessage };
   return { status: problems === undefined ? status : { ...status, errors: problems }, data: null };

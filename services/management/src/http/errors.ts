@@ -1,6 +1,6 @@
 import type { Problem } from '@runhook/contract';
 
-/** An error that is reported to the caller. Any other error is a defect of Runhook. */
+/** An error that is reported to the caller. `mapErrors` converts all others, unknown ones to a 500. */
 export class ApiError extends Error {
   readonly statusCode: number;
   /** For logs and code; callers see `userMessage`. */
@@ -106,8 +106,8 @@ export class ConflictError extends ApiError {
 }
 
 /**
- * `Retry-After` of a request whose key is in use: most requests end within a second; if the process of the first one
- * has died, the key is free after a minute at most.
+ * `Retry-After` of a request whose `Idempotency-Key` is in use: most requests end within a second; if the process of
+ * the first one has died, the key is free after a minute at most.
  */
 const KEY_RETRY_AFTER_SECONDS = 1;
 
@@ -198,7 +198,7 @@ function problemsByField(problems: readonly Problem[]): Problem[] {
   return [...messages].map(([field, fieldMessages]) => ({ field, message: fieldMessages.join('; ') }));
 }
 
-/** Removes the field from the start of a message (`event_types.0` is `event_types[0]` there), as it is shown with it. */
+/** Removes the field's name (`event_types.0` or `event_types[0]`) from the message, which is shown with it. */
 function stripLabel(field: string, message: string): string {
   const labels = [field, field.replaceAll(/\.(\d+)/g, '[$1]')];
   const label = labels.find((candidate) => message.startsWith(`${candidate} `));

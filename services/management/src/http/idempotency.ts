@@ -30,7 +30,7 @@ export interface KeyedRequest {
 
 declare const RECORDED: unique symbol;
 
-/** A response that went through a {@link ResponseRecorder}. The compiler enforces this type for all endpoints that write. */
+/** A response that went through a {@link ResponseRecorder}. The compiler requires it of all endpoints that write. */
 export type RecordedResponse = EndpointResponse & { readonly [RECORDED]: true };
 
 /**
@@ -85,7 +85,7 @@ export function withCommitCheck(beforeCommit: () => void, recorder: ResponseReco
 
 export interface Idempotency {
   /**
-   * Runs the work unless the same principal used the key within 24 hours: then returns the stored response with
+   * Runs the work unless the principal used the key on this path within 24 hours: then returns the stored response with
    * `Idempotent-Replay`. Only successful responses are stored. A rejected or failed request has changed nothing, so its
    * key is released, at once or when the database is available again. Throws a 409 while the first request is running,
    * and a 422 if its body was different.
@@ -190,7 +190,7 @@ function sha256(text: string): Buffer {
   return createHash('sha256').update(text).digest();
 }
 
-/** Decrypts a stored response. If its key is no longer in `ENCRYPTION_KEYS`, rejects instead of executing twice. */
+/** Decrypts a stored response. If its encryption key was removed, throws a 409 instead of executing again. */
 function decryptResponse(secrets: SecretBox, ciphertext: string): EndpointResponse {
   try {
     return JSON.parse(secrets.decrypt(ciphertext)) as EndpointResponse;

@@ -21,7 +21,7 @@ import {
 } from './errors.ts';
 import type { Log } from './request-telemetry.ts';
 
-/** Maximum times of clients in milliseconds. */
+/** Maximum times that a client may take, in milliseconds. */
 export interface ClientTimeouts {
   /** For the headers of a request. */
   headersMs: number;
@@ -60,7 +60,7 @@ export async function listen(
     requestTimeout: clientTimeouts.requestMs,
     connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, clientTimeouts.headersMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Node's own rejection has no body.
+    // Node would reject a request without a host with no body; requireUnambiguousRequest sends one.
     requireHostHeader: false,
   });
   server.setTimeout(SOCKET_TIMEOUT_MS);
@@ -179,7 +179,7 @@ function respondToMalformed(socket: Duplex, error: ApiError, log: Log): void {
 export const requireUnambiguousRequest: RequestHandler = (request, _response, next) => {
   const { rawHeaders, httpVersion, headers } = request;
   const hosts = rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'host').length;
-  // If there were several, a proxy could read another host than this service and bypass decisions based on it.
+  // With several hosts, a proxy could read another one than this service, and decisions based on it could be bypassed.
   if (hosts > 1 || (hosts === 0 && httpVersion !== '1.0'))
     throw new InvalidRequestError([{ field: 'Host', message: 'Host must be given once' }]);
   if (headers.expect !== undefined && headers.expect.toLowerCase() !== '100-continue')

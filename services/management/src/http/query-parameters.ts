@@ -68,7 +68,7 @@ export class QueryReader {
   }
 }
 
-/** A longer list would not help, and could be as long as a URL. */
+/** Maximum number of unknown parameters in an error; all of them could be as long as a URL. */
 const UNKNOWN_MAX = 20;
 
 function unknownProblem(field: string): Problem {

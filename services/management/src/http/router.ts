@@ -84,7 +84,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
 /** The remaining work of an admitted request. */
 type AdmittedHandler = (request: ParsedRequest, guard: CommitGuard) => Promise<EndpointResponse>;
 
-/** Maximum number of tries of a request whose caller's permissions change repeatedly. */
+/** Maximum number of admissions of a request whose caller's permissions change repeatedly. */
 const ADMISSIONS_MAX = 3;
 
 /**
@@ -192,7 +192,7 @@ function requestParts(request: Request): Omit<ParsedRequest, 'body' | 'beforeCom
     param: (name) => request.params[name] as string,
     query: request.query as ParsedRequest['query'],
     header: (name) => request.get(name),
-    // A proxy may forward any text.
+    // A proxy may forward any text as the address of the client.
     clientAddress: isIP(reportedAddress) === 0 ? (request.socket.remoteAddress ?? '') : reportedAddress,
     secure: request.secure,
   };

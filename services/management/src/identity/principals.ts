@@ -36,11 +36,11 @@ export type Credential =
 export interface Caller {
   principal: Principal;
   credential: Credential;
-  /** Version of the cached data at which the caller was read; null for a console session, which is never cached. */
+  /** Value of `cache_version` at which the caller was read; null for a console session, which is never cached. */
   version: string | null;
 }
 
-/** The principal of a key at a version of the cached data. Any change of callers raises the version. */
+/** The principal of a key at a value of `cache_version`, which every change of a caller's permissions raises. */
 export interface VersionedPrincipal {
   principal: Principal;
   version: string;

@@ -5,14 +5,14 @@ import { type AccountScopedId, drawRunIds, findJobs, keyOf } from './report-stat
 
 const JOBS_BYTES_MAX = 16 * 1_024 * 1_024;
 
-/** A job as it was at a version of the cached data. */
+/** A job at a value of `cache_version`, which every change of a job or of a caller's permissions raises. */
 export interface JobAtVersion {
   version: string;
   /** Null if the account has no job with that id. */
   job: JobView | null;
 }
 
-/** A job, and the version of its cached caller; null for a console session, whose job is always read. */
+/** A job's id, and the version at which the caller was read; null for a console session, whose job is always read. */
 type JobRequest = AccountScopedId & { version: string | null };
 
 /** Caches jobs at a version; the statement that writes checks that the version is current. */

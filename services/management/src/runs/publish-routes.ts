@@ -21,7 +21,7 @@ import type { PublishedEvents, PublishOutcome } from './published-events.ts';
 
 /** Maximum number of events of one call. */
 export const EVENTS_MAX = 500;
-/** Maximum number of JSON values in a body: an event has some twenty, and may have further fields, which are dropped. */
+/** Maximum number of JSON values in a body: an event has some twenty, and perhaps further fields, which are dropped. */
 const VALUES_MAX = 60 * EVENTS_MAX;
 
 export const VERDICTS = ['accepted', 'duplicate', 'rejected'] as const;
@@ -44,9 +44,9 @@ export interface PublishResult {
 }
 
 /**
- * `POST …/events/` (docs/contract.md#publishing-over-rest) accepts events as the queue does, for runners without a
- * BullMQ client. Invalid events do not affect the others. If all are invalid, the response is a 400.
- * @param deps.retentionDays older ids are rejected, as on the queue
+ * `POST …/events/` (docs/contract.md#publishing-over-rest) accepts events in the format of the queue, from runners
+ * without a BullMQ client. Invalid events do not affect the others. If all are invalid, the response is a 400.
+ * @param deps.retentionDays events with older ids are rejected, as on the queue
  * @param deps.clock the clock of PostgreSQL
  */
 export function publishEndpoint(deps: {

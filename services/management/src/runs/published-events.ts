@@ -25,7 +25,7 @@ import type { RecordedResponse } from '../http/idempotency.ts';
 import type { CommittedEvent } from './relay.ts';
 import { COMMIT_SPACING, type Reporting, type RunsDependencies } from './runs.ts';
 
-/** Events that runners publish over REST instead of the queue, with the same fields. */
+/** Records the events that runners publish over REST instead of the queue. */
 export interface PublishedEvents {
   /**
    * Commits the events that are not on record yet, with the state of their runs, and hands them to the relay.
@@ -105,7 +105,7 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
 
 /** The events of one call. */
 interface Publication {
-  /** Version of the cached data at which the caller was admitted; null if the caller was read for this request. */
+  /** Value of `cache_version` at which the caller was read; null for a console session, which is never cached. */
   version: string | null;
   events: readonly JobRunEvent[];
   traceContext: string | null;

@@ -20,7 +20,7 @@ export async function quarantineEvents(
     logger.error({ err: error, eventId: event.eventId }, 'event set aside: the queue rejected its data');
 }
 
-/** Omits the data, which is on record: the reconciler puts the event back when an operator releases it. */
+/** Omits the data, which is on record: the reconciler queues the event when an operator releases it. */
 function quarantinedEvent({ event, error }: RejectedEvent): QuarantinedItem {
   const { accountId, eventId: key } = event;
   return { kind: 'event', accountId, key, reason: rejectionReason(error) };

@@ -4,11 +4,11 @@ import { approximateBytes, type Traces, withJitter } from '@runhook/runtime';
 
 /** Maximum number of events in one bulk call of the queue. */
 const BATCH_SIZE = 500;
-/** Maximum memory of waiting events, by {@link approximateBytes}. The reconciler finds the others in the database. */
+/** Maximum memory of waiting events, by {@link approximateBytes}. Further ones are left to the reconciler. */
 const QUEUED_BYTES_MAX = 64 * 1_024 * 1_024;
 /**
- * Age at which an event is sent in its own job, because the reconciler soon puts it back under the same job id, and the
- * queue then has it once. In a shared job it could be queued twice: the reconciler judges those by time only.
+ * Age at which an event is sent in a separate job: the reconciler may soon add it under the same job id, and the queue
+ * then has it once. In a shared job it could be queued twice: the reconciler judges those by time only.
  */
 const LATE_MS = ENQUEUE_WINDOW_MS / 2;
 const OUTAGE_WAIT_MS = 100;
@@ -134,7 +134,7 @@ export class Relay {
     for (const { bytes } of this.#queuedEvents.splice(0, count)) this.#queuedBytes -= bytes;
   }
 
-  /** Returns the next batch: the late events if there are any, which are the oldest, else all. */
+  /** Returns the next batch, of the oldest {@link BATCH_SIZE} events: only the late ones if there are any, else all. */
   #nextBatch(): Batch {
     const nowMs = this.#nowMs();
     const first = this.#queuedEvents.slice(0, BATCH_SIZE);

@@ -8,7 +8,7 @@ import { type RunCall, type RunState, runEvent, transitionRun } from './transiti
 /** A job runner's report of one run. */
 export interface Report {
   accountId: number;
-  /** Version of the cached data at which the caller was admitted; null if the caller was read for this request. */
+  /** Value of `cache_version` at which the caller was read; null for a console session, which is never cached. */
   version: string | null;
   arrivedAtMs: number;
   /** Trace of the call; null unless traces are exported. */
@@ -18,7 +18,7 @@ export interface Report {
   beforeCommit(): void;
 }
 
-/** A change of a started run. */
+/** A report that changes an existing run. */
 interface Change {
   call: Exclude<RunCall['call'], 'start'>;
   runId: number;

@@ -58,7 +58,7 @@ export class ReportRecorder {
     return results;
   }
 
-  /** Assigns run ids, but none that another report of the batch supplies. */
+  /** Assigns ids to new runs without one, but none that another report of the batch supplies. */
   async #assignRunIds(database: Queryable, reports: readonly Report[]): Promise<PendingReport[]> {
     const suppliedRunKeys = new Set<string>();
     for (const { accountId, content } of reports) {

@@ -16,7 +16,7 @@ import type { RunView } from './routes.ts';
 import { RUN, RUN_COLUMNS, type RunRow, toRunView } from './statements.ts';
 import type { RunState } from './transitions.ts';
 
-/** Rows with the version of the cached data, both from one snapshot. */
+/** Rows with the value of `cache_version`, both from one snapshot. */
 export interface RowsAtVersion<T> {
   version: string;
   /** Rows by {@link keyOf}; rows that do not exist are missing. */
@@ -123,7 +123,7 @@ export interface RunWrite {
   run: RunView;
   /** State that the run must have before the write; null if it must not exist. */
   expected: RunState | null;
-  /** Version of the cached data that must be current. */
+  /** Value of `cache_version` that must be current. */
   version: string;
   events: readonly JobRunEvent[];
   traceContext: string | null;
@@ -198,7 +198,7 @@ const REPORT_EVENT_COLUMNS: UnnestColumns<{
   trace_context: ['text', ({ traceContext }) => traceContext],
 };
 
-/** Kinds of reports in a statement; a batch with one kind uses a shorter one, since parts without rows cost time, too. */
+/** Kinds of reports in a batch; one kind has a shorter statement, since parts of a statement without rows cost time. */
 type ReportKinds = 'starts' | 'changes' | 'both';
 
 /**
@@ -309,7 +309,7 @@ export async function recordRuns(
 
 const DRAWN_ID = { id: column.digits };
 
-/** Draws new run ids from the sequence. The caller must check that none of them is in use, because runners may supply ids. */
+/** Draws run ids from the sequence. The caller must check that none is in use, because runners may supply ids. */
 export async function drawRunIds(database: Queryable, count: number): Promise<number[]> {
   const text = `SELECT nextval('runs_id_seq') AS id FROM generate_series(1, $1::int)`;
   return (await queryRows(database, DRAWN_ID, text, [count])).map(({ id }) => Number(id));

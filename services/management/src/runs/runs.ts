@@ -13,7 +13,7 @@ import { findRun } from './statements.ts';
 /** The caller of a report, and the recorder of its response. */
 export interface Reporting {
   accountId: number;
-  /** Version of the cached data at which the caller was admitted; null if the caller was read for this request. */
+  /** Value of `cache_version` at which the caller was read; null for a console session, which is never cached. */
   version: string | null;
   recorder: ResponseRecorder;
 }
@@ -21,7 +21,7 @@ export interface Reporting {
 /** Makes the response from an outcome. For a request with a key, an error that it throws rolls the report back. */
 export type CreateResponse = (outcome: FinalOutcome) => EndpointResponse;
 
-/** Outcomes that need no retry in another way. */
+/** Outcomes that become a response; after the others the report is repeated. */
 type FinalOutcome = Exclude<ReportOutcome, { kind: 'outdated' | 'locked' }>;
 
 /** Records the reports of job runners, together with the events that result from them, and reads runs. */
@@ -54,12 +54,12 @@ export interface RunsDependencies {
 }
 
 /**
- * Group commit of reports: a commit starts at least 8 ms after the previous one unless 8 reports wait for it. After a longer
- * pause a report is committed at once. The reports of a commit share a statement and a job of the queue.
+ * Group commit of reports: a commit starts at least 8 ms after the previous one unless 8 reports wait for it. After a
+ * longer pause a report is committed at once. The reports of a commit share a statement and a job of the queue.
  */
 export const COMMIT_SPACING = { spacingMs: 8, startSize: 8 };
 const BATCH_SIZE_MAX = 200;
-/** The next batch is planned while one is committed, and a third need not wait for that. */
+/** Number of concurrent batches: two can be planned or committed while another is committed. */
 const BATCH_SLOTS = 3;
 
 /**

@@ -17,10 +17,10 @@ export const FINISH_STATUSES = ['success', 'errored', 'cancelled'] as const;
 
 export type FinishStatus = (typeof FINISH_STATUSES)[number];
 
-/** The fields of a run that determine its next transition; null if no run with that id was started. */
+/** The fields of a run that determine its next transition. */
 export interface RunState {
   status: RunStatus;
-  /** False for a run that is known only from a published `job.run.errored`, which has no finish time. */
+  /** False while the run is running, and after a published `job.run.errored`, which has no finish time. */
   hasFinishTime: boolean;
   hasArtifacts: boolean;
 }
@@ -41,7 +41,7 @@ const FINAL_STATUS: Record<FinishStatus, Exclude<RunStatus, 'Running'>> = {
 
 /**
  * Returns the transition of a run and the events to send (docs/contract.md#runs-and-jobs). Finish and artifacts arrive
- * in either order. A state that was set by a published event sends no further events.
+ * in either order. A report of a state that a published event has set sends no event. @param state null for no run
  */
 export function transitionRun(state: RunState | null, call: RunCall): RunTransition {
   if (call.call === 'start') {

@@ -9,7 +9,7 @@ export interface RecognizedDevice {
 
 /**
  * Recognizes browsers in which a user has signed in, by a cookie, so that failed sign-ins of others cannot lock the
- * user out. The cookie does not authenticate: it only has a separate limit of attempts.
+ * user out. The cookie does not authenticate: it only gives the browser a separate limit of attempts.
  */
 export interface DeviceCookies {
   /** @param header `Cookie` header of the request; @param email in lower case */
@@ -23,7 +23,7 @@ const COOKIE_SECONDS = 180 * 86_400;
 /** Maximum number of users of one browser; the least recently signed-in user is dropped first. */
 const USERS_MAX = 4;
 const ID_BYTES = 16;
-/** Key name, id, expiry in seconds since the epoch, MAC. */
+/** Matches a token: name of the key, id of the device, expiry in seconds since the epoch, MAC. */
 const TOKEN = /^([\w-]+)\.([\w-]{22})\.(\d{1,12})\.([\w-]{43})$/;
 
 /**

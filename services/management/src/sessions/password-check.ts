@@ -1,6 +1,6 @@
 import { Semaphore } from '@runhook/runtime';
 
-/** A slot in the queue of password checks. The caller must call leave() whether it was used or not. */
+/** A slot in the queue of password checks. The caller must call release() whether it was used or not. */
 export interface PasswordCheckSlot {
   /** @param passwordHash null if there is none; the check then takes as long as for a wrong password */
   isCorrect(passwordHash: string | null, password: string): Promise<boolean>;

@@ -16,9 +16,9 @@ export interface SignInAttempt {
 }
 
 /**
- * Counts failed sign-ins for an e-mail address (whether or not a user has it) from one network, for the address from
- * everywhere, and for each client. A known device has a separate limit and no other, so that others cannot use it up. A
- * rejected client may try again when the window ends; keys and sessions keep working.
+ * Limits failed sign-ins with an e-mail address (whether or not a user has it) from one network and from everywhere,
+ * and those of each client. A recognized device has only a separate limit, which others cannot use up. A rejected
+ * client may try again when the window ends; keys and sessions keep working.
  */
 export interface SignInLimits {
   /** Counts the attempt before its result is known, so that concurrent attempts are all counted. */

@@ -12,7 +12,7 @@ const STREAM_LIFETIME_MS = 15 * 60_000;
 const STREAMS_MAX = 2_000;
 const STREAMS_PER_ACCOUNT_MAX = 100;
 const RETRY_AFTER_SECONDS = 60;
-/** Number of deliveries on the first page of the log. */
+/** Number of the newest deliveries of a log that are watched. */
 const NEWEST_COUNT = 25;
 
 const VERSION = { id: column.text, version: column.text };
@@ -110,7 +110,7 @@ export class ChangeStreams {
   }
 }
 
-/** Polls while there are listeners. */
+/** Polls one target for changes while it has listeners. */
 class Watch {
   readonly #options: ChangeStreamOptions;
   readonly #target: WatchTarget;

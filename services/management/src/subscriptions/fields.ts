@@ -81,9 +81,9 @@ export interface SubscriptionView {
   active: boolean;
   created_at: string;
   updated_at: string;
-  /** Absent until the first dispatch. */
+  /** Start of the latest attempt; absent before the first. */
   dispatched_at?: string;
-  /** "0" before the first delivery. */
+  /** Status of the latest attempt; "0" before the first. */
   http_status_code: string;
   /** Error of the latest attempt, or null; absent unless the request includes it. */
   error_code?: string | null;

@@ -54,7 +54,7 @@ export const ROTATION_SCHEMAS: Record<string, Schema> = {
 
 export interface NewSecret {
   subscriptionId: string;
-  /** Generation of the secret when the rotation was requested; of two concurrent ones, the second finds another. */
+  /** Generation of the secret when the rotation was requested; of two concurrent rotations, the second one fails. */
   generation: number;
   ciphertext: string;
   /** 0 replaces the secret at once. */
@@ -62,8 +62,8 @@ export interface NewSecret {
 }
 
 /**
- * Returns false when a rotation is in progress, or began after `generation` was read. A conditional update that matches
- * no row lost a race, so the loop reads the row again: only the re-encryption of a stored secret repeats it.
+ * Returns false when a rotation is in progress, or began after `generation` was read. If the conditional update matches
+ * no row, the loop reads the row again; only a re-encryption of the stored secret makes it update again.
  */
 export async function beginRotation(
   transaction: Prisma.TransactionClient,

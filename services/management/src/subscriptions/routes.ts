@@ -72,7 +72,7 @@ async function readSubscriptionFields(
   return fields;
 }
 
-/** Lists subscriptions; `search`, `active`, `failing` filter, `include` adds fields (docs/contract.md#subscriptions). */
+/** Lists subscriptions with the filters `search`, `active` and `failing`; `include` adds fields to the response. */
 function listSubscriptionsEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'GET',

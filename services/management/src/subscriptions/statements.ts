@@ -59,7 +59,7 @@ export function rotatingSecretOf(row: SubscriptionWithSecret): RotatingSecret {
 export interface SubscriptionFilters {
   active: boolean | null;
   failing: boolean | null;
-  /** Matches a part of the name, endpoint or description. */
+  /** Matches a part of the name, endpoint or description, or the complete id. */
   search: string | null;
 }
 

@@ -148,7 +148,7 @@ describe('the command line', () => {
   });
 });
 
-describe('the output', () => {
+describe('the output of a command', () => {
   test('may be left unread: a reader that closes the pipe causes no error', async () => {
     for (let number = 0; number < 200; number += 1) {
       const name = `${number} ${'x'.repeat(240)}`;

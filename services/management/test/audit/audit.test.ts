@@ -85,7 +85,7 @@ describe('the audit log of webhooks', () => {
     expect(await entries()).toEqual(entriesBefore);
   });
 
-  test('attributes changes of the service to it and manual changes to an operator, and ignores re-encryption', async () => {
+  test('names the service for automatic and an operator for manual changes, and ignores re-encryption', async () => {
     const { id } = await harness.newSubscription(account, { headers: { 'X-Gate': 'open' } });
     const { prisma, pool } = harness.database;
     await prisma.subscription.update({ where: { id }, data: { name: 'By hand' } });

@@ -53,7 +53,7 @@ test('an asset is sent in the smallest encoding that the client accepts, with Va
     expect((await request(path, { 'accept-encoding': 'br' })).headers['content-encoding']).toBeUndefined();
 });
 
-test('files that the build compressed are sent as they are, and have no paths', async () => {
+test('an asset that the build compressed is sent as compressed, and the compressed file has no path', async () => {
   expect((await request('/assets/style-1.css', { 'accept-encoding': 'br' })).text).toBe('made by the build');
   expect((await request('/assets/style-1.css', { 'accept-encoding': 'gzip' })).text).toMatch(
     /^a\{color:red\}/,
@@ -99,7 +99,7 @@ test('only built files are served, regardless of tricks in the path', async () =
   }
 });
 
-test('a missing asset is a 404 and not the page, also for a browser', async () => {
+test('a missing asset is a 404 and not the page of the console, also for a browser', async () => {
   for (const path of ['/assets/index-00000000.js', '/assets/', '/assets/..%2f..%2fsecret.txt']) {
     const { status, headers } = await request(path, BROWSER);
     expect([path, status, headers['content-type']]).toEqual([path, 404, 'application/json; charset=utf-8']);

@@ -31,7 +31,7 @@ const openPage = (path: string, headers: Record<string, string> = BROWSER, metho
 
 const baseOf = ({ text }: Raw) => /<base href="([^"]*)">/.exec(text)?.[1] ?? '';
 
-test('every address that a browser opens returns the page, which browsers revalidate', async () => {
+test('every address that a browser opens returns the page of the console, which browsers revalidate', async () => {
   for (const path of ['/', '/accounts/1/webhooks', '/accounts/1/webhooks/wsu_x?tab=log', '/nothing%2Fhere']) {
     const { status, headers, text } = await openPage(path);
     expect([path, status, headers['cache-control']]).toEqual([path, 200, 'no-cache']);
@@ -43,7 +43,7 @@ test('every address that a browser opens returns the page, which browsers revali
   expect([head.status, head.body.length, head.headers['cache-control']]).toEqual([200, 0, 'no-cache']);
 });
 
-test('the root returns the page to every client that accepts HTML, other addresses only to browsers', async () => {
+test('the root returns the page of the console to clients accepting HTML, other paths only to browsers', async () => {
   for (const headers of [{}, { accept: '*/*' }] as Record<string, string>[]) {
     expect((await openPage('/', headers)).text).toContain('<base');
     const { status, text } = await openPage('/nothing', headers);
@@ -53,7 +53,7 @@ test('the root returns the page to every client that accepts HTML, other address
   expect((await openPage('/accounts/1', BROWSER, 'POST')).status).toBe(404);
 });
 
-test('paths of the API never return the page', async () => {
+test('paths of the API and other reserved paths never return the page of the console', async () => {
   const paths = [
     '/api',
     '/api/v9/nothing',
@@ -73,7 +73,7 @@ test('paths of the API never return the page', async () => {
   expect((await openPage('/readyz')).headers['content-type']).toMatch(/^application\/json/);
 });
 
-test('the base of the page leads to the root from any depth, as a browser resolves it', async () => {
+test('the base element of the page of the console leads to the root from any depth of path', async () => {
   const paths = ['/', '/a', '/a/', '/a/b', '/a/b/', '/a//b', '//a', '/a%2Fb/c', '/a/b?next=/x/y', '/x%2e/a'];
   for (const prefix of ['', '/tools/runhook']) {
     for (const path of paths) {
@@ -84,7 +84,7 @@ test('the base of the page leads to the root from any depth, as a browser resolv
   expect(relativeRoot('')).toBe('./');
 });
 
-test('page, assets and API work behind a proxy that strips a prefix, without configuration', async () => {
+test('console and API work behind a proxy that strips a prefix, without configuration', async () => {
   const proxy = createServer((incoming, outgoing) => {
     if (!incoming.url?.startsWith('/tools/runhook/')) return outgoing.writeHead(404).end();
     const { hostname, port } = new URL(harness.origin);
@@ -113,7 +113,7 @@ test('page, assets and API work behind a proxy that strips a prefix, without con
   }
 });
 
-test('the policy permits no other hosts and no inline scripts, and styles only by the nonce of the response', async () => {
+test('the content security policy permits no other hosts, no inline scripts, and styles only by a nonce', async () => {
   const [firstPage, secondPage] = await Promise.all([openPage('/'), openPage('/')]);
   const nonceOf = ({ text }: Raw) => /<meta name="csp-nonce" content="([\w-]{22})">/.exec(text)?.[1];
   expect(nonceOf(firstPage)).toBeDefined();
@@ -128,7 +128,7 @@ test('the policy permits no other hosts and no inline scripts, and styles only b
   expect(head).toMatch(/^<head data-of="the build">\n<base /);
 });
 
-test('without a build the page explains how to build, the API works, and a later build needs no restart', async () => {
+test('without a build of the console a page explains how to build it, and a later build needs no restart', async () => {
   const unbuilt = await createBuiltConsole(false);
   const bare = await startHarness({}, { consoleFolder: unbuilt.folder });
   try {

@@ -224,7 +224,7 @@ describe('the log of an account', () => {
   });
 });
 
-describe('the histogram', () => {
+describe('the histogram of an account', () => {
   const histogram = (query: string) =>
     harness.call('GET', account.path(`/deliveries/histogram?${query}`), { token: account.token });
   const hour = `since=${at('10:00:00')}&until=${at('11:00:00')}`;
@@ -353,7 +353,7 @@ describe('the histogram', () => {
     ['7 d', 7 * 86_400, 10_800, 56],
     ['30 d', 30 * 86_400, 43_200, 60],
     ['90 d', 90 * 86_400, 172_800, 46],
-  ])('has buckets of an appropriate width for %s', async (_, seconds, width, bars) => {
+  ])('has buckets of an appropriate width for a window of %s', async (_, seconds, width, bars) => {
     const until = Date.parse(`${DAY}T00:00:00Z`) / 1_000;
     const { json } = await histogram(`since=${until - seconds}000000&until=${until}000000`);
     expect(json.data.bucket_seconds).toBe(width);

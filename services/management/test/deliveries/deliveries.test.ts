@@ -40,7 +40,7 @@ async function get(suffix: string, subscription = subscriptionId) {
 const idsOf = ({ json }: Json) => json.data.map((one: Json) => one.id);
 
 describe('the list of deliveries', () => {
-  test('has all fields of a delivery, with repaired text', async () => {
+  test('has all fields of a delivery, with U+FFFD for invalid characters of the job’s name', async () => {
     const { id, event } = await insert({
       jobName: 'Nightly \0 build',
       runId: 77,

@@ -53,7 +53,7 @@ const dayName = (daysAgo: number) =>
   new Date(Date.now() - daysAgo * DAY_MS).toISOString().slice(0, 10).replaceAll('-', '');
 const micros = (daysAgo: number) => String(BigInt(Date.now() - daysAgo * DAY_MS) * 1000n);
 
-test('a list since yesterday reads only the days since then and one more', async () => {
+test('a list of deliveries since yesterday reads only the days since then and one more on each side', async () => {
   expect(await partitionsRead({ since: micros(1) })).toEqual([
     dayName(2),
     dayName(1),
@@ -62,13 +62,13 @@ test('a list since yesterday reads only the days since then and one more', async
   ]);
 });
 
-test('a list of a window reads only the days of the window and one more on each side', async () => {
+test('a list of deliveries of a window reads only its days and one more on each side', async () => {
   expect(await partitionsRead({ since: micros(11), until: micros(10) })).toEqual(
     [12, 11, 10, 9].map(dayName),
   );
 });
 
-test('a list without a window reads every day including tomorrow', async () => {
+test('a list of deliveries without a window reads every day including tomorrow', async () => {
   const days = await partitionsRead({});
   expect(days.length).toBeGreaterThan(30);
   expect(days.at(-1)).toBe(dayName(-1));

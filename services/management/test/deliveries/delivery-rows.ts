@@ -7,18 +7,18 @@ const DAY_MS = 86_400_000;
 export const DAY = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10);
 export const DAY_AFTER = new Date(Date.parse(DAY) + DAY_MS).toISOString().slice(0, 10);
 
-/** Returns a time of that day. @param time up to the microsecond, as in ISO 8601 */
+/** Returns a time of {@link DAY}. @param time up to the microsecond, as in ISO 8601 */
 export function at(time: string): string {
   return `${DAY}T${time}Z`;
 }
 
-/** Returns the same time as in responses: microseconds since the epoch, as digits. */
+/** Returns a time of {@link DAY} as in responses: microseconds since the epoch, as digits. */
 export function microsAt(time: string): string {
   const [, seconds = time, fraction = ''] = /^([\d:]+)(?:\.(\d+))?$/.exec(time) ?? [];
   return `${Date.parse(at(seconds)) / 1_000}${fraction.padEnd(6, '0')}`;
 }
 
-/** Time of events of that day, whatever the times of their deliveries. */
+/** Time in the ids of events of {@link DAY}, whatever the times of their deliveries. */
 export const EVENT_TIME = new Date(at('10:00:00'));
 
 export interface DeliveryFields {

@@ -121,7 +121,7 @@ test('a failing webhook is an open incident with its cause, start and affected d
   });
 });
 
-test('an incident closes with a success and still shows its cause and the deliveries left to resend', async () => {
+test('an incident closes with a success and still shows its cause and the deliveries left to redeliver', async () => {
   account = await harness.newAccount();
   const { id } = await harness.newSubscription(account);
   await fail(id, 6, 10 * MINUTE_MS);
@@ -146,7 +146,7 @@ test('an incident closes with a success and still shows its cause and the delive
   });
 });
 
-test('one or two failures are no incident, and intermittent failures are one incident', async () => {
+test('four failures within a minute are no incident, and intermittent failures are one incident', async () => {
   account = await harness.newAccount();
   const { id } = await harness.newSubscription(account);
   await fail(id, 4, 30 * SECOND_MS);
@@ -224,7 +224,7 @@ test('a webhook that its owner deactivated or deleted has no incident, but one d
   expect((await incidents()).json.data).toEqual([]);
 });
 
-test('pages list open incidents before closed ones, optionally of one webhook', async () => {
+test('incidents are listed in pages, open ones before closed ones, optionally of one webhook', async () => {
   account = await harness.newAccount();
   const ids: string[] = [];
   for (const minutes of [5, 4, 3, 2]) {
@@ -254,7 +254,7 @@ test('pages list open incidents before closed ones, optionally of one webhook', 
   expect(foreign.json.data).toEqual([]);
 });
 
-test('invalid parameters are rejected by name', async () => {
+test('invalid parameters of the list of incidents are rejected by name', async () => {
   account = await harness.newAccount();
   const { status, json } = await incidents('?status=ongoing&subscription_id=7&limit=0');
   expect(status).toBe(400);

@@ -66,7 +66,7 @@ describe('a log that is read in segments', () => {
     ['all at once', 1, { perReadMax: 100_000, totalMax: 100_000 }],
     ['day by day', 3, { perReadMax: 100, totalMax: 100_000 }],
     ['in small pieces', 20, { perReadMax: 10, totalMax: 100_000 }],
-    ['in many walks', 20, { perReadMax: 100, totalMax: 400 }],
+    ['in many scans', 20, { perReadMax: 100, totalMax: 400 }],
   ])('returns every row once, the newest segments first, when it is read %s', async (_, perHour, limits) => {
     const rows = logOf(perHour);
     const { found } = await readAll(rows, limits);

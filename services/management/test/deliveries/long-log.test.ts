@@ -20,7 +20,7 @@ import { listDeliveries, READ_COUNT_MAX } from '../../src/deliveries/log-stateme
 import type { DeliveryFilters } from '../../src/deliveries/page-locator.ts';
 
 const COUNT = 3_000;
-/** A small part of the deliveries. */
+/** Number of deliveries that is a small part of the log. */
 const FEW = COUNT / 24;
 /** The oldest day of the log may have fewer deliveries than this. */
 const SMALL_DAY = COUNT / 10;
@@ -36,7 +36,7 @@ let testDatabase: TestDatabase;
 let database: PrismaDatabase;
 let accountId: number;
 let subscriptionId: string;
-/** Caches with the hours of every log, and without any. */
+/** `cachedCounts` has the hours of the log; `noCounts` has none. */
 let cachedCounts: HourlyCounts;
 const noCounts: HourlyCounts = {
   getCached: () => null,
@@ -111,7 +111,7 @@ async function scansOf(statement: Statement | undefined): Promise<Scan[]> {
   }
 }
 
-/** Returns the scans of both statements of a page: of the one for its keys, and of the one that reads its rows by them. */
+/** Returns the scans of both statements of a page: the one for its keys, and the one that reads its rows by them. */
 async function scansOfPage(statements: readonly Statement[]): Promise<Scan[]> {
   expect(statements.at(-1)?.text).toContain('AS k (day, id)');
   return [...(await scansOf(statements.at(-2))), ...(await scansOf(statements.at(-1)))];
@@ -167,17 +167,17 @@ function hourStart(micros: string): string {
 }
 
 // A log has no statistics in the first minutes of a day. The tests below these use a log with statistics.
-describe.each([false, true])('a read of a log with statistics (%j)', (isAnalysed) => {
+describe.each([false, true])('a read of a log, with planner statistics: %j', (isAnalysed) => {
   beforeAll(async () => {
     if (isAnalysed) await vacuumLog(database.pool);
   });
 
   test.each<[string, Partial<DeliveryFilters>, number]>([
-    ['the newest', {}, 0],
-    ['one in the middle', {}, COUNT / 2],
-    ['the oldest', {}, COUNT - 7],
-    ['what was delivered of a type', { status: 'delivered', eventType: 'job.run.completed' }, COUNT / 4],
-  ])('opens only the day of %s once its hours are cached', async (_, filters, offset) => {
+    ['the newest page', {}, 0],
+    ['a page in the middle', {}, COUNT / 2],
+    ['the oldest page', {}, COUNT - 7],
+    ['a filtered page', { status: 'delivered', eventType: 'job.run.completed' }, COUNT / 4],
+  ])('opens only the days of %s once the hours of the log are cached', async (_, filters, offset) => {
     const query = { accountId, subscriptionId, filters: { ...NO_FILTERS, ...filters }, limit: 7, offset };
     const { statements, watchedPool } = watch(database.pool);
     const { rows } = await listDeliveries(watchedPool, cachedCounts, query);
@@ -245,19 +245,19 @@ describe.each([false, true])('a read of a log with statistics (%j)', (isAnalysed
 
 describe('a page found by cached hours equals the page found by a complete read', () => {
   test.each<[string, Partial<DeliveryFilters>]>([
-    ['of everything', {}],
+    ['of all deliveries', {}],
     ['of an event type', { eventType: 'job.run.completed' }],
-    ['of an event type that never happened', { eventType: 'job.run.errored' }],
-    ['of what was delivered', { status: 'delivered' }],
-    ['of what was delivered of an event type', { status: 'delivered', eventType: 'job.run.started' }],
-    ['since a moment within an hour', { since: timestampAt(0.3) }],
-    ['until a moment within an hour', { until: timestampAt(0.7) }],
-    ['between two moments', { since: timestampAt(0.2), until: timestampAt(0.6), status: 'delivered' }],
+    ['of an event type without deliveries', { eventType: 'job.run.errored' }],
+    ['with status delivered', { status: 'delivered' }],
+    ['with status delivered, of an event type', { status: 'delivered', eventType: 'job.run.started' }],
+    ['since a time within an hour', { since: timestampAt(0.3) }],
+    ['until a time within an hour', { until: timestampAt(0.7) }],
+    ['between two times', { since: timestampAt(0.2), until: timestampAt(0.6), status: 'delivered' }],
     ['between two whole hours', { since: hourStart(timestampAt(0.2)), until: hourStart(timestampAt(0.6)) }],
     ['within one hour', { since: timestampAt(0.5), until: String(BigInt(timestampAt(0.5)) + 600_000_000n) }],
-    ['since a moment ago', { since: timestampAt(0.9999) }],
-    ['since a moment to come', { since: timestampAt(1.5) }],
-    ['before the first', { until: timestampAt(-0.5) }],
+    ['since half a minute ago', { since: timestampAt(0.9999) }],
+    ['since a future time', { since: timestampAt(1.5) }],
+    ['before the first delivery', { until: timestampAt(-0.5) }],
   ])('for the list %s', async (_, filters) => {
     const fullList = await list(noCounts, filters, 0, COUNT);
     expect(fullList.rows).toHaveLength(fullList.totalCount);
@@ -336,7 +336,7 @@ test('the seeded log has the form that the service writes', async () => {
     expect([idDay('delivery', id), idDay('event', event_id)]).toEqual([day, day]);
 });
 
-test('a long log is first counted up to the limit, and completely after it was requested', async () => {
+test('the total of a long log is limited at first, and complete once its hours are counted', async () => {
   const count = READ_COUNT_MAX + 500;
   const { id } = await seedSubscription(database, {
     accountId,

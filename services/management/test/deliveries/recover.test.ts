@@ -238,7 +238,7 @@ describe('the recoveries of a subscription', () => {
     expect((await list()).data).toEqual([]);
   });
 
-  test('a recovery is cancelled only once, by callers with permission to write', async () => {
+  test('can be cancelled once, by callers with permission to write', async () => {
     await insert();
     const { id } = (await recover({ since: SINCE })).json.data;
     const token = await harness.newToken(account, ['read_only']);

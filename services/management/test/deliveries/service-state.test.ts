@@ -13,11 +13,11 @@ afterAll(() => harness.close());
 const state = async (of: TestAccount) =>
   (await harness.call('GET', of.path('/service-state'), { token: of.token })).json.data;
 
-test('an account without set-aside items gets a writable record and no items', async () => {
+test('the service state of an account shows a writable record, and no items if none is set aside', async () => {
   expect(await state(account)).toEqual({ record_writable: true, quarantined_count: 0, quarantined: [] });
 });
 
-test('an account gets its own set-aside items with their reasons, newest first', async () => {
+test('the service state of an account has its own set-aside items with their reasons, newest first', async () => {
   const item = { kind: 'event', accountId: account.id, reason: '22P05: unsupported' } as const;
   for (const key of ['wev_1', 'wev_2'])
     await addQuarantined(harness.database.pool, [{ ...item, key, message: { secret: 1 } }]);

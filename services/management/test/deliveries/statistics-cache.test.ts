@@ -19,7 +19,7 @@ interface PromiseWithResolvers {
   reject(error: Error): void;
 }
 
-test('concurrent calls share one read, and a fast read is repeated by the next call', async () => {
+test('concurrent calls share one read of statistics, and a fast read is repeated by the next call', async () => {
   const { reads, read } = createReader();
   const statistics = cacheSlowReads(read, { keyOf, nowMs: () => 0 });
   const concurrentReads = [statistics(QUERY), statistics(QUERY)];
@@ -33,7 +33,7 @@ test('concurrent calls share one read, and a fast read is repeated by the next c
   expect((await next).until).toBe('2');
 });
 
-test('a slow read is cached for a limited time for the same query', async () => {
+test('a slow read of statistics is cached for a limited time for the same query', async () => {
   const { reads, read } = createReader();
   let nowMs = 0;
   const statistics = cacheSlowReads(read, { keyOf, nowMs: () => nowMs });
@@ -51,7 +51,7 @@ test('a slow read is cached for a limited time for the same query', async () => 
   expect(reads).toHaveLength(4);
 });
 
-test('a failed read is not cached', async () => {
+test('a failed read of statistics is not cached', async () => {
   const { reads, read } = createReader();
   const statistics = cacheSlowReads(read, { keyOf });
   const failing = statistics(QUERY);

@@ -122,7 +122,7 @@ test.each(['0', '169', '1.5', 'x', ''])('hours=%s is a 400 that names the parame
   expect(json.status.errors).toEqual([{ field: 'hours', message: 'must be an integer between 1 and 168' }]);
 });
 
-test('only the days of the requested hours are read', async () => {
+test('statistics read only the days of the requested hours', async () => {
   // Creating partitions reads them, too, so it is completed before the scans are counted.
   const client = await harness.database.pool.connect();
   await client.query('SELECT ensure_day_partitions(current_date - 20, current_date + 2)');

@@ -44,7 +44,7 @@ test('an account has at most its share of slots, and another account overtakes i
   expect(bulkhead.waitingCount).toBe(0);
 });
 
-test('a free slot goes to the account with the fewest, in rotation among equals', async () => {
+test('a free slot goes to the waiting account with the fewest slots, in rotation among equals', async () => {
   const { startedIds, post, endOne } = createBulkhead({ slotsMax: 2 });
   const requests = [BUSY, BUSY, BUSY, BUSY, SECOND, SECOND, THIRD].map(post);
   for (let endedCount = 0; endedCount < requests.length; endedCount++) await endOne();

@@ -57,8 +57,8 @@ describe('a caller that this process has cached', () => {
   });
 });
 
-describe('a job that this process has cached', () => {
-  test('is read again for a console session after a caller or job has changed', async () => {
+describe('the job of a started run', () => {
+  test('is read again for a console session after the cached job has changed', async () => {
     const user = await harness.newUser(account, 'developer', ['account_admin']);
     const headers = await harness.signIn(user);
     expect((await start({ token: account.token })).status).toBe(201);
@@ -67,7 +67,7 @@ describe('a job that this process has cached', () => {
     expect([status, json.data?.job_name]).toEqual([201, 'Renamed']);
   });
 
-  test('is found by a request after an earlier one was rejected because the job did not exist', async () => {
+  test('is found after an earlier start was rejected because the job did not exist', async () => {
     const fields = { job_id: jobId + 1_000_000 };
     expect((await start({ token: account.token }, account.id, fields)).status).toBe(400);
     await sql('UPDATE jobs SET id = $2 WHERE id = $1', [jobId, fields.job_id]);

@@ -19,7 +19,7 @@ function linksOf(html: string, base: string): string[] {
   return [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, link = '']) => new URL(link, base).pathname);
 }
 
-test('the page and its assets are served without authentication, with and without a trailing slash', async () => {
+test('the page /docs and its assets are served without authentication, with and without a trailing slash', async () => {
   for (const path of ['/docs', '/docs/']) {
     const { status, headers, text } = await read(path);
     expect({ path, status }).toEqual({ path, status: 200 });
@@ -36,7 +36,7 @@ test('the page and its assets are served without authentication, with and withou
   }
 });
 
-test('the links of the page are relative, so that it works below a sub-path', async () => {
+test('the links of the page /docs are relative, so that it works below a sub-path', async () => {
   for (const path of ['/docs', '/docs/']) {
     const links = linksOf((await read(path)).text, `https://example.com/runhook${path}`);
     for (const link of links) expect(link).toMatch(/^\/runhook\/docs\/[\w.-]+$/);
@@ -47,7 +47,7 @@ test('the links of the page are relative, so that it works below a sub-path', as
   expect(resolvedUrl.pathname).toBe('/runhook/openapi.json');
 });
 
-test('the page loads nothing from other hosts, and its policy would block it', async () => {
+test('the page /docs loads nothing from other hosts, and its content security policy would block it', async () => {
   for (const path of [
     '/docs',
     '/docs/',
@@ -69,7 +69,7 @@ test('the page loads nothing from other hosts, and its policy would block it', a
   expect((await read('/docs/initializer.js')).text).toContain('validatorUrl: null');
 });
 
-test('only this page has a different policy from other pages', async () => {
+test('only the page /docs has a content security policy other than the default', async () => {
   const policyOf = async (path: string) => (await read(path)).headers.get('content-security-policy');
   const defaultPolicy = await policyOf('/nothing');
   expect(defaultPolicy).toContain("default-src 'self'");
@@ -77,7 +77,7 @@ test('only this page has a different policy from other pages', async () => {
   expect(await policyOf('/docs')).not.toBe(defaultPolicy);
 });
 
-test('other files of the package are a 404, and other methods a 405', async () => {
+test('files of Swagger UI that the page /docs does not use are a 404, and other methods a 405', async () => {
   const assetPaths = [
     'index.html',
     'swagger-initializer.js',

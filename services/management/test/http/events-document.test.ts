@@ -51,7 +51,7 @@ test('the document of the queue is valid AsyncAPI 3.0 by the official schema', a
   }
 });
 
-test('each message of the document has an example that its schema accepts', async () => {
+test('each event type of the AsyncAPI document has an example that its schema accepts', async () => {
   const document = (await read('/asyncapi.json')) as {
     components: {
       messages: Record<string, { name: string; payload: object; examples?: { payload: unknown }[] }>;
@@ -78,7 +78,7 @@ test('each message of the document has an example that its schema accepts', asyn
 /** Events that the schema accepts although the queue rejects them: no readable pattern excludes ids above 2^53. */
 const NOT_IN_SCHEMA = ['an id that is no longer exact'];
 
-test('the schemas accept the valid golden events and reject the invalid ones at the right field', async () => {
+test('the JSON schemas accept the valid golden events and reject the invalid ones at the right field', async () => {
   const isPublished = validator().compile(await read('/schemas/published-event.json'));
   const isPayload = validator().compile(await read('/schemas/delivery-payload.json'));
   const beyond: string[] = [];

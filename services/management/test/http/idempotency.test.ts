@@ -144,7 +144,7 @@ describe('a repeated Idempotency-Key', () => {
   });
 });
 
-describe('a rejected request releases its key', () => {
+describe('a rejected request releases its Idempotency-Key', () => {
   test('when the body was invalid', async () => {
     expect((await create({ body: { ...SUBSCRIPTION_FIELDS, name: '' } })).status).toBe(400);
     const repeatResponse = await create();
@@ -161,7 +161,7 @@ describe('a rejected request releases its key', () => {
   });
 });
 
-describe('while the first request is running', () => {
+describe('while the first request with an Idempotency-Key is running', () => {
   test('one of many concurrent requests does the work, and the others are 409s or replays', async () => {
     const responses = await Promise.all(Array.from({ length: 10 }, () => create()));
     const firstResponses = responses.filter(
@@ -226,7 +226,7 @@ describe('the Idempotency-Key', () => {
   });
 });
 
-test('stored responses do not reveal secrets, and a lost encryption key repeats no work', async () => {
+test('responses stored for an Idempotency-Key are encrypted, and a lost encryption key repeats no work', async () => {
   const { hmac_secret } = (await create()).json.data;
   const { pool } = harness.database;
   const { rows } = await pool.query('SELECT k::text AS row, response_ciphertext FROM idempotency_keys k');

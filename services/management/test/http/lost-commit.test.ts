@@ -139,7 +139,7 @@ describe.each(POSTS)('repeating %s', (_, prepare, countSql) => {
   });
 });
 
-test('a request that hung while another one took over its key changes nothing', async () => {
+test('a request that hung while another one took over its Idempotency-Key changes nothing', async () => {
   keys += 1;
   const body = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
   const locker = await harness.database.pool.connect();
@@ -190,7 +190,7 @@ const WAITING_BACKENDS = `
   SELECT FROM pg_locks JOIN pg_database d ON d.oid = database
   WHERE NOT granted AND relation = 'runs'::regclass AND datname = current_database()`;
 
-describe('the key of a request that ended without a commit', () => {
+describe('the Idempotency-Key of a request that ended without a commit', () => {
   beforeEach(() => {
     keys += 1;
   });
@@ -226,7 +226,7 @@ describe('the key of a request that ended without a commit', () => {
   });
 });
 
-test('the key of a request that was rejected at its deadline is released while its work still waits', async () => {
+test('the Idempotency-Key of a request rejected at its deadline is released while its work still waits', async () => {
   keys += 1;
   const shortDeadline = await harness.startSecond({}, { ...GENEROUS_TIMEOUTS, requestMs: 1_000 });
   const locker = await harness.database.pool.connect();

@@ -77,7 +77,7 @@ afterAll(async () => {
   await harness.close();
 });
 
-test('with types generated from the served document, valid calls compile and invalid ones do not', async () => {
+test('with types generated from the OpenAPI document, valid calls compile and invalid ones do not', async () => {
   const generator = join(dirname(resolve('openapi-typescript/package.json')), 'bin/cli.js');
   await run(process.execPath, [
     generator,

@@ -51,7 +51,7 @@ function* objectsIn(value: unknown, path = ''): Generator<[string, Record<string
   for (const [key, inner] of Object.entries(value)) yield* objectsIn(inner, `${path}/${key}`);
 }
 
-describe('the document', () => {
+describe('the OpenAPI document', () => {
   test('is served without authentication as generated, with the version of the package', async () => {
     const { status, headers, json } = await harness.call('GET', '/openapi.json');
     expect(status).toBe(200);
@@ -166,7 +166,7 @@ function* responseObjects({ components, paths }: OpenApiDocument): Generator<Sch
   }
 }
 
-describe('the examples of the document', () => {
+describe('the examples of the OpenAPI document', () => {
   test('match their schemas', () => {
     let count = 0;
     for (const [path, object] of objectsIn(document)) {
@@ -220,7 +220,7 @@ describe('the payloads of deliveries', () => {
   });
 });
 
-describe('the document states the limit of the service', () => {
+describe('the OpenAPI document states the limit of the service', () => {
   const { nameCharactersMax, descriptionCharactersMax, jobIdsMax } = SUBSCRIPTION_LIMITS;
   const fields = document.components.schemas.SubscriptionFields as Schema;
 

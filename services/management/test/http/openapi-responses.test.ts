@@ -48,26 +48,26 @@ const page = (data: unknown) => ({
   extra: { pagination: { total_count: 1, count: 1 }, filters: { offset: 0, limit: 10 } },
 });
 
-describe('a response that matches the document passes', () => {
+describe('the checker of tests accepts a response that matches the OpenAPI document', () => {
   test.each<[string, PartialExchange]>([
     ['a subscription', {}],
     ['with a slash and a query', { path: `${SUBSCRIPTION}/?x=1` }],
-    ['without what is optional', { body: JSON.stringify(withData({ dispatched_at: undefined })) }],
+    ['without an optional field', { body: JSON.stringify(withData({ dispatched_at: undefined })) }],
     ['a list', { path: SUBSCRIPTIONS, body: page([SUBSCRIPTION_EXAMPLE]) }],
     ['to HEAD', { method: 'HEAD', body: '' }],
-    ['a refusal', { status: 404, body: failure(404, 'Webhook not found.') }],
+    ['an error', { status: 404, body: failure(404, 'Webhook not found.') }],
     [
       'another method',
       { method: 'PATCH', status: 405, headers: { allow: 'GET' }, body: failure(405, 'No.') },
     ],
     ['an unknown path', { path: '/api/v9/nothing', status: 404, body: failure(404, 'Not found.') }],
-    ['what is not of the API', { path: '/metrics', body: 'up 1' }],
+    ['a path outside of the API', { path: '/metrics', body: 'up 1' }],
   ])('in this case: %s', (_, exchange) => {
     expect(checkExchange(exchange)).toBeNull();
   });
 });
 
-describe('a response that does not match the document is rejected', () => {
+describe('the checker of tests rejects a response that does not match the OpenAPI document', () => {
   test.each<[string, PartialExchange, string]>([
     [
       'a field too many',
@@ -109,7 +109,7 @@ describe('a response that does not match the document is rejected', () => {
       'body/status/code is 201',
     ],
     ['no envelope', { body: SUBSCRIPTION_EXAMPLE }, "body must have required property 'data'"],
-    ['something beside the envelope', { body: { ...withData({}), message: 'x' } }, ': message'],
+    ['an additional field of the envelope', { body: { ...withData({}), message: 'x' } }, ': message'],
     [
       'is_success where none belongs',
       { body: { ...withData({}), status: { code: 200, is_success: true } } },
@@ -174,7 +174,7 @@ describe('a response that does not match the document is rejected', () => {
       'body/data/id must be integer: "345"',
     ],
     [
-      'accepting what it says is not allowed',
+      'accepting a request that the document does not allow',
       { method: 'PUT', requestBody: JSON.stringify({ ...SUBSCRIPTION_FIELDS_EXAMPLE, active: 'yes' }) },
       'accepted, though body of the request/active must be boolean: "yes"',
     ],

@@ -76,7 +76,7 @@ async function readAllTables(): Promise<unknown> {
   return { ...Object.fromEntries(contents), received: receiver.requests.length };
 }
 
-test('the list contains every route that changes something', () => {
+test('the list WRITES contains every route that changes something', () => {
   const writing = harness.endpoints.filter(({ method }) => method !== 'GET');
   const routes = writing.map(({ method, path }) => `${method} ${path}`);
   expect(WRITES.map(([route]) => route)).toEqual(expect.arrayContaining(routes));

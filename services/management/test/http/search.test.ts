@@ -142,7 +142,7 @@ describe('the errors of a response', () => {
   });
 });
 
-test('the list of failed deliveries in a window counts as many deliveries as a recovery of that window puts back', async () => {
+test('a list of failed or cancelled deliveries and a recovery of the same window have the same total', async () => {
   const { id } = await harness.newSubscription(account);
   const nowMs = Date.now();
   const insert = (ageMs: number, fields: object) =>

@@ -33,7 +33,7 @@ function viewOf(account: TestAccount | undefined, plan: string, deployment = 'mu
 }
 
 describe('the list of the caller’s accounts', () => {
-  test('has all accounts of a user, oldest first, with integer ids, on both paths', async () => {
+  test('has all accounts of a user, oldest first, with integer ids, in both versions of the API', async () => {
     const expected = {
       data: [
         viewOf(accounts[0], 'enterprise'),

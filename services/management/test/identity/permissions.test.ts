@@ -106,7 +106,7 @@ describe('the permission to write webhooks', () => {
     },
   );
 
-  test('is required by every endpoint that writes, which otherwise writes nothing', async () => {
+  test('is required by endpoints that write or test, which otherwise write nothing', async () => {
     const { enterprise } = accounts;
     const token = await harness.newToken(enterprise, []);
     const { id } = await harness.newSubscription(enterprise);

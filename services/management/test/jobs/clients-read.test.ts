@@ -88,7 +88,7 @@ describe('jobs', () => {
 
 describe('lists of projects and environments', () => {
   test.each(['/v2', '/v3'] as const)(
-    'the projects and environments on %s are those that jobs name',
+    'on %s contain those that the jobs of the account name',
     async (version) => {
       const created = { state: 1, account_id: account.id, created_at: expect.any(String) };
       const projects = await call('GET', version, '/projects/?order_by=name&include_related=["repository"]');

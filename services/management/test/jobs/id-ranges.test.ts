@@ -24,7 +24,7 @@ const IDS = [
   BIGINT_MAX,
 ];
 
-test('the ranges contain exactly the ids whose digits start with the text', () => {
+test('idRangesWithPrefix returns ranges with exactly the ids whose digits start with the text', () => {
   for (const id of IDS) {
     for (const prefix of [
       '1',
@@ -42,13 +42,13 @@ test('the ranges contain exactly the ids whose digits start with the text', () =
   }
 });
 
-test('text that no id starts with has no ranges', () => {
+test('idRangesWithPrefix returns no ranges for text that no id starts with', () => {
   for (const text of ['0', '01', '-1', '1.5', 'x', '1x', '99999999999999999999']) {
     expect(idRangesWithPrefix(text)).toEqual([]);
   }
 });
 
-test('the ranges end at the maximum of a bigint', () => {
+test('idRangesWithPrefix returns ranges up to the maximum of a bigint', () => {
   expect(idRangesWithPrefix(String(BIGINT_MAX))).toEqual([{ gte: BIGINT_MAX, lte: BIGINT_MAX }]);
   expect(idRangesWithPrefix('9').at(-1)).toEqual({ gte: 9n * 10n ** 18n, lte: BIGINT_MAX });
 });

@@ -35,10 +35,10 @@ describe('a caller who reports runs', () => {
 
   test.each<[string, string, number]>([
     ['is revoked', 'UPDATE service_tokens SET revoked_at = now()', 401],
-    ['has expired by an operator', `UPDATE service_tokens SET expires_at = now() - interval '1 s'`, 401],
+    ['has expired', `UPDATE service_tokens SET expires_at = now() - interval '1 s'`, 401],
     ['is deleted', 'DELETE FROM service_tokens', 401],
-    ['may less', `UPDATE service_tokens SET permission_sets = '{developer}'`, 403],
-    ['has no account any more', 'DELETE FROM accounts', 401],
+    ['lacks the permission', `UPDATE service_tokens SET permission_sets = '{developer}'`, 403],
+    ['is deleted with its account', 'DELETE FROM accounts', 401],
   ])('is rejected as soon as the change is committed: its token %s', async (_, change, status) => {
     await start(server.token, { run_id: 5 });
     await sql(change);
@@ -69,7 +69,7 @@ describe('a caller who reports runs', () => {
     expect((await start(token)).status).toBe(401);
   });
 
-  test('is rejected although it was cached before the change, because the statement checks it', async () => {
+  test('is rejected once its token is revoked, although cached, as the statement checks the version', async () => {
     await start();
     const { rows } = await sql(`SELECT version FROM cache_version`);
     await sql('BEGIN; UPDATE service_tokens SET revoked_at = now(); COMMIT');
@@ -90,7 +90,7 @@ test('a run of a renamed job has the new name', async () => {
   expect(events.map(({ data }) => JSON.parse(data).jobName)).toEqual(['Nightly', 'Renamed']);
 });
 
-test('a transaction that changes many callers raises the version once, and a rolled back one does not', async () => {
+test('a transaction that changes many callers raises cache_version once, and a rolled back one does not', async () => {
   const version = async () => BigInt((await sql('SELECT version FROM cache_version')).rows[0].version);
   for (let index = 0; index < 5; index++) await server.tokenWith(['job_runner']);
   // Sets a version ahead of the clock, so that the next version is one higher.

@@ -128,7 +128,7 @@ describe.each(queueBackends())('the relay, with the queue on $name', (backend) =
     await eventually(() => expect(moved).toEqual({ sent: 1, left_to_reconciler: 0, quarantined: 1 }));
   });
 
-  test('sends late events so that they are queued once although the reconciler puts them back, too', async () => {
+  test('sends late events so that they are queued once although the reconciler adds them, too', async () => {
     const queue = openQueue(queueUrl);
     const [firstEvent, ...events] = createEvents(6) as [JobRunEvent, ...JobRunEvent[]];
     const lateEvents = events.slice(0, 3);

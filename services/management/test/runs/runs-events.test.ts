@@ -70,7 +70,7 @@ describe('the event of a run', () => {
     expect(Object.keys(data).at(-1)).toBe('runStartedAt');
   });
 
-  test('has its day in its id', () => {
+  test('has the day of its timestamp in its id', () => {
     expect(idDay('event', runEvent('job.run.started', ERRORED_RUN, ARRIVED_AT_MS).eventId)).toBe(
       '2026-01-31',
     );

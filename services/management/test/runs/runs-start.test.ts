@@ -211,7 +211,7 @@ describe('POST …/runs/', () => {
     '2026-01-31T23:00:00+02:00',
     '0000-01-01T00:00:00Z',
     'now',
-  ])('rejects the time %j', async (started_at) => {
+  ])('rejects the start time %j', async (started_at) => {
     const { status, json } = await start({ started_at });
     expect(status).toBe(400);
     expect(json.status.developer_message).toMatch(/^started_at: /);

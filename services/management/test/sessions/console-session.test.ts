@@ -161,7 +161,7 @@ describe('signing in', () => {
   });
 
   test.each(['before', 'after'])(
-    'leaves no session when it coincides with a reset of the password and locks the user just %s it',
+    'leaves no session when it locks the row of the user just %s a concurrent reset of the password',
     async (order) => {
       const database = openPrismaDatabase({ url: harness.settings.databaseUrl, connectionsMax: 4 });
       const { prisma, pool } = database;
@@ -345,7 +345,7 @@ describe('a session', () => {
   });
 });
 
-describe('a request with a cookie', () => {
+describe('a request with a session cookie', () => {
   test('is rejected if it changes something and does not come from the console’s own origin', async () => {
     const { cookie = '' } = await harness.signIn(user);
     const { id } = await harness.newSubscription(account);

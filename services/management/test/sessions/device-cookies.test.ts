@@ -22,7 +22,7 @@ test('a browser is recognized for the users who signed in there and keeps its id
   expect(deviceCookies.find(cookieHeader(deviceCookies.issue(bothCookie, ADA, false)), ADA)).toEqual(device);
 });
 
-test('a browser is recognized while its key is in ENCRYPTION_KEYS, and a sign-in renews the cookie with the newest key', () => {
+test('a browser is recognized while its cookie’s key is in ENCRYPTION_KEYS; a sign-in uses the newest key', () => {
   const oldDevices = createDeviceCookies([OLD]);
   const rotatingDevices = createDeviceCookies([NEW, OLD]);
   const newDevices = createDeviceCookies([NEW]);
@@ -56,7 +56,7 @@ test.each([
   ['no MAC', (token: string) => token.replace(/\.[\w-]{43}$/, '')],
   ['a key that is not there', (token: string) => token.replace(/=old\./, '=older.')],
   ['other text', () => 'runhook_device=~~~'],
-])('a cookie with %s is not recognized', (_, change) => {
+])('a device cookie with %s is not recognized', (_, change) => {
   const deviceCookies = createDeviceCookies([OLD]);
   const token = deviceCookies.issue(undefined, ADA, false).split(';')[0] ?? '';
   expect(deviceCookies.find(change(token), ADA)).toBeNull();

@@ -31,7 +31,7 @@ test('few passwords are checked concurrently, the others in order, and only a li
   expect(passwords.acquireSlot()).toBeNull();
 });
 
-test('a check without a user takes as long as a real one, because the hash has the same parameters', async () => {
+test('a password check without a user takes as long as a real one, as its hash has the same parameters', async () => {
   const parametersOf = (passwordHash: string) => passwordHash.split('$').slice(0, 4);
   expect(parametersOf(DUMMY_HASH)).toEqual(parametersOf(await hash('somebody’s')));
   expect(await createPasswordCheck().acquireSlot()?.isCorrect(null, 'anything')).toBe(false);

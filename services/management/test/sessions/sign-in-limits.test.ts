@@ -24,7 +24,7 @@ const PER_EMAIL = 4;
 const PER_ADDRESS = 8;
 const TOO_MANY = { status: 429, json: failure(429, 'Too many requests.') };
 
-/** Only tests in which processes share, clear, reduce or concurrently increment a count depend on the queue: those run on each queue. */
+/** Only tests in which a count is shared, cleared, reduced or concurrently incremented run on each queue. */
 const [firstBackend] = oneQueueBackend();
 
 describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) => {

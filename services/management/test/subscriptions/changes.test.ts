@@ -149,13 +149,13 @@ async function listenLocked(work: (lock: { pid: number; release(): Promise<void>
   }
 }
 
-test('the headers are sent once the first poll is complete, so that every later change is sent', async () => {
+test('the headers of a stream are sent once the first poll ends, so that every later change is sent', async () => {
   const listening = await listenLocked(({ release }) => release());
   await harness.database.prisma.subscription.update({ where: { id }, data: { description: 'later' } });
   await eventually(() => expect(listening.changedIds()).toEqual([id]));
 });
 
-test('a stream starts although the first poll fails, and all webhooks are sent as changed', async () => {
+test('a stream of changes starts although the first poll fails, and all webhooks are sent as changed', async () => {
   const listening = await listenLocked(async ({ pid, release }) => {
     await harness.database.pool.query('SELECT pg_terminate_backend($1::int)', [pid]);
     await release();
@@ -163,7 +163,7 @@ test('a stream starts although the first poll fails, and all webhooks are sent a
   await eventually(() => expect(listening.changedIds()).toEqual([id]));
 });
 
-test('the database is not polled without listeners', async () => {
+test('the database is not polled for changes without listeners', async () => {
   const listening = await listen();
   listening.close();
   const countPolls = async () => {
@@ -177,7 +177,7 @@ test('the database is not polled without listeners', async () => {
   await eventually(async () => expect(await countPolls()).toBe(0));
 });
 
-test('a stream sends its retry interval, and HEAD ends at once', async () => {
+test('a stream of changes sends its retry interval, and a HEAD request ends at once', async () => {
   const listening = await listen();
   await eventually(() => expect(listening.text()).toMatch(/^retry: 2000\n\n/));
   const head = await listen('', { method: 'HEAD' });
@@ -185,19 +185,19 @@ test('a stream sends its retry interval, and HEAD ends at once', async () => {
   await once(head.response, 'end');
 });
 
-test('ten minutes of keep-alive comments are less than a kilobyte', () => {
+test('ten minutes of keep-alive comments of a stream are less than a kilobyte', () => {
   const chunkBytes = '3\r\n\r\n'.length + HEARTBEAT.text.length;
   expect((600_000 / HEARTBEAT.intervalMs) * chunkBytes).toBeLessThan(1_000);
 });
 
-test('an invalid subscription_id is rejected by name', async () => {
+test('a stream of changes with an invalid subscription_id is rejected by name', async () => {
   const { status, json } = await harness.call('GET', account.path('/changes?subscription_id=x'), {
     token: account.token,
   });
   expect([status, json.status.errors[0].field]).toEqual([400, 'subscription_id']);
 });
 
-test('stopping the service ends its streams without waiting for their listeners', async () => {
+test('stopping the service ends its streams of changes without waiting for their listeners', async () => {
   const second = await harness.startSecond();
   const listening = await listen('', { origin: second.origin });
   const ended = once(listening.response, 'end');
@@ -233,7 +233,7 @@ test('no stream begins for a caller who disconnected before the response', async
   expect(startedCount).toBe(0);
 });
 
-test('an account may have at most a hundred streams', async () => {
+test('an account may have at most a hundred streams of changes', async () => {
   const listening = await Promise.all(Array.from({ length: 100 }, () => listen()));
   expect(listening.every(({ response }) => response.statusCode === 200)).toBe(true);
   const { status, json, headers } = await harness.call('GET', account.path('/changes'), {

@@ -90,7 +90,7 @@ test('the test endpoint sends custom headers and the signature in the configured
   });
 });
 
-describe('an update', () => {
+describe('an update of a webhook with custom headers', () => {
   test('with the response of a GET keeps the values of headers', async () => {
     const { id } = await subscribe();
     const subscriptionBefore = (await call('GET', id)).json.data;
@@ -155,8 +155,8 @@ test.each([
     { signature_header: 'X-Sig', headers: { 'x-sig': 'x' } },
     'headers.x-sig',
   ],
-  ['a header of ours', { headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id'],
-  ['a signature in a header of ours', { signature_header: 'Content-Type' }, 'signature_header'],
+  ['a reserved header', { headers: { 'Webhook-Id': 'x' } }, 'headers.Webhook-Id'],
+  ['the signature in a reserved header', { signature_header: 'Content-Type' }, 'signature_header'],
   ['a control character', { headers: { 'X-Gate': 'a\r\nHost: b' } }, 'headers.X-Gate'],
 ])('creating a subscription with %s is a 400 that names the field', async (_, fields, field) => {
   const body = { ...SUBSCRIPTION_FIELDS, ...fields };

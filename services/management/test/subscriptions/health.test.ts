@@ -59,7 +59,7 @@ test.each([
   expect([status, json.status.errors[0].field]).toEqual([400, 'include']);
 });
 
-test('an update keeps the health, and a new endpoint resets it', async () => {
+test('an update of a webhook keeps its health, and a new endpoint resets it', async () => {
   await fail();
   await put({ name: 'Renamed', active: true });
   expect((await get()).health).toEqual(HEALTH_RESPONSE);
@@ -77,7 +77,7 @@ test.each([
     false,
   ],
   ['another name', { name: 'Renamed' }, false],
-])('a webhook that failures deactivated is updated with %s', async (_, changes, isReactivated) => {
+])('only active or a new endpoint reactivates a failed webhook: %s', async (_, changes, isReactivated) => {
   const reason = 'Its endpoint failed 12 times in a row since 2026-11-22T07:00:00Z.';
   await fail({ active: false, deactivateReason: reason });
   expect(await get()).toMatchObject({ active: false, deactivate_reason: reason });
@@ -93,7 +93,7 @@ test('a webhook that its owner deactivated stays inactive when its endpoint chan
   expect(await put({ client_url: 'https://other.example.com/hooks' })).toMatchObject({ active: false });
 });
 
-test('the list is sorted by failing_since and filtered by failing on request', async () => {
+test('the list of webhooks is sorted by order_by and filtered by failing', async () => {
   await harness.database.prisma.subscription.update({ where: { id }, data: { name: 'B' } });
   const { id: laterId } = await harness.newSubscription(account, { name: 'c' });
   const { id: healthy } = await harness.newSubscription(account, { name: 'A' });

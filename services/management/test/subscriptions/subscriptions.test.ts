@@ -362,7 +362,7 @@ describe('the list of subscriptions', () => {
     expect(beyond.extra.pagination).toEqual({ total_count: 12, count: 0 });
   });
 
-  test('is sorted by id for equal times', async () => {
+  test('is sorted by descending id for equal times of creation', async () => {
     const ids = [await harness.newSubscription(account), await harness.newSubscription(account)].map(
       ({ id }) => id,
     );

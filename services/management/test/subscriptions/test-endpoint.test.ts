@@ -291,7 +291,7 @@ describe('testing an unsaved subscription', () => {
       { client_url: 'ftp://x', event_type: 'job.run' },
       ['client_url', 'event_type'],
     ],
-    ['what is no secret', { client_url: 'http://127.0.0.1/', hmac_secret: 'secret' }, ['hmac_secret']],
+    ['an invalid secret', { client_url: 'http://127.0.0.1/', hmac_secret: 'secret' }, ['hmac_secret']],
     ['a reserved header', { client_url: 'http://127.0.0.1/', headers: { Host: 'a' } }, ['headers.Host']],
     ['a masked header', { client_url: 'http://127.0.0.1/', headers: { 'X-Key': '***' } }, ['headers.X-Key']],
     [

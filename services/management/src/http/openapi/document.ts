@@ -21,7 +21,6 @@ import { PARAMETERS } from './parameters.ts';
 import { envelopeSchemas, RESPONSES } from './responses.ts';
 import { payloadSchemas, WEBHOOKS } from './webhooks.ts';
 
-/** All named schemas. */
 const SCHEMAS: Record<string, Schema> = {
   ...subscriptionSchemas,
   ...testSchemas,

@@ -69,7 +69,7 @@ const PUBLISHED_SCHEMAS = Object.fromEntries(
 );
 const PAYLOAD_SCHEMAS = Object.fromEntries(
   EVENT_TYPES.map((type) => {
-    // The document refers to the run's schema; a separate schema contains it.
+    // The OpenAPI document refers to the run's schema; a standalone schema must contain it.
     const { properties, ...payload } = payloadSchemas[payloadName(type)] ?? {};
     return [
       payloadName(type),

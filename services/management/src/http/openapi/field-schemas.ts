@@ -89,7 +89,7 @@ export type PathItem = {
   parameters?: (Parameter | Reference)[];
 } & { [Method in OperationMethod]?: Operation };
 
-/** Operations by path, with parameters in braces and without a trailing slash, which linters reject. Both forms work. */
+/** Operations by path, with parameters in braces. Linters reject a trailing slash, which the service accepts. */
 export type Paths = Record<`/api/${string}`, PathItem>;
 
 export interface OpenApiDocument {
@@ -175,7 +175,7 @@ export function requiredName(maxLength: number, description: string): Schema {
   return { ...requiredText(maxLength, description), pattern: NAME };
 }
 
-/** A required configured text. The pattern expresses docs/contract.md#text, but for noncharacters above U+FFFF. */
+/** A required configured text. The pattern expresses docs/contract.md#text, except for noncharacters above U+FFFF. */
 export function requiredText(maxLength: number, description: string): Schema {
   return { type: 'string', minLength: 1, maxLength, pattern: WELL_FORMED, description };
 }
@@ -196,8 +196,8 @@ export function optionalReportedText(maxLength: number, description: string): Sc
 }
 
 /**
- * Patterns of configured text. JSON Schema lets a validator match code points or UTF-16 units: with code points the first alternative of a
- * character matches a surrogate pair, with units the second one.
+ * Patterns of configured text. JSON Schema lets a validator match code points or UTF-16 units: with code points the
+ * first alternative of a character matches a surrogate pair, with units the second one.
  */
 const INVALID_UNITS = '\\u0000\\uD800-\\uDFFF\\uFDD0-\\uFDEF\\uFFFE\\uFFFF';
 const SURROGATE_PAIR = '[\\uD800-\\uDBFF][\\uDC00-\\uDFFF]';
@@ -259,7 +259,7 @@ export function schemaRef(name: string, description?: string): Schema {
   return description === undefined ? { $ref } : { $ref, description };
 }
 
-/** A timestamp in a request: generated clients have a type for this format; the others are accepted, too. */
+/** A timestamp in a request: generated clients have a type for this format; {@link TIMESTAMP_FORMATS} names others. */
 export const TIMESTAMP: Schema = { type: 'string', format: 'date-time', examples: ['2026-11-20T10:00:00Z'] };
 
 export const TIMESTAMP_FORMATS =

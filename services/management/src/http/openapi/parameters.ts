@@ -66,7 +66,7 @@ export function queryParameter(name: string, description: string, schema: Schema
   return { name, in: 'query', description, schema };
 }
 
-/** @param where completes "Only those that have this text …" */
+/** @param where completes "Only rows that have this text …" */
 export function searchParameter(where: string): Parameter {
   const description = `Only rows that have this text ${where}, case-insensitive. Empty: all rows.`;
   return queryParameter('search', description, { type: 'string', maxLength: SEARCH_CHARACTERS_MAX });

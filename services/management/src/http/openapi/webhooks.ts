@@ -46,7 +46,7 @@ const EXAMPLE_RUN = {
   runStartedAt: '2026-11-20T09:58:26Z',
 };
 
-/** Returns the exact body of a delivery of an event of the type. */
+/** Returns the exact body of a sample delivery with an event of the type. */
 export function bodyExample(eventType: EventType): string {
   const event = createSampleEvent(eventType, IDENTITY, EXAMPLE_RUN, () => '2026-11-20T10:00:00Z');
   return renderPayload(event, SUBSCRIPTION_EXAMPLE);
@@ -61,7 +61,7 @@ const message = (description: string) => text(description, { maxLength: EVENT_LI
 
 const SENT_STATUSES = [...new Set(EVENT_TYPES.flatMap((eventType) => EVENT_TYPE_TABLE[eventType].statuses))];
 
-/** `data` of every event (docs/contract.md#events). */
+/** Fields that `data` has in every event (docs/contract.md#events). */
 const runDetails: PropertiesOf<RunDetails> = {
   jobId: idText('Id of the job.', '12'),
   jobName: name('Name of the job.'),
