@@ -306,7 +306,7 @@ describeConsole(
       await stop.click();
       await page
         .getByRole('dialog')
-        .getByText(/^Stopped after [\d,]+ of 2,000\. It was cancelled\./)
+        .getByText(/^Stopped after [\d,]+ of 2,000\. The recovery was cancelled by a request\./)
         .waitFor();
       await page.getByRole('button', { name: 'Resend a time range' }).waitFor({ state: 'attached' });
     });

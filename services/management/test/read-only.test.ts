@@ -78,7 +78,7 @@ test.each([
       .status;
   const { pool } = server.database;
   await pool.query(`ALTER TABLE ${writeAttempts.table} RENAME TO mislaid`);
-  for (nowMs of [15_000, 30_000]) await expect(call()).rejects.toThrow('was answered 500');
+  for (nowMs of [15_000, 30_000]) await expect(call()).rejects.toThrow('got the response 500');
   await writes.check();
   expect(writes.state).toBe('unwritable');
   await pool.query(`ALTER TABLE mislaid RENAME TO ${writeAttempts.table}`);

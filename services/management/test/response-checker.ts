@@ -42,7 +42,7 @@ export function createResponseChecker(document: OpenApiDocument): ResponseChecke
 
   function problemsOf(exchange: Exchange): string[] {
     const { method, status, headers, body, requestBody } = exchange;
-    if (status === 500) return ['a fault of the service'];
+    if (status === 500) return ['status 500: a defect of the service'];
     const { operation, response, listed } = documented(document, exchange);
     if (!response) return [`the status is not listed; ${listed}`];
     const problems = headerProblems(response, headers);
@@ -67,7 +67,7 @@ export function createResponseChecker(document: OpenApiDocument): ResponseChecke
     if (!pathnameOf(path).startsWith('/api/')) return null;
     const problems = problemsOf(exchange);
     if (problems.length === 0) return null;
-    const heading = `${method} ${path} was answered ${status}, which is not what the OpenAPI document says:`;
+    const heading = `${method} ${path} got the response ${status}, which is not what the OpenAPI document says:`;
     return [heading, ...problems.map((problem) => `  ${problem}`), body.slice(0, 2_000)].join('\n');
   };
 }

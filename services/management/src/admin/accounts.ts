@@ -105,7 +105,7 @@ function accountsTable(accounts: readonly AccountView[]): string {
 
 function remark(account: AccountView): string {
   const reason = webhooksUnavailableReason(account);
-  return reason === null ? '' : `\n\nIt has no webhooks: its ${reason} is ${account[reason]}.`;
+  return reason === null ? '' : `\n\nThe account has no webhooks: its ${reason} is ${account[reason]}.`;
 }
 
 export const accountGroup: CommandGroup = {

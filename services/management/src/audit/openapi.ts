@@ -50,7 +50,7 @@ export const auditPaths: Paths = {
 export const auditSchemas: Record<string, Schema> = {
   AuditEntry: responseObject<AuditEntryView>('One change.', {
     id: idText('Id of the entry; ids increase with time.', '4711'),
-    created_at: microsTime('When.'),
+    created_at: microsTime('Time of the change.'),
     action: { type: 'string', enum: AUDIT_ACTIONS, description: 'The action.' },
     actor: responseObject<AuditEntryView['actor']>('The actor.', {
       kind: {

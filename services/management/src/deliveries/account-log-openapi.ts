@@ -25,9 +25,9 @@ import { RUN_EVENT_STATES, type RunEventView } from './run-events.ts';
 
 const COUNTS = {
   delivered_count: count('Delivered deliveries.'),
-  failed_count: count('Failed.'),
+  failed_count: count('Failed deliveries.'),
   pending_count: count('Deliveries with attempts left.'),
-  cancelled_count: count('Cancelled.'),
+  cancelled_count: count('Cancelled deliveries.'),
 };
 
 /** Schemas of the OpenAPI document; see docs/contract.md#the-log-of-an-account. */
@@ -223,7 +223,7 @@ export const accountLogPaths: Paths = {
         {
           200: success(
             200,
-            'They.',
+            'The events of the run.',
             { type: 'array', items: schemaRef('RunEvent'), description: 'The events in order.' },
             [RUN_EVENT_EXAMPLE],
           ),

@@ -106,7 +106,7 @@ export const incidentSchemas: Record<string, Schema> = {
     delivery_id: prefixedId('wdl_', 'The latest delivery that fails with this cause.'),
     attempted_at: microsTime('Start of its latest failed attempt.'),
   }),
-  Incident: responseObject<IncidentView>('A period in which every attempt of a webhook failed.', {
+  Incident: responseObject<IncidentView>('A period in which attempts of a webhook failed.', {
     subscription_id: prefixedId('wsu_', 'The webhook.'),
     subscription_name: text('Name of the webhook.'),
     status: {
@@ -130,8 +130,10 @@ export const incidentSchemas: Record<string, Schema> = {
       microsTime('Start of the last successful attempt; null if there is none, and for closed incidents.'),
     ),
     delivery_count: count(`Deliveries with a failed attempt, and deliveries that wait. ${COUNT_LIMIT_TEXT}`),
-    failed_count: count(`Those that are failed now and can be redelivered. ${COUNT_LIMIT_TEXT}`),
-    pending_count: count(`Those that have attempts left. ${COUNT_LIMIT_TEXT}`),
+    failed_count: count(
+      `Deliveries of delivery_count that are failed now and can be redelivered. ${COUNT_LIMIT_TEXT}`,
+    ),
+    pending_count: count(`Deliveries of delivery_count that have attempts left. ${COUNT_LIMIT_TEXT}`),
     run_count: count(`Runs of their events. ${COUNT_LIMIT_TEXT}`),
     first_delivery: evidence('The oldest of them; null if the log no longer has any.'),
     last_delivery: evidence('The newest of them; null if the log no longer has any.'),

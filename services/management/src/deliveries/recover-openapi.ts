@@ -52,7 +52,7 @@ const DONE_RECOVERY_EXAMPLE: RecoveryView = {
 const CANCELLED_RECOVERY_EXAMPLE: RecoveryView = {
   ...RECOVERY_EXAMPLE,
   status: 'cancelled',
-  reason: 'It was cancelled.',
+  reason: 'The recovery was cancelled by a request.',
   recovered_count: 100,
   outcome: { pending: 0, delivered: 0, failed: 100, cancelled: 0 },
   completed_at: '1795172403000000',

@@ -106,7 +106,7 @@ function listRecoveriesEndpoint({ prisma }: { prisma: PrismaClient }): AccountEn
   };
 }
 
-const CANCELLED_REASON = 'It was cancelled.';
+const CANCELLED_REASON = 'The recovery was cancelled by a request.';
 const ENDED_MESSAGE = 'The recovery has ended.';
 
 /** Stops a recovery. The deliveries that it has already redelivered continue. */

@@ -78,7 +78,7 @@ export const statisticsPaths: Paths = {
           200: success(
             200,
             'One entry per webhook.',
-            { type: 'array', items: schemaRef('Rates'), description: 'By id.' },
+            { type: 'array', items: schemaRef('Rates'), description: 'Sorted by id.' },
             [RATES_EXAMPLE],
           ),
         },
@@ -116,7 +116,7 @@ const counts: PropertiesOf<StatisticsCounts> = {
   failed_count: count('Deliveries whose last attempt failed.'),
   pending_count: count('Deliveries with attempts left.'),
   cancelled_count: count('Cancelled deliveries.'),
-  attempt_count: count('Their attempts so far.'),
+  attempt_count: count('Number of attempts of these deliveries so far.'),
   p50_ms: nullable(
     count(
       'Median duration of the latest attempts in milliseconds. Attempts that did not reach the endpoint (a 502 of the service) are not counted; a timeout counts with the time limit. Null if none is left.',

@@ -65,11 +65,11 @@ function listOperation(
     operationId,
     tags,
     summary: `List the ${plural} of an account`,
-    description: `Those of its jobs. They are created with a job.`,
+    description: `The ${plural} that jobs of the account name; each is created with the first such job.`,
     parameters: [...extraParameters, ...LIST_PARAMETERS, ...PAGE],
     responses: operationResponses(
       'runs',
-      { 200: success(200, 'A page of rows.', schemaRef(schema), example, 'list') },
+      { 200: success(200, `A page of ${plural}.`, schemaRef(schema), example, 'list') },
       [400],
     ),
   };
@@ -82,7 +82,9 @@ function getOperation(resource: Resource, operationId: string): Operation {
     tags,
     summary: `Get one ${resource}`,
     description: 'It must belong to a job of the account.',
-    responses: operationResponses('runs', { 200: success(200, 'The object.', schemaRef(schema), example) }),
+    responses: operationResponses('runs', {
+      200: success(200, `The ${resource}.`, schemaRef(schema), example),
+    }),
   };
 }
 

@@ -270,7 +270,14 @@ export const runPaths: Paths = {
       description: `Sends \`job.run.completed\` once the run has finished as well, in either order; not for a cancelled run. No request body. A repeat changes nothing. ${REPORTERS}`,
       responses: operationResponses(
         'runs',
-        { 200: success(200, 'It is recorded.', schemaRef('Run'), INGESTED_EXAMPLE) },
+        {
+          200: success(
+            200,
+            'The ingestion of the artifacts is recorded.',
+            schemaRef('Run'),
+            INGESTED_EXAMPLE,
+          ),
+        },
         BODY_FAILURES,
       ),
     }),

@@ -118,7 +118,7 @@ export class Relay {
         if (failures > 0) logger.info({ failures }, 'relay recovered');
         failures = 0;
       } catch (error) {
-        if (failures === 0) logger.error({ err: error }, 'relay failed, will retry');
+        if (failures === 0) logger.error({ err: error }, 'events not added to the queue, will retry');
         if (this.#isStopping) break;
         await this.#sleep(withJitter(Math.min(OUTAGE_WAIT_MS * 2 ** failures++, OUTAGE_WAIT_MAX_MS)));
       }

@@ -46,7 +46,7 @@ test('account list filters by name, plan and deployment', async () => {
 test('account list prints an aligned table in which a name cannot add lines', async () => {
   const name = 'Broken\n\u001b[31mname';
   const created = await commandLine.run(['account', 'create', '--name', name, '--plan', 'free']);
-  expect(created.stdout).toContain('It has no webhooks: its plan is free.');
+  expect(created.stdout).toContain('The account has no webhooks: its plan is free.');
   const { stdout } = await commandLine.run('account list');
   const [heading = '', ...rows] = stdout.trimEnd().split('\n');
   expect(heading).toMatch(/^ID +IDENTIFIER +NAME +PLAN +DEPLOYMENT$/);

@@ -246,7 +246,14 @@ describe('the recoveries of a subscription', () => {
     const cancelResponse = await cancel(id);
     expect(cancelResponse).toMatchObject({
       status: 200,
-      json: { data: { id, status: 'cancelled', reason: 'It was cancelled.', completed_at: MICROS } },
+      json: {
+        data: {
+          id,
+          status: 'cancelled',
+          reason: 'The recovery was cancelled by a request.',
+          completed_at: MICROS,
+        },
+      },
     });
     expect(await cancel(id)).toMatchObject({ status: 409, json: failure(409, 'The recovery has ended.') });
     expect((await find(id)).json.data).toEqual(cancelResponse.json.data);

@@ -137,7 +137,11 @@ describe('the checker of tests rejects a response that does not match the OpenAP
       { method: 'POST', path: SUBSCRIPTIONS },
       'the status is not listed; these are: 201,',
     ],
-    ['a fault', { status: 500, body: failure(500, 'Something went wrong.') }, 'a fault of the service'],
+    [
+      'a fault',
+      { status: 500, body: failure(500, 'Something went wrong.') },
+      'status 500: a defect of the service',
+    ],
     [
       'an error of another shape',
       { status: 404, body: { error: 'x' } },
@@ -181,7 +185,7 @@ describe('the checker of tests rejects a response that does not match the OpenAP
   ])('in this case: %s', (_, exchange, problem) => {
     const lines = checkExchange(exchange)?.split('\n') ?? [];
     expect(lines[0]).toMatch(
-      /^[A-Z]+ \/api\/\S+ was answered \d+, which is not what the OpenAPI document says:$/,
+      /^[A-Z]+ \/api\/\S+ got the response \d+, which is not what the OpenAPI document says:$/,
     );
     expect(lines.filter((line) => line.includes(problem))).not.toEqual([]);
   });

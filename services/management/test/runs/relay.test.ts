@@ -13,7 +13,7 @@ import {
 } from '@runhook/testing';
 import { type RejectedEvent, Relay, type RelayOptions } from '../../src/runs/relay.ts';
 
-const UNAVAILABLE_LOG = { level: 'error', message: 'relay failed, will retry' };
+const UNAVAILABLE_LOG = { level: 'error', message: 'events not added to the queue, will retry' };
 const RECOVERED_LOG = { level: 'info', message: 'relay recovered' };
 
 const closing: (() => Promise<unknown>)[] = [];

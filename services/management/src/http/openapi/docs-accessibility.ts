@@ -61,7 +61,7 @@ const noLinkInButton = ({ React }) => ({
 const SCROLLED = 'pre:not([tabindex]), .responses-inner:not([tabindex]), .table-container:not([tabindex])';
 const REGIONS = { '.information-container': 'About this API', '.scheme-container': 'Server and key' };
 
-function mend(root) {
+function fix(root) {
   for (const table of root.querySelectorAll('table[role=region]')) table.removeAttribute('role');
   for (const scrolled of root.querySelectorAll(SCROLLED)) scrolled.tabIndex = 0;
   root.querySelector('.close-modal')?.setAttribute('aria-label', 'Close');
@@ -83,8 +83,8 @@ function mend(root) {
     heading.setAttribute('aria-level', String(above));
   }
 }
-const place = document.querySelector('#swagger-ui');
-new MutationObserver(() => mend(place)).observe(place, { childList: true, subtree: true });
+const container = document.querySelector('#swagger-ui');
+new MutationObserver(() => fix(container)).observe(container, { childList: true, subtree: true });
 
 window.ui = SwaggerUIBundle({
   url: new URL('../openapi.json', document.currentScript.src).href,
