@@ -62,11 +62,11 @@ const DATABASE_CONNECTIONS = 10;
 const BACKLOG_EVERY_MS = 5_000;
 const FOREIGN_PUBLISHERS_EVERY_MS = 15_000;
 
-/** An unavailable collector must not delay a stop. */
+/** Maximum delay of a stop by an unavailable collector of traces. */
 const TRACES_FLUSH_MS = 3_000;
-/** Time after the deadline of an attempt in flight for recording its result. */
+/** Time beyond the deadline of an attempt that a stop waits for the workers to close. */
 const DRAIN_MARGIN_MS = 5_000;
-/** Results that are not recorded within this time are abandoned, which leaves time to return their jobs to the queue. */
+/** Time beyond the deadline of an attempt after which a stop abandons unrecorded results and returns their jobs. */
 const RECORD_MARGIN_MS = 4_000;
 /** Time beyond an attempt's deadline after which the reconciler searches for the job of an overdue delivery. */
 const RECONCILE_MARGIN_MS = 5_000;
@@ -182,7 +182,7 @@ function openDispatchDatabase(process: Process): Database {
   return database;
 }
 
-/** Waits until schema and keys are compatible, because jobs that a dispatcher takes before would only fail. */
+/** Waits until schema and encryption keys are compatible, because jobs that a dispatcher takes before would fail. */
 async function awaitCompatibility(process: Process, { pool }: Database): Promise<CompatibilityCheck> {
   const { settings, logger, metrics } = process;
   let reportedUnknown = '';

@@ -42,14 +42,14 @@ export interface AttemptResult {
   outcome: Outcome;
   /** Milliseconds for which the response asks for no further requests; null if it does not ask. */
   retryAfterMs: number | null;
-  /** Whether processing the response cost several times as much as a plain one. */
+  /** Whether reading the response cost several times as much as an ordinary one. */
   costly: boolean;
 }
 
 /**
  * Sends one signed request and interprets the response. The body is rendered from data that is fixed at fan-out, so
- * every attempt sends the same bytes; URL and secret are those of the current subscription. Records nothing. Always
- * releases the slot.
+ * every attempt sends the same bytes; URL and secret are those of the current subscription. Records a `Retry-After`,
+ * but not the attempt. Always releases the slot.
  */
 export async function attempt(
   dispatcher: Dispatcher,
@@ -110,7 +110,7 @@ async function send(
   traceHeaders: Record<string, string>,
 ): Promise<AttemptResult> {
   const { event } = delivery;
-  // A row that the rewrite of the log could not convert has text from which no payload can be rendered.
+  // A row of an old release that `migrate` could not rewrite has data that cannot be rendered.
   if (!isStoredEventData(event.data))
     throw new TypeError(`the data of event ${event.eventId} cannot be read`);
   const body = renderPayload(event, { id: delivery.subscriptionId, name: delivery.webhookName });
@@ -160,7 +160,7 @@ async function send(
   };
 }
 
-/** Records an attempt that has no queue job, and queues the next attempt if one follows. */
+/** Records an attempt of a delivery without a queue job, and queues the next attempt if one follows. */
 export async function logAndSchedule(
   dispatcher: Dispatcher,
   delivery: AttemptableDelivery,

@@ -24,7 +24,7 @@ export interface PausableWorker {
 }
 
 export interface CompatibilityCheckOptions {
-  /** Throws an incompatibility; any other error leaves the state unchanged. */
+  /** Throws SchemaBehindError or KeysUnknownError; other errors leave the state unchanged. */
   check: () => Promise<void>;
   health: Health;
   lifecycle: Lifecycle;
@@ -95,7 +95,7 @@ interface LockCapacityProcess extends RetryOptions {
   settings: Pick<DispatcherSettings, 'logRetentionDays'>;
 }
 
-/** Warns before statements over all days of a long log fail occasionally because many run concurrently. */
+/** Warns if the lock table of PostgreSQL is too small for concurrent statements over all days of the log. */
 export async function warnAboutLockCapacity(process: LockCapacityProcess, pool: Pool): Promise<void> {
   const { logRetentionDays } = process.settings;
   const capacity = await retryWhileUnavailable(process, () => readLockCapacity(pool, logRetentionDays));

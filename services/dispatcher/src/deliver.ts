@@ -9,10 +9,10 @@ import { throwIfStopping } from './record/retry-while-unavailable.ts';
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
 
-/** Wait of a redelivery for one of the slots that a block leaves. */
+/** Wait until a redelivery that got none of the 16 slots of a blocked subscription is tried again. */
 const REDELIVERY_GAP_MS = 1_000;
 
-/** Processes a queued delivery: a retry, or a redelivery. A delivery whose data is rejected is set aside. */
+/** Processes the job of a delivery, such as a retry or redelivery. A delivery that PostgreSQL rejects is set aside. */
 export function deliver(dispatcher: Dispatcher, job: DeliveryJob): Promise<DeliverResult> {
   return dispatcher.spans.deliver(job, () =>
     runNextStep(dispatcher, job).catch(async (error: unknown) => {

@@ -22,9 +22,9 @@ export interface Dispatcher {
   egress: Egress;
   secrets: SecretBox;
   retryPolicy: RetryPolicy;
-  /** Limits the attempts of each lane. */
+  /** Limits the attempts in flight of each subscription. */
   limits: SubscriptionLimiter;
-  /** Maximum number of waiting deliveries of an account; see `CachedSubscription.isFull`. */
+  /** Number of deferred deliveries of an account beyond which lanes become full; see `CachedSubscription.isFull`. */
   pendingMax: number;
   /** Maximum duration of an attempt in milliseconds. */
   attemptMs: number;
@@ -32,7 +32,7 @@ export interface Dispatcher {
   clock: Clock;
   /** Aborted when the workers close. */
   stopping: AbortSignal;
-  /** Events that this process works on, by their job ids; each promise settles when the work ends. */
+  /** Fan-outs in progress, by the id of the event's queue job; each promise settles when its fan-out ends. */
   fanOutsInFlight: Map<string, Promise<unknown>>;
   events: EventsInFlight;
   requests: RequestsInFlight;

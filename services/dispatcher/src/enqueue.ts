@@ -19,10 +19,10 @@ export interface DeliveryEnqueuerOptions {
   logger: Logger;
 }
 
-/** Minimum interval between two wake-ups of a lane, however many deliveries are deferred in it. */
+/** Minimum interval between two calls that add missing jobs of lanes, however many deliveries are deferred. */
 const WAKE_EVERY_MS = 50;
 
-/** Adds deliveries and lanes to `webhook-deliveries` in batches, once the queue is available. */
+/** Adds jobs of deliveries and lanes to `webhook-deliveries` in batches; waits while the queue is unavailable. */
 export class DeliveryEnqueuer {
   readonly #spans: Spans;
   readonly #options: DeliveryEnqueuerOptions;
@@ -50,7 +50,7 @@ export class DeliveryEnqueuer {
     });
   }
 
-  /** Resolves once the queue has the delivery. A batch has deliveries of many traces, so each carries its trace context. */
+  /** Resolves once the queue has the delivery or is full. Deliveries of a batch belong to different traces. */
   enqueue(delivery: Omit<QueuedDelivery, 'traceContext'>): Promise<void> {
     return this.#batcher.add({ traceContext: this.#spans.serializeContext(), ...delivery });
   }
@@ -95,7 +95,7 @@ export class DeliveryEnqueuer {
   }
 }
 
-/** A full queue gets no retries: they are on record, and the reconciler queues those that are due once the queue has capacity. */
+/** Resolves if the queue is full: retries are on record, and the reconciler queues them once there is capacity. */
 async function ignoreQueueFull(add: () => Promise<void>): Promise<void> {
   try {
     await add();

@@ -15,9 +15,8 @@ import { slotsOf } from './policy/events-in-flight.ts';
 import type { MessageRejection } from './record/quarantine.ts';
 
 /**
- * Tries after which an event that the record rejects for its data is set aside. A rejection that concerns one of its
- * deliveries is isolated earlier: the second try commits the event, and the third resumes its deliveries in separate
- * jobs.
+ * Tries of a job after which a further one sets an event aside that the record rejects for its data. If it rejects one
+ * of the deliveries, the second try commits the event, and the third resumes its deliveries in separate jobs.
  */
 const QUARANTINE_AFTER_TRIES = 2;
 
@@ -33,7 +32,7 @@ export type EventJobResult =
   /** Some events of a shared job are malformed: these need separate jobs, which stay failed. The others are done. */
   | { kind: 'some_malformed'; events: IdentifiedEvent[] };
 
-/** Processes a job with one or several events. Throws an internal error once all events have ended. */
+/** Processes a job with one or several events. An internal error is thrown once all of its events have ended. */
 export async function processEvents(
   dispatcher: Dispatcher,
   job: EventJob,

@@ -20,8 +20,8 @@ const SINGLE_COMMIT_DELIVERIES_MAX = 50;
 /**
  * An event whose first attempts take longer than this is committed with the results that it has, so that the log is
  * nearly current; most endpoints respond sooner. While other events wait for a slot, an event is committed sooner and
- * releases its own, although its pending deliveries cost a second write. A late timer means that the processor delays
- * the attempts, not their endpoints.
+ * releases its own, although its pending deliveries cost a second write. If the timer is more than BUSY_LATE_MS late,
+ * the CPU delays the attempts, not their endpoints, so the event is not committed sooner.
  */
 const COMMIT_AFTER_MS = 500;
 const URGENT_COMMIT_AFTER_MS = 50;
@@ -37,7 +37,7 @@ export type FanOutResult =
 
 /**
  * Turns an event into deliveries and makes their first attempts. A delivery without a slot in its lane is deferred.
- * When this resolves, every delivery is attempted and recorded, or deferred, so the job may be acknowledged.
+ * When this resolves, every delivery was attempted and recorded, deferred, cancelled or queued: the job may end.
  * @param interrupted whether the event's job ran before and did not end, so that deliveries that it committed may be
  * pending
  * @param onCommitted called once the event is committed, while its first attempts may be in flight
@@ -138,7 +138,7 @@ interface FanOutPlan {
 /** Recorded state of an event before any of its requests is sent. */
 type Start = { event: JobRunEvent; isRecorded: boolean; result?: never } | { result: CommitResult };
 
-/** Returns the event with the timestamp on record, which every attempt sends. */
+/** Returns the event with the timestamp on record, which every attempt sends; or the result if no fan-out follows. */
 function resolveStart(event: JobRunEvent, { status, timestamp }: EventState): Start {
   if (status === 'new') return { event, isRecorded: false };
   if (status !== 'undispatched') return { result: status === 'dispatched' ? 'duplicate' : status };
@@ -242,8 +242,8 @@ class TimedFirstAttemptCommit implements FirstAttemptCommit {
 }
 
 /**
- * Commits the deliveries, in pages if there are many, then attempts those that were not on record. The last page claims
- * the event. Used for interrupted jobs, events with many deliveries, and while the database rejects commits.
+ * Commits the deliveries, in pages if there are many, then attempts those that were not on record. The last page marks
+ * the event as dispatched. Used for interrupted jobs, events with many deliveries, and while commits are stalled.
  */
 async function commitThenAttempt(
   dispatcher: Dispatcher,

@@ -26,7 +26,7 @@ export const FRESH_MS = 500;
 export interface FirstAttempt {
   delivery: AttemptableDelivery;
   target: Target;
-  /** Its subscription had no slot when it was planned, and expected none within FRESH_MS: it is committed as deferred or, with a `fullReason`, as cancelled. */
+  /** No slot was free, or expected within FRESH_MS, when it was planned: it is committed as deferred or cancelled. */
   isLaneSaturated: boolean;
   /** Reason for cancelling it if it finds no slot; null to defer it. */
   fullReason: string | null;
@@ -59,7 +59,7 @@ export function createFirstAttempt(
   return { target, delivery, isLaneSaturated, fullReason, ...initialState };
 }
 
-/** Returns the current state as a row: delivered, without a slot, or pending, whether it was attempted or not. */
+/** Returns the row of the current state: delivered; without a slot, deferred or cancelled; otherwise pending. */
 export function newDelivery({ delivery, isLaneSaturated, fullReason, result }: FirstAttempt): NewDelivery {
   const { id, subscriptionId, webhookName } = delivery;
   const isDeferred = isLaneSaturated || result === null;

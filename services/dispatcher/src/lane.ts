@@ -22,11 +22,11 @@ export type LaneResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: numbe
 
 /** Time after which the job of a lane ends, so that others can run, and is queued again. It waits for its attempts. */
 const PASS_MS = 10_000;
-/** Interval at which a lane that is empty, or has slots without permits, is checked again until all attempts have ended. */
+/** Interval at which the job of a lane checks for deliveries, slots and permits while its attempts are in flight. */
 const POLL_EVERY_MS = 100;
-/** Wait of a lane that has slots, but no permits. */
+/** Delay of the job of a lane with free slots, but without permits or capacity of its server. */
 const FULL_WAIT_MS = 1_000;
-/** Number of deliveries that are cancelled at once, without their data, when nothing may be sent for a subscription any more. */
+/** Number of deferred deliveries of a subscription that are cancelled at once, without loading their data. */
 const CANCEL_PAGE = 500;
 
 /**
@@ -81,7 +81,7 @@ export function wakeLane(
 }
 
 /**
- * Attempts a retry or a deferred delivery. Returns null if it has no permits or no slot: it must be deferred.
+ * Attempts a retry or a deferred delivery. Returns null if it has no permits or no slot: the caller must defer it.
  * @param ignoresBlock true for a manual redelivery and for a probe of a blocked lane
  */
 export async function attemptQueued(
@@ -103,7 +103,7 @@ export async function attemptQueued(
 }
 
 class LanePass {
-  /** Slots are free, but the account has no permits, or the server of the lane no capacity for its attempts. */
+  /** Whether slots are free, but the account has no permits, or the server of the lane no capacity for its attempts. */
   isFull = false;
   readonly #dispatcher: Dispatcher;
   readonly #lane: LaneKey;
@@ -144,8 +144,8 @@ class LanePass {
   }
 
   /**
-   * Attempts one delivery of a blocked lane. Never makes a last attempt, so that no delivery fails because its endpoint
-   * asked for a pause. Returns false if there is none.
+   * Attempts one delivery of a blocked lane. If retries are on, never makes a last attempt, so that no delivery fails
+   * because its endpoint asked for a pause. Returns false if there is no such delivery.
    */
   async probe(): Promise<boolean> {
     const claimedCount = await this.claim(1, Math.max(1, this.#dispatcher.retryPolicy.retriesMax));
@@ -154,7 +154,7 @@ class LanePass {
     return claimedCount > 0;
   }
 
-  /** Starts the attempts of the deliveries that it takes, or cancels them and further ones. Returns their number. */
+  /** Takes deferred deliveries, and attempts them or cancels them with further ones. Returns the number taken. */
   async claim(limit: number, attemptsBelow?: number): Promise<number> {
     const { record, requests, attemptMs } = this.#dispatcher;
     const permitsMax = requests.permits.queued.free(this.#lane.accountId);
@@ -189,7 +189,7 @@ class LanePass {
     this.#inFlight.add(tracked);
   }
 
-  /** Waits for the end of an attempt. Polls while the lane is full, because attempts of other lanes may end first. */
+  /** Waits until an attempt (all, if `isFull`) ends, at most POLL_EVERY_MS: other lanes may release permits first. */
   async waitForAny(): Promise<void> {
     // Retries of the lane, which are other jobs, may have the slots while one attempt of this pass hangs.
     if (!this.isFull) return await waitAtMost(POLL_EVERY_MS, Promise.race(this.#inFlight));
@@ -197,7 +197,6 @@ class LanePass {
     this.isFull = this.isIdle();
   }
 
-  /** @param timeoutMs waits no longer than this */
   async waitForAll(timeoutMs?: number): Promise<void> {
     const ended = Promise.all(this.#inFlight);
     if (timeoutMs === undefined) await ended;
@@ -208,7 +207,7 @@ class LanePass {
     if (this.#fault) throw this.#fault.error;
   }
 
-  /** Cancels further deliveries of the lane, without their data. `claimed` is one of the same subscription. */
+  /** Cancels further deliveries of the lane, without loading their data. `claimed` is one of the same subscription. */
   async #cancelDeferred(claimed: DeliveryKey): Promise<void> {
     const { record } = this.#dispatcher;
     const keys = await record.loadDeferredKeys({ ...this.#lane, limit: CANCEL_PAGE });

@@ -9,7 +9,7 @@ import {
 import { startDispatcher } from './app.ts';
 import { readSettings, SECRET_SETTINGS } from './settings.ts';
 
-/** Time that a stop may take beyond the deadline of attempts in flight; the grace period must exceed their sum. */
+/** Time that a stop may take beyond the deadline of an attempt. The orchestrator's grace period must exceed the sum. */
 const STOP_MARGIN_MS = 15_000;
 
 try {
@@ -28,7 +28,7 @@ try {
   }
   process.exit(await stopped);
 } catch (error) {
-  // The log level is one of the settings, so their errors cannot be logged.
+  // Not logged, because the error may be one of the settings, and the log level is a setting.
   process.stderr.write(`${describeStartFailure(error, describeConnectionProblem)}\n`);
   process.exit(1);
 }

@@ -11,7 +11,7 @@ const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, integer } = 
 interface Environment {
   DATABASE_URL: string;
   QUEUE_URL: string;
-  /** Number of shards that the accounts' jobs are distributed over; unchanged when omitted. */
+  /** Number of shards of the queue, over which the accounts are distributed; unchanged when omitted. */
   QUEUE_SHARDS?: number;
   /** Shards that this process works on; all when omitted. */
   DISPATCHER_SHARDS?: number[];
@@ -24,23 +24,23 @@ interface Environment {
   /** Retries after the first attempt of a cycle. */
   DELIVERY_MAX_RETRIES: number;
   RETRY_BASE_DELAY_MS: number;
-  /** Maximum number of jobs that each worker has in flight. */
+  /** Maximum number of jobs in flight of each queue in this process, over all shards. */
   DELIVERY_CONCURRENCY: number;
-  /** Limit above which lanes with more than their share accept no more deliveries. */
+  /** Deferred deliveries of an account above which its lanes with at least an equal share accept no more. */
   PENDING_DELIVERIES_PER_ACCOUNT: number;
   LOG_RETENTION_DAYS: number;
   RUN_RETENTION_DAYS: number;
-  /** Consecutive failed attempts, and days of failures, after which a subscription is deactivated; off without both. */
+  /** Consecutive failed attempts, and days of failures, that deactivate a subscription; both, if both are set. */
   DEACTIVATE_AFTER_FAILURES?: number;
   DEACTIVATE_AFTER_DAYS?: number;
   /** SMTP server and sender of e-mail about failing subscriptions; off when omitted. */
   SMTP_URL?: string;
   MAIL_FROM?: string;
-  /** Ranges that are permitted in addition to public addresses. */
+  /** Ranges of endpoints that are permitted in addition to public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
-  /** Ranges that are always denied. */
+  /** Ranges of endpoints that are always denied. */
   EGRESS_DENY_CIDRS: string[];
-  /** Permitted ports; all when empty. */
+  /** Permitted ports of endpoints; all when empty. */
   EGRESS_PORTS: PortRange[];
   LOG_LEVEL: string;
   /** Destination of exported traces; off when omitted. The SDK reads it, with the other `OTEL_…` variables. */

@@ -17,7 +17,7 @@ import type { JobsInFlight } from './telemetry/worker-liveness.ts';
 
 export interface WorkerOptions {
   backend: QueueBackend;
-  /** Called with errors that mean that the queue is full. */
+  /** Called after each error that means that the queue is full. */
   onFull: () => void;
   /** Maximum number of jobs that the workers of a queue have in flight together. */
   concurrency: number;
@@ -28,25 +28,25 @@ export interface WorkerOptions {
   telemetry: QueueTelemetry | undefined;
 }
 
-/** The workers of a queue. There are none until they get the shard map. */
+/** The workers of a queue, one for each shard; none until they get the shard map. */
 export interface StartedWorkers {
   workers: ShardWorkers;
   /** Jobs in flight by shard. */
   jobsInFlight: ReadonlyMap<number, JobsInFlight>;
 }
 
-/** Time after which the job of a worker that died is taken by another one. Longer than the default deadline of an attempt. */
+/** Time without renewal after which another worker may take a job. Longer than the default deadline of an attempt. */
 const LOCK_DURATION_MS = 15_000;
-/** Interval of checks for jobs by a worker without notifications; longer for further shards, to reduce idle cost. */
+/** Interval of checks for jobs by a worker without notifications; longer beyond shard 0, to reduce idle cost. */
 const POLL_EVERY_SECONDS = 5;
 const EXTRA_SHARD_POLL_EVERY_SECONDS = 13;
 const STALLED_INTERVAL_MS = 7_500;
 /** A job may lose its worker any number of times; the progress is in PostgreSQL. */
 const STALLED_COUNT_MAX = 1_000_000;
-/** Passes the wait before a delivery's next attempt to the worker's backoff strategy. */
+/** Thrown to pass the wait before a delivery's next attempt to the worker's backoff strategy. */
 export class RetryLater extends Error {
   readonly delayMs: number;
-  /** Whether the queue's count of attempts is exhausted. It is wrong after a crash; the row's count is right. */
+  /** Whether no attempt is left by the queue's count, which a crash makes wrong; the delivery's row decides. */
   readonly isQueueExhausted: boolean;
 
   constructor(delayMs: number, isQueueExhausted: boolean) {
@@ -58,7 +58,7 @@ export class RetryLater extends Error {
   }
 }
 
-/** The job of a lane must run again; the queue must not count this as an attempt. */
+/** Thrown if the job of a lane must run again; the queue must not count this as an attempt. */
 export class RescheduleLane extends Error {
   readonly delayMs: number;
 
@@ -73,13 +73,13 @@ interface QueueWork<Data> {
   /** Processes a job. The result is passed to `onCompleted`. */
   process: (job: Job<Data>, shard: number) => Promise<unknown>;
   onCompleted?: (job: Job<Data>, result: unknown) => void;
-  /** Items of fetched jobs that wait in the process. */
+  /** Items of fetched jobs that wait in the process; while it is saturated, no job is fetched. */
   backlog?: Backlog;
   removeOnFail: { count: number; age?: number };
   settings?: WorkerSettings;
 }
 
-/** Starts one worker for each shard, with one limit for all. */
+/** Creates the workers of a queue, one for each shard, with a common limit of jobs in flight. */
 export function startWorkers<Data>(
   dispatcher: Dispatcher,
   name: QueueName,
@@ -121,7 +121,7 @@ type WorkerSettings = NonNullable<Parameters<QueueBackend['createWorker']>[2]['s
 
 /**
  * Wraps a processor so that an internal error loses no event: the job is delayed and retried, whatever its number of
- * attempts, for as long as the error lasts. Errors that control the queue are passed on.
+ * attempts, for as long as the error lasts. UnrecoverableError, and RetryLater while attempts are left, are passed on.
  */
 function guardProcessor<Data>(
   { metrics, logger }: Dispatcher,
@@ -151,7 +151,7 @@ function guardProcessor<Data>(
   };
 }
 
-/** Whether an error only makes the job run again. */
+/** Whether an error is no fault, but only makes the job run again. */
 function isReschedule(error: unknown): error is { delayMs: number } {
   return error instanceof RetryLater || error instanceof RescheduleLane || error instanceof StoppingError;
 }

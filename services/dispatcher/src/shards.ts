@@ -11,7 +11,7 @@ interface ShardsProcess {
 
 /**
  * Gives the queue the configured number of shards, and returns the resulting map. Without a setting the map is
- * unchanged. Runs at start only: of dispatchers with different settings, the one that started last decides.
+ * unchanged. Runs at start, and after the map was lost: of dispatchers with different settings, the last one decides.
  */
 export async function applyShardCount(
   { settings, logger }: Pick<ShardsProcess, 'settings' | 'logger'>,

@@ -5,7 +5,7 @@ export interface Target {
   clientUrl: string;
   /** Server of `clientUrl`, which other subscriptions may share. */
   endpoint: string;
-  /** Encrypted. */
+  /** Signing secret, encrypted. */
   secret: RotatingSecret;
   /** Header of the signature; null for `Authorization`. */
   signatureHeader: string | null;
@@ -64,7 +64,7 @@ export function toTarget(row: TargetRow): Target | null {
   };
 }
 
-/** Returns scheme, host and port. */
+/** Returns scheme, host and port of a URL; other text unchanged. */
 export function endpointOf(clientUrl: string): string {
   return URL.canParse(clientUrl) ? new URL(clientUrl).origin : clientUrl;
 }

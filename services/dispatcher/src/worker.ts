@@ -27,7 +27,7 @@ import {
 /* Only this module and shard-worker.ts call BullMQ: they turn jobs into calls, and results into actions of the queue. */
 
 const DAY_SECONDS = 86_400;
-/** Number of malformed messages that are retained, newest first, and of characters of each, for inspection. */
+/** Number of malformed messages that the queue retains for inspection, and of characters of each. */
 const STORED_MESSAGES_MAX = 1_000;
 const STORED_CHARACTERS_MAX = 16 * 1_024;
 
@@ -54,7 +54,7 @@ export function startEventWorkers(
   });
 }
 
-/** Moves a malformed message to the failed set, where operators can inspect it, and continues with the next job. */
+/** Counts and logs a malformed message. Returns the error by which BullMQ moves its job to the failed set. */
 function reportMalformed(
   { metrics, logger }: Dispatcher,
   job: Job<unknown>,
@@ -69,7 +69,7 @@ function reportMalformed(
 /** Shortens a long message to its beginning, as text, because publishers may send messages of any size. */
 async function truncateMessage({ logger }: Dispatcher, job: Job<unknown>): Promise<void> {
   try {
-    // A message can be nested more deeply than the stack allows.
+    // Throws if the message is nested more deeply than the stack allows.
     const text = JSON.stringify(job.data) ?? '';
     if (!isLongerThan(text, STORED_CHARACTERS_MAX)) return;
     const beginning = wellFormedText(truncateText(text, STORED_CHARACTERS_MAX));
@@ -81,7 +81,7 @@ async function truncateMessage({ logger }: Dispatcher, job: Job<unknown>): Promi
 
 export function startDeliveryWorkers(dispatcher: Dispatcher, options: WorkerOptions): StartedWorkers {
   return startWorkers<DeliveryJob | LaneJob>(dispatcher, WEBHOOK_DELIVERIES, options, {
-    // Pending deliveries are in the database; a job that failed because of an internal error must not block a new one.
+    // Pending deliveries are in the database; a job that failed must not block a new one with the same id.
     removeOnFail: { count: 0 },
     settings: {
       backoffStrategy: (_made: number, _type: string | undefined, error: Error | undefined) =>
@@ -99,7 +99,7 @@ const MOVED = 'moved';
 
 /**
  * Whether the job's account has moved to another shard. Its next run is queued there: a shard without accounts is then
- * empty after the longest wait, and a search finds the job in its shard.
+ * empty after the longest wait, and a search finds the job in the shard of its account.
  */
 function hasMovedShard(
   { backend }: WorkerOptions,

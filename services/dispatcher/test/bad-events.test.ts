@@ -81,7 +81,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     await queue.close();
   });
 
-  test('an event whose id carries a time outside the log is set aside completely, with a new id under which it is recorded', async () => {
+  test('an event whose id has a time outside of the log is set aside with its complete message and a new id, under which it can be recorded', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
     const event = exampleEvent('job.run.started', job);

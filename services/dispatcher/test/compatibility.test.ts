@@ -59,7 +59,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     return { status: response.status, incompatibility: checks.compatibility?.error, live: live.status, idle };
   }
 
-  test('takes no job and reports it when it starts before the migration, and starts automatically once it is applied', async () => {
+  test('takes no job and is not ready when it starts before the migration, and works once the migration is applied', async () => {
     await subscribe();
     const latest = MIGRATION_NAMES.at(-1) ?? '';
     await renameMigration(latest, 'of another build');
@@ -94,7 +94,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     );
   });
 
-  test('leaves the events to others after a rotation of the keys, and continues once it can read the secrets again', async () => {
+  test('leaves events to other dispatchers after a rotation of the encryption keys, and is ready once it can decrypt the secrets again', async () => {
     await subscribe();
     const { port } = await harness.startDispatcher();
     await publish(1);
@@ -122,7 +122,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     await eventually(async () => expect(await readiness(port)).toMatchObject({ status: 200, idle: '0' }));
   });
 
-  test('continues when it cannot read one of several secrets, so that other subscriptions need not wait', async () => {
+  test('takes jobs although it cannot decrypt the secret of one of several subscriptions', async () => {
     const other = await subscribe();
     await subscribe();
     const ciphertext = createSecretBox([NEW_KEY]).encrypt('whsec_x');
@@ -136,7 +136,7 @@ describe.each(oneQueueBackend())('a dispatcher, on $name', (backend) => {
     expect(await readiness(port)).toMatchObject({ status: 200, idle: '0' });
   });
 
-  test('also checks the keys of the next secrets', async () => {
+  test('also checks the encryption keys of the next secrets of rotations in progress', async () => {
     const { id } = await subscribe();
     await harness.database.prisma.subscription.update({
       where: { id },

@@ -144,7 +144,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect((await deliveriesOf(harness.database)).map((row) => row.webhook_name)).toEqual(['The one']);
   });
 
-  test('an account without webhooks causes no delivery', async () => {
+  test('an account whose plan does not include webhooks gets no delivery', async () => {
     await subscribe();
     await harness.database.prisma.account.updateMany({ data: { plan: 'developer' } });
     await harness.startDispatcher();
@@ -221,7 +221,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(6);
   });
 
-  test('an endpoint that recovers gets no more requests than needed', async () => {
+  test('a delivery to an endpoint that fails twice and recovers is delivered by its third attempt', async () => {
     await subscribe();
     harness.receiver.respondWith((_request, index) => ({ status: index < 2 ? 503 : 204 }));
     await harness.startDispatcher();
@@ -321,7 +321,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toEqual([]);
   });
 
-  test.each([502, 504])('a response of %i by the endpoint is recorded as its own status', async (status) => {
+  test.each([502, 504])('a response %i of the endpoint is recorded as unsuccessful_status', async (status) => {
     const subscription = await subscribe();
     harness.receiver.respondWith(status);
     await harness.startDispatcher({ deliveryMaxRetries: 0 });

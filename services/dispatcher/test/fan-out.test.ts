@@ -8,7 +8,7 @@ import { type Harness, openHarness } from './harness.ts';
 import { deliveriesOf } from './log-rows.ts';
 import { openWithoutWorkers, type WithoutWorkers } from './without-workers.ts';
 
-/** An account with 8 of them may acquire one more, and with 9 none. */
+/** An account that has 8 of these permits may acquire one more, and with 9 none. */
 const PERMITS = 17;
 /** Longer than a test: the events of an account that releases no permit wait. */
 const LONG_MS = 3_600_000;
@@ -48,7 +48,7 @@ describe('the fan-out of an event whose account has no permits', () => {
     });
   }
 
-  test('sends no request if the dispatcher stops before it has its permits, and leaves the event to the next one', async () => {
+  test('sends no request if the dispatcher stops while the event waits for permits, and the next dispatcher commits the event', async () => {
     await harness.subscribe('/one');
     const stop = new AbortController();
     const { dispatcher, permits } = open(stop.signal);
@@ -69,7 +69,7 @@ describe('the fan-out of an event whose account has no permits', () => {
     expect(await countDispatchedEvents(harness.database)).toBe(1);
   });
 
-  test('commits no further deliveries before their attempts once the dispatcher stops', async () => {
+  test('commits no deliveries of an interrupted job once the dispatcher stops', async () => {
     await harness.subscribe('/one');
     const { dispatcher } = open(AbortSignal.abort());
     const result = fanOut(dispatcher, event(), true, ignoreCommit);
@@ -86,7 +86,7 @@ describe('the fan-out of an event whose account has no permits', () => {
     expect(acquire).not.toHaveBeenCalled();
   });
 
-  test('defers the committed deliveries once their plan is too old, although other attempts go on', async () => {
+  test('defers deliveries of an interrupted job, which are committed before their attempts, once they have waited 500 ms for permits', async () => {
     await harness.subscribe('/one');
     const { dispatcher, permits } = open();
     permits.tryAcquire(harness.account.id, 9);
@@ -98,7 +98,7 @@ describe('the fan-out of an event whose account has no permits', () => {
     expect(rows).toHaveLength(1);
   });
 
-  test('acquires permits only for committed deliveries that are not deferred', async () => {
+  test('acquires no permits for a blocked delivery, so that the only free permit suffices for the other one', async () => {
     const { id } = await harness.subscribe('/blocked');
     await harness.subscribe('/open');
     await harness.database.pool.query(

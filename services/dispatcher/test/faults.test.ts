@@ -64,7 +64,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('no first attempt begins before its commit once a commit has waited for a second', async () => {
+  test('no first attempt begins before the commit of its event once another commit has waited for a second', async () => {
     await harness.subscribe('/one');
     await harness.startDispatcher();
     const lock = await harness.database.pool.connect();
@@ -119,7 +119,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     { attempt: 'a first attempt', statuses: [200], table: 'deliveries', column: 'total_ms' },
     { attempt: 'a retry', statuses: [500, 200], table: 'attempts', column: 'error_code' },
   ])(
-    'a stop waits until the log accepts the result of $attempt, and leaves no job that would send it again',
+    'a stop waits until the log accepts the result of $attempt, and leaves no job that would repeat its request',
     async ({ statuses, table, column }) => {
       await harness.subscribe('/one');
       const rename = (from: string, to: string) =>
@@ -145,7 +145,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     },
   );
 
-  test('the job of a delivery that the record has lost ends, and an event that is published again is fanned out again', async () => {
+  test('the job of a delivery that the record has lost ends, and its event is fanned out again when it is published again', async () => {
     await harness.subscribe('/one');
     let respond = () => {};
     const responded = new Promise<{ status: number }>((resolve) => {
@@ -204,7 +204,7 @@ describe.each(oneQueueBackend())('an internal error loses no event, with the que
     expect(harness.receiver.requests).toHaveLength(1);
   });
 
-  test('an unreadable secret delays only its own deliveries, and repeats no other delivery', async () => {
+  test('a secret that cannot be decrypted delays only the deliveries of its webhook, and no other delivery is repeated', async () => {
     await harness.subscribe('/healthy');
     const { id } = await harness.subscribe('/unreadable');
     const { prisma } = harness.database;

@@ -66,7 +66,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     });
   });
 
-  test('are recorded before the last of them ends, whether they are slow, fail, or have slow siblings', async () => {
+  test('that have ended are recorded while another one hangs, which is recorded once it ends', async () => {
     const names = new Map<string, string>();
     for (const path of ['/at-once', '/held', '/fails']) names.set((await harness.subscribe(path)).id, path);
     await harness.startDispatcher();
@@ -199,7 +199,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     expect(JSON.parse(String(request?.body))).toMatchObject({ timestamp });
   });
 
-  test('are not made for an event without subscriptions, which is claimed nevertheless', async () => {
+  test('are not made for an event without subscriptions, which is recorded as dispatched', async () => {
     await harness.startDispatcher();
     const published = { ...event(), eventId: createId('event') };
     await harness.publisher.publish(published);

@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.close());
 
-test('an endless body, a gzip bomb, NUL bytes and invalid UTF-8 are delivered, and the log stores 16 KiB', async () => {
+test('deliveries succeed whose response is endless, a gzip bomb, or NUL bytes and invalid UTF-8, and the log stores at most 16 KiB of it', async () => {
   const responses = {
     endless: { drip: { bytes: 65_536, intervalMs: 1 } },
     bomb: { headers: { 'content-encoding': 'gzip' }, body: gzipSync(Buffer.alloc(20_000_000)) },

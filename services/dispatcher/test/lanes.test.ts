@@ -72,7 +72,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await commitResults(harness.database.pool, rows);
   }
 
-  test('deliveries that an endpoint does not accept need one job, delay no other endpoint, and are sent in order', async () => {
+  test('deliveries to an endpoint that hangs need one job in the queue, delay no other endpoint, and are sent oldest first', async () => {
     const COUNT = 200;
     let release: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
@@ -123,11 +123,11 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(ages).toEqual([...ages].sort((a, b) => a - b));
   });
 
-  test('deferred deliveries are cancelled with a reason, without their data, when their subscription is deactivated', async () => {
+  test('deferred deliveries of a deactivated subscription are cancelled with a reason, also those whose events cannot be loaded', async () => {
     const COUNT = 300;
     const subscription = await harness.subscribe('/off');
     await insertDeferred(subscription, COUNT);
-    // A lane that has not succeeded takes at most 16 with their events.
+    // A lane that has not succeeded claims at most 16 with their events.
     const oldest = 'SELECT event_id FROM deliveries ORDER BY day, created_at, id LIMIT 16';
     await harness.database.pool.query(`DELETE FROM events WHERE id NOT IN (${oldest})`);
     await harness.database.prisma.subscription.update({
@@ -152,7 +152,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       [later],
     );
     await pool.query('UPDATE subscriptions SET active = false');
-    // Commits together with the claim, which does not see these changes.
+    // These changes commit together with the claim, which does not see them.
     await pool.query(`
       CREATE FUNCTION reactivate() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN
@@ -186,7 +186,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await queue.close();
   });
 
-  test('a lane whose job the queue has lost gets another one', async () => {
+  test('a lane whose job the queue has lost gets another job', async () => {
     const subscription = await harness.subscribe('/lost');
     await insertDeferred(subscription, 20);
     await harness.startDispatcher();
@@ -236,7 +236,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(await read('SELECT blocked_until <= now() AS ended FROM subscriptions')).toEqual({ ended: true });
   });
 
-  test('a block applies before it is on record, even to events that are planned without it', async () => {
+  test('a dispatcher that received a Retry-After blocks the subscription before the block is on record, also for events planned without it', async () => {
     const { id } = await harness.subscribe('/pause');
     harness.receiver.respondWith({ status: 429, headers: { 'retry-after': '3600' } });
     await harness.startDispatcher();
@@ -263,7 +263,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(1);
   });
 
-  test('a manual redelivery does not wait for the end of a block, but a recovery does', async () => {
+  test('a manual redelivery does not wait for the end of a block by Retry-After, but a recovery does', async () => {
     const { id } = await harness.subscribe('/pause');
     await insertDeferred({ id, name: 'x' }, 2);
     const { pool } = harness.database;
@@ -288,7 +288,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await everyDelivery(2, 'delivered');
   });
 
-  test('redeliveries beyond the 16 that a block permits are attempted as soon as others end', async () => {
+  test('a blocked subscription has at most 16 redeliveries in flight, and a further one is attempted once they have ended', async () => {
     const subscription = await harness.subscribe('/pause');
     await insertDeferred(subscription, 17);
     const { pool } = harness.database;
@@ -317,7 +317,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await isBlocked();
   });
 
-  test('a new client_url ends a block', async () => {
+  test('a new client_url ends the block of a subscription by Retry-After', async () => {
     const { id } = await harness.subscribe('/pause');
     await insertDeferred({ id, name: 'x' }, 1);
     await harness.database.pool.query(
@@ -335,7 +335,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await everyDelivery(2, 'delivered');
   });
 
-  test('a late response of the former client_url does not block the new one', async () => {
+  test('a late Retry-After of the former client_url does not block the new one', async () => {
     const { id } = await harness.subscribe('/former');
     let respond: () => void = () => undefined;
     const released = new Promise<void>((resolve) => {
@@ -360,7 +360,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     await everyDelivery(2, 'delivered');
   });
 
-  test('a probe never uses the last attempt of a delivery', async () => {
+  test('the claim of a probe skips a delivery with only its last attempt left', async () => {
     const subscription = await harness.subscribe('/pause');
     await insertDeferred(subscription, 2);
     const { pool } = harness.database;
@@ -378,7 +378,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(claimed[0]?.id).not.toBe(last);
   });
 
-  test('the oldest deferred deliveries are taken first, each by one dispatcher', async () => {
+  test('claims take the oldest deferred deliveries of a lane first, and concurrent claims take different ones', async () => {
     const subscription = await harness.subscribe('/order');
     await insertDeferred(subscription, 40);
     const { pool } = harness.database;
@@ -408,14 +408,14 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(await countDeferred()).toBe(0);
   });
 
-  test('every lane with deferred deliveries is found, however many other lanes have', async () => {
+  test('the maintenance of lanes finds every lane with deferred deliveries', async () => {
     const lanes = await Promise.all(Array.from({ length: 7 }, (_, index) => harness.subscribe(`/${index}`)));
     for (const lane of lanes) await insertDeferred(lane, 3);
     const result = await runLanesPass();
     expect(result.waiting).toBe(7);
   });
 
-  test('a delivery that could not be attempted for a day is failed with a reason', async () => {
+  test('a delivery that was deferred for a day without a block by Retry-After is failed with a reason', async () => {
     const subscription = await harness.subscribe('/day');
     await insertDeferred(subscription, 5);
     const { pool } = harness.database;
@@ -451,7 +451,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     );
   });
 
-  test('deliveries that cannot expire are set aside, and stop neither their account nor another', async () => {
+  test('a deferred delivery whose expiry PostgreSQL rejects is set aside, and all others of its and other accounts expire', async () => {
     const { pool } = harness.database;
     const another = await seedAccount(harness.database);
     await insertDeferred(await harness.subscribe('/bad'), 5);
@@ -561,8 +561,8 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     });
     await harness.startDispatcher({ deliveryConcurrency: 50, deliveryTimeoutMs: 60_000 });
     await openQueue().wakeLanes([{ subscriptionId: subscription.id, accountId: harness.account.id }]);
-    // An account may have half of 200 permits, and each attempt has 17. With five in flight, an event of 33 could not have its
-    // permits. The lane has 16 slots.
+    // An account may have half of 200 permits, and each attempt has 17. With five in flight, 33 are not free, which
+    // the longest event needs. The lane has 16 slots.
     await harness.receiver.waitFor(5);
     await eventually(async () => expect(await countDeferred()).toBe(COUNT - 5));
     expect(harness.receiver.requests).toHaveLength(5);
@@ -581,7 +581,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(300);
   });
 
-  test('an unreadable secret delays only its own lane, and no delivery of it is lost', async () => {
+  test('deferred deliveries of a webhook whose secret cannot be decrypted stay deferred, and are sent once it can be', async () => {
     const subscription = await harness.subscribe('/secret');
     await harness.subscribe('/readable');
     const { pool } = harness.database;

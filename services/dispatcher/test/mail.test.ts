@@ -60,7 +60,7 @@ test.each(oneQueueBackend())(
   },
 );
 
-test('a mail server requires a sender, and its URL is a secret', () => {
+test('SMTP_URL requires MAIL_FROM and the scheme smtp or smtps', () => {
   const environment = {
     DATABASE_URL: 'postgres://localhost/runhook',
     QUEUE_URL: 'postgres://localhost/runhook',

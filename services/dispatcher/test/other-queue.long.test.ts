@@ -1,7 +1,7 @@
 import { test } from '@jest/globals';
 import { queueBackends, useOtherQueue } from '@runhook/testing';
 
-/** Repeats tests that `npm test` runs on one queue. Their subject does not depend on the queue, which has its own tests. */
+/** Tests that `npm test` runs on one queue, because their subject does not depend on it; repeated on the other one. */
 const REPEATED = [
   'bad-events',
   'dispatch',

@@ -73,7 +73,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
       expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'delivered', attempt_count: 1 }]);
     });
     expect(harness.receiver.requests).toHaveLength(1);
-    // `created_at` is the time of the plan, before the attempt; one statement computed both times.
+    // `created_at` is the time of the plan, before the attempt; one statement computes it and `completed_at`.
     const { rows } = await harness.database.pool.query(
       'SELECT (extract(epoch FROM completed_at - created_at) * 1000)::float8 AS waited_ms FROM deliveries',
     );

@@ -114,7 +114,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     respond();
   });
 
-  test('continues where a crash between two pages interrupted it', async () => {
+  test('is completed after a crash between two pages, and requests with a recorded result are not repeated', async () => {
     const subscriptions = await subscribe();
     const published = event();
     const page = { ...rowsFor(published, subscriptions.slice(0, 500)), version: await versionOfAccount() };
@@ -131,7 +131,7 @@ describe.each(oneQueueBackend())('an event with more deliveries than a page, on 
     expect(harness.receiver.requests).toHaveLength(COUNT - (attemptedCount ?? 0));
   });
 
-  test('adds only the missing deliveries of a page, and none if it is claimed or its plan is outdated', async () => {
+  test('adds only the missing deliveries of a repeated page, and none once it is dispatched or its plan is outdated', async () => {
     const subscriptions = await subscribe();
     const version = await versionOfAccount();
     const { pool } = harness.database;

@@ -12,7 +12,7 @@ const REASON =
 /** Number of attempts that a lane without responses may have in flight. */
 const UNPROVEN = 16;
 
-describe.each(oneQueueBackend())('an account with too many waiting deliveries, on $name', (backend) => {
+describe.each(oneQueueBackend())('an account with too many deferred deliveries, on $name', (backend) => {
   let harness: Harness;
   let release: () => void;
   beforeEach(async () => {
@@ -261,7 +261,7 @@ describe.each(oneQueueBackend())('an account with too many waiting deliveries, o
     expect(await fullLanes()).not.toContain(other.id);
   });
 
-  test('is counted up to a limited number of deliveries, and the next pass of any process continues there', async () => {
+  test('is counted in a pass of limited cost, and the next pass continues after the last account', async () => {
     const lanes: { id: string; name: string }[] = [];
     for (const path of ['/1', '/2', '/3']) {
       const account = await seedAccount(harness.database);

@@ -51,7 +51,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
       `ALTER TABLE ${table} ADD CONSTRAINT reject_${table} CHECK (NOT (${condition})) NOT VALID`,
     );
 
-  test('two messages with one id that are set aside simultaneously get two ids', async () => {
+  test('two messages with the same id that are set aside at the same time get different new ids', async () => {
     const first = event(1);
     const second = { ...first, data: { ...first.data, runReason: 'of another run' } } as JobRunEvent;
     const quarantine = testQuarantine(harness.database.pool);

@@ -40,7 +40,7 @@ describe('the processing of queued deliveries', () => {
     return commits.flatMap(({ deliveries }) => deliveries.map(({ id }) => id));
   }
 
-  /** Inserts more deferred deliveries of an inactive subscription than the claim of a pass takes. */
+  /** Inserts more deferred deliveries of an inactive subscription than one claim takes. */
   async function insertInactive(): Promise<void> {
     await insert(20, true);
     await query('UPDATE subscriptions SET active = false');
@@ -70,7 +70,7 @@ describe('the processing of queued deliveries', () => {
     expect(rows).toHaveLength(1);
   });
 
-  test('claimed deliveries are cancelled although the further ones could not be loaded', async () => {
+  test('claimed deliveries of an inactive subscription are cancelled although its further ones cannot be loaded', async () => {
     await insertInactive();
     const dispatcher = open();
     jest.spyOn(dispatcher.record, 'loadDeferredKeys').mockRejectedValue(new Error('rejected'));
@@ -80,7 +80,7 @@ describe('the processing of queued deliveries', () => {
     expect(rows).toHaveLength(4);
   });
 
-  test('further deliveries are not cancelled if their subscription is active after their keys were read', async () => {
+  test('further deliveries of a lane are not cancelled if their subscription is active after their keys were read', async () => {
     await insertInactive();
     const dispatcher = open();
     const { record } = dispatcher;

@@ -7,7 +7,7 @@ import { loadPendingDeliveries } from '../src/record/deliveries.ts';
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
-/** Tests how PostgreSQL treats the job of an interrupted run; the crash itself is tested in e2e. */
+/** Tests what the record gives the retry of an interrupted job; the crash itself is tested in e2e. */
 describe.each(oneQueueBackend())('after an interruption, on $name', (backend) => {
   let harness: Harness;
   beforeEach(async () => {
@@ -41,7 +41,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 
-  test('two dispatchers that commit the same event concurrently claim it once', async () => {
+  test('of eight concurrent commits of one event one claims it', async () => {
     const { rows } = await committedEvent();
     const claims = await Promise.all(
       Array.from({ length: 8 }, () => commitResults(harness.database.pool, rows)),
@@ -93,7 +93,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     await queue.close();
   });
 
-  test('a first attempt is left to the dispatcher that committed it for as long as an attempt may take', async () => {
+  test('a delivery without attempts is resumed only after its first attempt must have ended', async () => {
     const { rows, event } = await committedEvent();
     const { pool } = harness.database;
     await commitResults(pool, rows);

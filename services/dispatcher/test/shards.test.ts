@@ -134,7 +134,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     expect([...published].filter((id) => !counts.has(id))).toEqual([]);
   });
 
-  test('serve only their own shards, and the backlog shows the events of the others', async () => {
+  test('serve only their own shards, and the backlog includes the events of other shards', async () => {
     const map = await shardAdmin.spread(8);
     const isServed = ({ id }: TestAccount) => shardOf(map, id) < 4;
     const { port } = await harness.startDispatcher({ dispatcherShards: [0, 1, 2, 3] });
@@ -170,7 +170,7 @@ describeOnRedis('dispatchers on a queue with shards', () => {
     });
   });
 
-  test('process jobs that a publisher adds by the previous map', async () => {
+  test('process jobs that a publisher adds by the previous map of shards', async () => {
     const late = createEventPublisher({ queueUrl: harness.queueUrl });
     closers.push(() => late.close());
     await shardAdmin.spread(8);

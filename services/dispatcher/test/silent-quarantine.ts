@@ -3,7 +3,7 @@ import { createLogger, createMetricsRegistry } from '@runhook/runtime';
 import { Quarantine } from '../src/record/quarantine.ts';
 import { createDispatcherMetrics } from '../src/telemetry/metrics.ts';
 
-/** Separate from harness.ts, which loads the complete dispatcher with its queue, HTTP client and settings. */
+/** Creates a quarantine without logs. Not in harness.ts, which loads the complete dispatcher. */
 export function testQuarantine(pool: Pool): Quarantine {
   const metrics = createDispatcherMetrics(createMetricsRegistry({ service: 'test' }));
   const logger = createLogger({ service: 'test', level: 'silent' });

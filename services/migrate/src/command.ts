@@ -7,7 +7,7 @@ const USAGE = `Without a command: applies what is missing.
   resolve --applied <name>        all of it is in the database
 `;
 
-/** Runs a command for a migration that did not end. Returns the exit code; `status` returns 1 if an action is needed. */
+/** Runs `status` or `resolve`. Returns the exit code: 1 if a migration is missing or unresolved, 2 for wrong usage. */
 export async function runCommand(
   { databaseUrl }: Pick<MigrateSettings, 'databaseUrl'>,
   args: readonly string[],

@@ -37,7 +37,7 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
     logger.info({ queueSchemaVersion }, 'the schema of the queue is up to date');
 }
 
-/** A statement that searches the next rows may scan a day that is already rewritten. */
+/** Timeout of a statement. One that searches the next rows may scan a day that is already rewritten. */
 const REWRITE_TIMEOUT_MS = 3_600_000;
 
 /** Rewrites rows of releases before 0.2.0 (docs/upgrading.md). Continues after an interruption. */

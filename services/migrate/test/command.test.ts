@@ -25,7 +25,7 @@ async function onDatabase(text: string): Promise<void> {
 
 const latest = MIGRATION_NAMES.at(-1) ?? '';
 
-test('status lists the state of each migration, and its exit code says whether an action is needed', async () => {
+test('the command status lists the state of each migration, and exits with 1 if one is missing', async () => {
   const { exitCode, lines } = await run('status');
   expect(exitCode).toBe(0);
   expect(lines.map((line) => line.split('  ').slice(0, 2))).toEqual(
@@ -41,7 +41,7 @@ test('status lists the state of each migration, and its exit code says whether a
 test.each([
   ['--rolled-back', 'missing', 1],
   ['--applied', 'applied', 0],
-])('an interrupted migration is resolved by %s', async (word, state, exitCode) => {
+])('the command resolve %s makes an interrupted migration %s', async (word, state, exitCode) => {
   await onDatabase(
     `UPDATE _prisma_migrations SET finished_at = NULL, logs = 'the words of the database'
      WHERE migration_name = '${latest}'`,
@@ -55,7 +55,7 @@ test.each([
   expect(after.lines.find((line) => line.startsWith(latest))).toContain(`${latest}  ${state}`);
 });
 
-test('unknown arguments print the list of commands', async () => {
+test('unknown or incomplete arguments print the list of commands', async () => {
   for (const args of [['help'], ['resolve'], ['resolve', '--applied'], ['status', 'now']])
     expect(await run(...args)).toMatchObject({
       exitCode: 2,
@@ -63,6 +63,6 @@ test('unknown arguments print the list of commands', async () => {
     });
 });
 
-test('an unknown migration is not resolved', async () => {
+test('the command resolve fails for an unknown migration', async () => {
   await expect(run('resolve', '--rolled-back', 'no_such')).rejects.toThrow('no_such');
 });

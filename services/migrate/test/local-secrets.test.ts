@@ -26,7 +26,7 @@ test('the first start creates a database password, the URL with it and an encryp
   expect((await stat(join(folder, 'database/password'))).mode & 0o777).toBe(0o444);
 });
 
-test('a later start changes nothing', async () => {
+test('a later start creates no secrets, and leaves the existing ones unchanged', async () => {
   createLocalSecrets(folder);
   const before = await Promise.all([read('database/url'), read('service/encryption-keys')]);
   expect(createLocalSecrets(folder)).toEqual([]);

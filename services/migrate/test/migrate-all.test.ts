@@ -38,7 +38,7 @@ function settings(changed: Partial<MigrateSettings> = {}): MigrateSettings {
 
 const applied = () => lines.flatMap(({ fields }) => fields.applied ?? []);
 
-test('two concurrent runs apply everything once, and a third one has nothing to do', async () => {
+test('two concurrent runs of migrate apply each migration once, and a third run applies none', async () => {
   await Promise.all([migrateAll(settings(), logger), migrateAll(settings(), logger)]);
   expect(applied()).toEqual(MIGRATION_NAMES);
   lines = [];
@@ -46,7 +46,7 @@ test('two concurrent runs apply everything once, and a third one has nothing to 
   expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema is up to date' }]);
 });
 
-test('a run reports the rows of the log that cannot be read', async () => {
+test('a run of migrate logs how many events it set aside and how many deliveries lost their headers, because it could not rewrite them', async () => {
   await migrateAll(settings(), logger);
   await onDatabase(`
     INSERT INTO events (day, id, account_id, event_type, "timestamp", data)
@@ -78,7 +78,7 @@ test('a run reports the rows of the log that cannot be read', async () => {
   ]);
 });
 
-test('a run disables JIT for later sessions of the role that migrates', async () => {
+test('a run of migrate disables JIT for later sessions of the role that migrates', async () => {
   await migrateAll(settings(), logger);
   const rows = await onDatabase(
     `SELECT setconfig FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
@@ -87,7 +87,7 @@ test('a run disables JIT for later sessions of the role that migrates', async ()
   expect(rows).toEqual([{ setconfig: ['jit=off'] }]);
 });
 
-test('a run migrates where the role may not change its own settings, and logs that JIT stays on', async () => {
+test('a run of migrate by a role that may not change its own settings succeeds, and logs that JIT stays on', async () => {
   await migrateAll(settings(), logger);
   lines = [];
   const role = `${new URL(testDatabase.url).pathname.slice(1)}_restricted`;
@@ -109,7 +109,7 @@ test('a run migrates where the role may not change its own settings, and logs th
   }
 });
 
-test('a queue in PostgreSQL gets its schema once, from concurrent and later runs', async () => {
+test('concurrent and later runs of migrate create the schema of a queue in PostgreSQL once', async () => {
   const withQueue = settings({ queueUrl: testDatabase.url });
   await Promise.all([migrateAll(withQueue, logger), migrateAll(withQueue, logger)]);
   await migrateAll(withQueue, logger);
@@ -124,18 +124,18 @@ test('a queue in PostgreSQL gets its schema once, from concurrent and later runs
   expect(count).toBeGreaterThan(0);
 });
 
-test('a queue on Redis needs no schema', async () => {
+test('a run of migrate with a queue on Redis does not connect to Redis, which needs no schema', async () => {
   await migrateAll(settings({ queueUrl: 'redis://nowhere.invalid' }), logger);
   expect(lines.some(({ fields }) => 'queueSchemaVersion' in fields)).toBe(false);
 });
 
-test('a run waits for a database that starts late', async () => {
+test('a run of migrate waits for a database that starts late', async () => {
   const proxy = await startTcpProxy(testDatabase.url);
   await proxy.cut();
   try {
     const migrating = migrateAll(settings({ databaseUrl: proxy.url }), {
       info: (logger as { info: () => void }).info,
-      // The first attempt has failed: now it comes up.
+      // Called when the first connection has failed.
       warn: () => void proxy.restore(),
     } as never);
     await migrating;
@@ -145,7 +145,7 @@ test('a run waits for a database that starts late', async () => {
   }
 });
 
-test('a database that does not start ends the wait with its error', async () => {
+test('a run of migrate fails if the database is unavailable for longer than MIGRATE_WAIT_SECONDS', async () => {
   const proxy = await startTcpProxy(testDatabase.url);
   await proxy.cut();
   await expect(
@@ -154,7 +154,7 @@ test('a database that does not start ends the wait with its error', async () => 
   await proxy.close();
 });
 
-test('a rejection by the database ends the wait at once', async () => {
+test('a run of migrate fails at once, without waiting, if the server has no database of that name', async () => {
   const url = new URL(testDatabase.url);
   url.pathname = '/runhook_no_such_database';
   await expect(migrateAll(settings({ databaseUrl: url.href }), logger)).rejects.toMatchObject({

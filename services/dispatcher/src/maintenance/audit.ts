@@ -14,9 +14,9 @@ import { type ReconcileDependencies, type RecordedEvent, requeueRecordedEvents }
  */
 
 const AUDIT_EVERY_MS = 60_000;
-/** Number of items of a kind that one audit checks. */
+/** Maximum number of items of a kind that an audit checks. */
 const SAMPLE_MAX = 1_000;
-/** Number of jobs of each list of events that one audit reads. */
+/** Number of jobs that one audit reads of each list of the event queue. */
 const JOBS_MAX = 500;
 /** Time after which an item without an owner is checked again: its owner may have changed between two reads. */
 const CONFIRM_AFTER_MS = 2_000;
@@ -82,7 +82,7 @@ export async function audit(dependencies: AuditDependencies): Promise<AuditResul
 
 interface UndispatchedEvent extends RecordedEvent {
   [column: string]: unknown;
-  /** Milliseconds since the epoch. */
+  /** Time of the commit in milliseconds since the epoch. */
   since_ms: number;
 }
 
@@ -253,7 +253,7 @@ const eventOf = ({ eventId, accountId }: WaitingDelivery) => ({ eventId, account
 
 // --- Lanes
 
-/** Checks a page of the lanes with deferred deliveries, starting at a random lane. */
+/** Checks a page of the lanes with deferred deliveries: the first one or, half of the time, one after a random id. */
 async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: number; orphaned: number }> {
   const { pool, deliveries, random = Math.random } = dependencies;
   const after = random() < 0.5 ? '' : `wsu_${Math.floor(random() * 36 ** 8).toString(36)}`;

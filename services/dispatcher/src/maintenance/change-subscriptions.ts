@@ -29,7 +29,7 @@ const lock = (condition: string) => `
 
 /**
  * Changes subscriptions in pages. A subscription whose change PostgreSQL rejects is set aside, and the others change. Safe to
- * run concurrently: of several calls, one changes a subscription.
+ * run concurrently: only one of several calls changes a subscription.
  * @returns the number of subscriptions that were changed
  */
 export async function changeSubscriptions(

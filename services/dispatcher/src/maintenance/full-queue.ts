@@ -24,7 +24,7 @@ const EVENT_PAGE = 50;
  */
 export class FullQueue {
   readonly #dependencies: FullQueueDependencies;
-  /** Malformed messages. They remain for the workers to fail, and must not block the jobs behind them. */
+  /** Ids of jobs with malformed messages. They remain for the workers to fail, and must not block jobs behind them. */
   readonly #malformed = new Set<string>();
   #draining: Promise<void> | null = null;
 
@@ -77,7 +77,7 @@ export class FullQueue {
 
 const countEvents = ({ data }: PeekedJob<unknown>) => batchedEvents(data)?.length ?? 1;
 
-/** Returns jobs with at most `count` events together, since deliveries without a slot wait until the queue has memory. */
+/** Returns jobs with at most `count` events in total: deliveries without a slot wait until the queue has memory. */
 function takeEvents(jobs: readonly PeekedJob<unknown>[], count: number): PeekedJob<unknown>[] {
   let events = 0;
   return jobs.filter((job) => {

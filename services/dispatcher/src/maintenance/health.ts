@@ -4,11 +4,10 @@ import { changeSubscriptions, type SubscriptionChange } from './change-subscript
 
 export interface HealthOptions {
   quarantine: Pick<Quarantine, 'setAsideStatus'>;
-  /** Whether admins of the account are notified. */
   shouldNotifyAdmins: boolean;
   /** Consecutive failures that deactivate a subscription; with `deactivateAfterDays`, both limits must be reached. */
   deactivateAfterFailures?: number | undefined;
-  /** Days of failures after which a subscription is deactivated, the latest attempt included. */
+  /** Days from the first failure to the latest attempt that deactivate a subscription. */
   deactivateAfterDays?: number | undefined;
 }
 
@@ -20,8 +19,8 @@ export interface HealthPassResult {
 }
 
 /**
- * Checks the subscriptions that began or ceased to fail. Each admin is notified by a row of `notices`, which is written
- * in the statement that marks the subscription, so that concurrent checks write only one.
+ * Deactivates subscriptions by the limits, and marks those that fail or recovered. A row of `notices` for each admin is
+ * written in the statement that marks the subscription, so that concurrent checks write only one.
  */
 export async function refreshHealth(database: Queryable, options: HealthOptions): Promise<HealthPassResult> {
   const {
@@ -63,7 +62,7 @@ const NOTIFY_FAILING: SubscriptionChange = {
     SELECT id FROM changed`,
 };
 
-// A subscription that has succeeded and fails again is notified as both, one after the other.
+// A subscription that has succeeded and fails again is reported as recovered, and after an hour as failing.
 const NOTIFY_RECOVERED: SubscriptionChange = {
   name: 'notify-recovered',
   condition: `${IS_ACTIVE} AND s.failure_notified_at IS NOT NULL

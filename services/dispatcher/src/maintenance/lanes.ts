@@ -6,7 +6,7 @@ import type { Quarantine } from '../record/quarantine.ts';
 
 const PAGE_SIZE = 500;
 const EXPIRED_PAGE_SIZE = 1_000;
-/** Time in seconds after which deliveries of a lane without progress expire (docs/contract.md#lanes). */
+/** Time in seconds after which a deferred delivery expires (docs/contract.md#lanes). */
 const DEFERRED_MAX_SECONDS = 86_400;
 const EXPIRED_REASON =
   'It could not be attempted for 24 hours: its subscription had too many pending deliveries, or kept failing.';

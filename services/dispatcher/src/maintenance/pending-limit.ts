@@ -2,7 +2,7 @@ import { type Pool, runStatement } from '@runhook/database';
 
 export interface PendingLimitOptions {
   pool: Pool;
-  /** Maximum number of waiting deliveries of an account. */
+  /** Number of deferred deliveries of an account beyond which lanes become full. */
   pendingMax: number;
   /** Ends a pass after the current account. */
   stopping?: AbortSignal;
@@ -29,7 +29,7 @@ const PAGE_SIZE = 100;
 const BEGINNING = '0';
 
 /**
- * Limits the waiting deliveries of an account. Counting at each fan-out would cost too much, so an account is counted
+ * Limits the deferred deliveries of an account. Counting at each fan-out would cost too much, so an account is counted
  * periodically: beyond the limit, the lanes that have at least an equal share of it are marked as full on their
  * subscriptions, which changes the version of the account, so that every dispatcher reads it at its next commit. The
  * other lanes continue until they have their share: one dead endpoint does not affect the rest of its account, and all
@@ -154,13 +154,11 @@ interface FullLanesChange {
   [column: string]: unknown;
   /** Deferred deliveries of the account; the count ends just above twice the limit. */
   deferred: number;
-  /** Number of lanes that became full. */
   filled: number;
-  /** Number of lanes that are no longer full. */
   reopened: number;
 }
 
-/** Determines for each lane of an account whether it is full. */
+/** Determines and stores for each lane of an account whether it is full. */
 async function updateFullLanes(pool: Pool, accountId: string, pendingMax: number): Promise<FullLanesChange> {
   const lanes = await runStatement<{ subscriptionId: string; deferred: number }>(
     pool,

@@ -13,7 +13,7 @@ import type { RetryPolicy } from '../policy/outcome.ts';
 import { loadEvents } from '../record/event-states.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 
-/** Number of items that the reconciler queued again, by kind. */
+/** Number of lost items that the reconciler queued again or set aside, by kind. */
 export type Reconciliation = Record<ItemKind, number>;
 
 /** Undispatched events, and overdue deliveries. */
@@ -273,7 +273,6 @@ async function requeueDeliveriesPage(
   return { requeued: lost.length, last: lastCursor(found, pageSize) };
 }
 
-/** Columns of a pending, overdue delivery. */
 interface OverdueDelivery extends Cursor, Columns {
   /** Digits. */
   accountId: string;

@@ -16,7 +16,7 @@ import type { Quarantine } from '../record/quarantine.ts';
 export interface RecoveryPassResult {
   /** Number of deliveries that were queued again. */
   deliveries: number;
-  /** Number of recoveries that ended because their subscription or its account no longer delivers. */
+  /** Number of recoveries that ended because nothing may be sent, or PostgreSQL rejected a page. */
   cancelled: number;
 }
 

@@ -18,7 +18,7 @@ import { type RecoverDependencies, recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
-/** Interval between two counts of waiting deliveries: an account may exceed its limit by the events of that time. */
+/** Interval between two counts of deferred deliveries: an account may exceed its limit by those of that time. */
 const PENDING_LIMIT_EVERY_MS = 5_000;
 const RECOVER_EVERY_MS = 2_000;
 /**

@@ -8,15 +8,15 @@ import { messageCharacters } from './permits.ts';
  *
  * | State | Entered when | Left when |
  * |---|---|---|
- * | waiting | 128 slots are taken, or for an event beyond the burst limit, 96 by such events. An event takes one for each 32,768 characters | a slot is free and no event of a higher priority waits |
+ * | waiting | 128 slots are taken, or for an event beyond the burst limit, 96 by such events. An event takes one, and one more for each 32,768 characters | a slot is free and no event of a higher priority waits |
  * | in flight | it has its slots | its deliveries are committed, or its work failed |
  *
  * More events would only wait for each other, and occupy memory that the garbage collector has to copy. The limit also
- * bounds the requests that a killed process repeats. While 64 events wait, the workers fetch no job.
+ * bounds the requests that a killed process repeats. While 64 events wait, their workers fetch no job.
  */
 
 const SLOTS = 128;
-/** Length of a message for one slot, in UTF-16 code units: an event in flight is also copied into its statements. */
+/** Length of messages for one more slot, in UTF-16 code units: statements contain copies of the event. */
 const SLOT_CHARACTERS = 32_768;
 /** Share of the slots for low-priority events, those beyond the burst limit of their account. */
 const LOW_PRIORITY_SHARE = 0.75;
@@ -32,10 +32,10 @@ export function slotsOf(event: Pick<JobRunEvent, 'data'>): number {
 export class EventsInFlight {
   readonly #slots: Semaphore;
   readonly #lowPriority: Semaphore;
-  /** Called when the events are no longer saturated. */
+  /** Called when `isSaturated` becomes false. */
   onCapacity: () => void = () => {};
 
-  /** @param concurrency jobs that each worker may have in flight */
+  /** @param concurrency jobs of a queue that this process may have in flight */
   constructor(concurrency: number) {
     const size = eventsMax(concurrency);
     this.#slots = new Semaphore(size);

@@ -27,14 +27,14 @@ export interface CachedSubscription {
   eventTypes: readonly EventType[];
   jobIds: JobIds;
   /**
-   * Whether the account has too many waiting deliveries, and this lane its share of them. A new delivery without a slot
-   * is then cancelled.
+   * Whether the account has too many deferred deliveries, and this lane its share of them. A new delivery without a
+   * slot is then cancelled.
    */
   isFull: boolean;
   target: Target;
 }
 
-/** Returns the subscriptions that match an event of the account; none when the account has no webhooks. */
+/** Returns the subscriptions that match an event of the account; none if its plan or deployment has no webhooks. */
 export function matchSubscriptions(account: AccountSubscriptions, event: JobRunEvent): CachedSubscription[] {
   if (webhooksUnavailableReason(account) !== null) return [];
   const { eventType, data } = event;
@@ -55,7 +55,7 @@ export interface Delivery {
   isRecovered: boolean;
   /** Number of attempts before this cycle began. */
   cycle: number;
-  /** Number of all attempts. */
+  /** Number of attempts in all cycles. */
   attemptCount: number;
   nextAttemptAtMs: number | null;
   /** Whether it waits for a slot in its lane, whose job will attempt it. */

@@ -30,7 +30,7 @@ const START_DELAY_MAX_MS = 30_000;
 
 /** A server whose latest connections failed. */
 interface ConnectionFailures {
-  /** Consecutive failures. */
+  /** Number of consecutive attempts that could not connect. */
   failures: number;
   nextProbeAtMs: number;
   /** Time at which the most recently scheduled job of a lane runs. */
@@ -47,7 +47,7 @@ export class Origins {
     return origin !== null && (this.#proven.get(origin) ?? false);
   }
 
-  /** Whether the latest attempts could not connect. Any response, whatever its status, ends this. */
+  /** Whether the latest three attempts could not connect. Any other result of an attempt ends this. */
   isUnreachable(origin: string | null): boolean {
     return (this.#getFailures(origin)?.failures ?? 0) >= UNREACHABLE_AFTER;
   }
@@ -62,7 +62,7 @@ export class Origins {
     if (connectionFailures) connectionFailures.nextProbeAtMs = atMs;
   }
 
-  /** Returns the time for the job of another lane of an unreachable server: after the others, and after the next probe. */
+  /** Returns the time for the job of a lane: now, or for an unreachable server after its other jobs and next probe. */
   nextStartAtMs(origin: string | null, nowMs: number): number {
     const connectionFailures = this.#getFailures(origin);
     if (!connectionFailures || !this.isUnreachable(origin)) return nowMs;

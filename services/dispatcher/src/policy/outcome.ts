@@ -9,7 +9,7 @@ export type Outcome =
 
 /** Result of an attempt, as the delivery log stores it. */
 export interface AttemptReport {
-  /** Status of the response; 504 when it timed out, 502 when the endpoint could not be reached. */
+  /** Status of the response; 504 after a timeout, 502 after any other error of the request. */
   httpStatusCode: number;
   error: { code: string; message: string; detail?: string } | null;
 }
@@ -49,9 +49,9 @@ export function decideOutcome(
   return { kind: 'failed', reason: `${count}${scope} failed. Last: ${report.error.message}` };
 }
 
-/** Policy of the waits between the attempts of a delivery (docs/contract.md#retries). */
+/** Number of the retries of a delivery, and the waits before them (docs/contract.md#retries). */
 export interface RetryPolicy {
-  /** Retries after the first attempt of a cycle. */
+  /** Maximum number of retries after the first attempt of a cycle. */
   retriesMax: number;
   /** Wait before the first retry; doubled for each further one. */
   baseDelayMs: number;
@@ -79,7 +79,7 @@ function attemptsMade({ cycle, attemptCount }: CycleProgress): number {
 
 const HONOURED_STATUS_CODES = new Set([429, 503]);
 
-/** Returns the `Retry-After` of a 429 or 503 (seconds or an HTTP date) as milliseconds from now, at most an hour. */
+/** Returns the `Retry-After` of a 429 or 503 (seconds or an HTTP date) in milliseconds, at most an hour; else null. */
 export function retryAfterMs(
   statusCode: number,
   headers: Record<string, string>,

@@ -2,7 +2,7 @@ import type { JobRunEvent } from '@runhook/contract';
 
 /** Length of the messages of an event for which an attempt needs one more permit, in UTF-16 code units. */
 export const PERMIT_CHARACTERS = 8_192;
-/** Permits of the longest event of the contract. */
+/** Permits of an attempt of the longest event that the contract permits. */
 const PERMITS_OF_LONGEST = 33;
 
 /** Returns the length of an event's messages in UTF-16 code units; its other fields are short. */
@@ -12,14 +12,14 @@ export function messageCharacters({ data }: Pick<JobRunEvent, 'data'>): number {
   return runStatusMessage.length + runReason.length;
 }
 
-/** Returns the number of permits of an attempt, which keeps the event and a body of this length in memory. */
+/** Returns the number of permits of an attempt, which keeps the event's messages and the body with them in memory. */
 export function permitsOf(event: Pick<JobRunEvent, 'data'>): number {
   return 1 + Math.floor(messageCharacters(event) / PERMIT_CHARACTERS);
 }
 
 /**
  * Capacity that accounts share. An account may have as much as is still free: one account gets half, two get a third
- * each, and a further one always finds some. Alone, one use may exceed that.
+ * each, and a further one always finds some. The first use of an account may exceed its share.
  */
 export class SharedCapacity {
   readonly #max: number;
@@ -63,14 +63,14 @@ interface Waiter {
   count: number;
   slots: number;
   resolve: (permits: number) => void;
-  /** Defers it once its deliveries may not wait longer. */
+  /** Ends its wait without permits after `timeoutMs`. */
   timer?: NodeJS.Timeout;
 }
 
 /** Events of an account that wait for permits, in order. */
 interface WaitingAccount {
   waiters: Set<Waiter>;
-  /** Defers them once the account has released no permit for `idleMs`: its endpoints do not respond. */
+  /** Ends their wait without permits once the account has released none for `idleMs`: its endpoints do not respond. */
   timer: NodeJS.Timeout;
 }
 
@@ -93,14 +93,14 @@ export class Permits {
     this.#idleMs = idleMs;
   }
 
-  /** Returns the permits for each of several attempts of an event: fewer than for one, if the account could not have them all. */
+  /** Returns the permits of each of several attempts of an event: fewer than of one if the sum exceeds `max` / 2. */
   forEach(event: Pick<JobRunEvent, 'data'>, attemptCount: number): number {
     return Math.max(1, Math.min(permitsOf(event), Math.floor(this.#max / 2 / attemptCount)));
   }
 
   /**
-   * Returns the number of permits that the account may acquire now in several calls: half of those that are free to one,
-   * and none unless the longest event can have its permits.
+   * Returns the number of permits that the account may acquire now in several calls: half of those that are free to it,
+   * and 0 if an attempt of the longest event could not have its permits.
    */
   free(accountId: number): number {
     const requiredMin = this.#capacity.isUsedBy(accountId) ? Math.min(PERMITS_OF_LONGEST, this.#max / 4) : 1;
@@ -108,7 +108,7 @@ export class Permits {
     return free < requiredMin ? 0 : Math.ceil(free / 2);
   }
 
-  /** Returns the number of acquired permits: `count`, or 0. */
+  /** Returns the number of acquired permits: `count`, or 0 if fewer are free or events of the account wait. */
   tryAcquire(accountId: number, count: number): number {
     if (this.#waiting.has(accountId) || !this.#capacity.isFree(accountId, count)) return 0;
     this.#capacity.enter(accountId, count);
@@ -116,8 +116,8 @@ export class Permits {
   }
 
   /**
-   * Waits behind other events of the account. Resolves to 0 if too many events wait, or `idleMs` or `timeoutMs` are over.
-   * @param slots slots of its event in flight
+   * Waits behind other events of the account. Resolves to `count`; to 0 if too many wait, or at a timeout (`idleMs`).
+   * @param slots slots for events in flight that the event has
    * @param timeoutMs maximum wait; unlimited when omitted
    */
   async acquire(accountId: number, count: number, slots: number, timeoutMs?: number): Promise<number> {

@@ -1,7 +1,6 @@
 const GAP_MS = 10;
 /**
- * Probes that were not used for up to this time may be made later at once, because jobs of lanes do not run exactly
- * when they are due.
+ * Time whose unused probes (ten) may be made at once later, because jobs of lanes do not run exactly when they are due.
  */
 const UNUSED_FOR_MS = 100;
 const WAIT_MAX_MS = 30_000;
@@ -17,7 +16,7 @@ export class StartSchedule {
   }
 }
 
-/** Bounds the cost of all failing lanes: they share 100 probes a second, and their jobs run one after another. */
+/** Bounds the cost of all failing lanes: they share 100 probes a second, and their jobs start 10 ms apart. */
 export class ProbeBudget {
   readonly #starts = new StartSchedule();
   #nextProbeAtMs = 0;

@@ -1,5 +1,4 @@
 const RESULTS_MAX = 20;
-/** One bit for each of the last results. */
 const RESULTS_MASK = 2 ** RESULTS_MAX - 1;
 
 /** Results of the last 20 attempts of a subscription. */

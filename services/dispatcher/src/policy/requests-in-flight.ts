@@ -9,8 +9,8 @@ import { StartSchedule } from './probe-budget.ts';
  *
  * | State of a first attempt | Entered when | Left when |
  * |---|---|---|
- * | waiting for permits | fewer permits are free than its account has and its event needs. Waiting events have at most half of the slots for events in flight, and an account as many of these as are free | its event has permits for all its deliveries, or its account has released none for 500 ms; if its deliveries are committed first, 500 ms after their plan |
- * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and at most a quarter of the events in flight belong to it | a slot is released, or 500 ms are over |
+ * | waiting for permits | fewer permits are free than the sum of those that its account has and its event needs. Waiting events have at most half of the slots for events in flight, and an account as many of these as are free | its event has permits for all its deliveries, or its account has released none for 500 ms; if its deliveries are committed first, 500 ms after their plan |
+ * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and at most 32 of its first attempts (a quarter of the slots for events) are in flight or waiting | a slot is released, or 500 ms are over |
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
  * | deferred | it may not wait, or got no permits or slot in time | the job of its lane attempts it |
  *
@@ -19,20 +19,20 @@ import { StartSchedule } from './probe-budget.ts';
  * slots that grow by slow start, and all attempts at a server share its capacity; the limiter checks both.
  */
 
-/** An event may have many deliveries, and an endpoint may be distant. */
+/** Permits per job in flight: an event may have many deliveries, and an endpoint may be distant. */
 const PERMITS_PER_JOB = 4;
 const WAITING_FOR_PERMITS_SHARE = 1 / 2;
 /** Time without a released permit after which the waiting events of an account are deferred. */
 const PERMIT_IDLE_MS = 500;
 const WAITING_SHARE = 1 / 4;
 
-/** Slots at start, and after a period without attempts of lanes that share these slots. */
+/** Slow-start slots at first, and again after SLOW_START_RESET_MS without attempts of the lanes that share them. */
 const SLOW_START_INITIAL = 32;
 const SLOW_START_STEP_MS = 50;
 const SLOW_START_RESET_MS = 1_000;
 /**
- * Lanes in slow start (`SlowStartSlots`) get at most a quarter of the slots of event jobs and half of those of queued ones; the rest
- * is for lanes that respond.
+ * Divisors of `concurrency`: lanes in slow start (`SlowStartSlots`) get at most a quarter of it for first attempts, and
+ * half of it for queued ones.
  */
 const SLOW_START_FIRST_ATTEMPTS_SHARE = 4;
 const SLOW_START_QUEUED_SHARE = 2;
@@ -54,12 +54,12 @@ export class RequestsInFlight {
   readonly servers = new ServerCapacity();
   /** Permits for first attempts, and for retries and deferred deliveries. Each must be released. */
   readonly permits: { firstAttempts: Permits; queued: Permits };
-  /** Slow-start slots for first attempts, and for attempts of queue jobs. */
+  /** Slow-start slots for first attempts, and for retries and deferred deliveries. */
   readonly slowStart: { firstAttempts: SlowStartSlots; queued: SlowStartSlots };
   readonly #waitingMax: number;
   readonly #shares = new Map<string, Share>();
 
-  /** @param concurrency jobs that each worker may have in flight */
+  /** @param concurrency jobs of a queue that this process may have in flight */
   constructor(concurrency: number, nowMs = () => performance.now()) {
     const slowStart = (share: number) => new SlowStartSlots(Math.ceil(concurrency / share), nowMs);
     this.slowStart = {
@@ -72,7 +72,7 @@ export class RequestsInFlight {
     this.permits = { firstAttempts: permits(), queued: permits() };
   }
 
-  /** Adds a first attempt to the share of its subscription. It must leave. */
+  /** Counts a first attempt of the subscription. The caller must call `leave` when it ends. */
   enter(subscriptionId: string): void {
     const share = this.#shares.get(subscriptionId) ?? { count: 0, waiters: new Set() };
     this.#shares.set(subscriptionId, share);
@@ -139,7 +139,7 @@ class ServerCapacity {
 
 /**
  * Slots that all lanes share whose endpoint has not responded yet, hangs or fails (slow start). A thousand new endpoints
- * do not get connections at once, because these would compete with other events: a few get one, one more after each
+ * do not get connections at once, because these would compete with other events: 32 get one, one more after each
  * success, and one more every 50 ms.
  */
 export class SlowStartSlots {

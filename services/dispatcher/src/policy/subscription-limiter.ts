@@ -12,19 +12,19 @@ import type { RequestsInFlight, SlowStartSlots } from './requests-in-flight.ts';
  * |---|---|---|---|
  * | blocked | `Retry-After` of a response has not passed (record/blocks.ts) | 0 | 0; a probe every 60 s, claimed in PostgreSQL; a manual redelivery is one of 16, or tries again in 1 s |
  * | failing | 3 attempts or more, and none of the last 20 succeeded; or the last 3 connections to its server failed | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
- * | silent | requests are in flight, and it has not responded for 0.5 s or 3 times its usual duration, while other endpoints have | open, at most 4 | open, at most 4 |
+ * | silent | requests are in flight, but none has ended for 0.5 s and 3 times the usual duration, while some at other endpoints have | as open, at most 4 | as open, at most 4 |
  * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
  * | open | otherwise | 128 × its success rate over the last 20 attempts, and 96 × while it has its job; 16 before the first success | 64 × its success rate; 16 before the first success |
  *
  * The limit of 128 holds for both kinds together. While it has its job, a subscription has first attempts only if it is
- * open and has succeeded. Each attempt that ends adds its result. A success leaves `failing` with a success rate of
- * 1/20 and thus a low limit, which grows with each further success (slow start). Failing subscriptions share a
+ * open and has succeeded. Each attempt that ends adds its result. A success leaves `failing` with a low success rate,
+ * such as 1/20, and thus a low limit, which grows with each further success (slow start). Failing subscriptions share a
  * ProbeBudget, and those of one unreachable server one probe at a time. requests-in-flight.ts limits silent, unproven
  * and failing subscriptions together, and all of a server.
  */
 type LaneClass = 'blocked' | 'failing' | 'silent' | 'unproven' | 'open';
 
-/** Attempts that share a limit: first attempts, or attempts of queue jobs. */
+/** Attempts that share a limit: first attempts, or retries and deferred deliveries. */
 interface Pool {
   readonly laneMax: number;
   readonly slowStart: SlowStartSlots;
@@ -40,7 +40,7 @@ class LaneState {
   blockedUntilMs = 0;
   /** Number of changes of the block by this process that are not on record yet. */
   unrecordedBlocks = 0;
-  /** Time of the latest response, or of the first request in flight if that is later. */
+  /** Time at which the latest attempt ended, or the first one in flight began if that is later. */
   lastResponseAtMs: number;
   /** Duration of attempts that succeed, as a moving average. */
   meanSuccessMs = 0;
@@ -72,13 +72,13 @@ export interface Slot {
 export interface SubscriptionLimiterOptions {
   /** Limits attempts over all subscriptions. */
   requests: Pick<RequestsInFlight, 'slowStart' | 'servers'>;
-  /** Wait before the first retry: a failing lane is probed at least as often. */
+  /** Wait before the first retry, an upper limit of the wait between probes of a failing lane. */
   retryBaseDelayMs?: number;
   nowMs?: () => number;
 }
 
 const LANE_MAX = 128;
-/** Limit while the lane has its job, which uses the remaining slots. */
+/** Limit of first attempts while the lane's job runs or is scheduled, which uses the remaining slots. */
 const WITH_JOB_MAX = 96;
 const QUEUED_MAX = 64;
 const UNPROVEN_MAX = 16;
@@ -105,7 +105,7 @@ export class SubscriptionLimiter {
   readonly #firstAttempts: Pool;
   readonly #queued: Pool;
   readonly #probeGapMaxMs: number;
-  /** The latest response of any endpoint. Silence is relative to it, because this process itself may have been suspended. */
+  /** End of the latest attempt at any endpoint. Silence is relative to it, because this process may be suspended. */
   #latestResponseAtMs: number;
 
   constructor({ requests, retryBaseDelayMs, nowMs = () => performance.now() }: SubscriptionLimiterOptions) {
@@ -124,7 +124,7 @@ export class SubscriptionLimiter {
     return this.#countFreeFirstAttemptSlots(this.#stateForLane(lane)) === 0 || !this.#servers.isFree(lane);
   }
 
-  /** Takes a slot for a first attempt after `isSaturated`. Returns null if it must wait or be deferred. */
+  /** Takes a slot for a first attempt, after `isSaturated`, which applies the block. Returns null if there is none. */
   acquireFirst(lane: Lane): Slot | null {
     const state = this.#stateForLane(lane);
     return this.#begin(this.#firstAttempts, state, lane, this.#countFreeFirstAttemptSlots(state));
@@ -170,7 +170,7 @@ export class SubscriptionLimiter {
     this.#servers.leave(lane);
   }
 
-  /** Applies what the record says of the lane. Its block is ignored while the record lacks a change by this process. */
+  /** Applies server and recorded block of the lane; the block only if the record has all changes by this process. */
   update(lane: Lane): void {
     const state = this.#stateForLane(lane);
     if (state.unrecordedBlocks === 0) state.blockedUntilMs = this.#nowMs() + lane.blockedMs;
@@ -187,7 +187,7 @@ export class SubscriptionLimiter {
     state.unrecordedBlocks -= 1;
   }
 
-  /** Must be called when a lane's job starts. First attempts then get fewer slots; none if the lane has not succeeded. */
+  /** Must be called when a lane's job starts. First attempts then get fewer slots; none unless open with a success. */
   beginDraining(subscriptionId: string): void {
     this.#getState(subscriptionId).isDraining = true;
   }
@@ -214,7 +214,7 @@ export class SubscriptionLimiter {
     return this.#countFreeSlots(this.#queued, this.#getState(subscriptionId));
   }
 
-  /** Returns how long a lane without a free slot waits: until one may be free, and at most half a minute. */
+  /** Returns how long the job of a lane waits until a slot may be free: from 100 ms to half a minute. */
   waitMs(subscriptionId: string): number {
     const state = this.#getState(subscriptionId);
     const now = this.#nowMs();
@@ -281,7 +281,7 @@ export class SubscriptionLimiter {
     if (kind !== 'open') pool.slowStart.acquire(startMs);
     if (kind === 'failing') {
       this.#probes.acquire(startMs);
-      // The result of the probe determines the time of the next one.
+      // Prevents further probes until the result of this one determines the time of the next.
       this.#origins.delayProbe(state.origin, startMs + this.#probeGapMaxMs);
     }
     this.#servers.enter(lane);

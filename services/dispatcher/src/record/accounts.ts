@@ -146,7 +146,7 @@ export class SubscriptionCache {
     return this.#loading.get(accountId) ?? this.#loadOnce(accountId, entry?.account);
   }
 
-  /** Discards the cached account only if it has this version: it may have been reloaded meanwhile. */
+  /** Marks the cached account as outdated, only if it has this version: it may have been reloaded meanwhile. */
   invalidate({ accountId, version }: Pick<AccountSubscriptions, 'accountId' | 'version'>): void {
     const entry = this.#entries.peek(accountId);
     if (entry?.account.version === version) entry.isOutdated = true;
@@ -182,7 +182,7 @@ export class SubscriptionCache {
   }
 }
 
-/** Returns the cached subscriptions that may be reused. Their targets contain the plan and deployment of the account. */
+/** Returns reusable subscriptions by `versionedId`: none after a change of plan or deployment, which are in targets. */
 function reusableSubscriptions(
   { plan, deployment }: Pick<AccountSubscriptions, 'plan' | 'deployment'>,
   outdated?: AccountSubscriptions,

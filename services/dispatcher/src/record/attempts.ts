@@ -92,7 +92,7 @@ export async function recordAttempts(pool: Pool, records: readonly AttemptRecord
   );
 }
 
-/** Columns of a delivery's only attempt if it succeeded, which are stored in the delivery's row; otherwise empty. */
+/** Columns of a delivery's only attempt if it succeeded, which are in the delivery's row; otherwise 0 or null. */
 export const DELIVERED_COLUMNS = {
   attempt_count: ['int', ({ delivered }) => (delivered ? 1 : 0)],
   http_status_code: ['int', ({ delivered }) => delivered?.httpStatusCode ?? 0],
@@ -119,17 +119,17 @@ export interface SubscriptionStatus {
   /** Start of the latest attempt. */
   dispatchedAt: Date;
   httpStatusCode: number;
-  /** Null when it succeeded. */
+  /** Error of the latest attempt; null when it succeeded. */
   errorCode: string | null;
   /** Start of the latest successful attempt; null when none succeeded. */
   succeededAt: Date | null;
-  /** Number of consecutive failures since the last success. */
+  /** Number of these attempts that failed after the last success among them. */
   failures: number;
   /** Start of the first of these failures. */
   failedSince: Date | null;
 }
 
-/** @param earlier status that was recorded before `later`, whose success ends the earlier failures */
+/** @param earlier status that was reported before `later`; a success in `later` ends its failures */
 export function mergeStatuses(earlier: SubscriptionStatus, later: SubscriptionStatus): SubscriptionStatus {
   const latest = earlier.dispatchedAt > later.dispatchedAt ? earlier : later;
   const isStillFailing = later.succeededAt === null;
@@ -141,7 +141,7 @@ export function mergeStatuses(earlier: SubscriptionStatus, later: SubscriptionSt
   };
 }
 
-/** An older attempt, as of another dispatcher, never overwrites a newer one. `updated_at` is for the owner's changes. */
+/** An older attempt, as of another dispatcher, never overwrites a newer one. `updated_at` is for changes by users. */
 const UPDATE_STATUSES = `
   UPDATE subscriptions s
   SET dispatched_at = greatest(s.dispatched_at, i.dispatched_at),

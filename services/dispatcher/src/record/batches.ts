@@ -3,7 +3,7 @@ import { type Logger, MicroBatcher } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
 import { type RetryOptions, retryWhileUnavailable } from './retry-while-unavailable.ts';
 
-/** Maximum number of items that one statement writes. */
+/** Maximum number of items of a statement. */
 const BATCH_SIZE_MAX = 200;
 /**
  * Batches run one after another, so they grow with the load of the database; a statement of a hundred rows costs little
@@ -37,7 +37,7 @@ const WRITE_KINDS: { [name in keyof typeof SPACING_MS]?: string } = {
 };
 
 export interface BatchOptions {
-  /** Tracks whether the writes were possible. */
+  /** Tracks whether writes succeed. */
   writes: Pick<RecordWrites, 'track'>;
   /** Ends the waits for an unavailable database. */
   stopping: AbortSignal;

@@ -12,11 +12,11 @@ export interface BlockChange {
   subscriptionId: string;
   /** Address that has responded. A late response of a former one changes nothing. */
   clientUrl: string;
-  /** Time for which the endpoint asks for no requests; 0 ends the block. */
+  /** Milliseconds for which the endpoint asks for no requests; 0 ends the block. */
   forMs: number;
 }
 
-// Concurrent responses ask for nearly the same time: ignoring changes of under a second avoids a version for each.
+// Concurrent responses ask for nearly the same time: ignoring changes of up to a second avoids a new version for each.
 const CHANGE = `
   UPDATE subscriptions s
   SET blocked_until = now() + i.for_ms * interval '1 millisecond', probe_at = now() + ${PROBE_EVERY}

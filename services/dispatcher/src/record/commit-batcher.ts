@@ -17,8 +17,8 @@ import { retryWhileUnavailable } from './retry-while-unavailable.ts';
  * | flowing | no result has waited for a second | before the commit of their event |
  * | stalled | a result has waited for a second: for a lock, a disk, a database that is unavailable or rejects it | after the commit of their event |
  *
- * It returns to flowing once the waiting results are committed. So a process that is killed repeats at most the first
- * attempts that were in flight when the wait began.
+ * It returns to flowing once no result has waited that long. So a process that is killed repeats only first attempts
+ * that began before it was stalled.
  */
 
 const STALLED_AFTER_MS = 1_000;
@@ -115,7 +115,7 @@ export class CommitBatcher {
     return performance.now() - this.#lastEventMs > IDLE_AFTER_MS;
   }
 
-  /** Commits a result. Retries also while the default partition of the day is converted. */
+  /** Commits a result. Retries also while the partitions of its day are changed. */
   async #commitResult<Result>(commit: () => Promise<Result>): Promise<Result> {
     const { drainEnd: stopping, logger } = this.#options;
     const result = { sinceMs: performance.now() };

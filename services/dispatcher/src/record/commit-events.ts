@@ -33,7 +33,7 @@ export interface EventCommit {
   deliveries: NewDelivery[];
   /** Time of the plan by `performance.now()`: `created_at` of the deliveries, even after a retry; now when omitted. */
   plannedAtMs?: number;
-  /** Whether the event is on record; when omitted it is inserted, or claimed if another process has inserted it. */
+  /** Whether the event is on record; if not, it is inserted, or claimed if another process has inserted it. */
   isRecorded?: boolean;
   /** Whether more pages follow, so that the event stays undispatched. */
   isPartial?: boolean;
@@ -216,7 +216,7 @@ export async function commitEvents(pool: Pool, unsorted: readonly EventCommit[])
   return unsorted.map((commit) => ({ result: results.get(commit) ?? 'duplicate', added }));
 }
 
-/** Returns the events that another process has put on record with the same data and that are undispatched. */
+/** Returns undispatched events that another process has put on record; adds the conflicts with others to `results`. */
 async function findConcurrentlyRecorded(
   pool: Pool,
   commits: readonly EventCommit[],

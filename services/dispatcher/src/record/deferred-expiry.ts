@@ -91,7 +91,7 @@ const EXPIRE = `
   )
   SELECT count(*)::int AS expired FROM expired`;
 
-/** Returns the number of failed deliveries: 0 when the remaining ones of the account are set aside or locked. */
+/** Returns the number of failed deliveries: 0 when the account's remaining ones are blocked, set aside or locked. */
 async function expirePage(
   { pool, quarantine, maxSeconds, limit, reason }: DeferredExpiry,
   accountId: number,

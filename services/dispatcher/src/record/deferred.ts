@@ -69,7 +69,7 @@ export type LaneKey = Required<LaneJob>;
 
 export interface ClaimOptions extends LaneKey {
   limit: number;
-  /** Permits of their attempts (policy/permits.ts), of which a single delivery may need more. */
+  /** Maximum permits of all their attempts (policy/permits.ts); the oldest delivery may need more. */
   permitsMax: number;
   /** Maximum duration of an attempt. */
   attemptMs: number;

@@ -44,7 +44,7 @@ const LOAD_DELIVERIES = `
 /** Key of a delivery. Its id contains its day. */
 export type DeliveryKey = Required<Pick<DeliveryJob, 'deliveryId' | 'accountId'>>;
 
-/** Loads the deliveries by one query, in input order; null for one that retention has deleted. */
+/** Loads the deliveries by one query, in input order; null for one whose row no longer exists. */
 export async function loadDeliveries(pool: Pool, keys: readonly DeliveryKey[]): Promise<(Delivery | null)[]> {
   const rows = await runStatement<DeliveryRow>(pool, LOAD_DELIVERIES, keyParameters(keys), 'load-deliveries');
   const deliveriesById = new Map(rows.map((row) => [row.id, toDelivery(row)]));

@@ -48,8 +48,8 @@ export interface DispatchRecordOptions extends CommitBatcherOptions {
 }
 
 /**
- * Accesses PostgreSQL on the path of an event. Concurrent calls of one item each are combined in one statement, which
- * is retried while the database is unavailable.
+ * Accesses PostgreSQL on the path of an event. Frequent calls of one item each are combined in one statement. All are
+ * retried while the database is unavailable.
  */
 export class DispatchRecord {
   /** Accounts with their subscriptions, cached in memory. */
@@ -116,7 +116,7 @@ export class DispatchRecord {
     return this.#runSingle((pool) => loadPendingDeliveries(pool, event, attemptMs));
   }
 
-  /** Returns null when retention has deleted the delivery. */
+  /** Returns null when the row of the delivery no longer exists. */
   loadDelivery(key: DeliveryKey): Promise<Delivery | null> {
     return this.#loads.add(key);
   }

@@ -79,7 +79,7 @@ export class Quarantine {
     return this.setAside([{ kind: 'delivery', accountId, key, reason: rejectionReason(error) }]);
   }
 
-  /** Drops the status of a subscription that the record rejects; the next attempt reports another one. */
+  /** Sets aside a subscription whose status the record rejects; the next attempt reports another status. */
   async setAsideStatus(subscriptionId: string, error: unknown): Promise<void> {
     const { pool } = this.#options;
     const [row] = await runStatement<{ account_id: string }>(pool, SELECT_ACCOUNT, [subscriptionId]);

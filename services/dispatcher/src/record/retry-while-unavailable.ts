@@ -13,7 +13,7 @@ export class StoppingError extends Error {
   readonly delayMs = 0;
 }
 
-/** Leaves a job to another dispatcher: a request that begins long after the start of a stop would be interrupted. */
+/** Throws during a stop, to leave the job to another dispatcher: a request that begins late would be interrupted. */
 export function throwIfStopping(stopping: AbortSignal): void {
   if (stopping.aborted) throw new StoppingError('The dispatcher is stopping.');
 }
@@ -23,7 +23,7 @@ export interface RetryOptions {
   stopping: AbortSignal;
   /** Logs the beginning of a wait, but not every retry. */
   logger: Pick<Logger, 'warn'>;
-  /** Whether to retry a further error. */
+  /** Whether to retry an error other than an unavailable server. */
   isRetryable?: (error: unknown) => boolean;
 }
 

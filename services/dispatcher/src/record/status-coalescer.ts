@@ -10,12 +10,12 @@ export interface StatusCoalescerOptions {
   onRejected: (status: SubscriptionStatus, error: unknown) => Promise<void>;
 }
 
-/** Time for which statuses are gathered before a write. */
+/** Minimum time for which statuses are gathered before a write. */
 const GATHER_MS = 20;
 
 /**
  * Writes the status and health of each subscription at most once in a period, however many deliveries it had; after a
- * quiet period immediately.
+ * quiet period within 20 ms.
  */
 export class StatusCoalescer {
   readonly #options: StatusCoalescerOptions;

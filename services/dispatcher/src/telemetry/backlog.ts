@@ -8,8 +8,8 @@ import { lanesWithDeferred } from '../record/deferred.ts';
 const QUEUE_STATES = ['waiting', 'active', 'delayed', 'failed', 'paused'] as const;
 
 /**
- * Selects the ages of the oldest due items: reads one row from each of three indexes, however much is pending, and a
- * small index completely.
+ * Selects the ages of the oldest items, by one row of each of three indexes, however much is pending, and counts the
+ * accounts with full lanes.
  */
 const OLDEST_DUE = `
   SELECT
@@ -43,7 +43,8 @@ export interface BacklogDependencies {
 /**
  * Measures the size and age of the backlog into gauges. PostgreSQL is the record: a due delivery counts even if the
  * queue has lost its job. An event that was published directly onto the queue is not on record until it is fanned out,
- * so the age of events is the maximum of both stores. A gauge that cannot be measured has no series.
+ * so the age of events is the maximum of both stores. Job counts and due ages that cannot be read have no
+ * series; the other gauges keep their values.
  */
 export function createBacklogMeasure(options: BacklogDependencies): () => Promise<void> {
   const { pool, events, deliveries, dependencies, registry, nowMs = Date.now } = options;

@@ -10,7 +10,7 @@ export interface ForeignPublishersOptions {
 
 /**
  * Measures publishers that are not configured for this queue: Redis accepts their events, but no worker takes them.
- * Sets gauges and logs each new finding. Also rewrites BullMQ's settings, for publishers that may only add.
+ * Sets gauges and logs each new finding. Also restores BullMQ's settings in an emptied queue.
  */
 export function createForeignPublishersMeasure({
   events,

@@ -38,7 +38,6 @@ const BATCHER_NAMES = [
 const ATTEMPT_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 const LATENCY_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 const WAIT_SECONDS = [0.1, 1, 10, 30, 60, 120, 240, 480, 900, 1_800, 3_600];
-/** Buckets of the histogram of batch sizes. */
 const BATCH_SIZE_BUCKETS = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
 export function createDispatcherMetrics(registry: Registry) {
@@ -230,7 +229,6 @@ function maintenanceMetrics(registers: Registry[]) {
   };
 }
 
-/** Kinds of items that the audit checks. */
 const AUDITED_KINDS = ['delivery', 'event'] as const;
 
 function auditMetrics(registers: Registry[]) {
@@ -241,7 +239,7 @@ function auditMetrics(registers: Registry[]) {
       new Counter({ name, help, labelNames: ['kind'] as const, registers }),
     );
   return {
-    /** Items without an owner in the last audit of this process. */
+    /** Items without a job or lane in the last audit of this process. */
     orphaned: {
       delivery: new Gauge({
         name: 'runhook_orphaned_deliveries',

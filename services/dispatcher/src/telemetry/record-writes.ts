@@ -14,7 +14,8 @@ type RecordWatch = Omit<Parameters<typeof watchRecord>[0], 'everyMs' | 'logger'>
 };
 
 /**
- * Observes the writes of this process to the record. It is not ready if these fail while another connection can write.
+ * Observes the writes of this process to the record. The process is not
+ * ready while they fail and a new connection can write.
  * @param nowMs monotonic clock in milliseconds; `performance.now` when omitted
  */
 export function watchWrites(process: RecordWatch, { pool }: Database, nowMs?: () => number): RecordWrites {

@@ -41,14 +41,14 @@ export interface WorkerWatchOptions {
   /** Maximum number of jobs that the worker has in flight. */
   concurrency: number;
   nextJob: () => Promise<Pick<NextJob, 'id' | 'isPaused'> | null>;
-  /** Time for which the same job may be next while the worker has a free slot and starts no job; default 6,000. */
+  /** Time for which the same job may be next while the worker has capacity and starts no job; default 6,000. */
   stuckAfterMs?: number;
   nowMs?: () => number;
 }
 
 /**
  * A worker whose loop has ended reports that. A worker whose connection is dead, or whose loop hangs, still reports
- * that it runs: it is detected by a job that remains the next one while the worker has a free slot. Other dispatchers
+ * that it runs: it is detected by a job that remains the next one while the worker has capacity. Other dispatchers
  * take jobs from the same queue, so an idle healthy worker does not see the same job for long. While the queue does not
  * respond, the worker is not considered stuck, because it has to wait too.
  */
@@ -92,7 +92,7 @@ export function createWorkerWatch({
   };
 }
 
-/** Poll interval of the workers: with `stuckAfterMs`, a worker that takes no jobs is detected within ten seconds. */
+/** Interval of polls of the queue: with `stuckAfterMs`, a worker that takes no jobs is detected within ten seconds. */
 const POLL_EVERY_MS = 2_000;
 
 export interface WatchedWorkers extends StartedWorkers {
@@ -112,7 +112,7 @@ export function watchWorkers(
     async () => void (await Promise.all(watches.map((watch) => watch.poll()))),
     (error) => logger.debug({ err: error }, 'the queue could not be polled'),
   );
-  // Not awaited: a check that hangs must not delay the end of the intake.
+  // Not awaited: a poll that hangs must not delay the stop.
   lifecycle.onClose('worker watch', () => void polling.stop());
 
   function check(): void {
@@ -152,7 +152,7 @@ function watchShards({ workers, jobsInFlight, nextJobs }: WatchedWorkers, concur
   let nextJobByShard: ReturnType<typeof nextJobs> | null = null;
 
   function createShardWatch(worker: WatchedLoop, shard: number): WorkerWatch {
-    // The workers of all shards share the slots.
+    // The workers of all shards share the limit of jobs in flight.
     const jobs = {
       get current() {
         return countInFlight(jobsInFlight);

@@ -117,14 +117,14 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     expect(await deliveries.counts()).toMatchObject({ waiting: 1 });
   });
 
-  test('does not touch items that an operator has to release', async () => {
+  test('neither counts nor queues an event that is set aside', async () => {
     const [event] = publishEvents(1) as [JobRunEvent];
     await undispatched([event]);
     await harness.quarantine.setAsideEvent(event, new Error('rejected'));
     expect(await run()).toEqual({ event: NO_RESULT, delivery: NO_RESULT });
   });
 
-  test('reads a part of a long queue, and checks only events of the time of that part', async () => {
+  test('reads a part of a long queue as a sample, with the range of times at which its jobs were added', async () => {
     const queue = createQueueBackend(harness.queueUrl).createQueue<object>(JOB_RUN_EVENTS);
     // One job a second: events within ten seconds of either end of the part are not judged.
     const startMs = Date.now() - 3_600_000;

@@ -120,7 +120,7 @@ async function startMailServer({
 }
 
 describe('an endpoint that has failed for an hour', () => {
-  test('is notified to each admin of its account once by e-mail, and so is its recovery', async () => {
+  test('is reported to each admin of its account once by e-mail, and so is its recovery', async () => {
     const { mailer, received } = await startMailServer();
     await fail(59);
     expect(await runHealthPass()).toEqual(NO_CHANGES);
@@ -144,7 +144,7 @@ describe('an endpoint that has failed for an hour', () => {
     for (const mail of received.slice(2)) expect(summarize(mail)).toMatch(/works again$/);
   });
 
-  test('is notified to the other admins when the mail server rejects the address of one', async () => {
+  test('is reported to the other admins when the mail server rejects the address of one', async () => {
     const { mailer, received } = await startMailServer({ rejected: 'ada@example.com' });
     await fail(61);
     expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
@@ -155,7 +155,7 @@ describe('an endpoint that has failed for an hour', () => {
     ]);
   });
 
-  test('is notified once when several dispatchers check and send concurrently', async () => {
+  test('is reported once when several dispatchers check and send concurrently', async () => {
     const { mailer, received } = await startMailServer();
     await fail(90);
     const results = await Promise.all(Array.from({ length: 8 }, () => runHealthPass()));
@@ -167,7 +167,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(received).toHaveLength(2);
   });
 
-  test('is notified as recovered and as failing if it did both between two checks', async () => {
+  test('is reported as recovered and as failing if it did both between two checks', async () => {
     await fail(90);
     await runHealthPass();
     await database.pool.query("UPDATE subscriptions SET failure_notified_at = now() - interval '80 minutes'");
@@ -176,7 +176,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
   });
 
-  test('is notified after an outage of the mail server, once the claim of the failed notice has ended', async () => {
+  test('is reported after an outage of the mail server, once the claim of the failed notice has ended', async () => {
     const { mailer, stop } = await startMailServer();
     await stop();
     await fail(90);
@@ -190,7 +190,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(recovered.received).toHaveLength(2);
   });
 
-  test('is not notified while it is inactive or deleted or without a mail server, and a new endpoint starts without failures', async () => {
+  test('is not reported while its webhook is inactive or deleted or without a mail server, and a new endpoint starts without failures', async () => {
     await fail(90);
     expect(await runHealthPass({ shouldNotifyAdmins: false })).toEqual(NO_CHANGES);
     await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: false } });
@@ -243,9 +243,9 @@ describe('an endpoint that has failed for an hour', () => {
 
 describe('a webhook whose change PostgreSQL rejects', () => {
   test.each([
-    ['a notice that it fails', { shouldNotifyAdmins: true }, 'failing'],
-    ['its deactivation', { shouldNotifyAdmins: false, deactivateAfterFailures: 1 }, 'deactivated'],
-  ] as const)('is set aside, and %s of another account is recorded', async (_, options, kind) => {
+    ['marked as reported', { shouldNotifyAdmins: true }, 'failing'],
+    ['deactivated', { shouldNotifyAdmins: false, deactivateAfterFailures: 1 }, 'deactivated'],
+  ] as const)('is set aside, and the webhooks of other accounts are %s', async (_, options, kind) => {
     const clientUrl = 'https://receiver.example.com';
     const others = [];
     for (let count = 0; count < 4; count++)
@@ -317,7 +317,7 @@ describe('automatic deactivation', () => {
       );
   });
 
-  test('counts days from attempt to attempt', async () => {
+  test('counts the days from the first failed attempt to the latest', async () => {
     await fail(9 * DAY_MINUTES);
     await database.pool.query("UPDATE subscriptions SET dispatched_at = failing_since + interval '1 hour'");
     expect(await runHealthPass({ deactivateAfterDays: 3 })).toMatchObject({ deactivated: 0 });

@@ -77,7 +77,7 @@ test('expired idempotency keys are deleted in statements of at most 1,000 rows',
   expect(await database.prisma.idempotencyKey.count()).toBe(1);
 });
 
-test('a pass ends at its time limit, and the next pass continues', async () => {
+test('a pass of the purge ends at its time limit, and the next pass continues', async () => {
   await addIdempotencyKeys(12, '2026-01-01');
   const limited = { batchSize: 5, passMaxMs: 0 };
   expect(await run(limited)).toMatchObject({ idempotencyKeys: 5 });
@@ -101,7 +101,7 @@ test('rows of a kind that cannot be deleted fail the purge after every other kin
   expect(purged).toEqual([['runs', 2]]);
 });
 
-test('a stop ends a pass after the current batch', async () => {
+test('a stop of the dispatcher ends a pass of the purge after the current batch', async () => {
   await reportRuns(366, 7);
   expect(await run({ batchSize: 5, stopping: AbortSignal.abort() })).toMatchObject({ runs: 5 });
 });

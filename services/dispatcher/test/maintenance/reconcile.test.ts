@@ -53,7 +53,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     return rows.map(({ id }) => id);
   }
 
-  /** Inserts deliveries whose queue jobs were never added, or are lost. */
+  /** Inserts pending deliveries without queue jobs. */
   async function insertLostDeliveries(count: number, isDeferred = false) {
     const { id, name } = await seedSubscription(harness.database, {
       accountId: harness.account.id,
@@ -96,7 +96,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(await run()).toEqual({ event: 0, delivery: 0 });
   });
 
-  test('finds a lost event whose id ends a page for another account', async () => {
+  test('finds a lost event that begins a page and has the id of the last event of the previous page, of another account', async () => {
     const { pool } = harness.database;
     const template = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     await insertUndispatched(harness.database, template);
@@ -136,7 +136,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect((await harness.database.pool.query('SELECT FROM reconciler_cursors')).rowCount).toBe(0);
   });
 
-  test('repairs the text of a row of a previous release when it queues the event again', async () => {
+  test('replaces a lone surrogate in the text of a row of a previous release when it queues the event again', async () => {
     const event = exampleEvent('job.run.started', harness.account.jobs[0] as never);
     await insertUndispatched(harness.database, {
       ...event,
@@ -148,7 +148,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(waiting).toMatchObject([{ data: { data: { runReason: 'cut \ufffd' } } }]);
   });
 
-  test('continues with one scan while the other fails, and reports the error', async () => {
+  test('completes the scan of deliveries although the scan of events fails, and throws the error of the latter', async () => {
     await overdue(10);
     await harness.database.pool.query(`ALTER TABLE undispatched_events RENAME COLUMN created_at TO mislaid`);
     const requeued: unknown[] = [];
@@ -224,7 +224,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('queues an event again that was committed and relayed, and lost before its fan-out', async () => {
+  test('queues an event again that is committed, not fanned out and not in the queue', async () => {
     await seedSubscription(harness.database, {
       accountId: harness.account.id,
       clientUrl: harness.receiver.url,
@@ -239,7 +239,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await eventually(async () => expect(await run()).toEqual({ event: 0, delivery: 0 }));
   });
 
-  test('queues all events of a clock that was ahead again, once it is corrected and the queue has lost them', async () => {
+  test('queues lost events again whose commit is in the future, because the clock of the database was ahead', async () => {
     const { pool } = harness.database;
     const lost = Array.from({ length: 80 }, (_, run) =>
       exampleEvent('job.run.started', harness.account.jobs[0] as never, run),

@@ -148,7 +148,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     );
   });
 
-  test('is completed by the reconciler after a crash between the record and the queue', async () => {
+  test('is completed by the reconciler after a crash between the commit of a pass and the addition of its jobs', async () => {
     await insertEnded(120);
     const id = await begin(120);
     expect((await beginRecoveryPass(harness.database.pool))?.deliveries).toHaveLength(100);
@@ -227,7 +227,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     expect(await recoveryOf(id)).toMatchObject(end);
   });
 
-  test('processes one page a pass like the others, and one dispatcher runs the pass', async () => {
+  test('processes one page in each pass, as other recoveries do, and only one dispatcher at a time runs a pass', async () => {
     const ids: string[] = [];
     for (let index = 0; index < 2; index++) {
       subscription = await newSubscription();

@@ -19,9 +19,9 @@ const delivery = { status: 'pending', cycle: 0, nextAttemptAtMs: nowMs, target }
 
 test.each([
   ['is attempted when it is due', delivery, { kind: 'attempt', target }],
-  ['is attempted when it never waited', { ...delivery, nextAttemptAtMs: null }, { kind: 'attempt', target }],
+  ['is attempted without a due time', { ...delivery, nextAttemptAtMs: null }, { kind: 'attempt', target }],
   [
-    'is attempted within the tolerance of two clocks',
+    'is attempted when it is due within the tolerance of clocks',
     { ...delivery, nextAttemptAtMs: nowMs + 900 },
     { kind: 'attempt', target },
   ],
@@ -30,7 +30,7 @@ test.each([
     { ...delivery, nextAttemptAtMs: nowMs + 5_000 },
     { kind: 'wait', delayMs: 5_000 },
   ],
-  ['is skipped when it is gone', null, { kind: 'skip' }],
+  ['is skipped when its row no longer exists', null, { kind: 'skip' }],
   ['is skipped when it was delivered', { ...delivery, status: 'delivered' }, { kind: 'skip' }],
   ['is skipped when it has failed', { ...delivery, status: 'failed' }, { kind: 'skip' }],
   ['is skipped when it was cancelled', { ...delivery, status: 'cancelled' }, { kind: 'skip' }],
@@ -46,12 +46,12 @@ test.each([
     { kind: 'cancel', reason: 'The subscription was deleted.' },
   ],
   [
-    'is cancelled when the subscription is gone',
+    'is cancelled when the row of the subscription no longer exists',
     { ...delivery, target: null },
     { kind: 'cancel', reason: 'The subscription was deleted.' },
   ],
   [
-    'is cancelled when the account lost its plan',
+    'is cancelled when the plan of the account does not include webhooks',
     { ...delivery, target: { ...target, plan: 'free' } },
     { kind: 'cancel', reason: "The account's plan does not include webhooks." },
   ],

@@ -14,7 +14,7 @@ test('an account may have as many permits as are free, and a further account alw
   expect([1, 2, 3].map(acquireAll)).toEqual([768, 384, 192]);
   permits.release(1, 768);
   expect(acquireAll(3)).toBe(384);
-  // One event may need more than the half.
+  // The first use of an account may exceed its share.
   expect(permits.tryAcquire(4, 850)).toBe(850);
   expect(permits.tryAcquire(4, 1)).toBe(0);
 });
@@ -67,14 +67,14 @@ describe('events that wait for permits', () => {
   });
 });
 
-test('an event that may wait no longer gets no permits, and those behind it get theirs', async () => {
+test('an event whose timeout has passed gets no permits, and the events behind it get theirs', async () => {
   const permits = new Permits(16, 8, 3_600_000);
   expect(permits.tryAcquire(1, 7)).toBe(7);
   const waiting = [permits.acquire(1, 3, 1, 5), permits.acquire(1, 2, 1)];
   expect(await Promise.all(waiting)).toEqual([0, 2]);
 });
 
-test('an account can have the permits of many attempts of a long event, and other accounts find some', () => {
+test('many attempts of a long event have fewer permits each, so that the account can have them and another account finds some', () => {
   const permits = new RequestsInFlight(384).permits.firstAttempts;
   const event = { data: { runStatusMessage: 'x'.repeat(131_072) } as never };
   const counts = [1, 50, 500].map((attemptCount) => permits.forEach(event, attemptCount));
@@ -83,7 +83,7 @@ test('an account can have the permits of many attempts of a long event, and othe
   expect(permits.tryAcquire(2, 1)).toBe(1);
 });
 
-test('a lane claims only while its account has the permits of the longest event', () => {
+test('an account has permits for a lane only while it could have those of an attempt of the longest event', () => {
   const permits = new RequestsInFlight(384).permits.queued;
   permits.tryAcquire(1, 752);
   expect(permits.free(1)).toBe(0);
@@ -103,7 +103,7 @@ test('an attempt needs one permit, and one more for each complete 8,192 code uni
   expect(counts.map((one) => permitsOf({ data: one as never }))).toEqual([1, 2, 33]);
 });
 
-test('a first attempt may wait while its subscription has a quarter of the events in flight', () => {
+test('a first attempt may wait for a slot while its subscription has at most 32 first attempts, a quarter of the slots for events', () => {
   const requests = new RequestsInFlight(384);
   for (let attempt = 0; attempt < 32; attempt += 1) requests.enter('a');
   expect(requests.canWait('a')).toBe(true);

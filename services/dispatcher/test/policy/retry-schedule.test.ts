@@ -12,7 +12,7 @@ test.each([
   [4, 192, 240, 288],
   [5, 384, 480, 576],
   [6, null, null, null],
-])('the wait after attempt %i is from %s over %s to %s seconds', (attempts, lowest, middle, highest) => {
+])('the wait after attempt %i: minimum %s, mean %s, maximum %s s', (attempts, lowest, middle, highest) => {
   const waits = [0, 0.5, 1].map((random) => retryDelayMs(policy, after(attempts), random));
   expect(waits).toEqual([lowest, middle, highest].map((seconds) => seconds && seconds * 1_000));
 });

@@ -39,7 +39,7 @@ function failUntilItFails(limits: SubscriptionLimiter, at: Lane): void {
     limits.release(slot, 'failed');
 }
 
-test('a lane that responds has a separate limit of 128 attempts', () => {
+test('a lane that responds has a separate limit of 128 attempts in flight', () => {
   const { limits } = setUp();
   open(limits, lane('a'));
   const slots = acquireAll(limits, lane('a'));
@@ -199,7 +199,7 @@ test('all failing lanes together get a hundred probes a second', () => {
     }
     return probes;
   };
-  // Unused probes were saved before.
+  // Ten unused probes are made at once.
   expect(probesOfASecond()).toBe(110);
   expect(probesOfASecond()).toBe(100);
 });
@@ -258,7 +258,7 @@ test('a server that accepts no connection is probed by one lane after another un
   expect(limits.freeSlots('new')).toBe(16);
 });
 
-test('one of a thousand lanes on a server that accepts no connection is probed, and the others return within half a minute', () => {
+test('one of a thousand lanes on a server that accepts no connection is probed, and the jobs of the others run within half a minute', () => {
   const { clock, limits } = setUp();
   const lanes = Array.from({ length: 1_000 }, (_, index) => lane(`dead-${index}`));
   clock.nowMs = 60_000;
@@ -313,7 +313,7 @@ test('no lane loses slots while no endpoint responds, because then this process 
   expect(acquireAll(limits, lane('a'))).toHaveLength(127);
 });
 
-test('a distant endpoint is not silent during its usual response time', () => {
+test('an endpoint does not count as silent before three times its usual response time', () => {
   const { clock, limits } = setUp();
   const first = limits.acquireFirst(lane('far'));
   clock.nowMs = 1_000;
@@ -324,7 +324,7 @@ test('a distant endpoint is not silent during its usual response time', () => {
   expect(limits.acquireFirst(lane('far'))).not.toBeNull();
 });
 
-test('a thousand lanes that never respond occupy at most a quarter of the slots for first attempts, and half of the queued ones', () => {
+test('a thousand lanes that never respond occupy at most a quarter of the concurrency for first attempts, and half of it for queued ones', () => {
   const { clock, limits } = setUp(256);
   const healthy = lane('healthy', 1, 'https://healthy.example');
   open(limits, healthy);
@@ -360,7 +360,7 @@ test('each new lane that responds admits one more new lane; after a second witho
   expect(lanes.slice(96).flatMap((one) => limits.acquireQueued(one) ?? [])).toHaveLength(32);
 });
 
-test('lanes without a slot among those that do not respond wait one after another, at most half a minute', () => {
+test('the jobs of lanes that find no slow-start slot run one after another, within half a minute', () => {
   const { clock, limits } = setUp(8);
   const lanes = Array.from({ length: 100 }, (_, index) => lane(`dead-${index}`));
   const slotsInFlight = lanes.slice(0, 4).flatMap((one) => limits.acquireQueued(one) ?? []);

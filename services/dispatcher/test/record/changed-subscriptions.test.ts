@@ -99,7 +99,7 @@ describe('a cached account whose subscriptions name a thousand jobs each', () =>
     expect(after.subscriptions).toHaveLength(SUBSCRIPTIONS - 3);
   });
 
-  test('is unchanged by the status of the last attempt', async () => {
+  test('keeps its version when the status of an attempt is stored', async () => {
     const { version } = await current();
     await update(13, { httpStatusCode: 200, dispatchedAt: new Date() });
     expect((await current()).version).toBe(version);
@@ -124,7 +124,7 @@ describe('a cached account whose subscriptions name a thousand jobs each', () =>
 });
 
 // A column that raised only the version of the account would leave the cached subscription unchanged.
-test('every trigger that raises the version of an account for a subscription raises that of the subscription', async () => {
+test('each column of a subscription that raises the version of the account also raises that of the subscription', async () => {
   const columnsOf = async (functionName: string) => {
     const { rows } = await database.pool.query<{ name: string }>(
       `SELECT DISTINCT a.attname AS name

@@ -122,7 +122,7 @@ test('several events are committed by one statement, whether they are on record 
   expect(statements).toEqual(['claim-events', 'insert-events', 'claim-events']);
 });
 
-test('a claimed event and an inserted one leave the same rows', async () => {
+test('the commits of an event on record and of a new event write the same deliveries', async () => {
   const [recorded, inserted] = [await newUndispatched(), newEvent()];
   expect(await commit(commitOf(recorded, true))).toEqual(['claimed']);
   expect(await commit(commitOf(inserted, false))).toEqual(['claimed']);
@@ -189,7 +189,7 @@ test('one of many concurrent commits of the same events claims each event', asyn
   for (const event of events) expect(await storedOf(event)).toHaveLength(4);
 });
 
-test('a crash of PostgreSQL loses no undispatched event, because their table is logged', async () => {
+test('a crash of PostgreSQL loses no undispatched event, because their table is in the write-ahead log', async () => {
   const { rows } = await database.pool.query(
     `SELECT relpersistence FROM pg_class WHERE oid = 'undispatched_events'::regclass`,
   );

@@ -50,7 +50,7 @@ describe.each(['delivered', 'failed', 'cancelled'])('a delivery that is %s', (st
   test.each([
     ['cancelled', (key: DeliveryKey) => cancelDeliveries(database.pool, [{ ...key, reason: 'another' }])],
     ['deferred', (key: DeliveryKey) => deferDeliveries(database.pool, [key])],
-  ])('is not %s', async (_change, change) => {
+  ])('is unchanged by the statement that makes pending deliveries %s', async (_change, change) => {
     const key = await insertDelivery(status);
     const before = await readRow(key);
     expect(before).toMatchObject({ status, reason: 'the first' });

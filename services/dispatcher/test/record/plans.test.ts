@@ -180,7 +180,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
   });
 
   test.each([60, 250, 3_000])(
-    'a plan that is made while a day is empty reads its rows by key among %i',
+    'a plan that PostgreSQL makes while a day is empty reads few rows of the day once it has %i',
     async (count) => {
       const { pool } = admin;
       await pool.query('TRUNCATE events, deliveries, attempts, undispatched_events');
@@ -218,7 +218,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
     },
   );
 
-  test('a batch of two days opens these two partitions', async () => {
+  test('a statement with keys of two days opens only the partitions of these days', async () => {
     const [before, now] = [
       await fill(admin.pool, BATCH, Date.now() - DAY_MS),
       await fill(admin.pool, BATCH, Date.now()),

@@ -26,7 +26,7 @@ test.each([
   expect(waitsMs).toHaveLength(1);
 });
 
-test('every other error is thrown at once', async () => {
+test('an error that does not mean an unavailable server is thrown at once', async () => {
   const options = {
     stopping: new AbortController().signal,
     logger: {
@@ -39,7 +39,7 @@ test('every other error is thrown at once', async () => {
   await expect(failing).rejects.toThrow(RangeError);
 });
 
-test('a stop ends the wait, and other work still runs', async () => {
+test('a stop ends the wait of a call with a StoppingError, and a call that succeeds at once still runs', async () => {
   const stop = new AbortController();
   const options = { stopping: stop.signal, logger: { warn: () => stop.abort() } };
   const failing = retryWhileUnavailable(options, () => Promise.reject(queueUnavailable()));

@@ -215,7 +215,6 @@ async function runHotStatements(): Promise<void> {
   const quarantine = testQuarantine(pool);
   await reconcile({ pool, events: queue, deliveries: queue, retryPolicy, quarantine, ...grace });
   await commit({ isDeferred: true });
-  // The lane is full, so that no other account has to be checked.
   await limitPending({ pool, pendingMax: 100 });
   await database.pool.query(
     `UPDATE deliveries SET deferred_at = now() - interval '25 hours' WHERE deferred_at IS NOT NULL`,

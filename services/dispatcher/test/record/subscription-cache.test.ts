@@ -34,7 +34,7 @@ describe.each(oneQueueBackend())('with cached subscriptions, on $name', (backend
     await harness.receiver.waitFor((request) => request.path === path);
   }
 
-  test('every change affects the next event, whatever its source', async () => {
+  test('every change of a subscription affects the next event', async () => {
     const { id } = await harness.subscribe('/first');
     await warmUp('/first');
     const { subscription: subscriptions } = harness.database.prisma;

@@ -25,7 +25,7 @@ function attempt(second: number, httpStatusCode: number, subscriptionId = 'wsu_1
   };
 }
 
-/** Statuses in the order in which they were recorded. */
+/** Names of cases, statuses in the order in which they are noted, and the merged status. */
 const RUNS: [string, SubscriptionStatus[], Omit<SubscriptionStatus, 'subscriptionId'>][] = [
   [
     'failures in a row',

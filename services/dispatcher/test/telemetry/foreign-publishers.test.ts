@@ -32,7 +32,7 @@ const { TEST_REDIS_URL } = process.env;
 if (TEST_REDIS_URL === undefined) process.stderr.write('publishers with another prefix: there is no Redis\n');
 
 (TEST_REDIS_URL ? test : test.skip)(
-  'a publisher with another prefix or version is counted, and logged once',
+  'jobs of publishers with another prefix are counted, and they and another major version of BullMQ are logged once',
   async () => {
     const queueUrl = await createTestQueueUrl({ name: 'Redis' }, '');
     const redis = await openRedis(queueUrl, () => undefined);

@@ -96,7 +96,7 @@ const metric = async (name: string) =>
 const faults = () => metric('runhook_job_errors_total.*queue="webhook-deliveries"');
 
 test.each(['events', 'attempts'] as const)(
-  'a dispatcher whose writes to %s are denied is not ready after 30 s, although the probe can write',
+  'a dispatcher whose writes to %s are denied is not ready after 30 s, although a test write succeeds',
   async (table) => {
     const { writes, clock, health } = process;
     await admin.pool.query(`REVOKE INSERT ON ${table} FROM ${role}`);

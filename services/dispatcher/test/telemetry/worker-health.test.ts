@@ -145,7 +145,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     await eventually(isGreen, DETECTION_TIMEOUT);
   });
 
-  test('is live while an operator has paused its queue, and jobs wait', async () => {
+  test('processes the jobs that waited and is live once an operator resumes its paused queue', async () => {
     const paused = createQueueBackend(harness.queueUrl).createQueue(JOB_RUN_EVENTS);
     closers.push(() => paused.close());
     await paused.pause();

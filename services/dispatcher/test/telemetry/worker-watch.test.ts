@@ -29,7 +29,7 @@ function setUp(nextJobIds: (string | null | Error)[], isPaused = false) {
   };
 }
 
-test('a worker is stuck when the same job stays the next one while it has a free slot', async () => {
+test('a worker with capacity is reported as stuck when the same job stays the next one for 6 s', async () => {
   const { watch, after } = setUp(['a', 'a', 'a', 'a']);
   await watch.poll();
   for (const _ of [1, 2, 3]) {
@@ -50,7 +50,7 @@ test('a worker is not stuck when other workers take the jobs', async () => {
   }
 });
 
-test('a worker is not stuck when its slots are occupied or it takes other jobs meanwhile', async () => {
+test('a worker is not stuck when it has no capacity or starts other jobs meanwhile', async () => {
   const { watch, jobsInFlight, after } = setUp(Array(20).fill('a'));
   jobsInFlight.current = 2;
   for (let poll = 0; poll < 5; poll += 1) {
