@@ -57,8 +57,7 @@ export const SECRET_SETTINGS = ['encryptionKeys', 'smtpUrl'] as const satisfies 
 const ON_POSTGRES = Joi.string()
   .pattern(/^postgres/)
   .required();
-const NOT_DIVIDED =
-  'a queue in PostgreSQL has one shard, for all of them would share the server that is its bound';
+const NOT_DIVIDED = 'a queue in PostgreSQL has one shard, because all shards would be on the same server';
 
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required(),

@@ -321,20 +321,23 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toEqual([]);
   });
 
-  test.each([502, 504])('a response %i of the endpoint is recorded as unsuccessful_status', async (status) => {
-    const subscription = await subscribe();
-    harness.receiver.respondWith(status);
-    await harness.startDispatcher({ deliveryMaxRetries: 0 });
-    await harness.publisher.publish(event('job.run.started'));
-    const recorded = { http_status_code: status, error_code: 'unsuccessful_status' };
-    await eventually(async () => {
-      expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'failed', ...recorded }]);
-      const { rows } = await harness.database.pool.query('SELECT * FROM subscriptions WHERE id = $1', [
-        subscription.id,
-      ]);
-      expect(rows).toMatchObject([recorded]);
-    });
-  });
+  test.each([502, 504])(
+    'a response %i of the endpoint is recorded as unsuccessful_status',
+    async (status) => {
+      const subscription = await subscribe();
+      harness.receiver.respondWith(status);
+      await harness.startDispatcher({ deliveryMaxRetries: 0 });
+      await harness.publisher.publish(event('job.run.started'));
+      const recorded = { http_status_code: status, error_code: 'unsuccessful_status' };
+      await eventually(async () => {
+        expect(await deliveriesOf(harness.database)).toMatchObject([{ status: 'failed', ...recorded }]);
+        const { rows } = await harness.database.pool.query('SELECT * FROM subscriptions WHERE id = $1', [
+          subscription.id,
+        ]);
+        expect(rows).toMatchObject([recorded]);
+      });
+    },
+  );
 });
 
 async function everyEventIsFannedOut(harness: Harness, count: number): Promise<void> {

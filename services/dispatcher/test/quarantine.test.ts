@@ -183,7 +183,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
         graceMs: 0,
         eventGraceMs: 0,
       });
-    expect(await run()).toEqual({ event: 20, delivery: 0 });
+    expect(await run()).toEqual({ event: 19, delivery: 0 });
     expect(await listItems()).toMatchObject([{ kind: 'event', key: bad.eventId }]);
     expect(await events.counts()).toMatchObject({ waiting: 19 });
     expect(await run()).toEqual({ event: 0, delivery: 0 });

@@ -2,9 +2,9 @@ import { readMigrationStates, resolveMigration } from '@runhook/database/migrate
 import type { MigrateSettings } from './migrate-all.ts';
 
 const USAGE = `Without a command: applies what is missing.
-  status                          each migration, and what the database said of one that failed
-  resolve --rolled-back <name>    nothing of it is in the database: the next run tries it again
-  resolve --applied <name>        all of it is in the database
+  status                          state of each migration, and the database error of one that failed
+  resolve --rolled-back <name>    marks it as rolled back: the next run applies it again
+  resolve --applied <name>        marks it as applied: all of its changes are in the database
 `;
 
 /** Runs `status` or `resolve`. Returns the exit code: 1 if a migration is missing or unresolved, 2 for wrong usage. */

@@ -37,5 +37,5 @@ export function createLocalSecrets(folder: string): string[] {
 
 if (import.meta.filename === process.argv[1]) {
   const created = createLocalSecrets(process.argv[2] ?? '/run/secrets');
-  process.stdout.write(created.length > 0 ? `made ${created.join(', ')}\n` : 'the secrets are there\n');
+  process.stdout.write(created.length > 0 ? `created ${created.join(', ')}\n` : 'all secrets exist\n');
 }

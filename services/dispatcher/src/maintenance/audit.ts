@@ -39,6 +39,14 @@ export interface AuditDependencies
   /** Random number from 0 to 1; `Math.random` when omitted. */
   random?: () => number;
   confirmAfterMs?: number;
+  /** Maximum number of lanes that an audit checks. */
+  lanesMax?: number | undefined;
+}
+
+/** Position from which the next audit continues. */
+export interface AuditPosition {
+  /** Id of the subscription whose lane was checked last; empty at the beginning. */
+  lane: string;
 }
 
 export function auditTask(
@@ -48,27 +56,31 @@ export function auditTask(
   },
 ): MaintenanceTask {
   const { metrics, logger } = dependencies;
+  const position: AuditPosition = { lane: '' };
   return {
     name: 'audit',
     everyMs: AUDIT_EVERY_MS,
     async run() {
-      const found = await audit(dependencies);
+      const found = await audit(dependencies, position);
       for (const kind of ['delivery', 'event'] as const) {
         metrics.audited[kind].inc(found[kind].checked);
         metrics.orphaned[kind].set(found[kind].orphaned);
         metrics.auditRepaired[kind].inc(found[kind].orphaned);
       }
       const level = found.delivery.orphaned + found.event.orphaned > 0 ? 'warn' : 'debug';
-      logger[level](found, 'audit: items without an owner queued again');
+      logger[level](found, 'audit completed: items without a job or lane were queued again');
     },
   };
 }
 
-/** Checks a sample of each kind, and queues items without an owner again. Throws if a store is unavailable. */
-export async function audit(dependencies: AuditDependencies): Promise<AuditResult> {
+/**
+ * Checks a sample of each kind, and queues items without an owner again. Throws if a store is unavailable.
+ * @param position is advanced
+ */
+export async function audit(dependencies: AuditDependencies, position: AuditPosition): Promise<AuditResult> {
   const event = await auditEvents(dependencies);
   const delivery = await auditDeliveries(dependencies);
-  const lanes = await auditLanes(dependencies);
+  const lanes = await auditLanes(dependencies, position);
   return {
     event,
     delivery: {
@@ -253,11 +265,15 @@ const eventOf = ({ eventId, accountId }: WaitingDelivery) => ({ eventId, account
 
 // --- Lanes
 
-/** Checks a page of the lanes with deferred deliveries: the first one or, half of the time, one after a random id. */
-async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: number; orphaned: number }> {
-  const { pool, deliveries, random = Math.random } = dependencies;
-  const after = random() < 0.5 ? '' : `wsu_${Math.floor(random() * 36 ** 8).toString(36)}`;
-  const checked = await lanesWithDeferred(pool, after, SAMPLE_MAX);
+/** Checks the next page of the lanes with deferred deliveries; after the last one, it begins with the first again. */
+async function auditLanes(
+  dependencies: AuditDependencies,
+  position: AuditPosition,
+): Promise<{ checked: number; orphaned: number }> {
+  const { pool, deliveries, lanesMax = SAMPLE_MAX } = dependencies;
+  const after = position.lane;
+  const checked = await lanesWithDeferred(pool, after, lanesMax);
+  position.lane = checked.length < lanesMax ? '' : (checked.at(-1)?.subscriptionId ?? '');
   const withoutJob = async (lanes: typeof checked) => {
     const queued = lanes.length === 0 ? new Set() : await deliveries.findQueuedLanes(lanes);
     return lanes.filter((lane) => !queued.has(laneJobId(lane)));
@@ -265,7 +281,7 @@ async function auditLanes(dependencies: AuditDependencies): Promise<{ checked: n
   const suspects = await withoutJob(checked);
   if (suspects.length === 0) return { checked: checked.length, orphaned: 0 };
   if (!(await confirmLater(dependencies))) return { checked: checked.length, orphaned: 0 };
-  const current = await lanesWithDeferred(pool, after, SAMPLE_MAX);
+  const current = await lanesWithDeferred(pool, after, lanesMax);
   const names = new Set(current.map(({ subscriptionId }) => subscriptionId));
   const orphaned = await withoutJob(suspects.filter(({ subscriptionId }) => names.has(subscriptionId)));
   await deliveries.requeueLanes(orphaned);

@@ -177,9 +177,9 @@ async function requeueEventsPage(
     page.map((event) => ({ ...keyOf(event), sinceMs: Number(event.since) / 1_000 })),
   );
   const lost = page.filter((event) => !queued.has(eventJobId(keyOf(event))));
-  await requeueRecordedEvents(dependencies, lost);
+  const requeued = await requeueRecordedEvents(dependencies, lost);
   const last = lastCursor(found, pageSize);
-  return { requeued: lost.length, last: last && { micros: last.micros, id: `${last.id} ${last.accountId}` } };
+  return { requeued, last: last && { micros: last.micros, id: `${last.id} ${last.accountId}` } };
 }
 
 const quarantineKeyOf = ({ id, accountId }: { id: string; accountId: string }) => ({
@@ -222,17 +222,22 @@ const UNDISPATCHED = `
 /** Number of events that are loaded at once, because one may have 524 KB of text. */
 const EVENTS_LOADED = 25;
 
-/** Adds events that are on record to the queue, each in a separate job. An event that cannot be read is set aside. */
+/**
+ * Adds events that are on record to the queue, each in a separate job, and returns their number. An event that cannot be
+ * read is set aside.
+ */
 export async function requeueRecordedEvents(
   { pool, events, quarantine }: Pick<ReconcileDependencies, 'pool' | 'events' | 'quarantine'>,
   lost: readonly RecordedEvent[],
-): Promise<void> {
+): Promise<number> {
+  let requeued = 0;
   for (let start = 0; start < lost.length; start += EVENTS_LOADED) {
     const loaded: JobRunEvent[] = [];
     const load = async (part: readonly RecordedEvent[]) =>
       void loaded.push(...(await loadEvents(pool, part.map(keyOf))));
     const unreadable = await callHalving(lost.slice(start, start + EVENTS_LOADED), load, isItemFault);
     await events.requeue(loaded);
+    requeued += loaded.length;
     await quarantine.setAside(
       unreadable.map(({ item, error }) => ({
         kind: 'event',
@@ -241,6 +246,7 @@ export async function requeueRecordedEvents(
       })),
     );
   }
+  return requeued;
 }
 
 async function requeueDeliveriesPage(

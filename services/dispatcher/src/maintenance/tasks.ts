@@ -62,7 +62,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
         });
         metrics.reconcilerLastRun.setToCurrentTime();
         const level = found.delivery + found.event > 0 ? 'warn' : 'debug';
-        logger[level](found, 'reconciler: queued lost items again');
+        logger[level](found, 'reconciler pass completed: lost items were queued again or set aside');
       },
     },
     {

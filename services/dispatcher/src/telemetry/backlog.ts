@@ -74,7 +74,7 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
 
   const accountsOver = new Gauge({
     name: 'runhook_accounts_over_pending_limit',
-    help: 'Accounts with more pending deliveries than PENDING_DELIVERIES_PER_ACCOUNT; their fullest lanes accept no more.',
+    help: 'Accounts with more deferred deliveries than PENDING_DELIVERIES_PER_ACCOUNT; their fullest lanes accept no more.',
     registers: [registry],
   });
 

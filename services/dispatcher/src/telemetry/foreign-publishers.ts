@@ -19,7 +19,7 @@ export function createForeignPublishersMeasure({
 }: ForeignPublishersOptions): () => Promise<void> {
   const jobs = new Gauge({
     name: 'runhook_foreign_queue_jobs',
-    help: 'Jobs of job-run-events below another prefix, where no worker takes them.',
+    help: 'Jobs of job-run-events under another key prefix, where no worker takes them.',
     registers: [registry],
   });
   const version = new Gauge({

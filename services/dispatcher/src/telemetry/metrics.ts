@@ -186,7 +186,7 @@ function maintenanceMetrics(registers: Registry[]) {
     ),
     deferredExpired: new Counter({
       name: 'runhook_deferred_expired_total',
-      help: 'Deliveries that failed because their lane had no slot for a day.',
+      help: 'Deliveries that failed because they were deferred for a day.',
       registers,
     }),
     idle: new Gauge({

@@ -203,7 +203,7 @@ function registerWorkerMetrics(
   });
   new Gauge({
     name: 'runhook_worker_jobs_in_flight',
-    help: 'Queue jobs in flight in this worker.',
+    help: 'Jobs of the queue in flight in this process, over all shards.',
     labelNames,
     registers,
     collect() {
@@ -213,7 +213,7 @@ function registerWorkerMetrics(
   });
   new Gauge({
     name: 'runhook_worker_concurrency',
-    help: 'Maximum number of queue jobs in flight in each worker.',
+    help: 'Maximum number of jobs of the queue in flight in this process.',
     registers,
   }).set(concurrency);
 }

@@ -8,7 +8,7 @@ import {
   openEventQueue,
 } from '@runhook/queue';
 import { connectRedis, exampleEvent, queueBackends, seedSubscription } from '@runhook/testing';
-import { audit } from '../../src/maintenance/audit.ts';
+import { type AuditPosition, audit } from '../../src/maintenance/audit.ts';
 import { type Harness, openHarness } from '../harness.ts';
 import { commitResults, insertUndispatched } from '../log-rows.ts';
 
@@ -28,18 +28,22 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
   });
 
   const query = (text: string, values: unknown[] = []) => harness.database.pool.query(text, values);
-  const run = () =>
-    audit({
-      pool: harness.database.pool,
-      events,
-      deliveries,
-      quarantine: harness.quarantine,
-      retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
-      graceMs: 0,
-      eventGraceMs: 0,
-      random: () => 0,
-      confirmAfterMs: 0,
-    });
+  const run = (position: AuditPosition = { lane: '' }, lanesMax?: number) =>
+    audit(
+      {
+        pool: harness.database.pool,
+        events,
+        deliveries,
+        quarantine: harness.quarantine,
+        retryPolicy: { retriesMax: 5, baseDelayMs: 20 },
+        graceMs: 0,
+        eventGraceMs: 0,
+        random: () => 0,
+        confirmAfterMs: 0,
+        lanesMax,
+      },
+      position,
+    );
   const publishEvents = (count: number): JobRunEvent[] =>
     Array.from({ length: count }, (_, run) =>
       exampleEvent('job.run.started', harness.account.jobs[0] as never, run),
@@ -115,6 +119,15 @@ describe.each(queueBackends())('the audit, on $name', (backend) => {
     expect((await run()).delivery).toEqual({ checked: 1, orphaned: 1 });
     expect((await run()).delivery).toEqual({ checked: 1, orphaned: 0 });
     expect(await deliveries.counts()).toMatchObject({ waiting: 1 });
+  });
+
+  test('continues after the lanes of the previous audit, and begins with the first lane again after the last', async () => {
+    for (let lane = 0; lane < 3; lane += 1) await pending(1, '', true);
+    const position = { lane: '' };
+    expect((await run(position, 2)).delivery).toEqual({ checked: 2, orphaned: 2 });
+    expect((await run(position, 2)).delivery).toEqual({ checked: 1, orphaned: 1 });
+    expect((await run(position, 2)).delivery).toEqual({ checked: 2, orphaned: 0 });
+    expect(await deliveries.counts()).toMatchObject({ waiting: 3 });
   });
 
   test('neither counts nor queues an event that is set aside', async () => {
