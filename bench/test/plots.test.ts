@@ -14,7 +14,7 @@ const fanOut = scenario('fan-out', {
   '1 event, 1000 subscriptions': { ratePerSecond: 3_330 },
 });
 
-test('latency is plotted against load', () => {
+test('the latencies of a run are plotted against load', () => {
   const plots = plotsOf(report([latency]));
   expect(Object.keys(plots)).toEqual(['latency.svg']);
   expect(plots['latency.svg']?.match(/<polyline/g)).toHaveLength(2);
