@@ -28,7 +28,7 @@ test('deliveries per second are plotted by webhooks per event, with the rate of 
   expect(bars.map(([, y, height]) => Number(y) + Number(height))).toEqual([340, 340, 340]);
   for (const text of ['1', '10', '1000', '5550, 1.50 of raw got', '3330, 0.90 of raw got'])
     expect(plot).toContain(`>${text}</text>`);
-  // 3,700 of raw got.
+  // The line of raw got is at 3,700 per second.
   expect(plot).toMatch(/<line class="other" .*y1="229" y2="229"/);
 });
 

@@ -142,7 +142,7 @@ const figuresBlock = (name: string, text: string) => `<!-- figures: ${name} -->\
 const max = scenario('max', { '1 dispatcher': { ratePerSecond: 3_456, ratioToRaw: 0.9 } });
 const far = scenario('far', { 'response after 5 ms': { p50Ms: 8 } });
 const row = '| rate with 1,000,000 events queued, over none | 0.9 | 1 | 0.95 | pass |';
-// Measured when the bar was another.
+// Measured when the targets had other values.
 const outdated = '| rate of two dispatchers, over raw got of one process | 1 | 1.15 | 1.2 | stretch |';
 const page = `before\n${['run', 'max', 'far'].map((name) => figuresBlock(name, 'old')).join('between\n')}${figuresBlock('targets', `${row}\n${outdated}`)}after\n`;
 
