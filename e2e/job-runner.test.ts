@@ -30,7 +30,7 @@ afterEach(() => database.drop());
 
 const backends = queueBackends();
 
-describe.each(backends)('on $name', (backend) => {
+describe.each(backends)('the example job runner, with the queue on $name', (backend) => {
   /**
    * Runs the script with the runner, calls `duringRun` in the meantime, and returns the exit code and the queued
    * events.
@@ -49,7 +49,7 @@ describe.each(backends)('on $name', (backend) => {
     return { exitCode, events: await readAllEvents(queueUrl) };
   }
 
-  test('a command that succeeds publishes started, then completed', async () => {
+  test('publishes job.run.started, then job.run.completed for a command that succeeds', async () => {
     const { exitCode, events } = await run('process.exit(process.env.QUEUE_URL === undefined ? 0 : 1)');
     expect(exitCode).toBe(0);
     expect(events.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusCode])).toEqual([
@@ -71,7 +71,7 @@ describe.each(backends)('on $name', (backend) => {
   // The following tests do not depend on the queue.
   if (backend !== backends.at(-1)) return;
 
-  test('a command that fails publishes started, errored and completed with its message, and keeps its exit code', async () => {
+  test('publishes all three events for a command that fails, with its message, and exits with its exit code', async () => {
     const { exitCode, events } = await run('console.error("3 rows have no customer"); process.exit(3)');
     expect(exitCode).toBe(3);
     expect(events.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusMessage])).toEqual([
@@ -81,14 +81,14 @@ describe.each(backends)('on $name', (backend) => {
     ]);
   });
 
-  test('a long message is cut between code points', async () => {
+  test('cuts a long error message between code points', async () => {
     const { events } = await run('console.error("x🚀".repeat(2000) + "🚀"); process.exit(1)');
     const message = events[1]?.data.runStatusMessage ?? '';
     expect([...message]).toHaveLength(1_999);
     expect(hasInvalidText(message)).toBe(false);
   });
 
-  test('a run that is stopped by a signal ends its command and publishes nothing more', async () => {
+  test('ends the command when it gets a signal, and publishes nothing more', async () => {
     const { exitCode, events } = await run(
       'console.log("up"); setInterval(() => {}, 1000)',
       async (runner) => {

@@ -151,7 +151,7 @@ async function startServices(folder: string): Promise<string> {
 }
 
 ('reason' in found ? test.skip : test)(
-  'the wheel installs into an empty environment, where it publishes, receives and verifies',
+  'the wheel of the Python package installs into an empty environment, where it publishes, receives and verifies events',
   async () => {
     const folder = await mkdtemp(join(tmpdir(), 'runhook-python-'));
     closers.push(() => rm(folder, { recursive: true, force: true }));

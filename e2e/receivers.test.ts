@@ -89,7 +89,7 @@ describe.each(receivers)('the $name receiver', (example) => {
     ['a signature that is too long', BODY, `${sign(BODY)}0`],
     ['an empty body', '', sign(BODY)],
     ['a body that is not JSON', 'not JSON', sign('something else')],
-  ])('rejects %s, and prints nothing of its content', async (_what, body, authorization) => {
+  ])('rejects %s, and prints nothing of the body', async (_what, body, authorization) => {
     const { status, line } = await deliver(body, authorization);
     expect(status).toBe(401);
     expect(line).toMatchObject({ verified: false, status: 401, eventId: null, eventType: null });
@@ -103,7 +103,7 @@ test('the help page of the console has every language of the example receivers',
 
 // Fills in the receiver as the console's help page does. The path contains characters that have a meaning in Express routes.
 test.each(receivers)(
-  'the $name receiver that is filled in for a webhook accepts its deliveries by its header at its path',
+  'the $name receiver that the console fills in for a webhook accepts deliveries only with its signature header and at its path',
   async (example) => {
     const folder = mkdtempSync(join(tmpdir(), 'runhook-receiver-'));
     const from = join(RECEIVERS, dirname(example.file));

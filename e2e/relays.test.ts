@@ -54,7 +54,7 @@ async function deliver(body: string, headers: Record<string, string> = { authori
 
 const sent = () => target.requests.map(({ body }) => JSON.parse(body.toString()));
 
-describe('the relay', () => {
+describe('examples/relays/relay.mjs', () => {
   test.each([
     ['slack', { text: 'Daily job (sample) failed: run 12345 in Production. Two models failed' }],
     [
@@ -79,7 +79,7 @@ describe('the relay', () => {
         payload: { severity: 'error', source: 'Daily job (sample)', summary: /failed/ },
       },
     ],
-  ])('posts the format of %s', async (name, expected) => {
+  ])('posts a failed run in the format of %s', async (name, expected) => {
     await start({ TARGET: name, ROUTING_KEY: 'key' });
     expect(await deliver(bodyOf('job.run.errored'))).toBe(204);
     expect(sent()).toEqual([matching(expected)]);
@@ -105,7 +105,7 @@ describe('the relay', () => {
     expect(sent()).toHaveLength(2);
   });
 
-  test('responds with 2xx only if the target did, and sends a failed event again', async () => {
+  test('responds with 2xx only if the target did, and sends an event again that the target rejected', async () => {
     await start({ TARGET: 'discord' });
     const body = bodyOf('job.run.started');
     target.respondWith(429);
@@ -144,7 +144,7 @@ describe('the relay', () => {
     [{ TARGET: 'irc' }, 'TARGET must be one of slack, teams, discord, pagerduty'],
     [{ TARGET: 'pagerduty' }, 'ROUTING_KEY is not set'],
     [{ TARGET: 'slack', HMAC_SECRET: '' }, 'HMAC_SECRET is not set'],
-  ])('does not start with %j', (env, problem) => {
+  ])('exits with an error if its environment has %j', (env, problem) => {
     const environment = {
       ...process.env,
       NODE_OPTIONS: '',

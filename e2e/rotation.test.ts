@@ -165,7 +165,7 @@ async function rotateUnderLoad(world: World, end: () => Promise<number>): Promis
   return published;
 }
 
-test(`receivers reject none of ${DELIVERIES} or more deliveries during rotations under load`, async () => {
+test(`receivers reject none of ${DELIVERIES} or more deliveries while their secrets are rotated under load`, async () => {
   const world = await openWorld();
   const { secrets, subscriptions, database } = world;
   const waitForSwitch = (switchesAtMs: number) => {

@@ -68,7 +68,7 @@ test(
 );
 
 test(
-  'a second start keeps the data and replaces a taken port',
+  'a second npm start keeps the data, and uses another port if that of management is taken',
   async () => {
     const before = credentials();
     const holder = await holdPort(3000);
@@ -92,7 +92,7 @@ test(
   START_TIMEOUT_MS,
 );
 
-test('only its owner can read dev.json, and all of its values work', async () => {
+test('only its owner can read the dev.json of npm start, and all of its values work', async () => {
   const dev = running?.dev() as DevJson;
   expect(statSync(join(home, 'dev.json')).mode & 0o777).toBe(0o600);
   expect(dev).toEqual({
@@ -139,14 +139,14 @@ test('only its owner can read dev.json, and all of its values work', async () =>
   }
 });
 
-test('a second start on the same home folder is rejected and prints the URL of the first one', async () => {
+test('npm start is rejected while another one uses the home folder, and prints the URL of that one', async () => {
   const other = runStart(home);
   expect(await other.exited).toBe(1);
   expect(other.output()).toContain(`npm start is running already (pid ${running?.process.pid})`);
   expect(other.output()).toContain(running?.dev().baseUrl);
 });
 
-test('a service that dies is restarted, and dev.json has its new pid', async () => {
+test('npm start restarts a service that dies, and dev.json has its new pid', async () => {
   const start = running as RunningStart;
   const before = start.dev().processes.dispatcher as number;
   process.kill(before, 'SIGKILL');
@@ -157,7 +157,7 @@ test('a service that dies is restarted, and dev.json has its new pid', async () 
 });
 
 test(
-  'a start after a killed one ends the processes that it left, and keeps the data',
+  'npm start ends the processes that a killed npm start left, and keeps the data',
   async () => {
     const killed = running as RunningStart;
     const { account, processes } = killed.dev();
@@ -172,7 +172,7 @@ test(
 );
 
 test(
-  'Ctrl-C stops everything and exits with 0',
+  'Ctrl-C stops every process of npm start, which exits with 0',
   async () => {
     const start = running as RunningStart;
     start.process.kill('SIGINT');

@@ -61,7 +61,7 @@ function releaseNotes(version) {
   return (readNotes(version) ?? '').replace(/\]\((?!https:)/g, `](${repository}/blob/v${version}/`);
 }
 
-/** Compares with the commit, because `npm version` has already changed package.json. */
+/** Compares the proofs with HEAD, because `npm version` has already changed package.json in the work tree. */
 function requireCurrentProofs() {
   const stale = staleProofs({ until: 'HEAD' });
   if (stale !== null && stale.length === 0) return;

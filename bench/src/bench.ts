@@ -28,7 +28,7 @@ export interface ScenarioResult {
   notes?: string[];
 }
 
-/** Results of raw got in one process in the same run of the benchmark; other figures are compared with them. */
+/** Results of raw got, a process that only sends the same requests; other figures are compared with them. */
 export interface RawReference {
   ratePerSecond: number;
   cpuMicrosPerRequest: number;
@@ -55,15 +55,15 @@ export interface Alternatives {
 /** The environment of a scenario. */
 export interface Bench {
   isQuick: boolean;
-  /** Number of deliveries that `list` or `deferred` stores; null: the scenario's default. */
+  /** Number of deliveries that the scenarios `list` and `deferred` store first; null: the default of the scenario. */
   stored: number | null;
-  /** The queue of `floods` and `deferred`. */
+  /** Back end of the queue in the scenarios `floods` and `deferred`. */
   queue: QueueName;
   /** Duration of one measurement. */
   runMs: number;
   runs: number;
   raw: RawReference;
-  /** The receiver of all worlds. */
+  /** The process with the subscribers' endpoints, which all worlds share. */
   receiver: World['receiver'];
   /**
    * Returns the servers and services that scenarios share, with one dispatcher and management; started by the first
@@ -87,7 +87,7 @@ export interface Measured {
   balance: Balance;
 }
 
-/** Measures a case in each run, and voids the benchmark if a ledger does not balance. */
+/** Measures a case as often as the benchmark has runs, and voids the benchmark if a ledger does not balance. */
 export async function measureCase(
   bench: Bench,
   name: string,

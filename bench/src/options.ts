@@ -32,9 +32,9 @@ export interface BenchOptions {
   isQuick: boolean;
   runs: number | null;
   seconds: number | null;
-  /** Number of deliveries that `list` or `deferred` stores. */
+  /** Number of deliveries that the scenarios `list` and `deferred` store first; null: their defaults. */
   stored: number | null;
-  /** The queue of `floods` and `deferred`. */
+  /** Back end of the queue in the scenarios `floods` and `deferred`. */
   queue: QueueName;
   /** Whether docs/performance.md and its plots are written from the results. */
   writesDocs: boolean;

@@ -4,7 +4,7 @@ import { balance, isBalanced, sumBalances } from '../src/measure/ledger.ts';
 import { dueCount, evenSchedule, median, percentile, spreadOf } from '../src/measure/timing.ts';
 import { parseDispatcherMetrics, parseRedisInfo } from '../src/measure/usage.ts';
 
-test('a percentile is a measured value, by its rank', () => {
+test('percentile returns the measured value of a rank', () => {
   const values = Array.from({ length: 100 }, (_, index) => index + 1);
   expect([0, 0.5, 0.99, 1].map((share) => percentile(values, share))).toEqual([1, 50, 99, 100]);
   expect(spreadOf([3, 1, 2])).toEqual({ min: 1, p50: 2, p99: 3, max: 3 });
@@ -17,7 +17,7 @@ test('the median of an even number of values is the mean of the two in the middl
   expect(median([])).toBeNaN();
 });
 
-test('a schedule is fixed in advance, is evenly spaced, and returns the number of due events', () => {
+test('evenSchedule spaces events evenly, and dueCount returns the number of those that are due', () => {
   const schedule = evenSchedule(500, 1_000);
   expect(schedule).toHaveLength(500);
   expect(schedule[250]).toBe(500);
@@ -26,7 +26,7 @@ test('a schedule is fixed in advance, is evenly spaced, and returns the number o
   ]);
 });
 
-test('the latency of a late event counts from its intended time', () => {
+test('the latency of an event that is sent late counts from its intended time', () => {
   const arrivals = { eventIds: ['a', 'b'], paths: ['/1', '/1'], timesMs: [130, 112] };
   const expected = [
     { eventId: 'a', path: '/1', intendedMs: 100 },
@@ -73,7 +73,7 @@ test('the sum of ledgers does not balance if one of them does not', () => {
   expect(isBalanced(sum)).toBe(false);
 });
 
-test('a process is parsed whatever its name contains', () => {
+test('a line of /proc/<pid>/stat is parsed whatever the name of the process contains', () => {
   const fields = ['S', '7', ...Array.from({ length: 9 }, () => '0'), '120', '30', '4', '6', '20', '0'];
   expect(parseProcessStat(`42 (a ) b (c) ${fields.join(' ')}`)).toEqual({
     pid: 42,
@@ -82,25 +82,25 @@ test('a process is parsed whatever its name contains', () => {
   });
 });
 
-test('idle time does not count as work', () => {
+test('idle and I/O wait times of /proc/stat do not count as CPU time of the machine', () => {
   expect(machineMsOf('cpu  100 1 50 9999 77 2 3 0 0 0\ncpu0 1 1')).toBe(1_560);
 });
 
-test('foreign CPU is that of processes outside of the groups', () => {
+test('CPU time of the machine that no measured group of processes used is foreign', () => {
   const before = { groups: { dispatcher: 100 }, machineMs: 1_000 };
   const after = { groups: { dispatcher: 400, redis: 50 }, machineMs: 2_000 };
   expect(cpuBetween(before, after)).toEqual({ groups: { dispatcher: 300, redis: 50 }, foreignMs: 650 });
   expect(cpuBetween(null, after)).toBeNull();
 });
 
-(process.platform === 'linux' ? test : test.skip)('this machine tells what a process has used', () => {
+(process.platform === 'linux' ? test : test.skip)('readCpu returns the CPU time of a process', () => {
   const before = readCpu({ self: [process.pid] });
   for (const endMs = performance.now() + 60; performance.now() < endMs; ) Math.sqrt(endMs);
   const use = cpuBetween(before, readCpu({ self: [process.pid] }));
   expect(use?.groups.self).toBeGreaterThan(0);
 });
 
-test('the counts of Redis are parsed, with those of scripts separate', () => {
+test('parseRedisInfo counts all commands of Redis, and calls of scripts separately', () => {
   const info = [
     'used_memory:2048',
     'cmdstat_evalsha:calls=10,usec=5,usec_per_call=0.5',
@@ -111,7 +111,7 @@ test('the counts of Redis are parsed, with those of scripts separate', () => {
   expect(parseRedisInfo(info)).toEqual({ commands: 45, scriptCalls: 12, usedBytes: 2_048 });
 });
 
-test('memory and event loop delay are parsed from the metrics, with and without labels', () => {
+test('memory and event loop delay of a dispatcher are parsed from metrics with and without labels', () => {
   const text = [
     '# TYPE process_resident_memory_bytes gauge',
     'process_resident_memory_bytes{service="dispatcher"} 200000000',

@@ -14,7 +14,7 @@ const fanOut = scenario('fan-out', {
   '1 event, 1000 subscriptions': { ratePerSecond: 3_330 },
 });
 
-test('latency is plotted against load', () => {
+test('the latencies of a run are plotted against load', () => {
   const plots = plotsOf(report([latency]));
   expect(Object.keys(plots)).toEqual(['latency.svg']);
   expect(plots['latency.svg']?.match(/<polyline/g)).toHaveLength(2);
@@ -28,7 +28,7 @@ test('deliveries per second are plotted by webhooks per event, with the rate of 
   expect(bars.map(([, y, height]) => Number(y) + Number(height))).toEqual([340, 340, 340]);
   for (const text of ['1', '10', '1000', '5550, 1.50 of raw got', '3330, 0.90 of raw got'])
     expect(plot).toContain(`>${text}</text>`);
-  // 3,700 of raw got.
+  // The line of raw got is at 3,700 per second.
   expect(plot).toMatch(/<line class="other" .*y1="229" y2="229"/);
 });
 

@@ -11,7 +11,7 @@ import { formatVerdict, targetsOf } from '../src/report/targets.ts';
 import { summarise } from '../src/scenarios/profile.ts';
 import { ledger, report, scenario } from './report-fixture.ts';
 
-test('a row has the medians of its runs and the sum of their ledgers', () => {
+test('a row of the report has the medians of its runs and the sum of their ledgers', () => {
   const measured = [3, 1, 2].map((rate) => ({
     figures: { ratePerSecond: rate },
     balance: { ...ledger, unknown: 0, latenciesMs: new Float64Array() },
@@ -25,7 +25,7 @@ test('a row has the medians of its runs and the sum of their ledgers', () => {
 const computeVerdicts = (scenarios: ScenarioResult[]) =>
   Object.fromEntries(targetsOf(report(scenarios)).map((target) => [target.figure, formatVerdict(target)]));
 
-test('each figure is compared with its target, in the right direction', () => {
+test('each figure is compared with its target, which is a minimum or a maximum', () => {
   const verdicts = computeVerdicts([
     scenario('max', {
       '1 dispatcher': { ratioToRaw: 1.2, cpuRatioToRaw: 0.95 },
@@ -53,7 +53,7 @@ test('each figure is compared with its target, in the right direction', () => {
   ]);
 });
 
-test('scenarios under the conditions of a user are compared with their targets, and Node versions by the row with the largest loss', () => {
+test('rest-backlog, events-per-call, first-minute, jit and half-fails have targets, and node that of its slowest row', () => {
   expect(
     computeVerdicts([
       scenario('rest-backlog', {
@@ -79,7 +79,7 @@ test('scenarios under the conditions of a user are compared with their targets, 
   });
 });
 
-test('a flood is compared with the row without it, and the last third of a measurement with the first one', () => {
+test('a row of floods is compared with the one without the flood, and the last third of deferred with the first', () => {
   const verdicts = computeVerdicts([
     scenario('floods', {
       '0 waiting': { redisCommandsPerSecond: 1_000 },
@@ -128,7 +128,7 @@ test('reports over REST are compared with bare Express, raw got and the minimal 
   });
 });
 
-test('a quick run has figures and no verdicts', () => {
+test('the report of a quick run has figures and no verdicts', () => {
   const quick = { ...report([scenario('max', { '1 dispatcher': { ratioToRaw: 0.9 } })]), isQuick: true };
   expect(textReport(quick)).toContain('0.90');
   expect(textReport(quick)).not.toMatch(/stretch$|pass$|missed|not run/m);
@@ -142,11 +142,11 @@ const figuresBlock = (name: string, text: string) => `<!-- figures: ${name} -->\
 const max = scenario('max', { '1 dispatcher': { ratePerSecond: 3_456, ratioToRaw: 0.9 } });
 const far = scenario('far', { 'response after 5 ms': { p50Ms: 8 } });
 const row = '| rate with 1,000,000 events queued, over none | 0.9 | 1 | 0.95 | pass |';
-// Measured when the bar was another.
+// Measured when the targets had other values.
 const outdated = '| rate of two dispatchers, over raw got of one process | 1 | 1.15 | 1.2 | stretch |';
 const page = `before\n${['run', 'max', 'far'].map((name) => figuresBlock(name, 'old')).join('between\n')}${figuresBlock('targets', `${row}\n${outdated}`)}after\n`;
 
-test('the document gets the figures of a complete run in their places and is otherwise unchanged', () => {
+test('fillDocument writes the figures of a complete run into their blocks, and changes nothing else', () => {
   const filled = fillDocument(page, report([max, far]));
   expect(filled).toContain('| 1 dispatcher | 3456 |');
   expect(filled).toContain('| response after 5 ms |');
@@ -155,7 +155,7 @@ test('the document gets the figures of a complete run in their places and is oth
   expect(filled).toMatch(/^before\n[\s\S]*<!-- end -->\nbetween\n[\s\S]*<!-- end -->\nafter\n$/);
 });
 
-test('a run of some scenarios leaves the other parts unchanged and states its date', () => {
+test('fillDocument keeps the blocks of scenarios that did not run, and dates the others', () => {
   const filled = fillDocument(page, report([max]));
   expect(filled).toContain(figuresBlock('run', 'old'));
   expect(filled).toContain(figuresBlock('far', 'old'));
@@ -172,7 +172,7 @@ test('a run of some scenarios leaves the other parts unchanged and states its da
   expect(filled).not.toContain('| healthy p99 with 10 % dead endpoints, over none |');
 });
 
-test('the summary has a row for each program on the hardware of the run, and keeps the rows of other hardware', () => {
+test('fillDocument replaces the rows of the summary for the hardware of the run, and keeps those of other hardware', () => {
   const other = '| 8 cores of Other, 32 GB | **Runhook** | 9000 |  |  | 100 |';
   const before = ['| hardware | program |', '|---|---|', '| 2 cores of Test, 8 GB | outdated | 1 |', other];
   const filled = fillDocument(
@@ -193,7 +193,7 @@ test('the summary has a row for each program on the hardware of the run, and kee
   expect(filled).not.toContain('outdated');
 });
 
-test('a scenario has several tables, each with the rows that have figures for it', () => {
+test('the scenario rest has several tables, each with the rows that have figures for it', () => {
   const parts = ['rest', 'rest-memory', 'rest-counted'].map((name) => figuresBlock(name, 'old')).join('');
   const rest = scenario('rest', {
     idle: { managementMb: 84, dispatcherMb: 75 },
@@ -208,7 +208,7 @@ test('a scenario has several tables, each with the rows that have figures for it
   expect(rowsOf('rest-counted')).toEqual(['counted, 100/s']);
 });
 
-test('the time of Node is charged to its caller', () => {
+test('a profile charges the CPU time of Node to the package that called it', () => {
   const frame = (functionName: string, url: string) => ({ functionName, url, lineNumber: 0 });
   const summary = summarise(
     {
@@ -231,7 +231,7 @@ test('the time of Node is charged to its caller', () => {
   ]);
 });
 
-test('the time of a bundle is charged to the modules in it', () => {
+test('a profile charges the CPU time of a bundle to the modules in it', () => {
   const folder = mkdtempSync(join(tmpdir(), 'bundle-'));
   const file = join(folder, 'bundle.js');
   const modules = ['node_modules/.pnpm/pg@8/node_modules/pg/lib/client.js', 'packages/queue/dist/index.js'];

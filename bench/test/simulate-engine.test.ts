@@ -66,7 +66,7 @@ const constant = () => SERVICE_MS;
 const within = (value: number, of: number) => Math.abs(value / of - 1);
 
 test.each([0.5, 0.8])(
-  "the wait is that of M/M/1 and M/D/1, and Little's law holds, at a load of %d",
+  "the simulated wait is that of the queues M/M/1 and M/D/1, and Little's law holds, at a load of %d",
   (load) => {
     const memoryless = measureWait({ cores: 1, load, serviceMs: exponential });
     expect(within(memoryless.waitMs, (load / (1 - load)) * SERVICE_MS)).toBeLessThan(0.05);
@@ -77,12 +77,12 @@ test.each([0.5, 0.8])(
   },
 );
 
-test('the wait is that of M/M/c', () => {
+test('the simulated wait at four cores is that of the queue M/M/4', () => {
   const { waitMs } = measureWait({ cores: 4, load: 0.8, serviceMs: exponential });
   expect(within(waitMs, (erlangC(4, 0.8) * SERVICE_MS) / (4 * 0.2))).toBeLessThan(0.05);
 });
 
-test('tasks that arrive while a thread is busy run in one batch in its next iteration', () => {
+test('tasks that arrive while a simulated thread is busy run in one batch in its next iteration', () => {
   const simulation = new Simulation(1);
   const thread = new Thread(simulation, { cores: new Cores(1), iterationMicros: 1_000, wakeMicros: 500 });
   const endedMs: number[] = [];
@@ -94,7 +94,7 @@ test('tasks that arrive while a thread is busy run in one batch in its next iter
   expect(thread.busyMs).toBe(5.5);
 });
 
-test('threads take turns on the cores, and the work of their helper threads occupies a core, too', () => {
+test('simulated threads take turns on the cores, which the work of their helper threads occupies, too', () => {
   const simulation = new Simulation(1);
   const cores = new Cores(1);
   const threads = [0, 1].map(() => new Thread(simulation, { cores, helperShare: 0.5 }));
@@ -105,7 +105,7 @@ test('threads take turns on the cores, and the work of their helper threads occu
   expect(cores.busyMs).toBe(6);
 });
 
-test('slots are granted in order, and a caller may take more than are free', () => {
+test('a simulated semaphore grants slots in order while one is free, even if a caller takes more than are free', () => {
   const simulation = new Simulation(1);
   const semaphore = new Semaphore(simulation, 3);
   const entered: string[] = [];
@@ -122,7 +122,7 @@ test('slots are granted in order, and a caller may take more than are free', () 
   expect(semaphore.usedMs).toBe(10);
 });
 
-test('requests during a flush of the log share the next flush', () => {
+test('requests during a flush of the simulated write-ahead log share the next flush', () => {
   const simulation = new Simulation(1);
   const log = new LogDevice(simulation, { flushMs: () => 2, bytesPerSecond: 1_000_000 });
   const endedMs: number[] = [];
@@ -149,7 +149,7 @@ function collectBatches(arrivalMs: number[], spacingMs: number) {
   return batches;
 }
 
-test('batches start immediately when idle, are spaced, and do not exceed the maximum size', () => {
+test('simulated batches start immediately when idle, are spaced, and do not exceed the maximum size', () => {
   const batches = collectBatches([5, 6, 7, 20, 21, 21, 21], 10);
   // The first item is a batch without others, two follow after the spacing, and a full batch starts as soon as the
   // previous one has ended.

@@ -13,7 +13,7 @@ function runTrialWith(trial: Trial, { windowSeconds }: { windowSeconds?: number 
   return runTrial({ times, trial, settings, scrapeIntervalMs: 15_000 });
 }
 
-test.each(TRIALS)('$name: pods rise once and fall once per cause, and all due work is done', (trial) => {
+test.each(TRIALS)('in trial $name, pods rise once and fall once, and all due work is done', (trial) => {
   const moments = runTrialWith(trial);
   expect(countChanges(moments)).toEqual({ ups: 1, downs: 1 });
   expect(moments.at(-1)?.pods).toBe(kedaSettings().min);
@@ -21,7 +21,7 @@ test.each(TRIALS)('$name: pods rise once and fall once per cause, and all due wo
   expect(moments.at(-1)?.oldestSeconds).toBeLessThan(1);
 });
 
-test('waves of work scale the pods up once, and would do so each time without the window', () => {
+test('waves of work scale the pods up once, and would do so each time without a stabilization window', () => {
   expect(countChanges(runTrialWith(WAVES))).toEqual({ ups: 1, downs: 1 });
   expect(countChanges(runTrialWith(WAVES, { windowSeconds: 0 })).ups).toBeGreaterThan(2);
 });

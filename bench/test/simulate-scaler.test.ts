@@ -26,7 +26,7 @@ test('the scaler tolerates a deviation of a tenth, and requests no more pods whi
   expect(scaler.decide(15, 4, 2, { ...quiet, cpuPercent: 140 })).toBe(4);
 });
 
-test('the scaler removes a quarter of the pods per minute once the window contains no higher request', () => {
+test('the scaler removes a quarter of the pods per minute once no higher number was requested for ten minutes', () => {
   const scaler = new Scaler(kedaSettings());
   const pods = (atSeconds: number, now: number) => scaler.decide(atSeconds, now, now, quiet);
   expect(scaler.decide(0, 8, 8, { ...quiet, jobs: 8_000 })).toBe(8);
@@ -36,7 +36,7 @@ test('the scaler removes a quarter of the pods per minute once the window contai
   expect(pods(670, 6)).toBe(4);
 });
 
-test('the picture of a trial has a title and a description, and is drawn for dark pages as well', () => {
+test('the picture of a trial of the scaler has a title and a description, and colours for dark pages', () => {
   const [trial] = TRIALS as [Trial];
   const moments = [1, 2].map((minute) => ({
     ...{ minute, pods: 2 * minute, oldestSeconds: 10 * minute, jobs: 0, deferred: 0, cpuPercent: 1 },

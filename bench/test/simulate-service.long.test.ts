@@ -10,7 +10,7 @@ const measured = readMeasured();
 const times = timesOf(measured);
 const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
 
-test('docs/scaling.md is identical to the output for bench/simulate/measured.json and the prices', () => {
+test('the tables of docs/scaling.md are those that measured.json and prices.json of bench/simulate result in', () => {
   const scaling = page('scaling.md');
   expect(fillMarkers(scaling, scalingParts(measured, readPrices()))).toBe(scaling);
 });

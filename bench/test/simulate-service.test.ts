@@ -20,7 +20,7 @@ function observeLoad(load: Partial<Extract<Load, { kind: 'open' }>>, setup: Part
   });
 }
 
-test('every value has its source and origin', () => {
+test('every value of measured.json is measured, derived or assumed, and states its origin', () => {
   for (const values of Object.values(measured)) {
     for (const { value, source, from } of Object.values(values)) {
       expect(value).toBeGreaterThan(0);
@@ -35,7 +35,7 @@ test('a seed determines the complete simulation, and another seed gives another 
   expect(observeLoad({}, {}, 2)).not.toEqual(observeLoad({}));
 });
 
-test('every event is delivered to each of its webhooks', () => {
+test('the simulation delivers every event to each of its webhooks', () => {
   for (const via of ['queue', 'rest'] as const) {
     const { ratePerSecond, acceptedPerSecond } = observeLoad(
       { via, arrivals: 'even' },
@@ -71,7 +71,7 @@ test('the simulation names the saturated part: the slots if endpoints are slow, 
   expect(observeRedis(8).use.Redis).toBeLessThan(0.6);
 });
 
-test('equal parts share all resources, and costs follow from the plan and the prices', () => {
+test('createSlice divides the resources of a plan by equal parts, and costs follow from the plan and the prices', () => {
   expect(createSlice({ dispatchers: 70, shards: 8, redisNodes: 8 }, 10)).toMatchObject({
     dispatchers: 7,
     shards: 1,
@@ -84,7 +84,7 @@ test('equal parts share all resources, and costs follow from the plan and the pr
   expect(estimateCost(plan, { ...free, internet: 1 }, times).all).toBeCloseTo(315.1, 1);
 });
 
-test('unknown options and invalid numbers are rejected', () => {
+test('the simulation rejects unknown options and invalid numbers', () => {
   expect(() => parseOptions(['--rates-of'])).toThrow("Unknown option '--rates-of'");
   expect(() => parseOptions(['--rate', 'much']).number('rate')).toThrow('--rate must be a number.');
 });

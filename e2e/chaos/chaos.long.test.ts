@@ -50,7 +50,7 @@ if (isLong) {
   });
 
   const chosen = FAULTS.filter(({ name }) => name.includes(only));
-  describe.each([false, true])('through proxies: %s', (usesProxies) => {
+  describe.each([false, true])('with proxies in front of PostgreSQL and the queue: %s', (usesProxies) => {
     const faults = chosen.filter((fault) => (fault.usesProxies ?? false) === usesProxies);
     if (faults.length === 0) return;
     // Both back ends run concurrently, because most of a fault is waiting.
@@ -93,7 +93,7 @@ if (isLong) {
 } else {
   // Both back ends run concurrently, because most of a fault is waiting.
   test(
-    'no event is lost by the faults of the short form, on either queue',
+    'no event is lost by any of six faults, on either queue',
     async () => {
       const rows = (await Promise.all(backends.map((backend) => runFaults(backend, MINIMUM_RUNS)))).flat();
       print(`chaos, seed ${seed}\n${formatLedgerTable(rows)}`);

@@ -12,7 +12,7 @@ const FAULTS = [
 
 // On the last back end, Redis, the queue and the record fail separately. chaos.long.test.ts has both queues and further faults.
 test.each(backends.slice(-1))(
-  'no event is lost by a fault of each kind, with the queue on %s',
+  'no event is lost by crashes, rejected writes, a hanging endpoint or text that stores reject, with the queue on %s',
   async (backend) => {
     const rows = await runFaults(backend, FAULTS);
     print(`chaos, seed ${seed}\n${formatLedgerTable(rows)}`);

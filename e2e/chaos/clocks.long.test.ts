@@ -14,7 +14,7 @@ const CLOCKS: Record<string, [number, number]> = {
 };
 
 test.each(queueBackends())(
-  'dispatchers with wrong clocks make each retry on time, with less than twice the calls to the queue on $name',
+  'dispatchers with wrong clocks make each retry and none early, with less than twice the usual calls to the queue on $name',
   async ({ name }) => {
     const retryTimes: Record<string, RetryTimes> = {};
     for (const [clocks, aheadMs] of Object.entries(CLOCKS)) {

@@ -26,7 +26,7 @@ afterEach(async () => {
 });
 
 test.each(queueBackends())(
-  'a dispatcher that is killed during the pages of an event repeats only requests of the last half second, with the queue on $name',
+  'the kill of a dispatcher during an event with 1,000 deliveries repeats only requests of the last half second, on $name',
   async ({ name }) => {
     const cleanup = new CleanupStack();
     cleanups.push(cleanup);

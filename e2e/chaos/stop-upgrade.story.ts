@@ -28,7 +28,7 @@ const POISONED_FROM = 2_000_001;
 
 const backends: BackendName[] = ['PostgreSQL', ...(findRedisServer() ? (['Redis'] as const) : [])];
 
-test('an upgrade with a stop loses no event, although the log has unreadable text and PostgreSQL crashed', async () => {
+test('an upgrade for which the services are stopped loses no event, although the log has unreadable text and PostgreSQL crashed', async () => {
   // Both run to their end, so that all processes are stopped before a failure fails the test.
   const ended = await Promise.allSettled(backends.map(upgradeWithStop));
   const rows = ended.map((end) => {

@@ -122,7 +122,7 @@ function arrivals({ receiver }: World): Map<string, number> {
   return counts;
 }
 
-test('no accepted event is missing from the ledger after a worker is killed under load', async () => {
+test('every accepted event is delivered although a worker of Citus is killed under load', async () => {
   const servers = await startDistributedServers();
   const world = await openWorld(servers.urls, 2);
   // Every tenth request fails, so that there are retries, too.

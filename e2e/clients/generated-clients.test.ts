@@ -93,9 +93,9 @@ const EXPECTED_OUTPUT = {
   runs: 1,
 };
 
-describe('a client that is generated from the served document with the defaults of', () => {
+describe('a client that is generated from /openapi.json with the defaults of', () => {
   withGo(
-    'oapi-codegen compiles, and lists, creates and publishes',
+    'oapi-codegen compiles, lists jobs and runs, creates a webhook and publishes an event',
     async () => {
       const go = (...args: string[]) => run('go', args, { cwd: folder, maxBuffer: 1e8 });
       await go('mod', 'init', 'example.com/client');
@@ -111,7 +111,7 @@ describe('a client that is generated from the served document with the defaults 
   );
 
   withPython(
-    'openapi-python-client compiles, and lists, creates and publishes',
+    'openapi-python-client compiles, lists jobs and runs, creates a webhook and publishes an event',
     async () => {
       const environment = join(folder, 'venv');
       const python = (...args: string[]) =>

@@ -55,7 +55,7 @@ const cases = SERVERS.filter(({ isThere }) => isThere).flatMap((server) =>
 );
 
 test.each(cases)(
-  'the $key sample accepts only a genuine delivery at $path',
+  "the console's $key sample accepts only a genuine delivery at $path",
   async (server) => {
     const port = await freePort();
     const clientUrl = `http://127.0.0.1:${port}${server.path}`;
@@ -86,7 +86,7 @@ test.each(cases)(
 );
 
 (hasTools ? test : test.skip)(
-  'the openssl sample computes the signature and sends a signed body',
+  "the console's openssl sample computes the signature and sends a signed body",
   async () => {
     receiver = await startReceiver();
     const script = join(folder, 'sample.sh');

@@ -69,7 +69,7 @@ describe('k8s/apply.sh', () => {
   });
 });
 
-test('the objects for the Prometheus Operator match its schemas, and have the rules of a plain Prometheus', () => {
+test('k8s/monitoring/operator.sh prints objects that match the schemas of the Prometheus Operator, with the rules of alerts.yaml', () => {
   const print = (env: object = {}) => {
     const script = join(checkout, 'k8s', 'monitoring', 'operator.sh');
     const { status, stdout } = spawnSync(script, { encoding: 'utf8', env: { ...process.env, ...env } });
@@ -87,7 +87,7 @@ test('the objects for the Prometheus Operator match its schemas, and have the ru
   );
 });
 
-test('a misspelt field, a wrong type and a missing field are reported', () => {
+test('the schema check of manifests reports a misspelt field, a wrong type and a missing field', () => {
   const manifest = parse(`
     apiVersion: apps/v1
     kind: Deployment

@@ -30,14 +30,14 @@ const EXTERNAL_SETTINGS = {
   OPERATIONS_PORT: 'management.operationsPort',
 };
 
-test('there is a value for each variable that a service reads, and no other', () => {
+test('the chart has a value for each variable that a service reads, and for no other', () => {
   const read = new Set(Object.values(readVariables).flatMap((names) => [...names]));
   const settings = Object.keys(values.settings);
   expect([...settings, ...Object.keys(EXTERNAL_SETTINGS)].sort()).toEqual([...read].sort());
   expect(Object.keys(settingSchemas).sort()).toEqual(settings.sort());
 });
 
-test('the schema describes every value, and accepts the defaults', () => {
+test('the schema of the chart rejects unknown values, and accepts the defaults', () => {
   const validate = new Ajv({ strict: false }).compile(schema);
   expect([validate(values), validate.errors]).toEqual([true, null]);
   const unknown = { ...values, settings: { ...values.settings, LOG_LEVL: 'info' } };
@@ -45,7 +45,7 @@ test('the schema describes every value, and accepts the defaults', () => {
   expect(validate({ ...values, entrance: { ...values.entrance, by: 'gateway' } })).toBe(false);
 });
 
-test('the schema accepts exactly the range of numbers that the services accept', () => {
+test('the schema of the chart accepts exactly the ranges of numbers that the services accept', () => {
   const required = {
     DATABASE_URL: 'postgres://localhost/x',
     QUEUE_URL: 'redis://localhost',
@@ -150,7 +150,7 @@ describeChart('the chart', () => {
       expect([id, made[index]?.[1]]).toEqual([id, manifest]);
   });
 
-  test('requires only standard resources of a cluster by default, and migrates first', () => {
+  test('renders only built-in kinds of Kubernetes by default, and the migration as a hook', () => {
     const rendered = renderChart([]);
     expect(rendered.flatMap(manifestProblems)).toEqual([]);
     expect([...new Set(rendered.map(({ apiVersion }) => apiVersion))].sort()).toEqual([
@@ -167,7 +167,7 @@ describeChart('the chart', () => {
     ]);
   });
 
-  test('renders all other settings into objects that match their schemas', () => {
+  test('renders values that no overlay sets into objects that match their schemas', () => {
     const set = [
       'monitoring.enabled=true,monitoring.labels.release=stack,monitoring.runbookUrl=https://wiki.example.com/r',
       'secret.smtp=true,secret.replica=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',

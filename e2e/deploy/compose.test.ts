@@ -33,12 +33,12 @@ interface Service {
 const service = (name: string) => services[name] as unknown as Service;
 const names = Object.keys(services);
 
-test('the file matches the schema of the Compose Specification', () => {
+test('docker-compose.yml matches the schema of the Compose Specification', () => {
   expect(composeProblems(compose)).toEqual([]);
   expect(composeProblems({ services: { a: { image: 'b', portz: [] } } })).not.toEqual([]);
 });
 
-test('docker compose accepts the file, if it is installed', () => {
+test('docker compose accepts docker-compose.yml, if it is installed', () => {
   if (spawnSync('docker', ['compose', 'version']).status !== 0) {
     process.stderr.write('\ndocker compose is not installed: its check of the file was skipped\n');
     return;
@@ -51,7 +51,7 @@ test('docker compose accepts the file, if it is installed', () => {
   expect([status, stderr]).toEqual([0, '']);
 });
 
-test('no variable is required, and no secret has a default', () => {
+test('docker-compose.yml requires no variable, and gives no secret a default', () => {
   expect(text).not.toMatch(/\$\{[A-Z_]+:?\?/);
   const defaults = [...text.matchAll(/\$\{([A-Z_]+):-([^}]*)\}/g)].filter(([, , value]) => value !== '');
   expect(defaults.map(([, name]) => name).sort()).toEqual([
@@ -62,7 +62,7 @@ test('no variable is required, and no secret has a default', () => {
   ]);
 });
 
-test('the migration ends before a service starts, and the database is ready before the migration', () => {
+test('docker-compose.yml starts the migration when the database is ready, and the services when the migration has ended', () => {
   expect(service('postgres').depends_on).toEqual({
     secrets: { condition: 'service_completed_successfully' },
   });
@@ -77,7 +77,7 @@ test('the migration ends before a service starts, and the database is ready befo
   for (const name of ONE_SHOT) expect(service(name).restart).toBe('no');
 });
 
-test('every long-running service has a health check, in the file or in its image', () => {
+test('every long-running service of docker-compose.yml has a health check, there or in its image', () => {
   for (const name of names.filter((name) => !ONE_SHOT.includes(name))) {
     const target = service(name).build?.target;
     const healthcheck =
@@ -86,12 +86,12 @@ test('every long-running service has a health check, in the file or in its image
   }
 });
 
-test('the dispatcher can be scaled, because it has no fixed name and no port of the host', () => {
+test('docker compose can scale the dispatcher, because it has no fixed name and no port of the host', () => {
   expect(service('dispatcher').container_name).toBeUndefined();
   expect(service('dispatcher').ports).toBeUndefined();
 });
 
-test('images of this repository are built from a target of the Dockerfile, and others have a version', () => {
+test('docker-compose.yml builds images of this repository from targets of the Dockerfile, and names others with a version', () => {
   for (const name of names) {
     const { image, build } = service(name);
     if (image.startsWith('runhook/')) {
@@ -101,7 +101,7 @@ test('images of this repository are built from a target of the Dockerfile, and o
   }
 });
 
-test('no container writes outside its volumes, gains privileges or keeps an unneeded capability', () => {
+test('no container of docker-compose.yml writes outside its volumes, gains privileges or keeps an unneeded capability', () => {
   const kubernetesCapabilities = Object.fromEntries(
     names.map((name) => [name, (services[name] as { cap_add?: string[] }).cap_add]),
   );
@@ -118,7 +118,7 @@ test('no container writes outside its volumes, gains privileges or keeps an unne
   }
 });
 
-test('every volume and network in use is declared, and the data network is internal', () => {
+test('docker-compose.yml declares every volume and network in use, and its data network is internal', () => {
   for (const name of names) {
     for (const volume of service(name).volumes ?? []) {
       const [source = ''] = volume.split(':');
@@ -132,7 +132,7 @@ test('every volume and network in use is declared, and the data network is inter
   expect(service('redis').networks).toEqual(['data']);
 });
 
-test('services have time to finish their work in flight, and the queue is durable', () => {
+test('docker-compose.yml gives the services time to finish their work in flight, and makes Redis durable', () => {
   for (const name of ['management', 'dispatcher']) {
     expect(Number.parseInt(service(name).stop_grace_period ?? '', 10)).toBeGreaterThan(10 + 15);
   }
@@ -141,6 +141,6 @@ test('services have time to finish their work in flight, and the queue is durabl
   expect(command).toContain('--maxmemory-policy noeviction');
 });
 
-test('only the demo receiver is in a profile', () => {
+test('only the demo receiver of docker-compose.yml is in a profile', () => {
   expect(names.filter((name) => service(name).profiles !== undefined)).toEqual(['receiver']);
 });

@@ -21,7 +21,7 @@ const contextFiles = lines(read('.dockerignore'))
 const isInContext = (path: string) =>
   contextFiles.some((allowed) => path === allowed || path.startsWith(`${allowed}/`));
 
-test('every path that the build copies exists and is sent to the builder', () => {
+test('every path that the Dockerfile copies exists and is in the build context', () => {
   const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, paths = '']) =>
     paths.split(' '),
   );
@@ -105,7 +105,7 @@ test('the versions of pnpm, of the release and of Node agree in all files', () =
   expect(read('docs/deployment.md')).toContain(`\`${bases[0]}\``);
 });
 
-test('every image runs node as process 1 with a numeric user, and services have the flags of their package and a health check', () => {
+test('every image runs node as process 1 with a numeric user, and those of services have the flags of the start script and a health check', () => {
   expect(stages.get('runtime')).toMatch(/^ENTRYPOINT \["node", /m);
   expect(stages.get('runtime')).toMatch(/^USER ([1-9]\d*):\1$/m);
   for (const service of SERVICES) {
@@ -130,7 +130,7 @@ test('every image runs node as process 1 with a numeric user, and services have 
   }
 });
 
-test('every module that a service imports at run time is a dependency of its package', () => {
+test('every module that a package or service imports at run time is one of its dependencies', () => {
   const imports = /^(?:import|export|\}) (?!type )(?:[^'\n]* from )?'((?:@[\w-]+\/)?[a-z][\w.-]*)[/']/gm;
   const packages = readdirSync(join(checkout, 'packages'))
     .filter((name) => !['console', 'embedded', 'testing'].includes(name))

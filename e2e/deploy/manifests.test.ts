@@ -18,7 +18,7 @@ const SECRETS: Record<string, readonly string[]> = {
 
 const describeRendered = renderer === null ? describe.skip : describe;
 
-describeRendered.each(overlays)('overlay %s', (overlay) => {
+describeRendered.each(overlays)('the Kubernetes overlay %s', (overlay) => {
   const manifests = renderer?.render(overlay) ?? [];
   const ofKind = (kind: string) => manifests.filter((manifest) => manifest.kind === kind);
   const named = (kind: string, name: string) => ofKind(kind).find(({ metadata }) => metadata.name === name);
@@ -96,7 +96,7 @@ describeRendered.each(overlays)('overlay %s', (overlay) => {
     }
   });
 
-  test('there is one public entry over TLS to an existing service and port, and none to the metrics', () => {
+  test('management has one public entry over TLS (none in development), and the metrics have none', () => {
     const ports = named('Service', 'management')?.spec.ports as Manifest[];
     expect(ports.map(({ targetPort }) => targetPort)).toEqual(['http']);
     const open = ofKind('NetworkPolicy').filter(({ spec }) =>

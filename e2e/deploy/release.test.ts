@@ -39,12 +39,12 @@ test('release notes link to the pages of their release, because a release has no
   expect(versionScript('--notes', 'Unreleased').stdout).not.toMatch(/\]\((?!https:)/);
 });
 
-test('every package has the licence Apache-2.0, and the file has its full text', () => {
+test('every package has the licence Apache-2.0, whose text is in LICENSE', () => {
   for (const folder of folders) expect([folder, manifestOf(folder).license]).toEqual([folder, 'Apache-2.0']);
   expect(read('LICENSE')).toMatch(/^\s+Apache License\n\s+Version 2\.0, January 2004/);
 });
 
-test('workflows reference actions by commit with their release, and have read permission by default', () => {
+test('workflows pin actions to a commit, with its release in a comment, and have only read permission by default', () => {
   for (const workflow of workflows) {
     const text = read(workflow);
     expect(text).toMatch(/^permissions: \{ contents: read \}$/m);
@@ -75,7 +75,7 @@ test('only the packed packages are published, and the packages of the checkout a
   for (const folder of folders) expect([folder, manifestOf(folder).private]).toEqual([folder, true]);
 });
 
-test('actionlint reports nothing, if it is installed', () => {
+test('actionlint reports nothing for the workflows, if it is installed', () => {
   if (spawnSync('actionlint', ['--version']).error) {
     process.stderr.write(
       '\nactionlint is not on the path: the workflows were checked by their schema only\n',
@@ -98,7 +98,7 @@ test('the issue forms match the schema of GitHub', () => {
     expect([name, issueFormProblems(readYaml('ISSUE_TEMPLATE', name))]).toEqual([name, []]);
 });
 
-test('the suite runs on every supported Node and server', () => {
+test('CI runs the suite on Node 20 to 26, PostgreSQL 15 to 18, Redis 7 and 8, and Valkey 8', () => {
   const rows: { node: number; postgres: string; queue: string }[] = readYaml('workflows', 'ci.yml').jobs.suite
     .strategy.matrix.include;
   const valuesOf = (key: keyof (typeof rows)[number]) => [...new Set(rows.map((row) => row[key]))].sort();

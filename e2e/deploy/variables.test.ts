@@ -31,14 +31,14 @@ function expectCompleteVariables(
   expect({ service, missing, unusedNames }).toEqual({ service, missing: [], unusedNames: [] });
 }
 
-test('the variables of the services are recorded from their settings', () => {
+test('the variables of each service are recorded while its settings are read', () => {
   for (const variableNames of Object.values(readVariables))
     expect([...variableNames]).toContain('DATABASE_URL');
   expect([...(readVariables.dispatcher ?? [])]).toContain('RETRY_BASE_DELAY_MS');
   expect(readVariables.migrate?.has('PORT')).toBe(false);
 });
 
-test('docker-compose.yml sets exactly the variables that each service reads', () => {
+test('docker-compose.yml sets all variables of each service but those left to their defaults', () => {
   const { services } = parse(readFileSync(join(checkout, 'docker-compose.yml'), 'utf8'), { merge: true });
   for (const service of Object.keys(readVariables))
     expectCompleteVariables(service, Object.keys(services[service].environment));
@@ -47,7 +47,7 @@ test('docker-compose.yml sets exactly the variables that each service reads', ()
 const renderer = findRenderer();
 const testRendered = renderer === null ? test.skip : test;
 
-testRendered('the manifests set exactly the variables that the services read', () => {
+testRendered('the manifests set all variables of the services but those left to their defaults', () => {
   const manifests = renderer?.render('production') ?? [];
   const shared = manifests
     .filter(({ kind }) => kind === 'ConfigMap')
@@ -67,7 +67,7 @@ testRendered('the manifests set exactly the variables that the services read', (
   expect(shared.filter((name) => !read.has(name))).toEqual([]);
 });
 
-test('every variable that is left at its default is read by a service', () => {
+test('every variable that docs/deployment.md lists as left to its default is read by a service', () => {
   const read = new Set(Object.values(readVariables).flatMap((names) => [...names]));
   expect(undocumented.size).toBeGreaterThan(0);
   expect([...undocumented].filter((name) => !read.has(name as string))).toEqual([]);

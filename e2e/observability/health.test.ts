@@ -128,13 +128,13 @@ describe.each(oneQueueBackend())('services with the queue on $name', ({ name }) 
   afterAll(() => cleanup.run());
 
   test(
-    'report a dead server, and recover when it is back',
+    'report a dead PostgreSQL or Redis in /readyz, and recover when it is back',
     () => expectDeadServersReported(name, watched),
     STORY_TIMEOUT_MS,
   );
 
   test(
-    'with missing migrations are not ready, and report the reason',
+    'are not ready while migrations are missing, and report the reason',
     () => expectMissingMigrationsReported(watched),
     STORY_TIMEOUT_MS,
   );

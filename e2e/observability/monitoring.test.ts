@@ -97,7 +97,7 @@ test('metrics have names and base units by the conventions of Prometheus', () =>
   expect(typesOf(exposed.text).size).toBeGreaterThan(50);
 });
 
-test('no label depends on accounts, subscriptions, endpoints, events or callers', () => {
+test('no label of a metric depends on accounts, subscriptions, endpoints, events or callers', () => {
   expect(ownMetrics().length).toBeGreaterThan(100);
   for (const { name, labels } of ownMetrics()) {
     for (const [label, value] of Object.entries(labels)) {

@@ -126,7 +126,7 @@ describe('traces', () => {
     }
   });
 
-  test(`an event of a publisher continues its trace on ${ofPublisher.name}, and endpoints get no trace by default`, async () => {
+  test(`the trace of an event continues that of its publisher, with the queue on ${ofPublisher.name}, and endpoints get no traceparent by default`, async () => {
     await open(ofPublisher);
     await subscribe();
     await system.start('dispatcher', traced);

@@ -85,7 +85,7 @@ function describeEssentials(world: StoryWorld): void {
     });
   });
 
-  test('an event is processed in the same way whether it is published, published over REST or reported, and its id is delivered once', async () => {
+  test('an event is processed in the same way whether it is published onto the queue, published over REST or reported, and its id is delivered once', async () => {
     const { id } = await world.subscribe();
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
     const publisher = createEventPublisher({ queueUrl: world.environment.QUEUE_URL });
@@ -121,7 +121,7 @@ function describeEssentials(world: StoryWorld): void {
     expect(Object.keys(fromRest.data)).toEqual(Object.keys(fromQueue.data));
   });
 
-  test('one of two concurrent bodies of an event id is recorded, and retries send the recorded one', async () => {
+  test('of two concurrent events with the same id and other data one is recorded, and retries send that one', async () => {
     await world.subscribe({ event_types: ['job.run.started'] });
     world.receiver.respondWith(500);
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
@@ -220,7 +220,7 @@ function describeFailures(world: StoryWorld): void {
     });
   });
 
-  test('a dispatcher that is killed during its requests loses nothing', async () => {
+  test('a dispatcher that is killed during its requests loses no delivery, and only these requests are repeated', async () => {
     const { id } = await world.subscribe({ event_types: ['job.run.started'] });
     world.receiver.respondWith({ neverResponds: true });
     const job = world.account.jobs[0] as TestAccount['jobs'][number];

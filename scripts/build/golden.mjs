@@ -255,7 +255,7 @@ function goldenDeliveries(events) {
   }
 }
 
-/** Returns golden vectors of the queue's shards: slots by the rules of docs/contract.md#queue, and a stored map of three shards. */
+/** Returns golden vectors of the queue's shards: slots by the rules of docs/contract.md#shards, and a stored map of three shards. */
 function goldenShards() {
   const count = 1_024;
   const slots = Array.from({ length: count }, (_, slot) => slot % 3);

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 /** Matches declarations, source maps and documentation, which only people and compilers read. Licences are kept. */
 const UNUSED_FILE = /(\.d\.[cm]?ts|\.map|\.tsbuildinfo|\.ts|\.mts|\.cts|\.md|\.markdown)$/i;
 const REQUIRED_FILE = /^(licen[cs]e|notice|copying)/i;
-/** The deployment leaves these files; they contain paths of the machine that built the image. */
+/** Files that `pnpm deploy` leaves; they contain paths of the machine that built the image. */
 const UNUSED_TOP_LEVEL = ['pnpm-lock.yaml', 'pnpm-workspace.yaml', 'tsconfig.json'];
 /**
  * The Prisma client contains a query compiler for each database, each in two sizes (fast and small), as an ES module

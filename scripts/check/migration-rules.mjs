@@ -17,8 +17,8 @@ const OUTSIDE_TRANSACTION = '-- One by one, outside a transaction.';
 const REASON_CHARACTERS_MIN = 20;
 
 /**
- * Squawk's rules on statements that lock or contract. Its rules on timeouts are omitted, because the migration runner sets
- * timeouts.
+ * Squawk's rules on statements that lock tables or remove something. Its rules on timeouts are omitted, because the
+ * migration runner sets timeouts.
  */
 const SQUAWK_RULES = new Set([
   'adding-field-with-default',

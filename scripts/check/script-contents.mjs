@@ -2,7 +2,7 @@ const LOG_FUNCTION = /^(?:trace|debug|info|warn|error|fatal|log|write|note|line|
 const LOGGER_OBJECT = /(?:^|\.)(?:log|logger|console|stdout|stderr|terminal)$/i;
 const ERROR_CONSTRUCTOR = /(?:Error|Failed|Failure|Exception)$/;
 const TEST_FUNCTION = /^(?:test|it|describe)$/;
-/** Parameters are checked as names. */
+/** Matches the tag, type and name of a parameter in a comment: names are checked where they are declared. */
 const PARAMETER = /@param(?: +\{.*\})? +[\w.[\]]+/g;
 /** Matches comments for tools. */
 const DIRECTIVE = /^(?:biome-ignore|@ts-|eslint-|#!)/;

@@ -22,7 +22,7 @@ const INSTEAD = {
   name: insteadOf('name', lower),
 };
 
-/** Matches no part of a path or of a name. */
+/** Matches the entries for prose, but not within a path or a name. */
 const PROSE = new RegExp(`(?<![\\w/.'-])(${alternatives('prose')})(?![\\w/-]|'\\w)`, 'gi');
 const BEGINNING = new RegExp(`^(${alternatives('beginning')})\\b`);
 const LONGEST_PART = Math.max(...ofScope('part').map(({ word }) => word.split(' ').length));

@@ -55,7 +55,7 @@ export function recordProof(name, figures) {
 }
 
 /**
- * Returns the proofs that are stale for the checked-out commit, each with the reason, or null without a git repository.
+ * Returns the stale proofs, each with the reason, or null without a git repository.
  * A proof is stale if the compiled code of a covered source file, or another covered file, has changed since its commit.
  *
  * @param {{ until?: string }} [options] `until`: the commit to compare with; the work tree when omitted

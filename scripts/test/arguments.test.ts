@@ -62,7 +62,7 @@ function expectHelp({ status, stdout, stderr }: CommandResult, command: string):
 
 const commandOf = (name: string) => (['start', 'test', 'version'].includes(name) ? name : `run ${name}`);
 
-test('there are at most 15 scripts, and each has one entry with its name', () => {
+test('package.json has at most 15 scripts, each of which runs the file of its name in scripts/', () => {
   expect(names.length).toBeLessThanOrEqual(15);
   for (const name of names) expect(scripts[name]).toMatch(new RegExp(`^(exec )?node ${fileOf(name)}$`));
   const entries = readdirSync(`${root}/scripts`).filter((file) => file.endsWith('.mjs'));
@@ -81,7 +81,7 @@ test.each(PARTS)('%s -- %s --help states purpose, duration and prerequisites', a
 });
 
 test.each(['build', 'check', 'prove', 'pictures'])(
-  '%s lists its parts when it gets an unknown one',
+  '%s lists its parts when its argument is an unknown one',
   async (name) => {
     const { status, stderr } = await callInClone(name, 'no-such-part');
     expect(status).toBe(2);

@@ -34,7 +34,7 @@ test.each([
   ['has no work left', 'process.stdin.destroy()', undefined],
   ['exits', 'process.exit(1)', undefined],
   ['is killed', '', 'SIGKILL' as const],
-])('busy loops end when the process that started them %s', async (_, end, signal) => {
+])('the loops of npm run test:busy end when the process that started them %s', async (_, end, signal) => {
   const pids = await startLoops(end, signal);
   expect(pids.length).toBeGreaterThanOrEqual(2);
 });

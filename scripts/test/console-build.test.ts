@@ -60,7 +60,7 @@ test('the console is built once, and again after a source, the contract or a pac
     }
   }));
 
-test('a console without a folder or a stamp is rebuilt, and a failed build keeps the last one', () =>
+test('the console is rebuilt if its folder or the stamp of its sources is missing, and a failed build keeps the last one', () =>
   inTemporaryFolder(async (checkout) => {
     const { build, built } = await withCheckout(checkout);
     await build();
@@ -78,7 +78,7 @@ test('a console without a folder or a stamp is rebuilt, and a failed build keeps
     expect(built).toHaveLength(3);
   }));
 
-test('each file is also written with Brotli and gzip, with the same content', () =>
+test('the build of the console also writes each file compressed with Brotli and with gzip', () =>
   inTemporaryFolder(async (checkout) => {
     const { build } = await withCheckout(checkout);
     await build();

@@ -5,7 +5,7 @@ import { databaseName, openCredentials } from '../src/database-contents.ts';
 import { readOrCreateEncryptionKeys } from '../src/home.ts';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
-test('credentials are stored for each database, and another database does not replace them', async () => {
+test('npm start stores credentials for each database, and those of another database do not replace them', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'credentials.json');
     const embedded = openCredentials(file, 'embedded');
@@ -25,11 +25,11 @@ test('credentials are stored for each database, and another database does not re
   });
 });
 
-test('the name of a database contains no password', () => {
+test('the name under which npm start stores the credentials of a database contains no password', () => {
   expect(databaseName('postgres://user:secret@db.example/runhook')).toBe('db.example:5432/runhook');
 });
 
-test('encryption keys are generated once in a file for its owner only, and configured keys are not stored', async () => {
+test('npm start generates encryption keys once, in a file for its owner only, and does not store configured ones', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'secrets.json');
     expect(readOrCreateEncryptionKeys(file, 'given:key')).toBe('given:key');

@@ -29,7 +29,7 @@ async function findingsIn(files: string[], link?: string): Promise<string[]> {
   return findings;
 }
 
-test('an image that contains only files that run has no finding', async () => {
+test('the check of an image finds nothing in one that contains only files that run', async () => {
   expect(await findingsIn([`${OURS}/dist/index.js`, 'run/.containerenv'], 'dist/main.js')).toEqual([]);
 });
 
@@ -48,11 +48,11 @@ test.each([
     '@swc+core@1.16.22_x is not a production dependency',
   ],
   ['app/node_modules/.pnpm/@runhook+migrate@file+m/package.json', 'is not a production dependency'],
-])('%s is a finding', async (path, finding) => {
+])('the check of an image reports %s', async (path, finding) => {
   expect(await findingsIn([path])).toEqual([expect.stringContaining(finding)]);
 });
 
-test('a link that leads out of the image, or nowhere, is a finding', async () => {
+test('the check of an image reports a link that leads out of it, or nowhere', async () => {
   for (const target of ['/etc/passwd', 'nowhere'])
     expect(await findingsIn([], target)).toEqual(['link is a link that leads out of the image']);
 });

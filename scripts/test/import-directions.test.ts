@@ -77,10 +77,10 @@ async function findRejected(imports: Record<string, string>): Promise<string[]> 
   }
 }
 
-test('the linter rejects imports against the directions of the layout', async () => {
+test('the linter rejects imports that the layout of docs/architecture.md does not permit', async () => {
   expect(await findRejected(FORBIDDEN)).toEqual(Object.keys(FORBIDDEN));
 });
 
-test('the linter accepts imports along the directions of the layout', async () => {
+test('the linter accepts imports that the layout of docs/architecture.md permits', async () => {
   expect(await findRejected(ALLOWED)).toEqual([]);
 });

@@ -67,7 +67,7 @@ test.each([
   ],
   ['management', 'admin.js', ['bundle-egress.js', 'bundle-trace-sdk.js']],
 ])(
-  '%s/dist/%s loads only Node and its own parts, loads optional parts on demand, and is ASCII',
+  '%s/dist/%s loads only modules of Node and its own chunks, optional chunks on demand, and is ASCII',
   (service, program, later) => {
     const folder = new URL(builtUrl(`services/${service}/dist/`));
     const names = readdirSync(folder).filter((name) => name === program || /^bundle.*\.js$/.test(name));

@@ -38,12 +38,12 @@ const git = (...args: string[]) =>
 const releaseBeforeBaseline = git('log', '--format=%h^', '--diff-filter=A', '--', BASELINE);
 const hasHistory = git('rev-parse', '--verify', releaseBeforeBaseline) !== '';
 
-test('services stop for no migration after the baseline', () => {
+test('no migration after the baseline requires that the services stop', () => {
   for (const { name, sql } of newMigrations())
     expect([name, /services (?:stop|stand still)/u.test(sql)]).toEqual([name, false]);
 });
 
-(hasHistory ? test : test.skip)('a release without the baseline cannot run on this schema', () => {
+(hasHistory ? test : test.skip)('a release older than the baseline migration is incompatible', () => {
   expect(findIncompatibility(releaseBeforeBaseline)).toContain(
     `must stop for ${BASELINE}: see docs/upgrading.md`,
   );
@@ -52,12 +52,12 @@ test('services stop for no migration after the baseline', () => {
 });
 
 (isReleaseAvailable ? describe : describe.skip)('migrations', () => {
-  test('neither lock nor remove anything after the baseline', () => {
+  test('neither lock tables for long nor remove anything after the baseline', () => {
     expect(allMigrations().map(({ name }) => name)).toContain(BASELINE);
     for (const { name, sql } of newMigrations()) expect([name, checkMigration(sql)]).toEqual([name, []]);
   });
 
-  test('are rejected by a named rule if they lock or remove something', () => {
+  test('are rejected by a named rule if they lock a table for long or remove something', () => {
     const rejected: [sql: string, rule: string][] = [
       ['ALTER TABLE runs DROP COLUMN status;', 'ban-drop-column'],
       ['DROP TABLE runs;', 'ban-drop-table'],

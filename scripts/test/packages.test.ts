@@ -43,7 +43,7 @@ const INSTALL = [
 ];
 
 test(
-  'the packages pass the checks, install into an empty project, compile with strict types, and work',
+  'the published packages pass the checks, install into an empty project, compile with strict types, and work',
   async () => {
     await inTemporaryFolder(async (folder) => {
       const packed = join(folder, 'packed');

@@ -16,20 +16,20 @@ async function take(port: number): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('a taken port is replaced by one that is ten or more higher', async () => {
+test('npm start replaces a taken port by the next free one in steps of ten', async () => {
   const taken = await take(0);
   const port = await createPortChooser()('management', taken);
   expect(port).not.toBe(taken);
   expect((port - taken) % 10 === 0 || port < taken).toBe(true);
 });
 
-test('a free port is used, and chosen again for the same name', async () => {
+test('npm start uses a free port, and the same one again for the same service', async () => {
   const choose = createPortChooser();
   const port = await choose('management', 0);
   expect(await choose('management', port)).toBe(port);
 });
 
-test('two names never get the same port, even before a process listens on it', async () => {
+test('npm start never gives two services the same port, even before a process listens on it', async () => {
   const choose = createPortChooser();
   const management = await choose('management', 0);
   expect(await choose('dispatcher', management)).not.toBe(management);

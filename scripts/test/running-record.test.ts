@@ -18,7 +18,7 @@ async function startIdleProcess(): Promise<{ child: ChildProcess; pid: number }>
   return { child, pid: child.pid as number };
 }
 
-test('a home folder is rejected while its owner runs, and can be claimed after its release', async () => {
+test('the home folder of npm start is rejected while its owner runs, and can be claimed after its release', async () => {
   await inTemporaryFolder(async (folder) => {
     const file = join(folder, 'running.json');
     const record = await claimHome(file, noOrphans);

@@ -40,7 +40,7 @@ test.each([
   { cores: 64, gib: 256, workers: 8 },
   { cores: 8, gib: 4, workers: 2 },
   { cores: 1, gib: 0.5, workers: 1 },
-])('$cores cores with $gib GiB run $workers workers', ({ cores, gib, workers }) => {
+])('a machine of $cores cores and $gib GiB runs the tests in $workers workers', ({ cores, gib, workers }) => {
   expect(workerCount({ cores, memoryBytes: gib * GIB })).toBe(workers);
 });
 
@@ -51,7 +51,7 @@ test.each([
   { path: 'packages/runtime/test/signals.test.ts', needs: ['build'] },
   { path: 'e2e/redelivery.test.ts', needs: ['servers', 'build'] },
   { path: 'e2e/console/story.test.ts', needs: ['servers', 'build', 'console'] },
-])('$path needs $needs', ({ path, needs }) => {
+])('the test file $path needs $needs', ({ path, needs }) => {
   const found = Object.entries(findNeeds([join(root, path)])).filter(([, isNeeded]) => isNeeded);
   expect(found.map(([name]) => name)).toEqual(needs);
 });

@@ -58,7 +58,7 @@ async function withSupervised(
   });
 }
 
-test('a process that dies is restarted with another pid', async () => {
+test('a supervised process that dies is restarted with another pid', async () => {
   await withSupervised(async ({ supervisor, next, deaths }) => {
     const previous = supervisor.current.pid;
     const restarted = next();
@@ -69,7 +69,7 @@ test('a process that dies is restarted with another pid', async () => {
   });
 });
 
-test('a failed start is repeated', async () => {
+test('a restart of a supervised process that fails is repeated', async () => {
   await withSupervised(async ({ supervisor, next, failedStarts, failNextStart }) => {
     const restarted = next();
     failNextStart();
@@ -79,7 +79,7 @@ test('a failed start is repeated', async () => {
   });
 });
 
-test('a requested restart is not reported as a death, and resolves when the new process is ready', async () => {
+test('a requested restart of a supervised process is not reported as a death, and resolves when the new process is ready', async () => {
   await withSupervised(async ({ supervisor, deaths }) => {
     const previous = supervisor.current.pid;
     await supervisor.restart();
@@ -97,7 +97,7 @@ test('a process that its supervisor has stopped is not restarted', async () => {
   });
 });
 
-test('a stop during a start ends the process that the start creates', async () => {
+test('a stop of a supervisor during a restart ends the process that the restart creates', async () => {
   await withSupervised(async ({ supervisor }) => {
     process.kill(supervisor.current.pid, 'SIGKILL');
     await supervisor.current.exited;

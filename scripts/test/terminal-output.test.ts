@@ -37,13 +37,13 @@ const dev: DevJson = {
   processes: { management: 10, dispatcher: 11, receiver: 12, postgres: 13, redis: null },
 };
 
-test('the line of a delivery has event, endpoint, attempt, status and the result of the verification', () => {
+test('the line of npm start for a delivery has event, endpoint, attempt, status and the result of the verification', () => {
   expect(deliveryLine(delivery, style).slice('12:00:00  '.length)).toBe(
     'job.run.started    http://127.0.0.1:3002/webhooks  attempt 2  503 rejected  signature verified  Nightly build',
   );
 });
 
-test('the line of a delivery that could not be verified says so, and shows nothing of its body', () => {
+test('the line of npm start for a delivery that could not be verified says so, and shows nothing of its body', () => {
   const unknown = {
     eventId: null,
     eventType: null,
@@ -57,7 +57,7 @@ test('the line of a delivery that could not be verified says so, and shows nothi
   );
 });
 
-test('lines of the receiver are parsed, and other output is ignored', () => {
+test('npm start parses the lines of its receiver, and ignores other output', () => {
   expect(parseReceiverLine(JSON.stringify(delivery))).toEqual({ delivery });
   expect(parseReceiverLine('{"listening":"http://127.0.0.1:1/webhooks"}')).toEqual({
     listening: 'http://127.0.0.1:1/webhooks',
@@ -65,7 +65,7 @@ test('lines of the receiver are parsed, and other output is ignored', () => {
   for (const line of ['', 'npm warn', '{}', 'null', '{"attempt"']) expect(parseReceiverLine(line)).toBeNull();
 });
 
-test('the summary lists the addresses and credentials, and no database password', () => {
+test('the summary of npm start lists the addresses and credentials, and no database password', () => {
   const text = summary(dev, style).join('\n');
   for (const value of [
     dev.baseUrl,
@@ -80,7 +80,7 @@ test('the summary lists the addresses and credentials, and no database password'
   expect(text).not.toContain('hidden');
 });
 
-test('the summary begins with the address of the console and the user who can sign in', () => {
+test('the summary of npm start begins with the address of the console and the user who can sign in', () => {
   expect(summary(dev, style).slice(0, 3)).toEqual([
     '  console      http://127.0.0.1:3000/  sign in as this user, with this password:',
     '    user       demo@runhook.local',
@@ -88,7 +88,7 @@ test('the summary begins with the address of the console and the user who can si
   ]);
 });
 
-test('each of the three commands is one line of curl', () => {
+test('each of the three example commands of npm start is one line of curl', () => {
   const texts = commands(dev).map(({ command }) => command);
   expect(texts).toHaveLength(3);
   for (const text of texts) expect(text).toMatch(/^curl -sS -H 'Authorization: Token rhs_admin' [^\n]+$/);

@@ -59,7 +59,7 @@ const SAMPLES: Record<Scope, (word: string) => string> = {
   name: (word) => `const ${word} = true;\n`,
 };
 
-test('the check fails for each entry in each of its scopes, with its replacement in the message', () => {
+test('the check of words fails for each entry in each of its scopes, with its replacement in the message', () => {
   const cases = entries.flatMap(({ word, instead, scopes }, index) =>
     scopes.map((scope) => ({ file: `${index}-${scope}.ts`, text: SAMPLES[scope](word), word, instead })),
   );
@@ -72,7 +72,7 @@ test('the check fails for each entry in each of its scopes, with its replacement
   for (const { file, instead } of cases) expect(found[file]?.join('\n')).toContain(instead);
 });
 
-test('the check accepts twenty sentences of good English', () => {
+test('the check of words accepts twenty sentences of good English', () => {
   const sentences = [
     'Returns the number of pending deliveries of an account.',
     'Limits the number of requests in flight to one endpoint.',
@@ -104,8 +104,8 @@ test('the check accepts twenty sentences of good English', () => {
   expect(found).toEqual({ 'english.ts': [], 'english.md': [], 'english.yaml': [] });
 });
 
-describe('texts', () => {
-  test('strings count in logs, errors and test names only', () => {
+describe('the check of words in texts', () => {
+  test('reads strings in logs, errors and test names only', () => {
     const found = findingsIn({
       'strings.ts': [
         "export const state = 'nobody is told anew';",
@@ -124,7 +124,7 @@ describe('texts', () => {
     ]);
   });
 
-  test('code in backquotes, paths, links and fenced code do not count', () => {
+  test('omits code in backquotes, paths, links and fenced code', () => {
     const page = 'Calls `told`, see services/upkeep/x and [the page](told.md).\n```\nnobody\n```\n';
     expect(findingsIn({ 'page.md': page, 'code.ts': '// Calls `told` of services/upkeep/x.\n' })).toEqual({
       'page.md': [],
@@ -132,7 +132,7 @@ describe('texts', () => {
     });
   });
 
-  test('names count where they are declared, in any case, and not where they are used', () => {
+  test('reads names where they are declared, in any case, and not where they are used', () => {
     const found = findingsIn({
       'names.ts':
         'import { told } from "./a";\ntold.kept(told);\nconst { a, ...keptRows } = told;\nenum B { PARKED_MAX }\n',
@@ -145,7 +145,7 @@ describe('texts', () => {
     expect(found['names.py']).toHaveLength(3);
   });
 
-  test('an excepted term does not count in names, and its words do', () => {
+  test('accepts an excepted term in names, but not its words in another order', () => {
     const terms = exceptions.names.filter(({ path }) => path === undefined).map(({ name }) => name);
     const found = findingsIn({
       'terms.ts': terms.map((term) => SAMPLES.part(term)).join(''),
@@ -156,11 +156,11 @@ describe('texts', () => {
   });
 });
 
-test('no tracked file has findings', () => {
+test('the check of words finds nothing in the tracked files', () => {
   expect(checkWords(root, '--all')).toEqual({ status: 0, lines: [] });
 });
 
-describe('in a clone', () => {
+describe('the check of words in a clone', () => {
   let clone: Clone;
 
   beforeAll(() => {
@@ -169,7 +169,7 @@ describe('in a clone', () => {
 
   afterAll(() => clone.remove());
 
-  test('entries are reported in added lines only, with the line and the replacement', () => {
+  test('reports entries in added lines only, with the line and the replacement', () => {
     expect(checkWords(clone.folder)).toEqual({ status: 0, lines: [] });
     const page = join(clone.folder, 'docs', 'README.md');
     appendFileSync(page, '\nThe receiver is told about it, and `told` is code, as is services/upkeep/x.\n');
@@ -186,7 +186,7 @@ describe('in a clone', () => {
     expect(checkWords(clone.folder)).toEqual({ status: 0, lines: [] });
   });
 
-  test('subjects of commits are checked for a range', () => {
+  test('checks the subjects of the commits of a range', () => {
     const subjects = (range: string) =>
       spawnSync(process.execPath, ['scripts/check.mjs', 'subjects', range], {
         cwd: clone.folder,

@@ -4,7 +4,7 @@ import type { Figures } from '../bench.ts';
 import type { World } from '../world/world.ts';
 import { parseRedisInfo } from './usage.ts';
 
-/** Returns the costs of some work at the stores, per event. */
+/** Runs `work`, and returns what it cost PostgreSQL and Redis per event. */
 export async function withCosts<Result>(
   world: World,
   work: () => Promise<{ result: Result; events: number }>,
@@ -28,7 +28,7 @@ export async function withCosts<Result>(
 /** Settings of a PostgreSQL that counts statements. */
 export const COUNTING_SETTINGS = { shared_preload_libraries: 'pg_stat_statements' };
 
-/** The tables of the log with their indexes, with or without day partitions. */
+/** Selects the commits of the database, and the size of all partitions of the log with their indexes. */
 const STORES = `
   SELECT (SELECT xact_commit::float8 FROM pg_stat_database WHERE datname = current_database()) AS commits,
          (SELECT sum(pg_total_relation_size(oid))::float8 FROM pg_class

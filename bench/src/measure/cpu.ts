@@ -11,7 +11,7 @@ export interface CpuReading {
 
 export interface CpuUse {
   groups: Record<string, number>;
-  /** CPU time of processes that are in no group. */
+  /** CPU time of the machine that no group of processes used. */
   foreignMs: number;
 }
 

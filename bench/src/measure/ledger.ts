@@ -2,14 +2,14 @@
 export interface Expected {
   eventId: string;
   path: string;
-  /** On the shared clock. */
+  /** Time at which the event was to be published, on the shared clock. */
   intendedMs: number;
 }
 
 export interface Arrivals {
   eventIds: readonly string[];
   paths: readonly string[];
-  /** On the shared clock. */
+  /** Arrival time of each request, on the shared clock. */
   timesMs: ArrayLike<number>;
 }
 
@@ -24,7 +24,7 @@ export interface Balance {
   repeated: number;
   /** Deliveries that neither arrived nor are explained. */
   missing: number;
-  /** Requests that were not published. */
+  /** Requests that belong to no published delivery. */
   unknown: number;
   /** Time from the intended time to the first arrival of each delivery that arrived, in milliseconds. */
   latenciesMs: Float64Array;

@@ -7,7 +7,7 @@ import { serve } from './program.ts';
 export interface OpenLoop {
   ratePerSecond: number;
   durationMs: number;
-  /** Used in turn. Their ids are replaced. */
+  /** Events that are published in turn, with new ids. */
   templates: JobRunEvent[];
 }
 

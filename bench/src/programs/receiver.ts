@@ -11,7 +11,7 @@ export interface ReceivedBatch {
   eventIds: string;
   paths: string;
   timesMs: Float64Array;
-  /** For each retry that /flaky requested: its delay after it was due. */
+  /** For each retry that /flaky requested by Retry-After: milliseconds between its due time and its arrival. */
   lateMs: Float64Array;
   /** The events that /half-failing has received, with the time of the first request of each. */
   firstEventIds: string;
@@ -67,7 +67,7 @@ function onRequest(request: IncomingMessage, response: ServerResponse): void {
 
 /** Response time of /half-failing in milliseconds. */
 const HALF_MS = 20;
-/** Time of the first request, by event. */
+/** Time of the first request to /half-failing, by event id. */
 const firstMs = new Map<string, number>();
 
 /** Decides whether a request fails, and records the first request of an event. */
@@ -81,7 +81,7 @@ const RETRY_AFTER_SECONDS = 3;
 /** /flaky rejects every fifth event of each path: so few that no endpoint fails several times in a row. */
 const REJECTED_EVERY = 5;
 let lateMs: number[] = [];
-/** Time of the rejection, by event. */
+/** Time at which /flaky rejected an event, by event id. */
 const rejectedMs = new Map<string, number>();
 const eventsByPath = new Map<string, number>();
 
@@ -115,7 +115,7 @@ function listen(port: number): Promise<Server> {
   });
 }
 
-/** Below the ephemeral ports: a port that must refuse connections now must still be free when it is opened. */
+/** Ports below the ephemeral ones: a port that refuses connections first must still be free when it is opened. */
 const CLOSED_PORTS = { first: 20_000, count: 12_000 };
 
 async function findClosedPort(): Promise<number> {

@@ -83,7 +83,7 @@ class Reporting {
     }
   }
 
-  /** Ends a run that has started, or starts one. Resolves with null if the call is rejected. */
+  /** Ends a run that has started, or starts one. Resolves with the name of its event; null if the call is rejected. */
   async #reportRun({ accountId, accountUrl, token, jobId, running }: RunnerState): Promise<string[] | null> {
     const ended = running.shift();
     const runId = ended ?? ++lastRunId;

@@ -5,7 +5,7 @@ import { formatStretchGoal, formatVerdict, targetsOf } from './targets.ts';
 
 const PROCESSES = ['management', 'dispatcher', 'redis', 'postgres'];
 
-/** Columns of each part, by the figures that its readers compare; the JSON has all figures. */
+/** Columns of the table in each part of docs/performance.md; `bench/results/latest.json` has all figures. */
 const COLUMNS: Record<string, string[]> = {
   rest: ['ratePerSecond', 'p50Ms', 'p99Ms', 'cpuMicros', ...PROCESSES.map(cpuOf)],
   'rest-memory': ['managementMb', 'dispatcherMb'],

@@ -11,8 +11,8 @@ const EVENTS_PER_SECOND = 20;
 const WARM_UP_MS = 3_000;
 
 /**
- * The other account has 1,000 webhooks with 1,000 jobs each; every 250 ms one of them is changed and an event is
- * published.
+ * The account that is active in parallel has 1,000 webhooks with 1,000 jobs each; every 250 ms one of the webhooks is
+ * changed and an event is published.
  */
 const WEBHOOKS = 1_000;
 const JOBS_PER_WEBHOOK = 1_000;

@@ -33,7 +33,7 @@ export async function backlog(bench: Bench): Promise<ScenarioResult> {
   return { name: 'backlog', rows };
 }
 
-/** Measures with a backlog that follows in the queue: each measurement pauses the queue before the backlog is reached. */
+/** Measures events in front of a backlog: each measurement pauses the queue before the backlog is reached. */
 async function measureWithBacklog(
   bench: Bench,
   world: World,
@@ -88,7 +88,7 @@ async function waitUntilIdle(queue: { getActiveCount(): Promise<number> }): Prom
   }
 }
 
-/** Filling the queue makes Redis rewrite its file in the background, which must be over before the measurement. */
+/** Waits until Redis, which rewrites its append-only file after the queue was filled, has ended that. */
 async function settleRedis(world: World): Promise<void> {
   const redis = new Redis(world.queueUrl);
   try {

@@ -17,8 +17,8 @@ const ENDPOINTS = HEALTHY_ACCOUNTS;
 export const CALLERS = 32;
 
 /**
- * The references for the rows of the services. They are measured again with each row, because the speed of a shared
- * machine varies.
+ * Bare Express as a reference for rows that measure Runhook. It is measured again with each row, because the speed of a
+ * shared machine varies.
  */
 export interface BareExpress {
   rows: Row[];
@@ -62,7 +62,7 @@ export async function withBareExpress<Result>(
   });
 }
 
-/** Figures of calls that only get a response. */
+/** Figures of calls to bare Express that cause no delivery. */
 interface AcceptedFigures extends Figures {
   ratePerSecond: number;
   responseP50Ms: number;
@@ -88,7 +88,7 @@ async function withRawAfterExpress<Result>(
   });
 }
 
-/** Measures without a row in the report; the ledger is verified. */
+/** Measures a reference that has no row in the report; its ledger is verified. */
 async function measureOnce<Of extends Measured>(
   bench: Bench,
   name: string,
@@ -164,7 +164,7 @@ async function measureReported(
   return { figures, balance: ledger };
 }
 
-/** Returns endpoints with separate addresses. */
+/** Returns the URLs of endpoints with separate IP addresses. */
 export function createEndpointUrls({ receiver }: Bench, name: string): string[] {
   return Array.from(
     { length: ENDPOINTS },

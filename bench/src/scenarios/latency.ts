@@ -169,7 +169,7 @@ function filterArrivals({ eventIds, paths, timesMs }: Arrivals, expected: readon
   };
 }
 
-/** Returns early if nothing has arrived for a while. */
+/** Waits until the receiver has this number of requests, or until none has arrived for a while. */
 export async function waitForArrivals(world: Pick<World, 'receiver'>, count: number): Promise<void> {
   let last = { arrived: -1, atMs: Date.now() };
   while (Date.now() - last.atMs < ARRIVAL_TIMEOUT_MS) {

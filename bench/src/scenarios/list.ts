@@ -61,8 +61,8 @@ export async function list(bench: Bench): Promise<ScenarioResult> {
 }
 
 /**
- * A caller requests one page after another, starting once it is available: a page near the end of a log that has not
- * been counted yet gives a 503.
+ * Requests one page repeatedly, and measures from the first response that is no 503: management responds with 503 to a
+ * page near the end of a log until it has counted the log.
  */
 async function measurePage(url: string, token: string, durationMs: number): Promise<Measured> {
   const latenciesMs: number[] = [];

@@ -7,7 +7,6 @@ import { type Program, startProgram } from '../programs/program.ts';
 import { createEndpointUrls, reportedRows } from './bare-express.ts';
 
 const RATES = [100];
-/** The processes have the names of the service's processes with the same task. */
 const NAME = 'minimal service: two INSERTs, a Redis list, raw got';
 
 const TABLES = [
@@ -35,6 +34,7 @@ export async function minimal(bench: Bench, reporter: Program): Promise<Row[]> {
     await delivering.call('deliver', settings);
     const port = await accepting.call<number>('accept', settings);
     const { postgres, redis } = world;
+    // The processes have the names of Runhook's services with the same task.
     const read = () =>
       readCpu({
         management: [accepting.pid],

@@ -74,7 +74,7 @@ async function measureNeighbourCase(
   }
 }
 
-/** Gives healthy endpoints as many events as the unresponsive ones in total. */
+/** Repeats the events of healthy endpoints, so that all healthy ones together get as many as the unresponsive ones. */
 function balanceTemplates(
   workload: Awaited<ReturnType<typeof createWorkload>>,
   healthy: number,

@@ -88,7 +88,7 @@ export async function measureDelivered(
   };
 }
 
-/** Returns the memory that the processes use now. */
+/** Returns the resident memory of management and of the first dispatcher. */
 export function memoryFigures({ management, dispatchers }: World): Figures {
   const [dispatcher] = dispatchers;
   return {

@@ -53,7 +53,7 @@ export async function restBacklog(bench: Bench): Promise<ScenarioResult> {
     const rows: Row[] = [];
     for (const condition of conditions) {
       const raw = {
-        // Results in about as many requests as the scenario has.
+        // Long enough for raw got to send about as many requests as the scenario has events.
         durationMs: (1_000 * eventsOf(bench)) / bench.raw.ratePerSecond,
         endpoints: condition.options.accounts ?? ACCOUNTS_MAX,
         isCold: condition.isWarm !== true,

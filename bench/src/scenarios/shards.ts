@@ -16,7 +16,7 @@ const ROUNDS = 3;
 /** Duration of the measurement of an idle system, which includes maintenance that runs once a minute exactly once. */
 const IDLE_MS = 60_000;
 const IDLE_MS_QUICK = 5_000;
-/** A dispatcher reads the map once a second. */
+/** Wait until dispatchers and publisher, which check the shard map once a second, have the new one. */
 const MAP_REFRESH_MS = 3_000;
 
 /**

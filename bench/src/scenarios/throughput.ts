@@ -177,7 +177,10 @@ interface Snapshot {
   cpu: CpuReading | null;
 }
 
-/** Waits until everything has arrived or arrivals have stalled. */
+/**
+ * Returns the state at {@link FROM_SHARE} and {@link TO_SHARE} of the arrivals, once all have arrived or arrivals have
+ * stalled.
+ */
 export async function measureMiddle(
   world: World,
   expectedCount: number,

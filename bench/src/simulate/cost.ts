@@ -12,7 +12,7 @@ export function readPrices(file: URL | string = PRICES): Prices {
   return Object.fromEntries(Object.entries(read).map(([name, { dollars }]) => [name, dollars])) as Prices;
 }
 
-/** Costs per month. */
+/** Costs per month, in US dollars. */
 export interface Cost {
   /** Redis and PostgreSQL include a standby each. */
   vcpus: { management: number; dispatchers: number; redis: number; postgres: number };
@@ -28,7 +28,7 @@ export interface Cost {
 const WAL_DAYS = 7;
 const SECONDS_PER_MONTH = 2_628_000;
 const DAYS_PER_MONTH = 30.4;
-/** The minimum requests in the manifests: a quarter of a core per management, half a core for Redis. */
+/** The least cores that are paid for: those that k8s/ requests for a management pod, and half a core for a Redis. */
 const MANAGEMENT_MIN = 0.25;
 const REDIS_MIN = 0.5;
 

@@ -1,6 +1,6 @@
 import type { Lane } from './lanes.ts';
 
-/** Deliveries that take the same path at the same time; one, or many in a long trial. */
+/** Deliveries that are simulated as one; `count` is 1 except in long trials. */
 export interface Item {
   count: number;
   intendedMs: number;

@@ -34,8 +34,8 @@ const PODS_MIN = 2;
 const CORES = [1, 2, 4, 8, 16, 32, 64];
 const ROUNDS_MAX = 6;
 /**
- * More pods have smaller batches, so that each round asks for slightly more than the last; this tolerance ends the
- * loop.
+ * Utilization at which a plan is complete: above {@link PLANNED_USE}, because more pods have smaller batches, so that
+ * each round asks for slightly more pods than the last.
  */
 const USE_MAX = 0.6;
 const MANAGEMENT_CONNECTIONS = 18;

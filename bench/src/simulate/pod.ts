@@ -38,7 +38,7 @@ export class Pod {
   /** Slots for events. */
   readonly #slots: Semaphore;
   readonly #batchers: Record<keyof typeof SPACING_MS, Batcher<Rows>>;
-  /** Pending fetches by shard and kind: at most one while it waits at the queue. */
+  /** Shards and kinds of jobs that are being fetched: at most one fetch of each. */
   readonly #fetching = new Set<string>();
   #nextShard: number;
   #isStopped = false;

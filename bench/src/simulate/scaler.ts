@@ -98,7 +98,7 @@ export class Scaler {
     return Math.max(byAge, byDepth, byCpu);
   }
 
-  /** Returns the lowest wish within the window for scaling up, and the highest for scaling down. */
+  /** Returns the lowest number desired within the window if that means scaling up, or the highest for scaling down. */
   #stabilize(nowSeconds: number, pods: number, desired: number): number {
     const { scaleUp, scaleDown } = this.#settings.behavior;
     const longest = Math.max(scaleUp.stabilizationWindowSeconds, scaleDown.stabilizationWindowSeconds);

@@ -230,7 +230,7 @@ export class Semaphore {
   }
 }
 
-/** Runs one flush at a time; requests during a flush share the next one. */
+/** The disk of a write-ahead log: runs one flush at a time; requests during a flush share the next one. */
 export class LogDevice {
   readonly #simulation: Simulation;
   readonly #flushMs: () => number;
@@ -238,9 +238,7 @@ export class LogDevice {
   #waiting: (() => void)[] = [];
   #bytes = 0;
   #isFlushing = false;
-  /**
-   * Busy time by bytes, because flushes follow each other even if little is written, and share one if there is more.
-   */
+  /** Time that writing the bytes took, without the fixed time of each flush: flushes follow each other at any load. */
   busyMs = 0;
 
   constructor(simulation: Simulation, options: { flushMs: () => number; bytesPerSecond: number }) {

@@ -5,7 +5,7 @@ import { estimateCost, type Prices } from './cost.ts';
 import { type Plan, Planner } from './plans.ts';
 import { type Measured, type ServiceTimes, timesOf } from './times.ts';
 
-/** Rates, and the number of days in the log of each. */
+/** Rates that plans are computed for, each with the days of its log. */
 export type PlanTarget = readonly { ratePerSecond: number; days: number }[];
 
 export const PLAN_TARGETS: PlanTarget = [100, 1_000, 10_000, 100_000, 1_000_000].map((ratePerSecond) => ({
@@ -13,7 +13,7 @@ export const PLAN_TARGETS: PlanTarget = [100, 1_000, 10_000, 100_000, 1_000_000]
   days: 30,
 }));
 
-/** The log is most of the cost from here on. */
+/** A further row of the costs with a short log, which is most of the cost at this rate. */
 const SHORT_RETENTION_TARGETS: PlanTarget = [{ ratePerSecond: 10_000, days: 7 }];
 
 const formatInteger = (value: number) => Math.round(value).toLocaleString('en');
@@ -22,7 +22,7 @@ const formatSize = (gigabytes: number) => {
   if (gigabytes >= 1e6) return `${(gigabytes / 1e6).toFixed(1)} PB`;
   return gigabytes >= 1_000 ? `${(gigabytes / 1_000).toFixed(1)} TB` : `${Math.round(gigabytes)} GB`;
 };
-/** Rounds to the known precision. */
+/** Rounds to two significant digits. */
 const formatRounded = (value: number) => formatInteger(Number(value.toPrecision(2)));
 
 export function plansTable(plans: readonly Plan[]): string {
@@ -66,7 +66,7 @@ export function costTable(plans: readonly Plan[], prices: Prices, times: Service
   );
 }
 
-/** The figures that must be within 20 % of the benchmark's. */
+/** Returns the table of the figures that must be within 20 % of the benchmark's. */
 export function comparisonTable(compared: readonly Comparison[]): string {
   const checked = compared.filter(({ isChecked }) => isChecked);
   return markdownTable(

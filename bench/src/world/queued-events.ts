@@ -7,7 +7,7 @@ interface JobReader {
   getJobs(states: (typeof STATES)[number][], start: number, end: number): Promise<{ data: unknown }[]>;
 }
 
-/** Counts queued events, because a job may have several. */
+/** Counts the events in the queue, of which a job may have several. */
 export async function countQueuedEvents(queue: JobReader): Promise<number> {
   let events = 0;
   for (const state of STATES) {

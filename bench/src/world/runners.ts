@@ -16,7 +16,7 @@ export interface RunnersWorld {
   runners: Runner[];
   /** The path of the account's only subscription, by account. */
   paths: Map<number, string>;
-  /** Appended to the names of rows. */
+  /** Appended to the names of rows, such as `, queue in PostgreSQL`. */
   suffix: string;
 }
 
@@ -77,7 +77,7 @@ const SELECT_REPORTED_EVENTS = `
   SELECT id, account_id || ' ' || run_id || ' ' || event_type AS call
   FROM events WHERE account_id = ANY($1) AND account_id || ' ' || run_id || ' ' || event_type = ANY($2)`;
 
-/** Joins both sides through the log: the runner knows its runs, and the endpoint knows the events. */
+/** Returns the deliveries of the reported calls, with the ids of their events from the log: callers do not get them. */
 export async function listExpected(
   { world, runners, paths }: RunnersWorld,
   reported: Reported,

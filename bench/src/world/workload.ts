@@ -8,7 +8,7 @@ import type { World } from './world.ts';
 
 /** The behaviour of endpoints, and the number of subscriptions per account that use such endpoints. */
 export interface EndpointKind {
-  /** The first part of the path, which selects the receiver's behaviour: `ok`, `after-100`, `never`. */
+  /** The first part of the path, which selects the receiver's behaviour: `ok`, `after-100`, `hanging`. */
   behaviour: string;
   accounts: number;
   subscriptionsPerAccount?: number;

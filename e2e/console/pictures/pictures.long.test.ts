@@ -35,7 +35,7 @@ describe('the console looks like its stored pictures', () => {
     else expect(await comparePictures(calculator, await takePictures(browser, world, VARIANTS))).toEqual([]);
   });
 
-  testPictures('detects a moved button, a missing column and a changed colour', async () => {
+  testPictures('the comparison detects a moved button, a missing column and a changed colour', async () => {
     const still = await openStillPage(browser, world);
     await still.open(listPagePaths(world).webhook);
     const before = await toStoredPicture(calculator, await still.take(1440, 'light'));
@@ -56,7 +56,7 @@ describe('the console looks like its stored pictures', () => {
     await still.page.context().close();
   });
 
-  testPictures('accepts letters that another browser renders slightly differently', async () => {
+  testPictures('the less strict comparison accepts how another browser renders letters', async () => {
     const path = `${listPagePaths(world).account}/events`;
     const pictures = [];
     const other = await launchPictureBrowser(['--disable-font-subpixel-positioning']);

@@ -7,7 +7,7 @@ const MASKED = /^rhu_•+.{4}$/;
 
 describeConsole('API access and the audit log', (story) => {
   story(
-    'masks the key until it is revealed, and copies it without showing it',
+    'masks the API key until it is revealed, and copies it without showing it',
     async ({ page, urlOf, signInAs, world }) => {
       const { apiKey } = world.persons.rita;
       await signInAs('rita');
@@ -34,7 +34,7 @@ describeConsole('API access and the audit log', (story) => {
   );
 
   story(
-    'asks before it rotates the key, shows the new one, and the old one is rejected afterwards',
+    'asks before it rotates the API key, shows the new one, and the old one is rejected afterwards',
     async ({ page, urlOf, signInAs, world }) => {
       const { apiKey } = world.persons.tom;
       await signInAs('tom');
@@ -60,7 +60,7 @@ describeConsole('API access and the audit log', (story) => {
   );
 
   story(
-    'does not rotate a key again that was rotated elsewhere meanwhile, and shows the new one',
+    'does not rotate an API key again that was rotated elsewhere meanwhile, and shows the new one',
     async ({ page, urlOf, signInAs, world }) => {
       const { id, apiKey } = world.persons.fred;
       await signInAs('fred');
@@ -80,7 +80,7 @@ describeConsole('API access and the audit log', (story) => {
     },
   );
 
-  story('reports errors of loading and of rotating the key', async ({ page, urlOf, signInAs }) => {
+  story('reports errors of loading and of rotating the API key', async ({ page, urlOf, signInAs }) => {
     await signInAs('ada');
     await page.route('**/api/v3/profile', (route) => route.fulfill({ status: 500, json: {} }));
     await page.goto(urlOf('/profile/api-access'));

@@ -50,7 +50,7 @@ describeConsole(
   'runs and events across webhooks',
   (story) => {
     story(
-      'opens a run on Enter, even if its page takes longer to load than the typing pause',
+      'opens a run on Enter in the search field, even if its page loads longer than the debounce of the search',
       async (visit) => {
         const { page, world } = visit;
         await typeIntoRuns(visit, String(runId), 'run-page');
@@ -62,7 +62,7 @@ describeConsole(
     );
 
     story(
-      'does not cancel the navigation of a link that is followed within the typing pause',
+      'does not cancel the navigation of a link that is followed within the debounce of the search',
       async (visit) => {
         const { page } = visit;
         await typeIntoRuns(visit, 'Nightly', 'events-page');
@@ -140,7 +140,7 @@ describeConsole(
     });
 
     story(
-      'finds a run by job, status and time on a phone, read-only for a reader',
+      'finds a run by job, status and time on a phone, whose deliveries a read-only user cannot resend',
       async (visit) => {
         const { page, urlOf, signInAs, world } = visit;
         await signInAs('rita');
@@ -241,7 +241,7 @@ describeConsole(
     );
 
     story(
-      'shows the same for a URL in Berlin and in New York',
+      'shows the same deliveries for a URL in the time zones of Berlin and New York',
       async ({ page, urlOf, signInAs, world, context }) => {
         await signInAs('ada');
         const dayOf = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
@@ -274,7 +274,7 @@ describeConsole(
       },
     );
 
-    story('filters the list, and shows how far back a long log was searched', async (visit) => {
+    story('filters the deliveries, and shows how far back a long log was searched', async (visit) => {
       const { page, urlOf, signInAs, world } = visit;
       const { id: accountId } = world.accounts.enterprise;
       const { id } = await seedSubscription(world.database, {

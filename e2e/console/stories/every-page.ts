@@ -26,7 +26,7 @@ describeConsole(
     );
 
     // docs-page.long.test.ts checks the other states and looks.
-    story('passes the axe checks and fits a phone, if it is the API reference', async (visit) => {
+    story('passes the axe checks and fits a phone, also the API reference', async (visit) => {
       const phoneVariant = { width: PHONE.width, colorScheme: 'light' } as const;
       expect(await docsProblems(visit, 'closed', [phoneVariant])).toEqual([]);
     });

@@ -19,7 +19,7 @@ const runsOf = async (page: Page) =>
   (await linksOf(page).allTextContents()).map((text) => /run (\d+)/.exec(text)?.[1]);
 
 describeConsole(
-  'Recent Deliveries',
+  'the list "Recent Deliveries" of a webhook',
   (story) => {
     story('shows a new delivery without a reload, and updates it when it is delivered', async (visit) => {
       const { world, page, urlOf, signInAs } = visit;
@@ -113,7 +113,7 @@ describeConsole(
       { context: {} },
     );
 
-    story('holds new deliveries back while the user is in the middle of the rows', async (visit) => {
+    story('holds new deliveries back while a row in the middle has the focus', async (visit) => {
       const { world, page, urlOf, signInAs } = visit;
       await signInAs('ada');
       await page.goto(urlOf(webhookPathOf(world, longLog)));
@@ -208,7 +208,7 @@ describeConsole(
     });
 
     story(
-      'pages by links that reach the end of the log, and do not move while deliveries arrive',
+      'has links to pages up to the end of the log, whose rows do not move while deliveries arrive',
       async (visit) => {
         const { world, page, urlOf, signInAs } = visit;
         await signInAs('ada');

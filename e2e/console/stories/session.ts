@@ -10,7 +10,7 @@ import { expectOnPage, waitUntilRefreshed } from '../support/waiting.ts';
 const MANY_ACCOUNTS = 9;
 
 describeConsole(
-  'sign-in and frame of the pages',
+  'the sign-in and the frame of every page',
   (story) => {
     story(
       'reports a wrong password, and opens the webhooks with the right one',
@@ -202,7 +202,7 @@ describeConsole(
       await expectOnPage(async () => expect(await scheme()).toBe('dark'));
     });
 
-    story('tells a user without an account so', async ({ page, urlOf, signInAs }) => {
+    story('shows a user who is in no account that this is so', async ({ page, urlOf, signInAs }) => {
       await signInAs('nina');
       await page.goto(urlOf('/'));
       await headingOf(page, 'You are not a member of an account yet');

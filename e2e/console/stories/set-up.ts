@@ -81,7 +81,7 @@ describeConsole('setting up and testing a webhook', (story) => {
     expect(JSON.parse(String(request?.body)).webhookName).toBe('To be moved');
   });
 
-  story('explains the format that a known target requires, and offers a relay to copy', async (visit) => {
+  story('explains the format that a target such as Slack requires, and offers a relay', async (visit) => {
     const { page } = visit;
     await open(visit, 'new');
     const endpoint = page.getByRole('textbox', { name: 'Endpoint' });
@@ -96,7 +96,7 @@ describeConsole('setting up and testing a webhook', (story) => {
   });
 
   story(
-    "explains a rejected signature, and fills the receivers in with the webhook's values",
+    'explains a rejected signature, and fills the example receivers in with the values of the webhook',
     async (visit) => {
       const { page, world, urlOf } = visit;
       const id = await subscribe(world, { name: 'Explained', signature_header: 'X-Signature' });

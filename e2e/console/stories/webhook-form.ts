@@ -78,7 +78,7 @@ describeConsole(
       expect(jobs).toEqual(['Job 1199', 'Nightly build']);
     });
 
-    story('selects the first job that is found on Enter, and never saves the form', async (visit) => {
+    story('selects the first job on Enter in the job field, and does not save the form', async (visit) => {
       const { page, world } = visit;
       await open(visit, 'new');
       await page.getByRole('textbox', { name: 'Name' }).fill('Of one job');
@@ -182,7 +182,7 @@ describeConsole(
       expect(page.url()).toBe(urlOf(readPageLocation(page)));
     });
 
-    story('asks before the page is left or closed without the secret', async (visit) => {
+    story('asks before the page with the new secret is left or closed', async (visit) => {
       const { page, world } = visit;
       await open(visit, 'new');
       await page.getByRole('textbox', { name: 'Name' }).fill('Asks first');

@@ -205,7 +205,7 @@ describeConsole('the page of a webhook', (story) => {
   });
 
   story(
-    'shows the last day and week as text, by keyboard and as a table, and filters the log by an hour',
+    'shows the deliveries of the last day and week as text, by keyboard and as a table, and filters the log by an hour',
     async (visit) => {
       const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, { event_types: ['job.run.started'] });

@@ -11,7 +11,7 @@ const MOUNT_POINTS = /^(dev|proc|sys|run)\//;
 export interface ImageContents {
   files: number;
   bytes: number;
-  /** Number of pnpm's ids: `name@version` and the peers. */
+  /** Number of installed packages; one with other peers counts again, as in pnpm's ids. */
   packages: number;
   /** One line for each file or package that should not be in the image. */
   findings: string[];

@@ -6,7 +6,7 @@ import { root } from '../../shared/workspace.mjs';
 
 const JEST = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
 
-/** A process that a test has left running keeps jest's output open, so jest would never exit. */
+/** Time for jest to exit after its last test: a process that a test left running would keep it open forever. */
 const EXIT_WITHIN_MS = 30_000;
 
 /** Variables that a developer's shell may set and a test must not use. */
