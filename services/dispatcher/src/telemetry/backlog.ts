@@ -43,8 +43,7 @@ export interface BacklogDependencies {
 /**
  * Measures the size and age of the backlog into gauges. PostgreSQL is the record: a due delivery counts even if the
  * queue has lost its job. An event that was published directly onto the queue is not on record until it is fanned out,
- * so the age of events is the maximum of both stores. Job counts and due ages that cannot be read have no
- * series; the other gauges keep their values.
+ * so the age of events is the maximum of both stores. A gauge that cannot be measured has no series.
  */
 export function createBacklogMeasure(options: BacklogDependencies): () => Promise<void> {
   const { pool, events, deliveries, dependencies, registry, nowMs = Date.now } = options;
@@ -116,6 +115,8 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
       dependencies.note('database', true);
       return { deliverySeconds: row?.deliverySeconds ?? 0, eventSeconds: row?.eventSeconds ?? 0 };
     } catch {
+      for (const gauge of [deferredAge, accountsOver, lanes]) gauge.remove();
+      defaultBytes.reset();
       dependencies.note('database', false);
       return null;
     }

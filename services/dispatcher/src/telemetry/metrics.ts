@@ -74,7 +74,7 @@ function flowMetrics(registers: Registry[]) {
       (result) => ({ result }),
       new Counter({
         name: 'runhook_events_total',
-        help: 'Event jobs by result: fanned_out, duplicate, resumed, malformed, conflict, out_of_range.',
+        help: 'Processed events by result: fanned_out, duplicate, resumed, malformed, conflict, out_of_range.',
         labelNames: ['result'] as const,
         registers,
       }),
@@ -97,7 +97,7 @@ function flowMetrics(registers: Registry[]) {
     ),
     retriesDeferred: new Counter({
       name: 'runhook_retries_deferred_total',
-      help: 'Retries and redeliveries that were deferred because their lane had no slot.',
+      help: 'Retries and redeliveries that were deferred because their lane had no slot or their account no permits.',
       registers,
     }),
     completed: children(

@@ -123,5 +123,21 @@ describe.each(queueBackends())('the backlog, with the queue on $name', (backend)
     expect(await ages()).toHaveProperty('webhook-deliveries', 0);
   });
 
+  test('has no series for what PostgreSQL does not return, instead of its last values', async () => {
+    await measure();
+    expect(await samples('runhook_lanes_with_deferred')).toEqual({ '': 0 });
+    await harness.database.pool.query('ALTER TABLE subscriptions RENAME TO unavailable');
+    await measure();
+    expect(await samples('runhook_dependency_up')).toEqual({ queue: 1, database: 0 });
+    expect(await ages()).not.toHaveProperty('webhook-deliveries');
+    for (const name of [
+      'runhook_deferred_oldest_age_seconds',
+      'runhook_accounts_over_pending_limit',
+      'runhook_lanes_with_deferred',
+      'runhook_default_partition_bytes',
+    ])
+      expect([name, await samples(name)]).toEqual([name, {}]);
+  });
+
   const event = () => exampleEvent('job.run.started', harness.account.jobs[0] as never);
 });
