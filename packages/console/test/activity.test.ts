@@ -69,7 +69,7 @@ describe('URL of the events page', () => {
     expect(isFilter('code', '')).toBe(true);
   });
 
-  test('makes the query of the API, and none for a range that ends before it begins', () => {
+  test('makes the query of the API, and none for a range that does not end after its start', () => {
     expect(toEventsQuery(address)).toMatchObject({
       since: address.from,
       subscription_id: WEBHOOK,

@@ -45,7 +45,7 @@ afterEach(async () => {
 const inShell = (command: string, environment: NodeJS.ProcessEnv) =>
   run('sh', ['-c', command], { env: { PATH: process.env.PATH, ...environment } });
 
-test('the curl command sends the exact bytes, with a signature that the receiver accepts', async () => {
+test('the curl command sends the exact bytes of the body, with their HMAC as the authorization header', async () => {
   const url = `${origin}/hooks/it's?ids[]={1,2}&q=a%20b`;
   await inShell(curlCommand({ url, body: BODY }), { HMAC_SECRET: SECRET });
   const [request] = received;
@@ -83,7 +83,7 @@ test.each([
   expect(quoteForShell(text)).toBe(quoted);
 });
 
-test('formatJson formats every shape like JSON.stringify', () => {
+test('formatJson indents nested values like JSON.stringify with two spaces', () => {
   const value = {
     a: 1,
     b: [1, [], {}, [{ c: null }]],
@@ -105,7 +105,7 @@ test('formatJson returns null for a text that is not JSON', () => {
   expect(formatJson('')).toBeNull();
 });
 
-test('readableBody formats JSON, returns other text unchanged, and detects binary data', () => {
+test('readableBody formats a JSON object, returns other text unchanged, and detects binary data', () => {
   expect(readableBody('{"error":"no_text"}')).toEqual({ kind: 'json', text: '{\n  "error": "no_text"\n}' });
   expect(readableBody('{"error":"cut o')).toEqual({ kind: 'text', text: '{"error":"cut o' });
   expect(readableBody('42')).toEqual({ kind: 'text', text: '42' });

@@ -43,7 +43,7 @@ test.each([
     false,
     'Your endpoint returned 504 Gateway timeout',
   ],
-])('a test that ended with %s is described, a failure with advice', (error, status, code, isGood, title) => {
+])('an endpoint test with the error %s is described, a failure with advice', (error, status, code, isGood, title) => {
   const text = describeVerification({
     verification_error: error,
     verification_status_code: status,
@@ -53,7 +53,7 @@ test.each([
   expect(text.advice === null).toBe(isGood);
 });
 
-test('every error of an attempt has advice', () => {
+test('a failed attempt has advice, which depends on its error code; a successful one has none', () => {
   const codes = ['timeout', 'address_forbidden', 'port_forbidden', 'dns_failed', 'no_address'];
   const allCodes = [...codes, 'connection_refused', 'tls_untrusted', UNSUCCESSFUL_STATUS].map((code) =>
     failureAdvice('502', code),

@@ -29,7 +29,7 @@ test.each([
     { delivery_count: 5_000, failed_count: 5_000, pending_count: 0, run_count: 4_000 },
     'more than 4,999 deliveries of 4,000 runs: more than 4,999 have failed.',
   ],
-])('the affected deliveries of %j are described', (counts, text) => {
+])('the affected deliveries of an incident are described: %j', (counts, text) => {
   expect(describeImpact({ ...COUNTS, ...counts })).toBe(text);
 });
 

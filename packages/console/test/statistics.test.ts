@@ -70,7 +70,7 @@ test('an outcome without deliveries has no slice in a bar', () => {
   ]);
 });
 
-test('the deliveries of the last day are summarized in a sentence', () => {
+test('the deliveries and response times of a period are summarized as text', () => {
   const totals = { ...counts, delivered_count: 3, failed_count: 1, p50_ms: 84, p95_ms: 1_240 };
   expect(describeTotals({ totals }, 24)).toBe(
     '4 deliveries in the last 24 hours: 3 delivered (75%), 1 failed. Half of the responses took up to 84 ms, 95 % up to 1.2 s.',
@@ -85,7 +85,7 @@ test('a share is 100 % only if it includes all deliveries, and 0 % only if it in
   expect(formatShare(0, 5)).toBe('0%');
 });
 
-test('an hour is described with its non-zero counts', () => {
+test('an hour is described with its non-zero counts, and with its response times', () => {
   expect(formatHourCounts({ ...counts, delivered_count: 2, cancelled_count: 1 })).toBe(
     '2 delivered, 1 cancelled',
   );

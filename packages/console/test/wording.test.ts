@@ -42,7 +42,7 @@ test.each([
   expect(formatStatus(code, errorCode)).toBe(text);
 });
 
-test('an exact time omits redundant parts', () => {
+test('an exact time omits the date if it is today, and the year if it is the current one', () => {
   const at = (...parts: [number, number, number]) => new Date(...parts, 14, 3, 7);
   const text = (...parts: [number, number, number]) =>
     formatExactLocalTime(at(...parts), at(2026, 10, 22).getTime());
@@ -98,7 +98,7 @@ test('durations and waits are shown in a suitable unit, and waits are rounded up
   ]);
 });
 
-test('few jobs are named, many are counted, and none means all jobs', () => {
+test('up to two jobs are named, more are counted, and none means all jobs', () => {
   const names = new Map([['1', 'Nightly build']]);
   expect(formatJobs([], names)).toBe('All jobs');
   expect(formatJobs(['1', '2'], names)).toBe('Nightly build, Job 2');
@@ -117,7 +117,7 @@ test('the limits of the form equal those of the contract', () => {
   });
 });
 
-test('an empty form reports the missing value of each field', () => {
+test('an empty form reports each required field, and the endpoint must be an HTTP URL', () => {
   expect(Object.keys(checkWebhook(NEW_WEBHOOK))).toEqual(['name', 'eventTypes', 'clientUrl']);
   const clientUrl = (text: string) =>
     checkWebhook({ ...NEW_WEBHOOK, name: 'x', eventTypes: ['job.run.started'], clientUrl: text }).clientUrl;
@@ -150,7 +150,7 @@ test('problems that the server reports are assigned to their fields', () => {
   });
 });
 
-test('the reason why a user may not change webhooks is shown to that user, and to no others', () => {
+test('a user who may not change webhooks gets the reason, one who may gets none', () => {
   const account = { license: 'read_only', webhooks_unavailable: null, may_write_webhooks: false } as const;
   expect(writeDenialReason({ ...account, plan: 'team' })).toMatch(/Developer license. Yours is Read-only/);
   expect(writeDenialReason({ ...account, plan: 'enterprise' })).toMatch(/permission set/);
