@@ -20,7 +20,7 @@ const stylesAfterFirstText: Plugin = {
   },
 };
 
-/** Imports the styles of each component of the library next to its code, so that they are in the same chunk or a later one. */
+/** Imports the styles of each component of the library in its module, so that they are loaded only with it. */
 const stylesOfEachComponent: Plugin = {
   name: 'component-styles',
   transform(code, id) {
@@ -43,8 +43,8 @@ export default defineConfig({
     cssTarget: ['chrome123', 'edge123', 'firefox120', 'safari17.5'],
     sourcemap: false,
     modulePreload: { polyfill: false },
-    // The initial scripts form one chunk, and modules that several pages share another. As thirty chunks of a few hundred
-    // bytes they would wait for one another on a slow network, and chunks of pages would be discovered only after them.
+    // The initial scripts form one chunk, and modules that at least three pages share form others. As thirty chunks of a few
+    // hundred bytes they would load one after another on a slow network, and those of pages only after them.
     rolldownOptions: {
       output: {
         chunkFileNames: ({ name }) => `assets/${name.replace(/~.*/, '')}-[hash].js`,

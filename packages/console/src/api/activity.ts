@@ -11,14 +11,14 @@ const DELIVERIES = '/api/v3/accounts/{account_id}/webhooks/deliveries';
 const HISTOGRAM = '/api/v3/accounts/{account_id}/webhooks/deliveries/histogram';
 
 const POLL_MS = 5_000;
-/** Poll interval of runs while changes are received: a run can change without a change of any webhook. */
+/** Poll interval of runs and open histograms while changes are received: a run can change when no webhook does. */
 const RUNS_POLL_MS = 15_000;
 
 export type RunsQuery = Query<'get', typeof RUNS>;
 export type AccountLogQuery = Query<'get', typeof DELIVERIES>;
 export type HistogramQuery = Query<'get', typeof HISTOGRAM>;
 
-/** Prefix of the query keys of data on all webhooks of an account. A change of any webhook invalidates them. */
+/** Prefix of the query keys of an account's runs, log and histogram. A change of any webhook invalidates them. */
 export function activityKey(accountId: number) {
   return [...webhooksKey(accountId), 'activity'] as const;
 }

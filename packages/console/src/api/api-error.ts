@@ -1,12 +1,12 @@
 import { formatWait } from '../wording/time.ts';
 
-/** Error of an API call: a response that is not a 2xx, or no response. */
+/** Error of an API call: no response, or one that is not a 2xx with JSON. */
 export class ApiError extends Error {
   /** The HTTP status; 0 when no response arrived. */
   readonly code: number;
-  /** Problems by field of the request body or by parameter; empty when the error concerns no field. */
+  /** Problems by field of the request body or by parameter; empty if the response names none. */
   readonly fieldProblems: Readonly<Record<string, string>>;
-  /** Seconds to wait before a retry, from a 429 or 503; null otherwise. */
+  /** Seconds to wait before a retry, from `Retry-After`; null without it. */
   readonly retryAfterSeconds: number | null;
 
   constructor(
@@ -22,7 +22,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns the message to show: the server's, or, for errors that it cannot explain, what the user can do. */
+/** Returns the message to show: the error's, or what to do after a 401, 429, 500, 503 or an unexpected error. */
 export function describeProblem(error: unknown): string {
   if (!(error instanceof ApiError)) return 'An unexpected error occurred. Try again.';
   switch (error.code) {

@@ -54,7 +54,7 @@ class ChangeStream {
     else this.#disconnect();
   };
 
-  /** Makes the pages poll. The first requests are made immediately, and also report other problems. */
+  /** Makes the pages poll, and refetches their data immediately, which also shows if the server fails. */
   readonly #onDisconnect = (): void => {
     if (!isLive()) return;
     setLive(false);
@@ -67,7 +67,7 @@ class ChangeStream {
     this.#source = source;
     source.addEventListener('open', () => {
       setLive(true);
-      // Refetches what changed while the stream was closed.
+      // Refetches what may have changed while the stream was closed.
       void this.#client.invalidateQueries({ queryKey: webhooksKey(this.#accountId) });
     });
     source.addEventListener('changed', ({ data }) => {

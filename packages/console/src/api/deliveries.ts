@@ -13,7 +13,7 @@ const RECOVERIES_SHOWN = 5;
 
 export type DeliveriesQuery = Query<'get', typeof DELIVERIES_PATH>;
 
-/** Prefix of the query keys of a webhook's log. */
+/** Prefix of the query keys of a webhook's log, statistics and recoveries. */
 export function logKey({ accountId, webhookId }: WebhookKey) {
   return [...webhooksKey(accountId), webhookId, 'log'] as const;
 }
@@ -42,7 +42,7 @@ export async function redeliver(key: WebhookKey, deliveryId: string): Promise<De
   return (await request('post', `${DELIVERY_PATH}/redeliver`, { path })).data;
 }
 
-/** Statistics of the last hours, polled while they are shown. */
+/** Statistics of the last `hours` hours, polled while no changes are received. */
 export function statisticsQuery(key: WebhookKey, hours: number) {
   const query = { hours };
   return queryOptions({

@@ -12,7 +12,7 @@ export function incidentsKey(accountId: number) {
   return [...webhooksKey(accountId), 'incidents'] as const;
 }
 
-/** Open incidents, followed by closed ones; polled while they are shown. */
+/** Open incidents, followed by closed ones; polled while no changes are received. */
 export function incidentsQuery(accountId: number, query: Query<'get', typeof INCIDENTS>) {
   return queryOptions({
     queryKey: [...incidentsKey(accountId), query],

@@ -5,7 +5,7 @@ import { ApiError } from './api-error.ts';
 export type { Query, SuccessEnvelope } from '@runhook/client';
 
 /**
- * Calls the API with the session of the user. Throws an {@link ApiError} for a response that is not a 2xx.
+ * Calls the API with the session of the user. Throws an {@link ApiError} unless the response is a 2xx with JSON.
  * @param path path as in the OpenAPI document; `parts.path` fills in its parameters
  */
 export async function request<M extends Method, P extends PathOf<M>>(

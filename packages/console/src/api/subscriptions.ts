@@ -25,7 +25,7 @@ export interface WebhookKey {
 
 export type SubscriptionPage = SuccessEnvelope<'get', typeof SUBSCRIPTIONS_PATH>;
 
-/** Prefix of the query keys of an account's webhooks; a change invalidates all of them. */
+/** Prefix of the query keys of an account's webhooks and of their incidents, runs and logs. */
 export function webhooksKey(accountId: number) {
   return ['accounts', accountId, 'webhooks'] as const;
 }
@@ -81,7 +81,7 @@ export async function replaceSubscription(
   return (await request('put', SUBSCRIPTION_PATH, { path: pathParameters(key), body, headers })).data;
 }
 
-/** Reads the current fields first, because a PUT writes all of them. */
+/** Reads the current fields first: a PUT sets omitted ones to defaults, except headers. */
 export async function setActive(key: WebhookKey, active: boolean): Promise<void> {
   const data = await readSubscription(key);
   const { name, description, event_types, job_ids, client_url, updated_at } = data;
@@ -118,7 +118,7 @@ export async function testUnsaved(accountId: number, body: EndpointTestFields): 
   return (await request('post', UNSAVED_TEST_PATH, { path: { account_id: accountId }, body })).data;
 }
 
-/** Maximum number of ids in one call. */
+/** Maximum number of job ids in one call. */
 const IDS_MAX = 100;
 export const JOBS_SHOWN_MAX = 50;
 

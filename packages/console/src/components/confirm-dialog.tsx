@@ -79,7 +79,7 @@ interface LeaveDialogProps {
   stayLabel: string;
 }
 
-/** Shows a dialog while the blocker holds a navigation. */
+/** Asks whether to leave the page while the blocker holds a navigation. */
 export function LeaveDialog({ blocker, title, text, leaveLabel, stayLabel }: LeaveDialogProps) {
   return (
     <ConfirmDialog
@@ -96,7 +96,7 @@ export function LeaveDialog({ blocker, title, text, leaveLabel, stayLabel }: Lea
   );
 }
 
-/** Asks before the page is left while `isGuarded()`: the router's blocker within the console, otherwise the browser. */
+/** Blocks leaving the page while `isGuarded()`: within the console by the returned blocker, otherwise the browser asks. */
 export function useLeaveGuard(isGuarded: () => boolean): Blocker {
   useEffect(() => {
     const onBeforeUnload = (event: BeforeUnloadEvent) => {

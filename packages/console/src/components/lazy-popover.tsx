@@ -54,7 +54,7 @@ export function Toasts() {
 
 type ModalProps = Parameters<typeof LazyModal>[0];
 
-/** A dialog of the library. A closed dialog stays mounted, so that its closing is animated. */
+/** A dialog of the library. Once opened, it stays mounted, so that its closing is animated. */
 export function Dialog(props: ModalProps) {
   const hasBeenOpened = useHasBeenTrue(props.opened);
   if (!hasBeenOpened) return null;

@@ -46,7 +46,7 @@ interface TimestampProps {
   focusable?: boolean;
 }
 
-/** A time in the user's time zone, with a tooltip in UTC. */
+/** A time in the user's time zone, with a tooltip that also has UTC. */
 export function Timestamp({ at, format = 'relative', focusable = format !== 'exact' }: TimestampProps) {
   const date = parseTime(at);
   const isRecent = date !== null && Math.abs(date.getTime() - Date.now()) < RECENT_MS;
@@ -96,7 +96,7 @@ export function useNow(intervalMs: number): number {
   return nowMs;
 }
 
-/** Result and time of the latest attempt. */
+/** Result and time of the latest attempt, and since when the webhook fails. */
 export function LastStatus({ subscription }: { subscription: Subscription }) {
   const { http_status_code: code, error_code = null, dispatched_at, health } = subscription;
   return (

@@ -81,7 +81,7 @@ interface RedeliverButtonProps {
 const INACTIVE = 'The webhook is switched off. Switch it on to resend this delivery.';
 const PENDING = 'This delivery is still pending.';
 
-/** Queues the delivery again. Its attempts appear in the list. */
+/** Button that queues the delivery again, in a new cycle of attempts. */
 export function RedeliverButton({
   webhook,
   delivery,

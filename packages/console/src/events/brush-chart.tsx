@@ -22,7 +22,7 @@ interface BrushChartProps {
 
 /**
  * Histogram of deliveries. The pointer selects a range by dragging. For the keyboard the chart is one tab stop: arrows, Home
- * and End move between bars, with Shift they select, Enter zooms into the selection, Escape clears it.
+ * and End move between bars, with Shift they select, Enter or Space zooms into the selection or the bar, Escape clears it.
  */
 export function BrushChart({ histogram, onBrush }: BrushChartProps) {
   const { buckets, bucket_seconds } = histogram;
@@ -165,7 +165,7 @@ export function BrushChart({ histogram, onBrush }: BrushChartProps) {
   );
 }
 
-/** Describes the selection, or the focused bar. */
+/** Describes the selection, or the bar that is the tab stop. */
 function BarDescription({
   histogram,
   brush,

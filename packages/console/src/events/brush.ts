@@ -62,7 +62,7 @@ const secondFormat = new Intl.DateTimeFormat(undefined, {
 });
 const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
-/** Returns the label of a bar: a UTC day if the range has several days, otherwise a time. */
+/** Returns the label of a bar, in UTC: a day if the range is longer than two days, otherwise a time. */
 export function barLabel(startMs: number, spanMs: number): string {
   return spanMs > 2 * DAY_MS ? dayFormat.format(startMs) : utcTimeFormat.format(startMs);
 }

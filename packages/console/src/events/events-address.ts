@@ -104,7 +104,7 @@ export const NO_EVENT_FILTERS = {
 
 export type EventsQuery = NonNullable<ReturnType<typeof toEventsQuery>>;
 
-/** Returns the query of the API; null if the range ends before it begins. */
+/** Returns the query of the API; null if the range does not end after its start. */
 export function toEventsQuery(address: EventsAddress) {
   const { from, to } = address;
   if (from !== '' && to !== '' && utcMs(to) <= utcMs(from)) return null;

@@ -26,7 +26,7 @@ import { utcMs, utcText } from './utc.ts';
 
 const PRESET_DEFAULT = PRESETS[2];
 
-/** Page "Activity, Events": deliveries of all webhooks, as a histogram and as a list. Its whole state is in the URL. */
+/** Page "Activity, Events": deliveries of all webhooks, as a histogram and as a list. Its filters are in the URL. */
 export function Component() {
   const [parameters] = useSearchParams();
   const navigate = useNavigate();

@@ -9,7 +9,7 @@ export function readUtc(text: string): string {
   return Number.isNaN(date.getTime()) ? '' : utcText(date.getTime());
 }
 
-/** Formats a time to the second. */
+/** Formats a time like {@link readUtc}, without milliseconds. */
 export function utcText(timeMs: number): string {
   const text = new Date(timeMs).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length);
   return `${text.endsWith(':00') ? text.slice(0, -3) : text}Z`;

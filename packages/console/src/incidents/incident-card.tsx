@@ -168,7 +168,7 @@ function InlineTestResult({
   );
 }
 
-/** Resends exactly the failed deliveries of the incident, and shows the progress. */
+/** Resends the failed deliveries created from the incident's first to its last, and shows the progress. */
 export function Resend({ accountId, incident, denialReason }: Omit<IncidentCardProps, 'isOnWebhookPage'>) {
   const key = { accountId, webhookId: incident.subscription_id };
   const client = useQueryClient();

@@ -3,7 +3,7 @@ import { ApiError } from '../api/api-error.ts';
 import { request } from '../api/request.ts';
 import type { Profile } from '../api/types.ts';
 
-/** Not cached, because the response contains the key. */
+/** Not cached once its page is left, because the response contains the key. */
 export const profileQuery = queryOptions({
   queryKey: ['profile'],
   gcTime: 0,

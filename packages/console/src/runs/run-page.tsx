@@ -39,7 +39,7 @@ import { EventDeliveries } from './event-deliveries.tsx';
 /** Maximum page size of the API: the deliveries of 33 webhooks and three events. */
 const DELIVERIES_PER_CALL = 100;
 
-/** Page of a run: its events, and the webhooks to which each was delivered. */
+/** Page of a run: its events, and the deliveries of each. */
 export function Component() {
   const account = useAccount();
   const { runId: text = '' } = useParams();

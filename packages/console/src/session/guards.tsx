@@ -61,7 +61,7 @@ export function RequireSession() {
   );
 }
 
-/** Layout of the pages of the account in the URL, all of which concern webhooks. */
+/** Layout of the pages of the account in the URL. Without webhooks in its plan, it replaces them all. */
 export function AccountLayout() {
   const { accounts } = useSession();
   const { accountId } = useParams();
@@ -86,7 +86,7 @@ export function AccountLayout() {
   );
 }
 
-/** Redirects to the account that was shown last, or to the first one. */
+/** Redirects to the webhooks of the account that was shown last, or of the first one. */
 export function HomeRedirect() {
   const { accounts } = useSession();
   const lastAccount = accounts.find(({ id }) => id === readLastAccountId());

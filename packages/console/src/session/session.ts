@@ -32,7 +32,7 @@ export async function beginSession(client: QueryClient, session: Session | null)
   client.setQueryData(SESSION_KEY, session);
 }
 
-/** Whether a retry may succeed. Other errors of the API are permanent. */
+/** Whether a query is retried: after no response, or a status of at least 502. */
 const isTransient = (error: Error) => error instanceof ApiError && (error.code === 0 || error.code >= 502);
 
 const RETRIES_MAX = 2;

@@ -124,7 +124,7 @@ function SignInForm() {
   );
 }
 
-/** A 401 means a wrong password here, not an expired session. */
+/** A 401 means a wrong e-mail address or password here, not an expired session. */
 function describeSignInProblem(problem: unknown): string {
   return problem instanceof ApiError && problem.code === 401 ? problem.message : describeProblem(problem);
 }

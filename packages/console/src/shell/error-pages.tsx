@@ -40,14 +40,14 @@ export function NoAccountPage() {
   );
 }
 
-/** Errors of browsers and of the bundler for a chunk that no longer exists, because a newer version was installed. */
+/** Errors of browsers and of the bundler for a chunk that cannot be loaded, as after the installation of a new version. */
 const CHUNK_LOAD_ERROR =
   /dynamically imported module|Importing a module script failed|Unable to preload CSS/i;
 const RELOADED_AT_KEY = 'runhook-reloaded-at';
 /** Limits automatic reloads: a page that fails again within this time is not reloaded. */
 const RELOAD_INTERVAL_MS = 30_000;
 
-/** Reloads the page, which loads the new version. The URL is that of the requested page already. */
+/** Reloads the page, which loads the new version; returns false if it was reloaded recently, or has no storage. */
 function reloadOnce(): boolean {
   try {
     if (Date.now() - Number(sessionStorage.getItem(RELOADED_AT_KEY)) < RELOAD_INTERVAL_MS) return false;
@@ -59,7 +59,7 @@ function reloadOnce(): boolean {
   return true;
 }
 
-/** Error page of a route. If the chunk of the route no longer exists, it reloads the page once. */
+/** Error page of a route. If the chunk of the route cannot be loaded, it reloads the page once. */
 export function PageErrorBoundary() {
   const error = useRouteError();
   const isChunkMissing = error instanceof Error && CHUNK_LOAD_ERROR.test(error.message);

@@ -99,7 +99,7 @@ function SkipLink() {
   );
 }
 
-/** Links to all pages. @param onNavigate closes the drawer on narrow screens */
+/** Links to the main pages. @param onNavigate closes the drawer on narrow screens */
 function Navigation({ onNavigate }: { onNavigate?: () => void }) {
   const account = useCurrentAccount();
   return (

@@ -79,7 +79,7 @@ function EditForm({ webhook }: { webhook: Subscription }) {
             if (!(error instanceof ApiError && error.code === PRECONDITION_FAILED)) throw error;
             const current = await readSubscription(key);
             const message = describeConflict(baseline.current, current);
-            // The user has seen the message, so a second save overwrites the other change.
+            // The user sees the message, so a second save overwrites the other change.
             baseline.current = current;
             throw new ApiError(error.code, message);
           },
@@ -94,8 +94,8 @@ function EditForm({ webhook }: { webhook: Subscription }) {
 }
 
 /**
- * Describes what a test sends. Stored values are not sent to an unsaved endpoint, nor does the webhook's secret sign samples
- * for it.
+ * Describes what a test sends. With an unsaved endpoint or header, stored header values are not sent, and a temporary
+ * secret signs the sample.
  */
 function testNote(values: WebhookValues, initial: WebhookValues): string {
   if (hasSameDestination(values, initial)) return 'Signed with the secret of the webhook.';
@@ -117,7 +117,7 @@ const FIELD_LABELS = {
 } as const satisfies Partial<Record<keyof Subscription, string>>;
 
 /**
- * @param baseline the version when the page was opened
+ * @param baseline the version that the user has edited
  * @param current the version that another user has saved since
  */
 function describeConflict(baseline: Subscription, current: Subscription): string {

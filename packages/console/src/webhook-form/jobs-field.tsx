@@ -15,7 +15,7 @@ interface JobsFieldProps extends Pick<MultiSelectProps, 'error' | 'onFocus' | 'o
   onChange: (ids: string[]) => void;
 }
 
-/** Selects jobs by name, with a search on the server, because an account may have thousands. */
+/** Selects jobs by name or id, with a search on the server, because an account may have thousands. */
 export function JobsField({ accountId, value, onChange, ...inputProps }: JobsFieldProps) {
   const [search, setSearch] = useState('');
   const [debounced] = useDebouncedValue(search.trim(), DEBOUNCE_MS);

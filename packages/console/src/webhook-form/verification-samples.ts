@@ -1,6 +1,6 @@
 import { quoteForScript, quoteForShell, routePattern } from '../wording/code.ts';
 
-/** Code that verifies a delivery to the webhook's endpoint (docs/contract.md#signing). A test runs every sample. */
+/** Code that verifies deliveries to the webhook's endpoint, or signs a body (docs/contract.md#signing). */
 interface VerificationSample {
   key: 'express' | 'python' | 'openssl';
   label: string;

@@ -30,7 +30,7 @@ import { WebhookFacts } from './webhook-facts.tsx';
 
 const pollWebhook = pollUnlessLive(5_000);
 
-/** See `Prefetch`. */
+/** Prefetches the webhook, its incidents, statistics and log. */
 export function prefetch(client: QueryClient, params: Params, search: URLSearchParams): void {
   const { accountId, webhookId = '' } = params;
   const webhook = { accountId: Number(accountId), webhookId };

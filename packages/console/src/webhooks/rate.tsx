@@ -6,7 +6,7 @@ import classes from './webhook-list.module.css';
 const WIDTH = 96;
 const HEIGHT = 20;
 
-/** Bars of the last 24 hours: deliveries and failures per hour. The text contains the same information. */
+/** Bars of the last 24 hours: deliveries and failures per hour. The text has the totals. */
 export function Rate({ rates }: { rates: Rates | undefined }) {
   if (rates === undefined) return null;
   const { delivery_counts, failed_counts, delivery_count } = rates;

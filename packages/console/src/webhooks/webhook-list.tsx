@@ -15,7 +15,7 @@ export interface WebhookListProps {
   accountId: number;
   /** The webhooks of the page; null until they are loaded for the first time. */
   subscriptions: Subscription[] | null;
-  /** Number of placeholder rows. */
+  /** Number of placeholders, limited to 10 rows or 4 cards. */
   skeletonCount: number;
   /** Whether rows of the previous page or search are shown while the requested ones are loading. */
   isOutdated: boolean;

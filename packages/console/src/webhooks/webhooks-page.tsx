@@ -30,7 +30,7 @@ const pollList = pollUnlessLive(15_000);
 const LOADING = <Skeleton height="60vh" role="status" aria-label="Loading the webhooks" />;
 const NO_RATES: ReadonlyMap<string, Rates> = new Map();
 
-/** See `Prefetch`. */
+/** Prefetches the list and the incidents. */
 export function prefetch(client: QueryClient, params: Params, search: URLSearchParams): void {
   const accountId = Number(params.accountId);
   void client.prefetchQuery(listQuery(accountId, readListParameters(search)));

@@ -32,7 +32,7 @@ export function formatJson(text: string): string | null {
   });
 }
 
-/** Prepares a response body for display. `binary` means that the logged bytes are not text. */
+/** Formats a response body that is a JSON object or array. `binary`: over a tenth of its characters are unreadable. */
 export function readableBody(body: string): { kind: 'json' | 'text'; text: string } | { kind: 'binary' } {
   // The log replaces invalid UTF-8 by U+FFFD (docs/contract.md#attempts).
   const unreadable = body.match(UNREADABLE)?.length ?? 0;

@@ -30,7 +30,7 @@ export function formatDeliveryStatus({
   return DELIVERY_STATUS_LABELS[status];
 }
 
-/** Describes the latest response of the endpoint. */
+/** Describes the result of the latest attempt. */
 export function formatLastResponse({
   attempt_count,
   http_status_code,
@@ -58,7 +58,7 @@ export function formatDeliveryDuration({ duration_ms }: Pick<Delivery, 'duration
   return duration_ms === null ? '–' : formatDuration(duration_ms);
 }
 
-/** Explains the state of a delivery; a final state includes the reason from the API. */
+/** Explains the state of a delivery; a failed or cancelled one with the reason from the API. */
 export function describeState({
   status,
   reason,

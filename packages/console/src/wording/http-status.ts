@@ -62,12 +62,12 @@ const CLASSES: Readonly<Record<string, string>> = {
   '5': 'Server error',
 };
 
-/** Error code of an attempt whose status is the endpoint's. */
+/** Error code of an attempt that failed with a status of the endpoint. */
 const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
 
 const UNREACHABLE_TEXT = 'could not be reached';
 
-/** Texts for error codes without a response: the status is then 502 or 504, set by Runhook (docs/contract.md#attempts). */
+/** Texts for other error codes: Runhook sets the status 502 or 504 if there is no complete head (docs/contract.md#attempts). */
 const NO_RESPONSE_TEXTS: Readonly<Record<string, string>> = {
   timeout: 'timed out',
   connection_reset: 'connection closed',

@@ -12,7 +12,7 @@ export function parseTime(text: string): Date | null {
   return Number.isNaN(date.getTime()) ? null : date;
 }
 
-/** "just now", "4 min ago", "in 12 s", "3 h ago", "2 days ago"; null for a distant time, which is shown as a date. */
+/** "just now", "4 min ago", "in 12 s", "3 h ago", "2 days ago"; null from 7 days on, which are shown as a date. */
 export function formatRelativeTime(date: Date, nowMs: number): string | null {
   const differenceMs = date.getTime() - nowMs;
   const distanceMs = Math.abs(differenceMs);
@@ -42,7 +42,7 @@ const timeFormat = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
 const dayFormat = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short' });
 const mediumFormat = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
-/** Time to the second, without redundant parts: "14:03:07" today, "21 Nov, 14:03:07" in this year. */
+/** Time to the second: "14:03:07" today, "21 Nov, 14:03:07" in this year, otherwise with the year. */
 export function formatExactLocalTime(date: Date, nowMs: number): string {
   const now = new Date(nowMs);
   if (date.toDateString() === now.toDateString()) return timeFormat.format(date);

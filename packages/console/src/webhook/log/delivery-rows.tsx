@@ -19,12 +19,12 @@ import classes from './delivery-rows.module.css';
 
 interface DeliveryRowsProps {
   rows: readonly Delivery[];
-  /** Ids of the deliveries that arrived while the page was open. */
+  /** Ids of the rows that the latest refresh with new rows added. */
   newIds: ReadonlySet<string>;
 }
 
 const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last response', 'Took', 'Attempts'];
-/** CSS classes of headings: on narrow screens, the duration is the first column that is hidden. */
+/** CSS classes of headings: of these columns, the table hides only the duration if it is narrow. */
 const HEADING_CLASSES: Record<string, string> = {
   Took: `${classes.number} ${classes.wideOnly}`,
   Attempts: classes.number ?? '',

@@ -2,9 +2,9 @@ import { type Delivery, type DeliveryPage, isCountCapped, TOTAL_COUNT_MAX } from
 
 /** A page of the log, with state from earlier reads. */
 export interface LogState extends DeliveryPage {
-  /** Number of deliveries that have arrived on this page of the log since the user opened it. */
+  /** Number of deliveries that have arrived for this page of the log since it was first read. */
   arrivedCount: number;
-  /** Time of the last full read, in milliseconds since the epoch. */
+  /** Time of the last full read, in ms since the epoch. */
   fullReadAtMs: number;
 }
 
@@ -51,7 +51,7 @@ interface VisibleRows {
 /**
  * Returns the rows to show after a read. At the top of the log, newer rows are inserted; elsewhere the shown rows stay, with
  * updated values, and newer ones are counted.
- * @param latest the current first page, newest first
+ * @param latest the current rows of the page, newest first
  * @param latestCount current number of arrived deliveries
  * @param shownCount number of arrived deliveries when `shown` was rendered
  */

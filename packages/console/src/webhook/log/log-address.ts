@@ -30,8 +30,8 @@ export interface LogAddress {
   /** Page number, from 1. */
   page: number;
   /**
-   * Later pages show the log up to this time, when the user left the first page, so that rows do not move between pages.
-   * Microseconds as digits; empty on the first page.
+   * Later pages show deliveries before this time, 1 µs after the newest row when the user left the first page, so that rows
+   * do not move between pages. Microseconds as digits; empty on the first page.
    */
   before: string;
 }
@@ -96,7 +96,7 @@ export const NO_FILTERS: LogAddress = {
 const HOUR_MS = 3_600_000;
 const LENGTHS_MS = { hour: HOUR_MS, day: 24 * HOUR_MS, week: 7 * 24 * HOUR_MS } as const;
 
-/** Returns the filters for one hour. @param hourStart microseconds since the epoch, as digits */
+/** Returns the URL state of the log of one hour. @param hourStart microseconds since the epoch, as digits */
 export function hourAddress(hourStart: string): LogAddress {
   const startMs = Math.floor(Number(hourStart) / 1_000);
   return { ...NO_FILTERS, range: 'custom', from: toLocalText(startMs), to: toLocalText(startMs + HOUR_MS) };

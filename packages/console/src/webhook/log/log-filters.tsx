@@ -17,7 +17,7 @@ import {
 
 interface LogFiltersProps {
   address: LogAddress;
-  /** Called with changed filters, and resets the page to the first. */
+  /** Called with the changed filters, `page` 1 and an empty `before`. */
   onChange: (part: Partial<LogAddress>) => void;
 }
 

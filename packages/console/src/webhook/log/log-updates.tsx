@@ -48,7 +48,7 @@ export function LogUpdates({ log, isFirstPage, onShowNewest }: LogUpdatesProps) 
   );
 }
 
-/** Stays visible while the user has scrolled down. */
+/** Button that shows the waiting deliveries. It stays visible while the user scrolls. */
 export function WaitingButton({ count, onShow }: { count: number; onShow: () => void }) {
   if (count === 0) return null;
   return (

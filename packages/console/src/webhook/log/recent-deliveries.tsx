@@ -151,7 +151,7 @@ function pageAddress(address: LogAddress, page: number, rows: readonly Delivery[
   return { ...address, page, before: newest === 0n ? '' : nextMicrosecond(String(newest)) };
 }
 
-/** Scrolls to the top and focuses the heading after a change of the page. */
+/** Scrolls to the heading and focuses it after a change of the page. */
 function useFocusAfterPaging(heading: { current: HTMLElement | null }, page: number): void {
   const previousPage = useRef(page);
   useEffect(() => {

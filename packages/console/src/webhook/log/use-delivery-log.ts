@@ -21,7 +21,7 @@ interface ShownLog {
   totalCount: number;
   arrivedCount: number;
   waitingCount: number;
-  /** The deliveries that arrived last while the page was open. */
+  /** Ids of the rows that the latest refresh with new rows added. */
   newIds: ReadonlySet<string>;
 }
 
@@ -38,7 +38,7 @@ export interface DeliveryLog {
   isFetching: boolean;
   /** The browser is offline: no requests are made until it is online. */
   isOffline: boolean;
-  /** Whether rows of the previous page are shown while its own are loading. */
+  /** Whether rows of the previous page or filters are shown while the new ones are loading. */
   isStale: boolean;
   retry(): void;
   /** Shows the waiting deliveries. */
@@ -109,7 +109,7 @@ function nextShown(previous: ShownLog | null, latest: LogState, isAtTop: boolean
 const pollLog = pollUnlessLive(2_000);
 /** Interval of full reads: counting a large log on every read would be too expensive. */
 const FULL_READ_INTERVAL_MS = 30_000;
-/** Poll interval of later pages, which poll only while they have pending rows; other rows do not change. */
+/** Poll interval of later pages, which poll only while they have pending rows; others change only if resent. */
 const PENDING_POLL_MS = 5_000;
 
 /**
@@ -177,7 +177,7 @@ function earlier(one: string, other: string): string {
   return BigInt(one) < BigInt(other) ? one : other;
 }
 
-/** Number of deliveries since `since`, regardless of filters: at the first read, and at the latest. */
+/** Number of deliveries since `since`, regardless of filters: at the first read (0 for later pages), and now. */
 interface NewDeliveryCount {
   since: string;
   firstCount: number;

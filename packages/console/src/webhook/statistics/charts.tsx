@@ -17,7 +17,7 @@ interface ChartProps {
   onHour: (hourStart: string) => void;
 }
 
-/** Deliveries per hour and outcome. Each outcome has a pattern. */
+/** Deliveries per hour and outcome. Each outcome but `delivered` has a pattern. */
 export function OutcomeChart({ buckets, onHour }: ChartProps) {
   const id = useId();
   const axis = createAxis(Math.max(...buckets.map(totalOf)));

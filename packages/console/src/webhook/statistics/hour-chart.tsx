@@ -36,7 +36,7 @@ interface HourChartProps {
   formatTick: (value: number) => string;
   /** Describes one hour, for the tooltip and for screen readers. */
   describeHour: (bucket: StatisticsBucket) => string;
-  /** Called with the start of the selected hour. */
+  /** Called with the start of the selected hour, in microseconds since the epoch. */
   onHour: (hourStart: string) => void;
   legend: ReactNode;
   children: (plot: Plot) => ReactNode;
@@ -44,7 +44,7 @@ interface HourChartProps {
 
 /**
  * Frame of a chart of hours. The pointer shows the values of an hour. For the keyboard the chart is one tab stop, and arrows,
- * Home and End move between hours. A click or Enter selects an hour.
+ * Home and End move between hours. A click, Enter or Space selects an hour.
  */
 export function HourChart({
   title,
@@ -158,7 +158,7 @@ interface BandProps {
   onClick: () => void;
 }
 
-/** The full height of the chart above one hour, which receives clicks and the focus. */
+/** The full height of the plot above one hour, which receives clicks and the focus. */
 function Band({ label, isShown, isStop, ...rest }: BandProps) {
   return (
     // biome-ignore lint/a11y/useSemanticElements: SVG has no buttons; the chart handles the keys

@@ -7,7 +7,7 @@ export interface Axis {
 const STEPS = [1, 2, 5, 10];
 const LINES_TARGET = 4;
 
-/** Returns round integers from 0 to at least the highest value, in few steps. */
+/** Returns round integers from 0 to at least the highest value, in at most five steps. */
 export function createAxis(highest: number): Axis {
   const target = Math.max(1, highest) / LINES_TARGET;
   const magnitude = 10 ** Math.floor(Math.log10(target));
@@ -37,7 +37,7 @@ export function splitAtGaps<T>(points: readonly (T | null)[]): { index: number; 
 interface Slice<Name extends string> {
   name: Name;
   count: number;
-  /** Sum of the slices below it. */
+  /** Sum of the counts below it. */
   offset: number;
 }
 

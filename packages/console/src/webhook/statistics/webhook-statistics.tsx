@@ -38,7 +38,7 @@ interface WebhookStatisticsProps {
   onHour: (hourStart: string) => void;
 }
 
-/** Statistics of the last day or week: a sentence, two charts, and a table. */
+/** Statistics of the last day or week: a summary, two charts, and a table on demand. */
 export function WebhookStatistics({ webhook, onHour }: WebhookStatisticsProps) {
   const [hours, setHours] = useState<PeriodHours>(PERIOD_DEFAULT);
   const statistics = useQuery({ ...statisticsQuery(webhook, hours), placeholderData: keepPreviousData });
