@@ -43,7 +43,7 @@ test.each([
     false,
     'Your endpoint returned 504 Gateway timeout',
   ],
-])('an endpoint test with the error %s is described, a failure with advice', (error, status, code, isGood, title) => {
+])('the result of an endpoint test with error %s is described', (error, status, code, isGood, title) => {
   const text = describeVerification({
     verification_error: error,
     verification_status_code: status,
@@ -62,7 +62,7 @@ test('a failed attempt has advice, which depends on its error code; a successful
   for (const status of ['301', '404', '418', '500', '999'])
     expect(failureAdvice(status, 'unsuccessful_status')).toMatch(/\.$/);
   expect(failureAdvice('200', null)).toBeNull();
-  // A 2xx whose connection was closed before the end of the body is a failure.
+  // An attempt with an error code is a failure, whatever its status.
   expect(failureAdvice('200', 'connection_reset')).not.toBeNull();
 });
 

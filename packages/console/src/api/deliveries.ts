@@ -64,7 +64,7 @@ export async function startRecovery(key: WebhookKey, body: RecoveryWindow): Prom
   return (await request('post', `${WEBHOOK_PATH}/recover`, { path: pathParameters(key), body })).data;
 }
 
-/** Stops a recovery: it queues no more deliveries. */
+/** Stops a recovery. Deliveries that it has queued are still sent. */
 export async function stopRecovery(key: WebhookKey, recoveryId: string): Promise<Recovery> {
   const path = { ...pathParameters(key), recovery_id: recoveryId };
   return (await request('post', `${WEBHOOK_PATH}/recovery/{recovery_id}/cancel`, { path })).data;

@@ -34,8 +34,8 @@ export type StatisticsBucket = Schemas['StatisticsBucket'];
 /** Count at which the API stops counting matching deliveries. */
 export const TOTAL_COUNT_MAX = 1_000_000;
 /**
- * Number of rows that the API reads at most for a count: on the first requests for a long log, and with filters that exclude
- * most rows.
+ * Count at which the API stops for pages before it, if it must read every counted row: on the first requests for a long log,
+ * and with a status other than `delivered`.
  */
 const READ_COUNT_MAX = 50_000;
 

@@ -12,7 +12,7 @@ type GuardedButtonProps = ButtonProps &
     reason: string | null;
   };
 
-/** A button that stays in the tab order when it is disabled, and shows the reason on focus and hover. */
+/** A button that, if it is disabled, stays in the tab order and shows the reason on focus and hover. */
 export function GuardedButton({ reason, onClick, ...button }: GuardedButtonProps) {
   const reasonId = useId();
   if (reason === null) return <Button {...button} onClick={onClick} />;

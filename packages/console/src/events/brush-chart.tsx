@@ -232,7 +232,7 @@ function Labels({ histogram, xOf, width }: PartProps & { width: number }) {
   );
 }
 
-/** Marks the buckets that are not counted because there are too many deliveries. */
+/** Marks the buckets before `counted_since`, which are not counted: too many rows would be read. */
 function Uncounted({ histogram, xOf }: PartProps) {
   const { buckets, counted_since } = histogram;
   if (counted_since === null) return null;

@@ -61,7 +61,7 @@ export function RequireSession() {
   );
 }
 
-/** Layout of the pages of the account in the URL. Without webhooks in its plan, it replaces them all. */
+/** Layout of the pages of the account in the URL, which a notice replaces if webhooks are not available to it. */
 export function AccountLayout() {
   const { accounts } = useSession();
   const { accountId } = useParams();

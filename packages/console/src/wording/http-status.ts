@@ -67,7 +67,7 @@ const UNSUCCESSFUL_STATUS = 'unsuccessful_status';
 
 const UNREACHABLE_TEXT = 'could not be reached';
 
-/** Texts for other error codes: Runhook sets the status 502 or 504 if there is no complete head (docs/contract.md#attempts). */
+/** Texts for error codes without a complete response: Runhook then sets the status 502 or 504 (docs/contract.md#attempts). */
 const NO_RESPONSE_TEXTS: Readonly<Record<string, string>> = {
   timeout: 'timed out',
   connection_reset: 'connection closed',

@@ -2,7 +2,7 @@ import type { Incident, Rates } from '../api/types.ts';
 
 /** Count at which the API stops counting the deliveries of an incident. */
 const COUNT_MAX = 5_000;
-/** Number of the newest deliveries whose causes the API returns. */
+/** Maximum number of an incident's newest deliveries that the API examines for causes. */
 const SAMPLE_MAX = 100;
 
 function formatCount(count: number): string {

@@ -24,7 +24,7 @@ interface DeliveryRowsProps {
 }
 
 const HEADINGS = ['Status', 'Event', 'Job', 'Run', 'When', 'Last response', 'Took', 'Attempts'];
-/** CSS classes of headings: of these columns, the table hides only the duration if it is narrow. */
+/** CSS classes of columns: numbers are aligned right, and narrower screens hide the duration. */
 const HEADING_CLASSES: Record<string, string> = {
   Took: `${classes.number} ${classes.wideOnly}`,
   Attempts: classes.number ?? '',

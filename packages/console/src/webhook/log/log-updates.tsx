@@ -68,7 +68,7 @@ const ANNOUNCEMENT_INTERVAL_MS = 10_000;
 /**
  * Returns the announcement "3 new deliveries", which changes at most every ten seconds, so that a busy log does not talk
  * continuously.
- * @param count number of deliveries that arrived since the view was opened
+ * @param count number of deliveries that arrived since the page of the log was opened
  */
 function useAnnouncement(count: number, view: string): string {
   const [announcement, setAnnouncement] = useState('');
