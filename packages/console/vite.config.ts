@@ -20,7 +20,7 @@ const stylesAfterFirstText: Plugin = {
   },
 };
 
-/** Imports the styles of each component of the library in its module, so that they are loaded only with it. */
+/** Imports the styles of each component of the library in its module, so that they are loaded with it. */
 const stylesOfEachComponent: Plugin = {
   name: 'component-styles',
   transform(code, id) {
@@ -44,7 +44,7 @@ export default defineConfig({
     sourcemap: false,
     modulePreload: { polyfill: false },
     // The initial scripts form one chunk, and modules that at least three pages share form others. As thirty chunks of a few
-    // hundred bytes they would load one after another on a slow network, and those of pages only after them.
+    // hundred bytes they would wait for one another on a slow network, and chunks of pages would be found only after them.
     rolldownOptions: {
       output: {
         chunkFileNames: ({ name }) => `assets/${name.replace(/~.*/, '')}-[hash].js`,

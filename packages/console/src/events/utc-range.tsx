@@ -12,7 +12,7 @@ interface UtcRangeProps {
   onChange: (part: { from: string } | { to: string }) => void;
 }
 
-/** Start and end of a range, in UTC like the URL. */
+/** Fields for the start and end of a range, in UTC like the URL. */
 export function UtcRange({ what, from, to, size = 'sm', onChange }: UtcRangeProps) {
   const isWrong = from !== '' && to !== '' && utcMs(to) <= utcMs(from);
   return (

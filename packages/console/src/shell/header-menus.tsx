@@ -19,7 +19,7 @@ import classes from './shell.module.css';
 /** Number of accounts from which the list has a search. */
 const SEARCH_FROM_ACCOUNTS = 8;
 
-/** The accounts of the user. */
+/** Dropdown of the user's accounts; a selection opens its webhooks. */
 export function AccountList({ trigger }: PopoverProps) {
   const { accounts } = useSession();
   const current = useCurrentAccount();

@@ -3,7 +3,7 @@ export interface RecognizedTarget {
   /** Name of the target in `examples/relays`. */
   key: 'slack' | 'teams' | 'discord' | 'pagerduty';
   name: string;
-  /** The setting that the relay requires in addition to `TARGET_URL`; null if none. */
+  /** The setting that the relay requires for this target only; null if none. */
   relayRequirement: 'routing-key' | null;
 }
 

@@ -5,7 +5,7 @@ interface ReceiverFile {
   code: string;
 }
 
-/** A language of the help page. Its code is the example itself, loaded on demand. */
+/** A receiver of `examples/receivers` on the help page, loaded on demand. */
 export interface Receiver {
   key: keyof typeof RECEIVER_TEMPLATES;
   label: string;

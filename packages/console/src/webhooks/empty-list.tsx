@@ -40,7 +40,7 @@ export function EmptyList({ accountId, denialReason }: { accountId: number; deni
   );
 }
 
-/** Replaces all pages about webhooks if the plan or the deployment has none. The API rejects reads as well. */
+/** Replaces all pages of an account whose plan or deployment has no webhooks. The API rejects reads as well. */
 export function UnavailablePage({ reason }: { reason: string }) {
   const account = useAccount();
   return (

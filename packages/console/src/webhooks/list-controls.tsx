@@ -61,7 +61,7 @@ export function useListParameters(): [ListParameters, (change: Partial<ListParam
         setUnlessDefault(next, 'size', String(nextParameters.pageSize), String(PAGE_SIZE_DEFAULT));
         return next;
       },
-      // Otherwise every typed letter would be an entry of the history.
+      // Otherwise every pause in typing would add an entry to the history.
       { replace: isTyping, preventScrollReset: true },
     );
   }
