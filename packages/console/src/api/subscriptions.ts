@@ -69,8 +69,8 @@ export async function createSubscription(
 }
 
 /**
- * Replaces all fields, but keeps omitted headers. The call fails with 412 if the webhook was replaced since the user edited it.
- * @param expectedUpdatedAt `updated_at` of the version that the user edited
+ * Replaces all fields, but keeps omitted headers. Fails with 412 if the webhook was replaced since the user read it.
+ * @param expectedUpdatedAt `updated_at` of the version that the user read
  */
 export async function replaceSubscription(
   key: WebhookKey,
