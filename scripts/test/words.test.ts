@@ -105,7 +105,7 @@ test('the check of words accepts twenty sentences of good English', () => {
 });
 
 describe('the check of words in texts', () => {
-  test('reads strings in logs, errors and test names only', () => {
+  test('reads strings in logs, errors, test names and output of commands only', () => {
     const found = findingsIn({
       'strings.ts': [
         "export const state = 'nobody is told anew';",

@@ -97,7 +97,7 @@ async function announce(
     await context.writeNote('The webhook is inactive: it gets no deliveries until it is activated.');
 }
 
-/** Forwards deliveries, each of them once. */
+/** Forwards deliveries: one request for each, without a retry, whatever the endpoint responds. */
 class Forwarder {
   readonly #context: Context;
   readonly #client: Client;

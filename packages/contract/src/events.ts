@@ -84,8 +84,8 @@ export function batchedEvents(message: unknown): (PublishedEvent & { eventId: st
 export const WEBHOOK_DELIVERIES = 'webhook-deliveries';
 
 /**
- * Queue of the dispatchers' scheduled maintenance, which runs on one dispatcher at a time: job name = the task's name,
- * no data.
+ * Queue of the dispatchers' scheduled maintenance. Each run of a task is a job, which one dispatcher takes: its name is
+ * that of the task, and it has no data.
  */
 export const MAINTENANCE = 'maintenance';
 

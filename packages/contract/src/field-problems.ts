@@ -63,7 +63,7 @@ export function isIntegerId(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0;
 }
 
-/** Returns the integer that a digit string represents, or null. */
+/** Returns the id that digits represent: 1 or more, exact as a number, without a leading zero. Otherwise null. */
 export function integerIdFromText(text: string): number | null {
   if (!/^[1-9]\d{0,15}$/.test(text)) return null;
   const value = Number(text);

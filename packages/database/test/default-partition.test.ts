@@ -139,7 +139,7 @@ test('a row that waits for the default partition while its day is created is rej
   await insertEvents(0, 1);
 });
 
-test('an error of a worker of Citus is classified by the names in its message, in any language', () => {
+test('the names in an error of a worker of Citus show in any language whether a conversion of the default partition rejected the row', () => {
   const isConversion = (message: string, code = '23514') =>
     isConversionRejection(Object.assign(new pg.DatabaseError(message, 0, 'error'), { code }));
   for (const message of [

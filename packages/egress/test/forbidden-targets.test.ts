@@ -20,7 +20,7 @@ test('the tables of targets have at least 200 forbidden hosts and 40 allowed add
   }
 });
 
-describe('a target in the table', () => {
+describe('the targets of the tables', () => {
   let server: Listening;
   let egress: Egress;
   let lookupResult: LookupAddress[] = [];
@@ -45,7 +45,7 @@ describe('a target in the table', () => {
     return response === null ? error?.code : response.statusCode;
   };
 
-  test('is rejected at creation and at delivery in every spelling', async () => {
+  test('forbidden hosts are rejected at creation and at delivery, in every spelling', async () => {
     for (const host of forbiddenHosts) {
       for (const scheme of ['http', 'https']) {
         expect([host, guard.urlProblem(`${scheme}://${host}/`)]).toEqual([host, expect.any(String)]);
@@ -60,7 +60,7 @@ describe('a target in the table', () => {
     expect(server.connections).toBe(0);
   });
 
-  test('is rejected at delivery when a name resolves to it', async () => {
+  test('forbidden addresses are rejected at delivery when a name resolves to them', async () => {
     for (const address of forbiddenAddresses) {
       lookupResult = [{ address, family: isIPv6(address) ? 6 : 4 }];
       expect([address, await codeOf('name.example', 'http')]).toEqual([address, 'address_forbidden']);
@@ -68,7 +68,7 @@ describe('a target in the table', () => {
     expect(server.connections).toBe(0);
   });
 
-  test('is allowed when it is public', () => {
+  test('public addresses are allowed', () => {
     for (const address of allowedAddresses) {
       expect([address, guard.allows(address)]).toEqual([address, true]);
       expect([address, guard.urlProblem(`https://${hostOf(address)}/`)]).toEqual([address, null]);

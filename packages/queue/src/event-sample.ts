@@ -15,7 +15,7 @@ export interface EventSample {
   jobs: number;
 }
 
-/** An event may have 524 KB of text, so a page has a few megabytes at most. */
+/** Jobs of a list that one read returns: up to 14 MB, since a job has up to 524 KB of text, and a batch 32 KB more. */
 const PAGE_SIZE = 25;
 /** Number of jobs to read at each end of a list, where jobs are that a worker returned to the queue, whatever their age. */
 const END_SIZE = 100;

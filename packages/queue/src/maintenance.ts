@@ -27,14 +27,16 @@ const SERIAL_WAIT_MS = 1_000;
  * Runs tasks on a schedule that all dispatchers share: each run is one job, which one dispatcher takes. Tasks that are
  * due simultaneously run one after another unless one takes long, because concurrently their statements would compete
  * with deliveries for the CPU. The schedule is checked periodically, since flushing the queue's Redis deletes it.
- * @param onError called with errors of the queue and of failed tasks; the next run takes place regardless
+ * @param onError called with the error of a task and its name, or with one of the queue and null; the next run takes
+ * place regardless
  */
 export function startMaintenance(
   backend: QueueBackend,
   tasks: readonly MaintenanceTask[],
-  onError: (error: unknown) => void,
+  onError: (error: unknown, task: string | null) => void,
 ): Maintenance {
-  const producer = createProducer<object>(backend, MAINTENANCE, onError);
+  const onQueueError = (error: unknown) => onError(error, null);
+  const producer = createProducer<object>(backend, MAINTENANCE, onQueueError);
   const taskByName = new Map(tasks.map((task) => [task.name, task]));
   const running = new Set<string>();
   let previous: Promise<void> = Promise.resolve();
@@ -48,7 +50,7 @@ export function startMaintenance(
         previous = waitAtMost(SERIAL_WAIT_MS, previous).then(() => taskByName.get(name)?.run());
         await previous;
       } catch (error) {
-        onError(error);
+        onError(error, name);
         throw error;
       } finally {
         running.delete(name);
@@ -62,7 +64,7 @@ export function startMaintenance(
       removeOnFail: { count: STORED_FAILURES },
     },
   );
-  worker.on('error', onError);
+  worker.on('error', onQueueError);
 
   async function ensureSchedules(): Promise<void> {
     for (const { name, everyMs } of tasks) {
@@ -72,7 +74,7 @@ export function startMaintenance(
     }
   }
 
-  const ensureSchedulesSafely = () => ensureSchedules().catch(onError);
+  const ensureSchedulesSafely = () => ensureSchedules().catch(onQueueError);
   const firstCheck = ensureSchedulesSafely();
   const timer = setInterval(ensureSchedulesSafely, CHECK_EVERY_MS);
 

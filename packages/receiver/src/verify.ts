@@ -79,7 +79,7 @@ export const PARSED_BODY_MESSAGE =
   'The body was parsed before its signature could be checked. Verify its bytes: put the webhook before ' +
   "express.json(), or express.raw({ type: '*/*' }) on its route.";
 
-/** @throws TypeError if there is no secret, or one is not the complete text of an `hmac_secret` */
+/** @throws TypeError if there is no secret, or one is not `whsec_` followed by at least one character */
 export function secretsOf({ secrets }: VerifyOptions): readonly string[] {
   const list = typeof secrets === 'string' ? [secrets] : (secrets ?? []);
   if (list.length === 0 || list.some((secret) => typeof secret !== 'string' || !/^whsec_./.test(secret)))

@@ -173,7 +173,7 @@ function openDispatchDatabase(process: Process): Database {
   const database = openDatabase({
     url: settings.databaseUrl,
     connectionsMax: DATABASE_CONNECTIONS,
-    onConnectionError: (error) => logger.warn({ err: error }, 'database connection lost'),
+    onConnectionError: (err) => logger.warn({ err }, 'idle database connection broke; the pool replaces it'),
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
@@ -255,9 +255,10 @@ function openMaintenance(
     metrics,
     logger,
   };
-  const maintenance = startMaintenance(backend, maintenanceTasks(dependencies), (error) =>
-    logger.warn({ err: error }, 'maintenance task failed'),
-  );
+  const maintenance = startMaintenance(backend, maintenanceTasks(dependencies), (err, task) => {
+    if (task === null) logger.warn({ err }, 'error of the queue of maintenance tasks');
+    else logger.warn({ err, task }, 'maintenance task failed');
+  });
   lifecycle.onClose('maintenance', () => maintenance.close());
   return maintenance;
 }

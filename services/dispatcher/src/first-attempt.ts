@@ -83,7 +83,7 @@ interface BeginOptions {
   commit?: FirstAttemptCommit;
 }
 
-/** Makes the attempt and records it once its event is committed. */
+/** Makes the attempt, if there are permits and a slot. Afterwards records its result if the event's commit lacks it. */
 export function beginFirstAttempt(
   dispatcher: Dispatcher,
   firstAttempt: FirstAttempt,

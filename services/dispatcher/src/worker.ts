@@ -31,7 +31,7 @@ const DAY_SECONDS = 86_400;
 const STORED_MESSAGES_MAX = 1_000;
 const STORED_CHARACTERS_MAX = 16 * 1_024;
 
-/** @param events queue for the malformed events of a shared job */
+/** @param events the queue of the events, to which malformed ones of a shared job are added in separate jobs */
 export function startEventWorkers(
   dispatcher: Dispatcher,
   events: Pick<EventQueue, 'addEach'>,

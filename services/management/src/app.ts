@@ -223,7 +223,7 @@ function openServiceDatabase(context: ServiceContext): ServiceDatabase {
   const database = openPrismaDatabase({
     url: settings.databaseUrl,
     connectTimeoutMs: timeouts.databaseMs,
-    onConnectionError: (err) => logger.warn({ err }, 'idle database connection closed'),
+    onConnectionError: (err) => logger.warn({ err }, 'idle database connection broke; the pool replaces it'),
   });
   lifecycle.onClose('database', () => database.close());
   registerPoolMetrics(registry, database.pool);
@@ -337,7 +337,7 @@ function openReportPool({ settings, logger, lifecycle, timeouts }: ServiceContex
     connectTimeoutMs: timeouts.databaseMs,
     connectionsMax: REPORT_CONNECTIONS,
     statementTimeoutMs: REPORT_TIMEOUT_MS,
-    onConnectionError: (err) => logger.warn({ err }, 'idle database connection closed'),
+    onConnectionError: (err) => logger.warn({ err }, 'idle database connection broke; the pool replaces it'),
   });
   lifecycle.onClose('report database', () => database.close());
   return database.pool;

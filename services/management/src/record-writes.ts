@@ -2,7 +2,7 @@ import { type Pool, probeWrite, RecordWrites, WRITE_CHECK_EVERY_MS } from '@runh
 import { type Logger, watchRecord } from '@runhook/runtime';
 
 type RecordWatch = Omit<Parameters<typeof watchRecord>[0], 'everyMs' | 'logger'> & {
-  logger: Pick<Logger, 'warn' | 'error'>;
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
 };
 
 /**
@@ -14,7 +14,11 @@ export function openRecordWrites(watch: RecordWatch, pool: Pool, nowMs?: () => n
   const writes = new RecordWrites({
     write: () => probeWrite(pool),
     ...(nowMs && { nowMs }),
-    onChange: (state, err) => watch.logger.error({ state, err }, 'state of writes to PostgreSQL changed'),
+    onChange: (state, err) =>
+      watch.logger[state === 'writable' ? 'info' : 'error'](
+        { state, err },
+        'state of writes to PostgreSQL changed',
+      ),
   });
   watchRecord({ ...watch, everyMs: WRITE_CHECK_EVERY_MS }, writes);
   return writes;

@@ -22,7 +22,8 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
     onWait: (error) => logger.warn({ reason: describeConnectionProblem(error) }, 'waiting for the database'),
   });
   const applied = await migrate(databaseUrl, {
-    onLockWait: (err) => logger.warn({ err }, 'waiting for a lock of the database'),
+    onLockWait: (err) =>
+      logger.warn({ err }, 'a migration waits for a lock of another session and is tried again'),
   });
   logger.info({ applied }, applied.length > 0 ? 'migrations applied' : 'the schema is up to date');
   await rewriteOldRows(databaseUrl, logger);

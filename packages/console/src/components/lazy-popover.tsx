@@ -137,7 +137,7 @@ export function Hint({ label, children }: { label: ReactNode; children: (target:
         ...(element !== null && { 'aria-describedby': id }),
         onPointerOver: ({ currentTarget, pointerType }) => {
           clearTimeout(timer.current);
-          // Touch has no hover, so the tooltip opens immediately.
+          // The delay is for a pointer that only crosses the element. A touch does not, so the tooltip opens at once.
           if (pointerType === 'touch') setElement(currentTarget);
           else timer.current = setTimeout(() => setElement(currentTarget), HINT_DELAY_MS);
         },

@@ -25,7 +25,7 @@ interface EventDeliveriesProps {
   label: string;
 }
 
-/** The webhooks to which an event was delivered, sorted by name, with the status of each delivery. */
+/** The deliveries of an event, one for each webhook that matched it, sorted by the webhook's name. */
 export function EventDeliveries({ deliveries, label }: EventDeliveriesProps) {
   const isNarrow = useIsNarrow(TABLE_MIN_EM);
   const sorted = deliveries.toSorted((one, other) => one.webhook_name.localeCompare(other.webhook_name));

@@ -78,7 +78,7 @@ export function WebhookForm({
     }
   }
 
-  /** Sends a sample. Problems that the server reports are shown next to their fields. */
+  /** Sends a sample and returns its result; null if form or server find problems, shown next to their fields. */
   async function test(type: EventType): Promise<EndpointTest | null> {
     const problems = checkTestFields(form.values);
     const result = await (Object.keys(problems).length > 0

@@ -85,7 +85,7 @@ export interface ShardStore {
   readIfChanged<Data>(queue: Queue<Data>, cached: ShardMap): Promise<ShardMap>;
   /** Writes a map if its version is the next one. Returns whether it was written. */
   write<Data>(queue: Queue<Data>, map: ShardMap): Promise<boolean>;
-  /** Groups the shards from 0 to `count` by server. */
+  /** Groups the first `count` shards, 0 to `count` - 1, by the server that has their keys. */
   byServer<Data>(queue: Queue<Data>, count: number): Promise<number[][]>;
   /** Returns the shards that have jobs in these states in any queue that workers serve. */
   withJobs<Data>(

@@ -17,8 +17,8 @@ const EVICTED_PAGE = 500;
 const EVENT_PAGE = 50;
 
 /**
- * Drains a queue that returns no jobs because it is full: a Redis at its `maxmemory`. Removes jobs of retries, which
- * the reconciler adds again from the record when they are due, and processes events without the queue, the next one
+ * Drains a queue that returns no jobs because it is full: a Redis at its `maxmemory`. Removes delayed jobs of retries
+ * and lanes, which maintenance adds again from the record, and processes events without the queue, the next one
  * first. One call handles one page of each: once there is memory, the workers continue, and their next error calls this
  * again.
  */
@@ -69,8 +69,8 @@ export class FullQueue {
     const drained = ended.reduce((sum, job) => sum + countEvents(job), 0);
     onDrained('event', drained);
     logger.warn(
-      { evicted, events: drained },
-      'the queue is full and returns no jobs to workers: a page of its jobs was processed without it',
+      { delayedJobsDeleted: evicted, eventsProcessed: drained },
+      'the queue is full and returns no jobs to workers: delayed jobs were deleted, waiting events processed',
     );
   }
 }

@@ -11,11 +11,11 @@ export interface HealthOptions {
   deactivateAfterDays?: number | undefined;
 }
 
-/** Number of subscriptions by the change of their state. */
+/** Numbers of subscriptions: deactivated; reported to the admins as failing for an hour; reported as recovered. */
 export interface HealthPassResult {
   deactivated: number;
-  failing: number;
-  recovered: number;
+  notifiedFailing: number;
+  notifiedRecovered: number;
 }
 
 /**
@@ -34,8 +34,8 @@ export async function refreshHealth(database: Queryable, options: HealthOptions)
   const deactivate = deactivation([deactivateAfterFailures, deactivateAfterDays], shouldNotifyAdmins);
   return await runEach<HealthPassResult>({
     deactivated: async () => (isDeactivating ? await change(deactivate) : 0),
-    failing: async () => (shouldNotifyAdmins ? await change(NOTIFY_FAILING) : 0),
-    recovered: async () => (shouldNotifyAdmins ? await change(NOTIFY_RECOVERED) : 0),
+    notifiedFailing: async () => (shouldNotifyAdmins ? await change(NOTIFY_FAILING) : 0),
+    notifiedRecovered: async () => (shouldNotifyAdmins ? await change(NOTIFY_RECOVERED) : 0),
   });
 }
 

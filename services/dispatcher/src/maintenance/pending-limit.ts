@@ -18,7 +18,10 @@ export interface PendingLimitPassResult {
   reopened: number;
 }
 
-/** A pass ends once it has counted about this number of deliveries, and the next pass continues there. */
+/**
+ * Cost at which a pass ends: its counted deliveries, and {@link ACCOUNT_COST} for each account. The next pass continues
+ * with the next account.
+ */
 const COST_MAX = 500_000;
 /** Cost of an account in addition to its counted deliveries. */
 const ACCOUNT_COST = 1_000;

@@ -15,9 +15,9 @@ import type { Quarantine } from '../record/quarantine.ts';
 
 export interface RecoveryPassResult {
   /** Number of deliveries that were queued again. */
-  deliveries: number;
+  queuedDeliveries: number;
   /** Number of recoveries that ended because nothing may be sent, or PostgreSQL rejected a page. */
-  cancelled: number;
+  cancelledRecoveries: number;
 }
 
 export interface RecoverDependencies {
@@ -28,8 +28,8 @@ export interface RecoverDependencies {
 }
 
 /**
- * Deliveries of a recovery that a pass queues; with the period of the passes, it determines the rate at which an
- * endpoint receives missed deliveries.
+ * Maximum number of deliveries of each recovery that a pass queues; with the period of the passes, it determines the
+ * rate at which an endpoint receives missed deliveries.
  */
 const RECOVERY_PAGE_SIZE = 100;
 /**
@@ -61,7 +61,10 @@ export async function recover(dependencies: RecoverDependencies): Promise<Recove
       };
     }),
   );
-  return { deliveries: pass.deliveries.length, cancelled: pass.cancelled + pass.rejected.length };
+  return {
+    queuedDeliveries: pass.deliveries.length,
+    cancelledRecoveries: pass.cancelled + pass.rejected.length,
+  };
 }
 
 /** The changes that {@link beginRecoveryPass} committed. */

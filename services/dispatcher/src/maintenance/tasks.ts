@@ -39,7 +39,10 @@ type MaintenanceDependencies = ReconcileDependencies &
   PurgeOptions &
   HealthOptions & { shards: Pick<ShardAdmin, 'reconcile'>; metrics: DispatcherMetrics; logger: Logger };
 
-/** Returns the scheduled tasks, each of which one dispatcher at a time runs. */
+/**
+ * Returns the scheduled tasks. One dispatcher takes each run; if a run takes longer than its period, another dispatcher
+ * may begin the next one meanwhile.
+ */
 export function maintenanceTasks(dependencies: MaintenanceDependencies): MaintenanceTask[] {
   const { pool, logRetentionDays: retentionDays, stopping, metrics, logger } = dependencies;
   const reportDays = (action: 'made' | 'dropped', { changed, waiting }: DayPartitionsPass) => {
@@ -94,9 +97,9 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       everyMs: RECOVER_EVERY_MS,
       async run() {
         const result = await recover(dependencies);
-        if (!result || result.deliveries + result.cancelled === 0) return;
-        metrics.recovered.inc(result.deliveries);
-        logger.info(result, 'recovery pass completed');
+        if (!result || result.queuedDeliveries + result.cancelledRecoveries === 0) return;
+        metrics.recovered.inc(result.queuedDeliveries);
+        logger.info(result, 'recovery pass: deliveries were queued again, or recoveries cancelled');
       },
     },
     {
@@ -115,8 +118,8 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       everyMs: HEALTH_EVERY_MS,
       async run() {
         const result = await refreshHealth(pool, dependencies);
-        if (result.deactivated + result.failing + result.recovered > 0)
-          logger.info(result, 'health of subscriptions changed');
+        if (result.deactivated + result.notifiedFailing + result.notifiedRecovered > 0)
+          logger.info(result, 'subscriptions were deactivated, or reported to their admins');
       },
     },
     {

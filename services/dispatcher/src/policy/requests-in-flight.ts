@@ -9,8 +9,8 @@ import { StartSchedule } from './probe-budget.ts';
  *
  * | State of a first attempt | Entered when | Left when |
  * |---|---|---|
- * | waiting for permits | fewer permits are free than the sum of those that its account has and its event needs. Waiting events have at most half of the slots for events in flight, and an account as many of these as are free | its event has permits for all its deliveries, or its account has released none for 500 ms; if its deliveries are committed first, 500 ms after their plan |
- * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and at most 32 of its first attempts (a quarter of the slots for events) are in flight or waiting | a slot is released, or 500 ms are over |
+ * | waiting for permits | fewer permits are free than its account has and its event needs, added up (SharedCapacity); or events of its account wait already. Waiting events have at most half of the slots for events in flight, which accounts share by the same rule; an event beyond that is deferred | its event has permits for all its deliveries, or its account has released none for 500 ms. While it releases some, the wait has no limit, except 500 ms after their plan for deliveries that are committed first |
+ * | waiting for a slot | its subscription has no slot, one is expected within 500 ms, and at most 32 of its first attempts (a quarter of the slots for events) are in flight or waiting | a slot is released, or 500 ms have passed since its plan |
  * | in flight | the limiter of its subscription (subscription-limiter.ts) gave it a slot | its request has ended |
  * | deferred | it may not wait, or got no permits or slot in time | the job of its lane attempts it |
  *

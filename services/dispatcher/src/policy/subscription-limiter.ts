@@ -170,7 +170,10 @@ export class SubscriptionLimiter {
     this.#servers.leave(lane);
   }
 
-  /** Applies server and recorded block of the lane; the block only if the record has all changes by this process. */
+  /**
+   * Takes over the lane's server (scheme, host and port), and its block as it was read from the record: the block only
+   * if all changes of it by this process are on record.
+   */
   update(lane: Lane): void {
     const state = this.#stateForLane(lane);
     if (state.unrecordedBlocks === 0) state.blockedUntilMs = this.#nowMs() + lane.blockedMs;

@@ -91,7 +91,10 @@ const EXPIRE = `
   )
   SELECT count(*)::int AS expired FROM expired`;
 
-/** Returns the number of failed deliveries: 0 when the account's remaining ones are blocked, set aside or locked. */
+/**
+ * Fails a page of the account's expired deliveries, oldest first, without those of subscriptions that Retry-After has
+ * blocked within `maxSeconds`. Returns their number: 0 if there are none, or all of the page are set aside or locked.
+ */
 async function expirePage(
   { pool, quarantine, maxSeconds, limit, reason }: DeferredExpiry,
   accountId: number,

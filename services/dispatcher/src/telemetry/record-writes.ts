@@ -10,7 +10,7 @@ import type { DispatcherSettings } from '../settings.ts';
 
 type RecordWatch = Omit<Parameters<typeof watchRecord>[0], 'everyMs' | 'logger'> & {
   settings: Pick<DispatcherSettings, 'databaseUrl'>;
-  logger: Pick<Logger, 'warn' | 'error'>;
+  logger: Pick<Logger, 'info' | 'warn' | 'error'>;
 };
 
 /**
@@ -24,7 +24,11 @@ export function watchWrites(process: RecordWatch, { pool }: Database, nowMs?: ()
     write: () => probeWrite(pool),
     writeOnNewConnection: () => probeWriteOnNewConnection(settings.databaseUrl),
     ...(nowMs && { nowMs }),
-    onChange: (state, err) => logger.error({ state, err }, 'state of writes to PostgreSQL changed'),
+    onChange: (state, err) =>
+      logger[state === 'writable' ? 'info' : 'error'](
+        { state, err },
+        'state of writes to PostgreSQL changed',
+      ),
   });
   watchRecord({ ...process, everyMs: WRITE_CHECK_EVERY_MS }, writes);
   return writes;

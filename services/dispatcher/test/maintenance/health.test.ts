@@ -76,7 +76,7 @@ const succeed = () =>
 const runHealthPass = (options: Partial<Parameters<typeof refreshHealth>[1]> = {}) =>
   refreshHealth(database.pool, { shouldNotifyAdmins: true, quarantine, ...options });
 const subscription = () => database.prisma.subscription.findUniqueOrThrow({ where: { id: subscriptionId } });
-const NO_CHANGES = { deactivated: 0, failing: 0, recovered: 0 };
+const NO_CHANGES = { deactivated: 0, notifiedFailing: 0, notifiedRecovered: 0 };
 
 /** Starts a real mail server with authentication. */
 async function startMailServer({
@@ -125,7 +125,7 @@ describe('an endpoint that has failed for an hour', () => {
     await fail(59);
     expect(await runHealthPass()).toEqual(NO_CHANGES);
     await fail(61);
-    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, notifiedFailing: 1 });
     expect(await runHealthPass()).toEqual(NO_CHANGES);
     expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
     expect(await sendNotices(database.pool, mailer, quarantine)).toBe(0);
@@ -138,7 +138,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(received[0]?.text).not.toMatch(/^Bcc:/m);
 
     await succeed();
-    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, recovered: 1 });
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, notifiedRecovered: 1 });
     expect(await runHealthPass()).toEqual(NO_CHANGES);
     expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
     for (const mail of received.slice(2)) expect(summarize(mail)).toMatch(/works again$/);
@@ -147,7 +147,7 @@ describe('an endpoint that has failed for an hour', () => {
   test('is reported to the other admins when the mail server rejects the address of one', async () => {
     const { mailer, received } = await startMailServer({ rejected: 'ada@example.com' });
     await fail(61);
-    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, notifiedFailing: 1 });
     await sendNotices(database.pool, mailer, quarantine);
     expect(received.map(({ to }) => to)).toEqual([['bob@example.com']]);
     expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([
@@ -172,8 +172,8 @@ describe('an endpoint that has failed for an hour', () => {
     await runHealthPass();
     await database.pool.query("UPDATE subscriptions SET failure_notified_at = now() - interval '80 minutes'");
     await fail(70, 2);
-    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, recovered: 1 });
-    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, failing: 1 });
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, notifiedRecovered: 1 });
+    expect(await runHealthPass()).toEqual({ ...NO_CHANGES, notifiedFailing: 1 });
   });
 
   test('is reported after an outage of the mail server, once the claim of the failed notice has ended', async () => {

@@ -122,7 +122,7 @@ test('items that were set aside before the retention began are deleted in batche
   expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([{ key: 'young' }]);
 });
 
-test('a deleted subscription and its recoveries are deleted with the log, once it has no deliveries left', async () => {
+test('a deleted subscription is purged with its recoveries once its deletion is older than the retention and it has no deliveries', async () => {
   const subscribe = async (deletedDaysAgo: number | null) => {
     const { id } = await seedSubscription(database, { accountId, clientUrl: 'http://127.0.0.1:1/' });
     await database.pool.query(

@@ -81,7 +81,8 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   test('redelivers 250 failed deliveries in three passes, and all of them arrive', async () => {
     await insertEnded(250);
     const id = await begin(250);
-    for (const deliveries of [100, 100, 50]) expect(await runPass()).toEqual({ deliveries, cancelled: 0 });
+    for (const queuedDeliveries of [100, 100, 50])
+      expect(await runPass()).toEqual({ queuedDeliveries, cancelledRecoveries: 0 });
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 250 });
     await harness.startDispatcher();
     await harness.receiver.waitFor(250, { timeoutMs: 60_000 });
@@ -103,7 +104,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     subscription = await newSubscription();
     await insertEnded(2);
     const good = await begin(2);
-    expect(await runPass()).toEqual({ deliveries: 2, cancelled: 1 });
+    expect(await runPass()).toEqual({ queuedDeliveries: 2, cancelledRecoveries: 1 });
     expect(await recoveryOf(good)).toMatchObject({ status: 'done', recovered_count: 2 });
     const reason = expect.stringMatching(/^23514: .*reject/);
     expect(await recoveryOf(bad)).toMatchObject({ status: 'cancelled', reason });
@@ -125,7 +126,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
   test('starts a manual cycle for each delivery, with continued attempt numbers and all retries', async () => {
     const [deliveryId = ''] = await insertEnded(1);
     await begin(1);
-    expect(await runPass()).toEqual({ deliveries: 1, cancelled: 0 });
+    expect(await runPass()).toEqual({ queuedDeliveries: 1, cancelledRecoveries: 0 });
     const [row] = await deliveriesOf(harness.database);
     expect(row).toMatchObject({
       status: 'pending',
@@ -153,7 +154,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     const id = await begin(120);
     expect((await beginRecoveryPass(harness.database.pool))?.deliveries).toHaveLength(100);
     expect(await deliveries.counts()).toMatchObject({ waiting: 0 });
-    expect(await runPass()).toEqual({ deliveries: 20, cancelled: 0 });
+    expect(await runPass()).toEqual({ queuedDeliveries: 20, cancelledRecoveries: 0 });
     const events = openEventQueue(createQueueBackend(harness.queueUrl), () => undefined);
     const { pool } = harness.database;
     const found = await reconcile({
@@ -186,8 +187,8 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     );
     const lateDeliveries = await insertEnded(5);
     await query(`UPDATE deliveries SET completed_at = now() WHERE id = ANY ($1)`, [lateDeliveries]);
-    expect(await runPass()).toEqual({ deliveries: 50, cancelled: 0 });
-    expect(await runPass()).toEqual({ deliveries: 0, cancelled: 0 });
+    expect(await runPass()).toEqual({ queuedDeliveries: 50, cancelledRecoveries: 0 });
+    expect(await runPass()).toEqual({ queuedDeliveries: 0, cancelledRecoveries: 0 });
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 150 });
     const rows = await deliveriesOf(harness.database);
     expect(rows.filter(({ id, status }) => first.includes(id) && status === 'failed')).toHaveLength(100);
@@ -207,7 +208,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     const id = await begin(3, 'cancelled');
     subscription = await newSubscription();
     await insertEnded(2, { status: 'cancelled' });
-    expect(await runPass()).toEqual({ deliveries: 3, cancelled: 0 });
+    expect(await runPass()).toEqual({ queuedDeliveries: 3, cancelledRecoveries: 0 });
     const pending = (await deliveriesOf(harness.database)).filter(({ status }) => status === 'pending');
     expect(pending.map((row) => row.id).sort()).toEqual(own.sort());
     expect(await recoveryOf(id)).toMatchObject({ status: 'done', recovered_count: 3 });
@@ -221,8 +222,8 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     const id = await begin(150);
     await runPass();
     await query(`UPDATE subscriptions SET ${change}`);
-    expect(await runPass()).toEqual({ deliveries: 0, cancelled: 1 });
-    expect(await runPass()).toEqual({ deliveries: 0, cancelled: 0 });
+    expect(await runPass()).toEqual({ queuedDeliveries: 0, cancelledRecoveries: 1 });
+    expect(await runPass()).toEqual({ queuedDeliveries: 0, cancelledRecoveries: 0 });
     const end = { status: 'cancelled', reason, recovered_count: 100, completed_at: expect.any(Date) };
     expect(await recoveryOf(id)).toMatchObject(end);
   });
@@ -235,7 +236,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
       ids.push(await begin(110));
     }
     const results = await Promise.all([runPass(), runPass()]);
-    const most = Math.max(...results.map((result) => result?.deliveries ?? 0));
+    const most = Math.max(...results.map((result) => result?.queuedDeliveries ?? 0));
     expect(most).toBe(200);
     await runPass();
     for (const id of ids)

@@ -1,4 +1,5 @@
-// SQL by hand: conditions that select a part of the logs of an account’s webhooks by indexes and days.
+// SQL by hand: conditions for a part of the logs of an account’s webhooks, by which the server uses an index and reads
+// only the partitions of the days.
 import { deliveryIdFor, idDay } from '@runhook/contract';
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { type DeliveryStatus, timestampOf } from './delivery.ts';

@@ -73,7 +73,7 @@ const SELECT_UNDISPATCHED = `
   SELECT 'all' WHERE
     (SELECT count(*) FROM (SELECT 1 FROM undispatched_events WHERE account_id = $1 LIMIT ${UNDISPATCHED_MAX}) u) = ${UNDISPATCHED_MAX}`;
 
-/** Lists the events of a run in order, and whether webhooks matched them (docs/contract.md#deliveries). */
+/** Lists a run's events with their states, in the order in which a run sends them (docs/contract.md#deliveries). */
 export function runEventsEndpoint({ pool }: { pool: Pool }): AccountEndpoint {
   return {
     method: 'GET',

@@ -37,7 +37,7 @@ export interface StatisticsBucket extends StatisticsCounts {
 export interface StatisticsView {
   /** Start of the first hour. */
   since: string;
-  /** Time of the counts, in the last hour. */
+  /** Time at which the deliveries were counted. The last bucket ends here. */
   until: string;
   totals: StatisticsCounts;
   /** Every hour, oldest first, including those without deliveries. */

@@ -92,7 +92,7 @@ export function openReplicaReads(
       if (state === 'used') logger.info('reading lists from the replica');
       else logger.warn({ state, err }, 'replica unavailable or lagging, reading lists from the primary');
     },
-    onConnectionError: (err) => logger.warn({ err }, 'idle replica connection closed'),
+    onConnectionError: (err) => logger.warn({ err }, 'idle replica connection broke; the pool replaces it'),
   });
   metrics.measureReplica(() => replica.lagMs);
   lifecycle.onClose('replica', () => replica.close());

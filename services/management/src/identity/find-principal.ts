@@ -99,9 +99,9 @@ async function findServiceToken(pool: Pool, hash: Uint8Array): Promise<Versioned
 const CACHED_BYTES_MAX = 16 * 1_024 * 1_024;
 
 /**
- * Caches callers for requests whose own statement checks that the version is current. Every change of a key,
- * membership, plan or permission raises the version in its own transaction, so a statement for an outdated caller
- * writes nothing.
+ * Caches callers for requests whose own statement checks that `cache_version`, one number for all accounts, is still
+ * that of the caller. Every change of a key, membership, plan or permission raises it in its own transaction, so a
+ * statement for an outdated caller writes nothing.
  */
 export class PrincipalCache {
   readonly #find: (credential: string) => Promise<VersionedPrincipal | null>;
@@ -114,7 +114,7 @@ export class PrincipalCache {
     this.#find = find;
   }
 
-  /** @param isVersionChecked whether the statement of the request checks the version */
+  /** @param isVersionChecked whether the statement of the request checks `cache_version` */
   async find(credential: string, isVersionChecked: boolean): Promise<VersionedPrincipal | null> {
     const key = Buffer.from(hashCredential(credential)).toString('base64');
     const cached = isVersionChecked ? this.#entries.get(key) : undefined;

@@ -7,7 +7,7 @@ const JOBS_BYTES_MAX = 16 * 1_024 * 1_024;
 
 /** A job at a value of `cache_version`, which every change of a job or of a caller's permissions raises. */
 export interface JobAtVersion {
-  version: string;
+  cacheVersion: string;
   /** Null if the account has no job with that id. */
   job: JobView | null;
 }
@@ -27,19 +27,19 @@ export class JobCache {
     const cachedJobs = requests.map((request) => this.#findCached(request));
     const uncached = requests.filter((_, index) => cachedJobs[index] === undefined);
     if (uncached.length === 0) return cachedJobs as JobAtVersion[];
-    const { version, found } = await findJobs(database, uncached);
+    const { version: cacheVersion, found } = await findJobs(database, uncached);
     return requests.map((request, index) => {
       const cached = cachedJobs[index];
       if (cached !== undefined) return cached;
       const job = found.get(keyOf(request)) ?? null;
-      if (job !== null) this.#jobs.set(keyOf(request), { version, job });
-      return { version, job };
+      if (job !== null) this.#jobs.set(keyOf(request), { cacheVersion, job });
+      return { cacheVersion, job };
     });
   }
 
   #findCached(request: JobRequest): JobAtVersion | undefined {
     const cached = this.#jobs.get(keyOf(request));
-    return request.version === cached?.version ? cached : undefined;
+    return request.version === cached?.cacheVersion ? cached : undefined;
   }
 }
 

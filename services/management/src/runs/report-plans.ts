@@ -66,15 +66,16 @@ export function clientRunId(content: Report['content']): number | undefined {
 }
 
 /** Plans the start of a new run: its first state and the events that follow from it. */
-export function planStart(pending: PendingReport, { version, job }: JobAtVersion): PlannedReport {
+export function planStart(pending: PendingReport, { cacheVersion, job }: JobAtVersion): PlannedReport {
   const { report, runId } = pending;
-  if (isOutdated(report, version)) return { pending, outcome: { kind: 'outdated' } };
+  if (isOutdated(report, cacheVersion)) return { pending, outcome: { kind: 'outdated' } };
   if (job === null) return { pending, outcome: { kind: 'unknown_job' } };
   const run = newRun(job, runId, report);
   const transition = transitionRun(null, { call: 'start' });
   const eventTypes = transition.kind === 'changed' ? transition.events : [];
   const events = eventTypes.map((eventType) => runEvent(eventType, run, report.arrivedAtMs));
-  return { pending, write: { run, expected: null, version, events, traceContext: report.traceContext } };
+  const { traceContext } = report;
+  return { pending, write: { run, expected: null, version: cacheVersion, events, traceContext } };
 }
 
 /** Plans a change of a run, or a start whose id is taken. @param run as it was read; undefined if it does not exist */

@@ -125,9 +125,9 @@ function filterConditions({ active, failing, search }: SubscriptionFilters): Pri
 }
 
 /**
- * Replaces the fields in one statement; an undefined `active` keeps the stored value. Returns null if the subscription
- * does not exist, or if the columns that its headers were checked against have changed since it was read. Triggers set
- * `updated_at` and `version`.
+ * Replaces the fields in one statement. An undefined `active` keeps the stored value, but a new `client_url`
+ * reactivates a subscription that failures deactivated. Returns null if the subscription does not exist, or if the
+ * columns that its headers were checked against have changed since it was read. Triggers set `updated_at` and `version`.
  * @param isConditional whether to update only if nothing was replaced since the subscription was read
  */
 export async function updateSubscription(

@@ -59,7 +59,7 @@ test('a request that fails releases its slot', async () => {
   await expect(bulkhead.run(SECOND, async () => 'done')).resolves.toBe('done');
 });
 
-test('a request above the limit of its account is rejected at once, while others are accepted', async () => {
+test('a request above the limit of its account is rejected at once, while a request of another account is accepted', async () => {
   let rejectedCount = 0;
   const { startedIds, post, endOne } = createBulkhead({ maxInFlight: 3, onRejected: () => rejectedCount++ });
   const accepted = [BUSY, BUSY, BUSY].map(post);

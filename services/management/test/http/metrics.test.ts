@@ -14,7 +14,7 @@ async function exposed(): Promise<string> {
   return (await fetch(`${harness.operationsOrigin}/metrics`)).text();
 }
 
-test('an event accepted over REST is counted once when it is committed and once when it is relayed', async () => {
+test('the event of a run is counted as accepted and as relayed once, although the run is reported twice and another report is rejected', async () => {
   const account = await harness.newAccount();
   const job_id = await harness.newJob(account);
   const path = `/api/v2/accounts/${account.id}/runs/`;

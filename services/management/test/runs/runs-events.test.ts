@@ -29,7 +29,7 @@ const ERRORED_RUN: RunView = {
 const EVENT_ID = '2xBBBBBBBBBBBBBBBBBBBBBBBBB';
 
 describe('the event of a run', () => {
-  test('has the fields of the contract in order, with ids as strings and nine fractional digits', () => {
+  test('has the fields of the contract in order: ids of data as strings, times of the run in seconds, timestamp with nine fractional digits', () => {
     const event = runEvent('job.run.completed', ERRORED_RUN, ARRIVED_AT_MS, EVENT_ID);
     expect(JSON.stringify(event.data)).toBe(
       '{"jobId":"123","jobName":"Daily Job (dbt build)","runId":"218726483","environmentId":"14",' +

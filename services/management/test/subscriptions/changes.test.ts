@@ -110,7 +110,7 @@ test('a change of the log of a subscription is sent to the listeners of that sub
   expect(otherListener.changedIds()).not.toContain(id);
 });
 
-test('a change of the log of another account is not sent', async () => {
+test('a stream of changes sends none of another account’s log', async () => {
   const foreign = id;
   const owner = account;
   account = await harness.newAccount();

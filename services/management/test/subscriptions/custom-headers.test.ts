@@ -41,7 +41,7 @@ async function put(id: string, changes: object) {
   });
 }
 
-/** Returns the headers and body of a request that the test endpoint sends. */
+/** Returns the headers and body of the request of a test of a webhook. */
 async function sentHeaders(id: string) {
   const count = receiver.requests.length;
   expect((await call('GET', id, { suffix: '/test' })).json.data.verification_error).toBeNull();
@@ -78,7 +78,7 @@ test('values of custom headers are masked in responses and stored encrypted', as
   expect(JSON.parse(harness.secrets.decrypt(rows[0].headers_ciphertext))).toEqual(GATEWAY_HEADERS.headers);
 });
 
-test('the test endpoint sends custom headers and the signature in the configured header', async () => {
+test('a test of a webhook sends its custom headers, and the signature in its signature header', async () => {
   const { id, hmac_secret: secret } = await subscribe();
   const { headers, body } = await sentHeaders(id);
   expect(verify(body, secret, headers['x-signature'] as string)).toBe(true);

@@ -67,7 +67,7 @@ describe('creating a subscription', () => {
     expect(BigInt(json.data.created_at)).toBeGreaterThan(beforeMicros - 1_000_000n);
   });
 
-  test('stores values unchanged and in order', async () => {
+  test('stores values as they were sent, and job_ids in order, as strings and without repeats', async () => {
     const jobs = [
       await harness.newJob(account),
       await harness.newJob(account),

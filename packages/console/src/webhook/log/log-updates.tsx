@@ -11,7 +11,7 @@ interface LogUpdatesProps {
   onShowNewest: () => void;
 }
 
-/** Shows whether the log is live, and new deliveries that are not among the rows. */
+/** Shows whether the log is live, and the number of new deliveries that are not among the rows. */
 export function LogUpdates({ log, isFirstPage, onShowNewest }: LogUpdatesProps) {
   const announcement = useAnnouncement(log.newCount, log.shown?.view ?? '');
   return (
