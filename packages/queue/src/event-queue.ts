@@ -39,9 +39,9 @@ type EventMessage = PublishedEvent | EventBatch;
 /** The producer's side of `job-run-events`. */
 export interface EventQueue {
   /**
-   * Adds events in order. Events beyond their account's burst limit get low priority. Several events share a job, unless
-   * traces are exported. A job is not added if one of exactly the same events is queued. After an error some events may
-   * have been added: repeating the call with the same events creates the same jobs.
+   * Adds events in order. Events beyond their account's burst limit get low priority. Several events share a job,
+   * unless traces are exported. A job is not added if one of exactly the same events is queued. After an error some
+   * events may have been added: repeating the call with the same events creates the same jobs.
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
    * @throws QueueUnavailableError; QueueFullError while the server has little memory left, which its jobs need to be
    * processed; JobsRejectedError for events whose data the server rejects, once all others are added

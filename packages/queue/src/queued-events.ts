@@ -51,9 +51,8 @@ export async function queuedEvents<Data>(
 }
 
 /**
- * Returns when the oldest job that waits or is active was added, in milliseconds since the epoch; null if there is none.
- * The states are read in the order in which a job passes them: a job that a worker takes meanwhile is seen in one of
- * them.
+ * Returns when the oldest job that waits or is active was added, in milliseconds since the epoch; null if none is. The
+ * states are read in the order in which a job passes them: a job that a worker takes meanwhile is seen in one of them.
  */
 async function oldestUnfinished<Data>(queue: Queue<Data>): Promise<number | null> {
   let oldestMs: number | null = null;
