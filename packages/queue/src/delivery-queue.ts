@@ -50,8 +50,8 @@ export interface DeliveryQueue {
   /** Adds a job for each lane that has none, after removing the keys of orphaned jobs of lanes. */
   requeueLanes(lanes: readonly WokenLane[]): Promise<void>;
   /**
-   * Removes up to `count` delayed jobs of each shard, those that are due latest, and returns their number. They are added
-   * again by the reconciler when they are due.
+   * Removes up to `count` delayed jobs of each shard, those that are due latest, and returns their number. Maintenance
+   * adds them again when they are due.
    */
   evictDelayed(count: number): Promise<number>;
   /**

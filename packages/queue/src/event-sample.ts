@@ -6,8 +6,8 @@ export interface EventSample {
   /** The {@link eventJobId} of each event, and the id of each job. */
   ids: Set<string>;
   /**
-   * Every queued event whose job was added in this interval is in `ids`. Milliseconds since the epoch; infinite where
-   * the end of the list was read.
+   * Every queued event whose job was added in this interval is in `ids`. Milliseconds since the epoch; unbounded where
+   * the end of the list was read; empty (`sinceMs` is Infinity) if too many jobs are delayed to be read.
    */
   sinceMs: number;
   untilMs: number;
