@@ -11,7 +11,7 @@ export interface SignedMessage {
   signatureHeader: string | null;
 }
 
-/** Result of a request. `status` is null if there was no response; `error` then has the reason. */
+/** Result of a request. `status` is null if there was no complete response; `error` then has the reason. */
 export interface PostResult {
   status: number | null;
   error: string | null;

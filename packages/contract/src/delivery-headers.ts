@@ -79,4 +79,4 @@ export const headersSchema = Joi.object()
     if (repeated === undefined) return headers;
     return helpers.message({ custom: `{{#label}} must not have ${repeated} twice` });
   })
-  .messages({ 'object.max': `{{#label}} must not be more than ${HEADER_LIMITS.headersMax}` });
+  .messages({ 'object.max': `{{#label}} must not contain more than ${HEADER_LIMITS.headersMax}` });

@@ -38,8 +38,8 @@ export type EventParsing = { event: JobRunEvent; problems?: never } | { event?: 
 
 /**
  * Parses a published event, the data of a job on `job-run-events`: drops unknown fields, pads `timestamp` to nine
- * digits, orders `data` as in docs/contract.md#events and repairs its text. If the event is invalid, returns every
- * problem with its field instead. Called when an event is published and again when it is consumed.
+ * digits, orders `data` as in docs/contract.md#events and repairs its text. If the event is invalid, returns up to 20
+ * problems, each with its field, instead. Called when an event is published and again when it is consumed.
  */
 export function parseEvent(published: unknown, defaults: EventDefaults): EventParsing {
   const { value, problems } = checkEvent(published);
@@ -61,7 +61,7 @@ const DAY_MS = 86_400_000;
 /** The clock and the retention against which the time in an event's id is checked. */
 export type EventIdLimits = Pick<EventDefaults, 'nowMs' | 'retentionDays'>;
 
-/** Whether an event id has a time before the log or over a day ahead, which a publisher with a wrong clock causes. */
+/** Whether the time in an event id is older than the retention or over a day ahead, as of a publisher's wrong clock. */
 export function isEventIdOutOfRange(eventId: unknown, limits: EventIdLimits): boolean {
   return (
     typeof eventId === 'string' &&

@@ -78,8 +78,8 @@ export function batchedEvents(message: unknown): (PublishedEvent & { eventId: st
 }
 
 /**
- * Queue of deliveries that wait for a retry, and of lanes with deferred ones: job data = {@link DeliveryJob} or {@link
- * LaneJob}.
+ * Queue of deliveries that wait for a retry or were redelivered, and of lanes with deferred ones: job data =
+ * {@link DeliveryJob} or {@link LaneJob}.
  */
 export const WEBHOOK_DELIVERIES = 'webhook-deliveries';
 
@@ -91,7 +91,7 @@ export const MAINTENANCE = 'maintenance';
 
 /**
  * Carries ids only: the dispatcher reads the delivery from the database when it takes the job. `cycle` is the number of
- * attempts made before the current cycle: 0 for the first cycle, more after a redelivery.
+ * attempts made before the current cycle: 0 for the first cycle.
  */
 export interface DeliveryJob {
   deliveryId: string;

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from 'node:crypto';
 
-/** Every public id is a prefix and a KSUID. */
+/** Prefixes of the ids that are made of a prefix and a KSUID. */
 const PREFIXES = {
   subscription: 'wsu_',
   event: 'wev_',

@@ -40,7 +40,7 @@ export function secretsAt(
   return nowMs < rotation.endsAtMs ? [decrypt(current), next] : [next];
 }
 
-/** Returns all headers of a delivery. Used by the dispatcher and by the test of an endpoint. */
+/** Returns the headers of a delivery except `traceparent`. Used by the dispatcher and by the test of an endpoint. */
 export function deliveryHeaders(delivery: {
   body: string;
   eventId: string;

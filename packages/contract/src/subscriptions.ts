@@ -31,7 +31,7 @@ export interface SubscriptionFields {
   /** Empty means all jobs of the account. The order is preserved and duplicates are dropped. */
   job_ids: number[];
   client_url: string;
-  /** Undefined if the request omitted it: true on create, the stored value on update. */
+  /** Undefined if omitted: true on create; on update the stored value, or true if a new `client_url` reactivates it. */
   active: boolean | undefined;
   /** Undefined if the request omitted it: the stored value is unchanged. Null: `Authorization`. */
   signature_header?: string | null | undefined;

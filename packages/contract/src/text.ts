@@ -28,7 +28,7 @@ export function codePointLength(text: string): number {
   return text.length - (text.match(HIGH_SURROGATES)?.length ?? 0);
 }
 
-/** Whether the text has more code points than `charactersMax`. Counts them only if the number of UTF-16 units does not decide it. */
+/** Whether a text has more than `charactersMax` code points; counts them only if its UTF-16 length does not decide. */
 export function isLongerThan(text: string, charactersMax: number): boolean {
   if (text.length <= charactersMax) return false;
   return text.length > 2 * charactersMax || codePointLength(text) > charactersMax;

@@ -13,7 +13,7 @@ export interface RunScriptOptions {
   lockTimeoutMs?: number;
   /** Number of attempts to get a lock; 60 when omitted, which takes about ten minutes. */
   lockTries?: number;
-  /** Called after each failed attempt; awaited before the next one. */
+  /** Called after each attempt that got no lock and is retried; awaited before the next one. */
   onLockWait?: (error: Error) => void | Promise<void>;
 }
 

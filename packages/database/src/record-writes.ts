@@ -38,7 +38,7 @@ export interface RecordWritesOptions {
   write: () => Promise<void>;
   /** Writes one row over another connection; when omitted, the state is never `process_fault`. */
   writeOnNewConnection?: () => Promise<void>;
-  /** Called with each change of the state, and the error of the last write. */
+  /** Called with each change of the state, and the last error of the failing writes; null when writable. */
   onChange?: (state: RecordState, error: unknown) => void;
   /** Monotonic clock in milliseconds. */
   nowMs?: () => number;

@@ -23,7 +23,7 @@ export interface ReplicaOptions {
   connectionsMax?: number;
   /** Called when the state changes, with the reason, or with null when reads go to the replica. */
   onChange?: (state: ReplicaState, reason: Error | null) => void;
-  /** Called for each statement with the server that returned its result. */
+  /** Called for each statement with the server that serves it. */
   onRead?: (server: 'replica' | 'primary') => void;
   /** Called with the error of a connection that breaks while idle. The pool replaces such connections automatically. */
   onConnectionError?: (error: Error) => void;

@@ -2,7 +2,7 @@ import { MIGRATION_NAMES } from './generated/migrations.ts';
 import type { Queryable } from './open-database.ts';
 import { runStatement } from './statements.ts';
 
-/** The database lacks migrations that this build needs. Newer migrations are compatible, because they only add. */
+/** A migration of this build or the rewrite of the log is missing. Newer migrations only add, so they do no harm. */
 export class SchemaBehindError extends Error {
   readonly code = 'SCHEMA_BEHIND';
 }

@@ -121,8 +121,8 @@ const SELECT_NEWEST_SECRET = `
   ORDER BY created_at DESC LIMIT 1`;
 
 /**
- * Whether the secret of the newest subscription can be decrypted with the key of its name, which may have the right
- * name and the wrong value. True when there is no subscription.
+ * Whether the secret of the newest active subscription can be decrypted with the key of its name, which may have the
+ * right name and the wrong value. True when no subscription is active.
  */
 export async function canDecryptNewest(database: Pool, keys: readonly EncryptionKey[]): Promise<boolean> {
   const [row] = await runStatement<{ ciphertext: string }>(database, SELECT_NEWEST_SECRET, []);

@@ -1,6 +1,6 @@
 export type FindingStatus = 'ok' | 'warning' | 'failed' | 'skipped';
 
-/** The result of one check, shown as one line. */
+/** The result of one check, shown as a line, and its remedy as a second one. */
 export interface Finding {
   /** Name of the check, in one or two words. */
   check: string;

@@ -19,7 +19,7 @@ export interface DoctorOptions {
   token?: string | undefined;
   /** The URL of an endpoint for deliveries. */
   endpoint?: string | undefined;
-  /** Time limit of each check; default 5,000. */
+  /** Time limit of each connection and HTTP request; default 5,000. */
   timeoutMs?: number;
   /** Returns milliseconds since the epoch; default: the system clock. */
   now?: () => number;

@@ -86,7 +86,7 @@ export async function* examineService(
 
 interface Readiness {
   ok: boolean;
-  /** `degraded` if reads are served and a check that is not required fails. */
+  /** `degraded` if `ok` is true and a check that is not required fails. */
   status?: string;
   checks: Record<string, { ok: boolean; error?: string; required?: boolean }>;
 }

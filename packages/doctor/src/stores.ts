@@ -202,7 +202,7 @@ const SELECT_REPLAY_STATE = `
 /** A busy primary writes this much within seconds; a replica that is further behind does not keep up. */
 const LAG_BYTES_MAX = 256 * 1024 * 1024;
 
-/** Yields nothing if no replica is configured. */
+/** Compares the replica with the primary. Yields nothing unless both have a URL. */
 export async function* examineReplica(options: StoreOptions): AsyncGenerator<Finding> {
   const { databaseUrl, replicaUrl, timeoutMs } = options;
   if (replicaUrl === undefined || databaseUrl === undefined) return;

@@ -70,7 +70,7 @@ export interface EgressResult {
 export interface Egress {
   /** Always resolves; errors of the URL, the network and the endpoint are part of the result. */
   post(request: EgressRequest): Promise<EgressResult>;
-  /** Closes every connection immediately; requests in flight and later ones fail with `request_failed`. */
+  /** Closes every connection at once. Later requests and those without a 2xx head fail with `request_failed`. */
   close(): void;
 }
 

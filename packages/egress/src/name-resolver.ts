@@ -5,7 +5,7 @@ import { errorCode } from './failure.ts';
 import { FairSlots } from './fair-slots.ts';
 import { candidateNames, parseHosts, parseSearchRules, SystemFile } from './system-names.ts';
 
-/** Returns every address of a name, IPv4 first; rejects with an error that has a code if there is none. */
+/** Returns addresses of a name, IPv4 first; rejects with an error that has a code if there is none. */
 export type ResolveName = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 export interface NameResolverOptions {

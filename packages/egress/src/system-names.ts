@@ -55,7 +55,7 @@ export function parseSearchRules(text: string): SearchRules {
 /**
  * Returns the names to query, in order, until one is found. A name with a dot is tried unchanged before search domains,
  * regardless of `ndots`: most such names are fully qualified, and the owner of a search domain must not be able to
- * respond for them. A name with at least `ndots` dots, or a trailing one, gets no search domains.
+ * respond for them. A name with dots, at least `ndots`, or with a trailing one gets no search domains.
  */
 export function candidateNames(hostname: string, { search, ndots }: SearchRules): string[] {
   if (hostname.endsWith('.')) return [hostname.slice(0, -1)];

@@ -30,7 +30,7 @@ export interface RunningRedis {
   url: string;
   port: number;
   pid: number;
-  /** Sends SIGTERM, after which Redis persists its data. Takes at most about 10 seconds. */
+  /** Sends SIGTERM, after which Redis completes an append-only file. Takes at most about 10 seconds. */
   stop(): Promise<void>;
   /** Sends SIGKILL, for tests of failures. */
   kill(): Promise<void>;

@@ -121,8 +121,8 @@ const POLL_MS = 50;
  * continues to run; a second server on the folder would fail (PostgreSQL) or corrupt the files (Redis).
  *
  * `pid` is read from files of the folder and may belong to any process after a crash or a reboot, so only a process
- * that works in `folder` is stopped. `ownerPid` is the process that started the server; if it is alive, the server is
- * in use, and this throws `in-use`.
+ * that works in `folder` is stopped. `ownerPid` is the process that started the server; while it is the server's
+ * parent, the server is in use, and this throws `in-use`.
  */
 export async function stopOrphanedServer(options: {
   pid: number;

@@ -9,12 +9,12 @@ import { setTimeout as wait } from 'node:timers/promises';
  * - `no-binaries`: there are no PostgreSQL binaries for this platform, or no redis-server on the path
  * - `no-account`: root found no unprivileged account that PostgreSQL could run as
  * - `no-folder`: no folder that the account can use
- * - `in-use`: the folder belongs to a server whose own process is still alive
+ * - `in-use`: the process that started the folder's server is still alive, or that server does not end
  * - `not-started`: the server ended, or was not ready in time
  */
 export type ServerFailedCode = 'no-binaries' | 'no-account' | 'no-folder' | 'in-use' | 'not-started';
 
-/** A server could not be started. The message is for operators and ends with the server's last log lines. */
+/** A server could not be started. The message is for operators and ends with the server's last log lines, if any. */
 export class ServerFailed extends Error {
   readonly code: ServerFailedCode;
 

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 
 /**
  * Limits the events that an account adds at normal priority, so that a burst of one account does not delay the events
- * of others. Further events are added at low priority and processed when no others wait.
+ * of others. Further events are added at low priority: workers take them while none of normal priority waits.
  */
 export interface BurstLimiter {
   /** Counts an event of the account. Returns whether it is within the burst limit. */

@@ -38,27 +38,27 @@ export interface WokenLane extends LaneJob {
 
 /** The producer's side of `webhook-deliveries`. */
 export interface DeliveryQueue {
-  /** Adds deliveries, except those whose cycle is already queued. Throws `QueueUnavailableError`. */
+  /** Adds a job for each delivery whose cycle has none. Throws `QueueUnavailableError`. */
   add(deliveries: readonly QueuedDelivery[]): Promise<void>;
-  /** Ensures that each lane has exactly one job. Throws `QueueUnavailableError`. */
+  /** Adds a job for each lane that has none. Throws `QueueUnavailableError`. */
   wakeLanes(lanes: readonly WokenLane[]): Promise<void>;
   /**
    * Adds deliveries that the queue has lost. Keys of orphaned jobs are removed first, so that their ids can be added
    * again. A queued delivery is not added again. Throws `QueueUnavailableError`.
    */
   requeue(deliveries: readonly QueuedDelivery[]): Promise<void>;
-  /** Adds the jobs of lanes that may have lost theirs, in the same way. */
+  /** Adds a job for each lane that has none, after removing the keys of orphaned jobs of lanes. */
   requeueLanes(lanes: readonly WokenLane[]): Promise<void>;
   /**
-   * Removes up to `count` delayed jobs of each shard, those that are due latest, and returns their number. They are added
-   * again by the reconciler when they are due.
+   * Removes up to `count` delayed jobs of each shard, those that are due latest, and returns their number. Maintenance
+   * adds them again when they are due.
    */
   evictDelayed(count: number): Promise<number>;
   /**
    * Returns the job ids of the deliveries' cycles that are queued in any shard: their job is in a list or set that
-   * workers take from, or a worker has it. An orphaned key, which is in no list, does not count. Costs one call for
-   * each thousand, and one pass over the wait list for all of them, of at most 2,000,000 entries: if the list is
-   * longer, every job that has a key counts.
+   * workers take from, or a worker has it. An orphaned key, which is in no list, does not count. Costs, on a shard of
+   * Redis, one call for each thousand deliveries and one pass over the wait list. A list of more than 2,000,000 entries
+   * is not read: then orphaned keys count, too.
    */
   findQueued(deliveries: readonly DeliveryJob[]): Promise<Set<string>>;
   /** Returns the job ids of the lanes that have a queued job. */

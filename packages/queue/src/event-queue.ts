@@ -39,9 +39,9 @@ type EventMessage = PublishedEvent | EventBatch;
 /** The producer's side of `job-run-events`. */
 export interface EventQueue {
   /**
-   * Adds events in order, except those whose id is already queued. Events beyond their account's burst limit get low
-   * priority. Several events share a job, unless traces are exported. After an error some events may have been added:
-   * repeating the call with the same events creates the same jobs.
+   * Adds events in order. Events beyond their account's burst limit get low priority. Several events share a job,
+   * unless traces are exported. A job is not added if one of exactly the same events is queued. After an error some
+   * events may have been added: repeating the call with the same events creates the same jobs.
    * @param traceContexts of each event, where a call adds events of many traces; the active one when omitted
    * @throws QueueUnavailableError; QueueFullError while the server has little memory left, which its jobs need to be
    * processed; JobsRejectedError for events whose data the server rejects, once all others are added
@@ -49,11 +49,11 @@ export interface EventQueue {
   add(events: readonly IdentifiedEvent[], traceContexts?: readonly (string | null)[]): Promise<void>;
   /** Adds each event in a separate job, for events that need separate retries, or stay as failed jobs. */
   addEach(events: readonly IdentifiedEvent[]): Promise<void>;
-  /** Adds each event that the queue has lost in a separate job, after removing the key of an orphaned one. */
+  /** Adds each event that the queue has lost in a separate job, after removing the key of its orphaned job. */
   requeue(events: readonly IdentifiedEvent[]): Promise<void>;
-  /** Returns waiting events, the next one first, also from a full server; see `Connector.peek`. */
+  /** Returns up to `count` waiting jobs, the next one first, also from a full server; see `Connector.peek`. */
   peek(count: number): Promise<PeekedJob<unknown>[]>;
-  /** Removes waiting events that were processed otherwise. */
+  /** Removes waiting jobs whose events were processed without a worker. */
   discard(jobs: readonly Pick<PeekedJob<unknown>, 'id' | 'shard'>[]): Promise<void>;
   /**
    * Returns the {@link eventJobId} of the events that are queued; see {@link queuedEvents}. A job that is retained as failed
@@ -64,7 +64,7 @@ export interface EventQueue {
   sample(options: { fraction: number; jobsMax: number }): Promise<EventSample>;
   /** Returns the number of jobs by state: waiting, active, delayed, and failed, where malformed messages are retained. */
   counts(): Promise<Record<string, number>>;
-  /** Rewrites BullMQ's settings in an emptied queue, because publishers whose user may only add cannot do so. */
+  /** Writes BullMQ's limit of the event stream to an emptied queue; publishers whose user may only add cannot. */
   restoreSettings(): Promise<void>;
   /** Returns the time of the queue's server, in milliseconds since the epoch; null if the user may not read it. */
   serverTimeMs(): Promise<number | null>;

@@ -3,11 +3,11 @@ import type { Job, Queue } from 'bullmq';
 
 /** Events of a part of the queue, read from its jobs, each of which may have up to twenty. */
 export interface EventSample {
-  /** The {@link eventJobId} of each event. */
+  /** The {@link eventJobId} of each event, and the id of each job. */
   ids: Set<string>;
   /**
-   * Every queued event whose job was added in this interval is in `ids`. Milliseconds since the epoch; infinite where
-   * the end of the list was read.
+   * Every queued event whose job was added in this interval is in `ids`. Milliseconds since the epoch; unbounded where
+   * the end of the list was read; empty (`sinceMs` is Infinity) if too many jobs are delayed to be read.
    */
   sinceMs: number;
   untilMs: number;
@@ -26,7 +26,7 @@ const COUNT_KEYS = { waiting: 'wait', prioritized: 'prioritized' } as const;
  * Reads at most `jobsMax` jobs of each list in pages, the jobs at the ends of the lists, and the delayed and active
  * jobs. Each list is read from its newest job to its oldest: jobs that are added meanwhile are read twice, and none is
  * skipped. Active jobs are read last, since other jobs become active meanwhile.
- * @param fraction start of the part in a list, from 0 (its newest job) to 1
+ * @param fraction position of the part in a list, from 0 (its newest jobs) to 1 (its oldest)
  */
 export async function sampleEvents<Data>(
   queue: Queue<Data>,

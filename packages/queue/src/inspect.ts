@@ -16,7 +16,7 @@ export interface QueueServer {
 
 /**
  * Inspects the Redis of a queue; one node of a cluster.
- * @throws the driver's error when it does not respond in time
+ * @throws the driver's error, or a DeadlineError, when it does not respond in time
  */
 export async function inspectRedis(queueUrl: string, timeoutMs: number): Promise<QueueServer> {
   let connectionError: Error | null = null;

@@ -45,7 +45,7 @@ export interface QueueAdmin {
   stats(): Promise<QueueStats>;
   /** Returns failed jobs, newest first. */
   failed(limit: number): Promise<FailedJob[]>;
-  /** Queues failed jobs again, all when `ids` is null. Returns the ids that were retried, and those that could not be. */
+  /** Queues failed jobs of the newest 1,000 again, all when `ids` is null. `remaining`: those that could not be. */
   retry(ids: readonly string[] | null): Promise<{ retried: string[]; remaining: string[] }>;
   close(): Promise<void>;
 }

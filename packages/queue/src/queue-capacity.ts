@@ -6,7 +6,7 @@ import type { QueueBackend } from './backends/index.ts';
 const HIGH_WATER = 0.85;
 const CHECK_EVERY_MS = 1_000;
 
-/** Checks the memory of each queue server once a second; the shards of a cluster may be on several servers. */
+/** Checks the memory of each queue server at most once a second; shards of a cluster may be on several servers. */
 export class QueueCapacity {
   readonly #backend: QueueBackend;
   readonly #checks = new WeakMap<object, { usedShare: number; atMs: number }>();

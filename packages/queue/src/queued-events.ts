@@ -19,10 +19,10 @@ const OLDEST_READ = 10;
 const DELAYED_READ_MAX = 1_000;
 
 /**
- * Returns the events that have a job which waits, is active or is delayed, by {@link eventJobId}. An event without a separate job may share
- * one with others. It counts as queued while the oldest job that waits or is active was added before the event, or at most
- * {@link ENQUEUE_WINDOW_MS} after it. Jobs that
- * are delayed after a fault may be of any age, so their events are read.
+ * Returns the events that have a job which waits, is active or is delayed, by {@link eventJobId}. An event without a
+ * separate job may share one with others. It counts as queued while the oldest job that waits or is active was added
+ * before the event, or at most {@link ENQUEUE_WINDOW_MS} after it. Jobs that are delayed after a fault may be of any
+ * age, so their events are read.
  */
 export async function queuedEvents<Data>(
   backend: QueueBackend,
@@ -51,8 +51,8 @@ export async function queuedEvents<Data>(
 }
 
 /**
- * Returns when the oldest job that waits or is active was added, in milliseconds since the epoch; null if there is none. The states
- * are read in the order in which a job passes them: a job that a worker takes meanwhile is seen in one of them.
+ * Returns when the oldest job that waits or is active was added, in milliseconds since the epoch; null if none is. The
+ * states are read in the order in which a job passes them: a job that a worker takes meanwhile is seen in one of them.
  */
 async function oldestUnfinished<Data>(queue: Queue<Data>): Promise<number | null> {
   let oldestMs: number | null = null;

@@ -16,7 +16,7 @@ export interface DeduplicationStore {
 }
 
 export interface DeduplicationOptions {
-  /** Time for which a processed event is stored; default one day, which exceeds the time of all retries. */
+  /** Time for which a processed event is stored; default one day, more than all retries take by default. */
   ttlMs?: number;
   /**
    * Time after which an event may be claimed again if its process has neither finished nor failed, e.g. because it

@@ -17,8 +17,8 @@ export interface HandlerOptions extends VerifyOptions {
 
 /**
  * Called with each genuine event. When it has returned, and its promise has resolved, the delivery gets a 204 response.
- * If it throws, the attempt fails and the delivery is retried. An attempt without a response fails after ten seconds,
- * so longer work should be queued.
+ * If it throws, the attempt fails and the delivery is retried. An attempt without a response fails after 10 s by
+ * default, so longer work should be queued.
  */
 export type OnEvent = (event: JobRunEvent) => unknown;
 

@@ -123,7 +123,7 @@ function checkStandardWebhooks(
   return ageSeconds < -toleranceSeconds ? 'too_new' : null;
 }
 
-/** Returns the value of a header; undefined if there is none, or more than one. */
+/** Returns the value of a header; undefined if there is none, or an array of more than one. */
 function headerOf(headers: DeliveryHeaders, name: string): string | undefined {
   if (typeof headers.get === 'function') return headers.get(name) ?? undefined;
   const lower = name.toLowerCase();

@@ -60,11 +60,11 @@ export class Lifecycle {
   }
 
   /**
-   * Closes on SIGTERM or SIGINT, waits until everything is closed, whatever initiated it, and resolves with the exit
-   * code: 0, or 1 if an unhandled exception or rejection occurred. A second signal exits the process immediately with
-   * 1, and so does the end of `budgetMs`, counted from the start of the stop; unfinished work is then recovered as
-   * after a kill. The caller should pass the code to `process.exit`, because a closer that timed out may have left
-   * something that keeps the process alive.
+   * Closes on SIGTERM, SIGINT or an unhandled error, waits until everything is closed, whatever initiated it, and
+   * resolves with the exit code: 0, or 1 if an unhandled error occurred. A second signal exits the process immediately
+   * with 1, and so does the end of `budgetMs`, counted from the first signal or error; unfinished work is then
+   * recovered as after a kill. The caller should pass the code to `process.exit`, because a closer that timed out may
+   * have left something that keeps the process alive.
    */
   async runUntilSignal({ budgetMs }: { budgetMs?: number } = {}): Promise<number> {
     let exitCode = 0;

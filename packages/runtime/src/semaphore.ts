@@ -17,7 +17,7 @@ export class Semaphore {
    * Returns undefined if a slot was free, so that the caller need not await. The caller must release the same weight
    * exactly once.
    * @param weight number of slots; a caller may take more than are free, which makes the count negative
-   * @param isLowPriority low priority: waits until there are no other waiters
+   * @param isLowPriority if no slot is free, waits until no caller of normal priority waits
    */
   acquire(weight = 1, isLowPriority = false): Promise<void> | undefined {
     if (this.#free > 0) {

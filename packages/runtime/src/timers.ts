@@ -1,6 +1,6 @@
 /** A measurement that is taken on a schedule, so that frequent scrapes cost nothing. */
 export interface Periodic {
-  /** Waits for a measurement in progress. */
+  /** Ends the schedule, and waits for a measurement in progress. */
   stop(): Promise<void>;
 }
 

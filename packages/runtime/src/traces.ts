@@ -8,8 +8,8 @@ export interface SpanOptions {
   kind?: 'internal' | 'server' | 'client' | 'producer' | 'consumer';
   attributes?: SpanAttributes;
   /**
-   * Parent of the span: a value of {@link Traces.serializeContext}, or headers with a `traceparent`; default: the active span.
-   * An invalid value starts a new trace.
+   * Parent of the span: a value of {@link Traces.serializeContext}, or headers with a `traceparent`; default: the
+   * active span. Null or an invalid value starts a new trace.
    */
   parent?: string | Record<string, unknown> | null;
 }

@@ -86,7 +86,7 @@ def deduplicate(
     A repeat of a processed event is dropped and counts as a success. If `on_event` raises, the error is raised and the
     event is released, so that its retry is processed. A manual redelivery within `ttl_seconds` is a repeat as well.
 
-    ttl_seconds: time for which a processed event is stored; a day exceeds the time of all retries.
+    ttl_seconds: time for which a processed event is stored; a day is more than all retries take by default.
     claim_seconds: time after which an event may be claimed again if its process has neither finished nor failed.
     store: replaces the memory of this process, which stores 100,000 events.
     """

@@ -59,7 +59,7 @@ def _create_job(options: Job, events: Sequence[Job]) -> Job:
 
 
 class BurstLimiter:
-    """A token bucket per account: events that exceed it get a lower priority than all other events."""
+    """A token bucket per account: events that exceed it get low priority, below events that do not."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now

@@ -25,7 +25,7 @@ def fastapi_handler(
 
     A genuine event gets a 204 response once the function has ended, any other request a 401, 400 or 413. If the
     function raises, the response is a 500: the attempt has failed, and the delivery is retried. An attempt without a
-    response fails after ten seconds. A function that is not a coroutine function runs in a thread.
+    response fails after 10 s by default. A function that is not a coroutine function runs in a thread.
     """
 
     def create_endpoint(on_event: Callable[[Any], object]) -> Callable[[Request], Awaitable[Response]]:

@@ -19,7 +19,7 @@ def flask_handler(receiver: Receiver) -> Callable[[Callable[[Any], object]], Cal
 
     A genuine event gets a 204 response once the function has ended, any other request a 401, 400 or 413. If the
     function raises, Flask responds with 500: the attempt has failed, and the delivery is retried. An attempt without a
-    response fails after ten seconds.
+    response fails after 10 s by default.
     """
 
     def create_view(on_event: Callable[[Any], object]) -> Callable[[], Response]:

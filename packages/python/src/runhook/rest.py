@@ -62,7 +62,7 @@ class RestPublisher:
         return self.publish_many([event])[0]
 
     def publish_many(self, events: Sequence[PublishedEvent]) -> list[str]:
-        """Publishes many events, 500 per request; all are validated before the first is sent.
+        """Publishes many events, up to 500 per request; all are validated before the first is sent.
 
         Raises `RejectedEventsError` if the service rejects some of them; the others are recorded.
         """

@@ -70,7 +70,7 @@ class Receiver:
         on_rejected: called by the handlers for each rejected request, which also gets an error response.
         now: returns seconds since the epoch.
 
-        Raises `TypeError` for invalid secrets, when the program starts instead of at the first request.
+        Raises `TypeError` without a secret, or for one without `whsec_`: at program start, not at the first request.
         """
         self.secrets = (secrets,) if isinstance(secrets, str) else tuple(secrets or ())
         is_valid = (isinstance(secret, str) and re.match("whsec_.", secret) for secret in self.secrets)

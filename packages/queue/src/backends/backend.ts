@@ -68,7 +68,7 @@ export interface Connector {
   findExisting<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
   /** Whether an error means that the user lacks a permission: a user that may only add jobs cannot read or remove them. */
   isForbidden(error: unknown): boolean;
-  /** Rewrites BullMQ's settings of the queue if the server was emptied since the queue was opened. */
+  /** Writes BullMQ's limit of the queue's event stream again if the server was emptied since the queue was opened. */
   restoreSettings<Data>(queue: Queue<Data>): Promise<void>;
   /** The time of the queue's server, in milliseconds since the epoch. */
   serverTimeMs<Data>(queue: Queue<Data>): Promise<number>;

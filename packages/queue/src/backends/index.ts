@@ -57,7 +57,7 @@ export interface QueueBackend extends Omit<Connector, 'createWorker'> {
   withinCallTimeout<T>(call: () => Promise<T>): Promise<T>;
 }
 
-/** Throws an error that describes a problem of the URL without any part of it. */
+/** Returns the kind of server of a queue URL. Throws an error that describes its problem without any part of it. */
 export function queueBackendName(queueUrl: string): QueueBackendName {
   return kindOf(queueUrl).name;
 }

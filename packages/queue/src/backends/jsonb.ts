@@ -6,8 +6,8 @@ const DEPTH_MAX = 500;
 
 /**
  * Parses a jsonb value. BullMQ stringifies the data of each job that it reads: one deeply nested job of a publisher
- * would fail every call that reads it, and no worker could ever finish it. So values below {@link DEPTH_MAX} levels
- * become null; fields that the contract does not name are ignored anyway.
+ * would fail every call that reads it, and no worker could ever finish it. So objects and arrays below
+ * {@link DEPTH_MAX} levels become null; fields that the contract does not name are ignored anyway.
  */
 export function parseJsonb(text: string): unknown {
   const value: unknown = JSON.parse(text);

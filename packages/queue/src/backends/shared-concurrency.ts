@@ -3,8 +3,8 @@ import type { Processor, Worker } from 'bullmq';
 import { createWaker } from '../patches/bullmq/wake-worker.ts';
 
 /**
- * Maximum number of items (events of a job) that the workers of a {@link SharedConcurrency} may have fetched and not
- * started.
+ * Number of items (events of a job) that the workers of a {@link SharedConcurrency} may have fetched and not started,
+ * by the mean size of a job; each worker may fetch one job in any case.
  */
 const FETCHED_AHEAD_MAX = 48;
 /** Weight of the latest job in the moving average of items per job. */
@@ -12,7 +12,7 @@ const SMOOTHING_FACTOR = 1 / 8;
 
 /** Items (events of jobs) that were fetched and wait in the process. */
 export interface Backlog {
-  /** While true, no further job is fetched. */
+  /** While true, a worker that has started a job fetches no further one. */
   readonly isSaturated: boolean;
   /** Set by {@link SharedConcurrency}; the backlog must call it when it is no longer saturated. */
   onCapacity: () => void;

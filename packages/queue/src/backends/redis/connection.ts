@@ -12,8 +12,8 @@ const COMMAND_TIMEOUT_MS = 500;
 
 /**
  * Opens a connection to the queue's Redis for small tasks outside of BullMQ. Commands fail at once without a
- * connection, and after `commandTimeoutMs` without a reply, so callers need a fallback. Resolves when connected, or
- * after twice that time; reconnects automatically until `disconnect()`.
+ * connection, and after `commandTimeoutMs` without a reply, so callers need a fallback. Resolves when connected, at the
+ * first error, or after twice that time; reconnects automatically until `disconnect()`.
  * @param onError called with each error of a connection or a connection attempt
  */
 export async function openRedisConnection(

@@ -62,7 +62,7 @@ const LIKELY_PREFIXES = ['bull', 'runhook', '{bull}', 'bullmq'];
 /** Limits a check to the keys that a server scans in a few milliseconds; the next check continues. */
 const SCANS_PER_PASS = 5;
 const KEYS_PER_SCAN = 1_000;
-/** Maximum number of prefixes to report. */
+/** Maximum number of prefixes to check. */
 const PREFIXES_MAX = 100;
 
 /** Scan cursor of each server of a cluster between two checks. */
@@ -73,7 +73,7 @@ interface Server {
   scan(cursor: string, ...options: (string | number)[]): Promise<[string, string[]]>;
 }
 
-/** Returns queues of the same name under other prefixes, with the number of their waiting jobs. */
+/** Returns queues of the same name under other prefixes that have waiting or delayed jobs, with their number. */
 async function findForeignQueues<Data>(queue: Queue<Data>): Promise<ForeignPublishers['foreignQueues']> {
   const client = (await requireRedisClient(queue)) as Awaited<ReturnType<typeof requireRedisClient>> &
     Server & { nodes?(role: 'master'): Server[] };

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { withJitter } from '@runhook/runtime/timers';
 import type { Worker } from 'bullmq';
 
-/** Pause after a worker got an error instead of a job. */
+/** Longest pause after a worker got an error instead of a job; the shortest is half of it. */
 const PAUSE_MS = 1_000;
 
 /**

@@ -95,9 +95,9 @@ const OLDEST_FIRST: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the oldest jobs first in ascending order. BullMQ's function ignores that order for these types: the first page
- * of the oldest jobs would have the newest ones, and the reconciler would conclude that the event of the oldest job has
- * no job.
+ * Reads the oldest jobs first in ascending order. BullMQ's function ignores that order for waiting and active jobs: the
+ * first page of the oldest jobs would have the newest ones, and the reconciler would conclude that the event of the
+ * oldest job has no job.
  */
 function readOldestFirst(backend: PostgresQueueBackend, queue: string): void {
   const { connection } = backend;

@@ -29,14 +29,14 @@ class ReadableJob<Data, Result, Name extends string, Progress extends JobProgres
   };
 }
 
-/** A queue that can read such jobs. */
+/** A queue that can read jobs whose data is not JSON. */
 export class ReadableQueue<Data> extends Queue<Data> {
   protected override get Job() {
     return ReadableJob;
   }
 }
 
-/** A worker that can read such jobs. */
+/** A worker that can read jobs whose data is not JSON. */
 export class ReadableWorker<Data> extends Worker<Data> {
   protected override get Job() {
     return ReadableJob;

@@ -16,7 +16,7 @@ import type { Queue } from 'bullmq';
 /** The version that these files were written for. Compare them with another version before you change this. */
 const TESTED_BULLMQ_VERSION = '6.7.0';
 
-/** Returns a sentence for another version than the tested one; null for that one. @param version as `bullmq:6.7.0` */
+/** Returns a warning if a version is not the tested one, otherwise null. @param version as `bullmq:6.7.0` */
 export function untestedVersion(version: unknown): string | null {
   if (version === `bullmq:${TESTED_BULLMQ_VERSION}`) return null;
   return `Runhook replaces parts of BullMQ and was tested with BullMQ ${TESTED_BULLMQ_VERSION}, but ${version} is installed. Install ${TESTED_BULLMQ_VERSION}.`;

@@ -3,7 +3,7 @@ import { withinDeadline } from '@runhook/runtime/timers';
 import type { Worker } from 'bullmq';
 import { Cluster, Redis } from 'ioredis';
 
-/** Margin beyond the timeout of a wait: BullMQ itself abandons a command after one second, and reconnects. */
+/** Margin beyond the timeout of a wait. BullMQ itself abandons a wait one second after its timeout, and reconnects. */
 const MARGIN_MS = 10_000;
 
 /** Timeout for the end of a client. One without connected nodes reports its end at once. */
