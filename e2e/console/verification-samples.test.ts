@@ -19,6 +19,8 @@ const BODY =
 const MODULES = fileURLToPath(new URL('../../examples/receivers/express/node_modules', import.meta.url));
 // The paths contain characters that have a meaning in routes of Express or in a shell.
 const PATHS = ['/hook', "/a+b/(c):d*/it's/%C3%A9"];
+/** Signature headers: the default and one of a webhook. */
+const HEADERS = ['Authorization', 'X-Job-Signature'];
 
 const signature = createHmac('sha256', SECRET).update(BODY).digest('hex');
 const hasPython = spawnSync('python3', ['--version']).status === 0;
@@ -51,24 +53,24 @@ const SERVERS = [
 ] as const;
 
 const cases = SERVERS.filter(({ isThere }) => isThere).flatMap((server) =>
-  PATHS.map((path) => ({ ...server, path })),
+  PATHS.map((path, index) => ({ ...server, path, header: HEADERS[index] as string })),
 );
 
 test.each(cases)(
-  "the console's $key sample accepts only a genuine delivery at $path",
+  "the console's $key sample accepts only a genuine delivery at $path, signed in $header",
   async (server) => {
     const port = await freePort();
     const clientUrl = `http://127.0.0.1:${port}${server.path}`;
     const file = join(folder, server.file);
-    writeFileSync(file, codeOf(server.key, clientUrl));
+    writeFileSync(file, codeOf(server.key, clientUrl, server.header));
     const env = { ...process.env, NODE_OPTIONS: '', HMAC_SECRET: SECRET, PORT: String(port) };
     child = spawn(server.command, [file], { cwd: folder, env, stdio: ['ignore', 'pipe', 'ignore'] });
     let output = '';
     child.stdout?.on('data', (text) => {
       output += text;
     });
-    const post = async (url: string, authorization: string, body = BODY) =>
-      (await fetch(url, { method: 'POST', headers: { authorization }, body })).status;
+    const post = async (url: string, sent: string, body = BODY) =>
+      (await fetch(url, { method: 'POST', headers: { [server.header]: sent }, body })).status;
     const genuine = await eventually(() => post(clientUrl, signature), WAIT_OPTIONS);
     expect(genuine).toBe(204);
     expect(
@@ -91,7 +93,7 @@ test.each(cases)(
     receiver = await startReceiver();
     const script = join(folder, 'sample.sh');
     writeFileSync(join(folder, 'body.json'), BODY);
-    writeFileSync(script, codeOf('openssl', `${receiver.url}${PATHS[1]}?a=1&b=2`));
+    writeFileSync(script, codeOf('openssl', `${receiver.url}${PATHS[1]}?a=1&b=2`, 'X-Job-Signature'));
     chmodSync(script, 0o755);
     const running = spawn('bash', [script], { cwd: folder, env: { ...process.env, HMAC_SECRET: SECRET } });
     let output = '';
@@ -101,15 +103,15 @@ test.each(cases)(
     await once(running, 'close');
     expect(output).toContain(signature);
     const [request] = receiver.requests;
-    expect(request?.headers.authorization).toBe(signature);
+    expect(request?.headers['x-job-signature']).toBe(signature);
     expect(request?.body.toString()).toBe(BODY);
     expect(request?.path).toBe(`${PATHS[1]}?a=1&b=2`);
   },
   STORY_TIMEOUT_MS,
 );
 
-function codeOf(key: string, clientUrl: string): string {
-  const sample = verificationSamples(clientUrl).find((candidate) => candidate.key === key);
+function codeOf(key: string, clientUrl: string, signatureHeader: string): string {
+  const sample = verificationSamples(clientUrl, signatureHeader).find((candidate) => candidate.key === key);
   if (sample === undefined) throw new Error(`there is no sample for ${key}`);
   return sample.code;
 }

@@ -59,7 +59,7 @@ export function Component() {
 
 interface SecretOnceProps {
   accountId: number;
-  webhook: { id: string; name: string; client_url: string };
+  webhook: Pick<CreatedSubscription, 'id' | 'name' | 'client_url' | 'signature_header'>;
   /** Stored only in the state of the page: not in a cache, a URL or a storage. */
   secret: string;
 }
@@ -67,6 +67,7 @@ interface SecretOnceProps {
 /** Shows the secret of a new webhook, once, and how to verify deliveries with it. */
 function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
   const navigate = useNavigate();
+  const signatureHeader = webhook.signature_header ?? 'Authorization';
   const isCopied = useRef(false);
   const [showsCopied, setShowsCopied] = useState(false);
   const isGuarded = useCallback(() => !isCopied.current, []);
@@ -115,8 +116,8 @@ function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
           </Title>
           <List size="sm" spacing={4} mb="sm">
             <List.Item>
-              The <code>Authorization</code> header of a delivery is the HMAC-SHA256 of its raw body, keyed
-              with the complete secret, in lower-case hex.
+              The <code>{signatureHeader}</code> header of a delivery is the HMAC-SHA256 of its raw body,
+              keyed with the complete secret, in lower-case hex.
             </List.Item>
             <List.Item>
               Compute it over the bytes as received, before any parsing, and compare in constant time.
@@ -125,7 +126,7 @@ function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
               Set the environment variable <code>HMAC_SECRET</code> to the secret:
             </List.Item>
           </List>
-          <Samples clientUrl={webhook.client_url} />
+          <Samples clientUrl={webhook.client_url} signatureHeader={signatureHeader} />
         </section>
         <Group gap="sm">
           <Button onClick={() => void navigate(webhookPath(accountId, webhook.id))}>Go to the webhook</Button>
@@ -145,8 +146,8 @@ function SecretOnce({ accountId, webhook, secret }: SecretOnceProps) {
   );
 }
 
-function Samples({ clientUrl }: { clientUrl: string }) {
-  const samples = verificationSamples(clientUrl);
+function Samples({ clientUrl, signatureHeader }: { clientUrl: string; signatureHeader: string }) {
+  const samples = verificationSamples(clientUrl, signatureHeader);
   return (
     <Tabs defaultValue="express" keepMounted={false}>
       <Tabs.List aria-label="Samples">

@@ -7,17 +7,20 @@ interface VerificationSample {
   code: string;
 }
 
-/** @param clientUrl a valid URL */
-export function verificationSamples(clientUrl: string): VerificationSample[] {
+/**
+ * @param clientUrl a valid URL
+ * @param signatureHeader name of the header that carries the signature
+ */
+export function verificationSamples(clientUrl: string, signatureHeader: string): VerificationSample[] {
   const { pathname, href } = new URL(clientUrl);
   return [
-    { key: 'express', label: 'Express', code: expressSample(pathname) },
-    { key: 'python', label: 'Python', code: pythonSample(pathname) },
-    { key: 'openssl', label: 'openssl', code: opensslSample(href) },
+    { key: 'express', label: 'Express', code: expressSample(pathname, signatureHeader.toLowerCase()) },
+    { key: 'python', label: 'Python', code: pythonSample(pathname, signatureHeader.toLowerCase()) },
+    { key: 'openssl', label: 'openssl', code: opensslSample(href, signatureHeader) },
   ];
 }
 
-function expressSample(path: string): string {
+function expressSample(path: string, signatureHeader: string): string {
   return `import { createHmac, timingSafeEqual } from 'node:crypto';
 import express from 'express';
 
@@ -25,7 +28,7 @@ const app = express();
 // Verify the raw bytes: a body that was parsed and serialized again has another signature.
 app.post(${quoteForScript(routePattern(path))}, express.raw({ type: '*/*' }), (request, response) => {
   const expected = createHmac('sha256', process.env.HMAC_SECRET).update(request.body).digest();
-  const received = Buffer.from(request.get('authorization') ?? '', 'hex');
+  const received = Buffer.from(request.get(${quoteForScript(signatureHeader)}) ?? '', 'hex');
   if (received.length !== expected.length || !timingSafeEqual(received, expected))
     return response.sendStatus(401);
   const event = JSON.parse(request.body); // deduplicate by event.eventId
@@ -36,7 +39,7 @@ app.listen(process.env.PORT ?? 8080);
 `;
 }
 
-function pythonSample(path: string): string {
+function pythonSample(path: string, signatureHeader: string): string {
   return `# Standard library only
 import hashlib, hmac, json, os
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -48,7 +51,7 @@ class Hook(BaseHTTPRequestHandler):
         # Verify the raw bytes: a body that was parsed and serialized again has another signature.
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         expected = hmac.new(os.environ["HMAC_SECRET"].encode(), body, hashlib.sha256).hexdigest()
-        genuine = hmac.compare_digest(expected.encode(), self.headers.get("authorization", "").encode())
+        genuine = hmac.compare_digest(expected.encode(), self.headers.get(${JSON.stringify(signatureHeader)}, "").encode())
         self.send_response(204 if genuine else 401)
         self.end_headers()
         if genuine:
@@ -59,14 +62,14 @@ HTTPServer(("", int(os.environ.get("PORT", 8080))), Hook).serve_forever()
 `;
 }
 
-function opensslSample(url: string): string {
-  return `# The signature of a body, as in the Authorization header of its delivery:
+function opensslSample(url: string, signatureHeader: string): string {
+  return `# The signature of a body, as in the ${signatureHeader} header of its delivery:
 openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex < body.json
 
 # Send your own signed body to your endpoint:
 SIGNATURE=$(openssl dgst -sha256 -hmac "$HMAC_SECRET" -hex < body.json | sed 's/^.* //')
 curl -i ${quoteForShell(url)} \\
-  -H "Authorization: $SIGNATURE" \\
+  -H "${signatureHeader}: $SIGNATURE" \\
   -H 'Content-Type: application/json' \\
   --data-binary @body.json
 `;
