@@ -61,7 +61,7 @@ export interface EndpointDependencies {
   clock: Clock;
   changes: ChangeStreams;
   timeouts: {
-    /** Time a request may take until its response; {@link DEADLINE_MS} when omitted. */
+    /** Time for the admission of a request, and again for its work; {@link DEADLINE_MS} when omitted. */
     requestMs?: number | undefined;
     /** Time a committed redelivery waits for the queue to accept its job. */
     queueMs?: number | undefined;
