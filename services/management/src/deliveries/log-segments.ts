@@ -112,7 +112,7 @@ export async function scanSegments<Rows>(
 }
 
 const NARROWING_FACTOR = 8n;
-/** A part is not narrower than a millisecond, since all deliveries of a fan-out have the same time. */
+/** A part of a millisecond or less is not divided, since all deliveries of a fan-out have the same time. */
 const WIDTH_MIN = 1_000n;
 const SAME_TIMESTAMP_MAX = 1_000_000;
 
