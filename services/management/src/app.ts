@@ -330,7 +330,7 @@ function startRelay(
   return relay;
 }
 
-/** Opens a pool for reports, separate from that of all other requests. */
+/** Opens a pool for batched reports, separate from that of all other requests. */
 function openReportPool({ settings, logger, lifecycle, timeouts }: ServiceContext): Pool {
   const database = openDatabase({
     url: settings.databaseUrl,

@@ -194,7 +194,7 @@ export function createEndpoints(
       idempotency: createIdempotency({
         pool,
         secrets,
-        onError: (err) => logger.warn({ err }, 'idempotency key not released'),
+        onError: (err) => logger.warn({ err }, 'Idempotency-Key not released at once'),
       }),
     },
   };

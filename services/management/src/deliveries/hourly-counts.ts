@@ -70,9 +70,9 @@ export interface HourlyCounts {
 }
 
 /**
- * Caches hourly counts of the deliveries created before `closedBefore`, which is 15 minutes ago or more. Deliveries have
- * the time of their insert and are deleted with their day, so these counts are constant until retention drops the day.
- * While the log is viewed, they are refreshed in the background at most once a minute, so a drop is noticed later.
+ * Caches hourly counts of the deliveries created before `closedBefore`, which is at least 15 minutes ago. Deliveries
+ * have the time of their insert and are deleted with their day, so these counts are constant until retention drops the
+ * day. While the log is viewed, they are refreshed in the background at most once a minute, so a drop is noticed later.
  */
 export function createHourlyCounts(database: Queryable, limits: Partial<typeof LIMITS> = {}): HourlyCounts {
   const { slowMs, deliveriesMin, waitMaxMs } = { ...LIMITS, ...limits };
