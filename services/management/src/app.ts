@@ -67,7 +67,7 @@ const TRACES_FLUSH_MS = 3_000;
 
 /** Timeouts and one interval in milliseconds. The default of each is in the package or file that waits. */
 export interface Timeouts {
-  /** Time a request may take until its response. */
+  /** Time for the admission of a request, and again for its work. */
   requestMs?: number;
   /** Time a query may wait for a connection of the pool. */
   databaseMs?: number;
@@ -75,7 +75,7 @@ export interface Timeouts {
   queueMs?: number;
   /** Interval between two polls for the listeners of `GET …/webhooks/changes`. */
   changesMs?: number;
-  /** Time Redis may take to count a call towards a rate limit. */
+  /** Time Redis, if it has the rate limits, may take to count a call. */
   countMs?: number;
   /** Time the body of a request may take to arrive. */
   bodyMs?: number;
@@ -107,7 +107,7 @@ interface ServiceContext {
 
 /**
  * Starts the management service. Opens its resources in the order below and closes them in reverse order. An
- * unavailable database or queue does not stop the service: it responds with 503 until they are available.
+ * unavailable database or queue does not stop the service; requests that need the database get a 503 meanwhile.
  * @param options `destination`: stream of the log, standard output when omitted; `consoleFolder`: folder of the built
  * console, that of its package when omitted, no console when null; `process`: logger and lifecycle of a caller that
  * handles stop signals during the start and closes the opened resources if this throws; `timeouts`: for tests, which
@@ -330,7 +330,7 @@ function startRelay(
   return relay;
 }
 
-/** Opens a pool for reports, separate from that of all other requests. */
+/** Opens a pool for batched reports, separate from that of all other requests. */
 function openReportPool({ settings, logger, lifecycle, timeouts }: ServiceContext): Pool {
   const database = openDatabase({
     url: settings.databaseUrl,

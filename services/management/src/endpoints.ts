@@ -61,7 +61,7 @@ export interface EndpointDependencies {
   clock: Clock;
   changes: ChangeStreams;
   timeouts: {
-    /** Time a request may take until its response; {@link DEADLINE_MS} when omitted. */
+    /** Time for the admission of a request, and again for its work; {@link DEADLINE_MS} when omitted. */
     requestMs?: number | undefined;
     /** Time a committed redelivery waits for the queue to accept its job. */
     queueMs?: number | undefined;
@@ -194,7 +194,7 @@ export function createEndpoints(
       idempotency: createIdempotency({
         pool,
         secrets,
-        onError: (err) => logger.warn({ err }, 'idempotency key not released'),
+        onError: (err) => logger.warn({ err }, 'Idempotency-Key not released at once'),
       }),
     },
   };

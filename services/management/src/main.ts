@@ -3,7 +3,7 @@ import { collectStartupGarbage, createLogger, describeStartFailure, Lifecycle } 
 import { createManagement } from './app.ts';
 import { readSettings } from './settings.ts';
 
-/** Time a stop may take beyond the longest request, a test of an endpoint. The grace period must exceed their sum. */
+/** Time a stop may take beyond the longest request, a test of an endpoint. The grace period must exceed the total. */
 const STOP_MARGIN_MS = 15_000;
 
 try {

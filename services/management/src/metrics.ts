@@ -69,7 +69,7 @@ export function createManagementMetrics(registry: Registry) {
     measureReplica(lagMs: () => number) {
       replicaLagMs = lagMs;
     },
-    /** Sets the function that returns the events of the relay when metrics are collected. */
+    /** Sets the function that returns the backlog of the relay when metrics are collected. */
     measureRelay(waiting: () => Relay['backlog']) {
       relayWaiting = waiting;
     },

@@ -49,7 +49,7 @@ interface Environment {
   /** Proxies whose headers are trusted for the client's address and for https. */
   TRUSTED_PROXY_CIDRS: string[];
   LOG_LEVEL: string;
-  /** Endpoint of the traces; none are exported without it. The SDK reads it with the other `OTEL_…` variables. */
+  /** Endpoint of the traces; none are exported without it or the next one. The SDK reads all `OTEL_…` variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT?: string;
 }

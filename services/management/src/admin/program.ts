@@ -235,7 +235,7 @@ function readAdminSettings(
       rules.fork(name, (rule) => rule.required().messages({ 'any.required': MISSING_MESSAGES[name] })),
     schema,
   );
-  // An invalid variable that the command does not use must not prevent it.
+  // An invalid QUEUE_URL must not prevent commands that do not use the queue.
   const { QUEUE_URL: _, ...withoutQueue } = source;
   return parseSettings<Environment>(commandSchema, needsQueue || usesQueue ? source : withoutQueue);
 }

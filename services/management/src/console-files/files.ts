@@ -16,14 +16,14 @@ export interface ConsoleFile {
   extension: string;
   /** Whether the name contains a hash of the contents, so that the file never changes. */
   isHashed: boolean;
-  /** Returns the file in that encoding, or unencoded if the encoded file is not smaller. */
+  /** Returns the file in that encoding; unencoded if its type is never compressed, or the result is not smaller. */
   read(encoding: ContentEncoding): Promise<{ body: Buffer; encoding: ContentEncoding }>;
 }
 
 /** A built console, read at one time, because the page and the files it references belong together. */
 export interface ConsoleFiles {
   indexHtml: string;
-  /** All other files by path, such as `/assets/index-CPp8eL0p.js`. Only these are served. */
+  /** The other files that are served, by path, such as `/assets/index-CPp8eL0p.js`. */
   byPath: ReadonlyMap<string, ConsoleFile>;
 }
 

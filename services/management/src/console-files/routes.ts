@@ -20,7 +20,7 @@ const YEAR_SECONDS = 365 * 24 * 3600;
 /**
  * Serves the console at `/`: the built files, and the console's page for every other address that a browser opens; the
  * scripts of the page route the address. Must be mounted last.
- * @param folder of the build; it may be created later and is read at the first request
+ * @param folder of the build; it may be created later, and is read once, at the first request that finds it complete
  */
 export function consoleRoutes(folder: string): Router {
   const router = Router({ caseSensitive: true });
@@ -39,7 +39,7 @@ export function consoleRoutes(folder: string): Router {
   return router;
 }
 
-/** Whether a browser opens the address. An API client, which accepts any type, gets a 404 in the envelope. */
+/** Whether a browser opens the address. An API client, which accepts any type, gets the page at `/` only. */
 function wantsPage(request: Request): boolean {
   if (!ALLOWED_METHODS.includes(request.method) || RESERVED_PATHS.test(request.path)) return false;
   if (request.path === '/') return request.accepts('html') !== false;
@@ -85,7 +85,7 @@ export type ContentEncoding = 'br' | 'gzip' | 'identity';
 /** Encodings that files may have, the smallest first: the order decides between equal qualities. */
 const PREFERRED = ['br', 'gzip'] as const;
 
-/** Returns the encoding for an `Accept-Encoding`; `identity` if the client accepts no other or sends no header. */
+/** Returns the encoding for an `Accept-Encoding`; `identity` if the client prefers it or sends no header. */
 export function chooseEncoding(header: string | undefined): ContentEncoding {
   const qualities = new Map((header ?? '').split(',').map(readQuality));
   const qualityOf = (name: string) => qualities.get(name) ?? qualities.get('*') ?? 0;

@@ -200,7 +200,7 @@ export const accountLogPaths: Paths = {
       operationId: 'getDeliveryHistogram',
       tags,
       summary: 'Count the deliveries of all webhooks of an account over time',
-      description: `By status, in about ${BUCKETS_WANTED} buckets of equal width. Default of \`since\`: 24 hours before \`until\`; default of \`until\`: now. The window has at most ${HISTOGRAM_DAYS_MAX} days. ${DELETED_WEBHOOKS_TEXT}`,
+      description: `By status, in buckets of equal width, at most about a quarter more than ${BUCKETS_WANTED}. Default of \`since\`: 24 hours before \`until\`; default of \`until\`: now. The window has at most ${HISTOGRAM_DAYS_MAX} days. ${DELETED_WEBHOOKS_TEXT}`,
       parameters: FILTERS,
       responses: operationResponses(
         'account',

@@ -53,8 +53,8 @@ export interface HourlyCounts {
   getCached(key: LogKey): CountedHours | null;
   /**
    * For a page far from the start of the log. Returns cached counts, or counts first, because reading that page would
-   * take as long. Returns null if counting fails. Throws a 503 if counting takes longer than `waitMaxMs`: it continues
-   * for the next request, and reading the page meanwhile would delay both.
+   * take as long. Returns null if counting fails. Throws a 503 if counting takes longer than `waitMaxMs` and no older
+   * counts are cached: it continues for the next request, and reading the page meanwhile would delay both.
    */
   getOrCount(key: LogKey): Promise<CountedHours | null>;
   /**
@@ -70,9 +70,9 @@ export interface HourlyCounts {
 }
 
 /**
- * Caches the counts of completed hours in memory. Deliveries are created with the time of their insert and deleted with
- * their day, so the count of a completed hour is constant until retention drops the day. While the log is viewed, the
- * counts are refreshed in the background at most once a minute, which is the delay until a dropped day is noticed.
+ * Caches hourly counts of the deliveries created before `closedBefore`, which is at least 15 minutes ago. Deliveries
+ * have the time of their insert and are deleted with their day, so these counts are constant until retention drops the
+ * day. While the log is viewed, they are refreshed in the background at most once a minute, so a drop is noticed later.
  */
 export function createHourlyCounts(database: Queryable, limits: Partial<typeof LIMITS> = {}): HourlyCounts {
   const { slowMs, deliveriesMin, waitMaxMs } = { ...LIMITS, ...limits };

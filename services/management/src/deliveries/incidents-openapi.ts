@@ -127,7 +127,9 @@ export const incidentSchemas: Record<string, Schema> = {
     ),
     failure_count: count('Number of failed attempts.'),
     last_success_at: nullable(
-      microsTime('Start of the last successful attempt; null if there is none, and for closed incidents.'),
+      microsTime(
+        'Start of the last successful attempt; null if there is none, for closed incidents, and with `endpoint_changed_at`.',
+      ),
     ),
     delivery_count: count(`Deliveries with a failed attempt, and deliveries that wait. ${COUNT_LIMIT_TEXT}`),
     failed_count: count(

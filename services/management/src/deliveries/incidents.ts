@@ -21,7 +21,7 @@ export interface IncidentView {
   endpoint_changed_at: string | null;
   /** Number of failed attempts. */
   failure_count: number;
-  /** Null for closed incidents, and if no attempt ever succeeded. */
+  /** Null if no attempt ever succeeded, for closed incidents, and with `endpoint_changed_at`. */
   last_success_at: string | null;
   delivery_count: Evidence['counts']['delivery_count'];
   failed_count: number;

@@ -112,11 +112,11 @@ export async function scanSegments<Rows>(
 }
 
 const NARROWING_FACTOR = 8n;
-/** A part is not narrower than a millisecond, since all deliveries of a fan-out have the same time. */
+/** A part of a millisecond or less is not divided, since all deliveries of a fan-out have the same time. */
 const WIDTH_MIN = 1_000n;
 const SAME_TIMESTAMP_MAX = 1_000_000;
 
-/** Splits off the newest part, at most as wide as `width`; returns it and the rest. */
+/** Splits the newest part, of `width`, off a segment of one day; returns it and the rest. Several days stay whole. */
 function newestPart(segment: LogSegment, width: bigint): [LogSegment, LogSegment | null] {
   const { firstDay, lastDay } = segment;
   if (firstDay !== lastDay || widthOf(segment) <= width) return [segment, null];

@@ -25,7 +25,7 @@ interface PageQuery extends LogKey {
 
 /**
  * Finds the page among the hours, in the order of the list: the newest day first, and in it the newest hour. Hours that
- * the cache does not cover are counted: incomplete hours, and the ends of a window that divide an hour.
+ * the cache does not cover are counted: those since `closedBefore`, and the ends of a window that divide an hour.
  */
 export async function locatePage(
   database: Queryable,
@@ -113,7 +113,7 @@ function mergeHours(counts: readonly HourCount[]): HourCount[] {
 
 type Range = Pick<HourQuery, 'since' | 'until'>;
 
-/** Returns the completed hours that are entirely in the window; null if there are none. */
+/** Returns the window without incomplete hours at its ends, up to `closedBefore`; null if nothing remains. */
 function innerHours({ since, until }: Range, closedBefore: bigint): (Range & { until: bigint }) | null {
   const first = since === null ? null : since + ((HOUR_MICROS - (since % HOUR_MICROS)) % HOUR_MICROS);
   const completeUntil = until === null ? closedBefore : until - (until % HOUR_MICROS);

@@ -68,7 +68,7 @@ async function enqueueNow(deps: RedeliverDependencies, delivery: QueuedDelivery)
     await withinDeadline(enqueueTimeoutMs, () => deliveryQueue.add([delivery]));
   } catch (err) {
     const { deliveryId } = delivery;
-    logger.warn({ err, deliveryId }, 'redelivery not queued: the reconciler will queue it');
+    logger.warn({ err, deliveryId }, 'redelivery perhaps not queued: then the reconciler queues it');
   }
 }
 

@@ -16,7 +16,7 @@ export interface ServiceStateDependencies {
   writes: Pick<RecordWrites, 'state'>;
 }
 
-/** Returns whether the account's reports can be recorded, and its quarantined items, newest first. */
+/** Returns whether reports can be recorded, and the number and the newest of the account's quarantined items. */
 export function serviceStateEndpoint({ prisma, writes }: ServiceStateDependencies): AccountEndpoint {
   return {
     method: 'GET',

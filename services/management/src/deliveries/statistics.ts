@@ -88,7 +88,7 @@ interface CacheEntry<View> {
   expiresAtMs: number;
 }
 
-/** Reads statistics; concurrent calls share one statement, and slow results are cached for a limited time. */
+/** Reads statistics; concurrent calls with one key share a read, and slow results are cached for a limited time. */
 export function cacheSlowReads<Query, View>(
   read: (query: Query) => Promise<View>,
   { keyOf, nowMs = () => performance.now() }: { keyOf: (query: Query) => string; nowMs?: () => number },

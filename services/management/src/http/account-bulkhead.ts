@@ -8,7 +8,7 @@ export interface AccountBulkheadOptions {
   /** Requests that one account may have in this process, including those that wait for a slot. */
   maxInFlight: number;
   waitMs: number;
-  /** Called for each rejected request. */
+  /** Called for each request that is rejected with a 429. */
   onRejected?: () => void;
 }
 

@@ -12,7 +12,7 @@ import {
 export const BODY_BYTES_MAX = {
   /** The default: several times the size of the longest list of job ids. */
   default: 64 * 1024,
-  /** The longest password at 12 bytes a code point (an escaped surrogate pair). Callers are anonymous. */
+  /** The longest e-mail address and password at 12 bytes a code point. Callers are anonymous. */
   signIn: 16 * 1024,
   /** 800 KiB: the longest message at 12 bytes a code point (an escaped surrogate pair), and the other fields. */
   run: 12 * EVENT_LIMITS.messageCharactersMax + 32 * 1024,

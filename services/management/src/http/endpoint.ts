@@ -42,7 +42,7 @@ export interface AccountRequest extends CallerRequest {
 
 /**
  * A request that may change data of an account. Its response goes through the `recorder` in the transaction of its
- * work, which stores the response of a POST for a repeat and rolls the work back if the caller has been rejected.
+ * work, which stores it if there is an `Idempotency-Key`, and rolls the work back if the caller has been rejected.
  */
 export interface WriteRequest extends AccountRequest {
   recorder: ResponseRecorder;
@@ -105,7 +105,10 @@ export interface PublicEndpoint extends EndpointBase<string, ParsedRequest> {
 
 export type Endpoint = AccountEndpoint | CallerEndpoint | PublicEndpoint;
 
-/** Time that a request may take. Must exceed the time to detect that the database or the queue is unavailable. */
+/**
+ * Time for the admission of a request, and again for its work, before the caller gets a 503. Must exceed the time to
+ * detect that the database or the queue is unavailable.
+ */
 export const DEADLINE_MS = 6_000;
 
 /** Requirements that an endpoint has for its caller. */

@@ -173,7 +173,7 @@ export class HeadersTooLargeError extends ApiError {
 
 const RETRY_AFTER_SECONDS = 5;
 
-/** 503: the database or the queue is unavailable. */
+/** 503: the database, the queue or this process is unavailable or overloaded. */
 export class UnavailableError extends ApiError {
   constructor() {
     super(503, 'unavailable', 'The service is temporarily unavailable.', {

@@ -60,7 +60,7 @@ export async function listen(
     requestTimeout: clientTimeouts.requestMs,
     connectionsCheckingInterval: Math.min(CHECK_INTERVAL_MS, clientTimeouts.headersMs),
     keepAliveTimeout: KEEP_ALIVE_MS,
-    // Node would reject a request without a host with no body; requireUnambiguousRequest sends one.
+    // Node's response to a request without `Host` has no body; that of requireUnambiguousRequest has the envelope.
     requireHostHeader: false,
   });
   server.setTimeout(SOCKET_TIMEOUT_MS);

@@ -14,9 +14,9 @@ const WRITERS_MAX = 50_000;
 type Requester = Pick<AccountRequest, 'account' | 'principal'>;
 
 /**
- * Chooses the database for lists, counts and statistics: the replica, if it exists and shows all changes that the
- * caller made through this process. Authentication and other reads that must not lag use the primary
- * (docs/adr/0048-replica-reads.md).
+ * Chooses the database for lists, counts and statistics: the replica, if it exists and shows all changes of the account
+ * and all reports of the caller that this process handled. Authentication and other reads that must not lag use the
+ * primary (docs/adr/0048-replica-reads.md).
  */
 export class ReplicaReads {
   readonly #primary: Queryable;

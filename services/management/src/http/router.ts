@@ -43,7 +43,7 @@ export interface RouterDependencies extends Authentication {
   reads: Pick<ReplicaReads, 'recordWrite'>;
   /** Tracks whether calls that write succeed. */
   writes: Pick<RecordWrites, 'track'>;
-  /** Time a request may take before the caller gets a 503; {@link DEADLINE_MS} when omitted. */
+  /** Time for the admission of a request, and again for its work; {@link DEADLINE_MS} when omitted. */
   deadlineMs?: number | undefined;
   /** Time a body may take to arrive; 15 s when omitted. */
   bodyMs?: number | undefined;

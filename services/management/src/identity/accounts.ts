@@ -52,7 +52,7 @@ export async function listAccounts(
   return accounts.map(accountView);
 }
 
-/** An account in a list. The id is an integer; the time is ISO 8601 UTC in seconds with `Z`. */
+/** An account as the API returns it. The id is an integer; the time is ISO 8601 UTC in seconds with `Z`. */
 export interface AccountView {
   id: number;
   identifier: string;

@@ -68,14 +68,14 @@ export function findScope(
   return { account, holder: { kind: 'user', license, permissionSets } };
 }
 
-/** Actions on an account. Reading needs only a membership or a token of the account. */
+/** Actions on an account. `read` needs only a membership or a token of the account. */
 export type Action = 'read' | 'read_audit' | 'write_webhooks' | 'report_runs';
 
 type Requirement = { licence: 'developer' } | { anyOf: readonly PermissionSet[] };
 
 /**
  * Requirements for writing webhooks (docs/contract.md#identity). On Enterprise the licence does not matter; on Team no
- * permission set replaces the licence. Other plans have no webhooks and therefore no row.
+ * permission set replaces a user's licence. Other plans have no webhooks and therefore no row.
  */
 const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requirement>> = {
   enterprise: {

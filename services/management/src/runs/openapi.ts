@@ -71,7 +71,7 @@ const RUN_STATUS: Schema = {
   description: 'The status of the run.',
 };
 
-/** The format in responses, and the shape in requests, whose fractions of a second are accepted and truncated. */
+/** Schema of a time in a report: the format of responses, null, or a time with a fraction, which is truncated. */
 function reportedTime(description: string): Schema {
   return {
     type: ['string', 'null'],

@@ -106,7 +106,7 @@ export const publishSchemas: Record<string, Schema> = {
   PublishResult: responseObject<PublishResult>('The result of a call with events.', {
     accepted_count: count('Number of events that were recorded by this call.'),
     duplicate_count: count('Number of events whose id was already on record.'),
-    rejected_count: count('Number of invalid events.'),
+    rejected_count: count('Number of rejected events.'),
     events: {
       type: 'array',
       items: schemaRef('EventVerdict'),
@@ -126,7 +126,7 @@ export const publishSchemas: Record<string, Schema> = {
         type: 'string',
         enum: VERDICTS,
         description:
-          '`accepted`: recorded, and will be delivered to matching webhooks. `duplicate`: an event with this id was on record; nothing changes. `rejected`: invalid, and not stored.',
+          '`accepted`: recorded, and will be delivered to matching webhooks. `duplicate`: an event with this id was on record; nothing changes. `rejected`: invalid, or its id has other data; not stored.',
       },
       errors: {
         type: 'array',

@@ -26,7 +26,10 @@ const VALUES_MAX = 60 * EVENTS_MAX;
 
 export const VERDICTS = ['accepted', 'duplicate', 'rejected'] as const;
 
-/** Result for one event: `accepted` is newly recorded, `duplicate` was recorded before, `rejected` is invalid. */
+/**
+ * Result for one event: `accepted` is newly recorded, `duplicate` was recorded before, `rejected` is invalid or has the
+ * id of an event with other data.
+ */
 export interface EventVerdict {
   /** Client-supplied or assigned id of the event; null for a rejected event without a valid id. */
   event_id: string | null;

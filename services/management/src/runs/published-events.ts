@@ -71,7 +71,7 @@ export function createPublishedEvents(dependencies: Omit<RunsDependencies, 'nowM
     return result;
   }
 
-  /** Hands events that were committed together to the queue together. */
+  /** Hands events that were committed together to the relay together. */
   function relayCommitted(publications: readonly Publication[], results: readonly PublicationResult[]): void {
     const committed = publications.flatMap((publication, index) =>
       newEventsOf(publication, results[index] as PublicationResult),

@@ -115,7 +115,7 @@ export class Relay {
         this.#remove(batch.events.length);
         onRelayed?.('sent', batch.events.length - rejectedCount);
         if (rejectedCount > 0) onRelayed?.('quarantined', rejectedCount);
-        if (failures > 0) logger.info({ failures }, 'relay recovered');
+        if (failures > 0) logger.info({ failures }, 'adding events to the queue succeeds again');
         failures = 0;
       } catch (error) {
         if (failures === 0) logger.error({ err: error }, 'events not added to the queue, will retry');

@@ -19,8 +19,9 @@ export type ReportResult =
   | { error: unknown; outcome?: never };
 
 /**
- * Records many reports in one statement, each with its own outcome. A report is planned with the run as it was read.
- * The statement changes a run only if it is still in that state; otherwise the report is planned again.
+ * Records many reports in one statement, each with its own outcome; a second report of a run needs another statement. A
+ * report is planned with the run as it was read. The statement changes a run only if it is still in that state;
+ * otherwise the report is planned again.
  */
 export class ReportRecorder {
   readonly #jobs = new JobCache();

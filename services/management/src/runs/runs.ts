@@ -55,7 +55,7 @@ export interface RunsDependencies {
 
 /**
  * Group commit of reports: a commit starts at least 8 ms after the previous one unless 8 reports wait for it. After a
- * longer pause a report is committed at once. The reports of a commit share a statement and a job of the queue.
+ * longer pause a report is committed at once. The reports of a commit share a statement; their events share jobs.
  */
 export const COMMIT_SPACING = { spacingMs: 8, startSize: 8 };
 const BATCH_SIZE_MAX = 200;
@@ -89,7 +89,7 @@ export function createRuns(dependencies: RunsDependencies): Runs {
     return outcome;
   }
 
-  /** Hands events that were committed together to the queue together. */
+  /** Hands events that were committed together to the relay together. */
   function relayCommitted(results: readonly ReportResult[]): void {
     const events = results.flatMap((one) => (one.outcome === undefined ? [] : one.events));
     if (events.length === 0) return;

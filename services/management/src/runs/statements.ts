@@ -96,8 +96,8 @@ const timestampSql = (parameter: string) =>
 /** Maximum count of matching runs, as in the log of deliveries. */
 export const RUNS_COUNT_MAX = 1_000_000;
 /**
- * Number of newest runs that a search by name, or a sort order without an index, reads: no index finds a part of a name
- * or sorts by the end of a run.
+ * Maximum number of newest runs that a search by name, or a sort order without an index, reads: no index finds a part
+ * of a name or sorts by the end of a run.
  */
 export const RUNS_SEARCHED_MAX = 200_000;
 

@@ -71,7 +71,7 @@ function changeTo(previous: RunState | null, state: RunState): RunTransition {
   return { kind: 'changed', state, events: eventsOf(previous, state) };
 }
 
-/** Events that are sent immediately precede those that wait for the artifacts. */
+/** Types of events in the order in which a run sends them: those that wait for the artifacts come last. */
 const ORDERED_TYPES = EVENT_TYPES.toSorted(
   (a, b) => Number(waitsForArtifacts(a)) - Number(waitsForArtifacts(b)),
 );

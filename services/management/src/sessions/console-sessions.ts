@@ -3,7 +3,10 @@ import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/da
 import { inActorTransaction } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
 
-/** Sessions of the console, shared by all processes. A session ends on sign-out, when idle, and at its maximum age. */
+/**
+ * Sessions of the console, shared by all processes. A session ends on sign-out, with a new password, when idle, and at
+ * its maximum age.
+ */
 export interface ConsoleSessions {
   /**
    * Opens a session and returns its id, of which only the hash is stored. Returns null if the password has changed

@@ -3,7 +3,7 @@ import type { EncryptionKey } from '@runhook/database';
 
 /** A browser in which a user has signed in before. */
 export interface RecognizedDevice {
-  /** Identifies the device. Known only to owners of the cookie. */
+  /** Random id of this browser for this user. Known only to owners of the cookie. */
   id: string;
 }
 

@@ -52,7 +52,7 @@ export const sessionPaths: Paths = {
       operationId: 'getSession',
       tags,
       summary: 'Get the current session and its permissions',
-      description: 'For the session of the console.',
+      description: 'For users only, with a session or an API key.',
       responses: operationResponses('caller', {
         200: success(200, 'The session.', schemaRef('Session'), SESSION_EXAMPLE),
         403: NO_USER,

@@ -59,7 +59,7 @@ export function createSignInLimits(
   };
 }
 
-/** Hashes the parts to a fixed length, so that the store reveals no addresses. */
+/** Hashes the parts to a fixed length, so that the store reveals no e-mail addresses. */
 function keyOf(...parts: string[]): string {
   return createHash('sha256').update(parts.join('\n')).digest('base64url');
 }

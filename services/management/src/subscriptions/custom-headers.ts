@@ -81,7 +81,7 @@ function decryptStoredValues(stored: StoredHeaders | null, secrets: SecretBox): 
   }
 }
 
-/** Returns the headers of a delivery. Throws a `SecretBoxError` if they cannot be decrypted. */
+/** Returns the custom headers of a delivery. Throws a `SecretBoxError` if they cannot be decrypted. */
 export function decryptCustomHeaders(
   { headersCiphertext }: Pick<HeaderColumns, 'headersCiphertext'>,
   secrets: SecretBox,

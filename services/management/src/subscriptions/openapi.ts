@@ -194,7 +194,7 @@ export const subscriptionPaths: Paths = {
       operationId: 'deleteSubscription',
       tags,
       summary: 'Delete a subscription',
-      description: `Nothing more is sent to it, and its log is removed from the API at once. ${WEBHOOK_WRITERS}`,
+      description: `Nothing more is sent to it, and its log is available only in that of the account. ${WEBHOOK_WRITERS}`,
       responses: operationResponses('account', {
         200: success(
           200,

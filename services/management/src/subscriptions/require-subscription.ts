@@ -8,7 +8,7 @@ import { findSubscription, type SubscriptionKey, type SubscriptionWithSecret } f
 
 export const SUBSCRIPTION_PATH = '/api/v3/accounts/:account_id/webhooks/subscription/:webhook_id';
 
-/** Returns the subscription of the path. Throws a 404 for deleted ones, too: the API no longer has their log. */
+/** Returns the subscription of the path. Throws a 404 for deleted ones, too. */
 export async function requireSubscription(
   prisma: PrismaClient,
   request: AccountRequest,

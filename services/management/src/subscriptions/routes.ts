@@ -182,7 +182,7 @@ const TRIES_MAX = 5;
 
 /**
  * Replaces the fields: omitted ones get their default, except `active`, `signature_header` and `headers`, which keep
- * the stored value (docs/contract.md#subscriptions).
+ * the stored value, but a new `client_url` activates one that the service deactivated (docs/contract.md#subscriptions).
  */
 function updateSubscriptionEndpoint(deps: {
   prisma: PrismaClient;

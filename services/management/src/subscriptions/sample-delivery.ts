@@ -32,9 +32,9 @@ export interface Verification {
   verification_error: string | null;
   /** The endpoint's status; without a response, "504" (timeout) or "502". */
   verification_status_code: string;
-  /** Null if the endpoint responded with a 2xx; absent unless the request includes it. */
+  /** Null if the endpoint responded with a 2xx; absent from the response to a GET unless included. */
   verification_error_code?: string | null;
-  /** Absent unless the request includes it. */
+  /** Absent from the response to a GET unless included. */
   exchange?: TestExchange;
 }
 
@@ -47,7 +47,7 @@ export interface TestExchange {
   duration_ms: number;
   http_status_code: string;
   error: { code: string; message: string } | null;
-  /** Headers with masked values. */
+  /** Signatures and custom headers are masked. */
   request_headers: Record<string, string>;
   request_body: string;
   /** Null without a response, as is the body. */

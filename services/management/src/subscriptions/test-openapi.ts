@@ -125,7 +125,7 @@ export const testSchemas: Record<string, Schema> = {
   ),
 
   TestExchange: responseObject<TestExchange>(
-    'The complete request and response, as in the log of an attempt. Only if `include` requests it.',
+    'The complete request and response, as in the log of an attempt. With `GET`, only if `include` requests it.',
     {
       method: { type: 'string', const: 'POST', description: 'The method, as in every delivery.' },
       url: text('The URL of the request.'),

@@ -14,7 +14,7 @@ import {
 import { type RejectedEvent, Relay, type RelayOptions } from '../../src/runs/relay.ts';
 
 const UNAVAILABLE_LOG = { level: 'error', message: 'events not added to the queue, will retry' };
-const RECOVERED_LOG = { level: 'info', message: 'relay recovered' };
+const RECOVERED_LOG = { level: 'info', message: 'adding events to the queue succeeds again' };
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -43,7 +43,7 @@ function docsPage(assetsPath: '' | 'docs/'): string {
 }
 
 /**
- * Stricter than the policy of other pages: nothing from other hosts, not even styles. Swagger UI inserts style elements
+ * Stricter than Helmet's default: nothing from other hosts, not even styles. Swagger UI inserts style elements
  * and has icons in `data:` URLs; it needs no inline script and no eval.
  */
 const POLICY = helmet.contentSecurityPolicy({

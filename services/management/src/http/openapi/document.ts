@@ -101,7 +101,7 @@ const DESCRIPTION = `Runhook notifies other systems of job runs: it sends a sign
 
 **Requests** have JSON in UTF-8. Unknown fields are ignored. An unknown query parameter is a 400 that names it; every list accepts \`include_related\`. A request that is not valid HTTP/1.1, or does not have exactly one host, is a 400, headers of more than 16 KiB are a 431, another \`Expect\` than \`100-continue\` is a 417, all in the envelope.
 
-**Ids and times** of webhooks and deliveries are strings: times are microseconds since the epoch, as digits. All others have integer ids and ISO 8601 times.
+**Ids and times** of webhooks, deliveries and audit entries are strings: times are microseconds since the epoch, as digits. All others have integer ids and ISO 8601 times.
 
 **Rate limit**: requests of one account are limited, by default to 5,000 a minute; those about jobs and runs do not count. Beyond that, a request gets a 429 with \`Retry-After\`.`;
 

@@ -54,7 +54,7 @@ function failureResponse(
   };
 }
 
-/** Every error response by its status, including each error of `http/errors.ts`. */
+/** The error responses of operations by status: the errors of `http/errors.ts`, except 417 and 431. */
 const FAILURES = {
   400: {
     name: 'InvalidRequest',
