@@ -121,7 +121,7 @@ function describeEssentials(world: StoryWorld): void {
     expect(Object.keys(fromRest.data)).toEqual(Object.keys(fromQueue.data));
   });
 
-  test('of two concurrent events with the same id and other data one is recorded, and retries send that one', async () => {
+  test('one of two concurrent events with the same id and different data is recorded, and the last attempts send that one', async () => {
     await world.subscribe({ event_types: ['job.run.started'] });
     world.receiver.respondWith(500);
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
