@@ -13,7 +13,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n');
 
 (hasRedis ? describe : describe.skip)('a Redis without free memory', () => {
-  /** Number of events: several pages, each of which is drained at once. */
+  /** Number of events: several pages, which are drained one after another. */
   const COUNT = 300;
   /**
    * Number of concurrent events: fewer than the slots of an endpoint without responses, so that no delivery waits for

@@ -116,7 +116,7 @@ describe.each(oneQueueBackend())('an account with too many deferred deliveries, 
     const others = await harness.subscribe('/held-of-another', other.id);
     const { port } = await start();
 
-    // The healthy lane has succeeded by now, and has no deferred deliveries that maintenance would count.
+    // The healthy lane first succeeds, so that it has no deferred deliveries that maintenance would count.
     await publish(1);
     await expectStates(healthy.id, { delivered: 1 });
     await publish(LIMIT - 1);
