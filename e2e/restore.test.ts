@@ -69,7 +69,7 @@ async function startServer() {
 }
 
 testWithPrograms(
-  'a backup that was taken during deliveries is restored into a new database, where deliveries continue',
+  'a backup that was taken while a delivery was pending is restored into a new database, where deliveries continue',
   async () => {
     const { folder, run, urlOf } = await startServer();
     run('createdb', '--maintenance-db', urlOf('postgres'), 'before');

@@ -8,10 +8,10 @@ import { STORY_TIMEOUT_MS } from './support/waiting.ts';
 const WIDTHS = [360, 768, 1024, 1440, 2560];
 
 describeConsole(
-  'every page with its dialogs and menus, light and dark, at all widths',
+  'every page, dark and at five widths, and its dialogs and menus, light and dark',
   (story) => {
     story(
-      'passes the axe checks, and nothing scrolls sideways, is covered or is cut off',
+      'passes the axe checks; nothing scrolls sideways, and nothing of a page is covered or cut off',
       async (visit) => {
         const found: string[] = [];
         for (const checkedPages of PAGES) {

@@ -34,7 +34,7 @@ describeRendered.each(overlays)('the Kubernetes overlay %s', (overlay) => {
     expect(manifests.flatMap(manifestProblems)).toEqual([]);
   });
 
-  test('all objects have different names, and are in the namespace of the overlay', () => {
+  test('all objects of a kind have different names, and are in the namespace of the overlay', () => {
     const ids = manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     expect(new Set(ids).size).toBe(ids.length);
     const [namespace] = ofKind('Namespace').map(({ metadata }) => metadata.name);

@@ -98,7 +98,7 @@ test('the issue forms match the schema of GitHub', () => {
     expect([name, issueFormProblems(readYaml('ISSUE_TEMPLATE', name))]).toEqual([name, []]);
 });
 
-test('CI runs the suite on Node 20 to 26, PostgreSQL 15 to 18, Redis 7 and 8, and Valkey 8 and 9', () => {
+test('CI runs the suite on Node 20, 22, 24 and 26, PostgreSQL 15 to 18, Redis 7 and 8, and Valkey 8 and 9', () => {
   const rows: { node: number; postgres: string; queue: string }[] = readYaml('workflows', 'ci.yml').jobs.suite
     .strategy.matrix.include;
   const valuesOf = (key: keyof (typeof rows)[number]) => [...new Set(rows.map((row) => row[key]))].sort();

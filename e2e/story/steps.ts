@@ -85,7 +85,7 @@ function describeEssentials(world: StoryWorld): void {
     });
   });
 
-  test('an event is processed in the same way whether it is published onto the queue, published over REST or reported, and its id is delivered once', async () => {
+  test('an event is processed in the same way whether it is published onto the queue, published over REST or reported, and is delivered once even if it is published again', async () => {
     const { id } = await world.subscribe();
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
     const publisher = createEventPublisher({ queueUrl: world.environment.QUEUE_URL });
@@ -121,7 +121,7 @@ function describeEssentials(world: StoryWorld): void {
     expect(Object.keys(fromRest.data)).toEqual(Object.keys(fromQueue.data));
   });
 
-  test('of two concurrent events with the same id and other data one is recorded, and retries send that one', async () => {
+  test('one of two concurrent events with the same id and different data is recorded, and the last attempts send that one', async () => {
     await world.subscribe({ event_types: ['job.run.started'] });
     world.receiver.respondWith(500);
     const job = world.account.jobs[0] as TestAccount['jobs'][number];
@@ -180,7 +180,7 @@ function describeEssentials(world: StoryWorld): void {
 }
 
 function describeFailures(world: StoryWorld): void {
-  test('a failed delivery is redelivered manually with the same bytes and consecutive attempt numbers', async () => {
+  test('a failed delivery is redelivered manually with the same body and consecutive attempt numbers', async () => {
     const { id } = await world.subscribe({ event_types: ['job.run.started'] });
     world.receiver.respondWith(500);
     await world.call('POST', world.runs(), { job_id: world.account.jobs[0]?.id, engine_version: '1.9.2' });

@@ -33,11 +33,11 @@ const SKIPPED_FILES = {
 const SKIPPED_TESTS = {
   'a row that waits for the default partition while its day is created is rejected for a few seconds only':
     'it waits on the coordinator, and is inserted into the partition of its day',
-  'an account whose deferred deliveries cannot be changed stops no other account':
+  'an account whose deferred deliveries cannot be changed does not stop the expiry of those of another account':
     'needs a trigger on a distributed table',
   'is completed although its first page fills every lane of its account':
     'needs a trigger on a distributed table',
-  'a delivery that is deferred after its subscription was reactivated is sent by the pass that found it inactive':
+  'a delivery that is deferred after its subscription was reactivated is sent by the run of the lane that found the subscription inactive':
     'needs a trigger on a distributed table',
   'a long read of one day does not delay the creation of other days':
     'Citus locks all days for a statement that reads one',

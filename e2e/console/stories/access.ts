@@ -95,7 +95,7 @@ describeConsole('API access and the audit log', (story) => {
   });
 
   story(
-    'shows the audit log to administrators, newest first, and hides it from other users',
+    'shows the audit log, with users and addresses, to administrators, and hides it from other users',
     async (visit) => {
       const { world, page, urlOf, signInAs } = visit;
       const id = await subscribe(world, { name: 'Watched' });

@@ -10,7 +10,7 @@ import { STORY_TIMEOUT_MS } from '../support/waiting.ts';
 describeConsole(
   'every page',
   (story) => {
-    // every-page.long.test.ts also checks dialogs and menus, in both schemes and at all widths.
+    // every-page.long.test.ts also checks the dark scheme, five other widths, dialogs and menus.
     story(
       'passes the axe checks and fits a phone: nothing scrolls sideways or is covered',
       async (visit) => {

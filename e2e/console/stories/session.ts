@@ -31,7 +31,7 @@ describeConsole(
       },
     );
 
-    story('shows how long to wait after too many failures', async ({ page, urlOf }) => {
+    story('shows how long to wait after too many failed sign-ins', async ({ page, urlOf }) => {
       await page.goto(urlOf('/sign-in'));
       const errorMessage = page
         .getByRole('alert')

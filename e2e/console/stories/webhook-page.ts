@@ -251,7 +251,7 @@ describeConsole('the page of a webhook', (story) => {
   );
 
   story(
-    'shows the log without scrolling on a laptop',
+    'shows the first row of the log without scrolling on a laptop',
     async ({ world, page, urlOf, signInAs }) => {
       const id = await subscribe(world, {
         description: 'What somebody wrote down for their colleagues.',

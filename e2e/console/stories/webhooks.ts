@@ -45,7 +45,7 @@ describeConsole(
     );
 
     story(
-      'shows a read-only user the reason on the page and at every control, by keyboard',
+      'shows a read-only user why nothing can be changed, on the page and at every control, by keyboard',
       async ({ page, urlOf, signInAs, world }) => {
         await signInAs('rita');
         await page.goto(urlOf(`${listOf(world)}?search=listed answered`));

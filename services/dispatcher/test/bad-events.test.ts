@@ -121,11 +121,11 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     await queue.close();
   });
 
-  test('only the beginning of a malformed message of a megabyte is retained', async () => {
+  test('only the first 16,384 characters of a malformed message of 2 MB are retained', async () => {
     const job = harness.account.jobs[0] as (typeof harness.account.jobs)[number];
     const event = { ...exampleEvent('job.run.started', job), timestamp: '0000-01-01T00:00:00Z' };
     const queue = createQueueBackend(harness.queueUrl).createQueue<unknown>(JOB_RUN_EVENTS);
-    // After 16,384 UTF-16 units one of the two messages is within a surrogate pair.
+    // A cut after 16,384 UTF-16 units would divide a surrogate pair in one of the two messages.
     const junk = (start: string) => start + '🚀'.repeat(500_000);
     await queue.add('job.run.started', { ...event, junk: junk('') });
     await queue.add('job.run.started', { ...event, junk: junk('x') });

@@ -27,7 +27,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   const event = (eventType: Parameters<typeof exampleEvent>[0], job = 0) =>
     exampleEvent(eventType, harness.account.jobs[job] as (typeof harness.account.jobs)[number]);
 
-  test('an event becomes a signed request with the exact payload, and is logged', async () => {
+  test('an event becomes a signed request with the exact payload, and the attempt is logged', async () => {
     const subscription = await subscribe();
     await harness.startDispatcher();
     const published = event('job.run.completed');
@@ -127,7 +127,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('subscriptions of other jobs or accounts, inactive and deleted subscriptions cause no delivery', async () => {
+  test('subscriptions to other jobs, inactive and deleted subscriptions cause no delivery', async () => {
     const [first, second] = harness.account.jobs;
     await subscribe({ jobIds: [second?.id ?? 0] });
     await subscribe({ active: false });
@@ -172,7 +172,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(1);
   });
 
-  test('an event that is published twice with the same eventId is delivered once', async () => {
+  test('an event that is published three times with the same eventId is delivered once', async () => {
     await subscribe();
     await harness.startDispatcher();
     const published = event('job.run.started');
@@ -190,7 +190,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     ]);
   });
 
-  test('an endpoint that always responds with 500 gets six requests with the same bytes, then the delivery is failed', async () => {
+  test('an endpoint that always responds with 500 gets six requests with the same body, then the delivery is failed', async () => {
     await subscribe();
     harness.receiver.respondWith({ status: 500, body: 'no\0pe' });
     await harness.startDispatcher({ retryBaseDelayMs: 40 });
@@ -301,7 +301,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     expect(JSON.stringify(attempts)).not.toContain('10.0.0.1');
   });
 
-  test('an endpoint at a denied port, or in a range that is both denied and permitted, gets no request', async () => {
+  test('an endpoint at a port that is not permitted, or in a range that is both denied and permitted, gets no request', async () => {
     const { port } = new URL(harness.receiver.url);
     await subscribe();
     const dispatcher = await harness.startDispatcher({

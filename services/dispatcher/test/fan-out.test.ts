@@ -14,7 +14,7 @@ const PERMITS = 17;
 const LONG_MS = 3_600_000;
 
 /** Calls the fan-out without a worker, so that tests control its permits and its stop. */
-describe('the fan-out of an event whose account has no permits', () => {
+describe('the fan-out of an event', () => {
   let harness: Harness;
   let opened: WithoutWorkers;
   beforeEach(async () => {

@@ -6,7 +6,7 @@ import { eventually, exampleEvent, oneQueueBackend, seedAccount, seedSubscriptio
 import { type Harness, openHarness } from './harness.ts';
 import { attemptsOf, deliveriesOf, insertUndispatched } from './log-rows.ts';
 
-/** First attempts precede the commit (docs/adr/0043-attempt-before-commit.md). */
+/** Most first attempts begin before the commit (docs/adr/0043-attempt-before-commit.md). */
 describe.each(oneQueueBackend())('the first attempts of an event, with the queue on $name', (backend) => {
   let harness: Harness;
   /** Releases the requests to a path that begins with /held. */
@@ -123,7 +123,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
       const sql = `SELECT FROM deliveries WHERE account_id = $1 AND status = 'delivered'`;
       return (await harness.database.pool.query(sql, [accountId])).rowCount;
     };
-    // Only lanes that have succeeded get more than a few slots.
+    // Only lanes that have succeeded get more than 16 slots.
     await harness.publisher.publishMany([event(), ...otherEvents(1)]);
     await eventually(async () => expect(await delivered(harness.account.id)).toBe(WEBHOOKS));
     isSuspended = true;
@@ -157,7 +157,7 @@ describe.each(oneQueueBackend())('the first attempts of an event, with the queue
     expect(harness.receiver.requests).toHaveLength(2);
   });
 
-  test('send the recorded body, and set the message aside with a new id, when its id is on record with other data', async () => {
+  test('send the recorded body if the message has other data under the same id, and the message is set aside with a new id', async () => {
     await harness.subscribe('/one');
     const published = event();
     const recorded = { ...published, data: { ...published.data, jobName: 'as recorded' } } as JobRunEvent;

@@ -13,7 +13,7 @@ const hasRedis = queueBackends().some(({ name }) => name === 'Redis');
 if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n');
 
 (hasRedis ? describe : describe.skip)('a Redis without free memory', () => {
-  /** Number of events: several pages, each of which is drained at once. */
+  /** Number of events: several pages, which are drained one after another. */
   const COUNT = 300;
   /**
    * Number of concurrent events: fewer than the slots of an endpoint without responses, so that no delivery waits for
@@ -140,7 +140,7 @@ if (!hasRedis) process.stdout.write('without Redis: a full Redis is not tested\n
     expect(harness.receiver.requests).toHaveLength(2 * AT_ONCE);
   });
 
-  test('rejects events of publishers above its high-water mark, and gives the reason', async () => {
+  test('gets no events of publishers while more than 85 % of its memory is used, and their error gives the reason', async () => {
     await publish(COUNT);
     const memory = await redis.info('memory');
     const used = Number(/used_memory:(\d+)/.exec(memory)?.[1]);

@@ -18,7 +18,7 @@ import type { Quarantine } from '../src/record/quarantine.ts';
 import type { DispatcherSettings } from '../src/settings.ts';
 import { testQuarantine } from './silent-quarantine.ts';
 
-/** A dispatcher on a real database and queue, with a receiver for its requests and a publisher of events. */
+/** A real database and queue for dispatchers, with a receiver for their requests and a publisher of events. */
 export interface Harness {
   database: PrismaDatabase;
   databaseUrl: string;

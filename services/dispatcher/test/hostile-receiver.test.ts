@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => harness.close());
 
-test('deliveries succeed whose response is endless, a gzip bomb, or NUL bytes and invalid UTF-8, and the log stores at most 16 KiB of it', async () => {
+test('deliveries succeed whose response is endless, a gzip bomb, or NUL bytes and invalid UTF-8, and the log stores at most the first 16,384 bytes of it', async () => {
   const responses = {
     endless: { drip: { bytes: 65_536, intervalMs: 1 } },
     bomb: { headers: { 'content-encoding': 'gzip' }, body: gzipSync(Buffer.alloc(20_000_000)) },
@@ -42,7 +42,7 @@ test('deliveries succeed whose response is endless, a gzip bomb, or NUL bytes an
   expect(attemptByName.get('bytes')?.response_body).toBe('\uFFFD\uFFFD\uFFFD(a');
 }, 90_000);
 
-test('a 200 with a truncated body is delivered with one request, and the log marks the body as incomplete', async () => {
+test('a delivery whose response 200 has a truncated body succeeds with one request, and the log marks the body', async () => {
   harness.receiver.handleWith((request, response) => {
     request.once('end', () => {
       response.writeHead(200, { 'content-length': '1000' });
@@ -65,7 +65,7 @@ test('a 200 with a truncated body is delivered with one request, and the log mar
   expect(harness.receiver.requests).toHaveLength(1);
 }, 90_000);
 
-test('an endpoint with costly responses gets one request at a time, and all its deliveries', async () => {
+test('after three costly responses in a row an endpoint gets one request at a time, and all its deliveries', async () => {
   const CHUNKS = 1_000;
   let inFlight = 0;
   let inFlightMax = 0;

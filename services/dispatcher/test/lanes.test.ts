@@ -123,7 +123,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(ages).toEqual([...ages].sort((a, b) => a - b));
   });
 
-  test('deferred deliveries of a deactivated subscription are cancelled with a reason, also those whose events cannot be loaded', async () => {
+  test('deferred deliveries of a deactivated subscription are cancelled with a reason, also those whose events are missing', async () => {
     const COUNT = 300;
     const subscription = await harness.subscribe('/off');
     await insertDeferred(subscription, COUNT);
@@ -142,7 +142,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(0);
   });
 
-  test('a delivery that is deferred after its subscription was reactivated is sent by the pass that found it inactive', async () => {
+  test('a delivery that is deferred after its subscription was reactivated is sent by the run of the lane that found the subscription inactive', async () => {
     const subscription = await harness.subscribe('/again');
     await insertDeferred(subscription, 2);
     const { pool } = harness.database;
@@ -212,7 +212,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
       await read(`SELECT blocked_until - now() BETWEEN '59 min' AND '1 h' AS "isAnHour",
                     probe_at - now() BETWEEN '30 s' AND '60 s' AS "isAMinute" FROM subscriptions`),
     ).toEqual({ isAnHour: true, isAMinute: true });
-    // Its retry is deferred as well.
+    // The retry of this delivery is deferred as well.
     await eventually(async () => expect(await countDeferred()).toBe(1));
     await harness.startDispatcher();
     await harness.publisher.publishMany(events(20).slice(1));
@@ -263,7 +263,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(harness.receiver.requests).toHaveLength(1);
   });
 
-  test('a manual redelivery does not wait for the end of a block by Retry-After, but a recovery does', async () => {
+  test('a manual redelivery does not wait for the end of a block by Retry-After, but a delivery of a recovery does', async () => {
     const { id } = await harness.subscribe('/pause');
     await insertDeferred({ id, name: 'x' }, 2);
     const { pool } = harness.database;
@@ -428,7 +428,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     // Blocked time does not count: the day starts again after a block.
     await setBlocked(23);
     expect(await runLanesPass()).toEqual({ waiting: 1, expired: 0 });
-    // A new endpoint, or the activation of the subscription, ends a block now.
+    // A new endpoint, or the activation of the subscription, ends a block, and the day starts again.
     for (const changes of [[`client_url = client_url || '/new'`], ['active = false', 'active = true']]) {
       await setBlocked(-1);
       for (const change of changes) await pool.query(`UPDATE subscriptions SET ${change}`);
@@ -477,7 +477,7 @@ describe.each(oneQueueBackend())('lanes, on $name', (backend) => {
     expect(await runLanesPass()).toMatchObject({ expired: 0 });
   });
 
-  test('an account whose deferred deliveries cannot be changed stops no other account', async () => {
+  test('an account whose deferred deliveries cannot be changed does not stop the expiry of those of another account', async () => {
     const { pool } = harness.database;
     const another = await seedAccount(harness.database);
     await insertDeferred(await harness.subscribe('/bad'), 3);

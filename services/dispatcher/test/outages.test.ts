@@ -37,7 +37,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
     for (const proxy of proxies.splice(0)) await proxy.close();
   });
 
-  test('while the database is unavailable events wait, and they are delivered once when it is available again', async () => {
+  test('events wait while the database is unavailable, and each is delivered once afterwards', async () => {
     const proxy = await openProxy(harness.databaseUrl);
     const { port } = await harness.startDispatcher({ databaseUrl: proxy.url });
     const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status;

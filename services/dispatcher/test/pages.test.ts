@@ -13,7 +13,7 @@ import { type CommitResult, commitEvents, type EventCommit } from '../src/record
 import { type Harness, openHarness } from './harness.ts';
 import { commitResults, deliveriesOf } from './log-rows.ts';
 
-/** Number of subscriptions: more than a page has deliveries. */
+/** Number of subscriptions: more than the largest page has deliveries. */
 const COUNT = 520;
 
 /** Commits a page that is followed by others. Returns its result and the number of its new deliveries. */

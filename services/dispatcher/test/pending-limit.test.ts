@@ -109,14 +109,14 @@ describe.each(oneQueueBackend())('an account with too many deferred deliveries, 
     );
   }
 
-  test("gets the deliveries beyond a lane's limit cancelled with a reason, without effect on other endpoints and accounts", async () => {
+  test("gets the deliveries beyond a lane's share cancelled with a reason, without effect on other endpoints and accounts", async () => {
     const other = await seedAccount(harness.database);
     const dead = await harness.subscribe('/held');
     const healthy = await harness.subscribe('/healthy');
     const others = await harness.subscribe('/held-of-another', other.id);
     const { port } = await start();
 
-    // The healthy lane has succeeded by now, and has no deferred deliveries that maintenance would count.
+    // The healthy lane first succeeds, so that it has no deferred deliveries that maintenance would count.
     await publish(1);
     await expectStates(healthy.id, { delivered: 1 });
     await publish(LIMIT - 1);
@@ -226,7 +226,7 @@ describe.each(oneQueueBackend())('an account with too many deferred deliveries, 
     });
   });
 
-  test('has a full lane for each subscription that has reached its share of the limit, until it has less than nine tenths of that', async () => {
+  test('has a full lane for each subscription that has its share of the limit, until the lane has less than nine tenths of that', async () => {
     const [one, two, three] = [
       await harness.subscribe('/1'),
       await harness.subscribe('/2'),
@@ -244,7 +244,7 @@ describe.each(oneQueueBackend())('an account with too many deferred deliveries, 
     await insertDeferred(two, 15);
     expect(await result()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id, two.id].sort());
-    // Nothing is counted beyond twice the limit.
+    // Above twice the limit all lanes of the account become full.
     await insertDeferred(one, LIMIT);
     expect(await result()).toEqual({ accounts: 1, filled: 1, reopened: 0 });
     expect(await fullLanes()).toEqual([one.id, two.id, three.id].sort());

@@ -137,7 +137,7 @@ describe.each(oneQueueBackend())('an item that a store rejects, with the queue o
     { table: 'attempts', status: 500, recorded: 'pending' },
     { table: 'events', status: 200, recorded: 'delivered' },
   ])(
-    'a result is recorded after the conversion of a default partition that rejects $table, and its request is not sent again',
+    'a result is recorded after the conversion of a default partition, which rejects rows of $table, and its request is not sent again',
     async ({ table, status, recorded }) => {
       await harness.subscribe('/one');
       harness.receiver.respondWith(() => ({ status }));

@@ -41,7 +41,7 @@ describe.each(oneQueueBackend())('after an interruption, on $name', (backend) =>
     expect(await deliveriesOf(harness.database)).toHaveLength(1);
   });
 
-  test('of eight concurrent commits of one event one claims it', async () => {
+  test('one of eight concurrent commits of an event claims it', async () => {
     const { rows } = await committedEvent();
     const claims = await Promise.all(
       Array.from({ length: 8 }, () => commitResults(harness.database.pool, rows)),

@@ -1,10 +1,10 @@
 import { readMigrationStates, resolveMigration } from '@runhook/database/migrate';
 import type { MigrateSettings } from './migrate-all.ts';
 
-const USAGE = `Without a command: applies what is missing.
+const USAGE = `Without a command: applies the missing migrations.
   status                          state of each migration, and the database error of one that failed
-  resolve --rolled-back <name>    marks it as rolled back: the next run applies it again
-  resolve --applied <name>        marks it as applied: all of its changes are in the database
+  resolve --rolled-back <name>    marks the migration as rolled back: the next run applies it
+  resolve --applied <name>        marks the migration as applied: all its changes must be in the database
 `;
 
 /** Runs `status` or `resolve`. Returns the exit code: 1 if a migration is missing or unresolved, 2 for wrong usage. */

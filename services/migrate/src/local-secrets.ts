@@ -11,7 +11,7 @@ const PASSWORD_BYTES = 24;
 const READ_ONLY_MODE = 0o444;
 
 /**
- * Creates the secrets of a deployment on one host: the database's password, the URL with it, and the encryption keys.
+ * Creates the secrets of a deployment on one host: the database's password, the URL with it, and an encryption key.
  * Existing files are left unchanged, because the data cannot be read without them. Returns the names of the created
  * files.
  */

@@ -3,11 +3,11 @@ import { createLogger, describeStartFailure } from '@runhook/runtime';
 import { runCommand } from './command.ts';
 import { migrateAll, readSettings } from './migrate-all.ts';
 
-// Process 1 of a container ignores signals that it has no handler for. Each migration is one transaction, so PostgreSQL
-// rolls back an interrupted one.
+// Process 1 of a container ignores signals that it has no handler for. PostgreSQL rolls back an interrupted migration,
+// unless that runs outside a transaction.
 process.once('SIGTERM', () => process.exit(143)).once('SIGINT', () => process.exit(130));
 
-/** Errors whose message is complete, so that it is printed as it is. */
+/** Codes of errors whose message is complete, so that it is printed as it is. */
 const SELF_EXPLANATORY = new Set(['migration_failed', 'migration_unresolved']);
 
 try {

@@ -11,8 +11,8 @@ import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@
 import Joi from 'joi';
 
 /**
- * Updates the database to the schema of this release, and BullMQ's schema when the queue is in PostgreSQL. Idempotent;
- * concurrent runs are serialized. Throws the first error; migrations that were applied before it stay, and the next run
+ * Updates the database to the schema of this release, and BullMQ's schema if the queue is in PostgreSQL. Idempotent;
+ * migrations of concurrent runs are serialized. Throws the first error; completed steps stay, and the next run
  * continues.
  */
 export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger, 'info' | 'warn'>) {
@@ -38,10 +38,10 @@ export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger,
     logger.info({ queueSchemaVersion }, 'the schema of the queue is up to date');
 }
 
-/** Timeout of a statement. One that searches the next rows may scan a day that is already rewritten. */
+/** Timeout of a statement for at most 1,000 rows. It is long, because a timeout fails the run of migrate. */
 const REWRITE_TIMEOUT_MS = 3_600_000;
 
-/** Rewrites rows of releases before 0.2.0 (docs/upgrading.md). Continues after an interruption. */
+/** Rewrites rows of releases before 0.2.0 (docs/upgrading.md). The next run continues an interrupted one. */
 async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>): Promise<void> {
   const database = openDatabase({
     url,
@@ -77,7 +77,7 @@ interface Environment {
   DATABASE_URL: string;
   /** May be omitted for a queue on Redis, which has no schema. */
   QUEUE_URL?: string;
-  /** Time to wait for a database that is not available yet. */
+  /** Maximum time to wait for a database that is not available yet. */
   MIGRATE_WAIT_SECONDS: number;
   LOG_LEVEL: string;
 }
@@ -100,9 +100,9 @@ const FIRST_PAUSE_MS = 100;
 const PAUSE_MAX_MS = 2_000;
 
 /**
- * Resolves once the database responds. An unavailable database is queried again until the deadline; a rejection (a
+ * Resolves once the database responds. An unavailable database is queried again for up to `waitMs`; a rejection (a
  * wrong password, an unknown database) is thrown at once.
- * @param onWait called with the error of each attempt that will be repeated
+ * @param onWait called with the error of each query that will be repeated
  */
 export async function waitForDatabase(
   url: string,

@@ -55,7 +55,7 @@ test.each([
   expect(after.lines.find((line) => line.startsWith(latest))).toContain(`${latest}  ${state}`);
 });
 
-test('unknown or incomplete arguments print the list of commands', async () => {
+test('invalid arguments print the list of commands, and exit with 2', async () => {
   for (const args of [['help'], ['resolve'], ['resolve', '--applied'], ['status', 'now']])
     expect(await run(...args)).toMatchObject({
       exitCode: 2,

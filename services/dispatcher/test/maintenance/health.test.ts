@@ -155,7 +155,7 @@ describe('an endpoint that has failed for an hour', () => {
     ]);
   });
 
-  test('is reported once when several dispatchers check and send concurrently', async () => {
+  test('is reported once to each admin when several dispatchers check and send concurrently', async () => {
     const { mailer, received } = await startMailServer();
     await fail(90);
     const results = await Promise.all(Array.from({ length: 8 }, () => runHealthPass()));
@@ -210,7 +210,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(await runHealthPass()).toEqual(NO_CHANGES);
   });
 
-  test('has its notices deleted after the retention, sent or not', async () => {
+  test('has its notices deleted after the retention, even if they were not sent', async () => {
     await fail(90);
     await runHealthPass();
     await database.pool.query(
@@ -220,7 +220,7 @@ describe('an endpoint that has failed for an hour', () => {
     expect(await database.prisma.notice.findMany()).toMatchObject([{ email: 'bob@example.com' }]);
   });
 
-  test('has its ended incidents deleted after the retention, like the log', async () => {
+  test('has its incidents deleted when they ended before the retention began', async () => {
     const { accountId } = await database.prisma.subscription.findUniqueOrThrow({
       where: { id: subscriptionId },
     });

@@ -6,7 +6,7 @@ import { type Harness, openHarness } from '../harness.ts';
 import { deliveriesOf } from '../log-rows.ts';
 
 /**
- * Number of deliveries: the slots of an endpoint before its first response. Further ones would be probes every few
+ * Number of deliveries: the slots of an endpoint before its first success. Further ones would be probes every few
  * seconds after three failures.
  */
 const COUNT = 16;

@@ -215,7 +215,7 @@ describe.each(oneQueueBackend())('the reconciler, on $name', (backend) => {
     await insertLostDeliveries(1);
     await harness.database.pool.query('UPDATE deliveries SET attempt_count = 4');
     harness.receiver.respondWith(500);
-    // Run before the dispatcher starts, whose own reconciler might queue them first.
+    // Run before the dispatcher starts, whose own reconciler might queue it first.
     await run();
     await harness.startDispatcher();
     await eventually(async () => {

@@ -149,7 +149,7 @@ describe.each(oneQueueBackend())('a recovery, on $name', (backend) => {
     );
   });
 
-  test('is completed by the reconciler after a crash between the commit of a pass and the addition of its jobs', async () => {
+  test('loses no delivery after a crash between the commit of a pass and the addition of its jobs, which the reconciler adds', async () => {
     await insertEnded(120);
     const id = await begin(120);
     expect((await beginRecoveryPass(harness.database.pool))?.deliveries).toHaveLength(100);

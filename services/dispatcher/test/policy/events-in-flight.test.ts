@@ -11,7 +11,7 @@ function add(events: EventsInFlight, count: number, isLowPriority = false, slots
   return releases;
 }
 
-test('at most 128 events are in flight, and each release admits one further event', async () => {
+test('at most 128 events are in flight, and a release admits one further event, even if it is called twice', async () => {
   const events = new EventsInFlight(384);
   const releases = add(events, 200);
   await settleMicrotasks();
@@ -50,7 +50,7 @@ test('an event with long messages takes several slots', async () => {
   expect(releases).toHaveLength(27);
 });
 
-test('onCapacity is called once fewer than 64 events wait', async () => {
+test('onCapacity is called when the number of waiting events falls below 64', async () => {
   const events = new EventsInFlight(3);
   let reports = 0;
   events.onCapacity = () => void reports++;

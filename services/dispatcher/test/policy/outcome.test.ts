@@ -32,7 +32,7 @@ describe('the report of an attempt', () => {
     expect(toAttemptReport({ response: null, error })).toEqual({ httpStatusCode, error });
   });
 
-  test('has the status 504 for a 200 whose body exceeds the deadline', () => {
+  test('has the status 504 for a response 200 whose body is not complete at the deadline', () => {
     const error = { code: 'timeout', message: 'Timed out after 10 s.' } as const;
     expect(toAttemptReport({ ...withStatus(200), error })).toEqual({ httpStatusCode: 504, error });
   });

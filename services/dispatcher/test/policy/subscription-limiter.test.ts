@@ -30,7 +30,7 @@ function attempt(limits: SubscriptionLimiter, at: Lane, succeeded: boolean): voi
   if (!slot) throw new Error('no slot');
   limits.release(slot, succeeded ? 'succeeded' : 'failed');
 }
-/** Makes as many successful attempts as the lane needs for its maximum. */
+/** Makes 128 successful attempts, so that the lane has its maximum of slots. */
 function open(limits: SubscriptionLimiter, at: Lane): void {
   for (let success = 0; success < 128; success += 1) attempt(limits, at, true);
 }
@@ -272,7 +272,7 @@ test('one of a thousand lanes on a server that accepts no connection is probed, 
   expect(Math.max(...waits)).toBe(30_000);
 });
 
-test('first attempts leave slots to the active job of a responding lane, and get none in a new lane', () => {
+test('while the job of a lane is active, first attempts leave slots to it, and get none if the lane is new', () => {
   const { limits } = setUp();
   open(limits, lane('a'));
   for (const subscriptionId of ['a', 'new']) limits.beginDraining(subscriptionId);
@@ -294,7 +294,7 @@ test('the expected wait for a slot grows with the waiting attempts of a respondi
   expect(limits.expectedWaitMs(lane('a'), 0)).toBe(Number.POSITIVE_INFINITY);
 });
 
-test('a lane that stops responding while others respond loses its slots before its requests time out', () => {
+test('a lane that stops responding while others respond gets no further slots before its requests time out', () => {
   const { clock, limits } = setUp();
   open(limits, lane('a'));
   const slotsInFlight = Array.from({ length: 20 }, () => limits.acquireFirst(lane('a')));
@@ -424,7 +424,7 @@ test('the state of a lane with attempts in flight is retained, however many othe
   expect(limits.acquireFirst(lane('busy'))).toBeNull();
 });
 
-test('the state of the least recently used lane is evicted when there are too many', () => {
+test('the state of the least recently used lane is evicted when there are more than 50,000', () => {
   const { limits } = setUp();
   failUntilItFails(limits, lane('failing'));
   expect(limits.acquireFirst(lane('failing'))).toBeNull();

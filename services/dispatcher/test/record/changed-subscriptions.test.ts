@@ -25,7 +25,7 @@ afterAll(async () => {
 describe('a cached account whose subscriptions name a thousand jobs each', () => {
   let accountId: number;
   let cache: SubscriptionCache;
-  /** Ids of subscriptions that were loaded since the last call. */
+  /** Ids of the subscriptions that the test has loaded. */
   let loaded: string[] = [];
 
   beforeEach(async () => {
@@ -113,7 +113,7 @@ describe('a cached account whose subscriptions name a thousand jobs each', () =>
     expect(new Set(subscriptions.map(({ target }) => target.plan))).toEqual(new Set(['team']));
   });
 
-  test('finds exactly the jobs of a subscription, whatever their order', async () => {
+  test('finds the subscriptions that name a job, whatever the order of their jobs', async () => {
     const { subscriptions } = await current();
     const matching = (jobId: string) => subscriptions.filter(({ jobIds }) => jobIds.has(jobId));
     expect(matching('7001').map(({ id }) => id)).toEqual([idOf(7)]);

@@ -74,7 +74,7 @@ function commitOf(event: JobRunEvent, isRecorded: boolean): EventCommit {
   return { event, version: null, deliveries, plannedAtMs: performance.now() - 1_000, isRecorded };
 }
 
-/** Returns the rows without values that differ between events; each timestamp is replaced by whether it is set. */
+/** Returns the rows without values that differ between events; timestamps are replaced, except `started_at`. */
 async function storedOf({ eventId }: JobRunEvent): Promise<Record<string, unknown>[]> {
   const { rows } = await database.pool.query(
     `SELECT *, created_at < now() - interval '900 ms' AS is_backdated FROM deliveries WHERE event_id = $1 ORDER BY webhook_name`,
@@ -175,7 +175,7 @@ test('an event whose id is on record with other data is a conflict, and the reco
   await commit(commitOf(undispatched, true));
 });
 
-test('one of many concurrent commits of the same events claims each event', async () => {
+test('each event is claimed by one of many concurrent commits of the same events', async () => {
   const events = [await newUndispatched(), await newUndispatched(), newEvent()];
   const results = await Promise.all(
     Array.from({ length: 8 }, async (_, index) => {

@@ -38,7 +38,7 @@ const EXECUTIONS = 7;
 const BATCH = 20;
 /** Maximum rows to read per key and table. A partition of a few pages, with fewer rows, is read as fast as an index. */
 const ROWS_MAX = 64;
-/** Deferred deliveries of a lane, and overdue deliveries; all others are delivered. */
+/** Number of deferred deliveries, and of overdue ones; all others are delivered. */
 const DEFERRED = 10;
 
 /** Statements that name their days. */
@@ -180,7 +180,7 @@ describe.each([10, 40])('on a log of %i partitions', (partitions) => {
   });
 
   test.each([60, 250, 3_000])(
-    'a plan that PostgreSQL makes while a day is empty reads few rows of the day once it has %i',
+    'a plan that PostgreSQL makes while a day is empty reads few rows of the day once it has %i events',
     async (count) => {
       const { pool } = admin;
       await pool.query('TRUNCATE events, deliveries, attempts, undispatched_events');

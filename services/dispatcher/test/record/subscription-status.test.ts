@@ -128,7 +128,7 @@ test('a status that the record rejects is dropped, and all others are written on
   expect(new Set(written).size).toBe(15);
 });
 
-test('a status is written at once after a quiet period, and later ones together after the next period', async () => {
+test('a status is written at once after a quiet period, and later ones together, at the latest at the close', async () => {
   const coalescer = (written: SubscriptionStatus[][]) =>
     new StatusCoalescer({
       periodMs: 3_600_000,

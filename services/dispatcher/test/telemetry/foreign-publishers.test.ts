@@ -32,7 +32,7 @@ const { TEST_REDIS_URL } = process.env;
 if (TEST_REDIS_URL === undefined) process.stderr.write('publishers with another prefix: there is no Redis\n');
 
 (TEST_REDIS_URL ? test : test.skip)(
-  'jobs of publishers with another prefix are counted, and they and another major version of BullMQ are logged once',
+  'jobs of publishers with another prefix are counted, and each new prefix or other major version of BullMQ is logged once',
   async () => {
     const queueUrl = await createTestQueueUrl({ name: 'Redis' }, '');
     const redis = await openRedis(queueUrl, () => undefined);

@@ -125,7 +125,7 @@ describe.each(oneQueueBackend())('a worker of the queue on $name', (backend) => 
     for (const path of ['/healthz', '/readyz']) expect(await probe(path)).toMatchObject({ status: 200 });
   };
 
-  test('is live while it works and while it is idle', async () => {
+  test('is live and ready once it has processed a job and is idle', async () => {
     await publish();
     await expectFannedOut(1);
     await isGreen();
