@@ -64,7 +64,7 @@ const FOREIGN_PUBLISHERS_EVERY_MS = 15_000;
 
 /** Maximum delay of a stop by an unavailable collector of traces. */
 const TRACES_FLUSH_MS = 3_000;
-/** Time beyond the deadline of an attempt that a stop waits for the workers to close. */
+/** Maximum time beyond the deadline of an attempt that a stop waits for the workers to close. */
 const DRAIN_MARGIN_MS = 5_000;
 /** Time beyond the deadline of an attempt after which a stop abandons unrecorded results and returns their jobs. */
 const RECORD_MARGIN_MS = 4_000;
@@ -113,7 +113,7 @@ interface Process {
   settings: DispatcherSettings;
   lifecycle: Lifecycle;
   logger: Logger;
-  /** Aborted when the workers close: ends the waits for an unavailable database or queue; jobs then begin no requests. */
+  /** Aborted before the workers close: ends the waits for database or queue; jobs then plan no more requests. */
   stop: AbortController;
   stopping: AbortSignal;
   /** Aborted when a stop runs out of time: results of attempts that the database does not accept are abandoned. */

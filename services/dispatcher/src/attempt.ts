@@ -88,7 +88,7 @@ async function changeBlock(
   } catch (err) {
     // The result of the attempt is recorded even if the block is not; the next response with `Retry-After` sets the
     // block again.
-    logger.warn({ err, subscriptionId }, 'Retry-After of an endpoint was not recorded');
+    logger.warn({ err, subscriptionId }, 'a block by Retry-After, or its end, was not recorded');
   } finally {
     limits.endBlockChange(slot);
   }
@@ -96,7 +96,7 @@ async function changeBlock(
 
 const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);
 
-/** Returns the result for the limiter. A costly endpoint counts as failed, which limits its slots, even if it succeeds. */
+/** Returns the result for the limiter. A costly success counts as failed, which limits the slots. */
 function toLaneOutcome({ outcome, record, costly }: AttemptResult): LaneOutcome {
   if (costly) return 'failed';
   if (outcome.kind === 'delivered') return 'succeeded';

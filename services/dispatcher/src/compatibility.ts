@@ -6,9 +6,9 @@ import { type RetryOptions, retryWhileUnavailable, StoppingError } from './recor
 import type { DispatcherSettings } from './settings.ts';
 
 /**
- * Prevents a dispatcher with an incompatible schema or keys from taking jobs, because it was started before the
+ * Prevents a dispatcher with an incompatible schema or keys from taking jobs, such as one that was started before the
  * migration or has outlived a rotation of the keys. Its jobs would fail and wait, while other dispatchers could process
- * them. It starts automatically once they are compatible.
+ * them. It starts automatically once schema and keys are compatible.
  */
 export interface CompatibilityCheck {
   /** Resolves once schema and keys are compatible; throws the error of `check` if it cannot decide. */

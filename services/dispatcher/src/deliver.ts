@@ -9,7 +9,7 @@ import { throwIfStopping } from './record/retry-while-unavailable.ts';
 /** Next action for the queue job: it is done, or it is delayed until the delivery's next attempt. */
 export type DeliverResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: number };
 
-/** Wait until a redelivery that got none of the 16 slots of a blocked subscription is tried again. */
+/** Wait until a redelivery to a blocked subscription that got no slot or permits is tried again. */
 const REDELIVERY_GAP_MS = 1_000;
 
 /** Processes the job of a delivery, such as a retry or redelivery. A delivery that PostgreSQL rejects is set aside. */

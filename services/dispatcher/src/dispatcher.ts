@@ -32,7 +32,7 @@ export interface Dispatcher {
   clock: Clock;
   /** Aborted when the workers close. */
   stopping: AbortSignal;
-  /** Fan-outs in progress, by the id of the event's queue job; each promise settles when its fan-out ends. */
+  /** Fan-outs in progress, by the `eventJobId` of the event; each promise settles when its fan-out ends. */
   fanOutsInFlight: Map<string, Promise<unknown>>;
   events: EventsInFlight;
   requests: RequestsInFlight;
@@ -55,7 +55,7 @@ export interface DispatcherParts {
     | 'pendingDeliveriesPerAccount'
   >;
   lifecycle: Lifecycle;
-  /** Ends the waits for an unavailable database or queue; jobs then begin no requests. */
+  /** Ends the waits for an unavailable database or queue; jobs then plan no more requests. */
   stopping: AbortSignal;
   /** Ends the wait for a database that does not accept the result of an attempt; aborted later than `stopping`. */
   drainEnd: AbortSignal;

@@ -67,7 +67,7 @@ export class DeliveryEnqueuer {
   }
 
   /**
-   * Ensures within milliseconds that a lane has its job. Callers need not wait: deferred deliveries are on record, and
+   * Ensures, usually in 50 ms, that a lane has its job. Callers need not wait: deferred deliveries are on record, and
    * maintenance wakes lanes that were not woken.
    */
   wakeLane(lane: WokenLane): void {

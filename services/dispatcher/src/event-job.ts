@@ -48,7 +48,7 @@ export async function processEvents(
     events.map((event) => processEvent(dispatcher, job, event, retentionDays)),
   );
   for (const [index, result] of results.entries()) {
-    // The retry of the job finds the other events claimed, and skips them.
+    // The retry of the job finds the other events claimed, and only queues their pending deliveries.
     if (result.status === 'rejected') throw result.reason;
     if (result.value !== null) malformed.push(events[index] as IdentifiedEvent);
   }
@@ -118,7 +118,7 @@ async function setAsideOutOfRange(
 }
 
 /**
- * Fans an event out. If another event with its id is on record, that one is fanned out first: the queue ignores a
+ * Fans an event out. If another event with its id is on record, that one is fanned out instead: the queue ignores a
  * second job with the same id, so this may be its only job.
  */
 async function dispatch(

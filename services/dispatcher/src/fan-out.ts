@@ -147,9 +147,9 @@ function resolveStart(event: JobRunEvent, { status, timestamp }: EventState): St
 }
 
 /**
- * Makes the first attempts, then commits the event with all results in one write; this is the usual case. Attempts that
- * a killed dispatcher has not committed are made again when its job is retried, like every request whose response was
- * not recorded (docs/adr/0043-attempt-before-commit.md).
+ * Makes the first attempts, then commits the event with the successful ones in one write; this is the usual case.
+ * Attempts that a killed dispatcher has not committed are made again when its job is retried, like every request whose
+ * response was not recorded (docs/adr/0043-attempt-before-commit.md).
  */
 async function attemptThenCommit(
   dispatcher: Dispatcher,
@@ -159,7 +159,7 @@ async function attemptThenCommit(
   const { record, requests, events, stopping } = dispatcher;
   throwIfStopping(stopping);
   // Permits are acquired before planning, because a plan that waits becomes outdated. Without permits the deliveries are
-  // recorded as deferred.
+  // recorded as deferred, or cancelled if their lane is full.
   const { firstAttempts: permitPool } = requests.permits;
   const perAttempt = permitPool.forEach(event, subscriptions.length);
   const count = subscriptions.length * perAttempt;
@@ -242,8 +242,8 @@ class TimedFirstAttemptCommit implements FirstAttemptCommit {
 }
 
 /**
- * Commits the deliveries, in pages if there are many, then attempts those that were not on record. The last page marks
- * the event as dispatched. Used for interrupted jobs, events with many deliveries, and while commits are stalled.
+ * Commits the deliveries, in pages if there are many, and after each commit attempts those that were not on record. The
+ * last one marks the event as dispatched. Used for interrupted jobs, many deliveries, and while commits are stalled.
  */
 async function commitThenAttempt(
   dispatcher: Dispatcher,
@@ -296,7 +296,7 @@ function track(pending: Promise<void>[], promise: Promise<void>): void {
   pending.push(promise);
 }
 
-/** Queues the pending deliveries that are not queued yet. */
+/** Queues the event's pending deliveries that are neither queued nor deferred. */
 async function resume(
   { record, queue, retryPolicy, attemptMs }: Dispatcher,
   event: JobRunEvent,

@@ -17,8 +17,8 @@ import type { CommitOutcome, NewDelivery } from './record/commit-events.ts';
 import type { Target } from './target.ts';
 
 /**
- * Time for which a planned subscription counts as current, and so the maximum wait of a first attempt. A delivery that
- * would wait longer is deferred, and its subscription is read again for the attempt.
+ * Time for which a planned subscription counts as current, and so the maximum wait of a first attempt for a slot. A
+ * delivery that would wait longer is deferred, and its subscription is read again for the attempt.
  */
 export const FRESH_MS = 500;
 
@@ -30,7 +30,7 @@ export interface FirstAttempt {
   isLaneSaturated: boolean;
   /** Reason for cancelling it if it finds no slot; null to defer it. */
   fullReason: string | null;
-  /** Result; null when it found no slot, undefined until it has ended. */
+  /** Result; null when it got no permits or no slot, undefined until it has ended. */
   result: AttemptResult | null | undefined;
   /** The value of `result` that was committed with its event. */
   committedResult: AttemptResult | null | undefined;
@@ -105,7 +105,7 @@ export function beginFirstAttempt(
   });
 }
 
-/** Returns null when the delivery is deferred. */
+/** Returns null when the delivery gets no slot: it is deferred or cancelled. */
 async function sendFirstAttempt(
   dispatcher: Dispatcher,
   { delivery, target, isLaneSaturated }: FirstAttempt,
@@ -125,7 +125,7 @@ async function sendFirstAttempt(
   }
 }
 
-/** Waits for a slot of the lane as long as `RequestsInFlight` allows it. Returns null when the delivery is deferred. */
+/** Waits for a slot of the lane until `untilMs`, if `RequestsInFlight` allows it. Returns null if it gets none. */
 async function acquireSlot(
   { limits, requests, record }: Dispatcher,
   lane: Lane,

@@ -24,9 +24,9 @@ export type LaneResult = { kind: 'done' } | { kind: 'reschedule'; delayMs: numbe
 const PASS_MS = 10_000;
 /** Interval at which the job of a lane checks for deliveries, slots and permits while its attempts are in flight. */
 const POLL_EVERY_MS = 100;
-/** Delay of the job of a lane with free slots, but without permits or capacity of its server. */
+/** Minimum delay of the job of a lane with free slots, but without permits or capacity of its server. */
 const FULL_WAIT_MS = 1_000;
-/** Number of deferred deliveries of a subscription that are cancelled at once, without loading their data. */
+/** Maximum number of deferred deliveries of a lane that are cancelled at once, without loading their data. */
 const CANCEL_PAGE = 500;
 
 /**
@@ -81,7 +81,7 @@ export function wakeLane(
 }
 
 /**
- * Attempts a retry or a deferred delivery. Returns null if it has no permits or no slot: the caller must defer it.
+ * Attempts a retry or a deferred delivery. Returns null if it gets no permits or no slot: the caller must defer or delay it.
  * @param ignoresBlock true for a manual redelivery and for a probe of a blocked lane
  */
 export async function attemptQueued(
@@ -239,7 +239,7 @@ class LanePass {
       },
     );
     if (result === null) {
-      // Otherwise the limit of the lane has fallen since the claim.
+      // Without a free slot, the limit of the lane has fallen since the claim.
       this.isFull = limits.freeSlots(delivery.subscriptionId) > 0;
       return await record.defer(deliveryKeyOf(delivery));
     }

@@ -21,12 +21,12 @@ interface Environment {
   PORT: number;
   HOST: string;
   DELIVERY_TIMEOUT_MS: number;
-  /** Retries after the first attempt of a cycle. */
+  /** Maximum number of retries in a cycle. */
   DELIVERY_MAX_RETRIES: number;
   RETRY_BASE_DELAY_MS: number;
   /** Maximum number of jobs in flight of each queue in this process, over all shards. */
   DELIVERY_CONCURRENCY: number;
-  /** Deferred deliveries of an account above which its lanes with at least an equal share accept no more. */
+  /** Deferred deliveries of an account above which its lanes with an equal share of this limit, or more, are full. */
   PENDING_DELIVERIES_PER_ACCOUNT: number;
   LOG_RETENTION_DAYS: number;
   RUN_RETENTION_DAYS: number;
@@ -36,9 +36,9 @@ interface Environment {
   /** SMTP server and sender of e-mail about failing subscriptions; off when omitted. */
   SMTP_URL?: string;
   MAIL_FROM?: string;
-  /** Ranges of endpoints that are permitted in addition to public addresses. */
+  /** Address ranges of endpoints that are permitted in addition to public addresses. */
   EGRESS_ALLOW_CIDRS: string[];
-  /** Ranges of endpoints that are always denied. */
+  /** Address ranges that are always denied. */
   EGRESS_DENY_CIDRS: string[];
   /** Permitted ports of endpoints; all when empty. */
   EGRESS_PORTS: PortRange[];

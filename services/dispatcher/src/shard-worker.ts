@@ -28,7 +28,7 @@ export interface WorkerOptions {
   telemetry: QueueTelemetry | undefined;
 }
 
-/** The workers of a queue, one for each shard; none until they get the shard map. */
+/** The workers of a queue, one for each served shard; none until they get the shard map. */
 export interface StartedWorkers {
   workers: ShardWorkers;
   /** Jobs in flight by shard. */
@@ -37,7 +37,7 @@ export interface StartedWorkers {
 
 /** Time without renewal after which another worker may take a job. Longer than the default deadline of an attempt. */
 const LOCK_DURATION_MS = 15_000;
-/** Interval of checks for jobs by a worker without notifications; longer beyond shard 0, to reduce idle cost. */
+/** Interval at which an idle worker checks for jobs without a notification; longer beyond shard 0, to reduce cost. */
 const POLL_EVERY_SECONDS = 5;
 const EXTRA_SHARD_POLL_EVERY_SECONDS = 13;
 const STALLED_INTERVAL_MS = 7_500;
@@ -46,7 +46,7 @@ const STALLED_COUNT_MAX = 1_000_000;
 /** Thrown to pass the wait before a delivery's next attempt to the worker's backoff strategy. */
 export class RetryLater extends Error {
   readonly delayMs: number;
-  /** Whether no attempt is left by the queue's count, which a crash makes wrong; the delivery's row decides. */
+  /** Whether no attempt is left by the queue's count, which may be wrong after a crash; the delivery's row decides. */
   readonly isQueueExhausted: boolean;
 
   constructor(delayMs: number, isQueueExhausted: boolean) {
@@ -79,7 +79,7 @@ interface QueueWork<Data> {
   settings?: WorkerSettings;
 }
 
-/** Creates the workers of a queue, one for each shard, with a common limit of jobs in flight. */
+/** Creates the workers of a queue, one for each served shard, with a common limit of jobs in flight. */
 export function startWorkers<Data>(
   dispatcher: Dispatcher,
   name: QueueName,
@@ -171,7 +171,7 @@ function observeWorker<Data>(
   });
   worker.on('stalled', (jobId) => {
     metrics.stalledJobs[queue].inc();
-    logger.warn({ queue, jobId }, 'stalled job restarted');
+    logger.warn({ queue, jobId }, 'stalled job queued again');
   });
   worker.on('lockRenewalFailed', (jobIds) =>
     logger.warn({ queue, jobIds }, 'job locks could not be renewed'),

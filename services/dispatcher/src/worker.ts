@@ -27,7 +27,7 @@ import {
 /* Only this module and shard-worker.ts call BullMQ: they turn jobs into calls, and results into actions of the queue. */
 
 const DAY_SECONDS = 86_400;
-/** Number of malformed messages that the queue retains for inspection, and of characters of each. */
+/** Maximum number of malformed messages that each shard retains for inspection, and of characters of each. */
 const STORED_MESSAGES_MAX = 1_000;
 const STORED_CHARACTERS_MAX = 16 * 1_024;
 
@@ -75,7 +75,7 @@ async function truncateMessage({ logger }: Dispatcher, job: Job<unknown>): Promi
     const beginning = wellFormedText(truncateText(text, STORED_CHARACTERS_MAX));
     await job.updateData({ characters: codePointLength(text), beginning });
   } catch (err) {
-    logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a long malformed event was not truncated');
+    logger.warn({ err, jobId: job.id?.slice(0, 200) }, 'a malformed event could not be truncated');
   }
 }
 

@@ -14,7 +14,7 @@ import { type ReconcileDependencies, type RecordedEvent, requeueRecordedEvents }
  */
 
 const AUDIT_EVERY_MS = 60_000;
-/** Maximum number of items of a kind that an audit checks. */
+/** Maximum number of events, of deliveries, and of lanes that an audit checks. */
 const SAMPLE_MAX = 1_000;
 /** Number of jobs that one audit reads of each list of the event queue. */
 const JOBS_MAX = 500;
@@ -23,7 +23,7 @@ const CONFIRM_AFTER_MS = 2_000;
 
 type Kind = 'delivery' | 'event';
 
-/** For each kind, the number of checked items, and of those that had no owner and were queued again. */
+/** For each kind, the number of checked items, and of those that had no owner: they were queued again or set aside. */
 export type AuditResult = Record<Kind, { checked: number; orphaned: number }>;
 
 export interface AuditDependencies
@@ -68,7 +68,7 @@ export function auditTask(
         metrics.auditRepaired[kind].inc(found[kind].orphaned);
       }
       const level = found.delivery.orphaned + found.event.orphaned > 0 ? 'warn' : 'debug';
-      logger[level](found, 'audit completed: items without a job or lane were queued again');
+      logger[level](found, 'audit completed: items without a job or lane were queued again or set aside');
     },
   };
 }

@@ -19,8 +19,8 @@ export interface HealthPassResult {
 }
 
 /**
- * Deactivates subscriptions by the limits, and marks those that fail or recovered. A row of `notices` for each admin is
- * written in the statement that marks the subscription, so that concurrent checks write only one.
+ * Deactivates subscriptions by the limits. With mail, the statement that deactivates a subscription, or marks it as
+ * failing or recovered, writes a row of `notices` for each admin, so that concurrent checks write only one.
  */
 export async function refreshHealth(database: Queryable, options: HealthOptions): Promise<HealthPassResult> {
   const {

@@ -114,7 +114,7 @@ const DELETE_SUBSCRIPTIONS = {
 /**
  * Erases the old secrets of rotations that are over. From the end of a rotation attempts use only the new secret, so
  * this concerns secrets at rest. Safe to run concurrently.
- * @returns the number of secrets
+ * @returns the number of erased secrets
  */
 export async function eraseOldSecrets(
   database: Queryable,

@@ -13,7 +13,7 @@ import type { RetryPolicy } from '../policy/outcome.ts';
 import { loadEvents } from '../record/event-states.ts';
 import type { Quarantine } from '../record/quarantine.ts';
 
-/** Number of lost items that the reconciler queued again or set aside, by kind. */
+/** Number of lost items that the reconciler queued again, by kind; without events that it could not read. */
 export type Reconciliation = Record<ItemKind, number>;
 
 /** Undispatched events, and overdue deliveries. */
@@ -29,7 +29,7 @@ export interface ReconcileDependencies {
   graceMs: number;
   /** Time that an event may take to reach the queue, before it is searched there. */
   eventGraceMs: number;
-  /** Number of items that a pass checks without finding a lost one before it ends; 20,000 when omitted. */
+  /** Number of items of a kind that a pass checks without finding a lost one before it ends; 20,000 when omitted. */
   checkedWithoutLossMax?: number;
   /** Number of items that one call to the queue checks; 10,000 when omitted. */
   pageSize?: number;
@@ -207,8 +207,8 @@ interface UndispatchedEvent extends Cursor, Columns, RecordedEvent {
 }
 
 /**
- * Events that management committed and no dispatcher has dispatched: the process was killed, or its queue was
- * unavailable for long. A time in the future comes from a clock that was ahead and has been corrected.
+ * Events on record that no dispatcher has dispatched completely: a process was killed, or its queue was unavailable for
+ * long. A time in the future comes from a clock that was ahead and has been corrected.
  */
 const UNDISPATCHED = `
   SELECT day::text AS day, event_id AS id, account_id AS "accountId", (extract(epoch FROM day) * 1000000)::bigint AS micros,

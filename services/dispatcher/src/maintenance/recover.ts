@@ -33,16 +33,16 @@ export interface RecoverDependencies {
  */
 const RECOVERY_PAGE_SIZE = 100;
 /**
- * Recoveries of a pass, whose duration is thus limited to about its period; the youngest recoveries wait until others
- * have ended.
+ * Maximum number of recoveries of a pass, whose duration is thus limited to about its period; the youngest wait until
+ * others have ended.
  */
 const RECOVERIES_MAX = 100;
 const TRY_LOCK_RECOVERIES = `SELECT pg_try_advisory_xact_lock(hashtext('runhook.recover')) AS "isAcquired"`;
 
 /**
- * Processes the next page of each running recovery. The pages are committed before their jobs are added, so that no job
- * reads the previous state of its delivery; a crash in between leaves pending deliveries without a job, which the
- * reconciler queues again. Returns null when another dispatcher runs a pass.
+ * Processes the next page of each of the oldest running recoveries. Pages are committed before their jobs are added,
+ * so that no job reads the previous state of its delivery; a crash in between leaves pending deliveries without a job,
+ * which the reconciler queues again. Returns null when another dispatcher runs a pass.
  */
 export async function recover(dependencies: RecoverDependencies): Promise<RecoveryPassResult | null> {
   const { pool, deliveries, retryPolicy, quarantine } = dependencies;

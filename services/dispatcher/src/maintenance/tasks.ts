@@ -18,7 +18,7 @@ import { type RecoverDependencies, recover } from './recover.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
-/** Interval between two counts of deferred deliveries: an account may exceed its limit by those of that time. */
+/** Interval between two counts of deferred deliveries: those that an account adds meanwhile are not limited. */
 const PENDING_LIMIT_EVERY_MS = 5_000;
 const RECOVER_EVERY_MS = 2_000;
 /**
@@ -65,7 +65,7 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
         });
         metrics.reconcilerLastRun.setToCurrentTime();
         const level = found.delivery + found.event > 0 ? 'warn' : 'debug';
-        logger[level](found, 'reconciler pass completed: lost items were queued again or set aside');
+        logger[level](found, 'reconciler pass completed: numbers of lost items that were queued again');
       },
     },
     {

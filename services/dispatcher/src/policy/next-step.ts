@@ -9,7 +9,7 @@ import {
 import type { Target } from '../target.ts';
 import type { JobIds } from './job-ids.ts';
 
-/** An account with its active subscriptions, as of one read. */
+/** An account with its active subscriptions, as last read. */
 export interface AccountSubscriptions {
   accountId: number;
   /** Version of the account and its subscriptions; changes with everything that determines the recipients of events. */
@@ -21,7 +21,7 @@ export interface AccountSubscriptions {
 
 export interface CachedSubscription {
   id: string;
-  /** `<id> <version>`; changes whenever a field of this interface changes. */
+  /** `<id> <version>`; changes with each field of this interface, except plan and deployment in `target`. */
   versionedId: string;
   name: string;
   eventTypes: readonly EventType[];

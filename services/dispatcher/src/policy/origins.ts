@@ -78,7 +78,7 @@ export class Origins {
     return origin === null ? undefined : this.#connectionFailures.get(origin);
   }
 
-  /** @param nextProbeAtMs time at which the server may be probed again if the attempt failed */
+  /** @param nextProbeAtMs time at which the server may be probed again if the attempt could not connect */
   note(origin: string, outcome: LaneOutcome, nextProbeAtMs: number): void {
     if (outcome === 'succeeded') this.#proven.set(origin, true);
     else this.#proven.delete(origin);

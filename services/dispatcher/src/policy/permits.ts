@@ -19,7 +19,7 @@ export function permitsOf(event: Pick<JobRunEvent, 'data'>): number {
 
 /**
  * Capacity that accounts share. An account may have as much as is still free: one account gets half, two get a third
- * each, and a further one always finds some. The first use of an account may exceed its share.
+ * each, and a further one still finds some. The first use of an account may exceed its share.
  */
 export class SharedCapacity {
   readonly #max: number;
@@ -84,7 +84,7 @@ export class Permits {
 
   /**
    * @param waitingSlotsMax slots for events in flight that waiting events of all accounts may have
-   * @param idleMs time after which the events of an account are deferred if it releases no permit
+   * @param idleMs time after which waiting events of an account are deferred if it releases no permit
    */
   constructor(max: number, waitingSlotsMax: number, idleMs: number) {
     this.#max = max;
@@ -93,7 +93,7 @@ export class Permits {
     this.#idleMs = idleMs;
   }
 
-  /** Returns the permits of each of several attempts of an event: fewer than of one if the sum exceeds `max` / 2. */
+  /** Returns the permits of each attempt of an event: fewer than `permitsOf` if the sum of all exceeds `max` / 2. */
   forEach(event: Pick<JobRunEvent, 'data'>, attemptCount: number): number {
     return Math.max(1, Math.min(permitsOf(event), Math.floor(this.#max / 2 / attemptCount)));
   }
@@ -108,7 +108,7 @@ export class Permits {
     return free < requiredMin ? 0 : Math.ceil(free / 2);
   }
 
-  /** Returns the number of acquired permits: `count`, or 0 if fewer are free or events of the account wait. */
+  /** Returns the number of acquired permits: `count`, or 0 if these are not free or events of the account wait. */
   tryAcquire(accountId: number, count: number): number {
     if (this.#waiting.has(accountId) || !this.#capacity.isFree(accountId, count)) return 0;
     this.#capacity.enter(accountId, count);
@@ -116,9 +116,9 @@ export class Permits {
   }
 
   /**
-   * Waits behind other events of the account. Resolves to `count`; to 0 if too many wait, or at a timeout (`idleMs`).
+   * Waits behind other events of the account. Resolves to `count`; to 0 if too many wait, or at a timeout.
    * @param slots slots for events in flight that the event has
-   * @param timeoutMs maximum wait; unlimited when omitted
+   * @param timeoutMs maximum wait; only `idleMs` limits it when omitted
    */
   async acquire(accountId: number, count: number, slots: number, timeoutMs?: number): Promise<number> {
     const acquired = this.tryAcquire(accountId, count);

@@ -5,7 +5,7 @@ const GAP_MS = 10;
 const UNUSED_FOR_MS = 100;
 const WAIT_MAX_MS = 30_000;
 
-/** Assigns consecutive times with a gap, at most half a minute ahead. */
+/** Assigns consecutive times with a gap, at most the gap and half a minute ahead. */
 export class StartSchedule {
   #nextAtMs = 0;
 

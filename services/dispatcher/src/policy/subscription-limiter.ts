@@ -13,7 +13,7 @@ import type { RequestsInFlight, SlowStartSlots } from './requests-in-flight.ts';
  * | blocked | `Retry-After` of a response has not passed (record/blocks.ts) | 0 | 0; a probe every 60 s, claimed in PostgreSQL; a manual redelivery is one of 16, or tries again in 1 s |
  * | failing | 3 attempts or more, and none of the last 20 succeeded; or the last 3 connections to its server failed | 1, a probe | 1, a probe, 100 ms after the previous one; each probe that fails doubles this wait, up to 5 s |
  * | silent | requests are in flight, but none has ended for 0.5 s and 3 times the usual duration, while some at other endpoints have | as open, at most 4 | as open, at most 4 |
- * | unproven | neither it nor another subscription of its server has succeeded | 16 | 16 |
+ * | unproven | none of its last 20 attempts has succeeded, nor the latest one at its server | 16 | 16 |
  * | open | otherwise | 128 × its success rate over the last 20 attempts, and 96 × while it has its job; 16 before the first success | 64 × its success rate; 16 before the first success |
  *
  * The limit of 128 holds for both kinds together. While it has its job, a subscription has first attempts only if it is
@@ -35,7 +35,7 @@ class LaneState {
   /** First attempts among those in flight. */
   firstAttemptsInFlight = 0;
   readonly recent = new RecentResults();
-  /** Null until the first attempt is planned. */
+  /** Null until the lane is read. */
   origin: string | null = null;
   blockedUntilMs = 0;
   /** Number of changes of the block by this process that are not on record yet. */
@@ -124,7 +124,7 @@ export class SubscriptionLimiter {
     return this.#countFreeFirstAttemptSlots(this.#stateForLane(lane)) === 0 || !this.#servers.isFree(lane);
   }
 
-  /** Takes a slot for a first attempt, after `isSaturated`, which applies the block. Returns null if there is none. */
+  /** Takes a slot for a first attempt; null if there is none. Must follow `isSaturated`, which calls `update`. */
   acquireFirst(lane: Lane): Slot | null {
     const state = this.#stateForLane(lane);
     return this.#begin(this.#firstAttempts, state, lane, this.#countFreeFirstAttemptSlots(state));
@@ -212,7 +212,7 @@ export class SubscriptionLimiter {
     return delayMs;
   }
 
-  /** Returns the number of attempts that the lane's job may start now. */
+  /** Returns the number of the lane's slots that are free for its job now. */
   freeSlots(subscriptionId: string): number {
     return this.#countFreeSlots(this.#queued, this.#getState(subscriptionId));
   }

@@ -122,9 +122,9 @@ interface Entry {
 }
 
 /**
- * Caches accounts with their subscriptions until a commit finds that one has changed. The cache does not poll: every
- * fan-out is committed on condition that the account still has the version of the plan, and a caller that finds another
- * version calls `invalidate` and plans again. Then only the subscriptions with changed versions are loaded.
+ * Caches accounts with their subscriptions until a fan-out finds that one has changed. The cache does not poll: before
+ * its requests, a fan-out checks in PostgreSQL that the account still has the version of the plan; a caller that finds
+ * another version calls `invalidate` and plans again. Then only the subscriptions with changed versions are loaded.
  */
 export class SubscriptionCache {
   readonly #options: SubscriptionCacheOptions;

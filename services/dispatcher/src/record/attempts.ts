@@ -141,7 +141,7 @@ export function mergeStatuses(earlier: SubscriptionStatus, later: SubscriptionSt
   };
 }
 
-/** An older attempt, as of another dispatcher, never overwrites a newer one. `updated_at` is for changes by users. */
+/** Keeps time, code and error of a newer attempt, as of another dispatcher. `updated_at` is for changes by users. */
 const UPDATE_STATUSES = `
   UPDATE subscriptions s
   SET dispatched_at = greatest(s.dispatched_at, i.dispatched_at),

@@ -6,14 +6,11 @@ import { type RetryOptions, retryWhileUnavailable } from './retry-while-unavaila
 /** Maximum number of items of a statement. */
 const BATCH_SIZE_MAX = 200;
 /**
- * Batches run one after another, so they grow with the load of the database; a statement of a hundred rows costs little
- * more than one of twenty.
+ * Batches of a kind run one after another, so they grow with the load of the database; a statement of a hundred rows
+ * costs little more than one of twenty.
  */
 const BATCH_SLOTS = 1;
-/**
- * Minimum intervals between batches: shorter for those that precede the request of an event than for those that record
- * its result.
- */
+/** Minimum intervals between batches of a kind: shorter if requests wait for them. */
 const SPACING_MS = {
   load_subscriptions: 2,
   load_event_states: 2,

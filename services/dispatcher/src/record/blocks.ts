@@ -41,7 +41,7 @@ export interface Block {
   origin: string;
   /** Remaining time of the block; 0 if the subscription is not blocked. */
   blockedMs: number;
-  /** Whether the caller may send one request. No other dispatcher may send it. */
+  /** Whether the caller has claimed the probe: it may send one request, which no other dispatcher sends. */
   isProbe: boolean;
 }
 

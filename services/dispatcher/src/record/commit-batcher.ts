@@ -32,7 +32,7 @@ const PAGE_SIZE = { concurrent: 50, idle: 500 };
 /** Time without another event after which pages are large. */
 const IDLE_AFTER_MS = 1_000;
 const PAGE_PAUSE_FACTOR = 2;
-/** Limits the pause after a page that waited for an unavailable database. */
+/** Limits the pause, because a page may wait for an unavailable database. */
 const PAGE_PAUSE_MAX_MS = 100;
 
 export interface CommitBatcherOptions extends BatchOptions {
@@ -77,7 +77,7 @@ export class CommitBatcher {
     return this.#plannedCommits.add(commit);
   }
 
-  /** Commits an event whose first attempts have begun or ended; retried while the database rejects it. */
+  /** Commits an event whose first attempts have begun or ended; retried while the database rejects valid data. */
   commitAttempted(commit: EventCommit): Promise<CommitOutcome> {
     this.#lastEventMs = performance.now();
     return this.#commitResult(() => this.#attemptedCommits.add(commit));
@@ -90,8 +90,8 @@ export class CommitBatcher {
 
   /**
    * Commits a page of an event with very many deliveries. Pages run one after another, and while other events are
-   * committed, a pause of twice the page's duration follows, so that an account with a thousand subscriptions does not
-   * keep the database busy.
+   * committed, a pause of twice the page's duration follows, at most 100 ms, so that an account with a thousand
+   * subscriptions does not keep the database busy.
    * @param plan makes a page of the passed size immediately before its commit, so that the plan is current
    */
   async commitPage(plan: (size: number) => EventCommit): Promise<CommitOutcome> {
@@ -127,7 +127,7 @@ export class CommitBatcher {
     }
   }
 
-  /** Whether to retry a result: always while the database rejects it, because its request cannot be undone. */
+  /** Whether to retry a result: while the database rejects valid data, because its request cannot be undone. */
   #isRejection(error: unknown): boolean {
     if (!isDatabaseRejecting(error)) return false;
     this.#options.metrics.jobErrors[WEBHOOK_DELIVERIES].inc();

@@ -17,7 +17,7 @@ export interface NewDelivery {
   id: string;
   subscriptionId: string;
   webhookName: string;
-  /** Whether the lane has no slot for the delivery now. */
+  /** Whether the delivery has no slot or no permits. */
   isDeferred: boolean;
   /** Reason for which the delivery is cancelled at once and never attempted. */
   cancelReason?: string | undefined;

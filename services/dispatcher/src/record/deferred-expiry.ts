@@ -25,7 +25,7 @@ export interface DeferredExpiry {
 /**
  * Fails deliveries that have been deferred for too long, account by account. A delivery that PostgreSQL rejects is set
  * aside, and an account that cannot be read or changed stops no other.
- * @returns the number of deliveries, and the errors of accounts that the next pass must retry
+ * @returns the number of failed deliveries, and the errors of accounts that the next pass must retry
  */
 export async function expireDeferred(
   expiry: DeferredExpiry,

@@ -117,7 +117,7 @@ const PENDING_OF_EVENT = `
 
 /**
  * Returns the deliveries that an interrupted job of an event left pending. Deferred ones are left to their lane.
- * @param attemptMs time after its commit for which a first attempt may be in flight
+ * @param attemptMs time after its plan (`created_at`) for which a first attempt may be in flight
  */
 export async function loadPendingDeliveries(
   pool: Pool,

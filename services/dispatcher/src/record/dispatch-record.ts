@@ -90,7 +90,7 @@ export class DispatchRecord {
       write: (statuses) => writes.track('statuses', () => updateSubscriptionStatuses(pool, statuses)),
       periodMs: STATUS_PERIOD_MS,
       onError: (error) =>
-        logger.warn({ err: error }, 'subscription statuses will be written in the next period'),
+        logger.warn({ err: error }, 'subscription statuses could not be written; retried in the next period'),
       onRejected: ({ subscriptionId }, error) => options.quarantine.setAsideStatus(subscriptionId, error),
     });
     this.accounts = new SubscriptionCache({

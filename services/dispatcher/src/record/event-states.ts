@@ -21,7 +21,7 @@ import {
  * - `undispatched`: the event, and no commit of all its deliveries.
  * - `dispatched`: the event and its deliveries.
  * - `conflict`: an event of this id with another type or other data. The record stores one body and never changes it.
- * - `outdated`: the account has another version than the plan; nothing else was read.
+ * - `outdated`: the account has another version than the plan; nothing else was compared.
  */
 export type EventStatus = 'new' | 'undispatched' | 'dispatched' | 'conflict' | 'outdated';
 

@@ -15,7 +15,7 @@ const GATHER_MS = 20;
 
 /**
  * Writes the status and health of each subscription at most once in a period, however many deliveries it had; after a
- * quiet period within 20 ms.
+ * quiet period 20 ms later.
  */
 export class StatusCoalescer {
   readonly #options: StatusCoalescerOptions;

@@ -73,7 +73,7 @@ export function createBacklogMeasure(options: BacklogDependencies): () => Promis
 
   const accountsOver = new Gauge({
     name: 'runhook_accounts_over_pending_limit',
-    help: 'Accounts with more deferred deliveries than PENDING_DELIVERIES_PER_ACCOUNT; their fullest lanes accept no more.',
+    help: 'Accounts with full lanes, from PENDING_DELIVERIES_PER_ACCOUNT deferred deliveries until below 90 % of it.',
     registers: [registry],
   });
 

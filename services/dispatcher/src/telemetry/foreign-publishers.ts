@@ -9,8 +9,8 @@ export interface ForeignPublishersOptions {
 }
 
 /**
- * Measures publishers that are not configured for this queue: Redis accepts their events, but no worker takes them.
- * Sets gauges and logs each new finding. Also restores BullMQ's settings in an emptied queue.
+ * Looks for publishers with another key prefix, whose events Redis accepts, but no worker takes, or with another major
+ * version of BullMQ. Sets gauges and logs each new finding. Also restores BullMQ's settings in an emptied queue.
  */
 export function createForeignPublishersMeasure({
   events,

@@ -90,7 +90,7 @@ function flowMetrics(registers: Registry[]) {
       (route) => ({ route }),
       new Counter({
         name: 'runhook_deliveries_total',
-        help: 'Deliveries created by fan-out: attempted immediately; deferred, because their lane has no slot; cancelled, because it is full.',
+        help: 'Deliveries created by fan-out: attempted immediately; without a slot or permits deferred, or cancelled in a full lane.',
         labelNames: ['route'] as const,
         registers,
       }),
@@ -105,7 +105,7 @@ function flowMetrics(registers: Registry[]) {
       (outcome) => ({ outcome }),
       new Counter({
         name: 'runhook_deliveries_completed_total',
-        help: 'Completed deliveries by outcome: delivered, failed (no attempts left), cancelled.',
+        help: 'Completed deliveries: delivered, failed (no attempts left, or deferred for a day), cancelled.',
         labelNames: ['outcome'] as const,
         registers,
       }),
@@ -211,7 +211,7 @@ function maintenanceMetrics(registers: Registry[]) {
       (queue) => ({ queue }),
       new Counter({
         name: 'runhook_job_errors_total',
-        help: 'Failures of queue jobs by internal errors; the job is retried within a minute.',
+        help: 'Internal errors of queue jobs, and of commits of results; both are retried within a minute.',
         labelNames: ['queue'] as const,
         registers,
       }),
@@ -255,7 +255,7 @@ function auditMetrics(registers: Registry[]) {
     audited: byKind('runhook_audited_total', 'Items that the audit has checked, by kind.'),
     auditRepaired: byKind(
       'runhook_audit_repaired_total',
-      'Items without an owner that the audit queued again, by kind.',
+      'Items without a job or lane that the audit queued again or set aside, by kind.',
     ),
   };
 }
