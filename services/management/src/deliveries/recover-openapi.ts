@@ -125,10 +125,14 @@ export const recoveryPaths: Paths = {
       tags,
       summary: 'Cancel a recovery',
       description: `No further delivery is queued again; those that already were continue. ${WEBHOOK_WRITERS}`,
-      responses: operationResponses('account', {
-        200: success(200, 'The recovery is cancelled.', schemaRef('Recovery'), CANCELLED_RECOVERY_EXAMPLE),
-        409: failureWithReason(409, 'The recovery is not running.', 'The recovery has ended.'),
-      }),
+      responses: operationResponses(
+        'account',
+        {
+          200: success(200, 'The recovery is cancelled.', schemaRef('Recovery'), CANCELLED_RECOVERY_EXAMPLE),
+          409: failureWithReason(409, 'The recovery is not running.', 'The recovery has ended.'),
+        },
+        BODY_FAILURES,
+      ),
     }),
   },
 };

@@ -247,14 +247,23 @@ export const subscriptionPaths: Paths = {
       tags,
       summary: 'Finish a rotation of the secret early',
       description: `All further attempts are signed with the new secret only; the old one is erased. ${WEBHOOK_WRITERS}`,
-      responses: operationResponses('account', {
-        200: success(200, 'Only the new secret is in use.', schemaRef('Subscription'), SUBSCRIPTION_EXAMPLE),
-        409: failureWithReason(
-          409,
-          'No rotation is in progress, or it has already ended.',
-          'No rotation of the secret is under way.',
-        ),
-      }),
+      responses: operationResponses(
+        'account',
+        {
+          200: success(
+            200,
+            'Only the new secret is in use.',
+            schemaRef('Subscription'),
+            SUBSCRIPTION_EXAMPLE,
+          ),
+          409: failureWithReason(
+            409,
+            'No rotation is in progress, or it has already ended.',
+            'No rotation of the secret is under way.',
+          ),
+        },
+        BODY_FAILURES,
+      ),
     }),
   },
 };
