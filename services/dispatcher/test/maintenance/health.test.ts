@@ -159,7 +159,7 @@ describe('an endpoint that has failed for an hour', () => {
     const { mailer, received } = await startMailServer();
     await fail(90);
     const results = await Promise.all(Array.from({ length: 8 }, () => runHealthPass()));
-    expect(results.reduce((sum, { failing }) => sum + failing, 0)).toBe(1);
+    expect(results.reduce((sum, { notifiedFailing }) => sum + notifiedFailing, 0)).toBe(1);
     const sent = await Promise.all(
       Array.from({ length: 4 }, () => sendNotices(database.pool, mailer, quarantine)),
     );
