@@ -221,7 +221,8 @@ const getRun: Command<ConnectionOptions> = {
 const runEvents: Command<ConnectionOptions> = {
   name: 'events',
   summary: 'list the events of a run',
-  description: 'Lists the events of a run in order, with the number of webhooks that each has deliveries for.',
+  description:
+    'Lists the events of a run in order, with the number of webhooks that each has deliveries for.',
   arguments: [RUN_ARGUMENT],
   options: connectionOptions(),
   examples: ['runs events 2482'],
