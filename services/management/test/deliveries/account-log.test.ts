@@ -125,7 +125,7 @@ describe('the log of an account', () => {
     expect((await allIds('limit=5&run_id=12345')).flat()).toEqual(expected);
   });
 
-  test('is filtered by event, webhook and result', async () => {
+  test('is filtered by event, run, job, webhook, result, duration and time', async () => {
     const { id: a } = await insert(0, {
       createdAt: at('10:00:09'),
       runId: 1,
@@ -237,7 +237,7 @@ describe('the histogram of an account', () => {
         : [[new Date(Number(start) / 1_000).toISOString(), Object.fromEntries(names)]];
     });
 
-  test('counts by status in about sixty buckets aligned to UTC, within the exact window', async () => {
+  test('counts deliveries by status in about sixty buckets aligned to UTC, within the exact window', async () => {
     await insert(0, { createdAt: at('09:59:59.999999') });
     await insert(0, { createdAt: at('10:00:00'), status: 'delivered' });
     await insert(1, { createdAt: at('10:00:59'), status: 'delivered' });
@@ -457,7 +457,7 @@ describe('the events of a run', () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 9, engine_version: '1.9' });
     await report('', { job_id: jobId, run_id: 10, engine_version: '1.9' });
-    // The row has the form that the previous release stored.
+    // Earlier releases stored invalid text, such as half a surrogate pair.
     await harness.database.pool.query(
       `UPDATE events SET data = replace(data::text, '"1.9"', '"1.9 \\ud83d"')::json WHERE account_id = $1 AND run_id = 10`,
       [account.id],
