@@ -42,7 +42,7 @@ test.each([
   expect(formatStatus(code, errorCode)).toBe(text);
 });
 
-test('an exact time omits redundant parts', () => {
+test('an exact local time omits the date of today, and the year of another day of this year', () => {
   const at = (...parts: [number, number, number]) => new Date(...parts, 14, 3, 7);
   const text = (...parts: [number, number, number]) =>
     formatExactLocalTime(at(...parts), at(2026, 10, 22).getTime());
@@ -117,7 +117,7 @@ test('the limits of the form equal those of the contract', () => {
   });
 });
 
-test('an empty form reports the missing value of each field', () => {
+test('an empty form reports the missing value of each required field', () => {
   expect(Object.keys(checkWebhook(NEW_WEBHOOK))).toEqual(['name', 'eventTypes', 'clientUrl']);
   const clientUrl = (text: string) =>
     checkWebhook({ ...NEW_WEBHOOK, name: 'x', eventTypes: ['job.run.started'], clientUrl: text }).clientUrl;
