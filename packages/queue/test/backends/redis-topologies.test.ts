@@ -63,7 +63,7 @@ const CALL_MS = 10_000;
 
 /**
  * Starts two independent workers and a producer. Each worker holds its first job until the other has one, so that both
- * get a share. Job 1 fails once, which delays it.
+ * get a share, unless `bothWork` is false. Job 1 fails once, which delays it.
  */
 function openWork(queueUrl: string, { bothWork = true } = {}) {
   const done: number[] = [];

@@ -353,7 +353,7 @@ describe('the histogram of an account', () => {
     ['7 d', 7 * 86_400, 10_800, 56],
     ['30 d', 30 * 86_400, 43_200, 60],
     ['90 d', 90 * 86_400, 172_800, 46],
-  ])('has buckets of an appropriate width for a window of %s', async (_, seconds, width, bars) => {
+  ])('for a window of %s (%d s) has buckets of %d s, about %d in all', async (_, seconds, width, bars) => {
     const until = Date.parse(`${DAY}T00:00:00Z`) / 1_000;
     const { json } = await histogram(`since=${until - seconds}000000&until=${until}000000`);
     expect(json.data.bucket_seconds).toBe(width);
