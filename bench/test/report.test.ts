@@ -53,7 +53,7 @@ test('each figure is compared with its target, which is a minimum or a maximum',
   ]);
 });
 
-test('rest-backlog, events-per-call, first-minute, jit and half-fails have targets, and node that of its slowest row', () => {
+test('the scenarios rest-backlog, events-per-call, first-minute, jit, half-fails and node have targets, node for its slowest row', () => {
   expect(
     computeVerdicts([
       scenario('rest-backlog', {

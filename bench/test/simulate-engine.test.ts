@@ -14,8 +14,8 @@ interface WaitingLine {
 }
 
 /**
- * Simulates Poisson arrivals at several equal cores; returns the mean wait of an arrival and the mean number of
- * waiters.
+ * Simulates Poisson arrivals at several equal cores; returns the mean wait of an arrival, and the mean number that
+ * wait or are served.
  */
 function measureWait({ cores, load, serviceMs, arrivals = 50_000 }: WaitingLine) {
   const simulation = new Simulation(7);
@@ -151,8 +151,8 @@ function collectBatches(arrivalMs: number[], spacingMs: number) {
 
 test('simulated batches start immediately when idle, are spaced, and do not exceed the maximum size', () => {
   const batches = collectBatches([5, 6, 7, 20, 21, 21, 21], 10);
-  // The first item is a batch without others, two follow after the spacing, and a full batch starts as soon as the
-  // previous one has ended.
+  // The first item is a batch without others, two follow after the spacing, and a full batch does not wait for the
+  // spacing.
   expect(batches).toEqual([
     [5, 1],
     [15, 2],

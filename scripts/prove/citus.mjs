@@ -31,7 +31,7 @@ const SKIPPED_FILES = {
   'services/dispatcher/test/shards': 'asserts a rate that depends on the log; the story measures it',
 };
 const SKIPPED_TESTS = {
-  'a row that waits for the default partition while its day is created is rejected for a few seconds only':
+  'a row that waits for the default partition while its day is created is rejected temporarily':
     'it waits on the coordinator, and is inserted into the partition of its day',
   'an account whose deferred deliveries cannot be changed does not stop the expiry of those of another account':
     'needs a trigger on a distributed table',
@@ -41,7 +41,7 @@ const SKIPPED_TESTS = {
     'needs a trigger on a distributed table',
   'a long read of one day does not delay the creation of other days':
     'Citus locks all days for a statement that reads one',
-  'statistics read only the days of the requested hours':
+  'statistics read only the days of the requested hours and of the 24 hours before them':
     'the statistics of the coordinator have no scans of shards',
 };
 /** Number of shards: small, because each shard is a table for each day of the log, in the database of each test. */

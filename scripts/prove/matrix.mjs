@@ -43,7 +43,7 @@ const USAGE = usage({
   prerequisites:
     "npm and PyPI for the versions, and Debian's postgresql and redis-server; a version that is missing is skipped and named",
   details: `<pattern>   test files to run instead of the core tests
---pairs     runs each pair of versions; each version once when omitted
+--pairs     runs each pair of versions; each version at least once when omitted
 --node      only this version (repeatable): ${choices('node')}
 --postgres  likewise: ${choices('postgres')}
 --queue     likewise: ${choices('queue')}`,

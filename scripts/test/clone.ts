@@ -17,7 +17,7 @@ export interface Clone {
 
 /**
  * Makes a clone in which nothing is installed, with the scripts and the proofs of the work tree. It shares the objects of the
- * checkout and has only the files in the root and in `folders`, because copying all of them takes seconds.
+ * checkout and has only the root, scripts, docs and `folders`, because copying all files takes seconds.
  */
 export function makeClone(...folders: string[]): Clone {
   const folder = mkdtempSync(join(tmpdir(), 'runhook-clone-'));

@@ -51,7 +51,7 @@ function put(path: string, text: string): void {
   writeFileSync(join(checkout, path), text);
 }
 
-/** Returns the codes of the errors. */
+/** Returns the codes of the type errors. */
 async function errors(): Promise<string[]> {
   const workspace = { checkout, folders: ['library', 'service'] };
   const output = await compile([], undefined, workspace).catch(({ message }: Error) => message);

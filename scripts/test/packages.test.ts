@@ -9,7 +9,7 @@ import { createQueueBackend, openEventQueue } from '@runhook/queue';
 import { createTestQueueUrl } from '@runhook/testing';
 import { inTemporaryFolder } from './temporary-folder.ts';
 
-/** Ends a test that hangs: npm runs a dozen times here, which takes minutes on a busy machine. */
+/** Ends a test that hangs: npm runs several times here, which takes minutes on a busy machine. */
 const HANG_TIMEOUT_MS = 1_800_000;
 
 const run = promisify(execFile);

@@ -94,7 +94,7 @@ describe('the command send', () => {
     expect(last?.headers).toMatchObject({ 'x-signature': sign(bytes, SECRET), 'webhook-id': 'wev_7' });
   });
 
-  test('reports an endpoint that does not respond', async () => {
+  test('reports an endpoint that cannot be reached', async () => {
     const { code, stdout } = await run([
       'send',
       '--to',
@@ -136,7 +136,7 @@ describe('the command verify', () => {
     expect(latin).toMatchObject({ code: 1, stderr: expect.stringMatching(/not valid UTF-8 from byte 6 on/) });
   });
 
-  test('reports a missing input', async () => {
+  test('reports a missing secret, a masked signature and a missing file', async () => {
     expect(await check(BODY, [sign(BODY, SECRET)], { RUNHOOK_SECRET: '' })).toMatchObject({ code: 2 });
     expect(await check(BODY, ['Authorization: ***'])).toMatchObject({
       code: 2,
@@ -149,7 +149,7 @@ describe('the command verify', () => {
   });
 });
 
-test('a token file is used only if its mode is 600', async () => {
+test('a token file is used only if other users cannot read it', async () => {
   const listWebhooks = (env: NodeJS.ProcessEnv, ...args: string[]) =>
     run(['webhooks', 'list', '--url', 'http://127.0.0.1:1', '--account', '1', ...args], { env });
   const openTokenFile = file('open-token', 'rhs_secret\n');

@@ -75,7 +75,7 @@ test('a partial read does not raise a count that has reached its limit', () => {
   expect(after?.totalCount).toBe(1_000_000);
 });
 
-test('a page whose gap older rows must fill, or that has only new rows, requires a full read', () => {
+test('a full page that lost a row or has only new rows requires a full read', () => {
   const before = state(rows(3, 2, 1), 500);
   expect(mergeTail(before, { rows: rows(3, 1), totalCount: 2 }, PAGE_SIZE)).toBeNull();
   expect(mergeTail(before, { rows: rows(9, 8, 7), totalCount: 9 }, PAGE_SIZE)).toBeNull();

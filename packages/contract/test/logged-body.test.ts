@@ -10,7 +10,7 @@ test.each([
   expect(toLoggedBody(bytes, false)).toEqual({ body, truncated: false });
 });
 
-test('toLoggedBody() stores 16 KiB and reports whether the body was longer', () => {
+test('toLoggedBody() stores up to 16 KiB and reports whether the body was longer', () => {
   expect(toLoggedBody(Buffer.alloc(16_384, 'x'), false)).toEqual({
     body: 'x'.repeat(16_384),
     truncated: false,

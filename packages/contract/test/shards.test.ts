@@ -64,7 +64,7 @@ describe('a map of shards', () => {
   });
 
   test.each([
-    ['no version', { version: '0' }],
+    ['the version 0', { version: '0' }],
     ['one slot too few', { slots: JSON.stringify(new Array(1_023).fill(0)) }],
     ['a shard too high', { slots: JSON.stringify(new Array(1_024).fill(SHARDS_MAX)) }],
     ['no numbers', { slots: JSON.stringify(new Array(1_024).fill('0')) }],

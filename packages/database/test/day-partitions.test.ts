@@ -133,7 +133,7 @@ test('concurrent processes create each partition once', async () => {
   expect(await ensureDayPartitions(database.pool)).toEqual({ changed: 0, waiting: [] });
 });
 
-test('the retention drops the days before the last thirty from all tables, and no other days', async () => {
+test('a retention of 30 days drops days of more than 30 days ago from all tables, and no other days', async () => {
   await createDays(40, 31, 30);
   await insertEvent(-31, 'old');
   await insertEvent(-30, 'kept');

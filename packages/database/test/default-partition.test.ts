@@ -125,7 +125,7 @@ describe('an interrupted conversion', () => {
   });
 });
 
-test('a row that waits for the default partition while its day is created is rejected for a few seconds only', async () => {
+test('a row that waits for the default partition while its day is created is rejected temporarily', async () => {
   const maker = await database.pool.connect();
   await maker.query('BEGIN; LOCK TABLE ONLY events_default IN ACCESS EXCLUSIVE MODE');
   const insert = insertEvents(0, 1).catch((error: unknown) => error);

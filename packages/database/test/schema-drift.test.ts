@@ -24,7 +24,7 @@ async function sqlOfSchema(databaseUrl: string): Promise<string> {
 
 /**
  * Reads everything that Prisma's schema can describe: columns, keys, indexes, references. It cannot describe
- * partitions, or the expression of a generated column.
+ * partitions, partial indexes, or expressions of indexes and generated columns.
  */
 const CATALOGUE = `
   WITH tables AS (

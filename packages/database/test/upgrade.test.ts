@@ -45,7 +45,7 @@ interface OldRow {
   isOpen?: boolean;
 }
 
-/** Inserts an event as the previous release wrote it. */
+/** Inserts an event as releases before 0.2.0 wrote it. */
 async function insertOld({
   message = 'None',
   unmatched,
@@ -74,7 +74,7 @@ async function insertOld({
 const undispatched = async () =>
   (await sql('SELECT event_id FROM undispatched_events')).map((row) => row.event_id).sort();
 
-test('undispatched events and the log of the previous release are migrated', async () => {
+test('undispatched events and the log of a release before 0.2.0 are migrated', async () => {
   const dispatched = await insertOld({ hasDelivery: true, message: 'cut \\ud83d' });
   const open = await insertOld({ isOpen: true });
   await migrate(testDatabase.url);

@@ -8,7 +8,7 @@ test.each([
   ['warning', 13_000, 'is 3.0 s ahead of the clock of this machine'],
   ['warning', -30_000, 'is 31.0 s behind the clock of this machine'],
   ['failed', 110_000, 'is 100.0 s ahead of the clock of this machine'],
-])('a clock is %s if it shows %d between 1,000 and 10,000 of this machine', (status, serverMs, message) => {
+])('a clock is %s if it shows %d ms when it is 1,000 to 10,000 ms here', (status, serverMs, message) => {
   expect(clockFinding('clock', serverMs, 1_000, 10_000)).toMatchObject({ status, message });
 });
 

@@ -16,7 +16,7 @@ const timeout = { code: 'timeout', message: 'Timed out after 10 s.' };
 const RESPONSE = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 let server: Listening;
 let egress: Egress;
-/** Sockets of requests that arrived and have no response yet, in order; a connection may be here more than once. */
+/** Sockets of the requests that arrived, in order; a connection may be here more than once. */
 let arrived: Socket[];
 
 beforeEach(() => {

@@ -155,7 +155,7 @@ function isInRangeByReference(text: string, cidr: string): boolean {
 test.each([
   ['IPv4', anyIpv4],
   ['IPv6', anyIpv6],
-])('any %s address is allowed exactly if the package ip-address classifies it as public', (_family, any) => {
+])('an %s address is allowed exactly if a check by the package ip-address allows it', (_family, any) => {
   let allowed = 0;
   fc.assert(
     fc.property(any, (address) => {

@@ -174,7 +174,7 @@ describe('the response is complete when an endpoint', () => {
     },
   );
 
-  test('sends an endless body, of which no more than the cap is read', async () => {
+  test('sends an endless body, of which no more than the cap is retained', async () => {
     const piece = Buffer.alloc(65_536, 'x');
     let sentBytes = 0;
     const behaviour = rawServer((socket, nth) => {

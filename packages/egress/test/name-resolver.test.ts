@@ -80,7 +80,7 @@ describe('names whose servers do not respond', () => {
     name.startsWith('dead') ? 'silent' : { a: '203.0.113.1' };
 
   /**
-   * Sends queries one after the other: a burst would overflow the server's receive buffer and wait for the second try.
+   * Waits for this total of queries at the server: a burst would overflow its receive buffer and wait for a second try.
    */
   const countReceived = (count: number) => iterateUntil(() => server.questions.length >= count);
 

@@ -26,9 +26,9 @@ afterEach(async () => {
 });
 
 testAsRoot(
-  'data and binaries are moved to a folder that the account can use if only root can enter the checkout',
+  'data and a copy of the binaries are in a folder that the account can use if only root can enter the checkout',
   async () => {
-    // Removes a link, as an install without scripts does.
+    // Removes a link, which an install without scripts does not create.
     const binaries = { ...findInstalledBinaries(), folder: join(closed.path, 'native') };
     await cp(findInstalledBinaries().folder, binaries.folder, { recursive: true, verbatimSymlinks: true });
     await rm(join(binaries.folder, 'lib', 'libpq.so.5'));

@@ -18,7 +18,7 @@ type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 const KEY = `{runhook}:${JOB_RUN_EVENTS}`;
 const connect = async (url: string) => (await openRedis(url, () => undefined)) as Redis;
 
-/** Returns the arguments of the `redis-cli` call in docs/security.md, as a shell parses them. */
+/** Returns the ACL rules of the `redis-cli` call in docs/security.md, as a shell parses them. */
 async function documentedRules(): Promise<string[]> {
   const page = await readFile(new URL('../../../docs/security.md', import.meta.url), 'utf8');
   const command = /```sh\n(redis-cli ACL SETUSER[^`]+)```/.exec(page)?.[1] ?? '';

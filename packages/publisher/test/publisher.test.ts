@@ -54,7 +54,7 @@ describe.each(queueBackends())('on $name', (backend) => {
     });
   });
 
-  test('an id that is queued is not queued a second time', async () => {
+  test('an event whose id is queued is not queued a second time', async () => {
     const event = exampleEvent('job.run.started', EXAMPLE_JOB);
     const publisher = openPublisher(queueUrl);
     await publisher.publishMany([event, event]);

@@ -53,7 +53,7 @@ describe('the list of shards that a process serves', () => {
   ])('is rejected if it is "%s"', (text, sentence) => expect(() => parseShards(text)).toThrow(sentence));
 });
 
-test('a released slot goes to the shard with the fewest started jobs, and the limit is not exceeded', async () => {
+test('a released slot goes to the waiting shard with the fewest jobs in flight, and the limit is not exceeded', async () => {
   const sharedConcurrency = new SharedConcurrency(4);
   const [many, few] = [sharedConcurrency.addWorker(), sharedConcurrency.addWorker()];
   for (let job = 0; job < 4; job += 1) expect(many.acquire()).toBeUndefined();

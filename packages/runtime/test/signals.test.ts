@@ -78,7 +78,7 @@ test.each([
   ['reject', 'unhandledRejection', 'an unhandled rejection'],
   ['throw', 'uncaughtException', 'an uncaught exception'],
 ])(
-  'after %s the error is logged as fatal, everything is closed, and the exit code is 1',
+  'an uncaught error (scenario %s) is logged as fatal, everything is closed, and the exit code is 1',
   async (scenario, origin, message) => {
     const service = run(scenario);
     expect(await service.ended()).toEqual({ code: 1, signal: null });

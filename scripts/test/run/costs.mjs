@@ -5,7 +5,7 @@ import { root } from '../../shared/workspace.mjs';
 const COSTS_FILE = join(root, 'scripts', 'test', 'run', 'costs.json');
 /** Duration from which a test file is recorded; the order of shorter ones does not matter. */
 const RECORDED_FROM_SECONDS = 5;
-/** Size of a test file without a record per second of its estimated duration: the median of the recorded files. */
+/** Bytes of a test file without a record for each second of its estimate: the median of the recorded files. */
 const BYTES_PER_SECOND = 2_000;
 
 const relativePath = (file) => relative(root, file).replaceAll(sep, '/');

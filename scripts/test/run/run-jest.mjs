@@ -25,7 +25,7 @@ const REMOVED_VARIABLES = [
  *
  * @param {{ args: string[], environment: Record<string, string>, folder: string, signal: AbortSignal, within?: string[],
  * tests?: 'short' | 'long' | 'all', exitWithinMs?: number, print?: (text: string) => void }} options `within`: a program and its
- * arguments that executes jest; `tests`: without or only those in *.long.test.ts, or both; `exitWithinMs`: time for jest to exit
+ * arguments that executes jest; `tests`: without *.long.test.ts, only these, or all; `exitWithinMs`: time for jest to exit
  * after its last test; `print` is called with the processes that still run then
  * @returns {Promise<{ isSuccess: boolean, passed: number, failed: number, skipped: number,
  * files: { file: string, seconds: number }[], figures: { proof: string, figure: string }[] }>} a test file that could not run

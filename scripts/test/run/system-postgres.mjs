@@ -14,7 +14,7 @@ export const NO_SYSTEM_POSTGRES = `${DEBIAN_FOLDER} has no server of version ${O
  * Finds a PostgreSQL of the system's packages. Debian builds it with JIT, which is on by default, and its version is older than
  * npm's.
  *
- * @param {{ major?: string, folder?: string }} [options] `major`: this version only; the oldest supported one when omitted
+ * @param {{ major?: string, folder?: string }} [options] `major`: this version only; the oldest one from 15 when omitted
  * @returns {{ folder: string, version: string, hasJit: boolean } | null} `folder` has bin/ and lib/
  */
 export function findSystemPostgres({ major, folder = DEBIAN_FOLDER } = {}) {

@@ -89,7 +89,7 @@ export interface Harness {
   newSubscription(account: TestAccount, fields?: object): Promise<Json>;
   /** Number of committed events that the queue has not accepted yet. */
   relayWaiting(): Promise<number>;
-  /** Number of rows in every table that a request could write. */
+  /** Number of rows of each table in {@link TABLES}. */
   rowCounts(): Promise<Record<string, number>>;
   close(): Promise<void>;
 }

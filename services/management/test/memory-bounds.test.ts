@@ -9,8 +9,8 @@ import { JobCache } from '../src/runs/job-cache.ts';
 import { Relay } from '../src/runs/relay.ts';
 
 /*
- * Fills each cache and buffer of management with the largest values that the contract allows. Together they must leave
- * memory in a pod of 512 MiB, the lowest limit in k8s/.
+ * Fills the large caches and the buffer of management with the largest values that the contract allows. Together they
+ * must leave memory in a pod of 512 MiB, the limit of management in k8s/.
  */
 
 const MIB = 1_024 * 1_024;

@@ -20,7 +20,7 @@ afterEach(async () => {
 const READ_ONLY = `DO $$ BEGIN
   EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on', current_database()); END $$`;
 
-test('the probe of a record that is read-only for 30 s succeeds with status degraded, and the metric is 0', async () => {
+test('with a record that is read-only for 30 s, /readyz is a 200 and degraded, and runhook_record_writable is 0', async () => {
   const testDatabase = await createTestDatabase();
   closers.push(() => testDatabase.drop());
   const admin = openDatabase({ url: testDatabase.url, connectionsMax: 1 });

@@ -189,7 +189,7 @@ function pathnameOf(path: string): string {
   return new URL(path, 'http://localhost').pathname;
 }
 
-/** Returns null for text that is not JSON, too, since no schema of the document allows either. */
+/** Returns null for text that is not JSON, because no schema of the document allows null. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

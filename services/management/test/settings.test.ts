@@ -96,7 +96,7 @@ describe('the settings', () => {
     });
   });
 
-  test('report all invalid variables together, by name and without their values', () => {
+  test('report all invalid variables together, by name and without secrets', () => {
     const problems = problemsOf({
       DATABASE_URL: 'mysql://user:dbsecret@db',
       QUEUE_URL: 'amqp://queuesecret',

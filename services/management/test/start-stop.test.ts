@@ -38,7 +38,7 @@ test('a service whose port is in use does not start and leaves no connection ope
   await expect(createManagement({ ...harness.settings, port })).rejects.toMatchObject({ code: 'EADDRINUSE' });
 });
 
-test('a stopped service refuses connections, has closed those to the database, and does not wait for idle ones', async () => {
+test('a stopped service refuses connections, and has closed idle ones of clients and its own to the database', async () => {
   const second = await createManagement({ ...harness.settings, port: 0 }, { timeouts: GENEROUS_TIMEOUTS });
   const origin = `http://127.0.0.1:${second.port}`;
   await eventually(async () => expect((await fetch(`${origin}/readyz`)).status).toBe(200));

@@ -42,7 +42,7 @@ describe.each(queueBackends())('a worker of the queue on $name', (kind) => {
     await eventually(() => expect(startedCount).toBe(300));
   });
 
-  test('fetches no job while the backlog is saturated, and continues once it is not, although no job has ended', async () => {
+  test('stops fetching jobs while the backlog is saturated, and continues once it is not, although no job has ended', async () => {
     const testQueue = await createTestQueue(kind);
     closers.push(() => testQueue.drop());
     const backend = createQueueBackend(testQueue.url);

@@ -63,7 +63,7 @@ const CALL_MS = 10_000;
 
 /**
  * Starts two independent workers and a producer. Each worker holds its first job until the other has one, so that both
- * get a share. Job 1 fails once, which delays it.
+ * get a share, unless `bothWork` is false. Job 1 fails once, which delays it.
  */
 function openWork(queueUrl: string, { bothWork = true } = {}) {
   const done: number[] = [];
@@ -126,7 +126,7 @@ async function expectWorking(queueUrl: string): Promise<void> {
   }
 }
 
-/** Checks the operations of rate limits: a script that counts, and an expiry. */
+/** Checks that a script counts, as those of rate limits do. */
 async function expectCounting(queueUrl: string): Promise<void> {
   const redis = await openRedisConnection(queueUrl, () => undefined);
   try {
@@ -165,7 +165,7 @@ async function expectForeignPublishersFound(queueUrl: string): Promise<void> {
   }
 }
 
-/** Checks that eight shards have equal numbers of accounts on each master, and that workers take all their jobs. */
+/** Checks that each master has the same number of slots, or one more, and that workers take all jobs of the shards. */
 async function expectSpread(queueUrl: string, ports: readonly number[]): Promise<void> {
   const ACCOUNTS = 300;
   const backend = createQueueBackend(queueUrl, { callMs: WITHIN_TEST_TIMEOUT.timeoutMs });

@@ -211,7 +211,7 @@ function maintenanceMetrics(registers: Registry[]) {
       (queue) => ({ queue }),
       new Counter({
         name: 'runhook_job_errors_total',
-        help: 'Internal errors of queue jobs, and of commits of results; both are retried within a minute.',
+        help: 'Internal errors of queue jobs, and rejected commits of results; both are retried.',
         labelNames: ['queue'] as const,
         registers,
       }),

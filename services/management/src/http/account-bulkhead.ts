@@ -12,7 +12,7 @@ export interface AccountBulkheadOptions {
   onRejected?: () => void;
 }
 
-/** Returns the limits for a connection pool. Some connections remain for authentication and for the relay. */
+/** Returns the limits for a connection pool. Two connections of four or more remain for authentication and the relay. */
 export function bulkheadLimits(
   connectionsMax: number,
 ): Pick<AccountBulkheadOptions, 'slotsMax' | 'shareMax'> {

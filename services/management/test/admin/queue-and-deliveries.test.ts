@@ -39,7 +39,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
   const insert = (fields: Partial<DeliveryFields>) =>
     insertDelivery(commandLine.database, { subscriptionId, accountId, ...fields });
 
-  /** Leaves messages in the queue that are not events, as a dispatcher leaves them. */
+  /** Adds messages that are not events to the queue, and fails their jobs as a dispatcher does. */
   async function failJob(messages: Record<string, object>): Promise<void> {
     const queue = queueOf(JOB_RUN_EVENTS);
     for (const [jobId, data] of Object.entries(messages)) await queue.add('nonsense', data, { jobId });
@@ -58,7 +58,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
     await queue.close();
   }
 
-  test('show waiting and failed jobs, and retry those that are stored completely', async () => {
+  test('show waiting and failed jobs, and retry the failed jobs whose data is complete', async () => {
     await failJob({ odd: { hello: 1 }, long: { characters: 90_000, beginning: '{"hel' } });
     expect(await json('queue stats')).toMatchObject({
       backend: backend.name,
@@ -100,7 +100,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
     );
   });
 
-  test('list items that were set aside with their reasons, release them, and remove them permanently', async () => {
+  test('list items that were set aside with their reasons, and queue them again or remove them', async () => {
     const pending = await insert({ status: 'pending' });
     const event = {
       ...exampleEvent('job.run.started', account.jobs[0] as never),
@@ -141,7 +141,7 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
     expect([code, JSON.parse(stdout)]).toEqual([1, { removed: [], unknown: ['odd'] }]);
   });
 
-  test('retry items that were set aside with their messages under their new ids, but a conflict only by its id', async () => {
+  test('retry set-aside events under the new ids in their messages, but a conflict only if its id is given', async () => {
     const messages = Array.from({ length: 120 }, () => ({
       ...exampleEvent('job.run.started', account.jobs[0] as never),
       eventId: createId('event'),

@@ -158,7 +158,7 @@ test('reencrypt reports a secret that does not decrypt by its id and reencrypts 
   expect(forPeople.stdout).not.toContain(plain.hmacSecret);
 });
 
-test('reencrypt waits for a row that another transaction has locked and keeps the value written there', async () => {
+test('reencrypt waits for a row that another transaction has locked and reencrypts the value that it wrote', async () => {
   const user = await addUser('busy@example.com');
   const client = await commandLine.database.pool.connect();
   let reencryption: Promise<{ secrets: { busy: number }[] }>;

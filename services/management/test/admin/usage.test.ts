@@ -107,7 +107,7 @@ describe('the command line', () => {
     return JSON.parse(ran.stderr).error;
   };
 
-  test('explains what to do if DATABASE_URL is not set', async () => {
+  test('explains what to do if DATABASE_URL is not set, and does not print the password of an invalid one', async () => {
     expect(await list('')).toMatchObject({
       code: 'environment',
       message: expect.stringMatching(/DATABASE_URL is not set.*npm start/),
@@ -120,7 +120,7 @@ describe('the command line', () => {
 
   test('distinguishes why a database cannot be used and does not print its password', async () => {
     const url = new URL(commandLine.env.DATABASE_URL);
-    // The test server may not require a password, and a missing server cannot.
+    // If the URL of the test server has no password, it gets one that must not be printed.
     const password = url.password || 'secret';
     url.password = password;
     const withChangedUrl = (change: (url: URL) => void) => {

@@ -85,7 +85,7 @@ describe('the audit log of webhooks', () => {
     expect(await entries()).toEqual(entriesBefore);
   });
 
-  test('names the service for automatic and an operator for manual changes, and ignores re-encryption', async () => {
+  test('names the service for automatic changes, an operator for those by SQL, and ignores re-encryption', async () => {
     const { id } = await harness.newSubscription(account, { headers: { 'X-Gate': 'open' } });
     const { prisma, pool } = harness.database;
     await prisma.subscription.update({ where: { id }, data: { name: 'By hand' } });
@@ -119,7 +119,7 @@ describe('the audit log of webhooks', () => {
 });
 
 describe('the audit log of people', () => {
-  test('records sign-ins with their address, and rotated keys, in each account of the user', async () => {
+  test('records sign-ins with their IP address, and rotations of the API key, in each account of the user', async () => {
     const second = await harness.newAccount();
     await addMembership(harness.database.prisma, {
       accountId: second.id,

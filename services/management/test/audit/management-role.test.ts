@@ -34,7 +34,7 @@ afterAll(async () => {
   await harness.close();
 });
 
-test('management works with a role that owns no tables and can only insert into the audit log', async () => {
+test('management works with a role that owns no tables and can only read and insert entries of the audit log', async () => {
   const account = await harness.newAccount();
   const admin = await harness.newUser(account, 'developer', ['account_admin']);
   const headers = await harness.signIn(admin);

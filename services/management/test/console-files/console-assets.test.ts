@@ -26,7 +26,7 @@ afterAll(async () => {
 const request = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
   rawRequest(harness.origin, path, { headers, method });
 
-test('browsers cache a hashed asset permanently and revalidate the icon', async () => {
+test('browsers cache a hashed asset for a year and revalidate the icon', async () => {
   const script = await request(SCRIPT_PATH);
   expect(script).toMatchObject({ status: 200, text: SCRIPT });
   expect(script.headers['cache-control']).toBe('public, max-age=31536000, immutable');
@@ -37,7 +37,7 @@ test('browsers cache a hashed asset permanently and revalidate the icon', async 
   expect(icon.headers['content-type']).toBe('image/svg+xml');
 });
 
-test('an asset is sent in the smallest encoding that the client accepts, with Vary', async () => {
+test('an asset is sent in an encoding that the client accepts, if that is smaller, with Vary', async () => {
   for (const encoding of ['br', 'gzip']) {
     const { headers, body, text } = await request(SCRIPT_PATH, { 'accept-encoding': encoding });
     expect(headers).toMatchObject({ 'content-encoding': encoding, 'content-length': String(body.length) });
@@ -53,7 +53,7 @@ test('an asset is sent in the smallest encoding that the client accepts, with Va
     expect((await request(path, { 'accept-encoding': 'br' })).headers['content-encoding']).toBeUndefined();
 });
 
-test('an asset that the build compressed is sent as compressed, and the compressed file has no path', async () => {
+test('the Brotli file that the build made of an asset is sent for the path of the asset only', async () => {
   expect((await request('/assets/style-1.css', { 'accept-encoding': 'br' })).text).toBe('made by the build');
   expect((await request('/assets/style-1.css', { 'accept-encoding': 'gzip' })).text).toMatch(
     /^a\{color:red\}/,
@@ -61,7 +61,7 @@ test('an asset that the build compressed is sent as compressed, and the compress
   expect((await request('/assets/style-1.css.br')).status).toBe(404);
 });
 
-test('HEAD returns the headers without a body, and other methods are a 405', async () => {
+test('HEAD of an asset returns the headers of GET without a body, and POST is a 405', async () => {
   const compressed = await request(SCRIPT_PATH, { 'accept-encoding': 'br' });
   const head = await request(SCRIPT_PATH, { 'accept-encoding': 'br' }, 'HEAD');
   expect(head.body).toHaveLength(0);
@@ -71,7 +71,7 @@ test('HEAD returns the headers without a body, and other methods are a 405', asy
   expect(postResponse).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } });
 });
 
-test('only built files are served, regardless of tricks in the path', async () => {
+test('only public files of the build are served, regardless of tricks in the path', async () => {
   const paths = [
     '/assets/../secret.txt',
     '/assets/..%2f..%2fsecret.txt',

@@ -31,7 +31,7 @@ const openPage = (path: string, headers: Record<string, string> = BROWSER, metho
 
 const baseOf = ({ text }: Raw) => /<base href="([^"]*)">/.exec(text)?.[1] ?? '';
 
-test('every address that a browser opens returns the page of the console, which browsers revalidate', async () => {
+test('an address that is not reserved returns the page of the console to browsers, which revalidate it', async () => {
   for (const path of ['/', '/accounts/1/webhooks', '/accounts/1/webhooks/wsu_x?tab=log', '/nothing%2Fhere']) {
     const { status, headers, text } = await openPage(path);
     expect([path, status, headers['cache-control']]).toEqual([path, 200, 'no-cache']);
@@ -43,7 +43,7 @@ test('every address that a browser opens returns the page of the console, which 
   expect([head.status, head.body.length, head.headers['cache-control']]).toEqual([200, 0, 'no-cache']);
 });
 
-test('the root returns the page of the console to clients accepting HTML, other paths only to browsers', async () => {
+test('the root returns the page of the console to clients that accept any type, other paths only to browsers', async () => {
   for (const headers of [{}, { accept: '*/*' }] as Record<string, string>[]) {
     expect((await openPage('/', headers)).text).toContain('<base');
     const { status, text } = await openPage('/nothing', headers);
@@ -113,7 +113,7 @@ test('console and API work behind a proxy that strips a prefix, without configur
   }
 });
 
-test('the content security policy permits no other hosts, no inline scripts, and styles only by a nonce', async () => {
+test('the content security policy permits no other hosts, no inline scripts, and inline styles only by a nonce', async () => {
   const [firstPage, secondPage] = await Promise.all([openPage('/'), openPage('/')]);
   const nonceOf = ({ text }: Raw) => /<meta name="csp-nonce" content="([\w-]{22})">/.exec(text)?.[1];
   expect(nonceOf(firstPage)).toBeDefined();

@@ -125,7 +125,7 @@ describe('the log of an account', () => {
     expect((await allIds('limit=5&run_id=12345')).flat()).toEqual(expected);
   });
 
-  test('is filtered by event, webhook and result', async () => {
+  test('is filtered by event, run, job, webhook, result, duration and time', async () => {
     const { id: a } = await insert(0, {
       createdAt: at('10:00:09'),
       runId: 1,
@@ -237,7 +237,7 @@ describe('the histogram of an account', () => {
         : [[new Date(Number(start) / 1_000).toISOString(), Object.fromEntries(names)]];
     });
 
-  test('counts by status in about sixty buckets aligned to UTC, within the exact window', async () => {
+  test('counts deliveries by status in about sixty buckets aligned to UTC, within the exact window', async () => {
     await insert(0, { createdAt: at('09:59:59.999999') });
     await insert(0, { createdAt: at('10:00:00'), status: 'delivered' });
     await insert(1, { createdAt: at('10:00:59'), status: 'delivered' });
@@ -353,7 +353,7 @@ describe('the histogram of an account', () => {
     ['7 d', 7 * 86_400, 10_800, 56],
     ['30 d', 30 * 86_400, 43_200, 60],
     ['90 d', 90 * 86_400, 172_800, 46],
-  ])('has buckets of an appropriate width for a window of %s', async (_, seconds, width, bars) => {
+  ])('for a window of %s (%d s) has buckets of %d s, about %d in all', async (_, seconds, width, bars) => {
     const until = Date.parse(`${DAY}T00:00:00Z`) / 1_000;
     const { json } = await histogram(`since=${until - seconds}000000&until=${until}000000`);
     expect(json.data.bucket_seconds).toBe(width);
@@ -457,7 +457,7 @@ describe('the events of a run', () => {
     const jobId = await harness.newJob(account);
     await report('', { job_id: jobId, run_id: 9, engine_version: '1.9' });
     await report('', { job_id: jobId, run_id: 10, engine_version: '1.9' });
-    // The row has the form that the previous release stored.
+    // Earlier releases stored invalid text, such as half a surrogate pair.
     await harness.database.pool.query(
       `UPDATE events SET data = replace(data::text, '"1.9"', '"1.9 \\ud83d"')::json WHERE account_id = $1 AND run_id = 10`,
       [account.id],

@@ -225,7 +225,7 @@ describe('a single delivery', () => {
     });
   });
 
-  test('is found in the day of its id, with or without a partition of that day', async () => {
+  test('is found by the day in its id, even if that day has no separate partition', async () => {
     const eventTime = new Date(Date.now() - 20 * 86_400_000);
     const { id, day } = await insert({ eventTime });
     expect(idDay('delivery', id)).toBe(day);

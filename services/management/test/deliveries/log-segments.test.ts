@@ -25,7 +25,7 @@ const isIn = ({ firstDay, lastDay, since, endPosition }: LogSegment, row: Row) =
     row.createdAt < endPosition.createdAt ||
     (row.createdAt === endPosition.createdAt && row.id < endPosition.id));
 
-/** Creates a log with `perHour` rows in each hour, some of them created long before or after their day. */
+/** Creates a log with `perHour` rows in each hour; of 20, one is created 30 h late, and one 20 h early. */
 function logOf(perHour: number): Row[] {
   const rows: Row[] = [];
   for (let hour = micros('2026-11-01'); hour < micros('2026-11-21T12:00Z'); hour += HOUR)

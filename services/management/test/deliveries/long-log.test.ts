@@ -36,7 +36,7 @@ let testDatabase: TestDatabase;
 let database: PrismaDatabase;
 let accountId: number;
 let subscriptionId: string;
-/** `cachedCounts` has the hours of the log; `noCounts` has none. */
+/** `cachedCounts` has the counts of the log by hour; `noCounts` has none. */
 let cachedCounts: HourlyCounts;
 const noCounts: HourlyCounts = {
   getCached: () => null,
@@ -88,7 +88,7 @@ interface Scan {
   name: string;
   /** Rows read in all loops. */
   rows: number;
-  /** Whether the day has so few pages that a sequential scan costs no more than an index. */
+  /** Whether this is a sequential scan of a day with fewer than {@link SMALL_DAY} deliveries. */
   isOfSmallDay: boolean;
 }
 
@@ -187,7 +187,7 @@ describe.each([false, true])('a read of a log, with planner statistics: %j', (is
     expect(rowsOf(scans)).toBeLessThan(FEW);
   });
 
-  test('reads no more than the page from each day for a page across midnight', async () => {
+  test('reads a small part of the log for a page across midnight', async () => {
     const { rows: days } = await database.pool.query<{ count: number }>(
       'SELECT count(*)::int AS count FROM deliveries GROUP BY day ORDER BY day DESC LIMIT 2',
     );
@@ -284,7 +284,7 @@ test('a delivery created after the hours were counted is on the first page at on
   await database.pool.query('DELETE FROM deliveries WHERE id = $1', [listAfterCount.rows[0]?.id]);
 });
 
-test('a short log is never cached, however slow the server is', async () => {
+test('the hourly counts of a short log are never cached, however slow the server is', async () => {
   let counted = 0;
   const watchedPool = {
     async query(statement: string) {

@@ -122,7 +122,7 @@ test.each(['0', '169', '1.5', 'x', ''])('hours=%s is a 400 that names the parame
   expect(json.status.errors).toEqual([{ field: 'hours', message: 'must be an integer between 1 and 168' }]);
 });
 
-test('statistics read only the days of the requested hours', async () => {
+test('statistics read only the days of the requested hours and of the 24 hours before them', async () => {
   // Creating partitions reads them, too, so it is completed before the scans are counted.
   const client = await harness.database.pool.connect();
   await client.query('SELECT ensure_day_partitions(current_date - 20, current_date + 2)');
@@ -151,7 +151,7 @@ async function scansByDay(): Promise<Map<string, number>> {
   return new Map(rows.map(({ day, scans }) => [day, scans]));
 }
 
-test('the rates of several webhooks are in one response, without those of other accounts', async () => {
+test('one response has the hourly counts of several webhooks, without those of other accounts', async () => {
   const busyWebhook = await createWebhook();
   const otherWebhook = await createWebhook();
   const quiet = await createWebhook();
@@ -208,7 +208,7 @@ test('the rates of several webhooks are in one response, without those of other 
   expect((await rates(`subscription_id=${foreign.id}`)).json.data).toEqual([]);
 });
 
-test('the rates require ids of webhooks', async () => {
+test('the hourly counts of several webhooks require ids of webhooks', async () => {
   const problems = async (query: string) => {
     const { status, json } = await harness.call('GET', account.path(`/statistics${query}`), {
       token: account.token,

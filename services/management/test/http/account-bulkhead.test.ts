@@ -4,7 +4,7 @@ import { AccountBulkhead, bulkheadLimits } from '../../src/http/account-bulkhead
 
 const [BUSY, SECOND, THIRD] = [1, 2, 3] as const;
 
-/** Creates requests that end on command and records which ones have begun. */
+/** Creates a bulkhead whose requests the test ends, and records the accounts of those that have begun. */
 function createBulkhead(options: Partial<ConstructorParameters<typeof AccountBulkhead>[0]> = {}) {
   const bulkhead = new AccountBulkhead({
     slotsMax: 3,
@@ -84,7 +84,7 @@ test('a request without a slot before its deadline is a 503 and never starts', a
   expect(startedIds).toEqual([BUSY]);
 });
 
-test('no account may occupy all connections of a pool, regardless of its size', () => {
+test('one account may use three quarters of the slots, rounded down; a pool of one connection has two slots', () => {
   expect(bulkheadLimits(10)).toEqual({ slotsMax: 8, shareMax: 6 });
   expect(bulkheadLimits(1)).toEqual({ slotsMax: 2, shareMax: 1 });
 });

@@ -64,7 +64,7 @@ describe('the caller', () => {
     expect((await list(unexpiredToken)).status).toBe(200);
   });
 
-  test('is authenticated before any other part of the request is checked', async () => {
+  test('is authenticated before the account of the path and the body are checked', async () => {
     expect(await harness.call('POST', account.path('/subscriptions'), { body: '{' })).toMatchObject(INVALID);
     expect(await harness.call('GET', '/api/v3/accounts/x/webhooks/subscriptions')).toMatchObject(INVALID);
   });
@@ -79,7 +79,7 @@ describe('the account of the path', () => {
     }
   });
 
-  test('must be any of those that the user is a member of', async () => {
+  test('must be one of those that the user is a member of', async () => {
     const [otherAccount, foreign] = [await harness.newAccount(), await harness.newAccount()];
     const { id, apiKey } = await harness.newUser(account, 'read_only', []);
     const userId = BigInt(id);

@@ -18,7 +18,7 @@ import {
 let harness: Harness;
 let account: TestAccount;
 
-/** Timeouts that are short because each test waits for one of them to expire. */
+/** Timeouts that are short because tests wait for them to expire. */
 const SHORT = { bodyMs: 500, clients: { headersMs: 500, lingerMs: 200 } };
 
 beforeAll(async () => {
@@ -74,7 +74,7 @@ const MALFORMED: [string, () => string, object][] = [
   ['a control character in a header', () => head(LIST, 'Host: a', 'X-Odd: a\x01b'), notHttp],
   ['a space before the colon', () => head(LIST, 'Host: a', 'X-Odd : a'), notHttp],
   [
-    'two lengths',
+    'Content-Length and Transfer-Encoding',
     () => `${create(byToken(), 'Content-Length: 2', 'Transfer-Encoding: chunked')}0\r\n\r\n`,
     notHttp,
   ],
@@ -86,12 +86,12 @@ const MALFORMED: [string, () => string, object][] = [
     failure(431, 'The request’s headers are too large.'),
   ],
   [
-    'another expectation',
+    'an unsupported Expect header',
     () => head(LIST, 'Host: a', 'Expect: miracles', CLOSE),
     failure(417, 'The Expect header is not supported.'),
   ],
   [
-    'a tunnel',
+    'the method CONNECT',
     () => head('CONNECT db:5432 HTTP/1.1', 'Host: a'),
     failure(405, 'Method CONNECT is not allowed here.', 'allowed: '),
   ],

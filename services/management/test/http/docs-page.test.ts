@@ -65,11 +65,11 @@ test('the page /docs loads nothing from other hosts, and its content security po
     expect(policy).toMatch(/^default-src 'none';script-src 'self';/);
     expect(policy).not.toMatch(/https?:|\*|unsafe-eval|script-src[^;]*unsafe-inline/);
   }
-  // Swagger UI loads only the badge of an online validator from another host.
+  // By default, Swagger UI loads the badge of an online validator from another host.
   expect((await read('/docs/initializer.js')).text).toContain('validatorUrl: null');
 });
 
-test('only the page /docs has a content security policy other than the default', async () => {
+test('the page /docs has its own content security policy, which /openapi.json and unknown paths have not', async () => {
   const policyOf = async (path: string) => (await read(path)).headers.get('content-security-policy');
   const defaultPolicy = await policyOf('/nothing');
   expect(defaultPolicy).toContain("default-src 'self'");
@@ -77,7 +77,7 @@ test('only the page /docs has a content security policy other than the default',
   expect(await policyOf('/docs')).not.toBe(defaultPolicy);
 });
 
-test('files of Swagger UI that the page /docs does not use are a 404, and other methods a 405', async () => {
+test('files of Swagger UI that the page /docs does not use are a 404, and a POST of the page is a 405', async () => {
   const assetPaths = [
     'index.html',
     'swagger-initializer.js',

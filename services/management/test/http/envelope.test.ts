@@ -94,7 +94,7 @@ describe('every response is a JSON envelope', () => {
     expect(await harness.call('POST', '/api/v3/session', { body: signIn })).toMatchObject({ status: 413 });
   });
 
-  test('for the longest status message of a run, which is accepted in any encoding', async () => {
+  test('for the longest status message of a run, which is accepted although each character is escaped', async () => {
     const { token } = account;
     const runs = `/api/v2/accounts/${account.id}/runs/`;
     const start = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
@@ -181,7 +181,7 @@ describe('every response is a JSON envelope', () => {
   });
 });
 
-describe('every response', () => {
+describe('every response of the API', () => {
   test('is the same with and without a trailing slash', async () => {
     const { token } = account;
     const { id } = await harness.newSubscription(account);

@@ -75,7 +75,7 @@ test('each event type of the AsyncAPI document has an example that its schema ac
   expect(examples).toHaveLength(EVENT_TYPES.length);
 });
 
-/** Events that the schema accepts although the queue rejects them: no readable pattern excludes ids above 2^53. */
+/** Events that the schema accepts although the queue rejects them: no readable pattern excludes ids above 2^53 - 1. */
 const NOT_IN_SCHEMA = ['an id that is no longer exact'];
 
 test('the JSON schemas accept the valid golden events and reject the invalid ones at the right field', async () => {

@@ -16,7 +16,7 @@ async function metric(name: string): Promise<number> {
   return Number(new RegExp(`^${name}\\{.*\\} (.+)$`, 'm').exec(text)?.[1]);
 }
 
-test('an account whose requests all hang does not delay others and cannot exceed its limit of requests', async () => {
+test('an account whose requests all hang does not delay others and cannot exceed its limit of requests in flight', async () => {
   const flood = await harness.newAccount();
   const otherAccount = await harness.newAccount();
   const run = { job_id: await harness.newJob(flood), run_id: 1, engine_version: '1.9.2' };

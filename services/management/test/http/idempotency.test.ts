@@ -215,7 +215,7 @@ describe('the Idempotency-Key', () => {
     expect(replayOf(await create({ key: validKey }))).toBe('true');
   });
 
-  test('does not restore a rotated API key', async () => {
+  test('is ignored by the rotation of an API key', async () => {
     const user = await harness.newUser(account, 'developer', ['account_admin']);
     const path = `/api/v2/users/${user.id}/apikey/`;
     const firstResponse = await post(path, { token: user.apiKey });
@@ -226,7 +226,7 @@ describe('the Idempotency-Key', () => {
   });
 });
 
-test('responses stored for an Idempotency-Key are encrypted, and a lost encryption key repeats no work', async () => {
+test('responses stored for an Idempotency-Key are encrypted, and without the encryption key a repetition is a 409', async () => {
   const { hmac_secret } = (await create()).json.data;
   const { pool } = harness.database;
   const { rows } = await pool.query('SELECT k::text AS row, response_ciphertext FROM idempotency_keys k');

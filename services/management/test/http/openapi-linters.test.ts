@@ -24,7 +24,7 @@ test.each([
   ['Spectral', spectral],
   ['Redocly', redocly],
 ])(
-  '%s reports nothing for the document with its defaults, but reports problems of a worse one',
+  '%s reports nothing for the OpenAPI document by its default rules, but problems of a worse one',
   async (_, lint) => {
     const document = openApiDocument();
     expect(await lint(JSON.stringify(document))).toEqual([]);

@@ -62,7 +62,7 @@ async function whileLocked<T>(lock: string, work: () => Promise<T>): Promise<T> 
 
 const TABLES = ['subscriptions', 'deliveries', 'recoveries', 'events', 'runs', 'jobs', 'console_sessions'];
 
-/** Reads all data that a write may change. */
+/** Reads {@link TABLES}, the users, and the number of requests that the receiver got. */
 async function readAllTables(): Promise<unknown> {
   const { pool } = harness.database;
   const contents = await Promise.all(

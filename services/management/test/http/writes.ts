@@ -44,7 +44,7 @@ async function failedDelivery(world: WriteWorld) {
   return { subscriptionId, ...(await insertDelivery(world.harness.database, fields)) };
 }
 
-/** Every route that changes something: its pattern, its request, and a lock that its work waits for. */
+/** Every route that changes something or sends a sample: pattern, request, and a lock that its work waits for. */
 export const WRITES: readonly (readonly [
   route: string,
   prepare: (world: WriteWorld) => Promise<Write>,

@@ -161,7 +161,7 @@ test('under load, no request that starts after the rotation succeeds with the ol
     return (await call('GET', path, { token })).status;
   };
 
-  // Each of 50 callers sends requests continuously to both processes until some time after the rotation.
+  // 50 callers, 25 of each process, send requests until 100 that began after the rotation have ended.
   const callers = Array.from({ length: 50 }, async (_, index) => {
     while (userAfter.length < 100) {
       const statuses = isRotated ? userAfter : userBefore;

@@ -15,7 +15,7 @@ const start = (token = server.token, fields: object = {}) =>
   server.call('POST', '/runs/', { job_id: job.id, engine_version: '1.9.0', ...fields }, token);
 const sql = (text: string, values: unknown[] = []) => server.database.pool.query(text, values);
 
-/** Counts the statements that reach the database during `work`. */
+/** Counts the connections that `work` takes from the main pool, which does not record reports. */
 async function statements(work: () => Promise<unknown>): Promise<number> {
   let count = 0;
   const onAcquire = () => void count++;

@@ -18,7 +18,7 @@ const runsPath = (suffix: string) => `/api/v2/accounts/${account.id}/runs/${suff
 const post = async (path: string, body?: object) =>
   await harness.call('POST', path, { token: account.token, ...(body && { body }) });
 
-/** Times that no call reports, so that a run can have them only from published events. */
+/** Times of a run: `finish` is reported by calls, the others only by published events. */
 const TIMES = {
   started: '2026-11-20T10:00:00Z',
   errored: '2026-11-20T10:05:00Z',

@@ -85,7 +85,7 @@ describe('POST …/runs/', () => {
     expect((await start({ engine_version: '🚀'.repeat(256) })).status).toBe(400);
   });
 
-  test('truncates fractions of a second', async () => {
+  test('truncates fractions of a second of the start time', async () => {
     const { json } = await start({ started_at: '2026-01-31T23:00:00.999999Z' });
     expect(json.data.started_at).toBe('2026-01-31T23:00:00Z');
   });

@@ -100,7 +100,7 @@ describe('signing in', () => {
     ]);
   });
 
-  test('marks the cookie Secure if a trusted proxy reports that the request came over https', async () => {
+  test('marks its cookies Secure if a trusted proxy reports that the request came over https', async () => {
     const forwarded = { 'x-forwarded-proto': 'https' };
     const { headers } = await signIn(validFields(), forwarded);
     for (const cookie of headers.getSetCookie()) expect(cookie).toMatch(/; Secure$/);

@@ -33,7 +33,7 @@ test('a browser is recognized while its cookie’s key is in ENCRYPTION_KEYS; a 
   expect(newDevices.find(renewed, ADA)).toEqual(oldDevices.find(cookie, ADA));
 });
 
-test('a browser is forgotten after half a year, and with the fifth user', () => {
+test('a user’s browser is recognized for half a year, and until four other users have signed in there', () => {
   let nowMs = Date.now();
   const deviceCookies = createDeviceCookies([OLD], () => nowMs);
   let cookie = cookieHeader(deviceCookies.issue(undefined, ADA, false));

@@ -6,7 +6,7 @@ import {
   type PasswordCheckSlot,
 } from '../../src/sessions/password-check.ts';
 
-test('few passwords are checked concurrently, the others in order, and only a limited number waits', async () => {
+test('two passwords are checked concurrently, thirty wait in order, and a further one gets no slot', async () => {
   const finishers: (() => void)[] = [];
   const startedPasswords: string[] = [];
   const passwords = createPasswordCheck((_hash, password) => {
@@ -31,7 +31,7 @@ test('few passwords are checked concurrently, the others in order, and only a li
   expect(passwords.acquireSlot()).toBeNull();
 });
 
-test('a password check without a user takes as long as a real one, as its hash has the same parameters', async () => {
+test('a password check without a user fails, and verifies a hash with the parameters of a real one', async () => {
   const parametersOf = (passwordHash: string) => passwordHash.split('$').slice(0, 4);
   expect(parametersOf(DUMMY_HASH)).toEqual(parametersOf(await hash('somebody’s')));
   expect(await createPasswordCheck().acquireSlot()?.isCorrect(null, 'anything')).toBe(false);

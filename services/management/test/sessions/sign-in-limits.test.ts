@@ -197,7 +197,7 @@ describe.each(queueBackends())('failed sign-ins, counted on $name', (backend) =>
 });
 
 test.each(queueBackends())(
-  'no one is locked out for longer than a window, counted on $name',
+  'rejected sign-ins do not extend the window of the limit, counted on $name',
   async (backend) => {
     const { url, drop } = await createTestDatabase();
     const database = openDatabase({ url, connectTimeoutMs: WAIT_TIMEOUT_MS });

@@ -59,7 +59,7 @@ test.each([
   expect([status, json.status.errors[0].field]).toEqual([400, 'include']);
 });
 
-test('an update of a webhook keeps its health, and a new endpoint resets it', async () => {
+test('an update of a webhook keeps its health; a new endpoint resets all but the time of the last success', async () => {
   await fail();
   await put({ name: 'Renamed', active: true });
   expect((await get()).health).toEqual(HEALTH_RESPONSE);

@@ -94,7 +94,7 @@ test.each([
   ['an empty object', {}, 24],
   ['null', { overlap_hours: null }, 24],
   ['a week', { overlap_hours: 168 }, 168],
-])('a rotation accepts %s', async (_, body, hours) => {
+])('a rotation overlaps for 24 hours, or as its body states: %s', async (_, body, hours) => {
   const { secret_rotation: rotation } = (await rotate(body)).json.data;
   expect(Number(rotation.ends_at) - Number(rotation.started_at)).toBe(hours * HOUR_MICROS);
 });
@@ -111,7 +111,7 @@ test.each([
   expect(await readSubscription()).not.toHaveProperty('secret_rotation');
 });
 
-test('both secrets sign until the rotation is finished, and then only the new one', async () => {
+test('until a rotation is finished, Webhook-Signature is by both secrets and Authorization by the old one', async () => {
   const old = subscription.hmac_secret;
   const next = (await rotate()).json.data.hmac_secret;
   const duringOverlap = await sample();

@@ -134,7 +134,7 @@ describe('creating a subscription', () => {
 });
 
 describe('reading a subscription', () => {
-  test('shows the status of its deliveries once there is one', async () => {
+  test('shows the time and status of its latest attempt once there is one', async () => {
     const { id } = await harness.newSubscription(account);
     expect((await get(id)).json.data).not.toHaveProperty('dispatched_at');
     await harness.database.pool.query(
@@ -295,7 +295,7 @@ describe('updating a subscription', () => {
     expect(storedRow.name).toBe(SUBSCRIPTION_FIELDS.name);
   });
 
-  test('to active clears the reason of a deactivation, which had not changed updated_at', async () => {
+  test('to active clears the reason of a deactivation; the deactivation itself leaves updated_at unchanged', async () => {
     const { id, updated_at } = await harness.newSubscription(account);
     await harness.database.pool.query(
       `UPDATE subscriptions SET active = false, deactivate_reason = 'gone' WHERE id = $1`,

@@ -131,7 +131,7 @@ describe('testing a subscription', () => {
     for (const response of responses) expect(response).toEqual(first);
   });
 
-  test.each([502, 504])('distinguishes a %d of the endpoint from its own', async (status) => {
+  test.each([502, 504])('distinguishes a %d of the endpoint from one of Runhook', async (status) => {
     receiver.respondWith(status);
     const { id } = await newSubscription();
     const endpointResponse = {
@@ -283,11 +283,11 @@ describe('testing an unsaved subscription', () => {
   });
 
   test.each([
-    ['no body', [], ['body']],
+    ['a body that is not an object', [], ['body']],
     ['no address', {}, ['client_url']],
     ['a forbidden address', { client_url: 'http://10.1.2.3/' }, ['client_url']],
     [
-      'no address and no event',
+      'an invalid address and event type',
       { client_url: 'ftp://x', event_type: 'job.run' },
       ['client_url', 'event_type'],
     ],
