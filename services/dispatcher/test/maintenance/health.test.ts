@@ -243,7 +243,7 @@ describe('an endpoint that has failed for an hour', () => {
 
 describe('a webhook whose change PostgreSQL rejects', () => {
   test.each([
-    ['marked as reported', { shouldNotifyAdmins: true }, 'failing'],
+    ['marked as reported', { shouldNotifyAdmins: true }, 'notifiedFailing'],
     ['deactivated', { shouldNotifyAdmins: false, deactivateAfterFailures: 1 }, 'deactivated'],
   ] as const)('is set aside, and the webhooks of other accounts are %s', async (_, options, kind) => {
     const clientUrl = 'https://receiver.example.com';
