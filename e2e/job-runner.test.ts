@@ -71,7 +71,7 @@ describe.each(backends)('the example job runner, with the queue on $name', (back
   // The following tests do not depend on the queue.
   if (backend !== backends.at(-1)) return;
 
-  test('publishes all three events for a command that fails, with its message, and exits with its exit code', async () => {
+  test('publishes started, errored, completed for a failed command with its message; exits with its code', async () => {
     const { exitCode, events } = await run('console.error("3 rows have no customer"); process.exit(3)');
     expect(exitCode).toBe(3);
     expect(events.map(({ eventType, data }) => [eventType, data.runStatus, data.runStatusMessage])).toEqual([

@@ -149,7 +149,7 @@ function collectBatches(arrivalMs: number[], spacingMs: number) {
   return batches;
 }
 
-test('simulated batches start immediately when idle, are spaced, and do not exceed the maximum size', () => {
+test('simulated batches start at once when idle, are spaced unless full, and do not exceed the maximum size', () => {
   const batches = collectBatches([5, 6, 7, 20, 21, 21, 21], 10);
   // The first item is a batch without others, two follow after the spacing, and a full batch does not wait for the
   // spacing.

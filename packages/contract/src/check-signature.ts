@@ -215,7 +215,7 @@ function classifyRewrite(body: string, compact: string | null, signed: string): 
   return withoutSpaces(body) === signed ? 'spaces' : 'escapes';
 }
 
-/** Removes white space outside of strings. */
+/** Removes white space outside of strings, to find out whether two bodies differ only in that. */
 function withoutSpaces(json: string): string {
   return json.replaceAll(/("(?:[^"\\]|\\.)*")|\s+/g, '$1');
 }

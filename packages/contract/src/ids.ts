@@ -133,8 +133,8 @@ const SECONDS_PER_HEAD = 62 ** (KSUID_LENGTH - HEAD_DIGITS) / 2 ** 128;
 const ROUNDING_TOLERANCE = 1e-5;
 
 /**
- * Computes the seconds from the first digits only; null if the remaining digits could change the result, which happens
- * for one id in twenty thousand.
+ * Computes the seconds of a KSUID from its first digits only; null if the remaining digits could change the result,
+ * which happens for one id in twenty thousand.
  */
 function secondsFromHead(head: number): number | null {
   const least = Math.floor(head * SECONDS_PER_HEAD - ROUNDING_TOLERANCE);

@@ -8,7 +8,10 @@
 const INVALID = /[\0\p{Surrogate}\p{Noncharacter_Code_Point}]/u;
 const ALL_INVALID = new RegExp(INVALID, 'gu');
 
-/** Completes "name …" in the rejection of a configured text. */
+/**
+ * Completes "<field> …" in the rejection of a configured text: one that a user enters, not one that a job runner
+ * reports (docs/contract.md#text).
+ */
 export const INVALID_TEXT_PROBLEM = 'must not contain NUL, unpaired surrogates or noncharacters';
 
 /** Whether the text contains a character that is not allowed in Runhook's JSON. */

@@ -30,7 +30,8 @@ const SELECT_MISSING_PARTITIONS = `
 /**
  * Creates the missing day partitions from yesterday to a week ahead. Until a day has its partition, its rows are in the
  * default partition; one that exceeds `defaultBytesMax` is converted first. Safe to repeat, and to run concurrently. A
- * table that another session locks for a long time is skipped until the next pass, and no other session waits for it.
+ * table that another session locks for a long time is skipped until the next pass; other sessions wait for an attempt,
+ * usually at most 200 ms.
  */
 export async function ensureDayPartitions(
   pool: Pool,

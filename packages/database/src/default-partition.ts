@@ -80,7 +80,10 @@ export function isPermanentRejection(error: unknown): boolean {
   return isItemFault(error) && !isConversionRejection(error);
 }
 
-/** SQLSTATEs of a violated CHECK; Citus reports it as internal for a row that it copies to a worker (INSERT … SELECT). */
+/**
+ * SQLSTATEs of a row that a conversion of the default partition rejects: a violated CHECK, which Citus reports as
+ * internal for a row that it copies to a worker (INSERT … SELECT).
+ */
 const CONVERSION_SQLSTATES = new Set(['23514', 'XX000']);
 /** Each attempt blocks other sessions for up to {@link LOCK_MS}; between attempts they proceed. */
 const SWAP_ATTEMPTS = 10;

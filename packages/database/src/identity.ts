@@ -13,8 +13,8 @@ const CREDENTIAL_PATTERN = /^(rhu_|rhs_)([0-9A-Za-z]{43})([0-9A-Za-z]{6})$/;
 export type CredentialKind = keyof typeof CREDENTIAL_PREFIXES;
 
 /**
- * Creates an API key (`rhu_`) or service token (`rhs_`): 256 random bits in base62, followed by a CRC-32 of them, which
- * lets a secret scanner recognize it.
+ * Creates an API key (`rhu_`) or service token (`rhs_`): 256 random bits as 43 base62 characters, then the CRC-32 of
+ * this text, by which a secret scanner recognizes it.
  */
 export function createCredential(kind: CredentialKind): string {
   const random = base62(BigInt(`0x${randomBytes(32).toString('hex')}`), RANDOM_LENGTH);

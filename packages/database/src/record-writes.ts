@@ -6,7 +6,7 @@ const UNWRITTEN_MAX_MS = 30_000;
 /** Age at which a failure is ignored. Longer than the pauses between retries of a write. */
 const FAILURE_MAX_AGE_MS = 60_000;
 export const WRITE_CHECK_EVERY_MS = 10_000;
-/** A probe that waits for a lock or a connection must end before the next one starts. */
+/** A write check that waits for a lock or a connection must end before the next one starts. */
 const PROBE_TIMEOUT_MS = 5_000;
 
 const WRITE_PROBE = `

@@ -32,7 +32,7 @@ export interface StoreOptions {
 const POSTGRES_MAJOR_MIN = 15;
 const REDIS_MAJOR_MIN = 7;
 
-/** Checks that require a reachable, migrated database. */
+/** Checks that require a reachable database, in their order; those after `database clock` also require migrations. */
 const DATABASE_CHECKS = [
   'pooler',
   'schema',

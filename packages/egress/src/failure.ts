@@ -159,7 +159,7 @@ const failureBySystemCode: Record<string, EgressFailure> = {
   HPE_HEADER_OVERFLOW: { code: 'invalid_response', message: 'The headers of the response are too large.' },
 };
 
-/** OpenSSL's verification errors, as Node reports them in `error.code`. */
+/** Problems of certificates by Node's `error.code`: OpenSSL's verification errors, and Node's check of host names. */
 const certificateProblems: Record<string, string> = {
   DEPTH_ZERO_SELF_SIGNED_CERT: 'self-signed certificate',
   SELF_SIGNED_CERT_IN_CHAIN: 'self-signed certificate in the chain',

@@ -101,7 +101,7 @@ async function createUserUrl(
     expect(await publisher.publishMany([event, other])).toEqual([event.eventId, other.eventId]);
   });
 
-  test('can publish an event whose job is stored as failed', async () => {
+  test('can publish an event whose job is stored as failed, under an extended job id', async () => {
     const event = example();
     await publisher.publish(event);
     const worker = createQueueBackend(adminUrl).createWorker(

@@ -16,7 +16,10 @@ export interface Producer<Data> {
   callEach<T>(work: (queue: Queue<Data>, shard: number) => Promise<T>): Promise<T[]>;
   /** Runs a call on each shard, or only on shard 0 if all shards are on one server. */
   callEachServer<T>(work: (queue: Queue<Data>) => Promise<T>): Promise<T[]>;
-  /** Runs a call on the shards that may have jobs in these states; the result of the other shards is `fallback`. */
+  /**
+   * Asks first which shards may have jobs in these states, and runs a call on those; the result of the others is
+   * `fallback`.
+   */
   callWithJobs<T>(
     states: readonly string[],
     work: (queue: Queue<Data>, shard: number) => Promise<T>,

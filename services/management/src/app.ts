@@ -56,9 +56,9 @@ import { ChangeStreams } from './subscriptions/changes.ts';
 /** Time to drain the HTTP server beyond the timeout of its longest request, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCY_CHECK_INTERVAL_MS = 5_000;
-/** Connections of the pool for reports: three concurrent batches of reports, and one batch of published events. */
+/** Connections of the pool for run reports: three concurrent batches of them, and one batch of published events. */
 const REPORT_CONNECTIONS = 4;
-/** Statement timeout; below the deadline of requests, so that the caller learns how its statement ended. */
+/** Statement timeout of that pool; below the deadline of requests, so that a caller learns how its statement ended. */
 const REPORT_TIMEOUT_MS = 5_000;
 /** Deadline of the database check of a starting service. */
 const LOGIN_TIMEOUT_MS = 3_000;
@@ -330,7 +330,7 @@ function startRelay(
   return relay;
 }
 
-/** Opens a pool for batched reports, separate from that of all other requests. */
+/** Opens a pool for batched reports of job runners, separate from that of all other requests. */
 function openReportPool({ settings, logger, lifecycle, timeouts }: ServiceContext): Pool {
   const database = openDatabase({
     url: settings.databaseUrl,

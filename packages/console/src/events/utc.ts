@@ -9,7 +9,7 @@ export function readUtc(text: string): string {
   return Number.isNaN(date.getTime()) ? '' : utcText(date.getTime());
 }
 
-/** Formats a time like {@link readUtc}, without milliseconds. */
+/** Formats a time as in a URL: `2026-11-20T10:00Z`, with seconds unless they are 0. */
 export function utcText(timeMs: number): string {
   const text = new Date(timeMs).toISOString().slice(0, 'YYYY-MM-DDTHH:MM:SS'.length);
   return `${text.endsWith(':00') ? text.slice(0, -3) : text}Z`;
@@ -20,7 +20,7 @@ export function utcMs(text: string): number {
   return new Date(text).getTime();
 }
 
-/** Returns the value of a `datetime-local` field. */
+/** Converts a normalized time of a URL to the value of a `datetime-local` field. */
 export function toFieldValue(text: string): string {
   return text.replace(/Z$/, '');
 }

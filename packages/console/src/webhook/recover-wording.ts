@@ -37,7 +37,10 @@ export function describeMatchCount(
 
 type Progress = Pick<Recovery, 'status' | 'reason' | 'total_count' | 'recovered_count'>;
 
-/** Describes the progress of a recovery. Deliveries that others have resent meanwhile are not counted. */
+/**
+ * Describes the progress of a recovery. Deliveries that others have resent meanwhile are in `total_count`, but not in
+ * `recovered_count`.
+ */
 export function describeProgress({ status, reason, total_count, recovered_count }: Progress): string {
   const recovered = recovered_count.toLocaleString();
   const total = total_count.toLocaleString();

@@ -40,7 +40,10 @@ export function EmptyList({ accountId, denialReason }: { accountId: number; deni
   );
 }
 
-/** Replaces all pages of an account whose plan or deployment has no webhooks. The API rejects reads as well. */
+/**
+ * Replaces all pages of an account whose plan or deployment has no webhooks. The API rejects reads of webhooks as well,
+ * but not of runs and the audit log.
+ */
 export function UnavailablePage({ reason }: { reason: string }) {
   const account = useAccount();
   return (

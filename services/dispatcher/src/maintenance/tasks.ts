@@ -88,7 +88,10 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       async run() {
         const result = await limitPending(dependencies);
         if (result.filled + result.reopened > 0)
-          logger.warn(result, 'lanes were marked as full, or as no longer full');
+          logger.warn(
+            result,
+            'limit of deferred deliveries per account: lanes were marked as full, or as no longer full',
+          );
       },
     },
     auditTask(dependencies),

@@ -27,8 +27,8 @@ export interface CachedSubscription {
   eventTypes: readonly EventType[];
   jobIds: JobIds;
   /**
-   * Whether the account has too many deferred deliveries, and this lane its share of them. A new delivery without a
-   * slot is then cancelled.
+   * Whether the account has too many deferred deliveries, and this lane at least an equal share of the limit
+   * (maintenance/pending-limit.ts). A new delivery without a slot is then cancelled.
    */
   isFull: boolean;
   target: Target;

@@ -1,4 +1,4 @@
-// SQL by hand: finds pages of the log among millions of rows by their position.
+// SQL by hand: finds the page at an offset among millions of rows by counts of deliveries per hour (page-locator.ts).
 import { column, type Queryable, queryRows, requireColumns, runStatement } from '@runhook/database';
 import { type DeliveryRow, findRowsByKeys, type LogKey, ROW_KEY } from './delivery.ts';
 import type { HourlyCounts } from './hourly-counts.ts';
@@ -13,7 +13,7 @@ import {
 
 /** Maximum total count of a list; counting more rows of a busy webhook's log would cost more than it is worth. */
 export const TOTAL_COUNT_MAX = 1_000_000;
-/** Maximum total count if every counted row must be read, unless the requested page is beyond it. */
+/** Maximum total count if every counted row must be read; {@link TOTAL_COUNT_MAX} for a page that reaches it. */
 export const READ_COUNT_MAX = 50_000;
 
 export interface DeliveryQuery extends LogKey {

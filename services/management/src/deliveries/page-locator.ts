@@ -208,7 +208,7 @@ function daysOf({ since, until }: Pick<DeliveryFilters, 'since' | 'until'>): {
   };
 }
 
-/** Returns the UTC day as `YYYY-MM-DD`. Times are bounded to 1970 to 9999, so that the year has four digits. */
+/** Returns the UTC day as `YYYY-MM-DD`. Clamps times to 1970 to 9999, so that the year has four digits. */
 export function dayOf(micros: bigint): string {
   const boundedMicros = micros < 0n ? 0n : micros > LAST_MICROS ? LAST_MICROS : micros;
   return new Date(Number(boundedMicros / 1000n)).toISOString().slice(0, 10);

@@ -124,7 +124,7 @@ const API_KEY: Schema = {
   description: 'The user’s API key, a credential: keep it secret.',
 };
 
-/** Properties of a schema of the OpenAPI document; see docs/contract.md#identity. */
+/** Properties of an account in the OpenAPI document (docs/contract.md#identity). */
 export const accountProperties: PropertiesOf<AccountView> = {
   id: integerId('The number of the account, which is used in paths.', 1),
   identifier: prefixedId('act_', 'Globally unique identifier of the account.'),

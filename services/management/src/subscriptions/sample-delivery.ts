@@ -152,7 +152,7 @@ function exchangeOf(
   };
 }
 
-// For the OpenAPI document: a test of a webhook that is not saved.
+// For the OpenAPI document, which adds the URL and the body: a test of a webhook that is not saved.
 export const EXCHANGE_EXAMPLE: Omit<TestExchange, 'request_body' | 'url'> = {
   method: 'POST',
   started_at: '1795168800123000',

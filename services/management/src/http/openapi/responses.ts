@@ -176,7 +176,7 @@ const FAILURES = {
 
 export type FailureCode = keyof typeof FAILURES;
 
-/** `components.responses` without those that each operation describes itself. */
+/** `components.responses`, without the 409, which each operation describes itself. */
 export const RESPONSES: Record<string, Response> = Object.fromEntries(
   Object.entries(FAILURES)
     .filter(([code]) => code !== '409')
