@@ -1,4 +1,4 @@
-import { JOB_RUN_EVENTS, WEBHOOK_DELIVERIES } from '@runhook/contract';
+import { WEBHOOK_DELIVERIES } from '@runhook/contract';
 import { isConversionRejection, isDatabaseRejecting, type Pool } from '@runhook/database';
 import { type MicroBatcher, Semaphore } from '@runhook/runtime';
 import type { DispatcherMetrics } from '../telemetry/metrics.ts';
@@ -56,15 +56,13 @@ export class CommitBatcher {
     const { pool, drainEnd } = options;
     this.#options = options;
     const resultOptions = { ...options, stopping: drainEnd };
-    const tuning = (queue: keyof DispatcherMetrics['jobErrors']) => ({
-      isRetryable: (error: unknown) => this.#isRejection(error, queue),
-      gather: RESULT_GATHERING,
-    });
+    const isRetryable = (error: unknown) => this.#isRejection(error);
+    const tuning = { isRetryable, gather: RESULT_GATHERING };
     const commit = (commits: EventCommit[]) => commitEach(pool, commits);
     this.#plannedCommits = createBatcher(options, 'commit', commit);
-    this.#attemptedCommits = createBatcher(resultOptions, 'commit_attempted', commit, tuning(JOB_RUN_EVENTS));
+    this.#attemptedCommits = createBatcher(resultOptions, 'commit_attempted', commit, tuning);
     const record = withoutResults<AttemptRecord>((attempts) => recordAttempts(pool, attempts));
-    this.#attempts = createBatcher(resultOptions, 'record_attempts', record, tuning(WEBHOOK_DELIVERIES));
+    this.#attempts = createBatcher(resultOptions, 'record_attempts', record, tuning);
   }
 
   /** Whether an event must be committed before its first attempts begin. */
@@ -130,9 +128,9 @@ export class CommitBatcher {
   }
 
   /** Whether to retry a result: while the database rejects valid data, because its request cannot be undone. */
-  #isRejection(error: unknown, queue: keyof DispatcherMetrics['jobErrors']): boolean {
+  #isRejection(error: unknown): boolean {
     if (!isDatabaseRejecting(error)) return false;
-    this.#options.metrics.jobErrors[queue].inc();
+    this.#options.metrics.jobErrors[WEBHOOK_DELIVERIES].inc();
     return true;
   }
 }
