@@ -12,7 +12,7 @@ const BY_HAND: Record<string, string> = {
   'deliveries/account-counts.ts':
     'counts millions of deliveries of all webhooks of an account by the half-hour.',
   'deliveries/account-log-conditions.ts':
-    'conditions that select a part of the logs of an account’s webhooks by indexes and days.',
+    'conditions for a part of the logs of an account’s webhooks that an index serves, with the days to read.',
   'deliveries/account-log.ts':
     'reads the log of all webhooks of an account through the index of each, in segments of bounded size.',
   'deliveries/begin-recovery.ts':
@@ -24,7 +24,8 @@ const BY_HAND: Record<string, string> = {
   'deliveries/histogram.ts':
     'counts the log of all webhooks of an account by index into buckets of one width.',
   'deliveries/hourly-counts.ts': 'counts millions of deliveries of the log by the hour.',
-  'deliveries/log-statements.ts': 'finds pages of the log among millions of rows by their position.',
+  'deliveries/log-statements.ts':
+    'finds the page at an offset among millions of rows by counts of deliveries per hour (page-locator.ts).',
   'deliveries/redeliver.ts': "starts a cycle in one statement under a lock of the delivery's row.",
   'deliveries/rates.ts': 'counts the logs of a page of webhooks by the hour from indexes.',
   'deliveries/run-events.ts':

@@ -1,5 +1,4 @@
-// SQL by hand: conditions for a part of the logs of an account’s webhooks, by which the server uses an index and reads
-// only the partitions of the days.
+// SQL by hand: conditions for a part of the logs of an account’s webhooks that an index serves, with the days to read.
 import { deliveryIdFor, idDay } from '@runhook/contract';
 import { column, type Queryable, queryRows } from '@runhook/database';
 import { type DeliveryStatus, timestampOf } from './delivery.ts';
