@@ -5,7 +5,7 @@ import { runMeasurement } from './run-measurement.mjs';
 const USAGE = usage({
   call: 'npm run bench -- simulate [<mode> <options>]',
   purpose: 'simulates Runhook at a given rate on a virtual clock (docs/scaling.md#the-simulation)',
-  duration: 'seconds; --docs and --plans minutes, --against-bench 10 minutes on a machine without other load',
+  duration: 'seconds; --docs and --plans minutes, --against-bench 6 minutes on a machine without other load',
   prerequisites: 'none',
   details: `simulation, the default mode
 --rate <n>            deliveries per second; 1000
