@@ -137,7 +137,9 @@ export const ownSessionSchemas: Record<string, Schema> = {
     created_at: secondsTime('When the user signed in.'),
     last_used_at: secondsTime('Last use, up to a minute late.'),
     expires_at: secondsTime('Latest end of the session.'),
-    client_address: nullable(text('Client address at the sign-in; null for a session of an earlier release.')),
+    client_address: nullable(
+      text('Client address at the sign-in; null for a session of an earlier release.'),
+    ),
     browser: nullable(text('Browser and system at the sign-in; null if they are unknown.')),
     is_current: { type: 'boolean', description: 'Whether it is the session of this request.' },
   }),

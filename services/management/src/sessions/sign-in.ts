@@ -37,7 +37,10 @@ export function createSignIn(deps: {
       const passwordHash = user?.passwordHash ?? null;
       const isCorrect = await slot.isCorrect(passwordHash, password);
       if (!isCorrect || !user || passwordHash === null) return { kind: 'rejected' };
-      const sessionId = await sessions.open({ id: user.id, passwordHash, clientAddress, browser }, beforeCommit);
+      const sessionId = await sessions.open(
+        { id: user.id, passwordHash, clientAddress, browser },
+        beforeCommit,
+      );
       if (sessionId === null) return { kind: 'rejected' };
       await limits.recordSuccess(attempt);
       return { kind: 'signed_in', sessionId };

@@ -39,7 +39,12 @@ test('the service tokens of an account are listed for its admins, newest first, 
   expect(json.data).toEqual([
     { ...common, permission_sets: ['job_runner'], expires_at: '2099-01-31T12:00:00Z' },
     // The calls of this test use it.
-    { ...common, permission_sets: ['account_admin'], expires_at: null, last_used_at: json.data[1].last_used_at },
+    {
+      ...common,
+      permission_sets: ['account_admin'],
+      expires_at: null,
+      last_used_at: json.data[1].last_used_at,
+    },
   ]);
   expect(JSON.stringify(json)).not.toContain(secret);
   expect((await list(account.token, '?limit=1&offset=1')).json.data).toHaveLength(1);
@@ -70,10 +75,9 @@ test('the last use of a token is written at most once a minute', async () => {
   uses.add(usedId);
   await uses.flush();
   expect(await rowVersion()).toBe(version);
-  await pool.query(
-    `UPDATE service_tokens SET last_used_at = now() - interval '61 seconds' WHERE id = $1`,
-    [usedId],
-  );
+  await pool.query(`UPDATE service_tokens SET last_used_at = now() - interval '61 seconds' WHERE id = $1`, [
+    usedId,
+  ]);
   const outdated = await rowVersion();
   uses.add(usedId);
   await uses.flush();

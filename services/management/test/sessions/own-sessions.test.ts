@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { verify } from '@node-rs/argon2';
-import { failure, type Harness, PASSWORD, startHarness, type TestAccount, type TestUser } from '../harness.ts';
+import {
+  failure,
+  type Harness,
+  PASSWORD,
+  startHarness,
+  type TestAccount,
+  type TestUser,
+} from '../harness.ts';
 
 const SESSION = '/api/v3/session';
 const SESSIONS = '/api/v3/profile/sessions';
