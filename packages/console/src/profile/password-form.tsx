@@ -35,16 +35,16 @@ export function PasswordSection() {
     event.preventDefault();
     if (isPending) return;
     const values = new FormData(event.currentTarget);
-    const valueOf = (field: Field) => String(values.get(field) ?? '');
-    const missing = FIELDS.filter((field) => valueOf(field) === '');
+    const fieldValue = (field: Field) => String(values.get(field) ?? '');
+    const missing = FIELDS.filter((field) => fieldValue(field) === '');
     setError(null);
     showProblems(Object.fromEntries(missing.map((field) => [field, 'Enter a password.'])));
     if (missing.length > 0) return;
     setPending(true);
     try {
       const body = {
-        current_password: valueOf('current_password'),
-        new_password: valueOf('new_password'),
+        current_password: fieldValue('current_password'),
+        new_password: fieldValue('new_password'),
       };
       const { data } = await request('put', '/api/v3/profile/password', { body });
       form.current?.reset();
