@@ -10,7 +10,7 @@ ALTER TABLE "service_tokens" ADD COLUMN "last_used_at" TIMESTAMPTZ(6);
 -- Not expressible in Prisma's schema
 
 -- The last use changes no permission: it must not advance the version, which makes all cached callers outdated.
--- allows drops-what-is-called: services stop for 0.2.0, and the next statement creates the trigger for the other columns.
+-- allows drops-what-is-called: the next statement creates the trigger again, in the same transaction, for the other columns.
 DROP TRIGGER "service_tokens_cache_version" ON "service_tokens";
 CREATE CONSTRAINT TRIGGER "service_tokens_cache_version"
   AFTER DELETE OR UPDATE OF "account_id", "token_hash", "permission_sets", "expires_at", "revoked_at"

@@ -1,7 +1,6 @@
 import {
   count,
   nullable,
-  type Parameter,
   type Paths,
   requestObject,
   responseObject,
@@ -10,7 +9,7 @@ import {
   secondsTime,
   text,
 } from '../http/openapi/field-schemas.ts';
-import { PAGE, requestBody } from '../http/openapi/parameters.ts';
+import { PAGE, parameter, requestBody, SESSION_ID } from '../http/openapi/parameters.ts';
 import {
   BODY_FAILURES,
   failure,
@@ -22,8 +21,6 @@ import { PASSWORD_LIMITS } from '../identity/users.ts';
 import type { ChangedPasswordView, PasswordFields } from './change-password.ts';
 import type { OwnSessionView } from './own-sessions.ts';
 import { SIGN_IN_LIMITS } from './routes.ts';
-
-const SESSION_ID: Schema = { type: 'string', pattern: '^[0-9a-f]{64}$' };
 
 const SESSION_EXAMPLE: OwnSessionView = {
   id: '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08',
@@ -48,14 +45,6 @@ const NO_SESSION = failureWithReason(
   'The caller has a key and no session, or the request does not come from the console.',
   'Access denied: A key is not signed in.',
 );
-
-const SESSION_ID_PARAMETER: Parameter = {
-  name: 'session_id',
-  in: 'path',
-  required: true,
-  description: 'Id of the session.',
-  schema: SESSION_ID,
-};
 
 /** Paths of the OpenAPI document; see docs/contract.md#console-sessions. */
 export const ownSessionPaths: Paths = {
@@ -115,7 +104,7 @@ export const ownSessionPaths: Paths = {
   },
 
   '/api/v3/profile/sessions/{session_id}': {
-    parameters: [SESSION_ID_PARAMETER],
+    parameters: [parameter('SessionId')],
     delete: {
       operationId: 'endSession',
       tags,
@@ -133,7 +122,7 @@ export const ownSessionPaths: Paths = {
 
 export const ownSessionSchemas: Record<string, Schema> = {
   OwnSession: responseObject<OwnSessionView>('A session of the caller.', {
-    id: { ...SESSION_ID, description: 'Id of the session; not that of the cookie.' },
+    id: SESSION_ID,
     created_at: secondsTime('When the user signed in.'),
     last_used_at: secondsTime('Last use, up to a minute late.'),
     expires_at: secondsTime('Latest end of the session.'),
