@@ -21,6 +21,8 @@ import type { RouterDependencies } from './http/router.ts';
 import { accountsEndpoints } from './identity/accounts.ts';
 import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
 import { findPrincipal, PrincipalCache } from './identity/find-principal.ts';
+import type { TokenUses } from './identity/token-uses.ts';
+import { tokensEndpoint } from './identity/tokens.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
 import { publishEndpoint } from './runs/publish-routes.ts';
@@ -28,8 +30,10 @@ import { createPublishedEvents } from './runs/published-events.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
+import { changePasswordEndpoint } from './sessions/change-password.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { createDeviceCookies } from './sessions/device-cookies.ts';
+import { ownSessionsEndpoints } from './sessions/own-sessions.ts';
 import { createPasswordCheck } from './sessions/password-check.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
@@ -60,6 +64,7 @@ export interface EndpointDependencies {
   /** Clock of PostgreSQL. */
   clock: Clock;
   changes: ChangeStreams;
+  tokenUses: Pick<TokenUses, 'add'>;
   timeouts: {
     /** Time for the admission of a request, and again for its work; {@link DEADLINE_MS} when omitted. */
     requestMs?: number | undefined;
@@ -88,6 +93,7 @@ export function createEndpoints(
     relay,
     writes,
     changes,
+    tokenUses,
     clock,
     timeouts,
   } = deps;
@@ -99,15 +105,13 @@ export function createEndpoints(
     idleMinutes: settings.consoleSessionIdleMinutes,
     maxHours: settings.consoleSessionMaxHours,
   });
-  const signIn = createSignIn({
-    prisma,
-    sessions,
-    passwords: createPasswordCheck(),
-    limits: createSignInLimits(limitStore, {
-      perEmailMax: settings.signInAttemptsPerEmail,
-      perAddressMax: settings.signInAttemptsPerAddress,
-    }),
+  const passwords = createPasswordCheck();
+  const signInLimits = createSignInLimits(limitStore, {
+    perEmailMax: settings.signInAttemptsPerEmail,
+    perAddressMax: settings.signInAttemptsPerAddress,
   });
+  const signIn = createSignIn({ prisma, sessions, passwords, limits: signInLimits });
+  const deviceCookies = createDeviceCookies(settings.encryptionKeys);
   const reportDependencies = {
     pool,
     reportPool,
@@ -159,12 +163,10 @@ export function createEndpoints(
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
-    ...sessionEndpoints({
-      prisma,
-      sessions,
-      signIn,
-      deviceCookies: createDeviceCookies(settings.encryptionKeys),
-    }),
+    tokensEndpoint({ prisma }),
+    ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies }),
+    ...ownSessionsEndpoints({ prisma, idleMinutes: settings.consoleSessionIdleMinutes }),
+    changePasswordEndpoint({ prisma, passwords, limits: signInLimits, deviceCookies }),
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;
@@ -183,7 +185,11 @@ export function createEndpoints(
       deadlineMs: requestMs,
       bodyMs: timeouts.bodyMs,
       bulkhead,
-      findPrincipal: (credential, isVersionChecked) => principals.find(credential, isVersionChecked),
+      findPrincipal: async (credential, isVersionChecked) => {
+        const found = await principals.find(credential, isVersionChecked);
+        if (found?.principal.kind === 'service_token') tokenUses.add(found.principal.tokenId);
+        return found;
+      },
       findSession: (sessionId) => sessions.find(sessionId),
       requestLimit: limitStore.createLimiter({
         name: 'requests',

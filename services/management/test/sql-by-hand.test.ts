@@ -36,6 +36,8 @@ const BY_HAND: Record<string, string> = {
   'http/idempotency.ts': 'one statement claims a key or takes over an expired one.',
   'identity/find-principal.ts':
     'this runs for each request of a job runner, where Prisma Client takes three times the CPU.',
+  'identity/token-uses.ts':
+    'also runs where only runs are reported, and Prisma Client would load its query compiler there.',
   'runs/published-events.ts':
     'this is the hot path, where one statement records the events of concurrent calls.',
   'runs/report-statements.ts':
@@ -46,6 +48,8 @@ const BY_HAND: Record<string, string> = {
   'subscriptions/changes.ts':
     'polls every two seconds, by the row versions of PostgreSQL and the newest page of the log.',
   'subscriptions/rotation.ts': "the transaction's timestamp, which Prisma Client cannot select.",
+  'subscriptions/stream-callers.ts':
+    'checks the callers of all open streams each second, with three kinds of credentials in one statement.',
 };
 
 const SQL =

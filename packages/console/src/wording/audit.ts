@@ -6,9 +6,11 @@ const ACTIONS: Readonly<Record<AuditEntry['action'], (name: string) => string>> 
   'member.added': (name) => `added ${name} as a member`,
   'member.changed': (name) => `changed the permissions of ${name}`,
   'member.removed': (name) => `removed the member ${name}`,
+  'password.changed': () => 'changed the password',
   'password.reset': (name) => `reset the password of ${name}`,
   'secret.rotated': (name) => `rotated the secret of “${name}”`,
   'secret.rotation_finished': (name) => `erased the old secret of “${name}”`,
+  'session.ended': () => 'ended sessions',
   'session.signed_in': () => 'signed in',
   'token.created': (name) => `created the service token ${name}`,
   'token.revoked': (name) => `revoked the service token ${name}`,
@@ -40,8 +42,8 @@ export function formatDetails(details: AuditEntry['details']): string {
     .join('; ');
 }
 
-/** Whether the user may read the audit log. The API has the same rule. */
-export function mayReadAudit({
+/** Whether the user may read the audit log and the list of tokens. The API has the same rule. */
+export function isAdmin({
   permission_sets: permissionSets,
 }: {
   permission_sets: readonly string[];

@@ -7,12 +7,14 @@ import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi
 import { serviceStatePaths, serviceStateSchemas } from '../../deliveries/service-state-openapi.ts';
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
+import { tokenPaths, tokenSchemas } from '../../identity/tokens-openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
+import { ownSessionPaths, ownSessionSchemas } from '../../sessions/own-sessions-openapi.ts';
 import { changesPaths } from '../../subscriptions/changes-openapi.ts';
 import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
 import { testPaths, testSchemas } from '../../subscriptions/test-openapi.ts';
@@ -35,7 +37,9 @@ const SCHEMAS: Record<string, Schema> = {
   ...runSchemas,
   ...publishSchemas,
   ...identitySchemas,
+  ...tokenSchemas,
   ...sessionSchemas,
+  ...ownSessionSchemas,
   ...auditSchemas,
   ...payloadSchemas,
   ...envelopeSchemas,
@@ -89,7 +93,9 @@ const PATHS: Paths = {
   ...runPaths,
   ...publishPaths,
   ...identityPaths,
+  ...tokenPaths,
   ...sessionPaths,
+  ...ownSessionPaths,
   ...auditPaths,
 };
 
