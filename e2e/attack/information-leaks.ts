@@ -191,7 +191,7 @@ async function findEchoes(world: World): Promise<string[]> {
   const [delivery] = await deliverRun(world, [id]);
   const tested = await get(world, `/subscription/${id}/test?include=error_code,exchange`);
   const { rows } = await system.database.pool.query(
-    'SELECT response_headers, response_body FROM attempts a JOIN deliveries d ON d.id = a.delivery_id WHERE d.subscription_id = $1',
+    'SELECT a.response_headers, a.response_body FROM attempts a JOIN deliveries d ON d.id = a.delivery_id WHERE d.subscription_id = $1',
     [id],
   );
   const signatures = system.receiver.requests.map((request) => String(request.headers['x-signature']));

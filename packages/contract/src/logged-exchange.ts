@@ -45,7 +45,7 @@ export function toLoggedResponse(
 
 /** Headers such as `accept`, whose values are no secrets and occur in responses. */
 const NEGOTIATION_HEADER = /^accept(-|$)/i;
-/** Minimum length of a part of a value, such as the token in `Bearer …`, that is masked by itself. */
+/** Minimum length of a part of a value, such as the token in `Bearer …`, that is also masked alone. */
 const PART_CHARACTERS_MIN = 8;
 
 function echoMaskOf({ headers, customHeaders, hmacSecrets }: LoggedRequest): EchoMask {
