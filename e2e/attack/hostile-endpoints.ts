@@ -102,7 +102,7 @@ async function measure(
 function sendAttempts(egress: Egress, url: string, count: number): Promise<EgressResult[]> {
   const body = JSON.stringify({ eventId: 'wev_x', data: 'x'.repeat(1_000) });
   const headers = { 'content-type': 'application/json' };
-  return Promise.all(Array.from({ length: count }, () => egress.post({ url, headers, body })));
+  return Promise.all(Array.from({ length: count }, () => egress.post({ accountId: 1, url, headers, body })));
 }
 
 /** Endpoints that must be reported as costly, and those that must not. */

@@ -26,6 +26,8 @@ const EXTERNAL_SETTINGS = {
   ENCRYPTION_KEYS: 'secret',
   SMTP_URL: 'secret',
   DATABASE_REPLICA_URL: 'secret',
+  EGRESS_CLIENT_CERT: 'secret',
+  EGRESS_CLIENT_KEY: 'secret',
   PORT: 'management.port, dispatcher.port',
   OPERATIONS_PORT: 'management.operationsPort',
 };
@@ -170,7 +172,7 @@ describeChart('the chart', () => {
   test('renders values that no overlay sets into objects that match their schemas', () => {
     const set = [
       'monitoring.enabled=true,monitoring.labels.release=stack,monitoring.runbookUrl=https://wiki.example.com/r',
-      'secret.smtp=true,secret.replica=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',
+      'secret.smtp=true,secret.replica=true,secret.clientCertificate=true,settings.MAIL_FROM=a@example.com,settings.PENDING_DELIVERIES_PER_ACCOUNT=1000000',
       'management.port=8080,management.operationsPort=8081,dispatcher.port=8082,settings.DELIVERY_TIMEOUT_MS=20500',
       'image.registry=r.example.com,image.tag=9.9.9,image.pullSecrets[0].name=pull',
       'pods.env[0].name=OTEL_SERVICE_NAME,pods.env[0].value=a,pods.nodeSelector.disk=ssd,pods.annotations.a=b',
@@ -193,6 +195,7 @@ describeChart('the chart', () => {
     expect(container.env).toEqual(
       expect.arrayContaining([
         { name: 'SMTP_URL_FILE', value: '/run/secrets/runhook/SMTP_URL' },
+        { name: 'EGRESS_CLIENT_KEY_FILE', value: '/run/secrets/runhook/EGRESS_CLIENT_KEY' },
         { name: 'OTEL_SERVICE_NAME', value: 'a' },
         { name: 'PORT', value: '8082' },
       ]),

@@ -86,7 +86,7 @@ function deliveryText({ attempts, payload, ...delivery }: Detail): string {
     String(attempt.number),
     timeText(attempt.started_at),
     attempt.http_status_code,
-    `${attempt.duration_ms} ms`,
+    attempt.duration_ms === null ? '-' : `${attempt.duration_ms} ms`,
     attempt.error?.message ?? '',
   ]);
   return [

@@ -206,7 +206,8 @@ const RULES: readonly Rule[] = [
     code: 'tls_failed',
     error: 'tls_failed',
     title: 'The connection could not be encrypted',
-    advice: 'Check that the port serves HTTPS, with TLS 1.2 or later.',
+    advice:
+      'Check that the port serves HTTPS, with TLS 1.2 or later, and that it accepts the client certificate if it requires one.',
   },
   {
     code: 'timeout',
@@ -216,25 +217,6 @@ const RULES: readonly Rule[] = [
     advice: RESPOND_FIRST,
   },
   { code: 'timeout', error: 'timeout', title: 'No complete response in time', advice: RESPOND_FIRST },
-  {
-    code: 'address_forbidden',
-    error: 'address_forbidden',
-    title: 'The host name resolves to a blocked address',
-    advice:
-      'Private networks are blocked. Use a public address, or ask the operator of Runhook to allow the range.',
-  },
-  {
-    code: 'port_forbidden',
-    error: 'port_forbidden',
-    title: 'The port is blocked',
-    advice: 'Use another port, or ask the operator of Runhook to allow it.',
-  },
-  {
-    code: 'dns_failed',
-    error: 'dns_failed',
-    title: 'No usable address: check the host name and its DNS record',
-    advice: 'Correct the host name in the endpoint’s address, or create its DNS record.',
-  },
   {
     code: 'no_address',
     error: 'no_address',
@@ -265,6 +247,13 @@ const RULES: readonly Rule[] = [
     error: 'invalid_response',
     title: 'The response is not valid HTTP',
     advice: 'Check that the port serves HTTP, and check any proxy in front of the server.',
+  },
+  {
+    code: 'https_required',
+    error: 'invalid_url',
+    message: /(must use https)/,
+    title: 'The endpoint’s address does not use https',
+    advice: 'This service sends to https addresses only. Edit the webhook and use one.',
   },
   {
     code: 'invalid_url',

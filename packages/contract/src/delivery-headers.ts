@@ -2,7 +2,23 @@ import Joi from 'joi';
 import { SIGNATURE_HEADER } from './signatures.ts';
 
 /** Limits of the custom headers of a subscription (docs/contract.md#headers-of-deliveries). */
-export const HEADER_LIMITS = { headersMax: 10, nameCharactersMax: 64, valueCharactersMax: 2_048 } as const;
+export const HEADER_LIMITS = {
+  headersMax: 10,
+  nameCharactersMax: 64,
+  valueCharactersMax: 2_048,
+  /** Names, values and separators: Node, like most servers, rejects a request whose head has more than 16 KiB. */
+  totalBytesMax: 8_192,
+} as const;
+
+const SEPARATORS = ': \r\n';
+
+/** Returns the bytes that the headers take in a request. */
+export function headerBytes(headers: Readonly<Record<string, string>>): number {
+  return Object.entries(headers).reduce(
+    (sum, [name, value]) => sum + name.length + value.length + SEPARATORS.length,
+    0,
+  );
+}
 
 /** Replaces a secret value in the log and in API responses; in an API request it stands for the stored value. */
 export const MASK = '***';

@@ -1,5 +1,6 @@
 export {
   HEADER_LIMITS,
+  headerBytes,
   MASK,
 } from './delivery-headers.ts';
 export {
@@ -54,7 +55,7 @@ export {
   VALIDATION_OPTIONS,
 } from './field-problems.ts';
 export { createId, deliveryIdFor, eventIdForJob, type IdKind, idDay, idTimeMs, isId } from './ids.ts';
-export { maskHeaders, toLoggedBody } from './logged-exchange.ts';
+export { type LoggedRequest, maskHeaders, toLoggedBody, toLoggedResponse } from './logged-exchange.ts';
 export { createEvent, orderedData, renderPayload } from './payload.ts';
 export { createSampleEvent, sampleEvent } from './samples.ts';
 export {

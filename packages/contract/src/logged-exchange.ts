@@ -1,5 +1,7 @@
 import type { Buffer } from 'node:buffer';
 import { MASK } from './delivery-headers.ts';
+import { EchoMask } from './echoed-secrets.ts';
+import { SECRET_PREFIX, type SigningSecrets } from './signatures.ts';
 import { wellFormedText } from './text.ts';
 
 // The parts of a request and its response that the log stores and a test returns: docs/contract.md#attempts.
@@ -19,6 +21,51 @@ export function maskHeaders(headers: Record<string, string>): Record<string, str
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, UNMASKED_HEADERS.has(name) ? value : MASK]),
   );
+}
+
+/** The headers of a request, and the secrets that its response may echo. */
+export interface LoggedRequest {
+  /** Names are in lower case. */
+  headers: Readonly<Record<string, string>>;
+  /** Custom headers of the subscription, which `headers` contains. */
+  customHeaders: Readonly<Record<string, string>>;
+  hmacSecrets: SigningSecrets;
+}
+
+/** Returns the parts of a response that the log stores, with echoed secrets of the request masked. */
+export function toLoggedResponse(
+  response: { headers: Readonly<Record<string, string>>; body: Buffer; truncated: boolean },
+  request: LoggedRequest,
+): { headers: Record<string, string>; body: string; truncated: boolean } {
+  const mask = echoMaskOf(request);
+  const { body, truncated } = toLoggedBody(response.body, response.truncated);
+  const headers = Object.entries(response.headers).map(([name, value]) => [name, mask.apply(value)]);
+  return { headers: Object.fromEntries(headers), body: mask.apply(body, truncated), truncated };
+}
+
+/** Headers such as `accept`, whose values are no secrets and occur in responses. */
+const NEGOTIATION_HEADER = /^accept(-|$)/i;
+/** Minimum length of a part of a value, such as the token in `Bearer …`, that is also masked alone. */
+const PART_CHARACTERS_MIN = 8;
+
+function echoMaskOf({ headers, customHeaders, hmacSecrets }: LoggedRequest): EchoMask {
+  const custom = Object.entries(customHeaders).filter(([name]) => !NEGOTIATION_HEADER.test(name));
+  const customNames = new Set(Object.keys(customHeaders).map((name) => name.toLowerCase()));
+  const signatures = Object.entries(headers)
+    .filter(([name]) => !UNMASKED_HEADERS.has(name) && !customNames.has(name))
+    .map(([, value]) => value);
+  return new EchoMask({
+    exact: [
+      ...signatures.flatMap(withParts),
+      ...hmacSecrets.flatMap((secret) => [secret, secret.slice(SECRET_PREFIX.length)]),
+    ],
+    encoded: custom.flatMap(([, value]) => withParts(value)),
+  });
+}
+
+/** Returns the value, and its long parts between spaces and commas. */
+function withParts(value: string): string[] {
+  return [value, ...value.split(/[ ,]/).filter(({ length }) => length >= PART_CHARACTERS_MIN)];
 }
 
 const LOGGED_BYTES_MAX = 16_384;

@@ -109,9 +109,6 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
   ['tls_failed', 'The connection could not be encrypted', withoutResponse('tls_failed')],
   ['timeout', 'No complete response within 10 s', withoutResponse('timeout', 'Timed out after 10 s.')],
   ['timeout', 'No complete response in time', withoutResponse('timeout', 'The connection timed out.')],
-  ['address_forbidden', 'The host name resolves to a blocked address', withoutResponse('address_forbidden')],
-  ['port_forbidden', 'The port is blocked', withoutResponse('port_forbidden')],
-  ['dns_failed', 'No usable address: check the host name and its DNS record', withoutResponse('dns_failed')],
   [
     'no_address',
     'No usable address: check the host name, its DNS record and the port',
@@ -129,6 +126,11 @@ const SAMPLES: [code: string, title: string, attempt: FailedAttempt][] = [
   ],
   ['unreachable', 'The endpoint cannot be reached', withoutResponse('unreachable')],
   ['invalid_response', 'The response is not valid HTTP', withoutResponse('invalid_response')],
+  [
+    'https_required',
+    'The endpoint’s address does not use https',
+    withoutResponse('invalid_url', 'The URL must use https: this service sends to no other endpoints.'),
+  ],
   ['invalid_url', 'The endpoint’s address is not valid', withoutResponse('invalid_url')],
   ['request_failed', 'The request could not be sent', withoutResponse('request_failed')],
   [

@@ -1,5 +1,5 @@
 import { parseEncryptionKeys } from '@runhook/database';
-import { type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
+import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePorts } from '@runhook/egress';
 import { EnvironmentError, environmentRules, parseEnvironment } from '@runhook/runtime';
 import Joi from 'joi';
 import { type Finding, failed, ok } from './finding.ts';
@@ -25,7 +25,7 @@ export interface DoctorOptions {
   now?: () => number;
 }
 
-const { parsedBy, postgresUrl, integer } = environmentRules;
+const { flag, parsedBy, postgresUrl, integer } = environmentRules;
 
 /** Variables are validated one by one, so that an invalid one does not prevent the checks of the others. */
 const SETTING_RULES: Readonly<Record<string, Joi.Schema>> = {
@@ -39,6 +39,10 @@ const SETTING_RULES: Readonly<Record<string, Joi.Schema>> = {
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs),
   EGRESS_DENY_CIDRS: parsedBy(parseCidrs),
   EGRESS_PORTS: parsedBy(parsePorts),
+  EGRESS_REQUIRE_HTTPS: flag(),
+  EGRESS_CLIENT_CERT: parsedBy(parseCertificate),
+  EGRESS_CLIENT_KEY: parsedBy((key) => parseClientKey(key, undefined)),
+  EGRESS_SOURCE_ADDRESSES: parsedBy(parseCidrs),
   LOG_RETENTION_DAYS: integer(1, 3_650),
 };
 
@@ -75,6 +79,7 @@ export async function* runChecks(options: DoctorOptions): AsyncGenerator<Finding
     allowCidrs: (values.EGRESS_ALLOW_CIDRS as string[] | undefined) ?? [],
     denyCidrs: (values.EGRESS_DENY_CIDRS as string[] | undefined) ?? [],
     ports: (values.EGRESS_PORTS as PortRange[] | undefined) ?? [],
+    requireHttps: values.EGRESS_REQUIRE_HTTPS === true,
   };
   yield await examineEgress(rules, endpoint, timeoutMs);
   yield* examineService(serviceUrl, token, timeoutMs);

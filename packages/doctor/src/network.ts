@@ -18,7 +18,7 @@ export async function examineEgress(
     return failed(
       'egress',
       `the endpoint ${problem}`,
-      'Change the URL, or EGRESS_ALLOW_CIDRS, EGRESS_DENY_CIDRS and EGRESS_PORTS: docs/configuration.md.',
+      'Change the URL, or the EGRESS_… settings: docs/configuration.md.',
     );
   const url = new URL(endpoint);
   const name = url.hostname.replace(/^\[|\]$/g, '');

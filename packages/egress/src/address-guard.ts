@@ -18,6 +18,8 @@ export interface EgressRules {
   denyCidrs?: readonly string[];
   /** Empty or undefined allows all ports. */
   ports?: readonly PortRange[];
+  /** Whether URLs must be https; default false. */
+  requireHttps?: boolean;
 }
 
 /** The settings of a service for the address guard, under the names that they have in its `settings.ts`. */
@@ -25,17 +27,24 @@ interface EgressSettings {
   egressAllowCidrs: string[];
   egressDenyCidrs: string[];
   egressPorts: PortRange[];
+  egressRequireHttps: boolean;
 }
 
 export function egressRules(settings: EgressSettings): EgressRules {
-  const { egressAllowCidrs: allowCidrs, egressDenyCidrs: denyCidrs, egressPorts: ports } = settings;
-  return { allowCidrs, denyCidrs, ports };
+  return {
+    allowCidrs: settings.egressAllowCidrs,
+    denyCidrs: settings.egressDenyCidrs,
+    ports: settings.egressPorts,
+    requireHttps: settings.egressRequireHttps,
+  };
 }
 
 export interface AddressGuard {
   /** Whether a request may be sent to this address. Text that is not an address is not allowed. */
   allows(ip: string): boolean;
   allowsPort(port: number): boolean;
+  /** Parses a URL; returns a phrase that completes "client_url …" if it is malformed or its scheme is not allowed. */
+  parseUrl(url: string): URL | string;
   /**
    * Checks a subscription's URL in advance, without DNS: returns null, or a phrase that completes "client_url …". A
    * host name is checked when a connection is made, by the address to which it resolves.
@@ -47,7 +56,12 @@ export interface AddressGuard {
  * Creates the guard: public addresses and allowed ranges may be reached, except for denied ranges.
  * @throws Error naming the entry that is not a range.
  */
-export function createAddressGuard({ allowCidrs, denyCidrs = [], ports = [] }: EgressRules): AddressGuard {
+export function createAddressGuard({
+  allowCidrs,
+  denyCidrs = [],
+  ports = [],
+  requireHttps = false,
+}: EgressRules): AddressGuard {
   const allowedRanges = allowCidrs.map(parseRange);
   const deniedRanges = denyCidrs.map(parseRange);
   const specialRanges = [...forbiddenIpv4, ...forbiddenIpv6].map(parseRange);
@@ -67,8 +81,13 @@ export function createAddressGuard({ allowCidrs, denyCidrs = [], ports = [] }: E
     return ports.length === 0 || ports.some(({ first, last }) => first <= port && port <= last);
   }
 
-  function urlProblem(text: string): string | null {
+  function parseUrl(text: string): URL | string {
     const url = parseEndpointUrl(text);
+    return typeof url !== 'string' && requireHttps && url.protocol !== 'https:' ? HTTPS_REQUIRED : url;
+  }
+
+  function urlProblem(text: string): string | null {
+    const url = parseUrl(text);
     if (typeof url === 'string') return url;
     const port = portOf(url);
     if (!allowsPort(port)) return `must not use the port ${port}, which is not allowed`;
@@ -81,8 +100,10 @@ export function createAddressGuard({ allowCidrs, denyCidrs = [], ports = [] }: E
     return null;
   }
 
-  return { allows, allowsPort, urlProblem };
+  return { allows, allowsPort, parseUrl, urlProblem };
 }
+
+const HTTPS_REQUIRED = 'must use https: this service sends to no other endpoints';
 
 /**
  * Ranges that are rejected unless EGRESS_ALLOW_CIDRS contains them: those of the IANA special-purpose registries (RFC

@@ -3,12 +3,13 @@ import https from 'node:https';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { createSecureContext, rootCertificates, TLSSocket } from 'node:tls';
 import type { AddressGuard } from './address-guard.ts';
+import type { ClientCertificate } from './client-certificate.ts';
 import { AddressForbiddenError, EgressClosedError, noteExpiry } from './failure.ts';
 
 export interface ConnectionPoolOptions {
   guard: AddressGuard;
-  /** Must return allowed addresses only. */
-  lookup: LookupFunction;
+  /** Returns the lookup for connections of an account. It must return allowed addresses only. */
+  lookupFor: (accountId: number) => LookupFunction;
   keepAlive: boolean;
   maxSocketsPerEndpoint: number;
   idleSocketsMax: number;
@@ -17,6 +18,13 @@ export interface ConnectionPoolOptions {
   addressAttemptTimeoutMs: number;
   /** PEM, trusted in addition to Node's own certificates. */
   certificateAuthorities: readonly string[];
+  /** Presented to endpoints that request one. */
+  clientCertificate?: ClientCertificate | undefined;
+}
+
+/** Options of a request. Connections and TLS sessions are shared among requests of one account only. */
+export interface AccountRequestOptions extends http.RequestOptions {
+  accountId: number;
 }
 
 export interface ConnectionPool {
@@ -39,10 +47,16 @@ export function createConnectionPool(options: ConnectionPoolOptions): Connection
     const connect = agent.createConnection.bind(agent);
     const keepAlive = agent.keepSocketAlive.bind(agent);
     const reuse = agent.reuseSocket.bind(agent);
+    const nameOf = agent.getName.bind(agent);
 
+    // By the duration of its phases, an account could see whether another one has a connection to the same endpoint.
+    agent.getName = (target) => `${accountOf(target)} ${nameOf(target)}`;
     agent.createConnection = (target, callback) => {
       const rejection = isClosed ? new EgressClosedError() : rejectLiteral(target, options.guard);
-      if (rejection === null) return watchCertificate(withBoundedChunks(connect(target, callback) as Socket));
+      if (rejection === null) {
+        const withLookup = Object.assign(target, { lookup: options.lookupFor(accountOf(target)) });
+        return watchCertificate(withBoundedChunks(connect(withLookup, callback) as Socket));
+      }
       forgetEmptyEntry(agent, target);
       // Destroying a socket here would emit its error before the request listens; the callback is the documented way to
       // fail.
@@ -161,7 +175,6 @@ function isQueued(agent: http.Agent, request: http.ClientRequest): boolean {
 function agentOptions(options: ConnectionPoolOptions): http.AgentOptions {
   return {
     keepAlive: options.keepAlive,
-    lookup: options.lookup,
     maxSockets: options.maxSocketsPerEndpoint,
     maxFreeSockets: options.maxSocketsPerEndpoint,
     timeout: options.idleSocketTimeoutMs,
@@ -171,11 +184,22 @@ function agentOptions(options: ConnectionPoolOptions): http.AgentOptions {
 }
 
 function httpsAgent(options: ConnectionPoolOptions): https.Agent {
-  const extra = options.certificateAuthorities;
-  // Node would parse `ca` for each connection and include it in the pool's keys; a shared context avoids both.
-  const secureContext =
-    extra.length > 0 ? createSecureContext({ ca: [...rootCertificates, ...extra] }) : undefined;
+  const { certificateAuthorities: extra, clientCertificate } = options;
+  const hasOwnContext = extra.length > 0 || clientCertificate !== undefined;
+  // Node would parse certificates for each connection and include them in the pool's keys; a shared context avoids both.
+  const secureContext = hasOwnContext
+    ? createSecureContext({
+        ...clientCertificate,
+        // Without `ca`, the context has Node's default certificates, with those of NODE_EXTRA_CA_CERTS.
+        ...(extra.length > 0 && { ca: [...rootCertificates, ...extra] }),
+      })
+    : undefined;
   return new https.Agent({ ...agentOptions(options), ...(secureContext && { secureContext }) });
+}
+
+/** Node passes the options of a request to all methods of its agent. */
+function accountOf(target: object | undefined): number {
+  return (target as AccountRequestOptions).accountId;
 }
 
 /** Checks a literal address here, because a socket calls its lookup for names only. */

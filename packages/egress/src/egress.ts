@@ -1,6 +1,8 @@
 import type { Buffer } from 'node:buffer';
 import type { LookupFunction } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
 import { type AddressGuard, createAddressGuard, type EgressRules } from './address-guard.ts';
+import type { ClientCertificate } from './client-certificate.ts';
 import { createConnectionPool } from './connection-pool.ts';
 import { EndpointCache } from './endpoint-url.ts';
 import {
@@ -16,6 +18,7 @@ import {
   EgressClosedError,
   type EgressFailure,
   errorCode,
+  isBlocked,
   timeoutFailure,
 } from './failure.ts';
 import { createGotClient } from './got-client.ts';
@@ -28,7 +31,8 @@ export interface EgressOptions extends EgressRules {
   /** Maximum number of response body bytes that are read; default 16,384. */
   responseBytesMax?: number;
   /**
-   * Maximum number of connections per scheme, host and port. Further requests wait within their deadline. Default 256.
+   * Maximum number of connections of an account per scheme, host and port. Further requests wait within their
+   * deadline. Default 256.
    */
   maxSocketsPerEndpoint?: number;
   /** Maximum number of idle connections over all endpoints; the longest idle one is closed first. Default 2,048. */
@@ -37,11 +41,19 @@ export interface EgressOptions extends EgressRules {
   idleSocketTimeoutMs?: number;
   /** PEM certificates that are trusted in addition to Node's; default none. */
   certificateAuthorities?: readonly string[];
+  /** Presented to endpoints that request a certificate; default none. */
+  clientCertificate?: ClientCertificate | undefined;
+  /** Granularity of the time in which a request to a blocked target fails, in milliseconds; default 500. */
+  blockedStepMs?: number;
+  /** `address:port` of the DNS servers; default: those of the system. */
+  dnsServers?: readonly string[];
   /** Replaces the resolver; its results are guarded as well. */
   lookup?: LookupFunction;
 }
 
 export interface EgressRequest {
+  /** Connections, TLS sessions and resolved names are shared only among the requests of one account. */
+  accountId: number;
   url: string;
   /** Sent unchanged; only `host`, `content-length`, `connection` and `accept-encoding: identity` are added. */
   headers: Record<string, string>;
@@ -85,20 +97,29 @@ const CACHED_ENDPOINTS_BYTES_MAX = 16 * 1_024 * 1_024;
 const NAME_TIMEOUT_MAX_MS = 6_000;
 
 /**
+ * A request that is not sent ends at a multiple of this time, because otherwise the time would tell whether a name of
+ * Runhook's network exists.
+ */
+const BLOCKED_STEP_MS = 500;
+
+/**
  * Creates the sender. It is exported separately (`@runhook/egress/client`), so that programs that send no requests do
  * not load the HTTP client.
  */
 export function createEgress(options: EgressOptions): Egress {
   const { timeoutMs, responseBytesMax = 16_384 } = options;
+  const blockedStepMs = Math.min(options.blockedStepMs ?? BLOCKED_STEP_MS, timeoutMs);
   const guard = createAddressGuard(options);
   const nameTimeoutMs = Math.min(timeoutMs, NAME_TIMEOUT_MAX_MS);
-  const lookup = createGuardedLookup(
-    options.lookup ?? createLookup(createNameResolver({ timeoutMs: nameTimeoutMs })),
-    guard,
-  );
+  const resolveName = createNameResolver({
+    timeoutMs: nameTimeoutMs,
+    ...(options.dnsServers && { dnsServers: options.dnsServers }),
+  });
+  const lookupFor = (accountId: number) =>
+    createGuardedLookup(options.lookup ?? createLookup(resolveName, accountId), guard);
   const endpoints = new EndpointCache(guard, CACHED_ENDPOINTS_BYTES_MAX);
-  const pooledSender = createSender(options, { guard, lookup, endpoints, keepAlive: true });
-  const unpooledSender = createSender(options, { guard, lookup, endpoints, keepAlive: false });
+  const pooledSender = createSender(options, { guard, lookupFor, endpoints, keepAlive: true });
+  const unpooledSender = createSender(options, { guard, lookupFor, endpoints, keepAlive: false });
   let isClosed = false;
 
   async function send(request: EgressRequest, startedMs: number): Promise<Outcome> {
@@ -107,11 +128,12 @@ export function createEgress(options: EgressOptions): Egress {
     if (problem !== undefined)
       return rejectedOutcome({ code: 'invalid_url', message: `The URL ${problem}.` });
     if (forbidden !== undefined) return rejectedOutcome(describeFailure(forbidden));
-    const { headers, body } = request;
-    let end = await exchange(pooledSender, { url, headers, body, responseBytesMax });
+    const { accountId, headers, body } = request;
+    const attempt = { accountId, url, headers, body, responseBytesMax };
+    let end = await exchange(pooledSender, attempt);
     const leftMs = timeoutMs - (performance.now() - startedMs);
     if (leftMs > 0 && wasStaleConnection(end, pooledSender)) {
-      end = await exchange(unpooledSender, { url, headers, body, responseBytesMax, timeoutMs: leftMs });
+      end = await exchange(unpooledSender, { ...attempt, timeoutMs: leftMs });
     }
     return toOutcome(end, timeoutMs);
   }
@@ -121,7 +143,10 @@ export function createEgress(options: EgressOptions): Egress {
       const startedAt = new Date();
       const startedMs = performance.now();
       const outcome = await send(request, startedMs);
-      return { startedAt, durationMs: Math.round(performance.now() - startedMs), ...outcome };
+      const durationMs = performance.now() - startedMs;
+      if (outcome.error !== null && isBlocked(outcome.error.code) && blockedStepMs > 0)
+        await wait(blockedStepMs - (durationMs % blockedStepMs));
+      return { startedAt, durationMs: Math.round(durationMs), ...outcome };
     },
     close() {
       isClosed = true;
@@ -135,13 +160,18 @@ export function createEgress(options: EgressOptions): Egress {
 
 function createSender(
   options: EgressOptions,
-  context: { guard: AddressGuard; lookup: LookupFunction; endpoints: EndpointCache; keepAlive: boolean },
+  context: {
+    guard: AddressGuard;
+    lookupFor: (accountId: number) => LookupFunction;
+    endpoints: EndpointCache;
+    keepAlive: boolean;
+  },
 ): Sender {
-  const { guard, lookup, endpoints, keepAlive } = context;
+  const { guard, lookupFor, endpoints, keepAlive } = context;
   const { timeoutMs } = options;
   const pool = createConnectionPool({
     guard,
-    lookup,
+    lookupFor,
     keepAlive,
     maxSocketsPerEndpoint: options.maxSocketsPerEndpoint ?? 256,
     idleSocketsMax: options.idleSocketsMax ?? 2_048,
@@ -150,9 +180,10 @@ function createSender(
     // addresses.
     addressAttemptTimeoutMs: Math.min(1_000, Math.max(10, Math.floor(timeoutMs / 4))),
     certificateAuthorities: options.certificateAuthorities ?? [],
+    clientCertificate: options.clientCertificate,
   });
-  const client = createGotClient({ agents: pool.agents, endpoints, timeoutMs });
-  return { client, pool, timeoutMs, inFlight: new InFlight() };
+  const client = createGotClient({ agents: pool.agents, timeoutMs });
+  return { client, pool, endpoints, timeoutMs, inFlight: new InFlight() };
 }
 
 /**

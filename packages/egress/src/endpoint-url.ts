@@ -18,6 +18,7 @@ export type Destination = Pick<RequestOptions, 'protocol' | 'hostname' | 'port' 
 interface TargetGuard {
   allows(address: string): boolean;
   allowsPort(port: number): boolean;
+  parseUrl(text: string): URL | string;
 }
 
 /** Estimates the memory of a parsed URL: its text is in the cache key and in the parts of the URL. */
@@ -60,7 +61,7 @@ export class EndpointCache {
   }
 
   #parse(text: string): CachedEndpoint {
-    const url = parseEndpointUrl(text);
+    const url = this.#guard.parseUrl(text);
     if (typeof url === 'string') return { problem: url };
     const port = portOf(url);
     if (!this.#guard.allowsPort(port)) return { forbidden: new PortForbiddenError(port) };

@@ -3,7 +3,9 @@ import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type Got, type Request as GotRequest, TimeoutError } from 'got';
 import type { ConnectionPool } from './connection-pool.ts';
+import type { EndpointCache } from './endpoint-url.ts';
 import { UnexpectedResponseError } from './failure.ts';
+import { requestOf } from './got-client.ts';
 import { BodyCollector, chunksSeenMax, filterChunks } from './response-body.ts';
 
 export interface EgressResponse {
@@ -36,12 +38,14 @@ export interface Sender {
   /** The client, with POST and stream as its defaults, because got merges the options of each request one by one. */
   client: Got;
   pool: ConnectionPool;
+  endpoints: EndpointCache;
   /** The client's default deadline. */
   timeoutMs: number;
   inFlight: InFlight;
 }
 
 export interface ExchangeRequest {
+  accountId: number;
   url: URL;
   headers: Record<string, string>;
   body: Buffer | string;
@@ -85,8 +89,8 @@ const costlySurplusBytes = 32_768;
  * pool (complete response) or destroyed (all other cases).
  */
 export function exchange(sender: Sender, options: ExchangeRequest): Promise<ExchangeEnd> {
-  const { client, pool, inFlight } = sender;
-  const { url, headers, body, responseBytesMax, timeoutMs } = options;
+  const { client, pool, endpoints, inFlight } = sender;
+  const { accountId, url, headers, body, responseBytesMax, timeoutMs } = options;
   return new Promise((resolve) => {
     const collector = new BodyCollector(responseBytesMax);
     let incoming: IncomingMessage | null = null;
@@ -98,7 +102,12 @@ export function exchange(sender: Sender, options: ExchangeRequest): Promise<Exch
     let settled = false;
 
     const timeoutOptions = timeoutMs === undefined ? {} : { timeout: { request: timeoutMs } };
-    const stream = client.stream(url, { headers, body, ...timeoutOptions });
+    const stream = client.stream(url, {
+      headers,
+      body,
+      request: requestOf(accountId, { agents: pool.agents, endpoints }),
+      ...timeoutOptions,
+    });
     const entry = inFlight.add((reason) => settle(classifyEnd(reason, incoming), reason));
 
     function countRead(bytes: Buffer): void {

@@ -16,7 +16,7 @@ export type EgressErrorCode =
 
 /** The reason why a request failed. */
 export interface EgressFailure {
-  /** For comparisons; recorded in the endpoint owner's log. */
+  /** For comparisons and the operator; users see {@link publicErrorCode}. */
   code: EgressErrorCode;
   /**
    * A plain sentence that may be shown to any user: no path, stack, response body, or address that the user did not
@@ -31,26 +31,37 @@ export interface EgressFailure {
  * The message for every target that was not contacted, whichever rule rejected it and whether its name was found:
  * telling these cases apart would let a user probe the names and addresses of the internal network.
  */
-const BLOCKED = 'The endpoint has no address that may be called.';
+export const BLOCKED_MESSAGE = 'The endpoint has no address that may be called.';
 
-const blockedCodes: ReadonlySet<string> = new Set<EgressErrorCode>([
+/** Codes of targets that were not contacted, for operators only. */
+export const BLOCKED_CODES = [
   'address_forbidden',
   'port_forbidden',
   'dns_failed',
-]);
+] as const satisfies EgressErrorCode[];
+
+/** The code that users see for each of {@link BLOCKED_CODES}. */
+export const NO_ADDRESS = 'no_address';
+
+const blockedCodes: ReadonlySet<string> = new Set(BLOCKED_CODES);
+
+/** Whether the target was not contacted, because of the guard or because its name has no address. @param code as recorded */
+export function isBlocked(code: string): boolean {
+  return blockedCodes.has(code);
+}
 
 /** Whether the guard rejected the target. @param code as recorded */
 export function isForbidden(code: string): boolean {
   return code === 'address_forbidden' || code === 'port_forbidden';
 }
 
-/** Returns the error code as shown outside of the delivery log. @param code as recorded */
+/** Returns the error code as shown to users. @param code as recorded */
 export function publicErrorCode(code: string): string {
-  return blockedCodes.has(code) ? 'no_address' : code;
+  return isBlocked(code) ? NO_ADDRESS : code;
 }
 
 function blockedFailure(code: EgressErrorCode, detail: string): EgressFailure {
-  return { code, message: BLOCKED, detail };
+  return { code, message: BLOCKED_MESSAGE, detail };
 }
 
 /** Describes the failure of a request by the error's class and code; never by its message. */

@@ -4,10 +4,10 @@ import type { AddressGuard } from './address-guard.ts';
 import { AddressForbiddenError, NameNotResolvedError } from './failure.ts';
 import type { ResolveName } from './name-resolver.ts';
 
-/** Adapts a resolver to the lookup function of sockets. */
-export function createLookup(resolve: ResolveName): LookupFunction {
+/** Adapts a resolver to the lookup function of sockets that one account opens. */
+export function createLookup(resolve: ResolveName, accountId: number): LookupFunction {
   return (hostname, _options, callback) => {
-    resolve(hostname).then(
+    resolve(hostname, accountId).then(
       (addresses) => callback(null, [...addresses]),
       (error) => callback(error, []),
     );

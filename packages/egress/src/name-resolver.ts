@@ -5,8 +5,11 @@ import { errorCode } from './failure.ts';
 import { FairSlots } from './fair-slots.ts';
 import { candidateNames, parseHosts, parseSearchRules, SystemFile } from './system-names.ts';
 
-/** Returns addresses of a name, IPv4 first; rejects with an error that has a code if there is none. */
-export type ResolveName = (hostname: string) => Promise<readonly LookupAddress[]>;
+/**
+ * Returns addresses of a name, IPv4 first; rejects with an error that has a code if there is none.
+ * @param accountId account that calls the name; results are cached for this account only
+ */
+export type ResolveName = (hostname: string, accountId: number) => Promise<readonly LookupAddress[]>;
 
 export interface NameResolverOptions {
   /** Deadline for all queries for a name, from the time when it has a slot. */
@@ -52,7 +55,8 @@ interface CacheEntry {
  * which occupies one of libuv's few threads for as long as the name's servers take; the rest of the process needs these
  * threads for names, files and hashes.
  *
- * Caches addresses for their time to live and failures for a few seconds, and shares a pending query among its callers.
+ * Caches addresses for their time to live and failures for a few seconds, and shares a pending query among its callers
+ * of one account: a shared cache would show an account, by the duration of a lookup, which names other accounts call.
  * Names that were found before have separate slots from new names, and the names below one domain have a limited number
  * of slots, so that unresponsive servers delay only their own names.
  */
@@ -64,7 +68,11 @@ export function createNameResolver(options: NameResolverOptions): ResolveName {
   const resolvedNameSlots = new FairSlots(SLOTS);
   const newNameSlots = new FairSlots(SLOTS);
 
-  function resolveUncached(hostname: string, wasFound: boolean): Promise<readonly LookupAddress[]> {
+  function resolveUncached(
+    key: string,
+    hostname: string,
+    wasFound: boolean,
+  ): Promise<readonly LookupAddress[]> {
     const slots = wasFound ? resolvedNameSlots : newNameSlots;
     const entry: CacheEntry = { addresses: Promise.resolve([]), expiresAtMs: null, wasFound };
     entry.addresses = slots
@@ -83,20 +91,21 @@ export function createNameResolver(options: NameResolverOptions): ResolveName {
           throw error;
         },
       );
-    cache.set(hostname, entry);
+    cache.set(key, entry);
     return entry.addresses;
   }
 
-  return async (hostname) => {
+  return async (hostname, accountId) => {
     if (isLocalhostName(hostname)) return loopback;
     const hostsFileAddresses = hosts.get().get(hostname.toLowerCase().replace(/\.$/, ''));
     if (hostsFileAddresses !== undefined) return hostsFileAddresses;
     // RFC 6761: names below `invalid` never exist, so no query is needed.
     if (/(^|\.)invalid\.?$/i.test(hostname)) throw notFound('ENOTFOUND');
-    const entry = cache.get(hostname);
-    if (entry === undefined) return await resolveUncached(hostname, false);
+    const key = `${accountId} ${hostname}`;
+    const entry = cache.get(key);
+    if (entry === undefined) return await resolveUncached(key, hostname, false);
     const isExpired = entry.expiresAtMs !== null && nowMs() >= entry.expiresAtMs;
-    return await (isExpired ? resolveUncached(hostname, entry.wasFound) : entry.addresses);
+    return await (isExpired ? resolveUncached(key, hostname, entry.wasFound) : entry.addresses);
   };
 }
 

@@ -2,6 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { createServer } from 'node:http';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts';
+import { publicErrorCode } from '../src/index.ts';
 import { type Listening, listen, NO_DEADLINE_MS } from './listening.ts';
 
 /** The message is the same for every rule, and for names that were not found. */
@@ -25,11 +26,16 @@ function lookupReturning(...ips: string[][]): NonNullable<EgressOptions['lookup'
 }
 
 function open(options: Partial<EgressOptions>): void {
-  egress = createEgress({ allowCidrs: [], timeoutMs: NO_DEADLINE_MS, ...options });
+  egress = createEgress({ allowCidrs: [], timeoutMs: NO_DEADLINE_MS, blockedStepMs: 0, ...options });
 }
 
 const post = (host: string, scheme = 'http') =>
-  egress.post({ url: `${scheme}://${host}:${server.port}/`, headers: {}, body: Buffer.from('{}') });
+  egress.post({
+    accountId: 1,
+    url: `${scheme}://${host}:${server.port}/`,
+    headers: {},
+    body: Buffer.from('{}'),
+  });
 
 const forbidden = (address: string) => ({
   response: null,
@@ -160,7 +166,7 @@ test.each([
   'http://exa mple/',
 ])('the URL %j gives an error result and no exception', async (url) => {
   open({});
-  const result = await egress.post({ url, headers: {}, body: Buffer.from('{}') });
+  const result = await egress.post({ accountId: 1, url, headers: {}, body: Buffer.from('{}') });
   expect(result).toMatchObject({ response: null, error: { code: 'invalid_url' } });
   expect(result.error?.message).toMatch(/^The URL must [a-z ]+\.$/i);
 });
@@ -169,7 +175,7 @@ test.each(['http://unix/var/run/x.sock:/a', 'http://example.com/%E0%A4%A', 'http
   'the unusual URL %s gives an error result and no exception',
   async (url) => {
     open({ lookup: lookupReturning(['127.0.0.1']), allowCidrs: ['127.0.0.0/8'] });
-    const result = await egress.post({ url, headers: {}, body: Buffer.from('{}') });
+    const result = await egress.post({ accountId: 1, url, headers: {}, body: Buffer.from('{}') });
     expect(result.error).not.toBeNull();
   },
 );
@@ -177,9 +183,29 @@ test.each(['http://unix/var/run/x.sock:/a', 'http://example.com/%E0%A4%A', 'http
 test('an invalid header gives an error result and no exception', async () => {
   open({ allowCidrs: ['127.0.0.0/8'] });
   const result = await egress.post({
+    accountId: 1,
     url: `http://127.0.0.1:${server.port}/`,
     headers: { 'x-a': 'line\r\nbreak' },
     body: Buffer.from('{}'),
   });
   expect(result.error).toEqual({ code: 'request_failed', message: 'The request failed (ERR_INVALID_CHAR).' });
+});
+
+test('every blocked request ends at the same time, whichever rule blocks it', async () => {
+  const STEP_MS = 80;
+  open({
+    lookup: lookupReturning(['10.0.0.1'], []),
+    ports: [{ first: server.port, last: server.port }],
+    blockedStepMs: STEP_MS,
+  });
+  const urls = [`http://10.0.0.1:${server.port}/`, 'http://forbidden.port/', `http://a.b:${server.port}/`];
+  for (const url of [...urls, `http://no.address:${server.port}/`]) {
+    const startedMs = performance.now();
+    const { error, durationMs } = await egress.post({ accountId: 1, url, headers: {}, body: '{}' });
+    expect(publicErrorCode(error?.code ?? '')).toBe('no_address');
+    // A timer may end a millisecond early.
+    expect(performance.now() - startedMs).toBeGreaterThanOrEqual(STEP_MS - 1);
+    // The operator's log has the time that the lookup took.
+    expect(durationMs).toEqual(expect.any(Number));
+  }
 });

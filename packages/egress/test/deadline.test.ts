@@ -44,7 +44,7 @@ interface Posted {
 }
 
 function post(body: Buffer | string = '{}'): Posted {
-  const ended = egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body });
+  const ended = egress.post({ accountId: 1, url: `http://127.0.0.1:${server.port}/`, headers: {}, body });
   const posted: Posted = { result: null, ended };
   void ended.then((result) => {
     posted.result = result;
@@ -127,7 +127,7 @@ test('a response after the deadline is a timeout and is not mistaken for the res
 
 test('a name whose servers never respond is a timeout', async () => {
   await start(undefined, { lookup: () => {} });
-  const ended = egress.post({ url: 'http://slow.example/', headers: {}, body: '{}' });
+  const ended = egress.post({ accountId: 1, url: 'http://slow.example/', headers: {}, body: '{}' });
   await passMs(timeoutMs + GOT_GRACE_MS);
   expect(await ended).toMatchObject({ response: null, error: timeout });
 });

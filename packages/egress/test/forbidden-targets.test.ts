@@ -29,6 +29,7 @@ describe('the targets of the tables', () => {
     egress = createEgress({
       allowCidrs: [],
       timeoutMs: NO_DEADLINE_MS,
+      blockedStepMs: 0,
       lookup: (_hostname, _options, callback) => callback(null, lookupResult),
     });
   });
@@ -38,6 +39,7 @@ describe('the targets of the tables', () => {
   });
   const codeOf = async (host: string, scheme: string) => {
     const { response, error } = await egress.post({
+      accountId: 1,
       url: `${scheme}://${host}:${server.port}/`,
       headers: {},
       body: '{}',

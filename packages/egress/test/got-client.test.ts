@@ -1,6 +1,7 @@
 import { createServer } from 'node:http';
 import { expect, test } from '@jest/globals';
 import type { Got } from 'got';
+import { createAddressGuard } from '../src/address-guard.ts';
 import { createConnectionPool } from '../src/connection-pool.ts';
 import { createEgress } from '../src/egress.ts';
 import { EndpointCache } from '../src/endpoint-url.ts';
@@ -8,10 +9,10 @@ import { createGotClient } from '../src/got-client.ts';
 import { listen, NO_DEADLINE_MS } from './listening.ts';
 
 function ourClient(): Got {
-  const guard = { allows: () => true, allowsPort: () => true, urlProblem: () => null };
+  const guard = createAddressGuard({ allowCidrs: [] });
   const { agents } = createConnectionPool({
     guard,
-    lookup: () => {},
+    lookupFor: () => () => {},
     keepAlive: true,
     maxSocketsPerEndpoint: 1,
     idleSocketsMax: 1,
@@ -19,7 +20,7 @@ function ourClient(): Got {
     addressAttemptTimeoutMs: 1_000,
     certificateAuthorities: [],
   });
-  return createGotClient({ agents, endpoints: new EndpointCache(guard, 100_000), timeoutMs: 1_000 });
+  return createGotClient({ agents, timeoutMs: 1_000 });
 }
 
 test('only the request timeout of got is set', () => {
@@ -30,7 +31,11 @@ test('only the request timeout of got is set', () => {
 test('a URL is parsed and checked once, and the least recently used one is evicted', () => {
   const judged: string[] = [];
   const endpoints = new EndpointCache(
-    { allows: (address) => judged.push(address) > 0, allowsPort: () => true },
+    {
+      allows: (address) => judged.push(address) > 0,
+      allowsPort: () => true,
+      parseUrl: (text) => new URL(text),
+    },
     2 * 2 * 1_500,
   );
   const urlOf = (n: number) => `http://192.0.2.${n}/`;
@@ -51,7 +56,12 @@ test('requests to more URLs than the cache holds all reach their own URL', async
   const egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS });
   const wanted = Array.from({ length: 50 }, (_, n) => `/hook/${n % 25}?n=${n % 25}`);
   for (const path of wanted) {
-    await egress.post({ url: `http://127.0.0.1:${server.port}${path}`, headers: {}, body: '{}' });
+    await egress.post({
+      accountId: 1,
+      url: `http://127.0.0.1:${server.port}${path}`,
+      headers: {},
+      body: '{}',
+    });
   }
   expect(paths).toEqual(wanted);
   egress.close();

@@ -21,7 +21,7 @@ async function postTo(behaviour: Server, body: Buffer = Buffer.from('{}')) {
   return post(body);
 }
 const post = (body: Buffer = Buffer.from('{}')) =>
-  egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body });
+  egress.post({ accountId: 1, url: `http://127.0.0.1:${server.port}/`, headers: {}, body });
 
 beforeAll(() => {
   process.on('unhandledRejection', recordRejection);

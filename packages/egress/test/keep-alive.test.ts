@@ -13,8 +13,8 @@ async function start(behaviour: Server, options: Partial<EgressOptions> = {}): P
   egress ??= createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS, ...options });
   return server;
 }
-const post = (server: Listening) =>
-  egress.post({ url: `http://127.0.0.1:${server.port}/`, headers: {}, body: Buffer.from('{}') });
+const post = (server: Listening, accountId = 1) =>
+  egress.post({ accountId, url: `http://127.0.0.1:${server.port}/`, headers: {}, body: Buffer.from('{}') });
 
 /** Never closes idle connections. */
 const keepAliveServer = (listener: RequestListener) => createServer({ keepAliveTimeout: 0 }, listener);
@@ -123,5 +123,12 @@ test('close() ends requests in flight, waiting and later ones, and leaves no con
   for (const result of await Promise.all(inFlight)) expect(result.error?.code).toBe('request_failed');
   expect((await post(server)).error?.code).toBe('request_failed');
   await server.drained();
+  expect(server.connections).toBe(2);
+});
+
+test('a connection is not reused for another account, which would see that it exists', async () => {
+  const server = await start(keepAliveServer((_request, response) => void response.end('ok')));
+  for (let round = 0; round < 2; round += 1)
+    for (const accountId of [1, 2]) expect((await post(server, accountId)).error).toBeNull();
   expect(server.connections).toBe(2);
 });

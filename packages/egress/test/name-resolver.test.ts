@@ -32,7 +32,7 @@ async function resolverOf(
 }
 
 const addressesOf = async (resolve: ResolveName, name: string) =>
-  (await resolve(name)).map(({ address }) => address);
+  (await resolve(name, 1)).map(({ address }) => address);
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'runhook-names-'));
@@ -50,17 +50,17 @@ test('every address of a name is found, IPv4 first', async () => {
     'old.test': { a: '203.0.113.2' },
     'new.test': { aaaa: '2001:0db8:0:0:0:0:0:2' },
   });
-  expect(await resolve('both.test')).toEqual([
+  expect(await resolve('both.test', 1)).toEqual([
     { address: '203.0.113.1', family: 4 },
     { address: '2001:db8::1', family: 6 },
   ]);
-  expect(await resolve('old.test')).toEqual([{ address: '203.0.113.2', family: 4 }]);
-  expect(await resolve('new.test')).toEqual([{ address: '2001:db8::2', family: 6 }]);
+  expect(await resolve('old.test', 1)).toEqual([{ address: '203.0.113.2', family: 4 }]);
+  expect(await resolve('new.test', 1)).toEqual([{ address: '2001:db8::2', family: 6 }]);
 });
 
 test('a name whose servers never respond for one family is found by the other one', async () => {
   const resolve = await resolverOf({ 'half.test': { a: '203.0.113.1', aaaa: 'silent' } });
-  expect(await resolve('half.test')).toEqual([{ address: '203.0.113.1', family: 4 }]);
+  expect(await resolve('half.test', 1)).toEqual([{ address: '203.0.113.1', family: 4 }]);
 });
 
 test.each([
@@ -72,7 +72,7 @@ test.each([
 ])('%s is not found, with the code %s', async (name, code) => {
   const zone = { 'broken.test': 'broken', 'empty.test': {}, 'silent.test': 'silent' } as const;
   const resolve = await resolverOf(zone, { timeoutMs: 300 });
-  await expect(resolve(name)).rejects.toMatchObject({ code });
+  await expect(resolve(name, 1)).rejects.toMatchObject({ code });
 });
 
 describe('names whose servers do not respond', () => {
@@ -94,7 +94,7 @@ describe('names whose servers do not respond', () => {
       let failedCount = 0;
       const dead: Promise<string>[] = [];
       for (let n = 0; n < 100; n += 1) {
-        const end = resolve(nameOf(n)).catch((error) => {
+        const end = resolve(nameOf(n), 1).catch((error) => {
           failedCount += 1;
           return error.code;
         });
@@ -119,10 +119,10 @@ describe('names whose servers do not respond', () => {
 
   test('do not delay names that were found before, however many they are', async () => {
     const resolve = await resolverOf(silentWithExceptions);
-    await resolve('known.test');
+    await resolve('known.test', 1);
     const dead: Promise<unknown>[] = [];
     for (let n = 0; n < 300; n += 1) {
-      dead.push(resolve(`dead.${n}.test`).catch(() => {}));
+      dead.push(resolve(`dead.${n}.test`, 1).catch(() => {}));
       await countReceived(2 + 2 * Math.min(n + 1, 256));
     }
     nowMs = 60_000;
@@ -144,7 +144,7 @@ describe('a result is cached', () => {
   const countQuestions = async (resolve: ResolveName, name: string, atMs: number) => {
     nowMs = atMs;
     const before = server.questions.length;
-    await resolve(name).catch(() => {});
+    await resolve(name, 1).catch(() => {});
     return server.questions.length > before;
   };
 
@@ -154,17 +154,23 @@ describe('a result is cached', () => {
     ['for no more than 5 minutes', 86_400, 300_000],
   ])('%s', async (_how, ttlSeconds, cachedForMs) => {
     const resolve = await resolverOf({ 'one.test': { a: '203.0.113.1', ttlSeconds } });
-    await Promise.all(Array.from({ length: 20 }, () => resolve('one.test')));
+    await Promise.all(Array.from({ length: 20 }, () => resolve('one.test', 1)));
     expect(server.questions.sort()).toEqual(['one.test 1', 'one.test 28']);
     expect(await countQuestions(resolve, 'one.test', cachedForMs - 1)).toBe(false);
     expect(await countQuestions(resolve, 'one.test', cachedForMs)).toBe(true);
   });
 
+  test('for one account only, so that no account sees by the duration which names others call', async () => {
+    const resolve = await resolverOf({ 'one.test': { a: '203.0.113.1' } });
+    for (const accountId of [1, 2, 1, 2]) await resolve('one.test', accountId);
+    expect(server.questions.sort()).toEqual(['one.test 1', 'one.test 1', 'one.test 28', 'one.test 28']);
+  });
+
   test.each(['absent.test', 'broken.test'])('for 5 s if it is a failure: %s', async (name) => {
     const resolve = await resolverOf({ 'broken.test': 'broken' });
-    await expect(resolve(name)).rejects.toThrow();
+    await expect(resolve(name, 1)).rejects.toThrow();
     expect(await countQuestions(resolve, name, 4_999)).toBe(false);
-    await expect(resolve(name)).rejects.toThrow();
+    await expect(resolve(name, 1)).rejects.toThrow();
     expect(await countQuestions(resolve, name, 5_000)).toBe(true);
   });
 });
@@ -212,7 +218,7 @@ describe('the resolver', () => {
 
   test('sends no query for a name below invalid', async () => {
     const resolve = await resolverOf(() => ({ a: '203.0.113.1' }));
-    await expect(resolve('no-such-name.invalid')).rejects.toMatchObject({ code: 'ENOTFOUND' });
+    await expect(resolve('no-such-name.invalid', 1)).rejects.toMatchObject({ code: 'ENOTFOUND' });
     expect(server.questions).toEqual([]);
   });
 });

@@ -63,8 +63,8 @@ describe('a request', () => {
 
   test('to another port is not sent, and its error does not differ from that of other forbidden targets', async () => {
     server = await listen(createServer((_request, response) => void response.end('reached')));
-    const options = { allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS };
-    const request = { url: `http://127.0.0.1:${server.port}/`, headers: {}, body: '{}' };
+    const options = { allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS, blockedStepMs: 0 };
+    const request = { accountId: 1, url: `http://127.0.0.1:${server.port}/`, headers: {}, body: '{}' };
     egress = createEgress({ ...options, ports: [{ first: 443, last: 443 }] });
     expect((await egress.post(request)).error).toEqual({
       code: 'port_forbidden',
@@ -83,9 +83,12 @@ describe('a request', () => {
       allowCidrs: ['127.0.0.0/8'],
       denyCidrs: ['127.0.0.1/32'],
       timeoutMs: NO_DEADLINE_MS,
+      blockedStepMs: 0,
     });
     const url = `http://127.0.0.1:${server.port}/`;
-    expect((await egress.post({ url, headers: {}, body: '{}' })).error?.code).toBe('address_forbidden');
+    expect((await egress.post({ accountId: 1, url, headers: {}, body: '{}' })).error?.code).toBe(
+      'address_forbidden',
+    );
     expect(server.connections).toBe(0);
   });
 });

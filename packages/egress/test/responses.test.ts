@@ -13,7 +13,7 @@ async function start(listener: RequestListener, options: { responseBytesMax?: nu
 }
 
 const post = (path = '/', headers: Record<string, string> = {}, body = Buffer.from('{"a":1}')) =>
-  egress.post({ url: `http://127.0.0.1:${server.port}${path}`, headers, body });
+  egress.post({ accountId: 1, url: `http://127.0.0.1:${server.port}${path}`, headers, body });
 
 afterEach(async () => {
   egress.close();

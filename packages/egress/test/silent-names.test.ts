@@ -22,11 +22,16 @@ async function open(zone: (name: string, type: number) => Entry | undefined, all
     resolvConfPath: '/nonexistent',
     nowMs: () => nowMs,
   });
-  egress = createEgress({ allowCidrs, timeoutMs: NO_DEADLINE_MS, lookup: createLookup(resolve) });
+  egress = createEgress({
+    allowCidrs,
+    timeoutMs: NO_DEADLINE_MS,
+    blockedStepMs: 0,
+    lookup: createLookup(resolve, 1),
+  });
 }
 
 const post = (host: string) =>
-  egress.post({ url: `http://${host}:${server.port}/`, headers: {}, body: '{}' });
+  egress.post({ accountId: 1, url: `http://${host}:${server.port}/`, headers: {}, body: '{}' });
 
 let questionCounts: Map<string, number>;
 beforeEach(() => {

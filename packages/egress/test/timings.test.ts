@@ -14,10 +14,15 @@ let server: Listening;
 let egress: Egress;
 
 function open(options: Partial<EgressOptions> = {}): void {
-  egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS, ...options });
+  egress = createEgress({
+    allowCidrs: ['127.0.0.0/8'],
+    timeoutMs: NO_DEADLINE_MS,
+    blockedStepMs: 0,
+    ...options,
+  });
 }
 const post = (host = '127.0.0.1') =>
-  egress.post({ url: `http://${host}:${server.port}/`, headers: {}, body: '{}' });
+  egress.post({ accountId: 1, url: `http://${host}:${server.port}/`, headers: {}, body: '{}' });
 
 /**
  * Waits by the clock that got uses, because a timer may fire early by that clock. The preceding event loop iteration
@@ -111,7 +116,7 @@ test('a response that precedes the end of the request has no time to its first b
   );
   open();
   const url = `http://127.0.0.1:${server.port}/`;
-  const { timings } = await egress.post({ url, headers: {}, body: Buffer.alloc(30_000_000) });
+  const { timings } = await egress.post({ accountId: 1, url, headers: {}, body: Buffer.alloc(30_000_000) });
   expect(timings).toMatchObject({ firstByteMs: null, totalMs: atLeast(0) });
 });
 
@@ -119,5 +124,5 @@ test('a request that was not sent has no timings', async () => {
   server = await listen(rawServer(() => {}));
   open({ allowCidrs: [] });
   expect((await post()).timings).toBeNull();
-  expect((await egress.post({ url: 'nowhere', headers: {}, body: '' })).timings).toBeNull();
+  expect((await egress.post({ accountId: 1, url: 'nowhere', headers: {}, body: '' })).timings).toBeNull();
 });

@@ -3,8 +3,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { createEgress, type Egress, type EgressOptions } from '../src/egress.ts';
+import { clientCertificateOf, parseCertificate, parseClientKey } from '../src/index.ts';
 import { type Listening, listen, NO_DEADLINE_MS, rawServer } from './listening.ts';
 
 interface Identity {
@@ -87,7 +89,12 @@ function expired(name: string): Identity {
     egress = createEgress({ allowCidrs: ['127.0.0.0/8'], timeoutMs: NO_DEADLINE_MS, ...options });
   }
   const post = (host = '127.0.0.1') =>
-    egress.post({ url: `https://${host}:${server.port}/`, headers: {}, body: Buffer.from('{}') });
+    egress.post({
+      accountId: 1,
+      url: `https://${host}:${server.port}/`,
+      headers: {},
+      body: Buffer.from('{}'),
+    });
 
   test('a trusted endpoint is reached by address, and its connection is reused', async () => {
     await start(loopback, { certificateAuthorities: [loopback.cert] });
@@ -164,6 +171,36 @@ function expired(name: string): Identity {
     const result = await post();
     expect(result.error).toEqual({ code: 'timeout', message: 'Timed out after 0.3 s.' });
     await server.drained();
+  });
+
+  test('an endpoint that requests a client certificate gets the configured one, with its key', async () => {
+    const client = selfSigned('runhook', 'DNS:runhook.test');
+    const options = { requestCert: true, rejectUnauthorized: true, ca: [client.cert], keepAliveTimeout: 0 };
+    server = await listen(
+      createServer({ ...loopback, ...options }, (request, response) => {
+        response.end((request.socket as TLSSocket).getPeerCertificate().subject.CN);
+      }),
+    );
+    const trusting = { allowCidrs: ['127.0.0.0/8'], certificateAuthorities: [loopback.cert] };
+    egress = createEgress({ ...trusting, timeoutMs: NO_DEADLINE_MS });
+    expect((await post()).response).toBeNull();
+    egress.close();
+    egress = createEgress({ ...trusting, timeoutMs: NO_DEADLINE_MS, clientCertificate: client });
+    expect((await post()).response?.body.toString()).toBe('runhook');
+  });
+
+  test('a client certificate and its key are checked as settings', async () => {
+    await start(loopback);
+    expect(parseCertificate(loopback.cert)).toBe(loopback.cert);
+    expect(parseClientKey(loopback.key, loopback.cert)).toBe(loopback.key);
+    expect(() => parseClientKey(loopback.key, otherHost.cert)).toThrow('the key is not that of the client');
+    expect(() => parseClientKey(loopback.cert, loopback.cert)).toThrow('not an unencrypted private key');
+    expect(() => parseCertificate(loopback.key)).toThrow('not a certificate');
+    expect(clientCertificateOf({ egressClientCert: 'a', egressClientKey: 'b' })).toEqual({
+      cert: 'a',
+      key: 'b',
+    });
+    expect(clientCertificateOf({})).toBeUndefined();
   });
 
   test('an endpoint that closes the connection during the handshake is reported as connection_reset', async () => {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { createEgress } from '../src/egress.ts';
 import { createAddressGuard } from '../src/index.ts';
 
 const guard = createAddressGuard({ allowCidrs: [] });
@@ -106,4 +107,19 @@ describe('a client_url', () => {
   test('may contain an allowed address', () => {
     expect(createAddressGuard({ allowCidrs: ['10.0.0.0/8'] }).urlProblem('http://10.0.0.1/')).toBeNull();
   });
+});
+
+test('with requireHttps, http URLs are rejected when they are saved and when a request is sent', async () => {
+  const rules = { allowCidrs: ['127.0.0.0/8'], requireHttps: true };
+  const guard = createAddressGuard(rules);
+  expect(guard.urlProblem('https://example.com/')).toBeNull();
+  const problem = 'must use https: this service sends to no other endpoints';
+  expect(guard.urlProblem('HTTP://example.com/')).toBe(problem);
+  const egress = createEgress({ ...rules, timeoutMs: 600_000 });
+  expect(await egress.post({ accountId: 1, url: 'http://127.0.0.1/', headers: {}, body: '' })).toMatchObject({
+    response: null,
+    error: { code: 'invalid_url', message: `The URL ${problem}.` },
+    timings: null,
+  });
+  egress.close();
 });

@@ -83,11 +83,14 @@ export const environmentRules = {
   httpUrl: () => Joi.string().uri({ scheme: ['http', 'https'] }),
   flag: () => Joi.boolean(),
   logLevel: () => Joi.string().valid(...LOG_LEVELS),
-  /** Converts the text with `parse`, whose errors must be plain sentences that do not contain the value. */
-  parsedBy: (parse: (text: string) => unknown) =>
+  /**
+   * Converts the text with `parse`, whose errors must be plain sentences that do not contain the value.
+   * @param parse gets the text and the other variables
+   */
+  parsedBy: (parse: (text: string, environment: Record<string, string | undefined>) => unknown) =>
     Joi.string().custom((text: string, helpers) => {
       try {
-        return parse(text);
+        return parse(text, helpers.state.ancestors[0]);
       } catch (error) {
         return helpers.message({ custom: '{{#label}}: {{#reason}}' }, { reason: (error as Error).message });
       }

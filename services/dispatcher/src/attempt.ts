@@ -4,10 +4,10 @@ import {
   maskHeaders,
   renderPayload,
   secretsAt,
-  toLoggedBody,
+  toLoggedResponse,
 } from '@runhook/contract';
 import { isPermanentRejection, isStoredEventData } from '@runhook/database';
-import { isForbidden } from '@runhook/egress';
+import { isBlocked, isForbidden } from '@runhook/egress';
 import type { Dispatcher } from './dispatcher.ts';
 import { type Delivery, nextTrigger } from './policy/next-step.ts';
 import type { Lane, LaneOutcome } from './policy/origins.ts';
@@ -94,13 +94,15 @@ async function changeBlock(
   }
 }
 
-const NOT_CONNECTED = new Set(['connection_refused', 'unreachable', 'dns_failed']);
+const NOT_CONNECTED = new Set(['connection_refused', 'unreachable']);
 
 /** Returns the result for the limiter. A costly success counts as failed, which limits the slots. */
 function toLaneOutcome({ outcome, record, costly }: AttemptResult): LaneOutcome {
   if (costly) return 'failed';
   if (outcome.kind === 'delivered') return 'succeeded';
-  return NOT_CONNECTED.has(record.error?.code ?? '') ? 'not_connected' : 'failed';
+  const code = record.error?.code ?? '';
+  // All blocked targets get the same share, which would otherwise show the subscriber which rule blocked a request.
+  return NOT_CONNECTED.has(code) || isBlocked(code) ? 'not_connected' : 'failed';
 }
 
 async function send(
@@ -115,19 +117,20 @@ async function send(
     throw new TypeError(`the data of event ${event.eventId} cannot be read`);
   const body = renderPayload(event, { id: delivery.subscriptionId, name: delivery.webhookName });
   const sentAt = new Date(clock.nowMs());
+  const hmacSecrets = secretsAt(target.secret, sentAt.getTime(), secrets.decrypt);
+  const customHeaders: Record<string, string> =
+    target.headersCiphertext === null ? {} : JSON.parse(secrets.decrypt(target.headersCiphertext));
   const headers = deliveryHeaders({
     body,
     eventId: delivery.event.eventId,
-    hmacSecrets: secretsAt(target.secret, sentAt.getTime(), secrets.decrypt),
+    hmacSecrets,
     sentAt,
     signatureHeader: target.signatureHeader,
-    ...(target.headersCiphertext !== null && {
-      customHeaders: JSON.parse(secrets.decrypt(target.headersCiphertext)),
-    }),
+    customHeaders,
   });
   Object.assign(headers, traceHeaders);
   metrics.inFlight.attempts += 1;
-  const result = await egress.post({ url: target.clientUrl, headers, body });
+  const result = await egress.post({ accountId: event.accountId, url: target.clientUrl, headers, body });
   metrics.inFlight.attempts -= 1;
   const report = toAttemptReport(result);
   const number = delivery.attemptCount + 1;
@@ -148,10 +151,7 @@ async function send(
       durationMs: result.durationMs,
       ...report,
       requestHeaders: maskHeaders(headers),
-      response: response && {
-        headers: response.headers,
-        ...toLoggedBody(response.body, response.truncated),
-      },
+      response: response && toLoggedResponse(response, { headers, customHeaders, hmacSecrets }),
       timings: result.timings,
       status: outcome.kind === 'retry' ? 'pending' : outcome.kind,
       reason: outcome.kind === 'failed' ? outcome.reason : null,

@@ -1,5 +1,5 @@
 import { createSecretBox, type Database, type RecordWrites, type SecretBox } from '@runhook/database';
-import { type Egress, egressRules } from '@runhook/egress';
+import { clientCertificateOf, type Egress, egressRules } from '@runhook/egress';
 import { createEgress } from '@runhook/egress/client';
 import type { DeliveryQueue } from '@runhook/queue';
 import type { Clock, Lifecycle, Logger } from '@runhook/runtime';
@@ -47,6 +47,9 @@ export interface DispatcherParts {
     | 'egressAllowCidrs'
     | 'egressDenyCidrs'
     | 'egressPorts'
+    | 'egressRequireHttps'
+    | 'egressClientCert'
+    | 'egressClientKey'
     | 'deliveryTimeoutMs'
     | 'encryptionKeys'
     | 'deliveryMaxRetries'
@@ -75,6 +78,7 @@ export function openDispatcher(parts: DispatcherParts): Dispatcher {
   const egress = createEgress({
     ...egressRules(settings),
     timeoutMs: settings.deliveryTimeoutMs,
+    clientCertificate: clientCertificateOf(settings),
   });
   lifecycle.onClose('egress', () => egress.close());
   const record = new DispatchRecord({

@@ -1,6 +1,6 @@
 import { SHARDS_MAX } from '@runhook/contract';
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
-import { type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
+import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePorts } from '@runhook/egress';
 import { parseShards, queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
@@ -42,6 +42,11 @@ interface Environment {
   EGRESS_DENY_CIDRS: string[];
   /** Permitted ports of endpoints; all when empty. */
   EGRESS_PORTS: PortRange[];
+  /** Whether endpoints must be called over https. */
+  EGRESS_REQUIRE_HTTPS: boolean;
+  /** PEM certificate and its key, for endpoints that request one. */
+  EGRESS_CLIENT_CERT?: string;
+  EGRESS_CLIENT_KEY?: string;
   LOG_LEVEL: string;
   /** Destination of exported traces; off when omitted. The SDK reads it, with the other `OTEL_…` variables. */
   OTEL_EXPORTER_OTLP_ENDPOINT?: string;
@@ -52,7 +57,12 @@ interface Environment {
 
 export type DispatcherSettings = SettingsOf<Environment>;
 
-export const SECRET_SETTINGS = ['encryptionKeys', 'smtpUrl'] as const satisfies (keyof DispatcherSettings)[];
+export const SECRET_SETTINGS = [
+  'encryptionKeys',
+  'smtpUrl',
+  'egressClientCert',
+  'egressClientKey',
+] as const satisfies (keyof DispatcherSettings)[];
 
 const ON_POSTGRES = Joi.string()
   .pattern(/^postgres/)
@@ -98,11 +108,14 @@ const schema = Joi.object<Environment>({
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
   EGRESS_DENY_CIDRS: parsedBy(parseCidrs).default([]),
   EGRESS_PORTS: parsedBy(parsePorts).default([]),
+  EGRESS_REQUIRE_HTTPS: flag().default(false),
+  EGRESS_CLIENT_CERT: parsedBy(parseCertificate),
+  EGRESS_CLIENT_KEY: parsedBy((key, { EGRESS_CLIENT_CERT }) => parseClientKey(key, EGRESS_CLIENT_CERT)),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),
   TRACE_PROPAGATE_TO_ENDPOINTS: flag(),
-});
+}).and('EGRESS_CLIENT_CERT', 'EGRESS_CLIENT_KEY');
 
 /** Reads the settings. Throws an `EnvironmentError` with all problems. */
 export function readSettings(source?: NodeJS.ProcessEnv): DispatcherSettings {

@@ -92,6 +92,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
         headersCiphertext: testSecrets.encrypt(JSON.stringify(own)),
       },
     });
+    harness.receiver.respondWith(({ headers }) => ({ body: JSON.stringify(headers) }));
     await harness.startDispatcher();
     await harness.publisher.publish(event('job.run.completed'));
     const [request] = await harness.receiver.waitFor(1);
@@ -110,6 +111,8 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
       'webhook-signature': '***',
     };
     expect(attempt?.request_headers).toMatchObject(masked);
+    // The endpoint echoes the headers.
+    expect(JSON.parse(String(attempt?.response_body))).toMatchObject(masked);
   });
 
   test('one errored run causes exactly two deliveries for a subscription to errored and completed', async () => {

@@ -93,6 +93,7 @@ function fastSettings(databaseUrl: string, queueUrl: string): DispatcherSettings
     egressAllowCidrs: ['127.0.0.0/8'],
     egressDenyCidrs: [],
     egressPorts: [],
+    egressRequireHttps: false,
     logLevel: 'silent',
   };
 }

@@ -8,7 +8,7 @@ import {
   requireSchema,
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
-import { type Egress, egressRules, isForbidden } from '@runhook/egress';
+import { clientCertificateOf, type Egress, egressRules, isForbidden } from '@runhook/egress';
 import {
   createQueueBackend,
   type DeliveryQueue,
@@ -312,7 +312,11 @@ async function openLimits(
 /** Loads the HTTP client with the first test of an endpoint: it takes 15 MB, and most processes never test one. */
 function openMeasuredEgress({ settings, lifecycle, registry }: ServiceContext): Pick<Egress, 'post'> {
   const blockedAddresses = registerBlockedAddresses(registry);
-  const options = { ...egressRules(settings), timeoutMs: settings.deliveryTimeoutMs };
+  const options = {
+    ...egressRules(settings),
+    timeoutMs: settings.deliveryTimeoutMs,
+    clientCertificate: clientCertificateOf(settings),
+  };
   let egressPromise: Promise<Egress> | null = null;
   const open = async () => (await import('@runhook/egress/client')).createEgress(options);
   lifecycle.onClose('egress', async () => (await egressPromise)?.close());

@@ -156,7 +156,7 @@ export function createEndpoints(
     statisticsEndpoint({ prisma, reads }),
     ratesEndpoint({ prisma, reads }),
     incidentsEndpoint({ prisma, reads }),
-    serviceStateEndpoint({ prisma, writes }),
+    serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
     ...jobsEndpoints({ prisma }),
     ...runsEndpoints(runs, reads),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),

@@ -1,10 +1,10 @@
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
-import { type PortRange, parseCidrs, parsePorts } from '@runhook/egress';
+import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePorts } from '@runhook/egress';
 import { queueBackendName } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 
-const { host, httpUrl, logLevel, parsedBy, port, postgresUrl, integer } = environmentRules;
+const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, integer } = environmentRules;
 
 /** Environment variables of the service (docs/configuration.md). */
 interface Environment {
@@ -31,6 +31,13 @@ interface Environment {
   EGRESS_DENY_CIDRS: string[];
   /** Allowed ports of endpoints; an empty list allows all. */
   EGRESS_PORTS: PortRange[];
+  /** Whether endpoints must be called over https. */
+  EGRESS_REQUIRE_HTTPS: boolean;
+  /** PEM certificate and its key, for endpoints that request one. */
+  EGRESS_CLIENT_CERT?: string;
+  EGRESS_CLIENT_KEY?: string;
+  /** Address ranges from which requests reach endpoints, for the firewalls of their owners. */
+  EGRESS_SOURCE_ADDRESSES: string[];
   /** Requests that one account may send in a minute to all processes together. */
   API_RATE_LIMIT_PER_MINUTE: number;
   /** Requests of one account that a process has in flight at once, including those that wait for a slot. */
@@ -56,7 +63,11 @@ interface Environment {
 
 export type Settings = SettingsOf<Environment>;
 
-export const SECRET_SETTINGS = ['encryptionKeys'] as const satisfies (keyof Settings)[];
+export const SECRET_SETTINGS = [
+  'encryptionKeys',
+  'egressClientCert',
+  'egressClientKey',
+] as const satisfies (keyof Settings)[];
 
 const schema = Joi.object<Environment>({
   DATABASE_URL: postgresUrl().required(),
@@ -72,6 +83,10 @@ const schema = Joi.object<Environment>({
   EGRESS_ALLOW_CIDRS: parsedBy(parseCidrs).default([]),
   EGRESS_DENY_CIDRS: parsedBy(parseCidrs).default([]),
   EGRESS_PORTS: parsedBy(parsePorts).default([]),
+  EGRESS_REQUIRE_HTTPS: flag().default(false),
+  EGRESS_CLIENT_CERT: parsedBy(parseCertificate),
+  EGRESS_CLIENT_KEY: parsedBy((key, { EGRESS_CLIENT_CERT }) => parseClientKey(key, EGRESS_CLIENT_CERT)),
+  EGRESS_SOURCE_ADDRESSES: parsedBy(parseCidrs).default([]),
   API_RATE_LIMIT_PER_MINUTE: integer(1, 10_000_000).default(5_000),
   API_CONCURRENCY_PER_ACCOUNT: integer(1, 100_000).default(500),
   SUBSCRIPTIONS_PER_ACCOUNT: integer(1, 100_000).default(1_000),
@@ -84,7 +99,7 @@ const schema = Joi.object<Environment>({
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: httpUrl(),
-});
+}).and('EGRESS_CLIENT_CERT', 'EGRESS_CLIENT_KEY');
 
 /** Throws an `EnvironmentError` that lists all problems. */
 export function readSettings(source?: NodeJS.ProcessEnv): Settings {

@@ -132,6 +132,8 @@ export async function startHarness(
     egressAllowCidrs: [],
     egressDenyCidrs: [],
     egressPorts: [],
+    egressRequireHttps: false,
+    egressSourceAddresses: [],
     apiRateLimitPerMinute: 5_000,
     apiConcurrencyPerAccount: 500,
     subscriptionsPerAccount: 1_000,

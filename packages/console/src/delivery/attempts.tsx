@@ -57,7 +57,7 @@ function AttemptCard({ attempt, isInitiallyOpen }: { attempt: Attempt; isInitial
           {formatStatus(http_status_code, error?.code ?? null)}
         </StatusBadge>
         <Timestamp at={attempt.started_at} format="full" />
-        <span>took {formatDuration(attempt.duration_ms)}</span>
+        {attempt.duration_ms !== null && <span>took {formatDuration(attempt.duration_ms)}</span>}
         <Text span size="sm" c="dimmed">
           {TRIGGER_LABELS[attempt.trigger]}
         </Text>

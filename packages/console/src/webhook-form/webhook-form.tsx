@@ -14,6 +14,7 @@ import { recognizeTarget } from '../targets/recognized-targets.ts';
 import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TEXTS, EVENT_TYPES_IN_ORDER } from '../wording/webhooks.ts';
 import { HeadersField } from './headers-field.tsx';
 import { JobsField } from './jobs-field.tsx';
+import { SourceAddresses } from './source-addresses.tsx';
 import {
   checkTestFields,
   checkWebhook,
@@ -199,6 +200,7 @@ function WebhookFields({ accountId, form, onEventTypeAdded }: WebhookFieldsProps
         styles={{ input: { fontFamily: 'var(--mantine-font-family-monospace)' } }}
         {...form.getInputProps('clientUrl')}
       />
+      <SourceAddresses accountId={accountId} />
       {target !== null && (
         <ForeignFormatNotice
           key={target.key}

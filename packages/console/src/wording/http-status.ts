@@ -85,12 +85,10 @@ export const ERROR_CODES = [
   'connection_refused',
   'connection_reset',
   'unreachable',
-  'dns_failed',
+  'no_address',
   'tls_untrusted',
   'tls_failed',
   'invalid_response',
-  'address_forbidden',
-  'port_forbidden',
   'invalid_url',
   'request_failed',
 ] as const;

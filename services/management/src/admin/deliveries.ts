@@ -135,7 +135,7 @@ function deliveryDetailsText({ delivery, attempts }: DeliveryDetails): string {
     String(number),
     trigger,
     timeText(started_at),
-    `${duration_ms} ms`,
+    duration_ms === null ? '-' : `${duration_ms} ms`,
     http_status_code,
     error?.code ?? '-',
   ]);

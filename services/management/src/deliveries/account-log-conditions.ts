@@ -1,6 +1,7 @@
 // SQL by hand: conditions for a part of the logs of an account’s webhooks that an index serves, with the days to read.
 import { deliveryIdFor, idDay } from '@runhook/contract';
 import { column, type Queryable, queryRows } from '@runhook/database';
+import { BLOCKED_CODES, NO_ADDRESS } from '@runhook/egress';
 import { type DeliveryStatus, timestampOf } from './delivery.ts';
 import type { LogSegment, Span } from './log-segments.ts';
 import { DAY_MICROS, dayOf } from './page-locator.ts';
@@ -14,6 +15,7 @@ export interface AccountLogFilters {
   status: DeliveryStatus | null;
   eventType: string | null;
   httpStatusCode: number | null;
+  /** As users see it. */
   errorCode: string | null;
   durationMinMs: number | null;
   durationMaxMs: number | null;
@@ -134,6 +136,11 @@ export function segmentConditions(
   return conditions;
 }
 
+/** The duration as users see it: see `deliveryView`. */
+const DURATION = `CASE
+  WHEN d.error_code IN (${BLOCKED_CODES.map((code) => `'${code}'`).join(', ')}) OR d.error_code IS NULL AND d.http_status_code = 502
+  THEN NULL ELSE d.duration_ms END`;
+
 /** Returns the conditions without an index, which are checked for each row. */
 export function rowConditions(values: Values, filters: AccountLogFilters): string[] {
   const { runId, jobId, eventType, httpStatusCode, errorCode, durationMinMs, durationMaxMs } = filters;
@@ -142,15 +149,20 @@ export function rowConditions(values: Values, filters: AccountLogFilters): strin
     ['d.job_id =', jobId],
     ['d.event_type =', eventType],
     ['d.http_status_code =', httpStatusCode],
-    ['d.error_code =', errorCode],
-    ['d.duration_ms >=', durationMinMs],
-    ['d.duration_ms <=', durationMaxMs],
+    [`${DURATION} >=`, durationMinMs],
+    [`${DURATION} <=`, durationMaxMs],
   ];
   const status = filters.status === 'delivered' ? [`d.status = 'delivered'`] : [];
   return [
     ...comparisons.filter(([, value]) => value !== null).map(([sql, value]) => `${sql} ${values.$(value)}`),
+    ...(errorCode === null ? [] : [`d.error_code = ANY (${values.$(storedCodes(errorCode))}::text[])`]),
     ...status,
   ];
+}
+
+/** Returns the codes of the rows that have this code in the API. */
+function storedCodes(code: string): readonly string[] {
+  return code === NO_ADDRESS ? BLOCKED_CODES : [code];
 }
 
 /** The deliveries that are read: all, by the index of all deliveries, or those of a smaller partial index. */

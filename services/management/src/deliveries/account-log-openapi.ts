@@ -114,11 +114,15 @@ const FILTERS: Parameter[] = [
       maximum: 999,
     },
   ),
-  queryParameter('error_code', 'Only deliveries whose latest attempt failed with this code.', {
-    type: 'string',
-    pattern: '^[a-z_]{1,64}$',
-    examples: ['timeout'],
-  }),
+  queryParameter(
+    'error_code',
+    'Only deliveries whose latest attempt failed with this code. The codes of blocked addresses are a 400: they are `no_address`.',
+    {
+      type: 'string',
+      pattern: '^[a-z_]{1,64}$',
+      examples: ['timeout'],
+    },
+  ),
   ...(['min', 'max'] as const).map((end) =>
     queryParameter(
       `duration_${end}_ms`,

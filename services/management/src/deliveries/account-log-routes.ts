@@ -1,5 +1,6 @@
 import { EVENT_TYPES, integerIdFromText, isId } from '@runhook/contract';
 import type { Pool } from '@runhook/database';
+import { isBlocked } from '@runhook/egress';
 import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import { InvalidRequestError } from '../http/errors.ts';
 import {
@@ -135,8 +136,9 @@ function readFilters(reader: QueryReader): AccountLogFilters {
     errorCode: reader.optional(
       'error_code',
       createReader(
-        (text) => (ERROR_CODE_PATTERN.test(text) ? text : null),
-        'must be an error code, such as timeout',
+        // A filter by the code of a rule would show which rule blocked a request.
+        (text) => (ERROR_CODE_PATTERN.test(text) && !isBlocked(text) ? text : null),
+        'must be an error code of the API, such as timeout',
       ),
     ),
     durationMinMs: reader.optional('duration_min_ms', duration),

@@ -11,6 +11,7 @@ import {
   type RowOf,
   type StoredEventData,
 } from '@runhook/database';
+import { BLOCKED_MESSAGE, isBlocked, publicErrorCode } from '@runhook/egress';
 
 /** Returns SQL for a timestamptz as the API returns it: microseconds since the epoch, as digits; null remains null. */
 export function microsOf(column: string): string {
@@ -150,7 +151,30 @@ export interface DeliveryView extends Omit<DeliveryRow, 'http_status_code' | 'ev
   http_status_code: string;
 }
 
+/**
+ * Returns the view for users, who must not learn by which rule a request was blocked, or how long the lookup of its name
+ * took (docs/contract.md#egress).
+ */
 export function deliveryView(row: DeliveryRow): DeliveryView {
+  const view = operatorDeliveryView(row);
+  return {
+    ...view,
+    reason: view.reason?.replace(BLOCKED_IN_0_1, BLOCKED_MESSAGE) ?? null,
+    error_code: view.error_code && publicErrorCode(view.error_code),
+    duration_ms: mayBeBlocked(row) ? null : view.duration_ms,
+  };
+}
+
+/** Sentences of release 0.1.0 that name the rule. */
+const BLOCKED_IN_0_1 = /The host name could not be resolved\.|The address \S+ is not allowed\./;
+
+/** Release 0.1.0 stored no error code in deliveries, and the status 502 for requests without a response. */
+function mayBeBlocked({ error_code: code, http_status_code: status }: DeliveryRow): boolean {
+  return code === null ? status === 502 : isBlocked(code);
+}
+
+/** Returns the view with the rule that blocked the request, for operators only. */
+export function operatorDeliveryView(row: DeliveryRow): DeliveryView {
   return {
     id: row.id,
     subscription_id: row.subscription_id,
@@ -205,13 +229,27 @@ export interface TimingsView {
 
 /** An attempt as the API returns it (docs/contract.md#attempts). */
 export interface AttemptView
-  extends Omit<AttemptRow, 'http_status_code' | 'error_code' | 'error_message' | keyof TimingsView> {
+  extends Omit<
+    AttemptRow,
+    'duration_ms' | 'http_status_code' | 'error_code' | 'error_message' | keyof TimingsView
+  > {
+  /** Null if no request was sent for want of an address. */
+  duration_ms: number | null;
   http_status_code: string;
   error: { code: string; message: string } | null;
   timings: TimingsView | null;
 }
 
+/** Returns the view for users, as {@link deliveryView}. */
 export function attemptView(row: AttemptRow): AttemptView {
+  const view = operatorAttemptView(row);
+  if (view.error === null || !isBlocked(view.error.code)) return view;
+  const error = { code: publicErrorCode(view.error.code), message: BLOCKED_MESSAGE };
+  return { ...view, error, duration_ms: null, timings: null };
+}
+
+/** Returns the view with the rule that blocked the request, for operators only. */
+export function operatorAttemptView(row: AttemptRow): AttemptView {
   return {
     number: row.number,
     trigger: row.trigger,

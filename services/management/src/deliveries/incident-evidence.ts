@@ -1,6 +1,7 @@
 // SQL by hand: reads the logs of several subscriptions, each in its own time and days, in one statement.
 import { type Cause, findCause } from '@runhook/contract/causes';
 import { column, type Queryable, queryRows, type RowOf } from '@runhook/database';
+import { publicErrorCode } from '@runhook/egress';
 import { microsOf, timestampOf } from './delivery.ts';
 
 /** Number of deliveries of a failure period at which counting stops. */
@@ -160,9 +161,10 @@ function causesOf(reasons: readonly RowOf<typeof REASON_ROW>[]): CauseView[] {
   for (const reason of [...reasons].sort((a, b) =>
     BigInt(a.attempted_at) < BigInt(b.attempted_at) ? 1 : -1,
   )) {
+    const errorCode = publicErrorCode(reason.error_code);
     const cause = findCause({
       httpStatusCode: reason.http_status_code,
-      errorCode: reason.error_code,
+      errorCode,
       errorMessage: reason.error_message,
       responseHeaders: reason.response_headers,
       responseBody: reason.response_body,
@@ -173,7 +175,7 @@ function causesOf(reasons: readonly RowOf<typeof REASON_ROW>[]): CauseView[] {
       causes.set(cause.code, {
         ...cause,
         http_status_code: String(reason.http_status_code),
-        error_code: reason.error_code,
+        error_code: errorCode,
         delivery_count: reason.deliveries,
         delivery_id: reason.delivery_id,
         attempted_at: reason.attempted_at,

@@ -56,7 +56,9 @@ export const DELIVERY_PROPERTIES: PropertiesOf<DeliveryView> = {
       'When the next attempt is due; null if there is none, and while it waits for other deliveries of its subscription.',
     ),
   ),
-  duration_ms: nullable(count('Duration of the latest attempt in milliseconds; null before the first.')),
+  duration_ms: nullable(
+    count('Duration of the latest attempt in milliseconds; null before the first, and for `no_address`.'),
+  ),
 };
 
 const HEADERS: Schema = {
@@ -70,11 +72,13 @@ export const LOGGED_RESPONSE_PROPERTIES = {
   response_headers: {
     ...HEADERS,
     type: ['object', 'null'],
-    description: 'Response headers by their names in lower case; null without a response.',
+    description:
+      'Response headers by their names in lower case; null without a response. Secrets of the request are `***`.',
   },
   response_body: {
     type: ['string', 'null'],
-    description: 'The beginning of the response body, up to 16 KiB; null without a response.',
+    description:
+      'The beginning of the response body, up to 16 KiB; null without a response. Secrets of the request are `***`.',
   },
   response_truncated: {
     type: 'boolean',
@@ -112,7 +116,9 @@ export const deliverySchemas: Record<string, Schema> = {
       description: '`manual` for the first attempt of a redelivery; its retries are `automatic`.',
     },
     started_at: microsTime('When it started.'),
-    duration_ms: count('Duration in milliseconds, including connection, request and response.'),
+    duration_ms: nullable(
+      count('Duration in milliseconds, including connection, request and response; null for `no_address`.'),
+    ),
     http_status_code: httpStatusText(
       'Status of the response, or without a response "504" (timeout) or "502"; `error` has the cause.',
     ),
@@ -122,7 +128,8 @@ export const deliverySchemas: Record<string, Schema> = {
     },
     request_headers: {
       ...HEADERS,
-      description: 'Request headers by their names in lower case, with `***` in place of signatures.',
+      description:
+        'Request headers by their names in lower case, with `***` in place of signatures and additional headers.',
     },
     ...LOGGED_RESPONSE_PROPERTIES,
     timings: {

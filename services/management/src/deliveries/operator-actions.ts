@@ -3,12 +3,12 @@ import { idDay, isId } from '@runhook/contract';
 import { column, inTransaction, type Pool, queryRows } from '@runhook/database';
 import {
   type AttemptView,
-  attemptView,
   type DeliveryKey,
   type DeliveryView,
-  deliveryView,
   findDelivery,
   listAttempts,
+  operatorAttemptView,
+  operatorDeliveryView,
 } from './delivery.ts';
 import { beginRedelivery } from './redeliver.ts';
 
@@ -38,8 +38,8 @@ export async function readDeliveryDetails(pool: Pool, key: DeliveryKey): Promise
   const { account_id, webhook_name } = row;
   const attempts = await listAttempts(pool, key);
   return {
-    delivery: { ...deliveryView(row), account_id, webhook_name },
-    attempts: attempts.map(attemptView),
+    delivery: { ...operatorDeliveryView(row), account_id, webhook_name },
+    attempts: attempts.map(operatorAttemptView),
   };
 }
 

@@ -23,6 +23,7 @@ const EXAMPLE: ServiceStateView = {
       created_at: '1795168900123000',
     },
   ],
+  source_addresses: ['198.51.100.7/32'],
 };
 
 /** Paths of the OpenAPI document; see docs/contract.md#service-state. */
@@ -34,7 +35,7 @@ export const serviceStatePaths: Paths = {
       tags: ['Webhooks'],
       summary: 'Get the state of the service for an account',
       description:
-        'Whether the service can record anything now, and which events and deliveries of the account are quarantined: a store rejects their data, or the id of an event is on record with other data or has a time outside the log. No other item waits for them; an operator releases or removes them.',
+        'Whether the service can record anything now, which events and deliveries of the account are quarantined: a store rejects their data, or the id of an event is on record with other data or has a time outside the log. No other item waits for them; an operator releases or removes them. Also the addresses from which requests reach endpoints.',
       responses: operationResponses('account', {
         200: success(200, 'The state.', schemaRef('ServiceState'), EXAMPLE),
       }),
@@ -43,24 +44,34 @@ export const serviceStatePaths: Paths = {
 };
 
 export const serviceStateSchemas: Record<string, Schema> = {
-  ServiceState: responseObject<ServiceStateView>('State of the service for an account.', {
-    record_writable: {
-      type: 'boolean',
-      description:
-        'False after 30 s in which nothing could be recorded: reports get a 503, and deliveries wait.',
+  ServiceState: responseObject<ServiceStateView>(
+    'State of the service for an account.',
+    {
+      record_writable: {
+        type: 'boolean',
+        description:
+          'False after 30 s in which nothing could be recorded: reports get a 503, and deliveries wait.',
+      },
+      quarantined_count: count('Number of quarantined items of the account.'),
+      quarantined: {
+        type: 'array',
+        description: `The newest ${ITEMS_MAX} of them.`,
+        items: responseObject<ServiceStateView['quarantined'][number]>('A quarantined item.', {
+          kind: { type: 'string', enum: QUARANTINE_KINDS, description: 'Kind of the item.' },
+          id: text(
+            'Id of the event, delivery, recovery or notice, or of the webhook of a lane or a status; of a conflict and an event out of range with a hash of the data.',
+          ),
+          reason: text('Why it was quarantined.'),
+          created_at: microsTime('When it was quarantined.'),
+        }),
+      },
+      source_addresses: {
+        type: 'array',
+        description:
+          'Ranges of addresses from which requests reach endpoints, for firewalls. Absent if the operator has not configured them.',
+        items: text('A range in CIDR notation, of one address or more.'),
+      },
     },
-    quarantined_count: count('Number of quarantined items of the account.'),
-    quarantined: {
-      type: 'array',
-      description: `The newest ${ITEMS_MAX} of them.`,
-      items: responseObject<ServiceStateView['quarantined'][number]>('A quarantined item.', {
-        kind: { type: 'string', enum: QUARANTINE_KINDS, description: 'Kind of the item.' },
-        id: text(
-          'Id of the event, delivery, recovery or notice, or of the webhook of a lane or a status; of a conflict and an event out of range with a hash of the data.',
-        ),
-        reason: text('Why it was quarantined.'),
-        created_at: microsTime('When it was quarantined.'),
-      }),
-    },
-  }),
+    ['source_addresses'],
+  ),
 };

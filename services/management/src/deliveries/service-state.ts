@@ -7,6 +7,8 @@ export interface ServiceStateView {
   record_writable: boolean;
   quarantined_count: number;
   quarantined: { kind: QuarantineKind; id: string; reason: string; created_at: string }[];
+  /** Ranges in CIDR notation; absent if the operator has not configured them. */
+  source_addresses?: string[];
 }
 
 export const ITEMS_MAX = 20;
@@ -14,10 +16,19 @@ export const ITEMS_MAX = 20;
 export interface ServiceStateDependencies {
   prisma: PrismaClient;
   writes: Pick<RecordWrites, 'state'>;
+  /** Ranges from which requests reach endpoints; empty if they are not configured. */
+  sourceAddresses: string[];
 }
 
-/** Returns whether reports can be recorded, and the number and the newest of the account's quarantined items. */
-export function serviceStateEndpoint({ prisma, writes }: ServiceStateDependencies): AccountEndpoint {
+/**
+ * Returns whether reports can be recorded, the number and the newest of the account's quarantined items, and the source
+ * addresses of requests.
+ */
+export function serviceStateEndpoint({
+  prisma,
+  writes,
+  sourceAddresses,
+}: ServiceStateDependencies): AccountEndpoint {
   return {
     method: 'GET',
     path: '/api/v3/accounts/:account_id/webhooks/service-state',
@@ -37,6 +48,7 @@ export function serviceStateEndpoint({ prisma, writes }: ServiceStateDependencie
           reason,
           created_at: String(createdAt.getTime() * 1_000),
         })),
+        ...(sourceAddresses.length > 0 && { source_addresses: sourceAddresses }),
       };
       return { code: 200, data };
     },

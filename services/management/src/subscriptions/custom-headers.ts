@@ -1,4 +1,11 @@
-import { MASK, type Problem, SIGNATURE_HEADER, type SubscriptionFields } from '@runhook/contract';
+import {
+  HEADER_LIMITS,
+  headerBytes,
+  MASK,
+  type Problem,
+  SIGNATURE_HEADER,
+  type SubscriptionFields,
+} from '@runhook/contract';
 import { type SecretBox, SecretBoxError } from '@runhook/database';
 import { InvalidRequestError } from '../http/errors.ts';
 
@@ -17,6 +24,7 @@ const NO_HEADERS: HeaderColumns = { signatureHeader: null, headerNames: [], head
 const NEW_ORIGIN_PROBLEM =
   'must be supplied again if client_url changes to another server, because stored values must not be sent elsewhere';
 const NOT_STORED_PROBLEM = `must have a value: ${MASK} stands for one that is stored, and none is`;
+const TOO_LARGE_PROBLEM = `must not take more than ${HEADER_LIMITS.totalBytesMax} bytes in total: names, values, and 4 bytes for the separators of each`;
 const SIGNATURE_HEADER_PROBLEM =
   'is the header of the signature: signature_header may name another one for that';
 
@@ -57,7 +65,9 @@ export function headerColumns(
     // All values are masks, so the stored headers have not changed.
     const isUnchanged = Object.values(headers).every((value) => value === MASK);
     if (stored && isUnchanged && names.join() === stored.headerNames.join()) return retainStoredHeaders();
-    const headersCiphertext = secrets.encrypt(JSON.stringify(Object.fromEntries(values)));
+    const newHeaders = Object.fromEntries(values);
+    if (headerBytes(newHeaders) > HEADER_LIMITS.totalBytesMax) reject('headers', TOO_LARGE_PROBLEM);
+    const headersCiphertext = secrets.encrypt(JSON.stringify(newHeaders));
     return { headerNames: names, headersCiphertext };
   }
 

@@ -271,7 +271,7 @@ export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
     headers: {
       type: ['object', 'null'],
       additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
-      description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, for gateways that require them. Values are stored encrypted and never shown; \`${MASK}\` keeps the stored value of a name. Default: unchanged on an update; null or empty: none. If \`client_url\` changes to another server, all values must be supplied again.`,
+      description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, for gateways that require them; ${HEADER_LIMITS.totalBytesMax} bytes in total, with 4 for the separators of each. Values are stored encrypted and never shown; \`${MASK}\` keeps the stored value of a name. Default: unchanged on an update; null or empty: none. If \`client_url\` changes to another server, all values must be supplied again.`,
       examples: [{ 'X-Gateway-Key': 'a value' }],
     },
   },

@@ -2,14 +2,15 @@ import {
   createId,
   deliveryHeaders,
   type EventType,
+  type LoggedRequest,
   MASK,
   maskHeaders,
   renderPayload,
   type SigningSecrets,
   sampleEvent,
-  toLoggedBody,
+  toLoggedResponse,
 } from '@runhook/contract';
-import { type Egress, type EgressResult, publicErrorCode } from '@runhook/egress';
+import { type Egress, type EgressResult, NO_ADDRESS, publicErrorCode } from '@runhook/egress';
 import type { Logger } from '@runhook/runtime';
 
 /** Contents and destination of a test. */
@@ -44,7 +45,8 @@ export interface TestExchange {
   url: string;
   /** Microseconds since the epoch, as digits. */
   started_at: string;
-  duration_ms: number;
+  /** Null if no request was sent for want of an address. */
+  duration_ms: number | null;
   http_status_code: string;
   error: { code: string; message: string } | null;
   /** Signatures and custom headers are masked. */
@@ -77,16 +79,17 @@ export async function sendSample(
   const sentAt = new Date();
   const eventId = createId('event', sentAt.getTime());
   const body = renderPayload(sampleEvent(eventType, { accountId, eventId, now: sentAt }), subscription);
+  const hmacSecrets = sample.secretsAt(sentAt.getTime());
   const headers = deliveryHeaders({
     body,
     eventId,
-    hmacSecrets: sample.secretsAt(sentAt.getTime()),
+    hmacSecrets,
     sentAt,
     signatureHeader,
     customHeaders,
   });
   beforeSending();
-  const result = await egress.post({ url, headers, body: Buffer.from(body) });
+  const result = await egress.post({ accountId, url, headers, body: Buffer.from(body) });
   if (result.error?.detail !== undefined) {
     // The response hides the blocking rule and the addresses of the host; the log shows them to the operator.
     const { code: errorCode, detail: errorDetail } = result.error;
@@ -96,7 +99,8 @@ export async function sendSample(
     );
   }
   const verification = verificationOf(result);
-  return { ...verification, exchange: exchangeOf(result, { url, headers, body }, verification) };
+  const request = { url, headers, customHeaders, hmacSecrets, body };
+  return { ...verification, exchange: exchangeOf(result, request, verification) };
 }
 
 function verificationOf({
@@ -121,26 +125,27 @@ function verificationOf({
 
 function exchangeOf(
   { startedAt, durationMs, response, timings }: EgressResult,
-  request: { url: string; headers: Record<string, string>; body: string },
+  request: LoggedRequest & { url: string; headers: Record<string, string>; body: string },
   verification: Required<Omit<Verification, 'exchange'>>,
 ): TestExchange {
   const { verification_error: message, verification_error_code: code } = verification;
-  const loggedResponse = response && toLoggedBody(response.body, response.truncated);
+  const loggedResponse = response && toLoggedResponse(response, request);
+  // Duration and phases would show how long the lookup of a blocked name took.
+  const wasBlocked = code === NO_ADDRESS;
   return {
     method: 'POST',
     url: request.url,
     started_at: `${startedAt.getTime()}000`,
-    duration_ms: durationMs,
+    duration_ms: wasBlocked ? null : durationMs,
     http_status_code: verification.verification_status_code,
     error: code === null ? null : { code, message: message ?? '' },
     request_headers: maskHeaders(request.headers),
     request_body: request.body,
-    response_headers: response?.headers ?? null,
+    response_headers: loggedResponse?.headers ?? null,
     response_body: loggedResponse?.body ?? null,
     response_truncated: loggedResponse?.truncated ?? false,
-    // Hides how long the lookup of a forbidden name took.
     timings:
-      timings === null || code === 'no_address'
+      timings === null || wasBlocked
         ? null
         : {
             dns_ms: timings.dnsMs,

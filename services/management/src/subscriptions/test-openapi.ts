@@ -9,6 +9,7 @@ import {
   count,
   httpStatusText,
   microsTime,
+  nullable,
   OPTIONAL_NAME_PATTERN,
   type Paths,
   type PropertiesOf,
@@ -130,7 +131,9 @@ export const testSchemas: Record<string, Schema> = {
       method: { type: 'string', const: 'POST', description: 'The method, as in every delivery.' },
       url: text('The URL of the request.'),
       started_at: microsTime('When it was sent.'),
-      duration_ms: count('Duration in milliseconds, including connection, request and response.'),
+      duration_ms: nullable(
+        count('Duration in milliseconds, including connection, request and response; null for `no_address`.'),
+      ),
       http_status_code: httpStatusText('As `verification_status_code`.'),
       error: {
         anyOf: [schemaRef('AttemptError'), { type: 'null' }],
@@ -172,7 +175,7 @@ export const testSchemas: Record<string, Schema> = {
       headers: {
         type: ['object', 'null'],
         additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
-        description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, each with its value, because no stored value exists that a mask could refer to.`,
+        description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, ${HEADER_LIMITS.totalBytesMax} bytes in total, each with its value, because no stored value exists that a mask could refer to.`,
       },
     },
     ['client_url'],

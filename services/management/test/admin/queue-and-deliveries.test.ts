@@ -224,6 +224,16 @@ describe.each(queueBackends())('the operator commands, with the queue on $name',
     );
   });
 
+  test('show operators which rule blocked a request', async () => {
+    const { id, day } = await insert({ status: 'failed', attemptCount: 1, errorCode: 'dns_failed' });
+    const columns = { http_status_code: 502, error_code: 'dns_failed', duration_ms: 12 };
+    await insertAttempt(commandLine.database, { day, deliveryId: id, number: 1, columns });
+    expect(await json(`delivery show --id ${id}`)).toMatchObject({
+      delivery: { error_code: 'dns_failed' },
+      attempts: [{ error: { code: 'dns_failed' }, duration_ms: 12 }],
+    });
+  });
+
   test('report missing deliveries and settings, and an unavailable queue', async () => {
     const id = createId('delivery', Date.now());
     expect(await failure(`delivery show --id ${id}`)).toMatchObject({ exitCode: 1, code: 'not_found' });

@@ -6,7 +6,15 @@ import { createAccountCounts } from '../../src/deliveries/account-counts.ts';
 import { findWebhooks } from '../../src/deliveries/account-log-conditions.ts';
 import { readHistogram } from '../../src/deliveries/histogram.ts';
 import { type Harness, type Json, startHarness, type TestAccount } from '../harness.ts';
-import { at, DAY, type DeliveryFields, EVENT_TIME, insertDelivery, microsAt } from './delivery-rows.ts';
+import {
+  at,
+  DAY,
+  type DeliveryFields,
+  EVENT_TIME,
+  insertAttempt,
+  insertDelivery,
+  microsAt,
+} from './delivery-rows.ts';
 
 let harness: Harness;
 let account: TestAccount;
@@ -177,6 +185,58 @@ describe('the log of an account', () => {
       ['until=1999-01-01', []],
     ];
     for (const [query, ids] of narrowed) expect([query, idsOf(await list(query))]).toEqual([query, ids]);
+  });
+
+  test('has one code for all targets that were not called, and neither their durations nor the rule', async () => {
+    // The sentences are those of release 0.1.0.
+    const blocked = [
+      ['address_forbidden', 'The address 10.0.0.7 is not allowed.'],
+      ['port_forbidden', 'The endpoint has no address that may be called.'],
+      ['dns_failed', 'The host name could not be resolved.'],
+    ] as const;
+    const ids: string[] = [];
+    for (const [errorCode, error_message] of blocked) {
+      const reason = `The only attempt failed. Last: ${error_message}`;
+      const fields = { attemptCount: 1, httpStatusCode: 502, errorCode, durationMs: 40, reason };
+      const { id, day } = await insert(0, fields);
+      const columns = {
+        http_status_code: 502,
+        error_code: errorCode,
+        error_message,
+        dns_ms: 40,
+        total_ms: 40,
+      };
+      await insertAttempt(harness.database, { day, deliveryId: id, number: 1, columns });
+      ids.push(id);
+    }
+    const { id: other } = await insert(0, { httpStatusCode: 502, errorCode: 'unreachable', durationMs: 40 });
+
+    const path = account.path(`/subscription/${webhooks[0]?.id}/delivery/`);
+    const views = [];
+    for (const id of ids) {
+      const { json } = await harness.call('GET', `${path}${id}`, { token: account.token });
+      views.push({ ...json.data, id: '', event_id: '', payload: '' });
+    }
+    expect(views[0]).toMatchObject({
+      error_code: 'no_address',
+      duration_ms: null,
+      reason: 'The only attempt failed. Last: The endpoint has no address that may be called.',
+      attempts: [
+        {
+          duration_ms: null,
+          timings: null,
+          error: { code: 'no_address', message: 'The endpoint has no address that may be called.' },
+        },
+      ],
+    });
+    for (const view of views) expect(view).toEqual(views[0]);
+    expect(idsOf(await list('error_code=no_address')).sort()).toEqual([...ids].sort());
+    for (const query of ['duration_min_ms=0', 'duration_max_ms=50'])
+      expect([query, idsOf(await list(query))]).toEqual([query, [other]]);
+    for (const [errorCode] of blocked) {
+      const { status, json } = await list(`error_code=${errorCode}`);
+      expect([status, json.status.errors[0].field]).toEqual([400, 'error_code']);
+    }
   });
 
   test('shows the state of a webhook that is inactive or deleted', async () => {

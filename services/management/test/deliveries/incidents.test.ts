@@ -264,3 +264,19 @@ test('invalid parameters of the list of incidents are rejected by name', async (
     'subscription_id',
   ]);
 });
+
+test('all targets that were not called have one cause', async () => {
+  account = await harness.newAccount();
+  const { id } = await harness.newSubscription(account, { name: 'Runs to nowhere' });
+  await fail(id, 9, 10 * MINUTE_MS);
+  for (const [index, error] of ['address_forbidden', 'port_forbidden', 'dns_failed'].entries())
+    await failed(id, { status: 502, body: null, error, at: (9 - index) * MINUTE_MS, runId: index });
+  expect((await incidents()).json.data[0].causes).toMatchObject([
+    {
+      code: 'no_address',
+      title: 'No usable address: check the host name, its DNS record and the port',
+      error_code: 'no_address',
+      delivery_count: 3,
+    },
+  ]);
+});

@@ -164,3 +164,30 @@ test.each([
   expect(problemsOf(response)).toEqual([400, [field]]);
   expect(response.json.status.user_message).toContain(field);
 });
+
+/** @param bytes size of the headers with their separators */
+const headersOf = (bytes: number): Record<string, string> => {
+  const names = ['X-A', 'X-B', 'X-C', 'X-D', 'X-E'];
+  const valueBytes = bytes - names.length * ('X-A'.length + 4);
+  const share = Math.floor(valueBytes / names.length);
+  const values = names.map((_, index) => 'x'.repeat(index === 0 ? valueBytes - 4 * share : share));
+  return Object.fromEntries(names.map((name, index) => [name, values[index] ?? '']));
+};
+
+test('headers of more than 8 KiB in total are a 400, and larger stored ones keep working', async () => {
+  expect((await subscribe({ headers: headersOf(8_192) })).headers).toHaveProperty('X-E');
+  const tooLarge = { ...SUBSCRIPTION_FIELDS, headers: headersOf(8_193) };
+  const create = (body: object) =>
+    harness.call('POST', account.path('/subscriptions'), { token: account.token, body });
+  expect(problemsOf(await create(tooLarge))).toEqual([400, ['headers']]);
+
+  const { id } = await subscribe();
+  const stored = headersOf(10_275);
+  const headersCiphertext = harness.secrets.encrypt(JSON.stringify(stored));
+  const data = { headerNames: Object.keys(stored), headersCiphertext };
+  await harness.database.prisma.subscription.update({ where: { id }, data });
+  const { headers } = (await call('GET', id)).json.data;
+  expect((await put(id, { name: 'Renamed', headers })).status).toBe(200);
+  expect((await sentHeaders(id)).headers).toMatchObject({ 'x-e': stored['X-E'] });
+  expect(problemsOf(await put(id, { headers: { ...headers, 'X-E': 'new' } }))).toEqual([400, ['headers']]);
+});

@@ -279,7 +279,27 @@ describe('testing an unsaved subscription', () => {
       exchange: { error: { code: 'timeout' }, response_headers: null, response_body: null },
     });
     const unnamed = (await send({ client_url: 'http://no-such-name.invalid/' })).json.data;
-    expect(unnamed).toMatchObject({ verification_error_code: 'no_address', exchange: { timings: null } });
+    expect(unnamed).toMatchObject({
+      verification_error_code: 'no_address',
+      exchange: { duration_ms: null, timings: null },
+    });
+  });
+
+  test('masks the secrets of the request in the response', async () => {
+    receiver.respondWith(({ headers }) => ({
+      headers: { 'x-echo': String(headers['x-gateway-key']) },
+      body: JSON.stringify(headers),
+    }));
+    const custom = { 'X-Gateway-Key': 'a "key" of the gateway' };
+    const { json } = await send({ client_url: receiver.url, headers: custom });
+    const { response_body, response_headers } = json.data.exchange;
+    expect(response_headers['x-echo']).toBe('***');
+    expect(JSON.parse(response_body)).toMatchObject({
+      'x-gateway-key': '***',
+      authorization: '***',
+      'webhook-signature': '***',
+      'content-type': 'application/json',
+    });
   });
 
   test.each([
