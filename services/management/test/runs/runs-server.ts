@@ -79,9 +79,14 @@ export async function startRunsServer(
 ): Promise<RunsServer> {
   const testDatabase = await createTestDatabase();
   const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
-  const { prisma, pool } = database;
+  const { prisma } = database;
+  const ofService = openPrismaDatabase({
+    url: testDatabase.managementUrl,
+    connectTimeoutMs: WAIT_TIMEOUT_MS,
+  });
+  const { pool } = ofService;
   const reports = openDatabase({
-    url: testDatabase.url,
+    url: testDatabase.managementUrl,
     connectionsMax: 3,
     connectTimeoutMs: WAIT_TIMEOUT_MS,
   });
@@ -96,7 +101,7 @@ export async function startRunsServer(
   const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
   const reads = new ReplicaReads(pool, null);
   const app = createHttpApp({
-    endpoints: [...jobsEndpoints(database), ...runsEndpoints(runs, reads)],
+    endpoints: [...jobsEndpoints(ofService), ...runsEndpoints(runs, reads)],
     routing: {
       reads,
       writes: options.writes ?? UNTRACKED_WRITES,
@@ -175,6 +180,7 @@ export async function startRunsServer(
       server.close();
       server.closeAllConnections();
       await reports.close();
+      await ofService.close();
       await database.close();
       await testDatabase.drop();
     },
