@@ -65,7 +65,7 @@ function writesFinding(settings: Settings): Finding {
   return failed(
     'writes',
     'are not possible: the user of DATABASE_URL lacks permissions on events, deliveries or attempts',
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role};`,
+    'Run `migrate` with the URLs of the services, which grants their roles what they need: docs/upgrading.md, Database roles.',
   );
 }
 
