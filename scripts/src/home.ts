@@ -126,7 +126,8 @@ export function adminEnvironment(checkout: string, configured: NodeJS.ProcessEnv
   const dev = (readJson(home.devJson) ?? {}) as Partial<DevJson>;
   const { managementDatabaseUrl: databaseUrl, baseUrl } = dev;
   if (databaseUrl === undefined) return {};
-  const queueUrl = dev.queueUrl === dev.databaseUrl ? databaseUrl : dev.queueUrl;
+  const isInDatabase = dev.queueUrl !== undefined && dev.queueUrl === dev.databaseUrl;
+  const queueUrl = isInDatabase ? databaseUrl : dev.queueUrl;
   const { encryptionKeys } = (readJson(home.secrets) ?? {}) as {
     encryptionKeys?: string;
   };
