@@ -25,6 +25,7 @@ import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/run
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
+  /** With the role of a superuser. */
   database: PrismaDatabase;
   databaseUrl: string;
   accountId: number;
@@ -32,6 +33,8 @@ export interface RunsServer {
   token: string;
   /** The service that the endpoints call. */
   runs: Runs;
+  /** Main pool of the service, with the role of management. */
+  servicePool: Pool;
   /** Pool that records reports in batches. */
   reportPool: Pool;
   /** Returns the number of events that were handed to the relay. */
@@ -137,6 +140,7 @@ export async function startRunsServer(
     accountId,
     token,
     runs,
+    servicePool: pool,
     reportPool: reports.pool,
     relayed: () => relayedEvents.flat().length,
     relayedEvents: () => relayedEvents.map((events) => events.length),
