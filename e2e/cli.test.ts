@@ -21,6 +21,7 @@ import {
   startReceiver,
   testEncryptionKeysText,
   WAIT_TIMEOUT_MS,
+  withServiceLogin,
 } from '@runhook/testing';
 import { type CommandResult, run, start } from '../packages/cli/test/command-line.ts';
 import { startService } from './services.ts';
@@ -73,7 +74,11 @@ beforeAll(async () => {
     startService('dispatcher', environment),
   ]);
   closers.push(async () => expect(await Promise.all(services.map((one) => one.stop()))).toEqual([0, 0]));
-  env = { ...environment, RUNHOOK_URL: services[0].url, RUNHOOK_TOKEN: token };
+  env = {
+    ...withServiceLogin('management', environment),
+    RUNHOOK_URL: services[0].url,
+    RUNHOOK_TOKEN: token,
+  };
   client = createClient({ url: services[0].url, token, accountId: account.id });
 });
 afterAll(async () => {
@@ -251,6 +256,7 @@ test('the doctor reports each fault of an installation with a remedy', async () 
     'partitions',
     'locks',
     'keys',
+    'privileges',
     'writes',
     'jit',
     'statistics',

@@ -21,6 +21,7 @@ export interface DevJson {
   operationsUrl: string;
   dispatcherUrl: string;
   databaseUrl: string;
+  managementDatabaseUrl: string;
   queueUrl: string;
   processes: Record<'management' | 'dispatcher' | 'receiver' | 'postgres' | 'redis', number | null>;
 }

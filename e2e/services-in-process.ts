@@ -1,4 +1,5 @@
 import { createLogger, Lifecycle } from '@runhook/runtime';
+import { withServiceLogin } from '@runhook/testing';
 import { startDispatcher as openDispatcher } from '../services/dispatcher/src/app.ts';
 import { readSettings as readDispatcherSettings } from '../services/dispatcher/src/settings.ts';
 import { createManagement } from '../services/management/src/app.ts';
@@ -19,7 +20,7 @@ export async function startServiceInProcess(
 ): Promise<ServiceInProcess> {
   const logger = createLogger({ service: name, level: 'silent' });
   const lifecycle = new Lifecycle({ logger });
-  const settings = { ...TEST_SETTINGS, ...environment };
+  const settings = { ...TEST_SETTINGS, ...withServiceLogin(name, environment) };
   const start = name === 'management' ? startManagement : startDispatcher;
   const port = await start(settings, lifecycle, logger).catch(async (error: unknown) => {
     await lifecycle.close('the start failed');

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { readStartCommand } from '@runhook/embedded';
-import { testEncryptionKeysText } from '@runhook/testing';
+import { testEncryptionKeysText, withServiceLogin } from '@runhook/testing';
 
 type ServiceName = 'management' | 'dispatcher';
 
@@ -53,7 +53,7 @@ export async function startService(
   const main = join(checkout, readStartCommand(name, checkout).program);
   const [program = '', ...args] = [...commandPrefix, process.execPath, main];
   const child = spawn(program, args, {
-    env: { ...TEST_SETTINGS, ...environment },
+    env: { ...TEST_SETTINGS, ...withServiceLogin(name, environment) },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const exited = once(child, 'exit');

@@ -115,6 +115,7 @@ test('only its owner can read the dev.json of npm start, and all of its values w
     operationsUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     dispatcherUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
     databaseUrl: expect.stringMatching(/^postgres:\/\//),
+    managementDatabaseUrl: expect.stringMatching(/^postgres:\/\/runhook_management:/),
     queueUrl: expect.stringMatching(/^(redis|postgres):\/\//),
     processes: {
       management: expect.any(Number),

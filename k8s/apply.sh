@@ -17,8 +17,8 @@ $kubectl kustomize "$overlay" >"$manifests"
 namespace=$(sed -n 's/^  namespace: //p' "$manifests" | head -n 1)
 on="$kubectl --namespace $namespace"
 
-if ! $on get secret runhook >/dev/null; then
-  echo "the secret \"runhook\" is missing in $namespace: see docs/deployment.md" >&2
+if ! role_url=$($on get secret runhook -o 'jsonpath={.data.MANAGEMENT_DATABASE_URL}') || [ -z "$role_url" ]; then
+  echo "the secret \"runhook\" is missing in $namespace, or has no MANAGEMENT_DATABASE_URL: see docs/deployment.md" >&2
   exit 1
 fi
 

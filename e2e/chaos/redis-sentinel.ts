@@ -1,8 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { migrate } from '@runhook/database/migrate';
 import { startPostgres } from '@runhook/embedded';
-import { eventually } from '@runhook/testing';
+import { eventually, prepareDatabase } from '@runhook/testing';
 import {
   type RedisProcess,
   type ServerOptions,
@@ -10,7 +9,7 @@ import {
   startServer,
 } from '../../packages/queue/test/backends/redis-servers.ts';
 import { CleanupStack } from './cleanup-stack.ts';
-import { makeFolder, type Stores } from './servers.ts';
+import { CHAOS_DATABASE, makeFolder, type Stores } from './servers.ts';
 
 /** Time after which sentinels treat a Redis as down, which is the minimum wait of its clients. */
 const DOWN_AFTER_MS = 2_000;
@@ -61,9 +60,9 @@ export async function startSentinelServers(serverConfig: readonly string[] = [])
 
 /** Starts a PostgreSQL with the tables. Resolves with its URL. */
 export async function startRecord(folder: string, cleanup: CleanupStack): Promise<string> {
-  const postgres = await startPostgres({ dataDir: join(folder, 'postgres') });
+  const postgres = await startPostgres({ dataDir: join(folder, 'postgres'), database: CHAOS_DATABASE });
   cleanup.add(() => postgres.stop());
-  await migrate(postgres.url);
+  await prepareDatabase(postgres.url);
   return postgres.url;
 }
 

@@ -7,6 +7,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { migrate } from '@runhook/database/migrate';
 import { startPostgres, startRedis } from '@runhook/embedded';
+import { migrateQueue } from '@runhook/queue';
+import { prepareDatabase } from '@runhook/testing';
 import { CleanupStack } from './cleanup-stack.ts';
 
 export type BackendName = 'PostgreSQL' | 'Redis';
@@ -31,13 +33,21 @@ export interface Servers extends Stores {
   redis(command: string): Promise<string>;
 }
 
+/** By its name, the services log in with their roles. */
+export const CHAOS_DATABASE = 'runhook_test_chaos';
+
 /** @param migrations folder of another release; that of this release when omitted */
 export async function startServers(backend: BackendName, migrations?: string): Promise<Servers> {
   const cleanup = new CleanupStack();
   try {
     const folder = await makeFolder(cleanup);
     const openPostgres = (port?: number) =>
-      startPostgres({ dataDir: join(folder, 'postgres'), ...(port === undefined ? {} : { port }) });
+      startPostgres({
+        dataDir: join(folder, 'postgres'),
+        // An older release has one role for everything.
+        ...(migrations === undefined && { database: CHAOS_DATABASE }),
+        ...(port === undefined ? {} : { port }),
+      });
     const openRedis = (port?: number) =>
       startRedis({
         dataDir: join(folder, 'redis'),
@@ -46,7 +56,11 @@ export async function startServers(backend: BackendName, migrations?: string): P
       });
     let postgres = await openPostgres();
     cleanup.add(() => postgres.stop());
-    await migrate(postgres.url, migrations === undefined ? {} : { directory: migrations });
+    if (migrations === undefined) await prepareDatabase(postgres.url);
+    else {
+      await migrate(postgres.url, { directory: migrations });
+      if (backend === 'PostgreSQL') await migrateQueue(postgres.url);
+    }
     let redis = backend === 'Redis' ? await openRedis() : null;
     cleanup.add(async () => await redis?.stop());
 

@@ -2,12 +2,11 @@ import { spawnSync } from 'node:child_process';
 import { chown, mkdir, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { openDatabase } from '@runhook/database';
-import { migrate } from '@runhook/database/migrate';
 import { openPrismaDatabase } from '@runhook/database/prisma';
 import { startPostgres, startRedis } from '@runhook/embedded';
-import { eventually, startTcpProxy, WAIT_TIMEOUT_MS } from '@runhook/testing';
+import { eventually, prepareDatabase, startTcpProxy, WAIT_TIMEOUT_MS } from '@runhook/testing';
 import { CleanupStack } from './cleanup-stack.ts';
-import { type BackendName, makeFolder, type Stores } from './servers.ts';
+import { type BackendName, CHAOS_DATABASE, makeFolder, type Stores } from './servers.ts';
 import type { World } from './world.ts';
 
 /** A PostgreSQL with a streaming replica, behind a proxy that connects to the current primary. */
@@ -28,18 +27,20 @@ export async function startStandbyServers(
   try {
     const folder = await makeFolder(cleanup);
     const dataDir = join(folder, 'postgres');
-    const fresh = await startPostgres({ dataDir });
-    await migrate(fresh.url).finally(() => fresh.stop());
+    const database = CHAOS_DATABASE;
+    const fresh = await startPostgres({ dataDir, database });
+    await prepareDatabase(fresh.url).finally(() => fresh.stop());
     await copyDataFolder(dataDir, join(folder, 'standby'));
 
     const settings = { wal_keep_size: '256MB' };
-    const primary = await startPostgres({ dataDir, settings, port: fresh.port });
+    const primary = await startPostgres({ dataDir, database, settings, port: fresh.port });
     cleanup.add(() => primary.stop());
     const replication = await startTcpProxy(primary.url);
     cleanup.add(() => replication.close());
     const { hostname, port, username, password } = new URL(replication.url);
     const standby = await startPostgres({
       dataDir: join(folder, 'standby'),
+      database,
       settings: {
         primary_conninfo: `host=${hostname} port=${port} user=${username} password=${password}`,
         // The replica reports its position every second, and detects a silent primary within seconds.
@@ -73,12 +74,12 @@ export async function startStandbyServers(
       killPrimary: () => primary.kill(),
       async promote(world) {
         await query(standby.url, 'SELECT pg_promote(true, 60)');
-        const database = openPrismaDatabase({
+        const promoted = openPrismaDatabase({
           url: standby.url,
           connectTimeoutMs: WAIT_TIMEOUT_MS,
           onConnectionError: () => undefined,
         });
-        await world.noteInFlight(database).finally(() => database.close());
+        await world.noteInFlight(promoted).finally(() => promoted.close());
         world.recordReplacedAtMs = Date.now();
         proxy.redirectTo(standby.url);
       },

@@ -13,6 +13,7 @@ const KUBECTL = `#!/bin/sh
 echo "$*" | sed 's# /[^ ]*# FILE#g' >>"$CALLS"
 case "$*" in
   kustomize*) cat "$MANIFESTS" ;;
+  *'get secret'*) echo "$SECRET" ;;
   *'get job'*) echo "$CONDITIONS" ;;
 esac
 `;
@@ -28,12 +29,19 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-function apply(manifests: string, conditions: string) {
+function apply(manifests: string, conditions: string, secret = 'cG9zdGdyZXM6Ly8=') {
   const [CALLS, MANIFESTS] = [join(folder, 'calls'), join(folder, 'manifests')];
   writeFileSync(MANIFESTS, manifests);
   const { status, stderr } = spawnSync(join(checkout, 'k8s', 'apply.sh'), [folder], {
     encoding: 'utf8',
-    env: { ...process.env, KUBECTL: join(folder, 'kubectl'), CALLS, MANIFESTS, CONDITIONS: conditions },
+    env: {
+      ...process.env,
+      KUBECTL: join(folder, 'kubectl'),
+      CALLS,
+      MANIFESTS,
+      CONDITIONS: conditions,
+      SECRET: secret,
+    },
   });
   const calls = readFileSync(CALLS, 'utf8').trim().split('\n');
   return { status, stderr, calls: calls.map((call) => call.replace('--namespace runhook ', '')) };
@@ -53,8 +61,19 @@ const ROLL_OUT = [
 describe('k8s/apply.sh', () => {
   test('migrates, and rolls out after the migration succeeded', () => {
     const { status, calls } = apply(PRODUCTION, 'SuccessCriteriaMet Complete');
-    expect(calls).toEqual(['kustomize FILE', 'get secret runhook', ...UNTIL_MIGRATED, ...ROLL_OUT]);
+    expect(calls).toEqual([
+      'kustomize FILE',
+      'get secret runhook -o jsonpath={.data.MANAGEMENT_DATABASE_URL}',
+      ...UNTIL_MIGRATED,
+      ...ROLL_OUT,
+    ]);
     expect(status).toBe(0);
+  });
+
+  test('applies nothing while the secret has no URLs of the roles', () => {
+    const { status, stderr, calls } = apply(PRODUCTION, 'Complete', '');
+    expect([status, calls.length]).toEqual([1, 2]);
+    expect(stderr).toContain('has no MANAGEMENT_DATABASE_URL');
   });
 
   test('starts the database first if it is part of the manifests', () => {

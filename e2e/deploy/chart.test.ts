@@ -6,7 +6,7 @@ import { Ajv } from 'ajv';
 import { parse, parseAllDocuments } from 'yaml';
 import { readSettings as readDispatcher } from '../../services/dispatcher/src/settings.ts';
 import { readSettings as readManagement } from '../../services/management/src/settings.ts';
-import { readSettings as readMigrate } from '../../services/migrate/src/migrate-all.ts';
+import { readSettings as readMigrate } from '../../services/migrate/src/settings.ts';
 import { alertRules } from '../observability/monitoring-files.ts';
 import { checkout, findRenderer, type Manifest, overlays, podTemplateOf } from './manifests.ts';
 import { readVariables } from './read-variables.ts';
@@ -22,6 +22,8 @@ const settingSchemas: Record<string, { minimum?: number; maximum?: number }> =
 /** Variables that are not in `settings`, and where they are set instead. */
 const EXTERNAL_SETTINGS = {
   DATABASE_URL: 'secret',
+  MANAGEMENT_DATABASE_URL: 'secret',
+  DISPATCHER_DATABASE_URL: 'secret',
   QUEUE_URL: 'secret',
   ENCRYPTION_KEYS: 'secret',
   SMTP_URL: 'secret',

@@ -12,7 +12,13 @@ if (renderer === null) {
 
 /** Operators create the secrets (docs/deployment.md); git contains none. */
 const SECRETS: Record<string, readonly string[]> = {
-  runhook: ['DATABASE_URL', 'QUEUE_URL', 'ENCRYPTION_KEYS'],
+  runhook: [
+    'DATABASE_URL',
+    'MANAGEMENT_DATABASE_URL',
+    'DISPATCHER_DATABASE_URL',
+    'QUEUE_URL',
+    'ENCRYPTION_KEYS',
+  ],
   postgres: ['password'],
 };
 

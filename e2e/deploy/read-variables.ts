@@ -1,6 +1,6 @@
 import { readSettings as readDispatcher } from '../../services/dispatcher/src/settings.ts';
 import { readSettings as readManagement } from '../../services/management/src/settings.ts';
-import { readSettings as readMigrate } from '../../services/migrate/src/migrate-all.ts';
+import { readSettings as readMigrate } from '../../services/migrate/src/settings.ts';
 
 const FILE_SUFFIX = '_FILE';
 

@@ -24,7 +24,6 @@ const SKIPPED_FILES = {
   'services/management/test/deliveries/delivery-days':
     'creates 40 days in one transaction, in which Citus returns no size of a table',
   'services/management/test/runs/report-query-plans': 'reads the plans of one server',
-  'services/management/test/audit/management-role': 'creates a role, which the workers would need, too',
   'services/dispatcher/test/telemetry/record-writes': 'creates a role, which the workers would need, too',
   'spread-log\\.test': 'divides the days of plain PostgreSQL, which Citus does itself',
   'services/dispatcher/test/faults': 'removes a table or a column, which the coordinator prevents',

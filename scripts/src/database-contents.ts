@@ -14,9 +14,9 @@ import {
   type SecretBox,
   SecretBoxError,
 } from '@runhook/database';
-import { migrate } from '@runhook/database/migrate';
 import { openPrismaDatabase, type PrismaClient } from '@runhook/database/prisma';
 import { type Home, readJson, readOrCreateEncryptionKeys, writePrivateJson } from './home.ts';
+import { migrateStores, type ServiceLogins } from './service-logins.ts';
 import { StartFailed, type StartSettings } from './settings.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -31,11 +31,13 @@ export interface DatabaseContents {
 export async function fillDatabase(
   { terminal, home, signal }: { terminal: Terminal; home: Home; signal: AbortSignal },
   settings: StartSettings,
-  databaseUrl: string,
+  { databaseUrl, queueUrl, logins }: { databaseUrl: string; queueUrl: string; logins: ServiceLogins },
 ): Promise<DatabaseContents> {
   const applied = (names: string[]) =>
     names.length === 0 ? 'migrations: none to apply' : `migrations applied: ${names.length}`;
-  await terminal.step('migrations', () => migrate(databaseUrl).catch(fail), applied);
+  const { logRetentionDays } = settings;
+  const migrating = () => migrateStores({ databaseUrl, queueUrl, logRetentionDays }, logins).catch(fail);
+  await terminal.step('migrations', migrating, applied);
   signal.throwIfAborted();
 
   const encryptionKeysText = await terminal.step(

@@ -65,7 +65,10 @@ export interface DevJson {
   operationsUrl: string;
   /** Serves `/healthz`, `/readyz` and `/metrics`. */
   dispatcherUrl: string;
+  /** With the login of the embedded database's superuser. */
   databaseUrl: string;
+  /** With the login of management. */
+  managementDatabaseUrl: string;
   /** The queue in use, on Redis or PostgreSQL. */
   queueUrl: string;
   /** Process ids; null if the server is external or not used. */
@@ -120,8 +123,11 @@ export function readJson(file: string): unknown {
 export function adminEnvironment(checkout: string, configured: NodeJS.ProcessEnv): Record<string, string> {
   if (configured.DATABASE_URL) return {};
   const home = resolveHome(checkout, configured.RUNHOOK_HOME);
-  const { databaseUrl, queueUrl, baseUrl } = (readJson(home.devJson) ?? {}) as Partial<DevJson>;
+  const dev = (readJson(home.devJson) ?? {}) as Partial<DevJson>;
+  const { managementDatabaseUrl: databaseUrl, baseUrl } = dev;
   if (databaseUrl === undefined) return {};
+  const isInDatabase = dev.queueUrl !== undefined && dev.queueUrl === dev.databaseUrl;
+  const queueUrl = isInDatabase ? databaseUrl : dev.queueUrl;
   const { encryptionKeys } = (readJson(home.secrets) ?? {}) as {
     encryptionKeys?: string;
   };

@@ -16,8 +16,8 @@ const RECEIVER_STOP_GRACE_MS = 5_000;
 
 /** The variables that both services get, in addition to those that are passed on (docs/configuration.md). */
 export interface ServiceEnvironment {
-  databaseUrl(): string;
-  queueUrl(): string;
+  databaseUrl(service: 'management' | 'dispatcher'): string;
+  queueUrl(service: 'management' | 'dispatcher'): string;
   encryptionKeysText: string;
 }
 
@@ -98,8 +98,8 @@ function serviceVariables(
   return {
     ...readStartCommand(name).environment,
     ...process.env,
-    DATABASE_URL: environment.databaseUrl(),
-    QUEUE_URL: environment.queueUrl(),
+    DATABASE_URL: environment.databaseUrl(name),
+    QUEUE_URL: environment.queueUrl(name),
     ENCRYPTION_KEYS: environment.encryptionKeysText,
     ...settings.defaults,
   };

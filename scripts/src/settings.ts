@@ -9,6 +9,7 @@ export class StartFailed extends Error {
 /** The variables that `npm start` itself uses. The services read the others (docs/configuration.md). */
 export interface StartSettings {
   databaseUrl: string | null;
+  logRetentionDays: number;
   queueUrl: string | null;
   encryptionKeys: string | null;
   /** Preferred port of management. */
@@ -55,6 +56,7 @@ export function readSettings(environment: NodeJS.ProcessEnv): StartSettings {
     queueUrl,
     encryptionKeys,
     port,
+    logRetentionDays: Number(environment.LOG_RETENTION_DAYS || '30'),
     retryBaseDelayMs: Number(defaults.RETRY_BASE_DELAY_MS),
     retriesMax: Number(environment.DELIVERY_MAX_RETRIES || '5'),
     deliveryTimeoutMs: Number(environment.DELIVERY_TIMEOUT_MS || '10000'),

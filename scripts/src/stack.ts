@@ -4,6 +4,7 @@ import { type DemoReceiverOptions, openDemoReceiver } from './demo-receiver.ts';
 import type { DevJson, Home } from './home.ts';
 import { openDatabaseServer, openQueueServer } from './servers.ts';
 import { type Service, type ServiceContext, type ServiceSpec, startService } from './service.ts';
+import { createServiceLogins } from './service-logins.ts';
 import { dispatcherSpec, managementSpec, type ServiceEnvironment } from './service-specs.ts';
 import type { StartSettings } from './settings.ts';
 import type { Supervised } from './supervise.ts';
@@ -40,14 +41,19 @@ export async function openStack(options: StackOptions): Promise<Stack> {
   signal.throwIfAborted();
   const queue = await openQueueServer({ ...options, onRestart }, settings, database);
   signal.throwIfAborted();
-  const contents = await fillDatabase({ ...options, signal }, settings, database.url());
+  const logins = createServiceLogins(settings);
+  const contents = await fillDatabase({ ...options, signal }, settings, {
+    databaseUrl: database.url(),
+    queueUrl: queue.url(),
+    logins,
+  });
   const { demo, store, encryptionKeysText } = contents;
 
   const servers = () => `${database.url()} ${queue.url()}`;
   let lastServers = servers();
   const environment: ServiceEnvironment = {
-    databaseUrl: database.url,
-    queueUrl: queue.url,
+    databaseUrl: (service) => logins.urlOf(service, database.url()),
+    queueUrl: (service) => (settings.queueUrl === null ? logins.urlOf(service, queue.url()) : queue.url()),
     encryptionKeysText,
   };
   const open = (spec: ServiceSpec) => openService(options, spec, onRestart);
@@ -85,6 +91,7 @@ export async function openStack(options: StackOptions): Promise<Stack> {
     operationsUrl: management.current.operationsUrl ?? management.current.url,
     dispatcherUrl: dispatcher.current.url,
     databaseUrl: database.url(),
+    managementDatabaseUrl: environment.databaseUrl('management'),
     queueUrl: queue.url(),
     processes: {
       management: management.current.pid,

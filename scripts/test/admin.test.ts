@@ -20,11 +20,15 @@ afterEach(() => rm(home, { recursive: true, force: true }));
 const writeJsonFile = (name: string, value: object) => writeFile(join(home, name), JSON.stringify(value));
 
 describe('npm run admin', () => {
-  const databaseUrl = 'postgres://u:p@127.0.0.1:54329/runhook';
+  const databaseUrl = 'postgres://runhook_management:p@127.0.0.1:54329/runhook';
   const encryptionKeys = 'local:a2V5';
 
   test('uses the database, the queue and the keys of the running npm start', async () => {
-    await writeJsonFile('dev.json', { databaseUrl, queueUrl: 'redis://127.0.0.1:6400' });
+    await writeJsonFile('dev.json', {
+      databaseUrl: 'postgres://superuser:p@127.0.0.1:54329/runhook',
+      managementDatabaseUrl: databaseUrl,
+      queueUrl: 'redis://127.0.0.1:6400',
+    });
     await writeJsonFile('secrets.json', { encryptionKeys });
     expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({
       DATABASE_URL: databaseUrl,
@@ -33,8 +37,21 @@ describe('npm run admin', () => {
     });
   });
 
+  test('uses the login of management for a queue in the database', async () => {
+    const superuserUrl = 'postgres://superuser:p@127.0.0.1:54329/runhook';
+    await writeJsonFile('dev.json', {
+      databaseUrl: superuserUrl,
+      managementDatabaseUrl: databaseUrl,
+      queueUrl: superuserUrl,
+    });
+    expect(adminEnvironment(root, { RUNHOOK_HOME: home })).toEqual({
+      DATABASE_URL: databaseUrl,
+      QUEUE_URL: databaseUrl,
+    });
+  });
+
   test('does not replace variables that are set', async () => {
-    await writeJsonFile('dev.json', { databaseUrl });
+    await writeJsonFile('dev.json', { managementDatabaseUrl: databaseUrl });
     await writeJsonFile('secrets.json', { encryptionKeys });
     const environment = { RUNHOOK_HOME: home, DATABASE_URL: 'postgres://elsewhere/db' };
     expect(adminEnvironment(root, environment)).toEqual({});
@@ -51,7 +68,7 @@ describe('npm run admin', () => {
   test('writes only the result to standard output', async () => {
     const testDatabase = await createTestDatabase();
     try {
-      await writeJsonFile('dev.json', { databaseUrl: testDatabase.url });
+      await writeJsonFile('dev.json', { managementDatabaseUrl: testDatabase.managementUrl });
       await writeJsonFile('secrets.json', { encryptionKeys: testEncryptionKeysText });
       const made = await admin('user', 'create', '--email', 'ada@example.com', '--name', 'Ada', '--json');
       expect(JSON.parse(made)).toMatchObject({ email: 'ada@example.com', api_key: expect.any(String) });

@@ -33,6 +33,7 @@ const dev: DevJson = {
   operationsUrl: 'http://127.0.0.1:3004',
   dispatcherUrl: 'http://127.0.0.1:3001',
   databaseUrl: 'postgres://runhook:hidden@127.0.0.1:54329/runhook',
+  managementDatabaseUrl: 'postgres://runhook_management:hidden@127.0.0.1:54329/runhook',
   queueUrl: 'redis://127.0.0.1:63790',
   processes: { management: 10, dispatcher: 11, receiver: 12, postgres: 13, redis: null },
 };

@@ -4,10 +4,9 @@ import { once } from 'node:events';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { migrate } from '@runhook/database/migrate';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { type RunningPostgres, type RunningRedis, startPostgres, startRedis } from '@runhook/embedded';
-import { testEncryptionKeysText } from '@runhook/testing';
+import { prepareDatabase, testEncryptionKeysText, withServiceLogin } from '@runhook/testing';
 import { type CpuReading, readCpu } from '../measure/cpu.ts';
 import { type Program, startProgram } from '../programs/program.ts';
 import { type ServiceProcess, startService } from './service.ts';
@@ -97,7 +96,7 @@ export async function openWorld(options: WorldOptions): Promise<World> {
     const start = (name: 'management' | 'dispatcher', flags?: readonly string[]) =>
       startService({
         name,
-        environment,
+        environment: withServiceLogin(name, environment),
         folder,
         ...(options.node !== undefined && { node: options.node }),
         ...(flags === undefined ? {} : { nodeArguments: flags }),
@@ -143,6 +142,9 @@ export async function openWorld(options: WorldOptions): Promise<World> {
   }
 }
 
+/** By its name, the services log in with their roles. */
+const BENCH_DATABASE = 'runhook_test_bench';
+
 async function startServers(
   { queue, guard, postgresPrograms, postgresSettings }: WorldOptions,
   folder: string,
@@ -150,6 +152,7 @@ async function startServers(
 ) {
   const postgres = await startPostgres({
     dataDir: join(folder, 'postgres'),
+    database: BENCH_DATABASE,
     settings: {
       ...(queue === 'redis' && postgresPrograms === undefined && POSTGRES_SETTINGS),
       ...postgresSettings,
@@ -158,7 +161,7 @@ async function startServers(
   });
   cleanup.add(() => postgres.stop());
   guard.watch(postgres.pid);
-  await migrate(postgres.url);
+  await prepareDatabase(postgres.url);
   const redis =
     queue === 'redis' ? await startRedis({ dataDir: join(folder, 'redis'), appendOnly: true }) : null;
   if (redis !== null) {

@@ -72,7 +72,7 @@ async function freezeTimes(url: string): Promise<void> {
   const clock = (name: string) =>
     `CREATE FUNCTION still.${name}() RETURNS timestamptz LANGUAGE sql STABLE AS $$ SELECT ${stillTime} $$;`;
   await pool.query(`
-    CREATE SCHEMA still; ${clock('now')} ${clock('clock_timestamp')}
+    CREATE SCHEMA still; GRANT USAGE ON SCHEMA still TO PUBLIC; ${clock('now')} ${clock('clock_timestamp')}
     DO $$ DECLARE place record; BEGIN
       FOR place IN SELECT table_name, column_name FROM information_schema.columns
         WHERE table_schema = 'public' AND column_default = 'CURRENT_TIMESTAMP'

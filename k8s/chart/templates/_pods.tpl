@@ -20,7 +20,7 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 
 {{- define "runhook.settings" -}}
-{{- range $name, $value := omit .Values.settings "MIGRATE_WAIT_SECONDS" }}
+{{- range $name, $value := omit .Values.settings "MIGRATE_WAIT_SECONDS" "DATABASE_OWNER_ROLE" }}
 {{- if not (kindIs "invalid" $value) }}
 {{ $name }}: {{ include "runhook.text" $value }}
 {{- end }}
@@ -91,6 +91,7 @@ volumeMounts:
 {{- end }}
 {{- end }}
 
+{{/* The files of a service's secrets; with a role, DATABASE_URL is that of the role. */}}
 {{- define "runhook.volumes" -}}
 - name: secrets
   secret:
@@ -98,7 +99,7 @@ volumeMounts:
     defaultMode: 0440
     items:
       {{- range .keys }}
-      - key: {{ . }}
+      - key: {{ if and $.role (eq . "DATABASE_URL") }}{{ upper $.role }}_{{ end }}{{ . }}
         path: {{ . }}
       {{- end }}
 {{- with .root.Values.pods.volumes }}

@@ -85,9 +85,8 @@ export function isPermanentRejection(error: unknown): boolean {
  * internal for a row that it copies to a worker (INSERT … SELECT).
  */
 const CONVERSION_SQLSTATES = new Set(['23514', 'XX000']);
-/** Each attempt blocks other sessions for up to {@link LOCK_MS}; between attempts they proceed. */
+/** Each attempt blocks other sessions for up to 100 ms; between attempts they proceed. */
 const SWAP_ATTEMPTS = 10;
-const LOCK_MS = 100;
 /** Timeout for locks whose waiters block no reads or writes. PostgreSQL cancels a conflicting autovacuum after 1 s. */
 const LONG_LOCK_MS = 10_000;
 const SCAN_MAX_MS = 3_600_000;
@@ -99,22 +98,17 @@ function isLockTimeout(error: unknown): boolean {
 
 /** Adds the constraint of step 1, or reuses the one of an interrupted conversion if it covers the range. */
 async function constrainDays(pool: Pool, parent: LogTable): Promise<DayRange | null> {
-  const table = `${parent}_default`;
   return await inTransaction(pool, async (transaction) => {
     await beginStep(transaction, parent);
     const range = chooseRange(await readDays(transaction, parent));
     if (range === null) return null;
     const existing = await readConstraint(transaction, parent);
     if (existing && existing.first <= range.first && existing.last >= range.last) return existing;
-    await run(transaction, `SET LOCAL lock_timeout = ${LOCK_MS}`);
-    // Two statements: Citus rejects an ALTER TABLE that adds a constraint and does anything else.
-    if (existing)
-      await run(transaction, `ALTER TABLE ${table} DROP CONSTRAINT ${constraintName(parent, existing)}`);
-    await run(
-      transaction,
-      `ALTER TABLE ${table} ADD CONSTRAINT ${constraintName(parent, range)}
-       CHECK (day >= '${range.first}'::date AND day < '${dayAfter(range.last)}'::date) NOT VALID`,
-    );
+    await run(transaction, 'SELECT constrain_default_partition($1, $2::date, $3::date)', [
+      parent,
+      range.first,
+      range.last,
+    ]);
     return range;
   });
 }
@@ -126,49 +120,16 @@ async function hasOtherDays(pool: Pool, parent: LogTable, { first, last }: DayRa
 
 async function validate(transaction: Transaction, parent: LogTable): Promise<void> {
   await beginStep(transaction, parent);
-  const range = await readConstraint(transaction, parent);
-  if (!range) return;
-  const name = constraintName(parent, range);
-  await run(transaction, `ALTER TABLE ${parent}_default VALIDATE CONSTRAINT ${name}`);
+  await run(transaction, 'SELECT validate_default_partition($1)', [parent]);
 }
 
 /** Runs step 3. Returns null when another process has converted the table meanwhile. */
 async function swap(transaction: Transaction, parent: LogTable): Promise<string | null> {
   await beginStep(transaction, parent);
-  const range = await readConstraint(transaction, parent);
-  if (!range) return null;
-  const old = `${parent}_default`;
-  const next = `${parent}_default_next`;
-  const name = partitionName(parent, range);
-  await run(
-    transaction,
-    `CREATE TABLE ${next} (LIKE ${parent} INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING INDEXES)`,
-  );
-  // The constraint rejects updates of these rows since step 1, so no update can miss a row that moves.
-  await run(
-    transaction,
-    `WITH moved AS (
-       DELETE FROM ${old} WHERE day < '${range.first}' OR day > '${range.last}' RETURNING *)
-     INSERT INTO ${next} SELECT * FROM moved`,
-  );
-  const constraint = constraintName(parent, range);
-  await run(transaction, `ALTER TABLE ${old} VALIDATE CONSTRAINT ${constraint}`);
-  // One call, because other sessions wait for these locks and a round trip to a busy process may be slow. A DO block,
-  // because Citus passes the text of a multi-statement query to its workers, each of which accepts one statement.
-  await run(
-    transaction,
-    `DO $$ BEGIN
-       SET LOCAL lock_timeout = ${LOCK_MS};
-       ALTER TABLE ${parent} DETACH PARTITION ${old};
-       ALTER TABLE ${old} RENAME TO ${name};
-       ALTER TABLE ${parent} ATTACH PARTITION ${name}
-         FOR VALUES FROM ('${range.first}') TO ('${dayAfter(range.last)}');
-       ALTER TABLE ${name} DROP CONSTRAINT ${constraint};
-       ALTER TABLE ${next} RENAME TO ${old};
-       ALTER TABLE ${parent} ATTACH PARTITION ${old} DEFAULT;
-     END $$`,
-  );
-  return name;
+  const rows = await run<{ name: string | null }>(transaction, 'SELECT swap_default_partition($1) AS name', [
+    parent,
+  ]);
+  return rows[0]?.name ?? null;
 }
 
 /** Serializes changes of partitions, and keeps autovacuum away from the table. */
@@ -260,12 +221,7 @@ async function readConstraint(transaction: Transaction, parent: LogTable): Promi
   return (await readRanges(transaction, CONSTRAINT_NAMES, `${parent}_default`, pattern))[0];
 }
 
-const digits = (day: string) => day.replaceAll('-', '');
 const isoDay = (day: string) => `${day.slice(0, 4)}-${day.slice(4, 6)}-${day.slice(6)}`;
-const partitionName = (parent: string, { first, last }: DayRange) =>
-  `${parent}_${digits(first)}_${digits(last)}`;
-const constraintName = (parent: string, range: DayRange) => partitionName(`${parent}_default`, range);
-const dayAfter = (day: string) => addDays(day, 1);
 
 function addDays(day: string, count: number): string {
   const date = new Date(`${day}T00:00:00Z`);

@@ -9,6 +9,17 @@ import { withClient } from './with-client.ts';
 
 export { disableJit } from './disable-jit.ts';
 export { type RewrittenTable, rewriteLog } from './rewrite-log/rewrite-log.ts';
+export { grantPrivileges } from './roles/grants.ts';
+export { DISPATCHER_FUNCTIONS, type ServiceName, TABLE_PRIVILEGES } from './roles/privileges.ts';
+export {
+  type DatabaseRoles,
+  isRoleName,
+  prepareRoles,
+  RolesMissingError,
+  roleOfUrl,
+  type ServiceRole,
+  urlAsOwner,
+} from './roles/roles.ts';
 export { withSchemaEngine } from './schema-engine.ts';
 
 const LOCKFILE = 'migration_lock.toml';

@@ -168,9 +168,13 @@ test('two concurrent calls convert a default partition once', async () => {
 });
 
 test('a partition of several days is dropped when its last day is older than the retention', async () => {
+  const name = `events_${day(-40)}_${day(-31)}`;
   await database.pool.query(
-    `CREATE TABLE events_${day(-40)}_${day(-31)} PARTITION OF events FOR VALUES FROM ('${day(-40)}') TO ('${day(-30)}')`,
+    `CREATE TABLE ${name} PARTITION OF events FOR VALUES FROM ('${day(-40)}') TO ('${day(-30)}')`,
   );
+  const owner = `SELECT relowner::regrole::text AS owner FROM pg_class WHERE oid = 'events'::regclass`;
+  const { rows } = await database.pool.query(owner);
+  await database.pool.query(`ALTER TABLE ${name} OWNER TO ${rows[0]?.owner}`);
   expect(await dropOldDayPartitions(database.pool, 31)).toEqual({ changed: 0, waiting: [] });
   expect(await dropOldDayPartitions(database.pool, 30)).toEqual({ changed: 1, waiting: [] });
 });

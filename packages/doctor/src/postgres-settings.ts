@@ -39,7 +39,7 @@ const SETTINGS = `
   SELECT quote_ident(current_database()) AS database, quote_ident(current_user) AS role,
     pg_is_in_recovery() AS is_standby,
     (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only') AS is_read_only,
-    (SELECT bool_and(has_table_privilege(t, 'INSERT')) FROM unnest(ARRAY['events', 'deliveries', 'attempts']) AS t)
+    (SELECT bool_and(has_table_privilege(t, 'INSERT')) FROM unnest(ARRAY['events', 'attempts', 'runs']) AS t)
       AS may_write,
     (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'jit') AS has_jit,
     (SELECT bool_and(setting = 'on') FROM pg_settings WHERE name IN ('autovacuum', 'track_counts')) AS has_autovacuum`;
@@ -64,8 +64,8 @@ function writesFinding(settings: Settings): Finding {
     );
   return failed(
     'writes',
-    'are not possible: the user of DATABASE_URL lacks permissions on events, deliveries or attempts',
-    `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO ${role};`,
+    'are not possible: the user of DATABASE_URL lacks permissions on events, attempts or runs',
+    'Run `migrate` with the URLs of the services, which grants their roles what they need: docs/upgrading.md, Database roles.',
   );
 }
 

@@ -13,10 +13,11 @@ import {
   runStatement,
   SchemaBehindError,
 } from '@runhook/database';
-import { inspectRedis } from '@runhook/queue/inspect';
+import { inspectRedis, queueUrlWithLogin } from '@runhook/queue/inspect';
 import { clockFinding, type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
 import { examinePooler } from './pooler.ts';
 import { examinePostgresSettings, POSTGRES_SETTINGS } from './postgres-settings.ts';
+import { examinePrivileges } from './privileges.ts';
 
 export interface StoreOptions {
   databaseUrl: string | undefined;
@@ -40,6 +41,7 @@ const DATABASE_CHECKS = [
   'partitions',
   'locks',
   'keys',
+  'privileges',
   ...POSTGRES_SETTINGS,
 ];
 
@@ -85,6 +87,7 @@ export async function* examineDatabase(options: StoreOptions): AsyncGenerator<Fi
     yield await examinePartitions(pool);
     yield await examineLocks(pool, options.logRetentionDays);
     yield await examineKeys(pool, options.encryptionKeys);
+    yield await examinePrivileges(pool, options.logRetentionDays);
     yield* examinePostgresSettings(pool);
   } finally {
     await close();
@@ -144,7 +147,7 @@ async function examinePartitions(pool: Pool): Promise<Finding> {
   return failed(
     'partitions',
     `are missing: ${names}${suffix}`,
-    'A dispatcher creates them within minutes. Check that one is running, that its user may create tables, and that no long query on the log blocks it.',
+    'A dispatcher creates them within minutes. Check that one is running, that `migrate` has granted its role the functions for day partitions, and that no long query on the log blocks it.',
   );
 }
 
@@ -248,13 +251,19 @@ export async function* examineReplica(options: StoreOptions): AsyncGenerator<Fin
   }
 }
 
-export async function* examineQueue({ queueUrl, now, timeoutMs }: StoreOptions): AsyncGenerator<Finding> {
+export async function* examineQueue({
+  databaseUrl,
+  queueUrl,
+  now,
+  timeoutMs,
+}: StoreOptions): AsyncGenerator<Finding> {
   if (queueUrl === undefined) {
     yield skipped('queue', 'QUEUE_URL is not set', 'Set QUEUE_URL to check the queue.');
     return;
   }
   if (/^postgres/.test(queueUrl)) {
-    yield await examineQueueInPostgres(queueUrl, timeoutMs);
+    const url = databaseUrl === undefined ? queueUrl : queueUrlWithLogin(queueUrl, databaseUrl);
+    yield await examineQueueInPostgres(url, timeoutMs);
     return;
   }
   const beforeMs = now();

@@ -33,6 +33,7 @@ export type { EventSample } from './event-sample.ts';
 export { type Maintenance, type MaintenanceTask, startMaintenance } from './maintenance.ts';
 export type { NextJob } from './next-job.ts';
 export { type FailedJob, openQueueAdmin, type QueueAdmin, type QueueStats } from './queue-admin.ts';
+export { queueUrlWithLogin } from './queue-url.ts';
 export { ENQUEUE_WINDOW_MS } from './queued-events.ts';
 export { openShardAdmin, type ShardAdmin, type ShardsReconciled } from './shard-admin.ts';
 export { parseShards, ShardWorkers } from './shard-workers.ts';

@@ -2,6 +2,8 @@
 import { withinDeadline } from '@runhook/runtime/timers';
 import { openRedisConnection } from './backends/redis/connection.ts';
 
+export { queueUrlWithLogin } from './queue-url.ts';
+
 /** State that a queue's server reports. */
 export interface QueueServer {
   /** Version in the server's format: `8.2.1`. */

@@ -59,6 +59,7 @@ export {
   seedSubscriptions,
   vacuumLog,
 } from './seed-log.ts';
+export { prepareDatabase, serviceUrls, TEST_ROLES, withServiceLogin } from './service-roles.ts';
 export {
   type AccessedPartitions,
   createExplainingPool,

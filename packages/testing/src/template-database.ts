@@ -2,11 +2,18 @@ import { randomBytes } from 'node:crypto';
 import { ensureDayPartitions, openDatabase } from '@runhook/database';
 import { Client, escapeIdentifier } from 'pg';
 import { distributeRecord, workerUrls } from './citus-cluster.ts';
+import {
+  prepareDatabase,
+  type ServiceUrls,
+  serviceUrls,
+  TEST_DATABASE_PREFIX,
+  TEST_ROLES,
+} from './service-roles.ts';
 
 const TEMPLATE = 'runhook_template';
 
-export interface TestDatabase {
-  /** `postgres://…/runhook_test_…` */
+export interface TestDatabase extends ServiceUrls {
+  /** `postgres://…/runhook_test_…` of a superuser. */
   url: string;
   /** Terminates the remaining connections and drops the database. */
   drop(): Promise<void>;
@@ -14,14 +21,12 @@ export interface TestDatabase {
 
 /** Creates the template of all test databases: empty and migrated. Replaces an existing one. */
 export async function prepareTemplate(postgresUrl: string): Promise<void> {
-  // Imported here, so that tests that only need a receiver do not load the migration engine.
-  const { migrate } = await import('@runhook/database/migrate');
   const servers = [postgresUrl, ...workerUrls()];
   await forEachServer(servers, async (client) => {
     await client.query(`DROP DATABASE IF EXISTS ${TEMPLATE} WITH (FORCE)`);
     await client.query(`CREATE DATABASE ${TEMPLATE}`);
   });
-  await migrate(databaseUrl(postgresUrl, TEMPLATE));
+  await prepareDatabase(databaseUrl(postgresUrl, TEMPLATE));
   await createDayPartitions(databaseUrl(postgresUrl, TEMPLATE));
   if (servers.length > 1) await distributeRecord(servers.map((url) => databaseUrl(url, TEMPLATE)));
   await forEachServer(servers, async (client) => {
@@ -63,6 +68,7 @@ export async function createTestDatabase({ hasDayPartitions = true } = {}): Prom
   if (!hasDayPartitions) await withClient(url, (client) => client.query(DROP_DAY_PARTITIONS));
   return {
     url,
+    ...serviceUrls(url),
     drop: () => forEachServer(servers, (client) => dropDatabase(client, name)),
   };
 }
@@ -86,7 +92,7 @@ const DROP_DAY_PARTITIONS = `
              WHERE relkind = 'r' AND relname ~ '^(events|deliveries|attempts)_[0-9]{8}$');
   END $$`;
 
-/** Drops the template and the databases of this run's tests (TEST_RUN_ID), on a server that outlives the run. */
+/** Drops the template, the databases of this run's tests (TEST_RUN_ID) and the roles, on a server that outlives the run. */
 export async function removeTestDatabases(postgresUrl: string, runId: string): Promise<void> {
   await withClient(postgresUrl, async (client) => {
     const { rows } = await client.query<{ datname: string }>(
@@ -96,6 +102,9 @@ export async function removeTestDatabases(postgresUrl: string, runId: string): P
     for (const { datname } of rows) {
       await client.query(`DROP DATABASE IF EXISTS ${escapeIdentifier(datname)} WITH (FORCE)`);
     }
+    const roles = [TEST_ROLES.owner, TEST_ROLES.management.name, TEST_ROLES.dispatcher.name];
+    // Another run on the server may still use them.
+    for (const role of roles) await client.query(`DROP ROLE IF EXISTS ${role}`).catch(() => undefined);
   });
 }
 
@@ -109,7 +118,7 @@ async function forEachServer(
 
 function namePrefix(runId: string | undefined): string {
   const runIdPart = (runId ?? '').replace(/[^a-z0-9]/g, '');
-  return runIdPart === '' ? 'runhook_test_' : `runhook_test_${runIdPart}_`;
+  return runIdPart === '' ? TEST_DATABASE_PREFIX : `${TEST_DATABASE_PREFIX}${runIdPart}_`;
 }
 
 function databaseUrl(postgresUrl: string, name: string): string {

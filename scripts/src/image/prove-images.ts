@@ -24,15 +24,23 @@ const NO_CAPABILITIES = /^0+$/;
 /** Runs the images together as a deployment would. Throws at the first failure. */
 export async function proveImages(containers: Record<string, Container>, proof: Proof): Promise<void> {
   const { migrate, ...services } = containers;
+  const urlOf = (service: string) =>
+    Object.assign(new URL(proof.databaseUrl), { username: `runhook_${service}`, password: service }).href;
   const environment = {
-    DATABASE_URL: proof.databaseUrl,
-    QUEUE_URL: proof.queueUrl,
+    // Without a user, a queue in PostgreSQL has the login of each DATABASE_URL.
+    QUEUE_URL: proof.queueUrl.replace(/^postgres:\/\/[^@]*@/, 'postgres://'),
     ENCRYPTION_KEYS: `proof:${randomBytes(32).toString('base64')}`,
     LOG_LEVEL: 'info',
   };
-  if (migrate !== undefined) await proveMigrate(migrate, proof, environment);
+  if (migrate !== undefined)
+    await proveMigrate(migrate, proof, {
+      ...environment,
+      DATABASE_URL: proof.databaseUrl,
+      MANAGEMENT_DATABASE_URL: urlOf('management'),
+      DISPATCHER_DATABASE_URL: urlOf('dispatcher'),
+    });
   for (const [name, container] of Object.entries(services))
-    await proveService(name, container, proof, environment);
+    await proveService(name, container, proof, { ...environment, DATABASE_URL: urlOf(name) });
 }
 
 async function proveMigrate(container: Container, proof: Proof, environment: Environment): Promise<void> {

@@ -1,7 +1,7 @@
 import { SHARDS_MAX } from '@runhook/contract';
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
 import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePorts } from '@runhook/egress';
-import { parseShards, queueBackendName } from '@runhook/queue';
+import { parseShards, queueBackendName, queueUrlWithLogin } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 
@@ -119,5 +119,6 @@ const schema = Joi.object<Environment>({
 
 /** Reads the settings. Throws an `EnvironmentError` with all problems. */
 export function readSettings(source?: NodeJS.ProcessEnv): DispatcherSettings {
-  return parseSettings(schema, source);
+  const settings = parseSettings(schema, source);
+  return { ...settings, queueUrl: queueUrlWithLogin(settings.queueUrl, settings.databaseUrl) };
 }

@@ -21,6 +21,7 @@ import { testQuarantine } from './silent-quarantine.ts';
 /** A real database and queue for dispatchers, with a receiver for their requests and a publisher of events. */
 export interface Harness {
   database: PrismaDatabase;
+  /** URL of a superuser; a dispatcher has its role. */
   databaseUrl: string;
   queueUrl: string;
   account: TestAccount;
@@ -49,7 +50,8 @@ export async function openHarness(backend: QueueBackend): Promise<Harness> {
   const publisher = createEventPublisher({ queueUrl });
   closers.push(() => publisher.close());
 
-  const settings = fastSettings(testDatabase.url, queueUrl);
+  const serviceQueueUrl = backend.name === 'PostgreSQL' ? testDatabase.dispatcherUrl : queueUrl;
+  const settings = fastSettings(testDatabase.dispatcherUrl, serviceQueueUrl);
   const account = await seedAccount(database);
   return {
     database,

@@ -38,7 +38,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   });
 
   test('events wait while the database is unavailable, and each is delivered once afterwards', async () => {
-    const proxy = await openProxy(harness.databaseUrl);
+    const proxy = await openProxy(harness.settings.databaseUrl);
     const { port } = await harness.startDispatcher({ databaseUrl: proxy.url });
     const ready = async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).status;
     // A readiness check fails after two seconds, which may happen on a busy machine.
@@ -59,7 +59,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   });
 
   test('an attempt that the database could not record is recorded later and not repeated', async () => {
-    const proxy = await openProxy(harness.databaseUrl);
+    const proxy = await openProxy(harness.settings.databaseUrl);
     await harness.startDispatcher({ databaseUrl: proxy.url });
     harness.receiver.respondWith(async () => {
       await proxy.cut();
@@ -81,7 +81,7 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   });
 
   test('while the queue is unavailable the dispatcher stays up, and it continues once the queue is available again', async () => {
-    const proxy = await openProxy(harness.queueUrl);
+    const proxy = await openProxy(harness.settings.queueUrl);
     await harness.startDispatcher({ queueUrl: proxy.url });
     const publisher = createEventPublisher({ queueUrl: harness.queueUrl });
     await publisher.publish(event());
@@ -94,8 +94,8 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
   });
 
   test('a dispatcher that starts before its database and queue waits for them', async () => {
-    const database = await openProxy(harness.databaseUrl);
-    const queue = await openProxy(harness.queueUrl);
+    const database = await openProxy(harness.settings.databaseUrl);
+    const queue = await openProxy(harness.settings.queueUrl);
     await database.cut();
     await queue.cut();
     const starting = harness.startDispatcher({ databaseUrl: database.url, queueUrl: queue.url });

@@ -1,6 +1,6 @@
 import { type EncryptionKey, parseEncryptionKeys } from '@runhook/database';
 import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePorts } from '@runhook/egress';
-import { queueBackendName } from '@runhook/queue';
+import { queueBackendName, queueUrlWithLogin } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
 
@@ -103,5 +103,6 @@ const schema = Joi.object<Environment>({
 
 /** Throws an `EnvironmentError` that lists all problems. */
 export function readSettings(source?: NodeJS.ProcessEnv): Settings {
-  return parseSettings(schema, source);
+  const settings = parseSettings(schema, source);
+  return { ...settings, queueUrl: queueUrlWithLogin(settings.queueUrl, settings.databaseUrl) };
 }

@@ -109,7 +109,8 @@ export const GENEROUS_TIMEOUTS = {
 } as const satisfies Timeouts;
 
 /**
- * @param overrides settings, or a function that makes them from the URL of the test's database
+ * The service has the role of management, and `database` of the result a superuser's.
+ * @param overrides settings, or a function that makes them from a superuser's URL of the test's database
  * @param options stream of the log, and folder of a built console, none when omitted; timeouts, {@link
  * GENEROUS_TIMEOUTS} when omitted
  */
@@ -120,9 +121,9 @@ export async function startHarness(
   const testDatabase = await createTestDatabase();
   const backend = queueBackends().at(-1) ?? { name: 'PostgreSQL' };
   const settings: Settings = {
-    databaseUrl: testDatabase.url,
+    databaseUrl: testDatabase.managementUrl,
     databaseReplicaMaxLagMs: 5_000,
-    queueUrl: await createTestQueueUrl(backend, testDatabase.url),
+    queueUrl: await createTestQueueUrl(backend, testDatabase.managementUrl),
     encryptionKeys: [{ name: 'test', key: randomBytes(32) }],
     port: 0,
     operationsPort: 0,

@@ -1,5 +1,5 @@
 import { readMigrationStates, resolveMigration } from '@runhook/database/migrate';
-import type { MigrateSettings } from './migrate-all.ts';
+import type { MigrateSettings } from './settings.ts';
 
 const USAGE = `Without a command: applies the missing migrations.
   status                          state of each migration, and the database error of one that failed

@@ -11,14 +11,18 @@ const PASSWORD_BYTES = 24;
 const READ_ONLY_MODE = 0o444;
 
 /**
- * Creates the secrets of a deployment on one host: the database's password, the URL with it, and an encryption key.
- * Existing files are left unchanged, because the data cannot be read without them. Returns the names of the created
+ * Creates the secrets of a deployment on one host: the password of the database's superuser, the URLs of the superuser and
+ * of the services' roles, and an encryption key. Existing files are left unchanged, because the data cannot be read without them. Returns the names of the created
  * files.
  */
 export function createLocalSecrets(folder: string): string[] {
   const created: string[] = [];
-  const password = ensureFile('database/password', () => randomBytes(PASSWORD_BYTES).toString('base64url'));
-  ensureFile('database/url', () => `postgres://runhook:${password}@postgres:5432/runhook`);
+  const createPassword = () => randomBytes(PASSWORD_BYTES).toString('base64url');
+  const urlOf = (role: string, password: string) => `postgres://${role}:${password}@postgres:5432/runhook`;
+  const password = ensureFile('database/password', createPassword);
+  ensureFile('database/url', () => urlOf('runhook', password));
+  for (const service of ['management', 'dispatcher'])
+    ensureFile(`${service}/url`, () => urlOf(`runhook_${service}`, createPassword()));
   ensureFile('service/encryption-keys', () => `local:${randomBytes(KEY_BYTES).toString('base64')}`);
   return created;
 

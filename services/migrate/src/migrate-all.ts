@@ -5,37 +5,66 @@ import {
   openDatabase,
   runStatement,
 } from '@runhook/database';
-import { disableJit, migrate, rewriteLog } from '@runhook/database/migrate';
-import { migrateQueue, queueBackendName } from '@runhook/queue';
-import { environmentRules, type Logger, parseSettings, type SettingsOf } from '@runhook/runtime';
-import Joi from 'joi';
+import {
+  type DatabaseRoles,
+  disableJit,
+  grantPrivileges,
+  migrate,
+  prepareRoles,
+  rewriteLog,
+} from '@runhook/database/migrate';
+import { migrateQueue, queueBackendName, queueUrlWithLogin } from '@runhook/queue';
+import type { Logger } from '@runhook/runtime';
+import type { MigrateSettings } from './settings.ts';
 
 /**
- * Updates the database to the schema of this release, and BullMQ's schema if the queue is in PostgreSQL. Idempotent;
- * migrations of concurrent runs are serialized. Throws the first error; completed steps stay, and the next run
- * continues.
+ * Updates the database to the schema of this release, and BullMQ's schema if the queue is in PostgreSQL. With URLs of the
+ * services, also creates their roles and grants their privileges. Idempotent; concurrent runs are serialized. Throws the
+ * first error; completed steps stay, and the next run continues.
  */
 export async function migrateAll(settings: MigrateSettings, logger: Pick<Logger, 'info' | 'warn'>) {
-  const { databaseUrl, queueUrl, migrateWaitSeconds } = settings;
+  const { databaseUrl, roles, migrateWaitSeconds } = settings;
   await waitForDatabase(databaseUrl, {
     waitMs: migrateWaitSeconds * 1_000,
     onWait: (error) => logger.warn({ reason: describeConnectionProblem(error) }, 'waiting for the database'),
   });
-  const applied = await migrate(databaseUrl, {
+  const ownerUrl = roles === undefined ? databaseUrl : await prepareRoles(databaseUrl, roles);
+  const applied = await migrate(ownerUrl, {
     onLockWait: (err) =>
       logger.warn({ err }, 'a migration waits for a lock of another session and is tried again'),
   });
   logger.info({ applied }, applied.length > 0 ? 'migrations applied' : 'the schema is up to date');
-  await rewriteOldRows(databaseUrl, logger);
-  if (!(await disableJit(databaseUrl)))
+  await rewriteOldRows(ownerUrl, logger);
+  if (!(await disableJit(ownerUrl)))
     logger.warn(
       {},
       'JIT stays on for connections of a pooler: the role may not change its own settings; set jit = off for the role or the server',
     );
+  if (roles === undefined)
+    logger.warn(
+      {},
+      'the services use the role that owns the tables: set MANAGEMENT_DATABASE_URL and DISPATCHER_DATABASE_URL (docs/upgrading.md)',
+    );
+  else await grantPrivileges(ownerUrl, roles, settings.logRetentionDays);
+  await migrateQueueOf(settings, logger);
+}
+
+async function migrateQueueOf(
+  { databaseUrl, queueUrl, roles }: MigrateSettings,
+  logger: Pick<Logger, 'info'>,
+): Promise<void> {
   if (queueUrl === undefined) return;
-  const queueSchemaVersion = await migrateQueue(queueUrl);
+  const url = queueUrlWithLogin(queueUrl, databaseUrl);
+  const queueSchemaVersion = await (roles === undefined || queueBackendName(url) === 'Redis'
+    ? migrateQueue(url)
+    : migrateQueueAsOwner(url, roles));
   if (queueSchemaVersion !== null)
     logger.info({ queueSchemaVersion }, 'the schema of the queue is up to date');
+}
+
+/** The queue may be on another server, which has separate roles. */
+async function migrateQueueAsOwner(url: string, roles: DatabaseRoles): Promise<number | null> {
+  return await migrateQueue(await prepareRoles(url, roles), [roles.management.name, roles.dispatcher.name]);
 }
 
 /** Timeout of a statement for at most 1,000 rows. It is long, because a timeout fails the run of migrate. */
@@ -68,32 +97,6 @@ async function rewriteOldRows(url: string, logger: Pick<Logger, 'info' | 'warn'>
   } finally {
     await database.close();
   }
-}
-
-const { logLevel, parsedBy, postgresUrl, integer } = environmentRules;
-
-interface Environment {
-  /** URL of the server, not of a pooler in transaction mode: the migrations' advisory lock belongs to a session. */
-  DATABASE_URL: string;
-  /** May be omitted for a queue on Redis, which has no schema. */
-  QUEUE_URL?: string;
-  /** Maximum time to wait for a database that is not available yet. */
-  MIGRATE_WAIT_SECONDS: number;
-  LOG_LEVEL: string;
-}
-
-export type MigrateSettings = SettingsOf<Environment>;
-
-const schema = Joi.object<Environment>({
-  DATABASE_URL: postgresUrl().required(),
-  QUEUE_URL: parsedBy((url) => queueBackendName(url) && url),
-  MIGRATE_WAIT_SECONDS: integer(0, 3_600).default(60),
-  LOG_LEVEL: logLevel().default('info'),
-});
-
-/** Reads the settings. Throws an `EnvironmentError` with all problems. */
-export function readSettings(source?: NodeJS.ProcessEnv): MigrateSettings {
-  return parseSettings(schema, source);
 }
 
 const FIRST_PAUSE_MS = 100;

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { MIGRATION_NAMES, openDatabase } from '@runhook/database';
 import { createTestDatabase, startTcpProxy, type TestDatabase } from '@runhook/testing';
-import { type MigrateSettings, migrateAll } from '../src/migrate-all.ts';
+import { migrateAll } from '../src/migrate-all.ts';
+import type { MigrateSettings } from '../src/settings.ts';
 
 interface Line {
   fields: { applied?: string[]; queueSchemaVersion?: number };
@@ -33,8 +34,20 @@ async function onDatabase(text: string): Promise<Record<string, unknown>[]> {
 }
 
 function settings(changed: Partial<MigrateSettings> = {}): MigrateSettings {
-  return { databaseUrl: testDatabase.url, migrateWaitSeconds: 10, logLevel: 'info', ...changed };
+  return {
+    databaseUrl: testDatabase.url,
+    migrateWaitSeconds: 10,
+    logLevel: 'info',
+    logRetentionDays: 30,
+    ...changed,
+  };
 }
+
+/** Logged without the URLs of the services. */
+const ONE_ROLE = {
+  fields: {},
+  text: expect.stringMatching(/^the services use the role that owns the tables: set MANAGEMENT_DATABASE_URL/),
+};
 
 const applied = () => lines.flatMap(({ fields }) => fields.applied ?? []);
 
@@ -43,7 +56,7 @@ test('two concurrent runs of migrate apply each migration once, and a third run 
   expect(applied()).toEqual(MIGRATION_NAMES);
   lines = [];
   await migrateAll(settings(), logger);
-  expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema is up to date' }]);
+  expect(lines).toEqual([{ fields: { applied: [] }, text: 'the schema is up to date' }, ONE_ROLE]);
 });
 
 test('a run of migrate logs how many events it set aside and how many deliveries lost their headers, because it could not rewrite them', async () => {
@@ -75,6 +88,7 @@ test('a run of migrate logs how many events it set aside and how many deliveries
       },
       text: 'request and response headers in the log could not be read and were removed; the rest of their rows is unchanged',
     },
+    ONE_ROLE,
   ]);
 });
 
@@ -103,6 +117,7 @@ test('a run of migrate by a role that may not change its own settings succeeds, 
     expect(lines.map(({ text }) => text)).toEqual([
       'the schema is up to date',
       expect.stringMatching(/^JIT stays on for connections of a pooler/),
+      ONE_ROLE.text,
     ]);
   } finally {
     await onDatabase(`DROP OWNED BY ${role}; DROP ROLE ${role}`);

@@ -152,6 +152,9 @@ export interface BackendKind<Name extends string = string> {
    * @param silentMs time without a reply after which a connection counts as dead
    */
   connect(url: string, connectMs: number, silentMs: number): Connector;
-  /** Updates BullMQ's schema for this release and returns its version; null where there is no schema. */
-  migrate(url: string): Promise<number | null>;
+  /**
+   * Updates BullMQ's schema for this release and returns its version; null where there is no schema. Grants roles the use
+   * of the queue.
+   */
+  migrate(url: string, roles?: readonly string[]): Promise<number | null>;
 }

@@ -97,9 +97,10 @@ export function createQueueBackend(
 /**
  * Updates BullMQ's schema on the queue's server for this release and returns its version; null where there is none, as
  * on Redis. Concurrent calls are serialized.
+ * @param roles database roles that may use the queue, in addition to the one of the URL
  */
-export async function migrateQueue(queueUrl: string): Promise<number | null> {
-  return await kindOf(queueUrl).migrate(queueUrl);
+export async function migrateQueue(queueUrl: string, roles: readonly string[] = []): Promise<number | null> {
+  return await kindOf(queueUrl).migrate(queueUrl, roles);
 }
 
 /** Calls {@link openRedisConnection}; returns null where the queue is not on Redis. */

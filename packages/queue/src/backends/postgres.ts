@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { JOB_RUN_EVENTS, MAINTENANCE, WEBHOOK_DELIVERIES } from '@runhook/contract';
 import {
   type createPostgresBackend,
   type IQueueBackend,
@@ -45,8 +46,9 @@ function loadDriver(): typeof pg {
 }
 
 /** Concurrent calls are serialized by an advisory lock of the transaction. */
-async function migrate(connectionString: string): Promise<number> {
-  const client = new (loadDriver().Client)({
+async function migrate(connectionString: string, roles: readonly string[] = []): Promise<number> {
+  const driver = loadDriver();
+  const client = new driver.Client({
     connectionString,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     options: WITHOUT_JIT,
@@ -55,11 +57,32 @@ async function migrate(connectionString: string): Promise<number> {
   client.on('error', () => undefined);
   await client.connect();
   try {
-    return await runMigrations(client, POSTGRES_SCHEMA);
+    const version = await runMigrations(client, POSTGRES_SCHEMA);
+    const names = roles.map((role) => driver.escapeIdentifier(role)).join(', ');
+    // One call is one transaction.
+    await client.query([CREATE_ID_SEQUENCES, ...(names === '' ? [] : grantStatements(names))].join(';\n'));
+    return version;
   } finally {
     await client.end();
   }
 }
+
+/** BullMQ creates the sequence of a queue's job ids with its first job, for which the services have no permission. */
+const CREATE_ID_SEQUENCES = `
+  DO $$ DECLARE queue text; BEGIN
+    PERFORM pg_advisory_xact_lock(hashtext('runhook.migrate_queue'));
+    FOREACH queue IN ARRAY '{${[JOB_RUN_EVENTS, WEBHOOK_DELIVERIES, MAINTENANCE].join()}}'::text[] LOOP
+      EXECUTE format('CREATE SEQUENCE IF NOT EXISTS ${POSTGRES_SCHEMA}.%I', ${POSTGRES_SCHEMA}.job_id_seq_name(queue));
+    END LOOP;
+  END $$`;
+
+/** Both services use the tables through BullMQ's functions, which have the rights of their caller. */
+const grantStatements = (roles: string) => [
+  `GRANT USAGE ON SCHEMA ${POSTGRES_SCHEMA} TO ${roles}`,
+  `GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA ${POSTGRES_SCHEMA} TO ${roles}`,
+  `REVOKE INSERT, UPDATE, DELETE ON ${POSTGRES_SCHEMA}.migration FROM ${roles}`,
+  `GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ${POSTGRES_SCHEMA} TO ${roles}`,
+];
 
 function connect(connectionString: string, connectMs: number, silentMs: number): Connector {
   const createBackend: typeof createPostgresBackend = (...parameters) =>
@@ -68,7 +91,7 @@ function connect(connectionString: string, connectMs: number, silentMs: number):
   const connection = {
     connectionString,
     schema: POSTGRES_SCHEMA,
-    migrate: true,
+    migrate: false,
     max: CONNECTIONS_MAX,
     Client: listenedClient(loadDriver()),
     connectionTimeoutMillis: connectMs,

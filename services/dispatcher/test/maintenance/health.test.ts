@@ -1,7 +1,13 @@
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { addMembership, listQuarantined, type PermissionSet } from '@runhook/database';
+import {
+  addMembership,
+  type Database,
+  listQuarantined,
+  openDatabase,
+  type PermissionSet,
+} from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription } from '@runhook/testing';
 import { SMTPServer } from 'smtp-server';
@@ -28,6 +34,8 @@ function summarize(mail: Received | undefined): string {
 }
 
 let database: PrismaDatabase;
+/** With the role of the dispatchers. */
+let dispatcher: Database;
 let accountId: number;
 let subscriptionId: string;
 let quarantine: ReturnType<typeof testQuarantine>;
@@ -38,7 +46,9 @@ beforeEach(async () => {
   closers.push(() => testDatabase.drop());
   database = openPrismaDatabase({ url: testDatabase.url });
   closers.push(() => database.close());
-  quarantine = testQuarantine(database.pool);
+  dispatcher = openDatabase({ url: testDatabase.dispatcherUrl });
+  closers.push(() => dispatcher.close());
+  quarantine = testQuarantine(dispatcher.pool);
   accountId = (await seedAccount(database)).id;
   const clientUrl = 'https://receiver.example.com/secret/path';
   subscriptionId = (
@@ -74,7 +84,7 @@ const succeed = () =>
     [subscriptionId],
   );
 const runHealthPass = (options: Partial<Parameters<typeof refreshHealth>[1]> = {}) =>
-  refreshHealth(database.pool, { shouldNotifyAdmins: true, quarantine, ...options });
+  refreshHealth(dispatcher.pool, { shouldNotifyAdmins: true, quarantine, ...options });
 const subscription = () => database.prisma.subscription.findUniqueOrThrow({ where: { id: subscriptionId } });
 const NO_CHANGES = { deactivated: 0, notifiedFailing: 0, notifiedRecovered: 0 };
 
@@ -127,8 +137,8 @@ describe('an endpoint that has failed for an hour', () => {
     await fail(61);
     expect(await runHealthPass()).toEqual({ ...NO_CHANGES, notifiedFailing: 1 });
     expect(await runHealthPass()).toEqual(NO_CHANGES);
-    expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
-    expect(await sendNotices(database.pool, mailer, quarantine)).toBe(0);
+    expect(await sendNotices(dispatcher.pool, mailer, quarantine)).toBe(2);
+    expect(await sendNotices(dispatcher.pool, mailer, quarantine)).toBe(0);
     expect(received.map(({ to }) => to).sort()).toEqual([['ada@example.com'], ['bob@example.com']]);
     expect(received[0]).toMatchObject({ from: 'runhook@example.com' });
     expect(summarize(received[0])).toBe('Webhook "Pager Bcc: x@evil.example" is failing');
@@ -140,7 +150,7 @@ describe('an endpoint that has failed for an hour', () => {
     await succeed();
     expect(await runHealthPass()).toEqual({ ...NO_CHANGES, notifiedRecovered: 1 });
     expect(await runHealthPass()).toEqual(NO_CHANGES);
-    expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
+    expect(await sendNotices(dispatcher.pool, mailer, quarantine)).toBe(2);
     for (const mail of received.slice(2)) expect(summarize(mail)).toMatch(/works again$/);
   });
 
@@ -148,7 +158,7 @@ describe('an endpoint that has failed for an hour', () => {
     const { mailer, received } = await startMailServer({ rejected: 'ada@example.com' });
     await fail(61);
     expect(await runHealthPass()).toEqual({ ...NO_CHANGES, notifiedFailing: 1 });
-    await sendNotices(database.pool, mailer, quarantine);
+    await sendNotices(dispatcher.pool, mailer, quarantine);
     expect(received.map(({ to }) => to)).toEqual([['bob@example.com']]);
     expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([
       { kind: 'notice', accountId, reason: expect.stringContaining('550') },
@@ -161,7 +171,7 @@ describe('an endpoint that has failed for an hour', () => {
     const results = await Promise.all(Array.from({ length: 8 }, () => runHealthPass()));
     expect(results.reduce((sum, { notifiedFailing }) => sum + notifiedFailing, 0)).toBe(1);
     const sent = await Promise.all(
-      Array.from({ length: 4 }, () => sendNotices(database.pool, mailer, quarantine)),
+      Array.from({ length: 4 }, () => sendNotices(dispatcher.pool, mailer, quarantine)),
     );
     expect(sent.reduce((sum, count) => sum + count, 0)).toBe(2);
     expect(received).toHaveLength(2);
@@ -181,12 +191,12 @@ describe('an endpoint that has failed for an hour', () => {
     await stop();
     await fail(90);
     await runHealthPass();
-    await expect(sendNotices(database.pool, mailer, quarantine)).rejects.toThrow();
+    await expect(sendNotices(dispatcher.pool, mailer, quarantine)).rejects.toThrow();
     const recovered = await startMailServer();
     // The untried notice is free; the tried one is still claimed.
-    expect(await sendNotices(database.pool, recovered.mailer, quarantine)).toBe(1);
+    expect(await sendNotices(dispatcher.pool, recovered.mailer, quarantine)).toBe(1);
     await database.pool.query('UPDATE notices SET claimed_until = now() WHERE sent_at IS NULL');
-    expect(await sendNotices(database.pool, recovered.mailer, quarantine)).toBe(1);
+    expect(await sendNotices(dispatcher.pool, recovered.mailer, quarantine)).toBe(1);
     expect(recovered.received).toHaveLength(2);
   });
 
@@ -216,7 +226,7 @@ describe('an endpoint that has failed for an hour', () => {
     await database.pool.query(
       "UPDATE notices SET created_at = now() - interval '31 days' WHERE email LIKE 'ada%'",
     );
-    await purge(database.pool, { logRetentionDays: 30, runRetentionDays: 365 });
+    await purge(dispatcher.pool, { logRetentionDays: 30, runRetentionDays: 365 });
     expect(await database.prisma.notice.findMany()).toMatchObject([{ email: 'bob@example.com' }]);
   });
 
@@ -236,7 +246,7 @@ describe('an endpoint that has failed for an hour', () => {
           failures: daysAgo,
         },
       });
-    await purge(database.pool, { logRetentionDays: 30, runRetentionDays: 365 });
+    await purge(dispatcher.pool, { logRetentionDays: 30, runRetentionDays: 365 });
     expect(await database.prisma.incident.findMany()).toMatchObject([{ failures: 29 }]);
   });
 });
@@ -339,7 +349,7 @@ describe('automatic deactivation', () => {
     const { updatedAtMicros } = await subscription();
     expect(await runHealthPass({ deactivateAfterFailures: 10 })).toEqual({ ...NO_CHANGES, deactivated: 1 });
     expect((await subscription()).updatedAtMicros).toBe(updatedAtMicros);
-    expect(await sendNotices(database.pool, mailer, quarantine)).toBe(2);
+    expect(await sendNotices(dispatcher.pool, mailer, quarantine)).toBe(2);
     expect(summarize(received[0])).toMatch(/was switched off$/);
     await database.prisma.subscription.update({ where: { id: subscriptionId }, data: { active: true } });
     const recovered = { active: true, deactivateReason: null, failingSince: null, consecutiveFailures: 0 };

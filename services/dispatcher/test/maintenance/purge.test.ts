@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { addQuarantined, listQuarantined } from '@runhook/database';
+import { addQuarantined, type Database, listQuarantined, openDatabase } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
@@ -12,13 +12,17 @@ import { purge } from '../../src/maintenance/purge.ts';
 
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
+/** With the role of the dispatchers. */
+let dispatcher: Database;
 let accountId: number;
 beforeEach(async () => {
   testDatabase = await createTestDatabase();
   database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
+  dispatcher = openDatabase({ url: testDatabase.dispatcherUrl, connectTimeoutMs: WAIT_TIMEOUT_MS });
   accountId = (await seedAccount(database)).id;
 });
 afterEach(async () => {
+  await dispatcher.close();
   await database.close();
   await testDatabase.drop();
 });
@@ -35,7 +39,7 @@ const NOTHING_PURGED = {
 };
 
 const run = (changed: object = {}) =>
-  purge(database.pool, { logRetentionDays: 30, runRetentionDays: 365, ...changed });
+  purge(dispatcher.pool, { logRetentionDays: 30, runRetentionDays: 365, ...changed });
 
 /** Inserts runs that were reported an hour less than this number of days ago. */
 const reportRuns = (daysAgo: number, count: number) =>

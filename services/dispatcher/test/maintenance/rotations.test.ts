@@ -1,17 +1,21 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { listQuarantined } from '@runhook/database';
+import { type Database, listQuarantined, openDatabase } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, seedAccount, seedSubscription } from '@runhook/testing';
 import { eraseOldSecrets } from '../../src/maintenance/purge.ts';
 import { testQuarantine } from '../silent-quarantine.ts';
 
 let database: PrismaDatabase;
+/** With the role of the dispatchers. */
+let dispatcher: Database;
 let close: () => Promise<void>;
 
 beforeEach(async () => {
   const testDatabase = await createTestDatabase();
   database = openPrismaDatabase({ url: testDatabase.url });
+  dispatcher = openDatabase({ url: testDatabase.dispatcherUrl });
   close = async () => {
+    await dispatcher.close();
     await database.close();
     await testDatabase.drop();
   };
@@ -34,7 +38,7 @@ test('all old secrets are erased once their rotation has ended, and not before',
   const ended = [];
   for (let count = 0; count < 5; count++) ended.push(await insertRotating(accountId, '-1 second'));
   const ongoing = await insertRotating(accountId, '1 minute');
-  expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool), 2)).toBe(5);
+  expect(await eraseOldSecrets(dispatcher.pool, testQuarantine(dispatcher.pool), 2)).toBe(5);
   const { rows } = await database.pool.query(
     `SELECT id, hmac_secret_ciphertext AS current, next_hmac_secret_ciphertext AS next, rotation_ends_at IS NULL AS done
      FROM subscriptions ORDER BY done DESC, id`,
@@ -43,7 +47,7 @@ test('all old secrets are erased once their rotation has ended, and not before',
     ...ended.sort().map((id) => ({ id, current: 'test.new', next: null, done: true })),
     { id: ongoing, current: 'test.old', next: 'test.new', done: false },
   ]);
-  expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool))).toBe(0);
+  expect(await eraseOldSecrets(dispatcher.pool, testQuarantine(dispatcher.pool))).toBe(0);
 });
 
 test('a subscription whose rotation cannot end is set aside, and the secrets of the others are erased', async () => {
@@ -53,7 +57,7 @@ test('a subscription whose rotation cannot end is set aside, and the secrets of 
   await database.pool.query(
     `ALTER TABLE subscriptions ADD CONSTRAINT reject CHECK (id <> '${ids[1]}' OR rotation_ends_at IS NOT NULL) NOT VALID`,
   );
-  expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool), 2)).toBe(2);
+  expect(await eraseOldSecrets(dispatcher.pool, testQuarantine(dispatcher.pool), 2)).toBe(2);
   expect(await listQuarantined(database.pool, { limit: 10 })).toMatchObject([
     { kind: 'status', key: ids[1] },
   ]);

@@ -1,6 +1,6 @@
 import { type EncryptionKey, parseEncryptionKeys, requireSchema } from '@runhook/database';
 import { openPrismaDatabase } from '@runhook/database/prisma';
-import { queueBackendName } from '@runhook/queue';
+import { queueBackendName, queueUrlWithLogin } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import { Command as Commander, CommanderError, type Option } from 'commander';
 import Joi from 'joi';
@@ -237,5 +237,9 @@ function readAdminSettings(
   );
   // An invalid QUEUE_URL must not prevent commands that do not use the queue.
   const { QUEUE_URL: _, ...withoutQueue } = source;
-  return parseSettings<Environment>(commandSchema, needsQueue || usesQueue ? source : withoutQueue);
+  const settings = parseSettings<Environment>(commandSchema, needsQueue || usesQueue ? source : withoutQueue);
+  const { databaseUrl, queueUrl } = settings;
+  return queueUrl === undefined
+    ? settings
+    : { ...settings, queueUrl: queueUrlWithLogin(queueUrl, databaseUrl) };
 }

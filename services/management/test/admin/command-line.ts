@@ -106,7 +106,7 @@ export async function openCommandLine(): Promise<CommandLine> {
     connectionsMax: 2,
     connectTimeoutMs: WAIT_TIMEOUT_MS,
   });
-  const env = { DATABASE_URL: testDatabase.url, ENCRYPTION_KEYS: testEncryptionKeysText };
+  const env = { DATABASE_URL: testDatabase.managementUrl, ENCRYPTION_KEYS: testEncryptionKeysText };
   const withEnv = (options: RunOptions = {}) => ({ ...options, env: { ...env, ...options.env } });
   const program: CommandLine['program'] = (command, options) =>
     runProgram(splitCommand(command), withEnv(options));

@@ -19,9 +19,9 @@ const sql = (text: string, values: unknown[] = []) => server.database.pool.query
 async function statements(work: () => Promise<unknown>): Promise<number> {
   let count = 0;
   const onAcquire = () => void count++;
-  server.database.pool.on('acquire', onAcquire);
+  server.servicePool.on('acquire', onAcquire);
   await work();
-  server.database.pool.off('acquire', onAcquire);
+  server.servicePool.off('acquire', onAcquire);
   return count;
 }
 

@@ -25,6 +25,7 @@ import { createRuns, type Runs, type RunsDependencies } from '../../src/runs/run
 import { checkedFetch } from '../checked-fetch.ts';
 
 export interface RunsServer {
+  /** With the role of a superuser. */
   database: PrismaDatabase;
   databaseUrl: string;
   accountId: number;
@@ -32,6 +33,8 @@ export interface RunsServer {
   token: string;
   /** The service that the endpoints call. */
   runs: Runs;
+  /** Main pool of the service, with the role of management. */
+  servicePool: Pool;
   /** Pool that records reports in batches. */
   reportPool: Pool;
   /** Returns the number of events that were handed to the relay. */
@@ -79,9 +82,14 @@ export async function startRunsServer(
 ): Promise<RunsServer> {
   const testDatabase = await createTestDatabase();
   const database = openPrismaDatabase({ url: testDatabase.url, connectTimeoutMs: WAIT_TIMEOUT_MS });
-  const { prisma, pool } = database;
+  const { prisma } = database;
+  const ofService = openPrismaDatabase({
+    url: testDatabase.managementUrl,
+    connectTimeoutMs: WAIT_TIMEOUT_MS,
+  });
+  const { pool } = ofService;
   const reports = openDatabase({
-    url: testDatabase.url,
+    url: testDatabase.managementUrl,
     connectionsMax: 3,
     connectTimeoutMs: WAIT_TIMEOUT_MS,
   });
@@ -96,7 +104,7 @@ export async function startRunsServer(
   const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
   const reads = new ReplicaReads(pool, null);
   const app = createHttpApp({
-    endpoints: [...jobsEndpoints(database), ...runsEndpoints(runs, reads)],
+    endpoints: [...jobsEndpoints(ofService), ...runsEndpoints(runs, reads)],
     routing: {
       reads,
       writes: options.writes ?? UNTRACKED_WRITES,
@@ -132,6 +140,7 @@ export async function startRunsServer(
     accountId,
     token,
     runs,
+    servicePool: pool,
     reportPool: reports.pool,
     relayed: () => relayedEvents.flat().length,
     relayedEvents: () => relayedEvents.map((events) => events.length),
@@ -175,6 +184,7 @@ export async function startRunsServer(
       server.close();
       server.closeAllConnections();
       await reports.close();
+      await ofService.close();
       await database.close();
       await testDatabase.drop();
     },

@@ -1,10 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { withJitter } from '@runhook/runtime/timers';
 import {
+  assertSchemaCompatibility,
   createPostgresBackend,
+  LATEST_SCHEMA_VERSION,
   type PostgresConnection,
   type PostgresQueueBackend,
-  runMigrations,
+  SchemaMigrationRequiredError,
 } from 'bullmq';
 import type pg from 'pg';
 
@@ -39,7 +41,7 @@ export function createPatchedBackend(
 function retryReadiness(connection: PostgresConnection): void {
   let readiness: Promise<void> | null = null;
   connection.waitUntilReady = () => {
-    readiness ??= migrate(connection).catch(async (error: unknown) => {
+    readiness ??= checkSchema(connection).catch(async (error: unknown) => {
       await wait(readinessRetryMs());
       readiness = null;
       throw error;
@@ -48,13 +50,27 @@ function retryReadiness(connection: PostgresConnection): void {
   };
 }
 
-/** Discards the connection after an error: one that did not respond in time would be used again. */
-async function migrate(connection: PostgresConnection): Promise<void> {
+/** The queue's schema is not that of this release. */
+class QueueSchemaBehindError extends Error {
+  readonly code = 'QUEUE_SCHEMA_BEHIND';
+
+  constructor(state: 'missing' | 'outdated') {
+    super(`The schema of the queue in PostgreSQL is ${state}: run migrate with QUEUE_URL.`);
+  }
+}
+
+/**
+ * Only `migrate` changes the schema: the services' roles own nothing. Discards the connection after an error: one that
+ * did not respond in time would be used again.
+ */
+async function checkSchema(connection: PostgresConnection): Promise<void> {
   const client = await connection.pool.connect();
   try {
-    await runMigrations(client, connection.schema);
+    const version = await assertSchemaCompatibility(client, connection.schema);
+    if (version < LATEST_SCHEMA_VERSION) throw new QueueSchemaBehindError('outdated');
   } catch (error) {
     client.release(true);
+    if (error instanceof SchemaMigrationRequiredError) throw new QueueSchemaBehindError('missing');
     throw error;
   }
   client.release();

@@ -1,0 +1,85 @@
+/** A service with a separate database role. */
+export type ServiceName = 'management' | 'dispatcher';
+
+/** Privileges on a table, as in GRANT; a service that is missing has none. */
+export type TablePrivileges = Readonly<Partial<Record<ServiceName, string>>>;
+
+/** Columns of a subscription that dispatchers change. They change no address, headers or event types. */
+const SUBSCRIPTION_COLUMNS_OF_DISPATCHERS = [
+  'active',
+  'blocked_until',
+  'consecutive_failures',
+  'deactivate_reason',
+  'dispatched_at',
+  'error_code',
+  'failing_since',
+  'failure_notified_at',
+  'hmac_secret_ciphertext',
+  'http_status_code',
+  'lane_full_since',
+  'last_success_at',
+  'next_hmac_secret_ciphertext',
+  'probe_at',
+  'rotation_ends_at',
+  'rotation_started_at',
+];
+
+/**
+ * What each service needs for its statements and the triggers that they fire. Every table and view of the schema is listed,
+ * except for the day partitions, which are accessed through their parents. A row lock needs UPDATE on one column.
+ */
+export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
+  _prisma_migrations: { management: 'SELECT', dispatcher: 'SELECT' },
+  accounts: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE (version)' },
+  attempts: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT' },
+  attempts_default: { dispatcher: 'SELECT, DELETE' },
+  // A trigger rejects the deletion of entries that are younger than a year.
+  audit_entries: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT, DELETE' },
+  cache_version: { management: 'SELECT, UPDATE' },
+  console_sessions: { management: 'SELECT, INSERT, UPDATE, DELETE' },
+  deliveries: { management: 'SELECT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
+  deliveries_default: { management: 'SELECT', dispatcher: 'SELECT, DELETE' },
+  environments: { management: 'SELECT, INSERT, UPDATE' },
+  events: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT' },
+  events_default: { dispatcher: 'SELECT, DELETE' },
+  idempotency_keys: {
+    management: 'SELECT, INSERT, UPDATE, DELETE',
+    dispatcher: 'SELECT (id, expires_at), UPDATE (expires_at), DELETE',
+  },
+  incidents: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
+  jobs: { management: 'SELECT, INSERT' },
+  log_retention: { management: 'SELECT', dispatcher: 'SELECT' },
+  logged_attempts: { management: 'SELECT' },
+  memberships: {
+    management: 'SELECT, INSERT, UPDATE, DELETE',
+    dispatcher: 'SELECT (account_id, user_id, license, permission_sets)',
+  },
+  notices: { dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
+  projects: { management: 'SELECT, INSERT, UPDATE' },
+  quarantined_items: {
+    management: 'SELECT, INSERT, UPDATE, DELETE',
+    dispatcher: 'SELECT, INSERT, UPDATE, DELETE',
+  },
+  rate_limits: { management: 'SELECT, INSERT, UPDATE, DELETE' },
+  reconciler_cursors: { dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
+  record_probe: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
+  recoveries: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE, DELETE' },
+  runs: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
+  // The trigger of the audit log names the actor of a change.
+  service_tokens: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, name)' },
+  subscriptions: {
+    management: 'SELECT, INSERT, UPDATE',
+    dispatcher: `SELECT, UPDATE (${SUBSCRIPTION_COLUMNS_OF_DISPATCHERS.join(', ')}), DELETE`,
+  },
+  undispatched_events: { management: 'SELECT, INSERT, DELETE', dispatcher: 'SELECT, INSERT, DELETE' },
+  users: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, email)' },
+};
+
+/** Functions of the owner that only dispatchers may execute; all others are executed with the rights of their caller. */
+export const DISPATCHER_FUNCTIONS = [
+  'make_day_partition(text, date)',
+  'drop_day_partition(text, date)',
+  'constrain_default_partition(text, date, date)',
+  'validate_default_partition(text)',
+  'swap_default_partition(text)',
+];
