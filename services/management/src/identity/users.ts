@@ -1,4 +1,4 @@
-import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
+import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { inActorTransaction } from '../audit/actor.ts';
 
 /** @param email in lower case. `passwordHash` is null when the user has no password. */
@@ -19,7 +19,7 @@ export interface UserRecord {
 
 /** @param apiKeyHash if not null, the user is found only while the current API key has this hash */
 export async function findUser(
-  prisma: PrismaClient,
+  prisma: Prisma.TransactionClient,
   userId: number,
   apiKeyHash: Uint8Array<ArrayBuffer> | null,
 ): Promise<UserRecord | null> {
