@@ -169,6 +169,7 @@ export async function createManagement(
       endpoints,
       routing,
       trustedProxyCidrs: settings.trustedProxyCidrs,
+      securityContacts: settings.securityContact,
       probes: createHttpProbes({ health }),
       log: logger,
       consoleFolder,
