@@ -1,7 +1,17 @@
+import { accountFloods } from './account-floods.ts';
 import type { Attack } from './attack.ts';
 import { fuzz } from './fuzz/fuzz.ts';
 import { hostileEndpoints } from './hostile-endpoints.ts';
 import { informationLeaks } from './information-leaks.ts';
+import { runIds } from './run-ids.ts';
+import { surfaces } from './surfaces.ts';
 
 /** Attacks run in this order, each for the same time. */
-export const ATTACKS: readonly Attack[] = [fuzz, hostileEndpoints, informationLeaks];
+export const ATTACKS: readonly Attack[] = [
+  fuzz,
+  hostileEndpoints,
+  accountFloods,
+  runIds,
+  surfaces,
+  informationLeaks,
+];

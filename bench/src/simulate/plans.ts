@@ -38,7 +38,7 @@ const ROUNDS_MAX = 6;
  * each round asks for slightly more pods than the last.
  */
 const USE_MAX = 0.6;
-const MANAGEMENT_CONNECTIONS = 18;
+const MANAGEMENT_CONNECTIONS = 21;
 
 interface Slice {
   setup: Setup;

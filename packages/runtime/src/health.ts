@@ -147,6 +147,14 @@ export function createHttpProbes({ health, registry }: { health: Health; registr
     const [path = ''] = (request.url ?? '').split('?');
     const respond = Object.hasOwn(responders, path) ? responders[path] : undefined;
     if (respond === undefined) return false;
+    if (hostHeaderCount(request) > 1) {
+      send(request, response, {
+        statusCode: 400,
+        contentType: 'text/plain',
+        body: 'Host must be given once.\n',
+      });
+      return true;
+    }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       send(request, response, { statusCode: 405, contentType: 'text/plain', body: 'Method not allowed.\n' });
       return true;
@@ -154,6 +162,11 @@ export function createHttpProbes({ health, registry }: { health: Health; registr
     send(request, response, await respond().catch(unavailable));
     return true;
   };
+}
+
+/** With several hosts, a proxy that restricts the probes could read another one than this process. */
+function hostHeaderCount({ rawHeaders }: IncomingMessage): number {
+  return rawHeaders.filter((text, index) => index % 2 === 0 && text.toLowerCase() === 'host').length;
 }
 
 async function metricsResponse(registry: Registry): Promise<ProbeResponse> {
@@ -175,6 +188,7 @@ function send(request: IncomingMessage, response: ServerResponse, probe: ProbeRe
   response.setHeader('content-type', probe.contentType);
   response.setHeader('content-length', Buffer.byteLength(probe.body));
   response.setHeader('cache-control', 'no-store');
+  response.setHeader('x-content-type-options', 'nosniff');
   if (probe.statusCode === 405) response.setHeader('allow', 'GET, HEAD');
   response.end(request.method === 'HEAD' ? undefined : probe.body);
 }

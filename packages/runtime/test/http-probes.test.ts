@@ -1,4 +1,5 @@
 import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { Counter } from 'prom-client';
 import {
@@ -41,6 +42,13 @@ test('live and ready return 200 with their checks as JSON', async () => {
   expect(await ready.json()).toEqual({ ok: true, checks: { database: { ok: true } } });
 });
 
+test('probes forbid the guess of a content type, and reject a request with two hosts', async () => {
+  expect((await fetch(`${base}/healthz`)).headers.get('x-content-type-options')).toBe('nosniff');
+  const socket = connect(server.port, '127.0.0.1');
+  socket.write('GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n');
+  expect(await text(socket)).toMatch(/^HTTP\/1.1 400 /);
+});
+
 test('a failing check gives a 503 on its own probe only', async () => {
   healthy = false;
   const ready = await fetch(`${base}/readyz`);
@@ -52,11 +60,11 @@ test('a failing check gives a 503 on its own probe only', async () => {
 test('metrics are in the text format, and each one is labelled with the service', async () => {
   attempts.inc(3);
   const response = await fetch(`${base}/metrics`);
-  const text = await response.text();
+  const metrics = await response.text();
   expect(response.status).toBe(200);
   expect(response.headers.get('content-type')).toBe(registry.contentType);
-  expect(text).toContain('attempts_total{service="dispatcher"} 3');
-  expect(text).toMatch(/nodejs_eventloop_lag_p99_seconds\{service="dispatcher"\}/);
+  expect(metrics).toContain('attempts_total{service="dispatcher"} 3');
+  expect(metrics).toMatch(/nodejs_eventloop_lag_p99_seconds\{service="dispatcher"\}/);
 });
 
 test('HEAD has no body, other methods give a 405, and other paths are left to the caller', async () => {

@@ -1,5 +1,6 @@
 import {
   type ConnectionProblem,
+  type DatabaseOptions,
   findConnectionProblem,
   openDatabase,
   type Pool,
@@ -42,6 +43,7 @@ import {
 } from '@runhook/runtime';
 import { findConsole } from './console-files/routes.ts';
 import { createEndpoints } from './endpoints.ts';
+import { READ_CONNECTIONS } from './http/account-budgets.ts';
 import { type LimitStore, openLimitStore } from './http/limits.ts';
 import { type ClientTimeouts, listen } from './http/listen.ts';
 import { openReplicaReads } from './http/replica-reads.ts';
@@ -59,10 +61,11 @@ import { StreamCallers } from './subscriptions/stream-callers.ts';
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCY_CHECK_INTERVAL_MS = 5_000;
 const TOKEN_USES_INTERVAL_MS = 10_000;
-/** Connections of the pool for run reports: three concurrent batches of them, and one batch of published events. */
-const REPORT_CONNECTIONS = 4;
-/** Statement timeout of that pool; below the deadline of requests, so that a caller learns how its statement ended. */
-const REPORT_TIMEOUT_MS = 5_000;
+/**
+ * The pool for run reports. Connections: three concurrent batches of them, and one batch of published events. The timeout
+ * is below the deadline of requests, so that a caller learns how its statement ended.
+ */
+const REPORT_POOL = { connectionsMax: 4, statementTimeoutMs: 5_000 };
 /** Deadline of the database check of a starting service. */
 const LOGIN_TIMEOUT_MS = 3_000;
 /** Maximum wait for an unavailable trace collector when the service stops. */
@@ -144,9 +147,10 @@ export async function createManagement(
     const limitStore = await openLimits(context, database);
     const egress = openMeasuredEgress(context);
     const relay = startRelay(context, queues.eventQueue, database.pool);
-    // A separate pool, so that slow lists do not delay the reports of job runners.
-    const reportPool = openReportPool(context);
-    const reads = openReplicaReads(context, database.pool);
+    const reportPool = openSeparatePool(context, 'report database', REPORT_POOL);
+    // Slow lists and counts must not delay authentication.
+    const readPool = openSeparatePool(context, 'read database', { connectionsMax: READ_CONNECTIONS });
+    const reads = openReplicaReads(context, readPool);
     const callers = new StreamCallers({
       pool: database.pool,
       sessionIdleMinutes: settings.consoleSessionIdleMinutes,
@@ -182,6 +186,7 @@ export async function createManagement(
       endpoints,
       routing,
       trustedProxyCidrs: settings.trustedProxyCidrs,
+      securityContacts: settings.securityContact,
       probes: createHttpProbes({ health }),
       log: logger,
       consoleFolder,
@@ -358,16 +363,19 @@ function startTokenUses({ logger, lifecycle }: ServiceContext, { pool }: PrismaD
   return tokenUses;
 }
 
-/** Opens a pool for batched reports of job runners, separate from that of all other requests. */
-function openReportPool({ settings, logger, lifecycle, timeouts }: ServiceContext): Pool {
+/** Opens a further pool for one kind of statements, which the other kinds must not delay. */
+function openSeparatePool(
+  { settings, logger, lifecycle, timeouts }: ServiceContext,
+  name: string,
+  options: Pick<DatabaseOptions, 'connectionsMax' | 'statementTimeoutMs'>,
+): Pool {
   const database = openDatabase({
     url: settings.databaseUrl,
     connectTimeoutMs: timeouts.databaseMs,
-    connectionsMax: REPORT_CONNECTIONS,
-    statementTimeoutMs: REPORT_TIMEOUT_MS,
+    ...options,
     onConnectionError: (err) => logger.warn({ err }, 'idle database connection broke; the pool replaces it'),
   });
-  lifecycle.onClose('report database', () => database.close());
+  lifecycle.onClose(name, () => database.close());
   return database.pool;
 }
 

@@ -12,7 +12,7 @@ import { redeliverEndpoint } from './deliveries/redeliver.ts';
 import { deliveryEndpoints } from './deliveries/routes.ts';
 import { serviceStateEndpoint } from './deliveries/service-state.ts';
 import { statisticsEndpoint } from './deliveries/statistics.ts';
-import { AccountBulkhead, bulkheadLimits } from './http/account-bulkhead.ts';
+import { createAccountBudgets } from './http/account-budgets.ts';
 import { DEADLINE_MS, type Endpoint } from './http/endpoint.ts';
 import { createIdempotency } from './http/idempotency.ts';
 import type { LimitStore } from './http/limits.ts';
@@ -45,6 +45,8 @@ import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint, testUnsavedEndpoint } from './subscriptions/test-endpoint.ts';
 
 const REQUEST_LIMIT_WINDOW_SECONDS = 60;
+/** The time for which a response with an `Idempotency-Key` is stored. */
+const KEY_LIMIT_WINDOW_SECONDS = 86_400;
 
 export interface EndpointDependencies {
   logger: Logger;
@@ -157,7 +159,7 @@ export function createEndpoints(
     ratesEndpoint({ prisma, reads }),
     incidentsEndpoint({ prisma, reads }),
     serviceStateEndpoint({ prisma, writes, sourceAddresses: settings.egressSourceAddresses }),
-    ...jobsEndpoints({ prisma }),
+    ...jobsEndpoints({ prisma, jobsMax: settings.jobsPerAccount }),
     ...runsEndpoints(runs, reads),
     publishEndpoint({ publishedEvents, retentionDays: settings.logRetentionDays, clock }),
     ...accountsEndpoints({ prisma }),
@@ -170,13 +172,6 @@ export function createEndpoints(
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;
-  const bulkhead = new AccountBulkhead({
-    ...bulkheadLimits(pool.options.max ?? 10),
-    maxInFlight: settings.apiConcurrencyPerAccount,
-    waitMs: requestMs,
-    onRejected: () => metrics.rejectedRequests.inc(),
-  });
-  metrics.measureWaiting(() => bulkhead.waitingCount);
   return {
     endpoints,
     routing: {
@@ -184,7 +179,12 @@ export function createEndpoints(
       writes,
       deadlineMs: requestMs,
       bodyMs: timeouts.bodyMs,
-      bulkhead,
+      budgets: createAccountBudgets({
+        connectionsMax: pool.options.max ?? 10,
+        maxInFlight: settings.apiConcurrencyPerAccount,
+        waitMs: requestMs,
+        metrics,
+      }),
       findPrincipal: async (credential, isVersionChecked) => {
         const found = await principals.find(credential, isVersionChecked);
         if (found?.principal.kind === 'service_token') tokenUses.add(found.principal.tokenId);
@@ -195,6 +195,12 @@ export function createEndpoints(
         name: 'requests',
         callsMax: settings.apiRateLimitPerMinute,
         windowSeconds: REQUEST_LIMIT_WINDOW_SECONDS,
+        rejectsFromMemory: true,
+      }),
+      keyLimit: limitStore.createLimiter({
+        name: 'idempotency_keys',
+        callsMax: settings.idempotencyKeysPerDay,
+        windowSeconds: KEY_LIMIT_WINDOW_SECONDS,
         rejectsFromMemory: true,
       }),
       idempotency: createIdempotency({

@@ -1,6 +1,7 @@
 import { QUARANTINE_KINDS } from '@runhook/database';
 import { type DependencyMetrics, registerQuarantined } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import { ACCOUNT_BUDGETS } from './http/account-budgets.ts';
 import type { Relay } from './runs/relay.ts';
 
 /** Metrics of management, described in docs/observability.md and used by k8s/monitoring. */
@@ -52,6 +53,13 @@ export function createManagementMetrics(registry: Registry) {
     registers,
   });
   for (const server of ['replica', 'primary'] as const) replicaReads.inc({ server }, 0);
+  const rejectedRequests = new Counter({
+    name: 'runhook_http_requests_rejected_total',
+    help: 'Requests rejected with 429 because their account had too many in this process, by budget.',
+    labelNames: ['budget'] as const,
+    registers,
+  });
+  for (const budget of ACCOUNT_BUDGETS) rejectedRequests.inc({ budget }, 0);
   let replicaLagMs = () => 0;
   new Gauge({
     name: 'runhook_replica_lag_seconds',
@@ -77,11 +85,7 @@ export function createManagementMetrics(registry: Registry) {
     measureWaiting(count: () => number) {
       waitingCount = count;
     },
-    rejectedRequests: new Counter({
-      name: 'runhook_http_requests_rejected_total',
-      help: 'Requests rejected with 429 because their account had too many in this process.',
-      registers,
-    }),
+    rejectedRequests,
     accepted: new Counter({
       name: 'runhook_events_accepted_total',
       help: 'Events committed by REST calls.',

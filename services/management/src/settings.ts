@@ -3,6 +3,7 @@ import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePort
 import { queueBackendName, queueUrlWithLogin } from '@runhook/queue';
 import { environmentRules, parseSettings, type SettingsOf } from '@runhook/runtime';
 import Joi from 'joi';
+import { parseContacts } from './http/security-txt.ts';
 
 const { flag, host, httpUrl, logLevel, parsedBy, port, postgresUrl, integer } = environmentRules;
 
@@ -43,6 +44,11 @@ interface Environment {
   /** Requests of one account that a process has in flight at once, including those that wait for a slot. */
   API_CONCURRENCY_PER_ACCOUNT: number;
   SUBSCRIPTIONS_PER_ACCOUNT: number;
+  JOBS_PER_ACCOUNT: number;
+  /** Requests with an `Idempotency-Key` that one account may send in a day to all processes together. */
+  IDEMPOTENCY_KEYS_PER_DAY: number;
+  /** URIs in `/.well-known/security.txt`. */
+  SECURITY_CONTACT: string[];
   /** Must be the dispatchers' setting: older event ids are rejected. */
   LOG_RETENTION_DAYS: number;
   /** Minutes without use after which a console session ends. */
@@ -90,6 +96,9 @@ const schema = Joi.object<Environment>({
   API_RATE_LIMIT_PER_MINUTE: integer(1, 10_000_000).default(5_000),
   API_CONCURRENCY_PER_ACCOUNT: integer(1, 100_000).default(500),
   SUBSCRIPTIONS_PER_ACCOUNT: integer(1, 100_000).default(1_000),
+  JOBS_PER_ACCOUNT: integer(1, 1_000_000).default(10_000),
+  IDEMPOTENCY_KEYS_PER_DAY: integer(1, 1_000_000_000).default(1_000_000),
+  SECURITY_CONTACT: parsedBy(parseContacts).default([]),
   LOG_RETENTION_DAYS: integer(1, 3_650).default(30),
   CONSOLE_SESSION_IDLE_MINUTES: integer(5, 43_200).default(60),
   CONSOLE_SESSION_MAX_HOURS: integer(1, 8_760).default(24),

@@ -42,6 +42,8 @@ const BY_HAND: Record<string, string> = {
     'this is the hot path, where one statement records the events of concurrent calls.',
   'runs/report-statements.ts':
     'this is the hot path, where one statement records the reports of many runners.',
+  'runs/run-counters.ts':
+    'one statement advances the run counters of many accounts, each beyond the run ids that runners supply.',
   'runs/runs.ts':
     'this is the hot path. A report with an Idempotency-Key is one transaction with its response.',
   'runs/statements.ts': 'runs are read with the columns that the hot path uses.',

@@ -157,3 +157,15 @@ describe('a stream of changes ends in every process', () => {
     await eventually(() => expect([...ended].sort()).toEqual(expected));
   });
 });
+
+test('two processes assign each run of an account its own id', async () => {
+  const newAccount = await first.newAccount();
+  const { id, token } = newAccount;
+  const body = { job_id: await first.newJob(newAccount), engine_version: '1.9.2' };
+  const responses = await Promise.all(
+    Array.from({ length: 100 }, (_, index) =>
+      (index % 2 === 0 ? first : second).call('POST', `/api/v2/accounts/${id}/runs/`, { token, body }),
+    ),
+  );
+  expect(new Set(responses.map(({ json }) => json.data.id)).size).toBe(100);
+});

@@ -106,6 +106,34 @@ const DELETE_RUNS = {
     RETURNING id`,
 };
 
+/**
+ * Deletes jobs that are older than the retention of runs and have neither runs nor a webhook that names them. A separate
+ * task, because each batch may read all runs: no index has their job. Safe to run concurrently.
+ * @returns the number of deleted jobs
+ */
+export async function purgeJobs(
+  database: Queryable,
+  { runRetentionDays, ...options }: BatchOptions & Pick<PurgeOptions, 'runRetentionDays'>,
+): Promise<number> {
+  const batchOptions = { batchSize: JOBS_BATCH_SIZE, ...options };
+  return await runInBatches(database, { ...DELETE_JOBS, values: [runRetentionDays] }, batchOptions);
+}
+
+const JOBS_BATCH_SIZE = 10_000;
+const DELETE_JOBS = {
+  name: 'delete-unused-jobs',
+  text: `
+    DELETE FROM jobs WHERE id IN (
+      SELECT j.id FROM jobs j
+      WHERE j.created_at < now() - $1::int * interval '1 day'
+        AND NOT EXISTS (SELECT FROM runs r WHERE r.account_id = j.account_id AND r.job_id = j.id)
+        AND NOT EXISTS (
+          SELECT FROM subscriptions s
+          WHERE s.account_id = j.account_id AND s.deleted_at IS NULL AND j.id = ANY (s.job_ids))
+      LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING id`,
+};
+
 // The deliveries of a deleted subscription are deleted with their days; its queued jobs read the row until then.
 const DELETE_SUBSCRIPTIONS = {
   name: 'delete-old-subscriptions',

@@ -12,7 +12,7 @@ import { type AuditDependencies, auditTask } from './audit.ts';
 import { type HealthOptions, refreshHealth } from './health.ts';
 import { type LanesDependencies, reconcileLanes } from './lanes.ts';
 import { limitPending, type PendingLimitOptions } from './pending-limit.ts';
-import { eraseOldSecrets, type PurgeOptions, purge } from './purge.ts';
+import { eraseOldSecrets, type PurgeOptions, purge, purgeJobs } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { type RecoverDependencies, recover } from './recover.ts';
 
@@ -29,6 +29,7 @@ const PARTITIONS_EVERY_MS = 60_000;
 const HEALTH_EVERY_MS = 15_000;
 const ROTATIONS_EVERY_MS = 60_000;
 const PURGE_EVERY_MS = 3_600_000;
+const PURGE_JOBS_EVERY_MS = 86_400_000;
 const SHARDS_EVERY_MS = 10_000;
 
 type MaintenanceDependencies = ReconcileDependencies &
@@ -152,6 +153,14 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
           ...dependencies,
           onPurged: (kind, count) => logger.info({ kind, count }, 'deleted rows whose retention is over'),
         });
+      },
+    },
+    {
+      name: 'purge-jobs',
+      everyMs: PURGE_JOBS_EVERY_MS,
+      async run() {
+        const count = await purgeJobs(pool, dependencies);
+        if (count > 0) logger.info({ kind: 'jobs', count }, 'deleted rows whose retention is over');
       },
     },
   ];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { addQuarantined, type Database, listQuarantined, openDatabase } from '@runhook/database';
+import { addQuarantined, createJob, type Database, listQuarantined, openDatabase } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import {
   createTestDatabase,
@@ -8,7 +8,7 @@ import {
   type TestDatabase,
   WAIT_TIMEOUT_MS,
 } from '@runhook/testing';
-import { purge } from '../../src/maintenance/purge.ts';
+import { purge, purgeJobs } from '../../src/maintenance/purge.ts';
 
 let testDatabase: TestDatabase;
 let database: PrismaDatabase;
@@ -44,10 +44,11 @@ const run = (changed: object = {}) =>
 /** Inserts runs that were reported an hour less than this number of days ago. */
 const reportRuns = (daysAgo: number, count: number) =>
   database.pool.query(
-    `INSERT INTO runs (account_id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+    `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
        engine_version, status, started_at, created_at)
-     SELECT $1, 1, 'a', 1, 'a', 1, 'a', '1', 'Success', now(), now() - $2::int * interval '1 day' + interval '1 hour'
-     FROM generate_series(1, $3::int)`,
+     SELECT $1, $2::int * 100 + n, 1, 'a', 1, 'a', 1, 'a', '1', 'Success', now(),
+       now() - $2::int * interval '1 day' + interval '1 hour'
+     FROM generate_series(1, $3::int) AS n`,
     [accountId, daysAgo, count],
   );
 
@@ -167,4 +168,28 @@ test('entries of the audit log are deleted after a year, and not before', async 
   );
   expect(await run({ batchSize: 1 })).toEqual({ ...NOTHING_PURGED, auditEntries: 2 });
   expect(await database.prisma.auditEntry.findMany()).toMatchObject([{ targetId: '364' }]);
+});
+
+test('old jobs without runs are deleted in batches, but not those that a webhook names', async () => {
+  const { id: subscriptionId } = await seedSubscription(database, {
+    accountId,
+    clientUrl: 'https://receiver.example.com/',
+  });
+  const addJob = async (name: string, daysAgo: number) => {
+    const job = { accountId, name, projectName: 'Analytics', environmentName: 'Production' };
+    const { id } = await createJob(database.prisma, job);
+    const createdAt = new Date(Date.now() - daysAgo * 86_400_000);
+    await database.prisma.job.update({ where: { id }, data: { createdAt } });
+    return id;
+  };
+  const named = await addJob('named by a webhook', 400);
+  const used = await addJob('with a run', 400);
+  await addJob('young', 300);
+  for (const name of ['unused', 'unused, too', 'the third']) await addJob(name, 400);
+  await database.pool.query('UPDATE subscriptions SET job_ids = $1 WHERE id = $2', [[named], subscriptionId]);
+  await reportRuns(1, 1);
+  await database.pool.query('UPDATE runs SET job_id = $1', [used]);
+  expect(await purgeJobs(database.pool, { runRetentionDays: 365, batchSize: 2 })).toBe(3);
+  const left = (await database.prisma.job.findMany()).map(({ name }) => name).sort();
+  expect(left).toEqual(['Hourly load', 'Nightly build', 'named by a webhook', 'with a run', 'young']);
 });

@@ -45,6 +45,7 @@ export function auditEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndp
     method: 'GET',
     path: '/api/v3/accounts/:account_id/audit',
     access: READ_AUDIT,
+    isSlowRead: true,
     async handle({ account, query }) {
       const reader = new QueryReader(query);
       const page = reader.page();

@@ -13,7 +13,7 @@ import {
 } from './files.ts';
 
 /** Matches the paths that never return the console's page, with any number of leading slashes. */
-const RESERVED_PATHS = /^\/+(?:api|assets|docs|healthz|metrics|openapi\.json|readyz)(?:\/|$)/i;
+const RESERVED_PATHS = /^\/+(?:\.well-known|api|assets|docs|healthz|metrics|openapi\.json|readyz)(?:\/|$)/i;
 const ALLOWED_METHODS = ['GET', 'HEAD'];
 const YEAR_SECONDS = 365 * 24 * 3600;
 

@@ -46,6 +46,7 @@ function listEndpoint(reads: ReplicaReads): AccountEndpoint {
     method: 'GET',
     path: LOG_PATH,
     access: READ_WEBHOOKS,
+    isSlowRead: true,
     async handle(request) {
       const { account, query } = request;
       const reader = new QueryReader(query);
@@ -87,6 +88,7 @@ function histogramEndpoint(reads: ReplicaReads): AccountEndpoint {
     method: 'GET',
     path: `${LOG_PATH}/histogram`,
     access: READ_WEBHOOKS,
+    isSlowRead: true,
     async handle(request) {
       const { account, query } = request;
       const reader = new QueryReader(query);

@@ -7,6 +7,8 @@ const FRESH_MS = 60_000;
 const USABLE_MS = 10 * 60_000;
 /** Maximum share of the time that counting may take: counts are fresh for at least 100 times its duration. */
 const COUNTING_SHARE_MAX = 0.01;
+/** Maximum number of concurrent counts of a cache, so that they leave the connections of their pool to requests. */
+const PENDING_MAX = 1;
 
 interface CacheEntry<Counts> {
   counts: Counts;
@@ -40,10 +42,14 @@ export class CountCache<Counts extends object> {
     return entry !== undefined && !isOlder(entry, FRESH_MS);
   }
 
-  /** Counts, and resolves when done or failed. Concurrent calls for a key share one count. */
+  /**
+   * Counts, and resolves when done or failed, at once if another key is being counted: then a later read counts again.
+   * Concurrent calls for a key share one count.
+   */
   count(key: string, readCounts: () => Promise<Counts>): Promise<void> {
     const running = this.#pendingCounts.get(key);
     if (running) return running;
+    if (this.#pendingCounts.size >= PENDING_MAX) return Promise.resolve();
     const pendingCount = this.#count(key, readCounts)
       // After a failed count the log is read without counts, and a later read counts again.
       .catch(() => void this.#entries.delete(key))

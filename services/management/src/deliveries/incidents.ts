@@ -59,6 +59,7 @@ export function incidentsEndpoint({ prisma, reads }: ListDependencies): AccountE
     method: 'GET',
     path: '/api/v3/accounts/:account_id/webhooks/incidents',
     access: READ_WEBHOOKS,
+    isSlowRead: true,
     async handle(request) {
       const { account, query } = request;
       const reader = new QueryReader(query);

@@ -42,6 +42,7 @@ export function ratesEndpoint({ prisma, reads }: ListDependencies): AccountEndpo
     method: 'GET',
     path: '/api/v3/accounts/:account_id/webhooks/statistics',
     access: READ_WEBHOOKS,
+    isSlowRead: true,
     async handle(request) {
       const { account, query } = request;
       const reader = new QueryReader(query);

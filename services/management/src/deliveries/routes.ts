@@ -68,6 +68,7 @@ function listDeliveriesEndpoint({ prisma, reads }: ListDependencies): AccountEnd
     method: 'GET',
     path: DELIVERIES_PATH,
     access: READ_WEBHOOKS,
+    isSlowRead: true,
     async handle(request) {
       const reader = new QueryReader(request.query);
       const page = reader.page();

@@ -57,6 +57,7 @@ export function statisticsEndpoint({ prisma, reads }: ListDependencies): Account
     method: 'GET',
     path: STATISTICS_PATH,
     access: READ_WEBHOOKS,
+    isSlowRead: true,
     async handle(request) {
       const reader = new QueryReader(request.query);
       const hours = reader.optional('hours', integer(1, STATISTICS_HOURS_MAX)) ?? STATISTICS_HOURS_DEFAULT;

@@ -62,7 +62,7 @@ interface EndpointBase<
   path: Path;
   /**
    * For an endpoint that waits for an external server: the time that it may take beyond the usual deadline before the
-   * caller gets a 503. It needs no slot of its account, since slots protect the database.
+   * caller gets a 503. It counts towards the endpoint tests of its account and needs no other slot.
    */
   extraTimeMs?: number;
   /** Marks a GET with an external effect: from a console session its origin is checked as that of a POST. */
@@ -88,6 +88,8 @@ interface AccountWrite
 
 interface AccountRead extends EndpointBase<AccountPath, AccountRequest, 'GET'> {
   access: Access;
+  /** Marks a read that takes the longer, the more data the account has: it needs a slot for slow reads, too. */
+  isSlowRead?: true;
 }
 
 /** An endpoint for the account that its path names. */

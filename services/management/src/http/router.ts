@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import type { RecordWrites } from '@runhook/database';
 import { type Request, type Response, Router } from 'express';
-import type { AccountBulkhead } from './account-bulkhead.ts';
+import type { AccountBudgets } from './account-budgets.ts';
 import { type Authentication, authenticate, isSameOrigin } from './authentication.ts';
 import { readBody } from './body.ts';
 import { CommitGuard, respondWithinDeadline } from './commit-guard.ts';
@@ -30,7 +30,7 @@ import {
   type ResponseRecorder,
   withCommitCheck,
 } from './idempotency.ts';
-import { type Limiter, requestLimitKey } from './limits.ts';
+import { type Limiter, type LimitResult, requestLimitKey } from './limits.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { requestState } from './request-telemetry.ts';
 
@@ -39,7 +39,9 @@ export interface RouterDependencies extends Authentication {
   /** Rate limit of an account's requests. */
   requestLimit: Pick<Limiter, 'consume'>;
   idempotency: Idempotency;
-  bulkhead: Pick<AccountBulkhead, 'run' | 'runWithoutSlot'>;
+  /** Limit of an account's requests with an `Idempotency-Key`, because each stores its response for a day. */
+  keyLimit: Pick<Limiter, 'consume'>;
+  budgets: AccountBudgets;
   reads: Pick<ReplicaReads, 'recordWrite'>;
   /** Tracks whether calls that write succeed. */
   writes: Pick<RecordWrites, 'track'>;
@@ -142,9 +144,10 @@ async function admit(
   const account = authorize(caller.principal, accountIdText, endpoint.access);
   requestState(response).accountId = account.id;
   const { params } = request;
-  const { bulkhead, reads } = dependencies;
+  const { budgets, reads } = dependencies;
   return async (parsedRequest, guard) => {
     const key = endpoint.method === 'POST' ? parseKey(parsedRequest.header(IDEMPOTENCY_KEY_HEADER)) : null;
+    if (key !== null) await requireAccepted(dependencies.keyLimit.consume(`account:${account.id}`));
     const request = { ...parsedRequest, ...caller, account };
     const work = async (recorder?: ResponseRecorder) => {
       guard.requireOpen();
@@ -154,21 +157,27 @@ async function admit(
         reads.recordWrite(endpoint, request);
       }
     };
-    if (endpoint.extraTimeMs !== undefined) return await work(NO_RECORDING);
+    if (endpoint.extraTimeMs !== undefined)
+      return await budgets.endpointTests.run(account.id, () => work(NO_RECORDING));
     if (isBatched && key === null) {
       try {
-        return await bulkhead.runWithoutSlot(account.id, () => work(NO_RECORDING));
+        return await budgets.requests.runWithoutSlot(account.id, () => work(NO_RECORDING));
       } catch (error) {
         if (!(error instanceof RunLockedError)) throw error;
         guard.reopen();
       }
     }
-    return await bulkhead.run(account.id, () => work());
+    const runInSlot = () => budgets.requests.run(account.id, () => work());
+    return 'isSlowRead' in endpoint ? await budgets.slowReads.run(account.id, runInSlot) : await runInSlot();
   };
 }
 
 async function countCall(budget: string, { requestLimit }: RouterDependencies): Promise<void> {
-  const result = await requestLimit.consume(budget);
+  await requireAccepted(requestLimit.consume(budget));
+}
+
+async function requireAccepted(consumption: Promise<LimitResult>): Promise<void> {
+  const result = await consumption;
   if (result.kind === 'rejected') throw new TooManyRequestsError(result.retryAfterSeconds);
 }
 

@@ -11,12 +11,15 @@ import { requireUnambiguousRequest } from './listen.ts';
 import { docsRoutes } from './openapi/docs-page.ts';
 import { type Log, logRequests, measureRequests, traceRequests } from './request-telemetry.ts';
 import { mountEndpoints, type RouterDependencies } from './router.ts';
+import { securityTxtRoutes } from './security-txt.ts';
 
 export interface HttpAppParts {
   endpoints: readonly Endpoint[];
   routing: RouterDependencies;
   /** Networks whose `X-Forwarded-For`, `-Proto` and `-Host` are trusted; an empty list trusts none. */
   trustedProxyCidrs: readonly string[];
+  /** Contacts in `/.well-known/security.txt`; none by default. */
+  securityContacts?: readonly string[];
   /** Answers `/healthz` and `/readyz`; returns false for other requests. */
   probes: (request: IncomingMessage, response: ServerResponse) => Promise<boolean>;
   log: Log;
@@ -29,6 +32,7 @@ export interface HttpAppParts {
 
 export function createHttpApp(parts: HttpAppParts): Express {
   const { endpoints, routing, trustedProxyCidrs, probes, log, consoleFolder, metrics, traces } = parts;
+  const { securityContacts = [] } = parts;
   const app = express();
   app.set('trust proxy', [...trustedProxyCidrs]);
   app.disable('x-powered-by');
@@ -39,8 +43,18 @@ export function createHttpApp(parts: HttpAppParts): Express {
   app.use(logRequests(log));
   if (metrics) app.use(measureRequests(metrics));
   if (traces) app.use(traceRequests(traces));
-  // Over plain http, this directive would turn the URLs of the console's assets to https.
-  app.use(helmet({ contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } }));
+  app.use(
+    helmet({
+      contentSecurityPolicy: {
+        directives: {
+          // Over plain http, this directive would turn the URLs of the console's assets to https.
+          'upgrade-insecure-requests': null,
+          'frame-ancestors': ["'none'"],
+        },
+      },
+      xFrameOptions: { action: 'deny' },
+    }),
+  );
   app.use(requireUnambiguousRequest);
   app.use('/api', (request, response, next) => {
     response.set('cache-control', 'no-store');
@@ -50,6 +64,7 @@ export function createHttpApp(parts: HttpAppParts): Express {
     next();
   });
   app.use(docsRoutes());
+  app.use(securityTxtRoutes(securityContacts));
   app.use(mountEndpoints(endpoints, routing));
   if (consoleFolder) app.use(consoleRoutes(consoleFolder));
   app.use(() => {

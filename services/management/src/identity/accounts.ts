@@ -39,7 +39,7 @@ function accountIdsOf(principal: Principal): number[] {
 
 /** Returns a page of the existing accounts, oldest first, so that the first account of a client stays the first. */
 export async function listAccounts(
-  prisma: PrismaClient,
+  prisma: Prisma.TransactionClient,
   accountIds: readonly number[],
   page: { limit: number; offset: number },
 ): Promise<AccountView[]> {

@@ -1,6 +1,6 @@
 import { codePointLength } from '@runhook/contract';
 import { createCredential, hashCredential, type SecretBox } from '@runhook/database';
-import { inPrismaTransaction, type PrismaClient } from '@runhook/database/prisma';
+import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { inActorTransaction } from '../audit/actor.ts';
 
 /** Limits in code points; the maximum is below that of a sign-in. */
@@ -50,7 +50,7 @@ export interface UserRecord {
 
 /** @param apiKeyHash if not null, the user is found only while the current API key has this hash */
 export async function findUser(
-  prisma: PrismaClient,
+  prisma: Prisma.TransactionClient,
   userId: number,
   apiKeyHash: Uint8Array<ArrayBuffer> | null,
 ): Promise<UserRecord | null> {

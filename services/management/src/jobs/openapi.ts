@@ -18,7 +18,7 @@ import {
   searchParameter,
   withIdempotencyKey,
 } from '../http/openapi/parameters.ts';
-import { BODY_FAILURES, operationResponses, success } from '../http/openapi/responses.ts';
+import { BODY_FAILURES, failureWithReason, operationResponses, success } from '../http/openapi/responses.ts';
 import { LIMIT_MAX } from '../http/query-parameters.ts';
 import { JOB_NAME_CHARACTERS_MAX, JOB_ORDERS, type JobFields, type JobResponse } from './routes.ts';
 
@@ -83,7 +83,14 @@ export const jobPaths: Paths = {
       requestBody: requestBody('JobFields', 'The new job.', { name, project_name, environment_name }),
       responses: operationResponses(
         'runs',
-        { 201: success(201, 'The job was created.', schemaRef('Job'), JOB_EXAMPLE) },
+        {
+          201: success(201, 'The job was created.', schemaRef('Job'), JOB_EXAMPLE),
+          409: failureWithReason(
+            409,
+            'The account has as many jobs as it may.',
+            'The account has 10000 jobs, the maximum.',
+          ),
+        },
         BODY_FAILURES,
       ),
     }),

@@ -48,6 +48,7 @@ export function projectEndpoints({ prisma }: { prisma: PrismaClient }): AccountE
     method: 'GET',
     path,
     access: READ_RUNS,
+    isSlowRead: true,
     handle: (request) => handler({ prisma, request }),
   });
   const versionedEndpoints = (['v2', 'v3'] as const).flatMap((version) => {

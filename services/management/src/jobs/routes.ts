@@ -4,7 +4,7 @@ import { containsText, inPrismaTransaction, type Prisma, type PrismaClient } fro
 import Joi from 'joi';
 import { type AccountEndpoint, READ_RUNS, REPORT_RUNS } from '../http/endpoint.ts';
 import { pageExtra } from '../http/envelope.ts';
-import { InvalidRequestError, NotFoundError } from '../http/errors.ts';
+import { ConflictError, InvalidRequestError, NotFoundError } from '../http/errors.ts';
 import { idList, orderOf, QueryReader, searchText } from '../http/query-parameters.ts';
 import {
   type EnvironmentView,
@@ -19,7 +19,14 @@ import {
 const JOBS_PATH = '/api/v2/accounts/:account_id/jobs';
 
 /** The jobs of an account, with their projects and environments (docs/contract.md#runs-and-jobs). */
-export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndpoint[] {
+export function jobsEndpoints({
+  prisma,
+  jobsMax,
+}: {
+  prisma: PrismaClient;
+  /** Maximum number of jobs of an account. */
+  jobsMax: number;
+}): AccountEndpoint[] {
   return [
     {
       method: 'POST',
@@ -30,15 +37,20 @@ export function jobsEndpoints({ prisma }: { prisma: PrismaClient }): AccountEndp
         if (problems) throw new InvalidRequestError(problems);
         const { name, project_name: projectName, environment_name: environmentName } = fields;
         const job = { accountId: account.id, name, projectName, environmentName };
-        return await inPrismaTransaction(prisma, async (transaction) =>
-          recorder.recordWithPrisma(transaction, { code: 201, data: await insertJob(transaction, job) }),
-        );
+        return await inPrismaTransaction(prisma, async (transaction) => {
+          // Concurrent calls do not see each other and may exceed the limit by a few.
+          if ((await transaction.job.count({ where: { accountId: BigInt(account.id) } })) >= jobsMax)
+            throw new ConflictError(`The account has ${jobsMax} jobs, the maximum.`);
+          const data = await insertJob(transaction, job);
+          return await recorder.recordWithPrisma(transaction, { code: 201, data });
+        });
       },
     },
     {
       method: 'GET',
       path: JOBS_PATH,
       access: READ_RUNS,
+      isSlowRead: true,
       async handle({ account, query }) {
         const reader = new QueryReader(query);
         const page = reader.page();

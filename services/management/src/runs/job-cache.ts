@@ -1,7 +1,7 @@
 import type { JobView, Queryable } from '@runhook/database';
 import { approximateBytes } from '@runhook/runtime';
 import { LRUCache } from 'lru-cache';
-import { type AccountScopedId, drawRunIds, findJobs, keyOf } from './report-statements.ts';
+import { type AccountScopedId, findJobs, keyOf } from './report-statements.ts';
 
 const JOBS_BYTES_MAX = 16 * 1_024 * 1_024;
 
@@ -40,20 +40,5 @@ export class JobCache {
   #findCached(request: JobRequest): JobAtVersion | undefined {
     const cached = this.#jobs.get(keyOf(request));
     return request.version === cached?.cacheVersion ? cached : undefined;
-  }
-}
-
-const RESERVED_COUNT = 100;
-
-/** Provides run ids for runs without a client-supplied id; draws a hundred at a time from the sequence. */
-export class RunIds {
-  #reservedIds: number[] = [];
-
-  async next(database: Queryable, isFree: (id: number) => boolean): Promise<number> {
-    while (true) {
-      const id = this.#reservedIds.shift();
-      if (id === undefined) this.#reservedIds.push(...(await drawRunIds(database, RESERVED_COUNT)));
-      else if (isFree(id)) return id;
-    }
   }
 }

@@ -18,7 +18,7 @@ import {
   upsertRunsSql,
   upsertRunsValues,
 } from '@runhook/database';
-import { MicroBatcher } from '@runhook/runtime';
+import { callHalving, MicroBatcher } from '@runhook/runtime';
 import type { EndpointResponse } from '../http/envelope.ts';
 import { StaleCredentialError } from '../http/errors.ts';
 import type { RecordedResponse } from '../http/idempotency.ts';
@@ -146,10 +146,28 @@ async function record(
       else if (confirmCommit(pending, results)) round.push(pending);
       for (const event of events) seen.add(eventJobId(event));
     }
-    if (round.length > 0) await writeRound(database, round, results, statement);
+    const isFirst = waiting.length === publications.length;
+    if (isFirst) await writeRound(database, round, results, statement);
+    else await writeLaterRound(database, round, results, statement);
     waiting = nextRound;
   }
   return results;
+}
+
+/** Writes a round after the first one, whose calls are committed: an error must not become their result. */
+async function writeLaterRound(
+  database: Queryable,
+  round: readonly PendingPublication[],
+  results: PublicationResult[],
+  statement: string | undefined,
+): Promise<void> {
+  const write = (part: readonly PendingPublication[]) => writeRound(database, part, results, statement);
+  try {
+    for (const { item, error } of await callHalving(round, write, isItemFault))
+      results[item.index] = { kind: 'rejected', error };
+  } catch (error) {
+    for (const { index } of round) results[index] ??= { kind: 'rejected', error };
+  }
 }
 
 function confirmCommit({ publication, index }: PendingPublication, results: PublicationResult[]): boolean {
@@ -232,6 +250,7 @@ async function writeRound(
   results: PublicationResult[],
   statement: string | undefined,
 ): Promise<void> {
+  if (round.length === 0) return;
   const rows = round
     .flatMap(({ publication: { version, traceContext, events } }) =>
       events.map((event) => ({ version, traceContext, event })),
@@ -251,8 +270,17 @@ async function writeRound(
   const isCurrent = ({ version }: { version: string | null }) =>
     version === null || version === currentVersion;
   const existingRows = rows.filter((row) => isCurrent(row) && !stored.has(eventJobId(row.event)));
-  const conflicts = await findConflicts(database, existingRows);
+  const existing = new Set(existingRows.map(({ event }) => eventJobId(event)));
+  const { conflicts, error } = await findConflicts(database, existingRows).then(
+    (conflicts) => ({ conflicts, error: undefined }),
+    (error: unknown) => ({ conflicts: new Set<string>(), error }),
+  );
   for (const { publication, index } of round) {
+    // The other calls are committed, so the error must not become their result.
+    if (error !== undefined && publication.events.some((event) => existing.has(eventJobId(event)))) {
+      results[index] = { kind: 'rejected', error };
+      continue;
+    }
     const idsIn = (keys: ReadonlySet<string>) =>
       new Set(
         publication.events.filter((event) => keys.has(eventJobId(event))).map(({ eventId }) => eventId),

@@ -1,5 +1,6 @@
-import type { Queryable } from '@runhook/database';
-import { type JobAtVersion, JobCache, RunIds } from './job-cache.ts';
+import { isItemFault, type Pool, type Queryable } from '@runhook/database';
+import { callHalving } from '@runhook/runtime';
+import { type JobAtVersion, JobCache } from './job-cache.ts';
 import type { CommittedEvent } from './relay.ts';
 import {
   clientRunId,
@@ -12,7 +13,8 @@ import {
   type ReportOutcome,
   runKey,
 } from './report-plans.ts';
-import { drawFreeRunId, findRuns, keyOf, recordRuns } from './report-statements.ts';
+import { findRuns, recordRuns } from './report-statements.ts';
+import { drawFreeRunId, drawRunIds, FOLLOWED_RUN_ID_MAX, type RunIdDraw } from './run-counters.ts';
 
 export type ReportResult =
   | { outcome: ReportOutcome; events: CommittedEvent[]; error?: never }
@@ -25,7 +27,12 @@ export type ReportResult =
  */
 export class ReportRecorder {
   readonly #jobs = new JobCache();
-  readonly #runIds = new RunIds();
+  readonly #idPool: Pool;
+
+  /** @param idPool draws run ids, in transactions of their own: an open one would delay all starts of its account */
+  constructor(idPool: Pool) {
+    this.#idPool = idPool;
+  }
 
   /**
    * Returns one result per report, in input order. Within a transaction the results hold only once it commits.
@@ -37,42 +44,82 @@ export class ReportRecorder {
     { isBatched }: { isBatched: boolean },
   ): Promise<ReportResult[]> {
     const results: ReportResult[] = new Array(reports.length);
-    let waiting = await this.#assignRunIds(database, reports);
-    while (waiting.length > 0) {
-      const { round, laterReports } = splitByRun(waiting);
-      const plans = await this.#plan(database, round);
-      const writes: PlannedWrite[] = [];
-      for (const one of plans) {
-        if (one.write === undefined) results[one.pending.index] = { outcome: one.outcome, events: [] };
-        else {
-          try {
-            one.pending.report.beforeCommit();
-            writes.push(one);
-          } catch (error) {
-            results[one.pending.index] = { error };
-          }
-        }
-      }
-      const retries = await writeRound(database, writes, results, isBatched);
-      waiting = [...retries, ...excludeLocked(laterReports, writes, results)];
+    const first = splitByRun(await this.#assignRunIds(reports));
+    const retries = await this.#recordRound(database, first.round, results, isBatched);
+    const waiting = [...retries, ...excludeLocked(first.laterReports, first.round, results)];
+    try {
+      await this.#recordLaterRounds(database, waiting, results, isBatched);
+    } catch (error) {
+      if (!isBatched) throw error;
+      // The reports with a result are committed, so the error must not become theirs.
+      for (const { index } of waiting) results[index] ??= { error };
     }
     return results;
   }
 
-  /** Assigns ids to new runs without one, but none that another report of the batch supplies. */
-  async #assignRunIds(database: Queryable, reports: readonly Report[]): Promise<PendingReport[]> {
-    const suppliedRunKeys = new Set<string>();
-    for (const { accountId, content } of reports) {
-      const id = clientRunId(content);
-      if (id !== undefined) suppliedRunKeys.add(keyOf({ accountId, id }));
+  async #recordLaterRounds(
+    database: Queryable,
+    reports: readonly PendingReport[],
+    results: ReportResult[],
+    isBatched: boolean,
+  ): Promise<void> {
+    let waiting = reports;
+    while (waiting.length > 0) {
+      const { round, laterReports } = splitByRun(waiting);
+      const retries: PendingReport[] = [];
+      const record = async (part: readonly PendingReport[]) =>
+        void retries.push(...(await this.#recordRound(database, part, results, isBatched)));
+      const rejected = await callHalving(round, record, (error) => isBatched && isItemFault(error));
+      for (const { item, error } of rejected) results[item.index] = { error };
+      waiting = [...retries, ...excludeLocked(laterReports, round, results)];
     }
-    const pendingReports: PendingReport[] = [];
+  }
+
+  /** Records reports of different runs, and returns those that must be planned again. */
+  async #recordRound(
+    database: Queryable,
+    round: readonly PendingReport[],
+    results: ReportResult[],
+    isBatched: boolean,
+  ): Promise<PendingReport[]> {
+    const plans = await this.#plan(database, round);
+    const writes: PlannedWrite[] = [];
+    for (const one of plans) {
+      if (one.write === undefined) results[one.pending.index] = { outcome: one.outcome, events: [] };
+      else {
+        try {
+          one.pending.report.beforeCommit();
+          writes.push(one);
+        } catch (error) {
+          results[one.pending.index] = { error };
+        }
+      }
+    }
+    return await this.#writeRound(database, writes, results, isBatched);
+  }
+
+  /**
+   * Assigns ids to new runs without one. Their reports come last, so that a report with the same client-supplied id is
+   * recorded first.
+   */
+  async #assignRunIds(reports: readonly Report[]): Promise<PendingReport[]> {
+    const draws = drawsOf(reports);
+    const lastIds = draws.length > 0 ? await drawRunIds(this.#idPool, draws) : new Map<number, number>();
+    const nextIds = new Map(
+      draws.map(({ accountId, count }) => [accountId, (lastIds.get(accountId) ?? 0) - count + 1]),
+    );
+    const supplied: PendingReport[] = [];
+    const drawn: PendingReport[] = [];
     for (const [index, report] of reports.entries()) {
-      const isFree = (id: number) => !suppliedRunKeys.has(keyOf({ accountId: report.accountId, id }));
-      const runId = clientRunId(report.content) ?? (await this.#runIds.next(database, isFree));
-      pendingReports.push({ report, index, runId, isIdTaken: false });
+      const clientId = clientRunId(report.content);
+      if (clientId !== undefined) supplied.push({ report, index, runId: clientId, isIdTaken: false });
+      else {
+        const runId = nextIds.get(report.accountId) as number;
+        nextIds.set(report.accountId, runId + 1);
+        drawn.push({ report, index, runId, isIdTaken: false });
+      }
     }
-    return pendingReports;
+    return [...supplied, ...drawn];
   }
 
   async #plan(database: Queryable, round: readonly PendingReport[]): Promise<PlannedReport[]> {
@@ -91,18 +138,73 @@ export class ReportRecorder {
     const jobs = await this.#jobs.find(database, keys);
     return starts.map((pending, index) => planStart(pending, jobs[index] as JobAtVersion));
   }
+
+  /** Returns the reports that must be planned again. */
+  async #writeRound(
+    database: Queryable,
+    writes: readonly PlannedWrite[],
+    results: ReportResult[],
+    isBatched: boolean,
+  ): Promise<PendingReport[]> {
+    if (writes.length === 0) return [];
+    const { version, written } = await recordRuns(
+      database,
+      writes.map((one) => one.write),
+      isBatched,
+    );
+    const retries: PendingReport[] = [];
+    for (const { pending, write } of writes) {
+      const { run, events, expected, traceContext } = write;
+      if (written.has(runKey(pending))) {
+        results[pending.index] = {
+          outcome: { kind: expected === null ? 'started' : 'recorded', run },
+          events: events.map((event) => ({ event, traceContext })),
+        };
+      } else if (write.version !== version)
+        results[pending.index] = { outcome: { kind: 'outdated' }, events: [] };
+      else if (expected !== null && isBatched)
+        results[pending.index] = { outcome: { kind: 'locked' }, events: [] };
+      else {
+        try {
+          retries.push(await this.#markIdTaken(pending));
+        } catch (error) {
+          results[pending.index] = { error };
+        }
+      }
+    }
+    return retries;
+  }
+
+  async #markIdTaken(pending: PendingReport): Promise<PendingReport> {
+    const { content, accountId } = pending.report;
+    if (content.call !== 'start') return pending;
+    if (content.fields.run_id !== undefined) return { ...pending, isIdTaken: true };
+    return { ...pending, runId: await drawFreeRunId(this.#idPool, accountId) };
+  }
+}
+
+/** Returns, for each account with new runs without an id, how many ids it needs and the largest id that a start supplies. */
+function drawsOf(reports: readonly Report[]): RunIdDraw[] {
+  const starts = new Map<number, RunIdDraw>();
+  for (const { accountId, content } of reports) {
+    if (content.call !== 'start') continue;
+    const draw = starts.get(accountId) ?? { accountId, count: 0, above: 0 };
+    starts.set(accountId, draw);
+    const id = content.fields.run_id;
+    if (id === undefined) draw.count += 1;
+    else if (id <= FOLLOWED_RUN_ID_MAX) draw.above = Math.max(draw.above, id);
+  }
+  return [...starts.values()].filter(({ count }) => count > 0);
 }
 
 /** Marks the later reports of locked runs as locked, too, and returns the others. */
 function excludeLocked(
   laterReports: readonly PendingReport[],
-  round: readonly { pending: PendingReport }[],
+  round: readonly PendingReport[],
   results: ReportResult[],
 ): PendingReport[] {
   const lockedRuns = new Set(
-    round
-      .filter(({ pending }) => results[pending.index]?.outcome?.kind === 'locked')
-      .map(({ pending }) => runKey(pending)),
+    round.filter(({ index }) => results[index]?.outcome?.kind === 'locked').map(runKey),
   );
   return laterReports.filter((pending) => {
     if (!lockedRuns.has(runKey(pending))) return true;
@@ -135,41 +237,4 @@ async function planOthers(database: Queryable, others: readonly PendingReport[])
   const keys = others.map(({ report, runId }) => ({ accountId: report.accountId, id: runId }));
   const { version, found } = await findRuns(database, keys);
   return others.map((pending) => planWithRun(pending, found.get(runKey(pending)), version));
-}
-
-/** Returns the reports that must be planned again. */
-async function writeRound(
-  database: Queryable,
-  writes: readonly PlannedWrite[],
-  results: ReportResult[],
-  isBatched: boolean,
-): Promise<PendingReport[]> {
-  if (writes.length === 0) return [];
-  const { version, written } = await recordRuns(
-    database,
-    writes.map((one) => one.write),
-    isBatched,
-  );
-  const retries: PendingReport[] = [];
-  for (const { pending, write } of writes) {
-    const { run, events, expected, traceContext } = write;
-    if (written.has(runKey(pending))) {
-      results[pending.index] = {
-        outcome: { kind: expected === null ? 'started' : 'recorded', run },
-        events: events.map((event) => ({ event, traceContext })),
-      };
-    } else if (write.version !== version)
-      results[pending.index] = { outcome: { kind: 'outdated' }, events: [] };
-    else if (expected !== null && isBatched)
-      results[pending.index] = { outcome: { kind: 'locked' }, events: [] };
-    else retries.push(await markIdTaken(database, pending));
-  }
-  return retries;
-}
-
-async function markIdTaken(database: Queryable, pending: PendingReport): Promise<PendingReport> {
-  const { content, accountId } = pending.report;
-  if (content.call !== 'start') return pending;
-  if (content.fields.run_id !== undefined) return { ...pending, isIdTaken: true };
-  return { ...pending, runId: await drawFreeRunId(database, accountId) };
 }

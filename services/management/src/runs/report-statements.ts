@@ -306,25 +306,3 @@ export async function recordRuns(
     if (accountId !== null && id !== null) written.add(`${accountId}/${id}`);
   return { version: versionOf(rows), written };
 }
-
-const DRAWN_ID = { id: column.digits };
-
-/** Draws run ids from the sequence. The caller must check that none is in use, because runners may supply ids. */
-export async function drawRunIds(database: Queryable, count: number): Promise<number[]> {
-  const text = `SELECT nextval('runs_id_seq') AS id FROM generate_series(1, $1::int)`;
-  return (await queryRows(database, DRAWN_ID, text, [count])).map(({ id }) => Number(id));
-}
-
-const DRAWS_MAX = 100_000;
-const DRAW_FREE = `
-  SELECT drawn.id FROM (SELECT nextval('runs_id_seq') AS id FROM generate_series(1, ${DRAWS_MAX})) AS drawn
-  WHERE NOT EXISTS (SELECT FROM runs WHERE account_id = $1 AND runs.id = drawn.id)
-  LIMIT 1`;
-
-/** Draws a run id that the account does not use. Runners may have supplied a long range of the next ids. */
-export async function drawFreeRunId(database: Queryable, accountId: number): Promise<number> {
-  while (true) {
-    const [row] = await queryRows(database, DRAWN_ID, DRAW_FREE, [accountId]);
-    if (row) return Number(row.id);
-  }
-}

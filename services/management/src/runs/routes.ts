@@ -49,7 +49,13 @@ export function runsEndpoints(runs: Runs, reads: ReplicaReads): AccountEndpoint[
       bodyBytesMax: BODY_BYTES_MAX.run,
       handle: (request) => start(runs, request),
     },
-    { method: 'GET', path: RUNS_PATH, access: READ_RUNS, handle: (request) => list(reads, request) },
+    {
+      method: 'GET',
+      path: RUNS_PATH,
+      access: READ_RUNS,
+      isSlowRead: true,
+      handle: (request) => list(reads, request),
+    },
     {
       method: 'GET',
       path: `${RUNS_PATH}/:run_id`,

@@ -43,7 +43,7 @@ export interface Runs {
 
 export interface RunsDependencies {
   pool: Pool;
-  /** For reports that are recorded in batches. */
+  /** For reports that are recorded in batches, and for run ids. */
   reportPool: Pool;
   relay: Pick<Relay, 'add'>;
   /** Called with the number of committed events. */
@@ -68,7 +68,7 @@ const BATCH_SLOTS = 3;
  */
 export function createRuns(dependencies: RunsDependencies): Runs {
   const { pool, reportPool, relay, onAccepted, traceContext = () => null, nowMs = Date.now } = dependencies;
-  const reportRecorder = new ReportRecorder();
+  const reportRecorder = new ReportRecorder(reportPool);
   const batcher = new MicroBatcher<Report, ReportResult>({
     async run(reports) {
       const results = await reportRecorder.record(reportPool, reports, { isBatched: true });

@@ -132,21 +132,20 @@ export async function listRuns(
        WHERE job_name ILIKE ${name} AND id IS DISTINCT FROM ${id})
       UNION ALL SELECT * FROM ${source} AND id = ${id}) AS runs`;
   }
-  const [rows, [total]] = await Promise.all([
-    queryRows(
-      database,
-      RUN,
-      `SELECT ${RUN_COLUMNS} FROM ${orderedSql(source, page.order ?? null)}
-       LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
-      [...values, page.limit, page.offset],
-    ),
-    queryRows(
-      database,
-      { count: column.digits },
-      `SELECT count(*) FROM (SELECT FROM ${source} LIMIT ${RUNS_COUNT_MAX}) matching`,
-      values,
-    ),
-  ]);
+  // One after the other: concurrent scans of many runs would take two cores of the server from other accounts.
+  const rows = await queryRows(
+    database,
+    RUN,
+    `SELECT ${RUN_COLUMNS} FROM ${orderedSql(source, page.order ?? null)}
+     LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
+    [...values, page.limit, page.offset],
+  );
+  const [total] = await queryRows(
+    database,
+    { count: column.digits },
+    `SELECT count(*) FROM (SELECT FROM ${source} LIMIT ${RUNS_COUNT_MAX}) matching`,
+    values,
+  );
   return { runs: rows.map(toRunView), totalCount: Number(total?.count) };
 }
 

@@ -4,6 +4,12 @@ import { inActorTransaction } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
 
 /**
+ * Called as the last step of the transaction that opens a session; an error that it throws rolls the session back. It
+ * makes the complete response, because a failure after the commit would be a 503 with an open session.
+ */
+export type BeforeSessionCommit = (transaction: Prisma.TransactionClient, caller: Caller) => Promise<void>;
+
+/**
  * Sessions of the console, shared by all processes. A session ends on sign-out, with a new password, when idle, and at
  * its maximum age.
  */
@@ -11,11 +17,10 @@ export interface ConsoleSessions {
   /**
    * Opens a session and returns its id, of which only the hash is stored. Returns null if the password has changed
    * since it was checked, because a reset must also end sessions that are being opened with the old password.
-   * @param beforeCommit an error that it throws rolls the session back
    */
   open(
     user: { id: number; passwordHash: string; clientAddress?: string; browser?: string | null },
-    beforeCommit: () => void,
+    beforeCommit: BeforeSessionCommit,
   ): Promise<string | null>;
   /** Returns the user of the session, or null if it does not exist or has ended. Counts as use of the session. */
   find(sessionId: string): Promise<Caller | null>;
@@ -47,25 +52,19 @@ export function createConsoleSessions(options: {
         // reset and does not find the old password.
         const user = { id: session.userId, passwordHash };
         const { count } = await transaction.user.updateMany({ where: user, data: { passwordHash } });
-        if (count > 0) await transaction.consoleSession.create({ data: session });
-        beforeCommit();
-        return count > 0;
+        if (count === 0) return false;
+        await transaction.consoleSession.create({ data: session });
+        const caller = await findCaller(transaction, session.idHash, idleMs);
+        if (caller === null) return false;
+        await beforeCommit(transaction, caller);
+        return true;
       });
       return isOpen ? sessionId : null;
     },
     async find(sessionId) {
       const idHash = hashSessionId(sessionId);
       if (idHash === null) return null;
-      const session = await prisma.consoleSession.findUnique({ where: { idHash }, select: SESSION_FIELDS });
-      const now = Date.now();
-      if (!session || hasEnded(session, now, idleMs)) return null;
-      if (now - session.lastUsedAt.getTime() >= USE_UPDATE_INTERVAL_MS) await recordUse(prisma, idHash, now);
-      const { user, expiresAt } = session;
-      return {
-        principal: userPrincipal(user.id, user.memberships),
-        credential: { kind: 'session', idHash, expiresAt, apiKeyHash: user.apiKeyHash },
-        version: null,
-      };
+      return await findCaller(prisma, idHash, idleMs);
     },
     async close(idHash, beforeCommit) {
       await inPrismaTransaction(prisma, async (transaction) => {
@@ -100,6 +99,23 @@ const SESSION_FIELDS = {
   },
 } satisfies Prisma.ConsoleSessionSelect;
 
+async function findCaller(
+  prisma: Prisma.TransactionClient,
+  idHash: Uint8Array<ArrayBuffer>,
+  idleMs: number,
+): Promise<Caller | null> {
+  const session = await prisma.consoleSession.findUnique({ where: { idHash }, select: SESSION_FIELDS });
+  const now = Date.now();
+  if (!session || hasEnded(session, now, idleMs)) return null;
+  if (now - session.lastUsedAt.getTime() >= USE_UPDATE_INTERVAL_MS) await recordUse(prisma, idHash, now);
+  const { user, expiresAt } = session;
+  return {
+    principal: userPrincipal(user.id, user.memberships),
+    credential: { kind: 'session', idHash, expiresAt, apiKeyHash: user.apiKeyHash },
+    version: null,
+  };
+}
+
 function hasEnded(
   { expiresAt, lastUsedAt }: { expiresAt: Date; lastUsedAt: Date },
   now: number,
@@ -109,7 +125,11 @@ function hasEnded(
 }
 
 /** The condition lets one of many concurrent requests write; the others match no row. */
-async function recordUse(prisma: PrismaClient, idHash: Uint8Array<ArrayBuffer>, now: number): Promise<void> {
+async function recordUse(
+  prisma: Prisma.TransactionClient,
+  idHash: Uint8Array<ArrayBuffer>,
+  now: number,
+): Promise<void> {
   await prisma.consoleSession.updateMany({
     where: { idHash, lastUsedAt: { lte: new Date(now - USE_UPDATE_INTERVAL_MS) } },
     data: { lastUsedAt: new Date(now) },

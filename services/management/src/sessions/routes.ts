@@ -8,7 +8,7 @@ import {
   webhooksUnavailableReason,
 } from '@runhook/contract';
 import type { License, PermissionSet } from '@runhook/database';
-import type { PrismaClient } from '@runhook/database/prisma';
+import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
 import { BODY_BYTES_MAX } from '../http/body.ts';
 import { type CallerEndpoint, type Endpoint, type PublicEndpoint, requireUser } from '../http/endpoint.ts';
@@ -55,7 +55,7 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
 }
 
 /** Accepts JSON only: other sites' pages cannot send it without a preflight request, so the origin is not checked. */
-function signInEndpoint({ prisma, sessions, signIn, deviceCookies }: SessionDependencies): PublicEndpoint {
+function signInEndpoint({ signIn, deviceCookies }: SessionDependencies): PublicEndpoint {
   return {
     method: 'POST',
     path: SESSION,
@@ -67,16 +67,19 @@ function signInEndpoint({ prisma, sessions, signIn, deviceCookies }: SessionDepe
       const cookie = header('cookie');
       const device = deviceCookies.find(cookie, fields.email);
       const browser = describeBrowser(header('user-agent'));
-      const outcome = await signIn({ ...fields, clientAddress, device, browser }, beforeCommit);
+      let data: SessionView | null = null;
+      const attempt = { ...fields, clientAddress, device, browser };
+      const outcome = await signIn(attempt, async (transaction, caller) => {
+        await endReplacedSession(transaction, cookie);
+        data = await readSessionView(transaction, caller);
+        beforeCommit();
+      });
       if (outcome.kind === 'busy') throw new UnavailableError();
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
       if (outcome.kind === 'rejected') throw new SignInRejectedError();
-      await endReplacedSession(sessions, cookie, beforeCommit);
-      const caller = await sessions.find(outcome.sessionId);
-      if (!caller) throw new InvalidTokenError();
       const deviceCookie = deviceCookies.issue(cookie, fields.email, secure);
       const headers = { 'set-cookie': [sessionCookie(outcome.sessionId, secure), deviceCookie] };
-      return { code: 201, data: await readSessionView(prisma, caller), headers };
+      return { code: 201, data, headers };
     },
   };
 }
@@ -106,25 +109,22 @@ function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
 
 /** Ends the session that the browser's cookie had before: the new cookie replaces it, and no one else has it. */
 async function endReplacedSession(
-  sessions: ConsoleSessions,
+  transaction: Prisma.TransactionClient,
   cookie: string | undefined,
-  beforeCommit: () => void,
 ): Promise<void> {
   const idHash = hashSessionId(sessionIdOf(cookie) ?? '');
-  if (idHash !== null) await sessions.close(idHash, beforeCommit);
+  if (idHash !== null) await transaction.consoleSession.deleteMany({ where: { idHash } });
 }
 
 async function readSessionView(
-  prisma: PrismaClient,
+  prisma: Prisma.TransactionClient,
   { principal, credential }: Caller,
 ): Promise<SessionView> {
   const caller = requireUser(principal);
   const accountIds = caller.memberships.map(({ account }) => account.id);
-  const [user, accounts] = await Promise.all([
-    findUser(prisma, caller.userId, null),
-    listAccounts(prisma, accountIds, { limit: accountIds.length, offset: 0 }),
-  ]);
+  const user = await findUser(prisma, caller.userId, null);
   if (!user) throw new InvalidTokenError();
+  const accounts = await listAccounts(prisma, accountIds, { limit: accountIds.length, offset: 0 });
   return sessionView(caller, credential, user, accounts);
 }
 

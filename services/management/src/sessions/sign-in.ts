@@ -1,6 +1,6 @@
 import type { PrismaClient } from '@runhook/database/prisma';
 import { findPasswordHash } from '../identity/users.ts';
-import type { ConsoleSessions } from './console-sessions.ts';
+import type { BeforeSessionCommit, ConsoleSessions } from './console-sessions.ts';
 import type { PasswordCheck } from './password-check.ts';
 import type { SignInAttempt, SignInLimits } from './sign-in-limits.ts';
 
@@ -11,10 +11,9 @@ export type SignInOutcome =
   | { kind: 'busy' }
   | { kind: 'limited'; retryAfterSeconds: number };
 
-/** @param beforeCommit called immediately before the commit; an error that it throws rolls the session back */
 export type SignIn = (
   attempt: SignInAttempt & { password: string; browser?: string | null },
-  beforeCommit: () => void,
+  beforeCommit: BeforeSessionCommit,
 ) => Promise<SignInOutcome>;
 
 /** Opens a console session. An unknown e-mail address gives the same result as a wrong password. */

@@ -63,6 +63,7 @@ test('paths of the API and other reserved paths never return the page of the con
     '/metrics/x',
     '/healthz/x',
     '/assets/x',
+    '/.well-known/security.txt',
   ];
   for (const path of paths) {
     const { status, headers } = await openPage(path);

@@ -4,7 +4,7 @@ import { type Harness, startHarness } from '../harness.ts';
 let harness: Harness;
 
 beforeAll(async () => {
-  harness = await startHarness();
+  harness = await startHarness({ securityContact: ['mailto:security@example.com'] });
 });
 
 afterAll(() => harness.close());
@@ -75,6 +75,22 @@ test('the page /docs has its own content security policy, which /openapi.json an
   expect(defaultPolicy).toContain("default-src 'self'");
   expect(await policyOf('/openapi.json')).toBe(defaultPolicy);
   expect(await policyOf('/docs')).not.toBe(defaultPolicy);
+});
+
+test('no page may be framed', async () => {
+  for (const path of ['/docs', '/docs/', '/openapi.json', '/nothing']) {
+    const { headers } = await read(path);
+    expect(headers.get('content-security-policy')).toContain("frame-ancestors 'none'");
+    expect(headers.get('x-frame-options')).toBe('DENY');
+  }
+});
+
+test('/.well-known/security.txt has the configured contacts and expires within a year', async () => {
+  const { status, headers, text } = await read('/.well-known/security.txt');
+  expect([status, headers.get('content-type')]).toEqual([200, 'text/plain; charset=utf-8']);
+  const [, contact, expires = ''] = /^Contact: (.+)\nExpires: (.+)\n$/.exec(text) ?? [];
+  expect(contact).toBe('mailto:security@example.com');
+  expect((Date.parse(expires) - Date.now()) / 86_400_000).toBeLessThan(365);
 });
 
 test('files of Swagger UI that the page /docs does not use are a 404, and a POST of the page is a 405', async () => {

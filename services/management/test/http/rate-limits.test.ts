@@ -13,6 +13,8 @@ describe.each(queueBackends())('the rate limit of requests, counted on $name', (
     harness = await startHarness(async (databaseUrl) => ({
       queueUrl: await createTestQueueUrl(backend, databaseUrl),
       apiRateLimitPerMinute: LIMIT,
+      idempotencyKeysPerDay: LIMIT,
+      jobsPerAccount: 2,
     }));
   });
 
@@ -27,6 +29,29 @@ describe.each(queueBackends())('the rate limit of requests, counted on $name', (
   const statuses = async (calls: ReturnType<Harness['call']>[]) =>
     (await Promise.all(calls)).map(({ status }) => status).sort();
   const exhaustLimit = (of: TestAccount) => statuses(Array.from({ length: LIMIT }, () => list(of)));
+
+  const createJob = (key?: string) =>
+    harness.call('POST', `/api/v2/accounts/${account.id}/jobs/`, {
+      token: account.token,
+      body: { name: 'Daily', project_name: 'Analytics', environment_name: 'Production' },
+      headers: key === undefined ? {} : { 'idempotency-key': key },
+    });
+
+  test('permits the configured number of requests with an Idempotency-Key in a day, repeats included', async () => {
+    expect((await createJob('first')).status).toBe(201);
+    for (let count = 1; count < LIMIT; count++) expect((await createJob('first')).status).toBe(201);
+    expect(await createJob('first')).toMatchObject(TOO_MANY);
+    expect((await createJob()).status).toBe(201);
+  });
+
+  test('permits the configured number of jobs of an account', async () => {
+    expect((await createJob()).status).toBe(201);
+    expect((await createJob()).status).toBe(201);
+    expect(await createJob()).toMatchObject({
+      status: 409,
+      json: failure(409, 'The account has 2 jobs, the maximum.'),
+    });
+  });
 
   test('permits the configured number for each account and returns Retry-After', async () => {
     expect(await exhaustLimit(account)).toEqual(new Array(LIMIT).fill(200));

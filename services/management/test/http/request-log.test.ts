@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { DatabaseUnreachableError } from '@runhook/database';
+import type { AccountBudgets } from '../../src/http/account-budgets.ts';
 import { type Access, READ_WEBHOOKS } from '../../src/http/endpoint.ts';
 import type { EndpointResponse } from '../../src/http/envelope.ts';
 import { TooManyRequestsError } from '../../src/http/errors.ts';
@@ -19,6 +20,9 @@ const PATH = '/api/v3/accounts/:account_id/things/:thing_id';
 const account = { id: 7, identifier: 'act_7', plan: 'team', deployment: 'multi_tenant' } as const;
 const principal: Principal = { kind: 'service_token', tokenId: 1, account, permissionSets: [] };
 const token = 'a-very-secret-token';
+
+/** Replaces the budgets of accounts. */
+const NO_BUDGET: AccountBudgets['slowReads'] = { run: (_, work) => work() };
 
 let lines: LogLine[];
 let lineWritten: () => void;
@@ -50,10 +54,15 @@ beforeEach(async () => {
       findPrincipal: async (credential) =>
         credential === token ? { principal, version: '1', validMs: null } : null,
       findSession: async () => null,
-      bulkhead: { run: (_, work) => work(), runWithoutSlot: (_, work) => work() },
+      budgets: {
+        requests: { ...NO_BUDGET, runWithoutSlot: NO_BUDGET.run },
+        slowReads: NO_BUDGET,
+        endpointTests: NO_BUDGET,
+      },
       reads: { recordWrite: () => undefined },
       writes: { track: (_, work) => work() },
       requestLimit: { consume: async () => ({ kind: 'accepted' }) },
+      keyLimit: { consume: async () => ({ kind: 'accepted' }) },
       idempotency: { runOnce: (_, work) => work(NO_RECORDING) },
     },
     trustedProxyCidrs: [],

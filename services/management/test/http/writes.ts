@@ -188,6 +188,15 @@ export const WRITES: readonly (readonly [
     'console_sessions IN SHARE',
   ],
   [
+    'POST /api/v3/session',
+    async (world) => ({
+      path: '/api/v3/session',
+      body: { email: (await newUser(world)).email, password: PASSWORD },
+    }),
+    // The response names the accounts.
+    'accounts IN ACCESS EXCLUSIVE',
+  ],
+  [
     'DELETE /api/v3/session',
     async (world) => ({ path: '/api/v3/session', headers: await world.harness.signIn(await newUser(world)) }),
     'console_sessions IN SHARE',

@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { inTransaction, openDatabase } from '@runhook/database';
 import { eventually, WAIT_TIMEOUT_MS } from '@runhook/testing';
+import type { Report } from '../../src/runs/report-plans.ts';
+import { ReportRecorder } from '../../src/runs/report-recorder.ts';
 import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
 let server: RunsServer;
@@ -242,4 +244,39 @@ describe('POST …/runs/{run_id}/finish/ and …/artifacts/', () => {
     }
     expect(await readStoredRun()).toMatchObject({ status: 'Running', artifacts_ingested_at: null });
   });
+});
+
+test('a report that fails does not fail an earlier one of the same batch, whose commit has its result', async () => {
+  const { pool } = server.database;
+  const fail = (code: string) => `
+    CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN RAISE EXCEPTION 'of this test' USING ERRCODE = '${code}'; END $$`;
+  await pool.query(fail('query_canceled'));
+  await pool.query('CREATE TRIGGER fail BEFORE UPDATE ON runs FOR EACH ROW EXECUTE FUNCTION fail()');
+  const { job_id } = await readStoredRun();
+  const report = (content: Report['content']): Report => ({
+    ...{ accountId: server.accountId, version: null, arrivedAtMs: nowMs, traceContext: null },
+    content,
+    beforeCommit: () => undefined,
+  });
+  const start = (run_id?: number) =>
+    report({
+      call: 'start',
+      fields: { job_id, engine_version: '1', ...(run_id !== undefined && { run_id }) },
+    });
+  const finishOf = (runId: number) => {
+    const transition = { call: 'finish', status: 'success' } as const;
+    return report({ call: 'finish', runId, transition, details: () => ({}) });
+  };
+  const record = async (runId: number) => {
+    const recorder = new ReportRecorder(server.reportPool);
+    const reports = [start(runId), finishOf(runId), start()];
+    const results = await recorder.record(server.reportPool, reports, { isBatched: true });
+    return results.map(({ outcome, error }) => outcome?.kind ?? (error as Error).message);
+  };
+  // The failure of a call, then that of an item.
+  expect(await record(77)).toEqual(['started', 'of this test', 'started']);
+  await pool.query(fail('numeric_value_out_of_range'));
+  expect(await record(178)).toEqual(['started', 'of this test', 'started']);
+  expect((await server.written()).runs).toBe(5);
 });

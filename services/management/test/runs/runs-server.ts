@@ -14,6 +14,7 @@ import {
 } from '@runhook/database';
 import { openPrismaDatabase, type PrismaDatabase } from '@runhook/database/prisma';
 import { createTestDatabase, testSecrets, WAIT_TIMEOUT_MS } from '@runhook/testing';
+import type { AccountBudgets } from '../../src/http/account-budgets.ts';
 import { createIdempotency } from '../../src/http/idempotency.ts';
 import { ReplicaReads } from '../../src/http/replica-reads.ts';
 import { createHttpApp } from '../../src/http/server.ts';
@@ -74,6 +75,9 @@ export interface SentEvent {
 /** Replaces the tracking of writes, which these tests do not need. */
 const UNTRACKED_WRITES: Pick<RecordWrites, 'track'> = { track: (_, work) => work() };
 
+/** Replaces the budgets of accounts. */
+const NO_BUDGET: AccountBudgets['slowReads'] = { run: (_, work) => work() };
+
 /** Starts the endpoints of jobs and runs on a socket, with their own database and an account on the free plan. */
 export async function startRunsServer(
   options: Partial<Pick<RunsDependencies, 'relay' | 'nowMs'>> & {
@@ -104,14 +108,19 @@ export async function startRunsServer(
   const runs = createRuns({ pool, reportPool: reports.pool, ...options, relay });
   const reads = new ReplicaReads(pool, null);
   const app = createHttpApp({
-    endpoints: [...jobsEndpoints(ofService), ...runsEndpoints(runs, reads)],
+    endpoints: [...jobsEndpoints({ ...ofService, jobsMax: 1_000 }), ...runsEndpoints(runs, reads)],
     routing: {
       reads,
       writes: options.writes ?? UNTRACKED_WRITES,
       findPrincipal: (credential, isChecked) => principals.find(credential, isChecked),
       findSession: async () => null,
-      bulkhead: { run: (_, work) => work(), runWithoutSlot: (_, work) => work() },
+      budgets: {
+        requests: { ...NO_BUDGET, runWithoutSlot: NO_BUDGET.run },
+        slowReads: NO_BUDGET,
+        endpointTests: NO_BUDGET,
+      },
       requestLimit: { consume: async () => ({ kind: 'accepted' }) },
+      keyLimit: { consume: async () => ({ kind: 'accepted' }) },
       idempotency: createIdempotency({ pool, secrets: testSecrets, onError: () => undefined }),
       deadlineMs: WAIT_TIMEOUT_MS,
     },

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { JobView } from '@runhook/database';
 import { eventually } from '@runhook/testing';
-import { type RunsServer, startRunsServer } from './runs-server.ts';
+import { type Json, type RunsServer, startRunsServer } from './runs-server.ts';
 
 const ARRIVED_AT_MS = Date.now() - 60_000;
 const ARRIVED_AT = `${new Date(ARRIVED_AT_MS).toISOString().slice(0, 19)}Z`;
@@ -166,6 +166,57 @@ describe('POST …/runs/', () => {
     expect(responses.map(({ status }) => status)).toEqual(Array(10).fill(201));
     expect(new Set(responses.map(({ json }) => json.data.id)).size).toBe(10);
     expect((await server.written()).runs).toBe(1510);
+  });
+
+  const ids = (responses: { json: Json }[]) =>
+    responses.map(({ json }) => json.data.id).sort((one, other) => one - other);
+  const range = (first: number, length: number) => Array.from({ length }, (_, index) => first + index);
+  const startMany = (count: number) => Promise.all(Array.from({ length: count }, () => start({})));
+
+  test('assigns consecutive ids to each account, whatever other accounts have', async () => {
+    expect(ids(await startMany(20))).toEqual(range(1, 20));
+    const other = await server.otherAccount('team');
+    const otherJob = await server.createJob('Nightly', other.id);
+    const text = `INSERT INTO runs SELECT $1, 500, $2, 'j', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()`;
+    await server.database.pool.query(text, [other.id, otherJob.id]);
+    expect(ids([await start({})])[0]).toBeLessThan(500);
+  });
+
+  test('follows client-supplied ids up to 2^52, and is not moved by larger ones', async () => {
+    expect((await start({ run_id: 2 ** 53 - 1 })).status).toBe(201);
+    expect(ids(await startMany(100))).toEqual(range(1, 100));
+    await start({ run_id: 5_000 });
+    expect(ids([await start({})])).toEqual([5_001]);
+    expect(ids(await Promise.all([start({ run_id: 7_000 }), start({})]))[1]).toBeGreaterThan(5_001);
+    await start({ run_id: 2 ** 52 });
+    await server.database.pool.query(
+      `INSERT INTO runs SELECT $1, $3::bigint + taken, $2, 'j', 1, 'p', 1, 'e', '1', 'Running', NULL, NULL, now()
+       FROM generate_series(1, 1500) AS taken`,
+      [server.accountId, job.id, 2 ** 52],
+    );
+    expect(ids(await startMany(10))).toEqual(range(2 ** 52 + 1_501, 10));
+  });
+
+  test('assigns ids while the transaction of a start with an Idempotency-Key is open', async () => {
+    const { pool } = server.database;
+    await pool.query(`
+      CREATE FUNCTION wait_for_the_test() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN PERFORM pg_advisory_xact_lock(12); RETURN NEW; END $$;
+      CREATE TRIGGER wait BEFORE UPDATE ON idempotency_keys FOR EACH ROW EXECUTE FUNCTION wait_for_the_test()`);
+    const locker = await pool.connect();
+    try {
+      await locker.query('BEGIN; SELECT pg_advisory_xact_lock(12)');
+      const headers = { 'idempotency-key': 'first' };
+      const body = { job_id: job.id, engine_version: '1' };
+      const keyed = server.call('POST', '/runs/', body, server.token, headers);
+      const waiting = `SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`;
+      await eventually(async () => expect((await pool.query(waiting)).rows).toHaveLength(1));
+      expect(ids(await startMany(3))).toEqual([2, 3, 4]);
+      await locker.query('COMMIT');
+      expect((await keyed).json.data.id).toBe(1);
+    } finally {
+      locker.release();
+    }
   });
 
   test.each<[string, unknown, string[]]>([

@@ -154,9 +154,9 @@ describe('signing in', () => {
     const where = { id: BigInt(user.id) };
     const { passwordHash } = await prisma.user.findUniqueOrThrow({ where });
     const checked = { id: user.id, passwordHash: passwordHash ?? '' };
-    expect(await sessions.open(checked, () => undefined)).toEqual(expect.any(String));
+    expect(await sessions.open(checked, async () => undefined)).toEqual(expect.any(String));
     await prisma.user.update({ where, data: { passwordHash: 'another' } });
-    expect(await sessions.open(checked, () => undefined)).toBeNull();
+    expect(await sessions.open(checked, async () => undefined)).toBeNull();
     expect(await sessionsOf(user)).toHaveLength(1);
   });
 
@@ -167,7 +167,8 @@ describe('signing in', () => {
       const { prisma, pool } = database;
       const sessions = createConsoleSessions({ prisma, idleMinutes: 60, maxHours: 24 });
       const { passwordHash } = await prisma.user.findUniqueOrThrow({ where: { id: BigInt(user.id) } });
-      const opens = () => sessions.open({ id: user.id, passwordHash: passwordHash ?? '' }, () => undefined);
+      const opens = () =>
+        sessions.open({ id: user.id, passwordHash: passwordHash ?? '' }, async () => undefined);
       const resets = () => resetPassword(prisma, user.id, 'another password');
       // Each statement waits for the user's row and gets it in the order in which it started.
       const countWaiting = (count: number) =>
@@ -207,7 +208,7 @@ describe('signing in', () => {
     const attempt = createSignIn({ prisma, sessions: { open: async () => null }, passwords, limits });
     for (const address of [email, 'nobody@example.com']) {
       const fields = { email: address, password: 'wrong', clientAddress: '127.0.0.1', device: null };
-      expect(await attempt(fields, () => undefined)).toEqual({ kind: 'rejected' });
+      expect(await attempt(fields, async () => undefined)).toEqual({ kind: 'rejected' });
     }
     // The parts before the salt determine the cost: algorithm, version, memory and passes.
     const [existingUserParameters, unknownUserParameters] = verified.map((passwordHash) =>

@@ -56,7 +56,7 @@ const POLICY = helmet.contentSecurityPolicy({
     'connect-src': ["'self'"],
     'base-uri': ["'none'"],
     'form-action': ["'none'"],
-    'frame-ancestors': ["'self'"],
+    'frame-ancestors': ["'none'"],
   },
 });
 

@@ -1,0 +1,192 @@
+import { queueBackends, seedAccount } from '@runhook/testing';
+import { openSystem, type System } from '../observability/system.ts';
+import type { RunningService } from '../services.ts';
+import type { Attack } from './attack.ts';
+
+const RUNS = 200_000;
+const RUNS_SMALL = 5_000;
+/** Number of calls of the other account, alone and during each flood. */
+const CALLS = 200;
+const CALLS_SMALL = 15;
+/** Limit for the p99 of the other account during a flood, relative to its p99 alone. */
+const TIMES_MAX = 2;
+
+interface Flood {
+  name: string;
+  connections: number;
+  path(accountId: number): string;
+  /** Body of a POST; a GET without. */
+  body?(receiverUrl: string): object;
+  /** Budget whose metric must count the rejections. */
+  budget: string;
+}
+
+const FLOODS: readonly Flood[] = [
+  {
+    name: 'tests of endpoints',
+    connections: 1_000,
+    path: (accountId) => `/v3/accounts/${accountId}/webhooks/test`,
+    body: (client_url) => ({ client_url }),
+    budget: 'endpoint_tests',
+  },
+  {
+    name: 'searches of runs',
+    connections: 30,
+    path: (accountId) => `/v2/accounts/${accountId}/runs/?search=zzz&order_by=finished_at`,
+    budget: 'slow_reads',
+  },
+];
+
+interface Row {
+  flood: string;
+  alone: Measured;
+  during: Measured;
+  floodStatuses: Map<number, number>;
+  rejected: number;
+}
+
+interface Measured {
+  statuses: Map<number, number>;
+  p99Ms: number;
+}
+
+/** One account floods management with each kind of costly request, while another one makes ordinary calls. */
+export const accountFloods: Attack = {
+  name: 'account floods',
+  async run({ endsAtMs, isSmall = false, log }) {
+    const backend = queueBackends().at(-1);
+    if (!backend) throw new Error('there is no queue back end');
+    const system = await openSystem(backend);
+    const rows: Row[] = [];
+    try {
+      // The rate limit would end the floods.
+      const management = await system.start('management', { API_RATE_LIMIT_PER_MINUTE: '10000000' });
+      const { id: otherId } = await seedAccount(system.database);
+      const other = { accountId: otherId, token: (await system.newToken(otherId)).token };
+      await seedRuns(system, isSmall ? RUNS_SMALL : RUNS);
+      system.receiver.respondWith({ status: 200, delayMs: 1_000 });
+      do {
+        for (const flood of FLOODS) {
+          const row = await runFlood(system, {
+            management,
+            other,
+            flood,
+            calls: isSmall ? CALLS_SMALL : CALLS,
+          });
+          rows.push(row);
+          if (endsAtMs !== null) log(describeRow(row));
+        }
+      } while (endsAtMs !== null && Date.now() < endsAtMs);
+    } finally {
+      await system.close();
+    }
+    return {
+      table: [
+        '| flood | other account alone | during the flood | flood | rejected by its budget |',
+        '|---|---|---|---|---|',
+      ]
+        .concat(rows.map(describeRow))
+        .join('\n'),
+      problems: rows.flatMap((row) => problemsOf(row, endsAtMs !== null)),
+    };
+  },
+};
+
+async function seedRuns({ database, account }: System, count: number): Promise<void> {
+  await database.pool.query(
+    `INSERT INTO runs (account_id, id, job_id, job_name, project_id, project_name, environment_id, environment_name,
+       engine_version, status, started_at)
+     SELECT $1, n, 1, 'Job ' || n % 100, 1, 'Warehouse', 1, 'Production', '1', 'Running', now()
+     FROM generate_series(1, $2::int) AS n`,
+    [account.id, count],
+  );
+  await database.pool.query('ANALYZE runs');
+}
+
+async function runFlood(
+  { account, token, receiver }: System,
+  options: {
+    management: RunningService;
+    other: { accountId: number; token: string };
+    flood: Flood;
+    calls: number;
+  },
+): Promise<Row> {
+  const { management, other, flood, calls } = options;
+  const path = `/v3/accounts/${other.accountId}/webhooks/subscriptions`;
+  const measure = () => measureCalls(() => call(management, other.token, path), calls);
+  await measure();
+  const alone = await measure();
+  const rejectedBefore = await readRejected(management, flood.budget);
+  const floodStatuses = new Map<number, number>();
+  let isOver = false;
+  const connection = async () => {
+    while (!isOver) {
+      const body = flood.body?.(receiver.url);
+      const { status, retryAfterMs } = await call(management, token, flood.path(account.id), body);
+      count(floodStatuses, status);
+      if (retryAfterMs > 0 && !isOver) await new Promise((resolve) => setTimeout(resolve, retryAfterMs));
+    }
+  };
+  const connections = Array.from({ length: flood.connections }, connection);
+  const during = await measure();
+  isOver = true;
+  await Promise.all(connections);
+  const rejected = (await readRejected(management, flood.budget)) - rejectedBefore;
+  return { flood: flood.name, alone, during, floodStatuses, rejected };
+}
+
+async function call(
+  { url }: RunningService,
+  token: string,
+  path: string,
+  body?: object,
+): Promise<{ status: number; retryAfterMs: number }> {
+  const response = await fetch(`${url}/api${path}`, {
+    headers: { authorization: `Token ${token}`, 'content-type': 'application/json' },
+    ...(body && { method: 'POST', body: JSON.stringify(body) }),
+  });
+  await response.arrayBuffer();
+  return { status: response.status, retryAfterMs: Number(response.headers.get('retry-after') ?? 0) * 1_000 };
+}
+
+async function measureCalls(send: () => Promise<{ status: number }>, calls: number): Promise<Measured> {
+  const statuses = new Map<number, number>();
+  const durationsMs: number[] = [];
+  for (let index = 0; index < calls; index++) {
+    const startedMs = performance.now();
+    count(statuses, (await send()).status);
+    durationsMs.push(performance.now() - startedMs);
+  }
+  durationsMs.sort((one, another) => one - another);
+  return { statuses, p99Ms: durationsMs[Math.ceil(calls * 0.99) - 1] ?? 0 };
+}
+
+function count(statuses: Map<number, number>, status: number): void {
+  statuses.set(status, (statuses.get(status) ?? 0) + 1);
+}
+
+async function readRejected({ operationsUrl }: RunningService, budget: string): Promise<number> {
+  const metrics = await (await fetch(`${operationsUrl}/metrics`)).text();
+  const line = new RegExp(`^runhook_http_requests_rejected_total\\{.*budget="${budget}".*\\} (.+)$`, 'm');
+  return Number(line.exec(metrics)?.[1] ?? 0);
+}
+
+function problemsOf({ flood, alone, during, rejected }: Row, isTimed: boolean): string[] {
+  const problems: string[] = [];
+  for (const status of during.statuses.keys())
+    if (status !== 200) problems.push(`${flood}: a call of the other account got a ${status}`);
+  if (rejected === 0) problems.push(`${flood}: the metric of the budget counts no rejection`);
+  const times = during.p99Ms / alone.p99Ms;
+  // npm test does not check times, because it runs on machines with other load.
+  if (isTimed && times > TIMES_MAX)
+    problems.push(`${flood}: the p99 of the other account is ${times.toFixed(1)} times its p99 alone`);
+  return problems;
+}
+
+function describeRow({ flood, alone, during, floodStatuses, rejected }: Row): string {
+  const statusesOf = (statuses: Map<number, number>) =>
+    [...statuses].map(([status, times]) => `${times} x ${status}`).join(', ');
+  const describe = ({ statuses, p99Ms }: Measured) => `${statusesOf(statuses)}, p99 ${p99Ms.toFixed(0)} ms`;
+  return `| ${flood} | ${describe(alone)} | ${describe(during)} | ${statusesOf(floodStatuses)} | ${rejected} |`;
+}
