@@ -259,6 +259,7 @@ test('the doctor reports each fault of an installation with a remedy', async () 
     'queue',
     ...(redis === null ? [] : ['eviction', 'queue clock']),
     'egress',
+    'proxies',
     'service',
     'token',
   ]);
