@@ -4,6 +4,7 @@ import { createSecretBox, createUser } from '@runhook/database';
 import { Prisma } from '@runhook/database/prisma';
 import { table } from '@runhook/runtime/terminal-text';
 import { type AccountReference, listUsers, type UserMembershipView } from '../identity/administration.ts';
+import { isCommonPassword } from '../identity/common-passwords.ts';
 import { resetPassword } from '../identity/users.ts';
 import {
   AdminError,
@@ -196,6 +197,7 @@ async function readPassword(stdin: Input): Promise<string> {
   if (/\p{Cc}/u.test(password)) {
     throw new UsageError('--password-stdin requires one line without control characters.');
   }
+  if (isCommonPassword(password)) throw new UsageError('--password-stdin requires a less common password.');
   return password;
 }
 
