@@ -181,6 +181,17 @@ describeChart('the chart', () => {
     ]);
   });
 
+  test('names the images of its release by digest, and those of another tag by the tag', () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const imageOf = (set: string) => {
+      const rendered = renderChart([...NO_PROXY, '--set', `image.digests.dispatcher=${digest}${set}`]);
+      const dispatcher = rendered.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'dispatcher');
+      return dispatcher?.spec.template.spec.containers[0].image;
+    };
+    expect(imageOf('')).toMatch(new RegExp(`^ghcr.io/runhook/runhook/dispatcher:\\d\\S+@${digest}$`));
+    expect(imageOf(',image.tag=9.9.9')).toBe('ghcr.io/runhook/runhook/dispatcher:9.9.9');
+  });
+
   test('renders values that no overlay sets into objects that match their schemas', () => {
     const set = [
       'monitoring.enabled=true,monitoring.labels.release=stack,monitoring.runbookUrl=https://wiki.example.com/r',
