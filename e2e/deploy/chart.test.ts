@@ -185,7 +185,9 @@ describeChart('the chart', () => {
     const digest = `sha256:${'a'.repeat(64)}`;
     const imageOf = (set: string) => {
       const rendered = renderChart([...NO_PROXY, '--set', `image.digests.dispatcher=${digest}${set}`]);
-      const dispatcher = rendered.find(({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'dispatcher');
+      const dispatcher = rendered.find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'dispatcher',
+      );
       return dispatcher?.spec.template.spec.containers[0].image;
     };
     expect(imageOf('')).toMatch(new RegExp(`^ghcr.io/runhook/runhook/dispatcher:\\d\\S+@${digest}$`));

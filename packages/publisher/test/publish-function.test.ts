@@ -113,10 +113,12 @@ describeWithRedis('a publisher that may only add', () => {
       await publisher.publish(events[0]);
       await send(first, ['SCRIPT', 'FLUSH']);
       await publisher.publish(events[1]);
+      expect(await send(first, ['WAIT', '1', '0'])).toBe(1);
       // A sentinel rejects the failover until it knows the replica.
       await eventually(() => send(watcher.port, ['SENTINEL', 'FAILOVER', 'main']), WITHIN_TEST_TIMEOUT);
+      // Until then the old master accepts events and loses them.
       await eventually(
-        async () => expect(String(await send(second, ['INFO', 'replication']))).toContain('role:master'),
+        async () => expect(String(await send(first, ['INFO', 'replication']))).toContain('role:slave'),
         WITHIN_TEST_TIMEOUT,
       );
       await eventually(() => publisher.publish(events[2]), WITHIN_TEST_TIMEOUT);

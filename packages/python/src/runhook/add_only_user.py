@@ -16,7 +16,7 @@ from runhook.shards import is_forbidden
 _FUNCTION = "runhook_publish_1"
 _NOT_LOADED = re.compile("Function not found")
 # Waits for the dispatchers, which load the function every two seconds, within the timeout of a call.
-_LOAD_TRIES = 12
+_LOAD_TRIES = 10
 _LOAD_DELAY_SECONDS = 0.3
 
 

@@ -1,7 +1,16 @@
 import { hash } from 'node:crypto';
 
 /** Words of this product, with which no password may be formed by adding digits or other characters. */
-const CONTEXT_WORDS = new Set(['runhook', 'runhooks', 'webhook', 'webhooks', 'admin', 'administrator', 'password', 'passwort']);
+const CONTEXT_WORDS = new Set([
+  'runhook',
+  'runhooks',
+  'webhook',
+  'webhooks',
+  'admin',
+  'administrator',
+  'password',
+  'passwort',
+]);
 const HASH_BYTES = 4;
 
 /**

@@ -8,9 +8,11 @@ test.each(['password', 'PassWord1', '12345678', 'iloveyou', 'Runhook2026!', 'web
   },
 );
 
-test.each(['correct horse battery staple', 'ein längeres Kennwort ', 'my runhook wears a green hat', '82945617'])(
-  '%s is not a common password',
-  (password) => {
-    expect(isCommonPassword(password)).toBe(false);
-  },
-);
+test.each([
+  'correct horse battery staple',
+  'ein längeres Kennwort ',
+  'my runhook wears a green hat',
+  '82945617',
+])('%s is not a common password', (password) => {
+  expect(isCommonPassword(password)).toBe(false);
+});

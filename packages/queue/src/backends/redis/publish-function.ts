@@ -73,7 +73,7 @@ redis.register_function('${FUNCTION}', publish)
 const UNSUPPORTED = /unknown command/i;
 const NOT_LOADED = /Function not found/;
 /** Waits for the dispatchers, which load the function every two seconds, within the timeout of a call. */
-const LOAD_WAIT = { tries: 12, delayMs: 300 };
+const LOAD_WAIT = { tries: 10, delayMs: 300 };
 
 export const REDIS_PUBLISH_FUNCTION: Pick<Connector, 'publishByFunction' | 'loadPublishFunction'> = {
   async publishByFunction(queue, jobs) {
