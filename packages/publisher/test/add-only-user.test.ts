@@ -79,7 +79,7 @@ async function createUserUrl(
 
   const readJobs = async () => {
     const waiting = await adminClient.lrange(`${KEY}:wait`, 0, -1);
-    const ids = [...waiting, ...(await adminClient.zrange(`${KEY}:prioritized`, 0, -1))];
+    const ids = [...waiting, ...(await adminClient.zrange(`${KEY}:prioritized`, 0, '-1'))];
     const jobs = await Promise.all(ids.map((id) => adminClient.hgetall(`${KEY}:${id}`)));
     return jobs.map(({ opts = '', timestamp: _, ...fields }, index) => {
       // BullMQ also stores what its caller passed, which no worker reads.

@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { eventJobId, JOB_RUN_EVENTS, shardOf, shardPrefix } from '@runhook/contract';
-import { findRedisServer } from '@runhook/embedded';
 import { createEventPublisher, type PublishedEvent, QueueUnavailableError } from '@runhook/publisher';
 import { createQueueBackend, openEventQueue, openShardAdmin } from '@runhook/queue';
 import { EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
 import {
+  hasRedisServer,
   type RedisProcess,
   send,
   startCluster,
@@ -17,7 +17,7 @@ import {
 } from '../../queue/test/backends/redis-servers.ts';
 import { documentedRules } from './documented-rules.ts';
 
-const describeWithRedis = findRedisServer() === null ? describe.skip : describe;
+const describeWithRedis = hasRedisServer ? describe : describe.skip;
 
 const USER = 'runhook_publisher';
 const LOGIN = `${USER}:a%20password%20of%20its%20own@`;
