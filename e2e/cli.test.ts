@@ -265,6 +265,7 @@ test('the doctor reports each fault of an installation with a remedy', async () 
     'queue',
     ...(redis === null ? [] : ['eviction', 'queue clock']),
     'egress',
+    'proxies',
     'service',
     'token',
   ]);

@@ -92,9 +92,15 @@ if (helm === undefined)
     '\nthe chart is not rendered: there is no helm on the path, and npm run prove -- chart has not fetched one\n',
   );
 
-function renderChart(args: string[]): Manifest[] {
+function runHelm(args: string[]) {
   const all = ['template', 'runhook', chart, '--kube-version', '1.34.0', ...args];
-  const { status, stdout, stderr } = spawnSync(helm as string, all, { encoding: 'utf8' });
+  return spawnSync(helm as string, all, { encoding: 'utf8' });
+}
+
+const NO_PROXY = ['--set', 'settings.TRUSTED_PROXY_CIDRS='];
+
+function renderChart(args: string[]): Manifest[] {
+  const { status, stdout, stderr } = runHelm(args);
   expect([status, status === 0 ? '' : stderr]).toEqual([0, '']);
   // Kubernetes uses YAML 1.1, in which 0440 is octal.
   return parseAllDocuments(stdout, { version: '1.1' })
@@ -154,8 +160,16 @@ describeChart('the chart', () => {
       expect([id, made[index]?.[1]]).toEqual([id, manifest]);
   });
 
+  test('refuses to render without the addresses of the proxies in front', () => {
+    const entrance = ['--set', 'entrance.by=gateway,entrance.host=h.example.com'];
+    for (const args of [[], entrance, [...entrance, ...NO_PROXY]]) {
+      const { status, stderr } = runHelm(args);
+      expect([status, stderr]).toEqual([1, expect.stringContaining('set settings.TRUSTED_PROXY_CIDRS to')]);
+    }
+  });
+
   test('renders only built-in kinds of Kubernetes by default, and the migration as a hook', () => {
-    const rendered = renderChart([]);
+    const rendered = renderChart(NO_PROXY);
     expect(rendered.flatMap(manifestProblems)).toEqual([]);
     expect([...new Set(rendered.map(({ apiVersion }) => apiVersion))].sort()).toEqual([
       'apps/v1',
@@ -171,6 +185,19 @@ describeChart('the chart', () => {
     ]);
   });
 
+  test('names the images of its release by digest, and those of another tag by the tag', () => {
+    const digest = `sha256:${'a'.repeat(64)}`;
+    const imageOf = (set: string) => {
+      const rendered = renderChart([...NO_PROXY, '--set', `image.digests.dispatcher=${digest}${set}`]);
+      const dispatcher = rendered.find(
+        ({ kind, metadata }) => kind === 'Deployment' && metadata.name === 'dispatcher',
+      );
+      return dispatcher?.spec.template.spec.containers[0].image;
+    };
+    expect(imageOf('')).toMatch(new RegExp(`^ghcr.io/runhook/runhook/dispatcher:\\d\\S+@${digest}$`));
+    expect(imageOf(',image.tag=9.9.9')).toBe('ghcr.io/runhook/runhook/dispatcher:9.9.9');
+  });
+
   test('renders values that no overlay sets into objects that match their schemas', () => {
     const set = [
       'monitoring.enabled=true,monitoring.labels.release=stack,monitoring.runbookUrl=https://wiki.example.com/r',
@@ -179,6 +206,7 @@ describeChart('the chart', () => {
       'image.registry=r.example.com,image.tag=9.9.9,image.pullSecrets[0].name=pull',
       'pods.env[0].name=OTEL_SERVICE_NAME,pods.env[0].value=a,pods.nodeSelector.disk=ssd,pods.annotations.a=b',
       'entrance.by=gateway,entrance.host=h.example.com,entrance.sharedGateway.name=shared',
+      'settings.TRUSTED_PROXY_CIDRS=10.64.8.0/24',
     ];
     const rendered = renderChart(set.flatMap((pairs) => ['--set', pairs]));
     expect(rendered.flatMap(manifestProblems)).toEqual([]);

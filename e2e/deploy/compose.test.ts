@@ -97,7 +97,7 @@ test('docker-compose.yml builds images of this repository from targets of the Do
     if (image.startsWith('runhook/')) {
       expect(image).toBe(`runhook/${build?.target}`);
       expect([...stages.keys()]).toContain(build?.target);
-    } else expect(image).toMatch(/^[a-z]+:\d+[\w.-]*$/);
+    } else expect(image).toMatch(/^[a-z]+:\d+[\w.-]*(@sha256:[0-9a-f]{64})?$/);
   }
 });
 

@@ -98,7 +98,7 @@ test('the versions of pnpm, of the release and of Node agree in all files', () =
     SERVICES.map(() => version),
   );
   expect(read('k8s/chart/Chart.yaml').match(/(?<=ersion: )\d.*/g)).toEqual([version, version]);
-  const bases = [...dockerfile.matchAll(/^FROM (\S+:\S+)/gm)].map(([, base]) => base);
+  const bases = [...dockerfile.matchAll(/^FROM ([^\s@]+:[^\s@]+)(@sha256:\S+)?/gm)].map(([, base]) => base);
   expect(bases).toEqual([expect.stringMatching(/^node:\d+\.\d+\.\d+-[a-z]+-slim$/)]);
   const major = Number(/node:(\d+)/.exec(dockerfile)?.[1]);
   expect(major).toBeGreaterThan(Number.parseInt(engines.node.replace(/^\D+/, ''), 10));

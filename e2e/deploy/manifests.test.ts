@@ -24,6 +24,17 @@ const SECRETS: Record<string, readonly string[]> = {
 
 const describeRendered = renderer === null ? describe.skip : describe;
 
+describeRendered('the production overlays', () => {
+  test.each(overlays.filter((overlay) => overlay !== 'development'))(
+    '%s is not rendered without the addresses of the proxies in front',
+    (overlay) => {
+      expect(() => renderer?.render(overlay, null)).toThrow('production-base/trusted-proxies.env');
+      const settings = renderer?.render(overlay).find(({ kind }) => kind === 'ConfigMap');
+      expect(settings?.data.TRUSTED_PROXY_CIDRS).toBe('10.64.8.0/24');
+    },
+  );
+});
+
 describeRendered.each(overlays)('the Kubernetes overlay %s', (overlay) => {
   const manifests = renderer?.render(overlay) ?? [];
   const ofKind = (kind: string) => manifests.filter((manifest) => manifest.kind === kind);

@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { cpSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseAllDocuments } from 'yaml';
@@ -23,8 +24,17 @@ export interface Manifest {
 
 export const overlays = readdirSync(overlaysFolder).sort();
 
+/** The ranges of the tests; those of k8s/chart/ci are the same. */
+const TRUSTED_PROXIES = 'TRUSTED_PROXY_CIDRS=10.64.8.0/24\n';
+
+export interface Renderer {
+  version: string;
+  /** @param trustedProxies content of the file that an operator must create; null omits it */
+  render: (overlay: string, trustedProxies?: string | null) => Manifest[];
+}
+
 /** Returns the program that renders overlays, with its version, or null. */
-export function findRenderer(): { version: string; render: (overlay: string) => Manifest[] } | null {
+export function findRenderer(): Renderer | null {
   const candidates = [
     { file: 'kubectl', args: ['kustomize'], version: ['version', '--client'] },
     { file: 'kustomize', args: ['build'], version: ['version'] },
@@ -34,13 +44,20 @@ export function findRenderer(): { version: string; render: (overlay: string) => 
     if (found.status !== 0) continue;
     return {
       version: `${file}: ${found.stdout.trim().replaceAll('\n', ', ')}`,
-      render(overlay) {
-        const folder = join(overlaysFolder, overlay);
-        const text = execFileSync(file, [...args, folder], {
-          encoding: 'utf8',
-          stdio: ['ignore', 'pipe', 'ignore'],
-        });
-        return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
+      render(overlay, trustedProxies = TRUSTED_PROXIES) {
+        const folder = mkdtempSync(join(tmpdir(), 'runhook-k8s-'));
+        try {
+          cpSync(join(checkout, 'k8s'), folder, { recursive: true });
+          if (trustedProxies !== null)
+            writeFileSync(join(folder, 'production-base', 'trusted-proxies.env'), trustedProxies);
+          const text = execFileSync(file, [...args, join(folder, 'overlays', overlay)], {
+            encoding: 'utf8',
+            stdio: 'pipe',
+          });
+          return parseAllDocuments(text).map((document) => document.toJS() as Manifest);
+        } finally {
+          rmSync(folder, { recursive: true });
+        }
       },
     };
   }

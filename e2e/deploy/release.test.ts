@@ -50,9 +50,52 @@ test('workflows pin actions to a commit, with its release in a comment, and have
     expect(text).toMatch(/^permissions: \{ contents: read \}$/m);
     const used = [...text.matchAll(/uses: (.+)/g)].map(([, action = '']) => action);
     const unpinned = used.filter((action) => !/^\S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$/.test(action));
-    // PyPI's action asks to be referenced by its branch; the other one is a file of this repository.
-    expect(unpinned.filter((action) => !/^(\.\/|pypa\/\S+@release\/v1$)/.test(action))).toEqual([]);
+    expect(unpinned.filter((action) => !action.startsWith('./'))).toEqual([]);
   }
+});
+
+test('jobs that may publish pin their tools to a version', () => {
+  const jobs: Record<string, { permissions?: Record<string, string>; steps?: object[] }> = readYaml(
+    'workflows',
+    'release.yml',
+  ).jobs;
+  const publishing = Object.entries(jobs).filter(
+    ([, { permissions }]) => permissions?.['id-token'] === 'write',
+  );
+  expect(publishing.map(([name]) => name)).toEqual(['images', 'packages', 'python', 'chart']);
+  for (const [name, { steps = [] }] of publishing) {
+    const text = JSON.stringify(steps);
+    expect([name, text.match(/pipx run|npx |go (run|install) [^\s"@]+@(?!v\d+\.\d+\.\d+")/g)]).toEqual([
+      name,
+      null,
+    ]);
+    for (const [, node] of text.matchAll(/"node-version":([^,}]+)/g))
+      expect(node).toMatch(/^"\d+\.\d+\.\d+"$/);
+    const installers = text.match(/cosign-installer@/g) ?? [];
+    expect(text.match(/"cosign-release":"v\d+\.\d+\.\d+"/g) ?? []).toHaveLength(installers.length);
+  }
+});
+
+test('CI looks for known vulnerabilities, and updates of packages wait until others have noticed bad releases', () => {
+  const { jobs } = readYaml('workflows', 'ci.yml');
+  expect(JSON.stringify(jobs.vulnerabilities)).toContain('osv-scanner@v2.');
+  expect(JSON.stringify(jobs['dependency-review'])).toContain('actions/dependency-review-action@');
+  const { updates } = readYaml('dependabot.yml') as {
+    updates: { 'package-ecosystem': string; cooldown: object }[];
+  };
+  expect(updates.map((one) => one['package-ecosystem'])).toEqual(expect.arrayContaining(['npm', 'docker']));
+  for (const { cooldown } of updates) expect(cooldown).toEqual({ 'default-days': expect.any(Number) });
+});
+
+test('scripts/pin-images.mjs lists every image of another publisher that has no digest', () => {
+  const script = join(root, 'scripts', 'pin-images.mjs');
+  const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' });
+  const files = ['Dockerfile', 'docker-compose.yml'];
+  const references = files.flatMap((file) => [...read(file).matchAll(/^(?:FROM| *image:) ([a-z]+:\S+)/gm)]);
+  expect(references.length).toBeGreaterThan(3);
+  const unpinned = references.filter(([, image]) => !image?.includes('@sha256:'));
+  for (const [, image] of unpinned) expect(stderr).toContain(image);
+  expect(status).toBe(unpinned.length === 0 && stderr === '' ? 0 : 1);
 });
 
 test('every npm script and file that a workflow runs exists', () => {
@@ -60,7 +103,7 @@ test('every npm script and file that a workflow runs exists', () => {
   const text = workflows.map(read).join('\n');
   const runs = [...text.matchAll(/npm run ([\w-]+)/g)].map(([, name]) => name as string);
   expect(runs.filter((name) => !(name in scripts))).toEqual([]);
-  const files = [...text.matchAll(/(?<=run: |node )(\.ci\/\w+|scripts\/[\w.]+)/g)].map(
+  const files = [...text.matchAll(/(?<=run: |node )(\.ci\/\w+|scripts\/[\w.-]+)/g)].map(
     ([, file]) => file as string,
   );
   expect(files).toEqual(expect.arrayContaining(['.ci/run', 'scripts/version.mjs']));

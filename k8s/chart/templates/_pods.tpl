@@ -29,7 +29,7 @@ app.kubernetes.io/component: {{ . }}
 
 {{- define "runhook.image" -}}
 {{- $image := .root.Values.image -}}
-image: {{ with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}/{{ .component }}:{{ $image.tag | default .root.Chart.AppVersion }}
+image: {{ with $image.registry }}{{ . }}/{{ end }}{{ $image.repository }}/{{ .component }}:{{ $image.tag | default .root.Chart.AppVersion }}{{ if not $image.tag }}{{ with index $image.digests .component }}@{{ . }}{{ end }}{{ end }}
 imagePullPolicy: {{ $image.pullPolicy }}
 {{- end }}
 

@@ -3,7 +3,7 @@ import { type PortRange, parseCertificate, parseCidrs, parseClientKey, parsePort
 import { EnvironmentError, environmentRules, parseEnvironment } from '@runhook/runtime';
 import Joi from 'joi';
 import { type Finding, failed, ok } from './finding.ts';
-import { examineEgress, examineService } from './network.ts';
+import { examineEgress, examineProxies, examineService } from './network.ts';
 import { examineDatabase, examineQueue, examineReplica } from './stores.ts';
 
 export { type Finding, type FindingStatus, findingsText } from './finding.ts';
@@ -11,7 +11,7 @@ export { type Finding, type FindingStatus, findingsText } from './finding.ts';
 export interface DoctorOptions {
   /**
    * The environment of the services: `DATABASE_URL`, `DATABASE_REPLICA_URL`, `QUEUE_URL`, `ENCRYPTION_KEYS`,
-   * `EGRESS_…`.
+   * `EGRESS_…`, `TRUSTED_PROXY_CIDRS`.
    */
   env: NodeJS.ProcessEnv;
   /** URL at which clients reach the service. */
@@ -43,6 +43,7 @@ const SETTING_RULES: Readonly<Record<string, Joi.Schema>> = {
   EGRESS_CLIENT_CERT: parsedBy(parseCertificate),
   EGRESS_CLIENT_KEY: parsedBy((key) => parseClientKey(key, undefined)),
   EGRESS_SOURCE_ADDRESSES: parsedBy(parseCidrs),
+  TRUSTED_PROXY_CIDRS: parsedBy(parseCidrs),
   LOG_RETENTION_DAYS: integer(1, 3_650),
 };
 
@@ -82,6 +83,7 @@ export async function* runChecks(options: DoctorOptions): AsyncGenerator<Finding
     requireHttps: values.EGRESS_REQUIRE_HTTPS === true,
   };
   yield await examineEgress(rules, endpoint, timeoutMs);
+  yield examineProxies((values.TRUSTED_PROXY_CIDRS as string[] | undefined) ?? []);
   yield* examineService(serviceUrl, token, timeoutMs);
 }
 

@@ -1,5 +1,5 @@
 import { lookup } from 'node:dns/promises';
-import { connect } from 'node:net';
+import { BlockList, connect, isIPv6 } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { createAddressGuard, type EgressRules } from '@runhook/egress';
 import { type Finding, failed, ok, reasonOf, skipped, warning } from './finding.ts';
@@ -63,6 +63,33 @@ function dial(url: URL, address: string, timeoutMs: number): Promise<void> {
       resolve();
     });
   });
+}
+
+/** First and last address of each private range. */
+const PRIVATE_RANGES = [
+  ['10.0.0.0', '10.255.255.255', '10.0.0.0/8'],
+  ['172.16.0.0', '172.31.255.255', '172.16.0.0/12'],
+  ['192.168.0.0', '192.168.255.255', '192.168.0.0/16'],
+  ['100.64.0.0', '100.127.255.255', '100.64.0.0/10'],
+  ['fc00::', 'fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', 'fc00::/7'],
+] as const;
+
+/** Warns about ranges that contain more than proxies: any host in them can forge the addresses of clients. */
+export function examineProxies(trustedCidrs: readonly string[]): Finding {
+  const trusted = new BlockList();
+  for (const cidr of trustedCidrs) {
+    const [address = '', length] = cidr.split('/');
+    trusted.addSubnet(address, Number(length), isIPv6(address) ? 'ipv6' : 'ipv4');
+  }
+  const contains = (address: string) => trusted.check(address, isIPv6(address) ? 'ipv6' : 'ipv4');
+  const tooWide = PRIVATE_RANGES.filter(([first, last]) => contains(first) && contains(last));
+  if (tooWide.length === 0)
+    return ok('proxies', trustedCidrs.length === 0 ? 'none is trusted' : `trusts ${trustedCidrs.join(', ')}`);
+  return warning(
+    'proxies',
+    `all of ${tooWide.map(([, , range]) => range).join(', ')} is trusted, so any host there can forge client addresses`,
+    'List only the addresses of the proxies in front of management in TRUSTED_PROXY_CIDRS.',
+  );
 }
 
 /** Checks the service at the URL of its clients, and the token if there is one. */

@@ -1,6 +1,4 @@
-import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { eventJobId, JOB_RUN_EVENTS, ONE_SHARD, shardOf, shardPrefix, spreadSlots } from '@runhook/contract';
 import { createEventPublisher, type EventPublisher } from '@runhook/publisher';
@@ -12,23 +10,12 @@ import {
   UnrecoverableError,
 } from '@runhook/queue';
 import { createTestQueueUrl, EXAMPLE_JOB, eventually, exampleEvent } from '@runhook/testing';
+import { documentedRules } from './documented-rules.ts';
 
 type Redis = NonNullable<Awaited<ReturnType<typeof openRedis>>>;
 
 const KEY = `{runhook}:${JOB_RUN_EVENTS}`;
 const connect = async (url: string) => (await openRedis(url, () => undefined)) as Redis;
-
-/** Returns the ACL rules of the `redis-cli` call in docs/security.md, as a shell parses them. */
-async function documentedRules(): Promise<string[]> {
-  const page = await readFile(new URL('../../../docs/security.md', import.meta.url), 'utf8');
-  const command = /```sh\n(redis-cli ACL SETUSER[^`]+)```/.exec(page)?.[1] ?? '';
-  const shell = command.replace('redis-cli', "printf '%s\\0'");
-  const printed = await new Promise<string>((resolve, reject) => {
-    execFile('sh', ['-c', shell], (error, stdout) => (error ? reject(error) : resolve(stdout)));
-  });
-  const [, , , ...rules] = printed.split('\0').slice(0, -1);
-  return rules;
-}
 
 /** Returns the reason why the restricted user cannot be tested here, or null. */
 async function findSkipReason(): Promise<string | null> {
@@ -73,9 +60,10 @@ async function createUserUrl(
     addOnlyUrl = await createUserUrl(adminClient, adminUrl, user, rules);
     addOnlyClient = await connect(addOnlyUrl);
     publisher = createEventPublisher({ queueUrl: addOnlyUrl });
-    // Dispatchers call restoreSettings() regularly.
+    // Dispatchers call these regularly.
     const events = openEventQueue(createQueueBackend(adminUrl), () => undefined);
     await events.restoreSettings();
+    await events.loadPublishFunction();
     await events.close();
   });
   afterAll(async () => {
@@ -88,6 +76,17 @@ async function createUserUrl(
   const example = () => exampleEvent('job.run.started', EXAMPLE_JOB);
   const countWaiting = async () =>
     (await adminClient.llen(`${KEY}:wait`)) + (await adminClient.zcard(`${KEY}:prioritized`));
+
+  const readJobs = async () => {
+    const waiting = await adminClient.lrange(`${KEY}:wait`, 0, -1);
+    const ids = [...waiting, ...(await adminClient.zrange(`${KEY}:prioritized`, 0, '-1'))];
+    const jobs = await Promise.all(ids.map((id) => adminClient.hgetall(`${KEY}:${id}`)));
+    return jobs.map(({ opts = '', timestamp: _, ...fields }, index) => {
+      // BullMQ also stores what its caller passed, which no worker reads.
+      const { jobId, timestamp: __, ...options } = JSON.parse(opts);
+      return { id: ids[index], ...fields, options };
+    });
+  };
 
   test('can publish one event, more events than the burst limit, and events that are already queued', async () => {
     const event = example();
@@ -121,13 +120,39 @@ async function createUserUrl(
     expect(JSON.parse((await adminClient.hget(`${KEY}:${retriedId}`, 'data')) ?? '')).toEqual(event);
   });
 
-  test('can neither read nor change jobs, other queues or the server', async () => {
+  test('makes the same jobs as a publisher with all rights', async () => {
+    const single = example();
+    const many = Array.from({ length: 50 }, example);
+    const published = [];
+    for (const url of [adminUrl, addOnlyUrl]) {
+      await adminClient.flushdb();
+      let taken = 0;
+      // The last 25 events exceed the burst limit.
+      const limiter = { take: () => ++taken <= 26 };
+      const events = openEventQueue(createQueueBackend(url), () => undefined, undefined, limiter);
+      await events.add([single]);
+      await events.add(many);
+      await events.close();
+      published.push(await readJobs());
+    }
+    expect(published[1]).toEqual(published[0]);
+    expect(published[1]?.map(({ options }) => options.priority)).toEqual([
+      undefined,
+      undefined,
+      undefined,
+      1,
+      1,
+    ]);
+  });
+
+  test('can neither run scripts, read or change jobs, nor reach other queues or the server', async () => {
     const event = example();
     await publisher.publish(event);
     const jobKey = `${KEY}:${eventJobId(event)}`;
     await adminClient.hset('{runhook}:webhook-deliveries:a-0', 'data', '{}');
     const before = await adminClient.dbsize();
     const script = (text: string) => ['EVAL', text, '1', `${KEY}:wait`];
+    const loaded = String(await adminClient.script('LOAD', 'return 1'));
     const forbiddenCommands = [
       ['HGETALL', jobKey],
       ['HGET', jobKey, 'data'],
@@ -137,6 +162,15 @@ async function createUserUrl(
       script(`return redis.call('LRANGE', KEYS[1], 0, -1)`),
       script(`return redis.call('DEL', KEYS[1])`),
       script(`return redis.call('RPOP', KEYS[1])`),
+      script(`redis.call('LPUSH', KEYS[1], 'a') while true do end`),
+      ['EVALSHA', loaded, '1', `${KEY}:wait`],
+      ['EVAL_RO', 'while true do end', '0'],
+      ['SCRIPT', 'LOAD', 'return 1'],
+      ['SCRIPT', 'FLUSH'],
+      ['FUNCTION', 'LOAD', 'REPLACE', '#!lua name=runhook_publish'],
+      ['FUNCTION', 'FLUSH'],
+      ['FCALL', 'runhook_publish_1', '1', '{runhook}:webhook-deliveries:meta'],
+      ['MULTI'],
       ['LRANGE', `${KEY}:wait`, '0', '-1'],
       ['RPOP', `${KEY}:wait`],
       ['XRANGE', `${KEY}:events`, '-', '+'],
@@ -179,6 +213,19 @@ async function createUserUrl(
   });
 });
 
+/** The rules of docs/security.md of 0.1.0: scripts instead of the function, one shard, and no `+time`. */
+const QUEUE_KEYS_0_1_0 = 'wait paused meta id completed delayed active events marker prioritized pc';
+const RULES_0_1_0 = [
+  ...['on', '>a password of its own', '+auth', '+hello', '+ping', '+select', '+info', '+multi', '+exec'],
+  ...['+client|setname', '+cluster|slots', '+script|exists', '+script|load'],
+  `(+eval +evalsha ${QUEUE_KEYS_0_1_0.replaceAll(/\w+/g, `~${KEY}:$&`)})`,
+  `(+hget +hmget %R~${KEY}:meta)`,
+  `(+incr ~${KEY}:id ~${KEY}:pc)`,
+  `(+exists +hmset %W~${KEY}:wev_* %W~${KEY}:batch_*)`,
+  `(+lpush +xadd +zadd ${'wait paused prioritized events marker'.replaceAll(/\w+/g, `%W~${KEY}:$&`)})`,
+  `(+zcard +zscore %R~${KEY}:failed)`,
+];
+
 (reason === null ? describe : describe.skip)('a publisher on a queue with shards', () => {
   const names = ['now', 'before'].map((name) => `test_${name}_${randomBytes(6).toString('hex')}`);
   const closers: (() => Promise<unknown>)[] = [];
@@ -197,22 +244,22 @@ async function createUserUrl(
     closers.push(() => Promise.all([shardAdmin.close(), events.close()]));
     await events.restoreSettings();
     const [, ...rules] = await documentedRules();
+    await events.loadPublishFunction();
     // The user is not permitted to read the server's clock either, so ids use the clock of the host, which is reported.
     const reported: string[] = [];
-    const formerRules = rules
-      .filter((rule) => rule !== '+time')
-      .map((rule) => rule.replaceAll('{runhook*}', '{runhook}').replace(' %R~{runhook}:shards', ''));
-    expect(formerRules.length).toBe(rules.length - 1);
-    expect(formerRules.join()).not.toContain('shards');
     const openPublisher = async (index: number, userRules: readonly string[]) => {
       const queueUrl = await createUserUrl(adminClient, adminUrl, names[index] as string, userRules);
       const publisher = createEventPublisher({ queueUrl, onError: ({ message }) => reported.push(message) });
       closers.push(() => publisher.close());
       return publisher;
     };
-    const former = await openPublisher(1, formerRules);
+    const former = await openPublisher(1, RULES_0_1_0);
+    const repeated = exampleEvent('job.run.started', EXAMPLE_JOB);
+    await former.publish(repeated);
+    await former.publish(repeated);
+    expect(await adminClient.llen(`${KEY}:wait`)).toBe(1);
     await former.publish(exampleEvent('job.run.started', EXAMPLE_JOB));
-    await former.publish(exampleEvent('job.run.started', EXAMPLE_JOB));
+    expect(await adminClient.llen(`${KEY}:wait`)).toBe(2);
     expect(reported).toEqual([expect.stringContaining('Give the user the ACL rule +time')]);
 
     const map = spreadSlots(ONE_SHARD, [[0, 1, 2, 3, 4, 5, 6, 7]]);
@@ -228,7 +275,7 @@ async function createUserUrl(
     expect(await adminClient.lrange(`${shardPrefix(5)}:${JOB_RUN_EVENTS}:wait`, 0, -1)).toEqual([
       eventJobId(event),
     ]);
-    const late = await openPublisher(1, formerRules);
+    const late = await openPublisher(1, RULES_0_1_0);
     await expect(late.publish(event)).rejects.toThrow(
       'its user is not permitted to read the shard map: give it the rule (+hget +hmget %R~{runhook}:shards)',
     );

@@ -66,6 +66,8 @@ export interface EventQueue {
   counts(): Promise<Record<string, number>>;
   /** Writes BullMQ's limit of the event stream to an emptied queue; publishers whose user may only add cannot. */
   restoreSettings(): Promise<void>;
+  /** Loads the function for publishers whose user may only add, where a server lacks it. */
+  loadPublishFunction(): Promise<void>;
   /** Returns the time of the queue's server, in milliseconds since the epoch; null if the user may not read it. */
   serverTimeMs(): Promise<number | null>;
   /** Returns traces of publishers that are not configured for this queue. */
@@ -94,9 +96,13 @@ export function openEventQueue(
   const optionsOf = (event: IdentifiedEvent) =>
     optionsByFailedEvent.get(event) ?? (burstLimiter.take(event.accountId) ? JOB_OPTIONS : LOW_PRIORITY);
 
+  /** Set by the first call that the server forbids, so that others do not try. */
+  let isAddOnlyUser = false;
+
   async function addBulk(queue: Queue<EventMessage>, jobs: NewJob<EventMessage>[]): Promise<RejectedJob[]> {
     const single = jobs.filter(({ name }) => name !== EVENT_BATCH);
     await capacity.require(queue);
+    if (isAddOnlyUser) return await addAsAddOnlyUser(backend, queue, jobs);
     try {
       const [hasFailed, rejected] = await Promise.all([
         single.length > 0 && backend.hasFailed(queue),
@@ -106,6 +112,7 @@ export function openEventQueue(
       return rejected;
     } catch (error) {
       if (!backend.isForbidden(error)) throw error;
+      isAddOnlyUser = true;
       return await addAsAddOnlyUser(backend, queue, jobs);
     }
   }
@@ -205,6 +212,7 @@ export function openEventQueue(
       return { ...counts, waiting: (counts.waiting ?? 0) + prioritized };
     },
     restoreSettings: async () => void (await producer.callEach((queue) => backend.restoreSettings(queue))),
+    loadPublishFunction: () => producer.call((queue) => backend.loadPublishFunction(queue)),
     serverTimeMs: () =>
       producer.call(async (queue) => {
         try {

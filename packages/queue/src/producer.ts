@@ -1,7 +1,7 @@
 import { type ShardMap, shardOf, shardsInUse } from '@runhook/contract';
 import { callHalving } from '@runhook/runtime/halving';
 import type { Queue } from 'bullmq';
-import { type JobState, JobsRejectedError, type RejectedJob } from './backends/backend.ts';
+import { type AddedJob, type JobState, JobsRejectedError, type RejectedJob } from './backends/backend.ts';
 import type { QueueBackend } from './backends/index.ts';
 import type { QueueTelemetry } from './telemetry.ts';
 
@@ -141,7 +141,7 @@ async function settleAll<T>(calls: Promise<T>[]): Promise<T[]> {
   return await Promise.all(calls);
 }
 
-export type NewJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
+export type NewJob<Data> = AddedJob<Data>;
 
 /**
  * Adds jobs in order, except those whose id exists. When it throws, some may have been added; a retry must use the same
@@ -159,6 +159,14 @@ export async function addJobs<Data>(
     if (part.length > backend.singleAddMax || isTraced) await queue.addBulk([...part]);
     else for (const { name, data, opts } of part) await queue.add(name, data, opts);
   };
+  return await addHalving(backend, jobs, add);
+}
+
+async function addHalving<Data>(
+  backend: QueueBackend,
+  jobs: readonly NewJob<Data>[],
+  add: (part: readonly NewJob<Data>[]) => Promise<void>,
+): Promise<RejectedJob[]> {
   const isFault = (error: unknown) => error instanceof TypeError || backend.isJobFault(error);
   const rejected = await callHalving(jobs, add, isFault);
   return rejected.map(({ item, error }) => ({ jobId: jobIdOf(item), error }));
@@ -292,11 +300,25 @@ export async function replaceFailed<Data>(
   if (ended.length > 0) await addJobs(backend, queue, ended);
 }
 
-/**
- * Adds jobs for a user that may only add: BullMQ reads the existing job with an id, which that user may not. So
- * existing jobs are skipped, and a job that is retained as failed stays: the new one gets an extended id.
- */
+/** Adds jobs for a user that may only add; see `Connector.publishByFunction`. */
 export async function addAsAddOnlyUser<Data>(
+  backend: QueueBackend,
+  queue: Queue<Data>,
+  jobs: readonly NewJob<Data>[],
+): Promise<RejectedJob[]> {
+  try {
+    return await addHalving(backend, jobs, (part) => backend.publishByFunction(queue, part));
+  } catch (error) {
+    if (!backend.isForbidden(error)) throw error;
+    return await addByScripts(backend, queue, jobs);
+  }
+}
+
+/**
+ * Adds jobs for a user with the ACL rules of 0.1.0, which permit scripts and not the function. BullMQ reads the existing
+ * job with an id, which that user may not.
+ */
+async function addByScripts<Data>(
   backend: QueueBackend,
   queue: Queue<Data>,
   jobs: readonly NewJob<Data>[],

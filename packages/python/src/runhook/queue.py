@@ -12,6 +12,7 @@ from importlib import metadata
 from types import TracebackType
 from typing import Any, TypeVar
 
+from runhook.add_only_user import add_as_add_only_user, find_failed
 from runhook.errors import QueueFullError, QueueUnavailableError
 from runhook.event_jobs import BATCH, BurstLimiter, Job, create_jobs
 from runhook.event_rules import PublishedEvent, check_events
@@ -44,6 +45,7 @@ class AsyncEventPublisher:
         self._clock = ServerClock(self._server_time)
         self._queues: dict[int, Any] = {}
         self._has_settings: set[int] = set()
+        self._is_add_only_user = False
         self._checked_at = float("-inf")
         self._used_share = 0.0
 
@@ -128,6 +130,9 @@ class AsyncEventPublisher:
     async def _add_to_shard(self, shard: int, jobs: list[Job]) -> None:
         queue = self._open_queue(shard)
         await self._require_capacity(queue)
+        if self._is_add_only_user:
+            await add_as_add_only_user(queue, jobs, _add_jobs)
+            return
         single = [job for job in jobs if job["name"] != BATCH]
         try:
             if shard not in self._has_settings:
@@ -140,8 +145,8 @@ class AsyncEventPublisher:
         except Exception as error:
             if not is_forbidden(error):
                 raise
-            self._has_settings.add(shard)
-            await _add_without_read_permission(queue, jobs)
+            self._is_add_only_user = True
+            await add_as_add_only_user(queue, jobs, _add_jobs)
 
     async def _require_capacity(self, queue: Any) -> None:
         now = time.monotonic()
@@ -263,35 +268,12 @@ async def _add_jobs(queue: Any, jobs: Sequence[Job]) -> None:
         await queue.add(job["name"], job["data"], job["opts"])
 
 
-async def _find_failed(queue: Any, ids: Sequence[str]) -> set[str]:
-    scores = await asyncio.gather(*(queue.client.zscore(queue.toKey("failed"), one) for one in ids))
-    return {one for one, score in zip(ids, scores) if score is not None}
-
-
 async def _replace_failed(queue: Any, jobs: Sequence[Job]) -> None:
     """Adds jobs again whose id belongs to a failed job, because BullMQ ignored the new ones; removes the failed jobs."""
-    failed = await _find_failed(queue, [job["opts"]["jobId"] for job in jobs])
+    failed = await find_failed(queue, [job["opts"]["jobId"] for job in jobs])
     if failed:
         await asyncio.gather(*(queue.remove(one) for one in failed))
         await _add_jobs(queue, [job for job in jobs if job["opts"]["jobId"] in failed])
-
-
-async def _add_without_read_permission(queue: Any, jobs: Sequence[Job]) -> None:
-    """Adds jobs as a user who may only add: BullMQ would read existing jobs of the same ids, so these are skipped.
-
-    A failed job remains, and the new one is added with an id that extends its id.
-    """
-    ids = [job["opts"]["jobId"] for job in jobs]
-    present = await asyncio.gather(*(queue.client.exists(queue.toKey(one)) for one in ids))
-    failed = await _find_failed(queue, ids)
-    pending = []
-    for job, job_id, is_present in zip(jobs, ids, present):
-        if job_id in failed:
-            retry_id = f"{job_id}_{time.time_ns() // 1_000_000}"
-            pending.append({**job, "opts": {**job["opts"], "jobId": retry_id}})
-        elif not is_present:
-            pending.append(job)
-    await _add_jobs(queue, pending)
 
 
 def _used_share(memory: Any) -> float:

@@ -1,6 +1,9 @@
 import type { ShardMap } from '@runhook/contract';
 import type { Processor, Queue, Telemetry, Worker, WorkerOptions } from 'bullmq';
 
+/** A job to add, as `Queue.addBulk` takes it. */
+export type AddedJob<Data> = Parameters<Queue<Data>['addBulk']>[0][number];
+
 export type TunedWorkerOptions = Omit<WorkerOptions, 'connection' | 'prefix'>;
 
 /** Time without a reply after which a connection counts as dead: the network may drop one without closing it. */
@@ -66,6 +69,13 @@ export interface Connector {
   findFailed<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
   /** Returns the jobs that exist in any state, without reading them. */
   findExisting<Data>(queue: Queue<Data>, jobIds: readonly string[]): Promise<Set<string>>;
+  /**
+   * Adds jobs for a user that may run no scripts, by a function of the server: existing jobs are skipped, and a job that is
+   * retained as failed stays, while the new one gets an extended id.
+   */
+  publishByFunction<Data>(queue: Queue<Data>, jobs: readonly AddedJob<Data>[]): Promise<void>;
+  /** Loads that function on each server that lacks it; has no effect on a server without functions. */
+  loadPublishFunction<Data>(queue: Queue<Data>): Promise<void>;
   /** Whether an error means that the user lacks a permission: a user that may only add jobs cannot read or remove them. */
   isForbidden(error: unknown): boolean;
   /** Writes BullMQ's limit of the queue's event stream again if the server was emptied since the queue was opened. */

@@ -108,6 +108,10 @@ function connect(connectionString: string, connectMs: number, silentMs: number):
     findFailed,
     findExisting: async (queue, jobIds) => new Set((await jobStates(queue, jobIds)).keys()),
     isForbidden: () => false,
+    publishByFunction: async () => {
+      throw new TypeError('PostgreSQL has no users that may only add jobs');
+    },
+    loadPublishFunction: async () => undefined,
     restoreSettings: async () => undefined,
     async serverTimeMs(queue) {
       const { rows } = await poolOf(queue).query<{ ms: number }>(SERVER_TIME);

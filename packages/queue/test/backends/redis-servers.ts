@@ -11,6 +11,8 @@ import { Redis } from 'ioredis';
 
 const run = promisify(execFile);
 
+export const hasRedisServer = findRedisServer() !== null;
+
 /** Timeouts that only end a test that hangs; the speed of the machine must not decide a result. */
 export const TEST_TIMEOUT_MS = 300_000;
 export const WITHIN_TEST_TIMEOUT = { timeoutMs: 120_000, intervalMs: 50 };

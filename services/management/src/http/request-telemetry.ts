@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Traces } from '@runhook/runtime';
 import type { RequestHandler, Response } from 'express';
+import type { Principal } from '../identity/principals.ts';
 import type { ManagementMetrics } from '../metrics.ts';
 
 /** Fields of a request's log line, collected while it is handled. */
@@ -8,6 +9,8 @@ export interface RequestState {
   requestId: string;
   /** The endpoint's path pattern; null unless one matched. */
   route: string | null;
+  /** Set once the caller is authenticated, also for a request that is then rejected. */
+  caller: { kind: Principal['kind']; id: number } | null;
   /** Set once the caller is authorized for the account. */
   accountId: number | null;
   /** Whether the response is a stream: its duration and the side that closed it are not meaningful. */
@@ -21,9 +24,22 @@ export function requestState(response: Response): RequestState {
 }
 
 function beginRequestState(response: Response, requestId: string): RequestState {
-  const state: RequestState = { requestId, route: null, accountId: null, isStream: false, trace: {} };
+  const state: RequestState = {
+    requestId,
+    route: null,
+    caller: null,
+    accountId: null,
+    isStream: false,
+    trace: {},
+  };
   response.locals.request = state;
   return state;
+}
+
+/** Records who called, for the log line of the request. */
+export function recordCaller(response: Response, principal: Principal): void {
+  const id = principal.kind === 'user' ? principal.userId : principal.tokenId;
+  requestState(response).caller = { kind: principal.kind, id };
 }
 
 export interface Log {
@@ -46,11 +62,11 @@ export function logRequests(log: Log): RequestHandler {
     const state = beginRequestState(response, requestId);
     response.set('x-request-id', requestId);
     response.once('close', () => {
-      const { route, accountId, isStream, trace } = state;
+      const { route, caller, accountId, isStream, trace } = state;
       const durationMs = Math.round(performance.now() - startedMs);
       const status = response.writableFinished || isStream ? response.statusCode : null;
       log.info(
-        { method: request.method, route, status, durationMs, requestId, accountId, ...trace },
+        { method: request.method, route, status, durationMs, requestId, caller, accountId, ...trace },
         'request',
       );
     });

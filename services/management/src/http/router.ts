@@ -32,7 +32,7 @@ import {
 } from './idempotency.ts';
 import { type Limiter, type LimitResult, requestLimitKey } from './limits.ts';
 import type { ReplicaReads } from './replica-reads.ts';
-import { requestState } from './request-telemetry.ts';
+import { recordCaller, requestState } from './request-telemetry.ts';
 
 /** Components that every request passes before its endpoint. */
 export interface RouterDependencies extends Authentication {
@@ -133,6 +133,7 @@ async function admit(
   const { authorization, cookie } = request.headers;
   const isBatched = 'isBatched' in endpoint;
   const caller = await authenticate({ authorization, cookie }, dependencies, isCached);
+  recordCaller(response, caller.principal);
   if (caller.credential.kind === 'session' && hasSideEffect(endpoint)) requireSameOrigin(request);
   if (endpoint.access === 'caller') {
     await countCall(requestLimitKey(caller.principal, null), dependencies);

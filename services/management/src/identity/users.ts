@@ -2,6 +2,7 @@ import { codePointLength } from '@runhook/contract';
 import { createCredential, hashCredential, type SecretBox } from '@runhook/database';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { inActorTransaction } from '../audit/actor.ts';
+import { isCommonPassword } from './common-passwords.ts';
 
 /** Limits in code points; the maximum is below that of a sign-in. */
 export const PASSWORD_LIMITS = { charactersMin: 8, charactersMax: 1_000 } as const;
@@ -12,7 +13,8 @@ export function passwordProblem(password: string): string | null {
   const characters = codePointLength(password);
   if (characters < charactersMin || characters > charactersMax)
     return `must have ${charactersMin} to ${charactersMax} characters`;
-  return /\p{Cc}/u.test(password) ? 'must be one line without control characters' : null;
+  if (/\p{Cc}/u.test(password)) return 'must be one line without control characters';
+  return isCommonPassword(password) ? 'is too common' : null;
 }
 
 /** Returns the hash of a new password, by Argon2id. */

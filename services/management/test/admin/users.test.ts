@@ -73,6 +73,8 @@ test.each([
   ['endless', 'x'.repeat(1_000_000), /8 to 1000 characters/],
   ['of two lines', 'first line\nsecond line\n', /one line/],
   ['with NUL', 'secret\0secret', /one line without control characters/],
+  ['common', 'ILoveYou\n', /too common/],
+  ['of a word of this product', 'Runhook2026!\n', /too common/],
   ['not UTF-8', Buffer.from([...Buffer.alloc(10, 0x61), 0xff]), /UTF-8/],
 ])('a password from standard input that is %s is rejected', async (_what, input, message) => {
   const command = 'user create --email nobody@example.com --name Nobody --password-stdin';

@@ -98,6 +98,7 @@ describe('the log line of a request', () => {
           status: 200,
           durationMs: expect.any(Number),
           requestId: headers.get('x-request-id'),
+          caller: { kind: 'service_token', id: 1 },
           accountId: 7,
         },
       },

@@ -3,20 +3,18 @@ import { BULLMQ_MAJOR_VERSION, type Queue } from 'bullmq';
 import type { ChainableCommander } from 'ioredis';
 import type { Connector, ForeignPublishers } from '../backend.ts';
 import { requireRedisClient } from './connection.ts';
+import { isForbidden } from './forbidden.ts';
 
 /*
  * Foreign publishers on the same Redis: those whose user may only add jobs (docs/security.md#publishers-on-the-queue),
  * and those that publish under a prefix that no worker serves.
  */
 
-/** Redis's errors for a forbidden command, and for one within a script. */
-const FORBIDDEN = /\bNOPERM\b|The user executing the script can't|\bACL failure in script\b/;
-
 export const REDIS_FOREIGN_PUBLISHERS: Pick<
   Connector,
   'isForbidden' | 'findExisting' | 'findFailed' | 'findForeignPublishers' | 'findForeignVersion'
 > = {
-  isForbidden: (error) => error instanceof Error && FORBIDDEN.test(error.message),
+  isForbidden,
 
   // EXISTS does not read the job.
   findExisting: (queue, jobIds) =>

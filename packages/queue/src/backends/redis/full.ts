@@ -1,7 +1,9 @@
 import type { Queue } from 'bullmq';
+import { Cluster } from 'ioredis';
 import { parseData } from '../../patches/bullmq/readable-job.ts';
 import type { Connector, PeekedJob } from '../backend.ts';
 import { requireRedisClient } from './connection.ts';
+import { isForbidden } from './forbidden.ts';
 
 /*
  * A Redis at its `maxmemory` rejects every script of BullMQ that may write, including the one that moves a job to
@@ -17,10 +19,16 @@ const MAX_MEMORY = /^maxmemory:(\d+)/m;
 const EVICTION_POLICY = /^maxmemory_policy:([\w-]+)/m;
 const NO_EVICTION = 'noeviction';
 
-/** Returns the memory section of INFO. The script names a key, so that a cluster runs it on the queue's server. */
+/** Returns the memory section of INFO. On a cluster a script names a key, so that the queue's server runs it. */
 async function readMemoryInfo<Data>(queue: Queue<Data>): Promise<string> {
   const client = requireRedisClient(queue);
+  if (!(client instanceof Cluster)) return await client.info('memory');
   return String(await client.eval(`return redis.call('INFO', 'memory')`, 1, queue.toKey('meta')));
+}
+
+function usedShareOf(memory: string): number {
+  const max = Number(MAX_MEMORY.exec(memory)?.[1] ?? 0);
+  return max === 0 ? 0 : Number(USED_MEMORY.exec(memory)?.[1] ?? 0) / max;
 }
 
 export const FULL_REDIS: Pick<
@@ -33,9 +41,15 @@ export const FULL_REDIS: Pick<
     error instanceof Error && error.name === 'ReplyError' && INVALID_DATA.test(error.message),
 
   async usedShare(queue) {
-    const memory = await readMemoryInfo(queue);
-    const max = Number(MAX_MEMORY.exec(memory)?.[1] ?? 0);
-    return max === 0 ? 0 : Number(USED_MEMORY.exec(memory)?.[1] ?? 0) / max;
+    const client = requireRedisClient(queue);
+    try {
+      return usedShareOf(await readMemoryInfo(queue));
+    } catch (error) {
+      if (!isForbidden(error) || !(client instanceof Cluster)) throw error;
+      // A user that may run no scripts takes the fullest server for that of the queue.
+      const memories = await Promise.all(client.nodes('master').map((node) => node.info('memory')));
+      return Math.max(...memories.map(usedShareOf));
+    }
   },
 
   async evictionPolicy(queue) {

@@ -12,6 +12,7 @@ import {
 import { REDIS_FOREIGN_PUBLISHERS } from './foreign-publishers.ts';
 import { FULL_REDIS } from './full.ts';
 import { REDIS_JOB_STATES } from './job-states.ts';
+import { REDIS_PUBLISH_FUNCTION } from './publish-function.ts';
 import { anyExists, REDIS_SHARDS } from './shards.ts';
 import { parseRedisUrl } from './url.ts';
 
@@ -77,6 +78,7 @@ function connect(url: string, connectMs: number, silentMs: number): Connector {
     ...FULL_REDIS,
     ...REDIS_JOB_STATES,
     ...REDIS_FOREIGN_PUBLISHERS,
+    ...REDIS_PUBLISH_FUNCTION,
     createQueue: <Data>(name: string, telemetry?: Telemetry, shard = 0) =>
       new SharedClientQueue<Data>(name, producerClient, {
         prefix: shardPrefix(shard),
