@@ -8,6 +8,7 @@ import { crc32 } from 'node:zlib';
 import { readArguments, usage } from '../shared/arguments.mjs';
 import { root } from '../shared/workspace.mjs';
 import { bootstrap } from './bootstrap.mjs';
+import { goldenEd25519 } from './golden-ed25519.mjs';
 
 const USAGE = usage({
   call: 'npm run build -- golden [--check]',
@@ -26,6 +27,7 @@ const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 const NEXT_SECRET = 'whsec_/+8BAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhscHR4=';
 const SUBSCRIPTION = { id: 'wsu_2Zk0fGq5mH4s8JrXc1VbNwTyUeA', name: 'Nightly – run «alerts»' };
 const SIGNED_AT = 1_769_887_881;
+const TOLERANCE_SECONDS = 300;
 const SIGNED_MS = SIGNED_AT * 1000;
 
 const RUN = {
@@ -157,7 +159,7 @@ function goldenDeliveries(events) {
     one(name, () => ({ secrets }), authorization, true, createDelivery(name, body, [SECRET, NEXT_SECRET]));
   return {
     about: ABOUT.deliveries,
-    toleranceSeconds: 300,
+    toleranceSeconds: TOLERANCE_SECONDS,
     deliveries: [
       ...bodies.map((event) => createDelivery(event.name, event.body)),
       createDelivery(
@@ -342,6 +344,9 @@ const ABOUT = {
     'Deliveries as they arrive. body and bodyBase64 are the same bytes; secrets: what the receiver holds, each of which ' +
     'may be right; nowMs: its clock; genuine: what a receiver must say that checks Authorization, and one that checks the ' +
     'Standard Webhooks headers with toleranceSeconds.',
+  ed25519:
+    'Deliveries with Ed25519 signatures, as in deliveries.json. publicKeys: what the receiver holds, each of which may be ' +
+    'right; genuine: what a receiver must say that accepts these signatures only. keys: all key pairs, those of RFC 8032.',
   texts:
     'Texts as UTF-16 code units in hexadecimal, the high byte first. valid: whether it may be configured; codePoints: its ' +
     'length; repaired: what becomes of it where a job runner reports it.',
@@ -354,6 +359,14 @@ const golden = goldenEvents();
 const files = {
   'events.json': golden,
   'deliveries.json': goldenDeliveries(golden.events),
+  'ed25519.json': goldenEd25519({
+    about: ABOUT.ed25519,
+    events: golden.events.filter(({ body }) => body !== undefined),
+    id: IDENTITY.eventId,
+    signedAt: SIGNED_AT,
+    toleranceSeconds: TOLERANCE_SECONDS,
+    signature: (body, id, seconds) => standardSignature(body, SECRET, id, seconds),
+  }),
   'shards.json': goldenShards(),
   'texts.json': goldenTexts(),
 };

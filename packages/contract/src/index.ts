@@ -75,11 +75,15 @@ export {
   spreadSlots,
 } from './shards.ts';
 export {
+  createKeyPair,
+  type KeyPair,
+  PUBLIC_KEY_PATTERN,
   SIGNATURE_HEADER,
   type SigningSecrets,
   sign,
   standardWebhooksHeaders,
   verify,
+  verifyEd25519,
 } from './signatures.ts';
 export {
   createHmacSecret,
@@ -98,6 +102,8 @@ export {
   type Plan,
   parseEndpointTest,
   parseSubscription,
+  SIGNATURE_KEY_TYPES,
+  type SignatureKeyType,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
   type SubscriptionParsing,

@@ -7,7 +7,7 @@ import {
   standardWebhooksHeaders,
 } from './signatures.ts';
 
-/** A subscription's secret, and a rotation that is in progress or has just ended; encrypted. */
+/** A subscription's secret or private key, and a rotation that is in progress or has just ended; encrypted. */
 export interface RotatingSecret {
   current: string;
   rotation: {
@@ -45,13 +45,16 @@ export function deliveryHeaders(delivery: {
   body: string;
   eventId: string;
   hmacSecrets: SigningSecrets;
+  /** Ed25519 keys, `whsk_…`; null or undefined if the webhook has none. */
+  privateKeys?: readonly string[] | null;
   sentAt: Date;
   /** Null or undefined: `Authorization`. */
   signatureHeader?: string | null;
   /** Custom headers of the subscription. */
   customHeaders?: Readonly<Record<string, string>>;
 }): Record<string, string> {
-  const { body, eventId, hmacSecrets, sentAt, signatureHeader, customHeaders = {} } = delivery;
+  const { body, eventId, hmacSecrets, privateKeys, sentAt, signatureHeader, customHeaders = {} } = delivery;
+  const sentAtSeconds = Math.floor(sentAt.getTime() / 1000);
   const headers: Record<string, string> = {};
   // Custom headers come first, so that Runhook's headers override them whatever their names are.
   for (const [name, value] of Object.entries(customHeaders)) headers[name.toLowerCase()] = value;
@@ -60,7 +63,7 @@ export function deliveryHeaders(delivery: {
     'content-type': 'application/json',
     'user-agent': USER_AGENT,
     [(signatureHeader ?? SIGNATURE_HEADER).toLowerCase()]: sign(body, hmacSecrets[0]),
-    ...standardWebhooksHeaders(eventId, Math.floor(sentAt.getTime() / 1000), body, hmacSecrets),
+    ...standardWebhooksHeaders(eventId, sentAtSeconds, body, hmacSecrets, privateKeys ?? []),
   };
 }
 

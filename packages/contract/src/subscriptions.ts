@@ -23,6 +23,10 @@ export const SUBSCRIPTION_LIMITS = {
   jobIdsMax: 1_000,
 } as const;
 
+/** Types of key pairs that may sign in addition to the secret. */
+export const SIGNATURE_KEY_TYPES = ['ed25519'] as const;
+export type SignatureKeyType = (typeof SIGNATURE_KEY_TYPES)[number];
+
 /** The fields of a create or an update (docs/contract.md#subscriptions), with defaults filled in. */
 export interface SubscriptionFields {
   name: string;
@@ -40,6 +44,8 @@ export interface SubscriptionFields {
    * header.
    */
   headers?: Record<string, string> | null | undefined;
+  /** Undefined if the request omitted it: the key pair is unchanged. Null: none. */
+  signature_key?: SignatureKeyType | null | undefined;
 }
 
 /** Completes "client_url …" with the problem, or returns null. Implemented by packages/egress, which also sends. */
@@ -110,6 +116,7 @@ const schema = Joi.object<SubscriptionFields>({
   active: Joi.boolean(),
   signature_header: signatureHeaderSchema,
   headers: headersSchema,
+  signature_key: Joi.any().custom(readSignatureKey),
 });
 
 const endpointTestSchema = Joi.object<EndpointTestFields>({
@@ -129,6 +136,14 @@ const endpointTestSchema = Joi.object<EndpointTestFields>({
   signature_header: signatureHeaderSchema,
   headers: headersSchema,
 });
+
+/** Accepts the object of responses as well, so that a PUT of the result of a GET changes nothing. */
+function readSignatureKey(value: unknown, helpers: Joi.CustomHelpers): unknown {
+  if (value === null) return null;
+  const requested = typeof value === 'object' ? (value as { type?: unknown }).type : value;
+  const type = SIGNATURE_KEY_TYPES.find((one) => one === requested);
+  return type ?? helpers.message({ custom: `{{#label}} must be ${SIGNATURE_KEY_TYPES.join(', ')} or null` });
+}
 
 /** Accepts an array of integers and digit strings, a single one of either, or null for all jobs. */
 function readJobIds(value: unknown, helpers: Joi.CustomHelpers): unknown {

@@ -1,11 +1,16 @@
+import { readFile } from 'node:fs/promises';
 import { expect, test } from '@jest/globals';
 import {
   createHmacSecret,
+  createKeyPair,
   deliveryHeaders,
+  type KeyPair,
   maskHeaders,
+  PUBLIC_KEY_PATTERN,
   renderPayload,
   secretsAt,
   sign,
+  verifyEd25519,
 } from '@runhook/contract';
 import { Webhook } from 'standardwebhooks';
 import { EVENTS, SUBSCRIPTION } from './fixtures.ts';
@@ -41,6 +46,45 @@ test('a delivery carries its event id, its signature and its user agent', () => 
     'webhook-timestamp': '1770000000',
     'webhook-signature': expect.stringMatching(/^v1,[A-Za-z0-9+/]{43}=$/),
   });
+});
+
+const { keys, deliveries } = JSON.parse(
+  await readFile(new URL('../golden/ed25519.json', import.meta.url), 'utf8'),
+) as {
+  keys: KeyPair[];
+  deliveries: { body: string; headers: Record<string, string>; publicKeys: string[] }[];
+};
+
+test('a key pair adds the golden Ed25519 signature and leaves all other headers unchanged', () => {
+  const [{ body, headers }] = deliveries as [(typeof deliveries)[number]];
+  const delivery = {
+    body,
+    eventId: headers['webhook-id'] as string,
+    hmacSecrets: [createHmacSecret()] as const,
+    sentAt: new Date(1_000 * Number(headers['webhook-timestamp'])),
+  };
+  const plain = deliveryHeaders(delivery);
+  expect(deliveryHeaders({ ...delivery, privateKeys: null })).toEqual(plain);
+  const [, goldenSignature] = headers['webhook-signature']?.split(' ') ?? [];
+  const signed = deliveryHeaders({ ...delivery, privateKeys: keys.slice(0, 2).map((key) => key.privateKey) });
+  const [first, second, third, ...rest] = signed['webhook-signature']?.split(' ') ?? [];
+  expect([first, second, rest]).toEqual([plain['webhook-signature'], goldenSignature, []]);
+  expect({ ...signed, 'webhook-signature': '' }).toEqual({ ...plain, 'webhook-signature': '' });
+  const [eventId, seconds] = [delivery.eventId, headers['webhook-timestamp'] as string];
+  const isBy = (key: KeyPair | undefined, signature = '') =>
+    verifyEd25519(eventId, seconds, body, key?.publicKey ?? '', signature);
+  expect([isBy(keys[1], third), isBy(keys[0], third), isBy(keys[1], first)]).toEqual([true, false, false]);
+});
+
+test('a new key pair has the form of the golden ones and is never the same', () => {
+  const [one, other] = [createKeyPair(), createKeyPair()];
+  expect(one.publicKey).not.toBe(other.publicKey);
+  for (const { privateKey, publicKey } of [...keys, one, other]) {
+    expect(publicKey).toMatch(PUBLIC_KEY_PATTERN);
+    const bytes = Buffer.from(privateKey.replace(/^whsk_/, ''), 'base64');
+    expect(bytes).toHaveLength(64);
+    expect(`whpk_${bytes.subarray(32).toString('base64')}`).toBe(publicKey);
+  }
 });
 
 test('the log masks the headers that could be replayed and no others', () => {

@@ -124,6 +124,7 @@ async function send(
     body,
     eventId: delivery.event.eventId,
     hmacSecrets,
+    privateKeys: target.signatureKey && secretsAt(target.signatureKey, sentAt.getTime(), secrets.decrypt),
     sentAt,
     signatureHeader: target.signatureHeader,
     customHeaders,

@@ -12,6 +12,7 @@ const ACTIONS: Readonly<Record<AuditEntry['action'], (name: string) => string>> 
   'secret.rotation_finished': (name) => `erased the old secret of “${name}”`,
   'session.ended': () => 'ended sessions',
   'session.signed_in': () => 'signed in',
+  'signature_key.rotated': (name) => `rotated the key pair of “${name}”`,
   'token.created': (name) => `created the service token ${name}`,
   'token.revoked': (name) => `revoked the service token ${name}`,
   'webhook.changed': (name) => `changed “${name}”`,

@@ -16,6 +16,7 @@ export const AUDIT_ACTIONS = [
   'secret.rotation_finished',
   'session.ended',
   'session.signed_in',
+  'signature_key.rotated',
   'token.created',
   'token.revoked',
   'webhook.changed',

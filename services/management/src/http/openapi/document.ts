@@ -17,6 +17,7 @@ import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { ownSessionPaths, ownSessionSchemas } from '../../sessions/own-sessions-openapi.ts';
 import { changesPaths } from '../../subscriptions/changes-openapi.ts';
 import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
+import { rotationPaths } from '../../subscriptions/rotation-openapi.ts';
 import { testPaths, testSchemas } from '../../subscriptions/test-openapi.ts';
 import type { OpenApiDocument, Paths, Schema, SecurityRequirement, SecurityScheme } from './field-schemas.ts';
 import { PARAMETERS } from './parameters.ts';
@@ -80,6 +81,7 @@ const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session:
 /** Entries of all mounted endpoints; a test compares them with the endpoints. */
 const PATHS: Paths = {
   ...subscriptionPaths,
+  ...rotationPaths,
   ...testPaths,
   ...deliveryPaths,
   ...accountLogPaths,
