@@ -19,9 +19,13 @@ const SUBSCRIPTION_COLUMNS_OF_DISPATCHERS = [
   'lane_full_since',
   'last_success_at',
   'next_hmac_secret_ciphertext',
+  'next_signature_key_ciphertext',
+  'next_signature_public_key',
   'probe_at',
   'rotation_ends_at',
   'rotation_started_at',
+  'signature_key_ciphertext',
+  'signature_public_key',
 ];
 
 /**
@@ -32,22 +36,22 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   _prisma_migrations: { management: 'SELECT', dispatcher: 'SELECT' },
   accounts: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE (version)' },
   attempts: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT' },
-  attempts_default: { dispatcher: 'SELECT, DELETE' },
+  attempts_default: { dispatcher: 'SELECT, UPDATE (created_at), DELETE' },
   // A trigger rejects the deletion of entries that are younger than a year.
   audit_entries: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT, DELETE' },
   cache_version: { management: 'SELECT, UPDATE' },
   console_sessions: { management: 'SELECT, INSERT, UPDATE, DELETE' },
   deliveries: { management: 'SELECT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
-  deliveries_default: { management: 'SELECT', dispatcher: 'SELECT, DELETE' },
+  deliveries_default: { management: 'SELECT', dispatcher: 'SELECT, UPDATE (created_at), DELETE' },
   environments: { management: 'SELECT, INSERT, UPDATE' },
   events: { management: 'SELECT, INSERT', dispatcher: 'SELECT, INSERT' },
-  events_default: { dispatcher: 'SELECT, DELETE' },
+  events_default: { dispatcher: 'SELECT, UPDATE (created_at), DELETE' },
   idempotency_keys: {
     management: 'SELECT, INSERT, UPDATE, DELETE',
     dispatcher: 'SELECT (id, expires_at), UPDATE (expires_at), DELETE',
   },
   incidents: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
-  jobs: { management: 'SELECT, INSERT' },
+  jobs: { management: 'SELECT, INSERT', dispatcher: 'SELECT, UPDATE (created_at), DELETE' },
   log_retention: { management: 'SELECT', dispatcher: 'SELECT' },
   logged_attempts: { management: 'SELECT' },
   memberships: {
@@ -64,6 +68,7 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   reconciler_cursors: { dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   record_probe: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE' },
   recoveries: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE, DELETE' },
+  run_counters: { management: 'SELECT, INSERT, UPDATE' },
   runs: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   // The trigger of the audit log names the actor of a change.
   service_tokens: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, name)' },
@@ -72,7 +77,7 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
     dispatcher: `SELECT, UPDATE (${SUBSCRIPTION_COLUMNS_OF_DISPATCHERS.join(', ')}), DELETE`,
   },
   undispatched_events: { management: 'SELECT, INSERT, DELETE', dispatcher: 'SELECT, INSERT, DELETE' },
-  users: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, email)' },
+  users: { management: 'SELECT, INSERT, UPDATE, DELETE', dispatcher: 'SELECT (id, email)' },
 };
 
 /** Functions of the owner that only dispatchers may execute; all others are executed with the rights of their caller. */
