@@ -1,4 +1,5 @@
 import { expect } from '@jest/globals';
+import { createServiceToken } from '@runhook/database';
 import { describeConsole } from '../support/describe-console.ts';
 import { expectCopied, headingOf } from '../support/page-parts.ts';
 import { PASSWORD } from '../support/people.ts';
@@ -139,12 +140,15 @@ describeConsole('the pages of the profile and of administrators', (story) => {
 
   story('lists the service tokens with their last use for administrators', async (visit) => {
     const { world, page, urlOf, signInAs } = visit;
+    const accountId = world.accounts.enterprise.id;
+    const token = { accountId, name: 'CI', permissionSets: ['job_runner' as const] };
+    await createServiceToken(world.database.prisma, token);
     await signInAs('ada');
-    await page.goto(urlOf(`/accounts/${world.accounts.enterprise.id}/settings/webhooks`));
+    await page.goto(urlOf(`/accounts/${accountId}/settings/webhooks`));
     await page.getByRole('link', { name: 'Service tokens' }).click();
     await headingOf(page, 'Service tokens');
     const rows = page.getByRole('table', { name: 'Service tokens' }).getByRole('row');
-    await rows.filter({ hasText: 'account_admin' }).filter({ hasText: 'Active' }).first().waitFor();
+    await rows.filter({ hasText: /CI.*Active.*job_runner.*never/ }).waitFor();
   });
 
   story(

@@ -48,9 +48,7 @@ function SessionTable({ sessions }: { sessions: readonly OwnSession[] }) {
             <th>Address</th>
             <th>Signed in</th>
             <th>Last use</th>
-            <th>
-              <span aria-hidden="true" />
-            </th>
+            <th>Action</th>
           </tr>
         </thead>
         <tbody>
