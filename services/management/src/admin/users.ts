@@ -1,10 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { codePointLength } from '@runhook/contract';
 import { createSecretBox, createUser } from '@runhook/database';
-import { Prisma } from '@runhook/database/prisma';
+import { Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { table } from '@runhook/runtime/terminal-text';
 import { type AccountReference, listUsers, type UserMembershipView } from '../identity/administration.ts';
-import { resetPassword } from '../identity/users.ts';
+import {
+  PASSWORD_LIMITS,
+  passwordProblem,
+  removeUser,
+  resetPassword,
+  revokeApiKey,
+} from '../identity/users.ts';
 import {
   AdminError,
   type Command,
@@ -92,31 +97,22 @@ const list: Command<{ email?: string; name?: string; account?: AccountReference 
   },
 };
 
-const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolean }> = {
+const newPassword: Command<UserChoice & { passwordStdin?: boolean }> = {
   name: 'reset-password',
   summary: 'set a new password of a user',
   description:
     'Sets a new password, shows it once if it was generated, and ends the console sessions of the user. The API key does not change.',
-  options: [
-    valueOption('--email <address>', 'e-mail address of the user', optionValues.email),
-    valueOption('--id <id>', 'id of the user, instead of --email', optionValues.id),
-    passwordStdinFlag(),
-  ],
+  options: [...userChoiceOptions(), passwordStdinFlag()],
   examples: [
     'user reset-password --email ada@example.com',
     'user reset-password --id 7 --password-stdin < password.txt',
   ],
-  check({ email, id }) {
-    if ((email === undefined) === (id === undefined)) throw new UsageError('Give either --email or --id.');
-  },
-  async run({ email, id, ...choice }, { prisma, stdin }) {
-    const { password, isGenerated } = await choosePassword(choice, stdin);
-    const user =
-      id === undefined
-        ? await requireUser(prisma, { email: email as string }, '--email')
-        : await requireUser(prisma, { id }, '--id');
+  check: requireOneUser,
+  async run(options, { prisma, stdin }) {
+    const { password, isGenerated } = await choosePassword(options, stdin);
+    const user = await chosenUser(prisma, options);
     const reset = await resetPassword(prisma, user.id, password);
-    if (reset === null) throw new NotFoundError(`The user ${user.email} no longer exists.`);
+    if (reset === null) throw userIsGone(user);
     const { sessionsEnded } = reset;
     return {
       json: {
@@ -133,6 +129,73 @@ const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolea
   },
 };
 
+const revokeKey: Command<UserChoice> = {
+  name: 'revoke-key',
+  summary: 'revoke the API key of a user',
+  description:
+    'Revokes the API key of a user: every further request with it is rejected. The profile page shows the user a new one. Sessions continue.',
+  options: userChoiceOptions(),
+  examples: ['user revoke-key --email ada@example.com', 'user revoke-key --id 7'],
+  needsKeys: true,
+  check: requireOneUser,
+  async run(options, { prisma, encryptionKeys }) {
+    const user = await chosenUser(prisma, options);
+    const isRevoked = await revokeApiKey(prisma, createSecretBox(encryptionKeys), user.id);
+    if (!isRevoked) throw userIsGone(user);
+    return {
+      json: { id: user.id, email: user.email },
+      text: `The API key of user ${user.id}, ${user.email}, was revoked. Its profile page shows a new one.`,
+    };
+  },
+};
+
+const remove: Command<UserChoice> = {
+  name: 'remove',
+  summary: 'remove a user from the installation',
+  description:
+    'Deletes a user with all memberships, sessions, the password and the API key. Webhooks and audit entries stay. This cannot be undone.',
+  options: userChoiceOptions(),
+  examples: ['user remove --email ada@example.com', 'user remove --id 7'],
+  check: requireOneUser,
+  async run(options, { prisma }) {
+    const user = await chosenUser(prisma, options);
+    const removed = await removeUser(prisma, user.id);
+    if (removed === null) throw userIsGone(user);
+    const { memberships, sessions } = removed;
+    return {
+      json: { id: user.id, email: user.email, memberships_removed: memberships, sessions_ended: sessions },
+      text: `User ${user.id}, ${user.email}, was removed; memberships: ${memberships}, console sessions ended: ${sessions}.`,
+    };
+  },
+};
+
+/** Options of a command on one user. */
+interface UserChoice {
+  email?: string;
+  id?: number;
+}
+
+function userChoiceOptions() {
+  return [
+    valueOption('--email <address>', 'e-mail address of the user', optionValues.email),
+    valueOption('--id <id>', 'id of the user, instead of --email', optionValues.id),
+  ];
+}
+
+function requireOneUser({ email, id }: UserChoice): void {
+  if ((email === undefined) === (id === undefined)) throw new UsageError('Give either --email or --id.');
+}
+
+async function chosenUser(prisma: PrismaClient, { email, id }: UserChoice) {
+  return id === undefined
+    ? await requireUser(prisma, { email: email as string }, '--email')
+    : await requireUser(prisma, { id }, '--id');
+}
+
+function userIsGone({ email }: { email: string }): NotFoundError {
+  return new NotFoundError(`The user ${email} no longer exists.`);
+}
+
 function membershipText({ account_id, license, permission_sets }: UserMembershipView): string {
   return `${account_id} (${[license, ...permission_sets].join(', ')})`;
 }
@@ -144,14 +207,12 @@ function isDuplicate(error: unknown): boolean {
 export const userGroup: CommandGroup = {
   name: 'user',
   summary: 'users with their passwords and API keys',
-  commands: [create, list, newPassword] as Command[],
+  commands: [create, list, newPassword, revokeKey, remove] as Command[],
 };
 
 const GENERATED_BYTES = 15;
-const CHARACTERS_MIN = 8;
-/** Limit in code points, as a sign-in counts them; each has at most four bytes of UTF-8. */
-const CHARACTERS_MAX = 1_000;
-const READ_BYTES_MAX = CHARACTERS_MAX * 4 + '\r\n'.length;
+/** Each code point has at most four bytes of UTF-8. */
+const READ_BYTES_MAX = PASSWORD_LIMITS.charactersMax * 4 + '\r\n'.length;
 
 /** Standard input, or a substitute in tests. */
 export type Input = AsyncIterable<Buffer | string> & { isTTY?: boolean };
@@ -187,15 +248,8 @@ async function readPassword(stdin: Input): Promise<string> {
     if (length > READ_BYTES_MAX) break;
   }
   const password = decode(Buffer.concat(chunks)).replace(/\r?\n$/, '');
-  const characters = codePointLength(password);
-  if (characters < CHARACTERS_MIN || characters > CHARACTERS_MAX) {
-    throw new UsageError(
-      `--password-stdin requires a password of ${CHARACTERS_MIN} to ${CHARACTERS_MAX} characters.`,
-    );
-  }
-  if (/\p{Cc}/u.test(password)) {
-    throw new UsageError('--password-stdin requires one line without control characters.');
-  }
+  const problem = passwordProblem(password);
+  if (problem !== null) throw new UsageError(`--password-stdin: the password ${problem}.`);
   return password;
 }
 

@@ -19,6 +19,8 @@ const COMMANDS = [
   'user create',
   'user list',
   'user reset-password',
+  'user revoke-key',
+  'user remove',
   'membership add',
   'membership remove',
   'token create',

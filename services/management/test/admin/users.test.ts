@@ -1,7 +1,7 @@
 import { Readable, Writable } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { verify } from '@node-rs/argon2';
-import { createUser, credentialKind, hashCredential } from '@runhook/database';
+import { addMembership, createAccount, createUser, credentialKind, hashCredential } from '@runhook/database';
 import { testSecrets } from '@runhook/testing';
 import { runAdmin } from '../../src/admin/program.ts';
 import { type CommandLine, openCommandLine } from './command-line.ts';
@@ -183,6 +183,70 @@ test('a password reset fails unless it names one existing user', async () => {
   expect(await commandLine.failure('user reset-password --id x')).toMatchObject({
     exitCode: 2,
     message: '--id must be an id: a whole number from 1.',
+  });
+});
+
+test('user revoke-key replaces the API key by one that the operator does not see, and keeps the password', async () => {
+  const { id, apiKey } = await createTestUser('fay@example.com');
+  const { passwordHash } = await rowOf('fay@example.com');
+  expect(await commandLine.jsonInProcess('user revoke-key --email FAY@example.com')).toEqual({
+    id,
+    email: 'fay@example.com',
+  });
+  const row = await rowOf('fay@example.com');
+  const newKey = testSecrets.decrypt(row.apiKeyCiphertext);
+  expect(newKey).not.toBe(apiKey);
+  expect(row).toMatchObject({ passwordHash, apiKeyHash: hashCredential(newKey) });
+  const { stdout } = await commandLine.run(`user revoke-key --id ${id}`);
+  expect(stdout).toMatch(/was revoked/);
+  expect(stdout).not.toContain('rhu_');
+});
+
+test('user remove deletes the user and what belongs to it, and audit entries stay readable', async () => {
+  const { prisma } = commandLine.database;
+  const { id } = await createTestUser('gus@example.com');
+  const account = await createAccount(prisma, {
+    name: 'Acme',
+    plan: 'team',
+    deployment: 'multi_tenant',
+  });
+  await addMembership(prisma, {
+    accountId: account.id,
+    userId: id,
+    license: 'developer',
+    permissionSets: ['admin'],
+  });
+  const idHash = Buffer.from('gus');
+  await prisma.consoleSession.create({ data: { idHash, userId: BigInt(id), expiresAt: new Date() } });
+
+  expect(await commandLine.jsonInProcess('user remove --email gus@example.com')).toEqual({
+    id,
+    email: 'gus@example.com',
+    memberships_removed: 1,
+    sessions_ended: 1,
+  });
+  expect(await prisma.user.findUnique({ where: { id: BigInt(id) } })).toBeNull();
+  expect(await prisma.consoleSession.findUnique({ where: { idHash } })).toBeNull();
+  const entries = await prisma.auditEntry.findMany({
+    where: { accountId: BigInt(account.id) },
+    orderBy: { id: 'asc' },
+  });
+  const target = { targetId: String(id), targetName: 'gus@example.com', actorKind: 'operator' };
+  expect(entries).toMatchObject([
+    { action: 'member.added', ...target },
+    { action: 'session.signed_in', ...target, actorKind: 'user', actorName: 'gus@example.com' },
+    { action: 'member.removed', ...target },
+  ]);
+  expect(await commandLine.failure('user remove --email gus@example.com')).toMatchObject({
+    exitCode: 1,
+    code: 'not_found',
+  });
+});
+
+test.each(['revoke-key', 'remove'])('user %s fails unless it names one user', async (name) => {
+  expect(await commandLine.failure(`user ${name}`)).toMatchObject({
+    exitCode: 2,
+    message: 'Give either --email or --id.',
   });
 });
 
