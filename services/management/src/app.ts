@@ -52,6 +52,7 @@ import { quarantineEvents } from './runs/quarantine.ts';
 import { Relay } from './runs/relay.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { ChangeStreams } from './subscriptions/changes.ts';
+import { StreamCallers } from './subscriptions/stream-callers.ts';
 
 /** Time to drain the HTTP server beyond the timeout of its longest request, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
@@ -144,7 +145,15 @@ export async function createManagement(
     // A separate pool, so that slow lists do not delay the reports of job runners.
     const reportPool = openReportPool(context);
     const reads = openReplicaReads(context, database.pool);
-    const changes = new ChangeStreams({ database: reads.background, pollIntervalMs: timeouts.changesMs });
+    const callers = new StreamCallers({
+      pool: database.pool,
+      sessionIdleMinutes: settings.consoleSessionIdleMinutes,
+    });
+    const changes = new ChangeStreams({
+      database: reads.background,
+      callers,
+      pollIntervalMs: timeouts.changesMs,
+    });
     const writes = openRecordWrites(context, database.pool);
     measureDependenciesPeriodically(context, database, queues.eventQueue);
     const { deliveryQueue } = queues;

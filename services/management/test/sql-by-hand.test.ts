@@ -46,6 +46,8 @@ const BY_HAND: Record<string, string> = {
   'subscriptions/changes.ts':
     'polls every two seconds, by the row versions of PostgreSQL and the newest page of the log.',
   'subscriptions/rotation.ts': "the transaction's timestamp, which Prisma Client cannot select.",
+  'subscriptions/stream-callers.ts':
+    'checks the callers of all open streams each second, with three kinds of credentials in one statement.',
 };
 
 const SQL =

@@ -5,9 +5,11 @@ import { type AccountEndpoint, READ_WEBHOOKS } from '../http/endpoint.ts';
 import type { EventStream, StreamHandle } from '../http/envelope.ts';
 import { TooManyRequestsError, UnavailableError } from '../http/errors.ts';
 import { createReader, QueryReader } from '../http/query-parameters.ts';
+import type { Caller } from '../identity/principals.ts';
+import type { StreamCallers } from './stream-callers.ts';
 
 const POLL_INTERVAL_MS = 2_000;
-/** Time after which a listener must reconnect and authenticate again. */
+/** Time after which a listener must reconnect. */
 const STREAM_LIFETIME_MS = 15 * 60_000;
 const STREAMS_MAX = 2_000;
 const STREAMS_PER_ACCOUNT_MAX = 100;
@@ -41,6 +43,8 @@ interface WatchTarget {
   subscriptionId: string | null;
 }
 
+type StreamCaller = Pick<Caller, 'principal' | 'credential'>;
+
 interface Listener {
   send(event: string, data: object): void;
   end(): void;
@@ -49,6 +53,8 @@ interface Listener {
 export interface ChangeStreamOptions {
   /** The database that lists are read from, so that a notified listener finds the change there. */
   database: Queryable;
+  /** Ends streams whose caller has lost access. */
+  callers: Pick<StreamCallers, 'watch'>;
   pollIntervalMs?: number | undefined;
   streamsMax?: { all: number; perAccount: number };
 }
@@ -71,8 +77,8 @@ export class ChangeStreams {
    * Returns a stream that is not counted yet, because it may never begin: HEAD ends before it, and a caller may have
    * left. Its `start` checks the limits and counts it in one step, and throws a 429 when too many streams are open.
    */
-  open(target: WatchTarget): EventStream {
-    return { start: (listener) => this.#start(target, listener) };
+  open(target: WatchTarget, caller: StreamCaller): EventStream {
+    return { start: (listener) => this.#start(target, caller, listener) };
   }
 
   /** Ends all streams: their listeners connect to another process. */
@@ -81,7 +87,7 @@ export class ChangeStreams {
     for (const listener of [...this.#listeners.keys()]) listener.end();
   }
 
-  #start(target: WatchTarget, listener: Listener): StreamHandle {
+  #start(target: WatchTarget, caller: StreamCaller, listener: Listener): StreamHandle {
     this.#requireCapacity(target.accountId);
     const key = `${target.accountId}/${target.subscriptionId ?? ''}`;
     const watch = this.#watches.get(key) ?? new Watch(this.#options, target);
@@ -90,8 +96,10 @@ export class ChangeStreams {
     this.#listeners.set(listener, target.accountId);
     const lifetimeTimer = setTimeout(() => listener.end(), STREAM_LIFETIME_MS);
     lifetimeTimer.unref();
+    const unwatchCaller = this.#options.callers.watch(caller, target.accountId, () => listener.end());
     const close = () => {
       clearTimeout(lifetimeTimer);
+      unwatchCaller();
       this.#listeners.delete(listener);
       if (watch.remove(listener) === 0 && this.#watches.get(key) === watch) this.#watches.delete(key);
     };
@@ -187,14 +195,14 @@ export function changesEndpoint(streams: ChangeStreams): AccountEndpoint {
     method: 'GET',
     path: '/api/v3/accounts/:account_id/webhooks/changes',
     access: READ_WEBHOOKS,
-    async handle({ account, query }) {
+    async handle({ account, principal, credential, query }) {
       const reader = new QueryReader(query);
       const target = reader.optional('subscription_id', subscriptionId);
       reader.check();
       return {
         code: 200,
         data: null,
-        stream: streams.open({ accountId: account.id, subscriptionId: target }),
+        stream: streams.open({ accountId: account.id, subscriptionId: target }, { principal, credential }),
       };
     },
   };

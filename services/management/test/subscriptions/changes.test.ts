@@ -251,9 +251,14 @@ test.each([
 ])(
   'only one of two streams opened concurrently begins at the limit of %s',
   (_, streamsMax, otherAccountId) => {
-    const streams = new ChangeStreams({ database: harness.database.pool, streamsMax });
+    const callers = { watch: () => () => undefined };
+    const streams = new ChangeStreams({ database: harness.database.pool, callers, streamsMax });
+    const caller = {
+      principal: { kind: 'user' as const, userId: 1, memberships: [] },
+      credential: { kind: 'key' as const, hash: new Uint8Array(32) },
+    };
     const eventStreams = [1, otherAccountId].map((accountId) =>
-      streams.open({ accountId, subscriptionId: null }),
+      streams.open({ accountId, subscriptionId: null }, caller),
     );
     const start = (index: number) =>
       eventStreams[index]?.start({ send: () => undefined, end: () => undefined }) ?? {
