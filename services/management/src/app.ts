@@ -46,6 +46,7 @@ import { type LimitStore, openLimitStore } from './http/limits.ts';
 import { type ClientTimeouts, listen } from './http/listen.ts';
 import { openReplicaReads } from './http/replica-reads.ts';
 import { createHttpApp } from './http/server.ts';
+import { TokenUses } from './identity/token-uses.ts';
 import { createManagementMetrics, type ManagementMetrics, measureDependencies } from './metrics.ts';
 import { openRecordWrites } from './record-writes.ts';
 import { quarantineEvents } from './runs/quarantine.ts';
@@ -57,6 +58,7 @@ import { StreamCallers } from './subscriptions/stream-callers.ts';
 /** Time to drain the HTTP server beyond the timeout of its longest request, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCY_CHECK_INTERVAL_MS = 5_000;
+const TOKEN_USES_INTERVAL_MS = 10_000;
 /** Connections of the pool for run reports: three concurrent batches of them, and one batch of published events. */
 const REPORT_CONNECTIONS = 4;
 /** Statement timeout of that pool; below the deadline of requests, so that a caller learns how its statement ended. */
@@ -154,6 +156,7 @@ export async function createManagement(
       callers,
       pollIntervalMs: timeouts.changesMs,
     });
+    const tokenUses = startTokenUses(context, database);
     const writes = openRecordWrites(context, database.pool);
     measureDependenciesPeriodically(context, database, queues.eventQueue);
     const { deliveryQueue } = queues;
@@ -170,6 +173,7 @@ export async function createManagement(
       relay,
       writes,
       changes,
+      tokenUses,
       clock,
       timeouts,
     };
@@ -337,6 +341,17 @@ function startRelay(
   metrics.measureRelay(() => relay.backlog);
   lifecycle.onClose('relay', () => relay.stop());
   return relay;
+}
+
+function startTokenUses({ logger, lifecycle }: ServiceContext, { pool }: PrismaDatabase): TokenUses {
+  const tokenUses = new TokenUses(pool);
+  const onError = (err: unknown) => logger.warn({ err }, 'last uses of tokens could not be recorded');
+  const timer = startPeriodic(TOKEN_USES_INTERVAL_MS, () => tokenUses.flush(), onError);
+  lifecycle.onClose('token uses', async () => {
+    await timer.stop();
+    await tokenUses.flush().catch(onError);
+  });
+  return tokenUses;
 }
 
 /** Opens a pool for batched reports of job runners, separate from that of all other requests. */

@@ -21,6 +21,8 @@ import type { RouterDependencies } from './http/router.ts';
 import { accountsEndpoints } from './identity/accounts.ts';
 import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
 import { findPrincipal, PrincipalCache } from './identity/find-principal.ts';
+import type { TokenUses } from './identity/token-uses.ts';
+import { tokensEndpoint } from './identity/tokens.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
 import { publishEndpoint } from './runs/publish-routes.ts';
@@ -60,6 +62,7 @@ export interface EndpointDependencies {
   /** Clock of PostgreSQL. */
   clock: Clock;
   changes: ChangeStreams;
+  tokenUses: Pick<TokenUses, 'add'>;
   timeouts: {
     /** Time for the admission of a request, and again for its work; {@link DEADLINE_MS} when omitted. */
     requestMs?: number | undefined;
@@ -88,6 +91,7 @@ export function createEndpoints(
     relay,
     writes,
     changes,
+    tokenUses,
     clock,
     timeouts,
   } = deps;
@@ -99,15 +103,13 @@ export function createEndpoints(
     idleMinutes: settings.consoleSessionIdleMinutes,
     maxHours: settings.consoleSessionMaxHours,
   });
-  const signIn = createSignIn({
-    prisma,
-    sessions,
-    passwords: createPasswordCheck(),
-    limits: createSignInLimits(limitStore, {
-      perEmailMax: settings.signInAttemptsPerEmail,
-      perAddressMax: settings.signInAttemptsPerAddress,
-    }),
+  const passwords = createPasswordCheck();
+  const signInLimits = createSignInLimits(limitStore, {
+    perEmailMax: settings.signInAttemptsPerEmail,
+    perAddressMax: settings.signInAttemptsPerAddress,
   });
+  const signIn = createSignIn({ prisma, sessions, passwords, limits: signInLimits });
+  const deviceCookies = createDeviceCookies(settings.encryptionKeys);
   const reportDependencies = {
     pool,
     reportPool,
@@ -159,12 +161,8 @@ export function createEndpoints(
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
-    ...sessionEndpoints({
-      prisma,
-      sessions,
-      signIn,
-      deviceCookies: createDeviceCookies(settings.encryptionKeys),
-    }),
+    tokensEndpoint({ prisma }),
+    ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies }),
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;
@@ -183,7 +181,11 @@ export function createEndpoints(
       deadlineMs: requestMs,
       bodyMs: timeouts.bodyMs,
       bulkhead,
-      findPrincipal: (credential, isVersionChecked) => principals.find(credential, isVersionChecked),
+      findPrincipal: async (credential, isVersionChecked) => {
+        const found = await principals.find(credential, isVersionChecked);
+        if (found?.principal.kind === 'service_token') tokenUses.add(found.principal.tokenId);
+        return found;
+      },
       findSession: (sessionId) => sessions.find(sessionId),
       requestLimit: limitStore.createLimiter({
         name: 'requests',

@@ -120,7 +120,7 @@ const revoke: Command<{ id: number }> = {
 
 function tokensTable(tokens: readonly ServiceTokenView[]): string {
   return table(
-    ['ID', 'ACCOUNT', 'NAME', 'PERMISSION SETS', 'CREATED', 'EXPIRES', 'REVOKED'],
+    ['ID', 'ACCOUNT', 'NAME', 'PERMISSION SETS', 'CREATED', 'EXPIRES', 'LAST USED', 'REVOKED'],
     tokens.map((token) => [
       String(token.id),
       String(token.account_id),
@@ -128,6 +128,7 @@ function tokensTable(tokens: readonly ServiceTokenView[]): string {
       token.permission_sets.join(', '),
       token.created_at,
       token.expires_at ?? 'never',
+      token.last_used_at ?? 'never',
       token.revoked_at ?? '-',
     ]),
   );

@@ -125,6 +125,7 @@ export const WRITE_WEBHOOKS: Access = { action: 'write_webhooks', webhooks: true
 export const READ_ACCOUNT: Access = { action: 'read', webhooks: false, metered: true };
 /** Access to the audit log: on every plan, since it also has members and sign-ins. */
 export const READ_AUDIT: Access = { action: 'read_audit', webhooks: false, metered: true };
+export const READ_TOKENS: Access = { action: 'read_tokens', webhooks: false, metered: true };
 export const READ_RUNS: Access = { action: 'read', webhooks: false, metered: false };
 export const REPORT_RUNS: Access = { action: 'report_runs', webhooks: false, metered: false };
 
@@ -136,6 +137,7 @@ const UNAVAILABLE = {
 const ACTION_TEXT: Record<Action, string> = {
   read: 'Reading',
   read_audit: 'Reading the audit log',
+  read_tokens: 'Reading the service tokens',
   write_webhooks: 'Writing webhooks',
   report_runs: 'Creating jobs and reporting runs',
 };

@@ -157,6 +157,8 @@ export interface ServiceTokenView {
   created_at: string;
   /** Null if the token does not expire. */
   expires_at: string | null;
+  /** Up to about a minute late; null if the token was never used. */
+  last_used_at: string | null;
   revoked_at: string | null;
 }
 
@@ -167,6 +169,7 @@ const TOKEN_FIELDS = {
   permissionSets: true,
   createdAt: true,
   expiresAt: true,
+  lastUsedAt: true,
   revokedAt: true,
 } satisfies Prisma.ServiceTokenSelect;
 
@@ -220,6 +223,7 @@ function tokenView(row: Prisma.ServiceTokenGetPayload<{ select: typeof TOKEN_FIE
     permission_sets: permissionSetsOf(row),
     created_at: row.createdAt.toISOString(),
     expires_at: row.expiresAt?.toISOString() ?? null,
+    last_used_at: row.lastUsedAt?.toISOString() ?? null,
     revoked_at: row.revokedAt?.toISOString() ?? null,
   };
 }

@@ -69,7 +69,7 @@ export function findScope(
 }
 
 /** Actions on an account. `read` needs only a membership or a token of the account. */
-export type Action = 'read' | 'read_audit' | 'write_webhooks' | 'report_runs';
+export type Action = 'read' | 'read_audit' | 'read_tokens' | 'write_webhooks' | 'report_runs';
 
 type Requirement = { licence: 'developer' } | { anyOf: readonly PermissionSet[] };
 
@@ -91,8 +91,8 @@ const WRITE_WEBHOOKS: Record<'enterprise' | 'team', Record<Holder['kind'], Requi
 /** Requirement for creating jobs and reporting runs, on every plan (docs/contract.md#identity). */
 const REPORT_RUNS: Requirement = { anyOf: ['job_runner', 'account_admin', 'admin'] };
 
-/** Requirement for reading the audit log, which includes the addresses of sign-ins, on every plan. */
-const MAY_READ_AUDIT: Requirement = { anyOf: ['account_admin', 'admin'] };
+/** Requirement for the audit log, which includes the addresses of sign-ins, and the list of tokens, on every plan. */
+const ADMINISTRATION: Requirement = { anyOf: ['account_admin', 'admin'] };
 
 /** Returns the missing permission as a phrase that names what would suffice, or null if the action is permitted. */
 export function missingPermission(action: Action, plan: Plan, holder: Holder): string | null {
@@ -108,7 +108,7 @@ function requirementOf(
   kind: Holder['kind'],
 ): Requirement | 'nothing' | 'unavailable' {
   if (action === 'read') return 'nothing';
-  if (action === 'read_audit') return MAY_READ_AUDIT;
+  if (action === 'read_audit' || action === 'read_tokens') return ADMINISTRATION;
   if (action === 'report_runs') return REPORT_RUNS;
   return plan === 'enterprise' || plan === 'team' ? WRITE_WEBHOOKS[plan][kind] : 'unavailable';
 }

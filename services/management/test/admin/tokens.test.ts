@@ -45,7 +45,11 @@ test('a service token works with a running service and is rejected once it is re
   const revoked = await jsonInProcess(`token revoke --id ${created.id}`);
   expect(await status(created.token)).toBe(401);
   const { token, ...createdView } = created;
-  expect(revoked).toEqual({ ...createdView, revoked_at: expect.any(String) });
+  expect(revoked).toEqual({
+    ...createdView,
+    last_used_at: revoked.last_used_at,
+    revoked_at: expect.any(String),
+  });
 
   const secondRevocation = await run(`token revoke --id ${created.id}`);
   expect(secondRevocation).toMatchObject({ code: 0, stderr: '' });
@@ -65,6 +69,7 @@ test('a service token is shown only when it is created', async () => {
     permission_sets: ['admin', 'job_runner'],
     created_at: expect.any(String),
     expires_at: null,
+    last_used_at: null,
     revoked_at: null,
   });
   const row = await harness.database.prisma.serviceToken.findUniqueOrThrow({
@@ -76,8 +81,8 @@ test('a service token is shown only when it is created', async () => {
     await jsonInProcess(`token list --account ${account.id} --name shown --permission-set admin`),
   ).toEqual([created]);
   const { stdout } = await run('token list');
-  expect(stdout).toMatch(/^ID +ACCOUNT +NAME +PERMISSION SETS +CREATED +EXPIRES +REVOKED\n/);
-  expect(stdout).toMatch(/Shown +admin, job_runner +\S+ +never +-\n/);
+  expect(stdout).toMatch(/^ID +ACCOUNT +NAME +PERMISSION SETS +CREATED +EXPIRES +LAST USED +REVOKED\n/);
+  expect(stdout).toMatch(/Shown +admin, job_runner +\S+ +never +never +-\n/);
   expect(stdout).not.toContain(token);
 });
 

@@ -7,6 +7,7 @@ import { recoveryPaths, recoverySchemas } from '../../deliveries/recover-openapi
 import { serviceStatePaths, serviceStateSchemas } from '../../deliveries/service-state-openapi.ts';
 import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-openapi.ts';
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
+import { tokenPaths, tokenSchemas } from '../../identity/tokens-openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
@@ -35,6 +36,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...runSchemas,
   ...publishSchemas,
   ...identitySchemas,
+  ...tokenSchemas,
   ...sessionSchemas,
   ...auditSchemas,
   ...payloadSchemas,
@@ -89,6 +91,7 @@ const PATHS: Paths = {
   ...runPaths,
   ...publishPaths,
   ...identityPaths,
+  ...tokenPaths,
   ...sessionPaths,
   ...auditPaths,
 };
