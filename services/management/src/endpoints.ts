@@ -30,8 +30,10 @@ import { createPublishedEvents } from './runs/published-events.ts';
 import type { Relay } from './runs/relay.ts';
 import { runsEndpoints } from './runs/routes.ts';
 import { createRuns } from './runs/runs.ts';
+import { changePasswordEndpoint } from './sessions/change-password.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { createDeviceCookies } from './sessions/device-cookies.ts';
+import { ownSessionsEndpoints } from './sessions/own-sessions.ts';
 import { createPasswordCheck } from './sessions/password-check.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
@@ -163,6 +165,8 @@ export function createEndpoints(
     rotateApiKeyEndpoint({ prisma, secrets }),
     tokensEndpoint({ prisma }),
     ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies }),
+    ...ownSessionsEndpoints({ prisma, idleMinutes: settings.consoleSessionIdleMinutes }),
+    changePasswordEndpoint({ prisma, passwords, limits: signInLimits, deviceCookies }),
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;

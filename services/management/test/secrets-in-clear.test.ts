@@ -61,6 +61,12 @@ async function useEveryFeature(account: TestAccount): Promise<void> {
   await call('GET', subscription, { headers: page });
   await call('GET', `${subscription}/test`, { headers: page });
   await call('DELETE', '/api/v3/session', { headers: { ...page, cookie: `runhook_session=${endedId}` } });
+  const newPassword = `new password ${randomUUID()}`;
+  secrets.set('new password', newPassword);
+  const passwords = { current_password: password, new_password: newPassword };
+  await call('PUT', '/api/v3/profile/password', { headers: page, body: passwords });
+  await call('PUT', '/api/v3/profile/password', { headers: page, body: { ...passwords, new_password: 'x' } });
+  await call('GET', '/api/v3/profile/sessions', { headers: page });
 
   const run = { job_id: await harness.newJob(account), engine_version: '1.9.2' };
   await call('POST', `/api/v2/accounts/${account.id}/runs/`, { token: account.token, body: run });

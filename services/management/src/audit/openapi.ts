@@ -74,7 +74,7 @@ export const auditSchemas: Record<string, Schema> = {
       type: 'object',
       additionalProperties: true,
       description:
-        'Further details: `changed` names fields, never their values; `address` is the address of a sign-in.',
+        'Further details: `changed` names fields, never their values; `address` is the client address of a sign-in, a change of the password or an end of sessions.',
     },
   }),
 };

@@ -14,7 +14,7 @@ export interface ConsoleSessions {
    * @param beforeCommit an error that it throws rolls the session back
    */
   open(
-    user: { id: number; passwordHash: string; clientAddress?: string },
+    user: { id: number; passwordHash: string; clientAddress?: string; browser?: string | null },
     beforeCommit: () => void,
   ): Promise<string | null>;
   /** Returns the user of the session, or null if it does not exist or has ended. Counts as use of the session. */
@@ -31,13 +31,15 @@ export function createConsoleSessions(options: {
   const { prisma, idleMinutes, maxHours } = options;
   const idleMs = idleMinutes * MINUTE_MS;
   return {
-    async open({ id, passwordHash, clientAddress: address }, beforeCommit) {
+    async open({ id, passwordHash, clientAddress: address, browser = null }, beforeCommit) {
       await deleteEndedSessions(prisma, idleMs);
       const sessionId = createSessionId();
       const session = {
         idHash: hashOf(sessionId),
         userId: BigInt(id),
         expiresAt: new Date(Date.now() + maxHours * HOUR_MS),
+        clientAddress: address ?? null,
+        browser,
       };
       const actor = { kind: 'user', id, ...(address !== undefined && { address }) } as const;
       const isOpen = await inActorTransaction(prisma, actor, async (transaction) => {

@@ -29,6 +29,7 @@ import {
   type UserPrincipal,
 } from '../identity/principals.ts';
 import { findUser } from '../identity/users.ts';
+import { describeBrowser } from './browser.ts';
 import {
   type ConsoleSessions,
   endedSessionCookie,
@@ -65,7 +66,8 @@ function signInEndpoint({ prisma, sessions, signIn, deviceCookies }: SessionDepe
       if (problems) throw new InvalidRequestError(problems);
       const cookie = header('cookie');
       const device = deviceCookies.find(cookie, fields.email);
-      const outcome = await signIn({ ...fields, clientAddress, device }, beforeCommit);
+      const browser = describeBrowser(header('user-agent'));
+      const outcome = await signIn({ ...fields, clientAddress, device, browser }, beforeCommit);
       if (outcome.kind === 'busy') throw new UnavailableError();
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
       if (outcome.kind === 'rejected') throw new SignInRejectedError();

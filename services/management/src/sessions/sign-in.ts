@@ -13,7 +13,7 @@ export type SignInOutcome =
 
 /** @param beforeCommit called immediately before the commit; an error that it throws rolls the session back */
 export type SignIn = (
-  attempt: SignInAttempt & { password: string },
+  attempt: SignInAttempt & { password: string; browser?: string | null },
   beforeCommit: () => void,
 ) => Promise<SignInOutcome>;
 
@@ -25,7 +25,7 @@ export function createSignIn(deps: {
   limits: SignInLimits;
 }): SignIn {
   const { prisma, sessions, passwords, limits } = deps;
-  return async ({ password, ...attempt }, beforeCommit) => {
+  return async ({ password, browser = null, ...attempt }, beforeCommit) => {
     const { email, clientAddress } = attempt;
     const slot = passwords.acquireSlot();
     if (!slot) return { kind: 'busy' };
@@ -37,7 +37,10 @@ export function createSignIn(deps: {
       const passwordHash = user?.passwordHash ?? null;
       const isCorrect = await slot.isCorrect(passwordHash, password);
       if (!isCorrect || !user || passwordHash === null) return { kind: 'rejected' };
-      const sessionId = await sessions.open({ id: user.id, passwordHash, clientAddress }, beforeCommit);
+      const sessionId = await sessions.open(
+        { id: user.id, passwordHash, clientAddress, browser },
+        beforeCommit,
+      );
       if (sessionId === null) return { kind: 'rejected' };
       await limits.recordSuccess(attempt);
       return { kind: 'signed_in', sessionId };

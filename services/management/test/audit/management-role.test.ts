@@ -48,12 +48,19 @@ test('management works with a role that owns no tables and can only read and ins
     await harness.call('GET', `${path}/deliveries`, { token }),
     await harness.call('POST', `${path}/recover`, { token, body: { since: '2026-01-01' } }),
     await harness.call('DELETE', path, { token }),
+    await harness.call('DELETE', '/api/v3/profile/sessions', { headers }),
     await harness.call('GET', `/api/v3/accounts/${account.id}/audit`, { token }),
   ];
-  expect(responses.map(({ status }) => status)).toEqual([200, 201, 200, 202, 200, 200]);
+  expect(responses.map(({ status }) => status)).toEqual([200, 201, 200, 202, 200, 200, 200]);
   const actions = responses.at(-1)?.json.data.map(({ action }: { action: string }) => action);
   expect(actions).toEqual(
-    expect.arrayContaining(['api_key.rotated', 'session.signed_in', 'webhook.created', 'webhook.deleted']),
+    expect.arrayContaining([
+      'api_key.rotated',
+      'session.ended',
+      'session.signed_in',
+      'webhook.created',
+      'webhook.deleted',
+    ]),
   );
 
   const ownDatabase = openDatabase({ url: harness.settings.databaseUrl, connectTimeoutMs: WAIT_TIMEOUT_MS });

@@ -14,6 +14,7 @@ import { runPaths, runSchemas } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
+import { ownSessionPaths, ownSessionSchemas } from '../../sessions/own-sessions-openapi.ts';
 import { changesPaths } from '../../subscriptions/changes-openapi.ts';
 import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
 import { testPaths, testSchemas } from '../../subscriptions/test-openapi.ts';
@@ -38,6 +39,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...identitySchemas,
   ...tokenSchemas,
   ...sessionSchemas,
+  ...ownSessionSchemas,
   ...auditSchemas,
   ...payloadSchemas,
   ...envelopeSchemas,
@@ -93,6 +95,7 @@ const PATHS: Paths = {
   ...identityPaths,
   ...tokenPaths,
   ...sessionPaths,
+  ...ownSessionPaths,
   ...auditPaths,
 };
 

@@ -18,7 +18,14 @@ const pathParameter = (name: string, schema: Schema): Parameter => {
   return { name, in: 'path', required: true, description, schema: rest };
 };
 
-/** Parameters that several operations share. */
+/** Id of a session in `/api/v3/profile/sessions`. */
+export const SESSION_ID: Schema = {
+  type: 'string',
+  pattern: '^[0-9a-f]{64}$',
+  description: 'Id of the session; not that of the cookie.',
+};
+
+/** Parameters of paths and lists. */
 export const PARAMETERS = {
   AccountId: pathParameter('account_id', integerId('The number of the account.', 1)),
   UserId: pathParameter('user_id', integerId('The number of the user.', 7)),
@@ -29,6 +36,7 @@ export const PARAMETERS = {
   ProjectId: pathParameter('project_id', integerId('Id of the project.', 3)),
   EnvironmentId: pathParameter('environment_id', integerId('Id of the environment.', 4)),
   RunId: pathParameter('run_id', integerId('Id of the run.', 345)),
+  SessionId: pathParameter('session_id', SESSION_ID),
   IdempotencyKey: {
     name: 'Idempotency-Key',
     in: 'header',
