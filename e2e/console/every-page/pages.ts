@@ -163,6 +163,28 @@ export const PAGES: PageToCheck[] = [
     heading: 'Audit log',
   },
   {
+    name: 'service tokens',
+    person: 'ada',
+    path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/settings/tokens`,
+    heading: 'Service tokens',
+  },
+  {
+    name: 'security',
+    person: 'ada',
+    path: () => '/profile/security',
+    heading: 'Security',
+    states: {
+      'with problems': async ({ page }) => {
+        await page.getByRole('button', { name: 'Change the password' }).click();
+        await page.getByText('Enter a password.').first().waitFor();
+      },
+      'asking before signing out everywhere': async ({ page }) => {
+        await page.getByRole('button', { name: 'Sign out everywhere…' }).click();
+        await page.getByRole('dialog').waitFor();
+      },
+    },
+  },
+  {
     name: 'runs',
     person: 'ada',
     path: ({ accounts }) => `/accounts/${accounts.enterprise.id}/runs`,

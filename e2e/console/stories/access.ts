@@ -1,11 +1,13 @@
 import { expect } from '@jest/globals';
+import { createServiceToken } from '@runhook/database';
 import { describeConsole } from '../support/describe-console.ts';
 import { expectCopied, headingOf } from '../support/page-parts.ts';
+import { PASSWORD } from '../support/people.ts';
 import { subscribe, webhookApiOf } from '../support/webhooks.ts';
 
 const MASKED = /^rhu_•+.{4}$/;
 
-describeConsole('API access and the audit log', (story) => {
+describeConsole('the pages of the profile and of administrators', (story) => {
   story(
     'masks the API key until it is revealed, and copies it without showing it',
     async ({ page, urlOf, signInAs, world }) => {
@@ -92,6 +94,61 @@ describeConsole('API access and the audit log', (story) => {
     await page.getByRole('button', { name: 'Rotate the key…' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key' }).click();
     await page.getByRole('dialog').getByText('The key was not rotated').waitFor();
+  });
+
+  story(
+    'changes the password with the current one, which ends the other sessions',
+    async ({ page, urlOf, signInAs, world }) => {
+      const { email } = world.persons.petra;
+      const userAgent = 'Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0';
+      const signIn = (password: string) =>
+        fetch(urlOf('/api/v3/session'), {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', 'user-agent': userAgent },
+          body: JSON.stringify({ email, password }),
+        });
+      await signIn(PASSWORD);
+      await signInAs('petra', { fresh: true });
+      await page.goto(urlOf('/profile/security'));
+      const sessions = page.getByRole('table', { name: 'Sessions' }).getByRole('row');
+      const other = sessions.filter({ hasText: 'Firefox on Linux' }).filter({ hasText: '127.0.0.1' });
+      await other.waitFor();
+      await page.getByLabel('Current password', { exact: true }).fill('wrong');
+      await page.getByLabel('New password', { exact: true }).fill('another pass phrase');
+      await page.getByRole('button', { name: 'Change the password' }).click();
+      await page.getByText('Current password is not your current password.').waitFor();
+      await page.getByLabel('Current password', { exact: true }).fill(PASSWORD);
+      await page.getByRole('button', { name: 'Change the password' }).click();
+      await page.getByText('The password was changed. Other sessions ended: 1.').waitFor();
+      await other.waitFor({ state: 'detached' });
+      expect([(await signIn(PASSWORD)).status, (await signIn('another pass phrase')).status]).toEqual([
+        401, 201,
+      ]);
+      await page.reload();
+      await other.getByRole('button', { name: 'End' }).click();
+      await other.waitFor({ state: 'detached' });
+    },
+  );
+
+  story('signs out everywhere after a confirmation', async ({ page, urlOf, signInAs }) => {
+    await signInAs('nina', { fresh: true });
+    await page.goto(urlOf('/profile/security'));
+    await page.getByRole('button', { name: 'Sign out everywhere…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Sign out everywhere' }).click();
+    await headingOf(page, 'Sign in');
+  });
+
+  story('lists the service tokens with their last use for administrators', async (visit) => {
+    const { world, page, urlOf, signInAs } = visit;
+    const accountId = world.accounts.enterprise.id;
+    const token = { accountId, name: 'CI', permissionSets: ['job_runner' as const] };
+    await createServiceToken(world.database.prisma, token);
+    await signInAs('ada');
+    await page.goto(urlOf(`/accounts/${accountId}/settings/webhooks`));
+    await page.getByRole('link', { name: 'Service tokens' }).click();
+    await headingOf(page, 'Service tokens');
+    const rows = page.getByRole('table', { name: 'Service tokens' }).getByRole('row');
+    await rows.filter({ hasText: /CI.*Active.*job_runner.*never/ }).waitFor();
   });
 
   story(

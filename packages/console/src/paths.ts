@@ -2,6 +2,7 @@
 export const SIGN_IN_PATH = '/sign-in';
 export const SIGN_OUT_PATH = '/sign-out';
 export const API_ACCESS_PATH = '/profile/api-access';
+export const SECURITY_PATH = '/profile/security';
 
 export function webhooksPath(accountId: number): string {
   return `/accounts/${accountId}/settings/webhooks`;
@@ -21,6 +22,10 @@ export function eventsPath(accountId: number): string {
 
 export function auditPath(accountId: number): string {
   return `/accounts/${accountId}/settings/audit`;
+}
+
+export function tokensPath(accountId: number): string {
+  return `/accounts/${accountId}/settings/tokens`;
 }
 
 export function newWebhookPath(accountId: number): string {

@@ -43,6 +43,7 @@ function createRoutes() {
                     children: [
                       { index: true, element: <HomeRedirect /> },
                       { path: 'profile/api-access', lazy: () => import('./profile/api-access-page.tsx') },
+                      { path: 'profile/security', lazy: () => import('./profile/security-page.tsx') },
                       {
                         path: 'accounts/:accountId/settings/webhooks',
                         element: <AccountLayout />,
@@ -80,6 +81,11 @@ function createRoutes() {
                         path: 'accounts/:accountId/settings/audit',
                         element: <AccountLayout />,
                         children: [{ index: true, lazy: () => import('./audit/audit-page.tsx') }],
+                      },
+                      {
+                        path: 'accounts/:accountId/settings/tokens',
+                        element: <AccountLayout />,
+                        children: [{ index: true, lazy: () => import('./tokens/tokens-page.tsx') }],
                       },
                       {
                         path: 'accounts/:accountId/runs',

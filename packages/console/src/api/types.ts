@@ -14,6 +14,8 @@ export type Verification = Schemas['Verification'];
 export type EndpointTestFields = Schemas['EndpointTest'];
 /** Result of a test. `hmac_secret` is set if the secret was generated for the test. */
 export type EndpointTest = Verification & Pick<Schemas['UnsavedVerification'], 'hmac_secret'>;
+export type OwnSession = Schemas['OwnSession'];
+export type ServiceToken = Schemas['ServiceToken'];
 export type AuditEntry = Schemas['AuditEntry'];
 export type Job = Schemas['Job'];
 export type Delivery = Schemas['Delivery'];

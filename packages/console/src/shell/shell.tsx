@@ -7,15 +7,25 @@ import {
   IconKey,
   IconPlayerPlay,
   IconPlugX,
+  IconRobot,
+  IconShieldLock,
   IconWebhook,
 } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
 import { Link, Outlet, NavLink as RouterNavLink, useHref } from 'react-router';
 import { useHasBeenTrue } from '../components/lazy-popover.tsx';
-import { API_ACCESS_PATH, auditPath, eventsPath, runsPath, webhooksPath } from '../paths.ts';
+import {
+  API_ACCESS_PATH,
+  auditPath,
+  eventsPath,
+  runsPath,
+  SECURITY_PATH,
+  tokensPath,
+  webhooksPath,
+} from '../paths.ts';
 import { consoleUrl } from '../served-page.ts';
 import { useCurrentAccount } from '../session/session.ts';
-import { mayReadAudit } from '../wording/audit.ts';
+import { isAdmin } from '../wording/audit.ts';
 import { AccountSwitcher, GoTo, UserMenu } from './header.tsx';
 import classes from './shell.module.css';
 
@@ -128,18 +138,27 @@ function Navigation({ onNavigate }: { onNavigate?: () => void }) {
             Icon={IconWebhook}
             onNavigate={onNavigate}
           />
-          {mayReadAudit(account) && (
-            <NavigationLink
-              to={auditPath(account.id)}
-              label="Audit log"
-              Icon={IconHistory}
-              onNavigate={onNavigate}
-            />
+          {isAdmin(account) && (
+            <>
+              <NavigationLink
+                to={tokensPath(account.id)}
+                label="Service tokens"
+                Icon={IconRobot}
+                onNavigate={onNavigate}
+              />
+              <NavigationLink
+                to={auditPath(account.id)}
+                label="Audit log"
+                Icon={IconHistory}
+                onNavigate={onNavigate}
+              />
+            </>
           )}
         </Section>
       )}
       <Section title="Profile">
         <NavigationLink to={API_ACCESS_PATH} label="API Access" Icon={IconKey} onNavigate={onNavigate} />
+        <NavigationLink to={SECURITY_PATH} label="Security" Icon={IconShieldLock} onNavigate={onNavigate} />
       </Section>
       <Section title="Help">
         <NavLink

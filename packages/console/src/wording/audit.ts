@@ -42,8 +42,8 @@ export function formatDetails(details: AuditEntry['details']): string {
     .join('; ');
 }
 
-/** Whether the user may read the audit log. The API has the same rule. */
-export function mayReadAudit({
+/** Whether the user may read the audit log and the list of tokens. The API has the same rule. */
+export function isAdmin({
   permission_sets: permissionSets,
 }: {
   permission_sets: readonly string[];
