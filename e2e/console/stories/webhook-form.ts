@@ -159,7 +159,7 @@ describeConsole(
       await section.getByText('Both keys sign.').waitFor();
       expect(await section.getByText(/^whpk_/).count()).toBe(2);
       await page.goto(urlOf(`${path}/help`));
-      await page.getByText('With a public key instead of the secret').waitFor();
+      await page.getByText('With a public key instead of the secret').first().waitFor();
     });
 
     story('shows missing and rejected values next to their fields, and focuses the first', async (visit) => {

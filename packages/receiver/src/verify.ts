@@ -20,7 +20,7 @@ export interface VerifyOptions {
   secrets?: string | readonly string[];
   /**
    * Instead of `secrets`: the public keys of the webhook's `signature_key`, `whpk_…`. Only Ed25519 signatures are then
-   * accepted, which nobody but the service can make.
+   * accepted, which only the service can make.
    */
   publicKeys?: string | readonly string[];
   /**

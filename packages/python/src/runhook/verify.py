@@ -64,7 +64,7 @@ class Receiver:
         secrets: the webhook's `hmac_secret`, including `whsec_`. During a rotation: the old and the new one, in any
             order.
         public_keys: instead of secrets: the public keys of the webhook's `signature_key`, `whpk_…`. Only Ed25519
-            signatures are then accepted, which nobody but the service can make. Requires the extra `ed25519`.
+            signatures are then accepted, which only the service can make. Requires the extra `ed25519`.
         scheme: the signature that is verified. `standard-webhooks` is in the `webhook-` headers: it covers the time
             of the attempt, so that a recorded request cannot be replayed later, and there is one per secret during
             a rotation. `authorization` covers only the body.
