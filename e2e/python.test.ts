@@ -20,9 +20,9 @@ const inCheckout = (path: string) => fileURLToPath(new URL(`../${path}`, import.
 const SOURCE = inCheckout('packages/python');
 
 const BUILDER = 'hatchling>=1.26';
-const EXTRAS = 'publish,flask,fastapi,django';
+const EXTRAS = 'publish,ed25519,flask,fastapi,django';
 /** Packages that build the wheel, satisfy its extras and run its tests. */
-const OTHERS = [BUILDER, 'pytest', 'flask', 'fastapi', 'django'];
+const OTHERS = [BUILDER, 'pytest', 'cryptography', 'flask', 'fastapi', 'django'];
 /** Matches the error messages of pip when PyPI is unreachable. */
 const UNREACHABLE = /from versions: none|Failed to establish|Temporary failure|timed out|ProxyError|SSLError/;
 

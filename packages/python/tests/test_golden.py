@@ -15,6 +15,7 @@ from runhook.shards import MAP_KEY, SLOTS, account_slot, parse_shard_map, shard_
 from runhook.verify import Scheme
 
 DELIVERIES = vectors("deliveries.json")
+KEY_DELIVERIES = vectors("ed25519.json")
 EVENTS = vectors("events.json")
 SHARDS = vectors("shards.json")
 TEXTS = vectors("texts.json")
@@ -45,6 +46,25 @@ def test_a_receiver_judges_each_delivery_as_receivers_in_other_languages_do(
     assert rejection_code(delivery["body"]) == rejection
     is_genuine = rejection in (None, "invalid_event")
     assert is_genuine == delivery["genuine"][NAMES[scheme]]
+
+
+@pytest.mark.parametrize("delivery", KEY_DELIVERIES["deliveries"], ids=lambda one: one["name"])
+def test_a_receiver_with_public_keys_judges_each_delivery_as_receivers_in_other_languages_do(
+    delivery: dict[str, Any],
+) -> None:
+    pytest.importorskip("cryptography")
+    receiver = Receiver(
+        public_keys=delivery["publicKeys"],
+        tolerance_seconds=KEY_DELIVERIES["toleranceSeconds"],
+        now=lambda: delivery["nowMs"] / 1000,
+    )
+    for body in (base64.b64decode(delivery["bodyBase64"]), delivery["body"]):
+        code = None
+        try:
+            receiver.verify(body, delivery["headers"])
+        except InvalidDeliveryError as error:
+            code = error.code
+        assert (code in (None, "invalid_event")) == delivery["genuine"]
 
 
 @pytest.mark.parametrize("vector", EVENTS["events"], ids=lambda one: one["name"])

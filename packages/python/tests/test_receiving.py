@@ -82,6 +82,19 @@ def test_invalid_secrets_are_rejected_when_the_program_starts(secrets: Any) -> N
         Receiver(secrets)
 
 
+@pytest.mark.parametrize("public_keys", ["", [], ["whpk_"], [SECRET], [None]])
+def test_invalid_public_keys_are_rejected_when_the_program_starts(public_keys: Any) -> None:
+    with pytest.raises(TypeError, match="whpk_ included"):
+        Receiver(public_keys=public_keys)
+
+
+@pytest.mark.parametrize("others", [{"secrets": SECRET}, {"scheme": "authorization"}])
+def test_public_keys_are_rejected_with_options_for_secrets(others: Any) -> None:
+    key = "whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+    with pytest.raises(TypeError, match="replaces secrets"):
+        Receiver(public_keys=key, **others)
+
+
 def test_a_parsed_body_is_a_type_error_and_a_duplicate_signature_header_is_rejected() -> None:
     receiver = Receiver(SECRET, scheme="authorization", signature_header="X-Signature")
     with pytest.raises(TypeError, match="parsed"):

@@ -2,8 +2,8 @@ import {
   type DeliveryHeaders,
   InvalidDeliveryError,
   type JobRunEvent,
+  keysOf,
   PARSED_BODY_MESSAGE,
-  secretsOf,
   type VerifyOptions,
   verify,
 } from './verify.ts';
@@ -38,7 +38,7 @@ type Receive = (
 /** The part that all handlers share. Throws errors that the request did not cause. */
 function createReceive(options: HandlerOptions, onEvent: OnEvent): Receive {
   // Throws at program start if no request could be valid with these options.
-  secretsOf(options);
+  keysOf(options);
   return async (headers, readBody) => {
     let event: JobRunEvent;
     try {

@@ -61,6 +61,33 @@ describe.each(deliveries)(
   },
 );
 
+interface KeyDelivery extends Omit<GoldenDelivery, 'secrets' | 'genuine'> {
+  publicKeys: string[];
+  genuine: boolean;
+}
+
+const KEY_GOLDEN = new URL('../../contract/golden/ed25519.json', import.meta.url);
+const keyDeliveries = JSON.parse(await readFile(KEY_GOLDEN, 'utf8')).deliveries as KeyDelivery[];
+
+test.each(keyDeliveries)(
+  'the golden delivery "$name", verified by a public key, is genuine: $genuine',
+  ({ body, bodyBase64, headers, publicKeys, nowMs, genuine }) => {
+    const overrides = { secrets: undefined, publicKeys, now: () => nowMs };
+    for (const one of [body, Buffer.from(bodyBase64, 'base64')]) {
+      const code = rejectionOf(one, headers, overrides)?.code ?? 'none';
+      expect(['none', 'invalid_event'].includes(code)).toBe(genuine);
+    }
+  },
+);
+
+test('invalid public keys, and public keys with options for secrets, are errors of the program', () => {
+  const [{ publicKeys }] = keyDeliveries as [KeyDelivery];
+  for (const invalid of [[], '', ['whpk_'], [...publicKeys, 'whsec_MDEyMzQ1'], [undefined as never]])
+    expect(() => verify(delivery.body, delivery.headers, { publicKeys: invalid })).toThrow(/whpk_ included/);
+  for (const other of [{ secrets: delivery.secrets }, { scheme: 'authorization' as const }])
+    expect(() => expressHandler({ publicKeys, ...other }, () => undefined)).toThrow(/replaces secrets/);
+});
+
 test('headers are found in any capitalization, in Headers and in plain objects, and a repeated signature header is rejected', () => {
   const { body, headers } = delivery;
   expect(rejectionOf(body, new Headers(headers), {})).toBeNull();

@@ -1,4 +1,4 @@
-"""Verifies deliveries, with the standard library only (docs/contract.md#signing)."""
+"""Verifies deliveries; signatures by secret with the standard library only (docs/contract.md#signing)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Callable, Literal, Protocol, Union
 
+from runhook.ed25519 import ed25519_verifier
 from runhook.events import JobRunEvent, parse_event
 
 Scheme = Literal["standard-webhooks", "authorization"]
@@ -18,7 +19,7 @@ RejectionCode = Literal["no_signature", "wrong_signature", "too_old", "too_new",
 
 _REJECTIONS: dict[RejectionCode, tuple[int, str]] = {
     "no_signature": (401, "The request has no signature."),
-    "wrong_signature": (401, "The signature does not match the body with any of the secrets."),
+    "wrong_signature": (401, "The signature does not match the body with any of the secrets or public keys."),
     "too_old": (401, "The request was signed too long ago."),
     "too_new": (401, "The request was signed in the future."),
     "invalid_event": (400, "The body is not an event."),
@@ -49,8 +50,9 @@ class Receiver:
 
     def __init__(  # noqa: PLR0913
         self,
-        secrets: str | Sequence[str],
+        secrets: str | Sequence[str] | None = None,
         *,
+        public_keys: str | Sequence[str] | None = None,
         scheme: Scheme = "standard-webhooks",
         signature_header: str = "Authorization",
         tolerance_seconds: float = 300,
@@ -61,6 +63,8 @@ class Receiver:
         """
         secrets: the webhook's `hmac_secret`, including `whsec_`. During a rotation: the old and the new one, in any
             order.
+        public_keys: instead of secrets: the public keys of the webhook's `signature_key`, `whpk_…`. Only Ed25519
+            signatures are then accepted, which only the service can make. Requires the extra `ed25519`.
         scheme: the signature that is verified. `standard-webhooks` is in the `webhook-` headers: it covers the time
             of the attempt, so that a recorded request cannot be replayed later, and there is one per secret during
             a rotation. `authorization` covers only the body.
@@ -72,12 +76,14 @@ class Receiver:
 
         Raises `TypeError` without a secret, or for one without `whsec_`: at program start, not at the first request.
         """
-        self.secrets = (secrets,) if isinstance(secrets, str) else tuple(secrets or ())
-        is_valid = (isinstance(secret, str) and re.match("whsec_.", secret) for secret in self.secrets)
-        if not self.secrets or not all(is_valid):
-            raise TypeError(
-                "secrets must be the hmac_secret of the webhook, whsec_ included, or several of them"
-            )
+        self.secrets: tuple[str, ...] = ()
+        self._verify_ed25519: Callable[[bytes, str], bool] | None = None
+        if public_keys is None:
+            self.secrets = _checked_secrets(secrets)
+        elif secrets is not None or scheme == "authorization":
+            raise TypeError("public_keys replaces secrets, and verifies the scheme standard-webhooks only")
+        else:
+            self._verify_ed25519 = ed25519_verifier(public_keys)
         if scheme not in ("standard-webhooks", "authorization"):
             raise TypeError("scheme must be standard-webhooks or authorization")
         self.scheme = scheme
@@ -115,11 +121,7 @@ class Receiver:
         if event_id is None or timestamp is None or signatures is None:
             return "no_signature"
         message = f"{event_id}.{timestamp}.".encode("utf-8", "surrogatepass") + body
-        expected = []
-        for secret in self.secrets:
-            digest = hmac.new(_key(secret), message, hashlib.sha256).digest()
-            expected.append("v1," + base64.b64encode(digest).decode())
-        if not _any_equal(signatures.split(" "), expected):
+        if not self._is_signed(message, signatures):
             return "wrong_signature"
         if not re.fullmatch(r"[0-9]{1,12}", timestamp):
             return "too_old"
@@ -128,12 +130,22 @@ class Receiver:
             return "too_old"
         return "too_new" if age_seconds < -self.tolerance_seconds else None
 
+    def _is_signed(self, message: bytes, signatures: str) -> bool:
+        if self._verify_ed25519 is not None:
+            return self._verify_ed25519(message, signatures)
+        expected = []
+        for secret in self.secrets:
+            digest = hmac.new(_key(secret), message, hashlib.sha256).digest()
+            expected.append("v1," + base64.b64encode(digest).decode())
+        return _any_equal(signatures.split(" "), expected)
+
 
 def verify(  # noqa: PLR0913
     body: Body,
     headers: DeliveryHeaders,
     *,
-    secrets: str | Sequence[str],
+    secrets: str | Sequence[str] | None = None,
+    public_keys: str | Sequence[str] | None = None,
     scheme: Scheme = "standard-webhooks",
     signature_header: str = "Authorization",
     tolerance_seconds: float = 300,
@@ -142,12 +154,20 @@ def verify(  # noqa: PLR0913
     """Returns the event of a delivery if it is genuine: `Receiver(secrets, …).verify(body, headers)`."""
     receiver = Receiver(
         secrets,
+        public_keys=public_keys,
         scheme=scheme,
         signature_header=signature_header,
         tolerance_seconds=tolerance_seconds,
         now=now,
     )
     return receiver.verify(body, headers)
+
+
+def _checked_secrets(secrets: str | Sequence[str] | None) -> tuple[str, ...]:
+    checked = (secrets,) if isinstance(secrets, str) else tuple(secrets or ())
+    if not checked or not all(isinstance(secret, str) and re.match("whsec_.", secret) for secret in checked):
+        raise TypeError("secrets must be the hmac_secret of the webhook, whsec_ included, or several of them")
+    return checked
 
 
 def _any_equal(signatures: Sequence[str], expected: Sequence[str]) -> bool:
