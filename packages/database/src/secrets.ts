@@ -93,7 +93,13 @@ function selectKeyNames(column: string): string {
 }
 
 /** Ciphertext columns that deliveries use. */
-const KEY_NAMES = ['hmac_secret_ciphertext', 'next_hmac_secret_ciphertext', 'headers_ciphertext']
+const KEY_NAMES = [
+  'hmac_secret_ciphertext',
+  'next_hmac_secret_ciphertext',
+  'signature_key_ciphertext',
+  'next_signature_key_ciphertext',
+  'headers_ciphertext',
+]
   .map(selectKeyNames)
   .join(' UNION ');
 
@@ -129,7 +135,7 @@ export async function canDecryptNewest(database: Pool, keys: readonly Encryption
   return row === undefined || reencrypt(createSecretBox(keys), row.ciphertext) !== null;
 }
 
-/** All columns with ciphertext. The next secret comes first, because a rotation may move it to the other column. */
+/** All columns with ciphertext. A next secret or key comes first, because a rotation may move it to the other column. */
 const COLUMNS = [
   {
     secret: 'next_hmac_secret',
@@ -138,6 +144,13 @@ const COLUMNS = [
     idType: 'text',
   },
   { secret: 'hmac_secret', table: 'subscriptions', column: 'hmac_secret_ciphertext', idType: 'text' },
+  {
+    secret: 'next_signature_key',
+    table: 'subscriptions',
+    column: 'next_signature_key_ciphertext',
+    idType: 'text',
+  },
+  { secret: 'signature_key', table: 'subscriptions', column: 'signature_key_ciphertext', idType: 'text' },
   { secret: 'headers', table: 'subscriptions', column: 'headers_ciphertext', idType: 'text' },
   { secret: 'api_key', table: 'users', column: 'api_key_ciphertext', idType: 'bigint' },
 ] as const;

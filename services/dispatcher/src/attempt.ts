@@ -119,6 +119,7 @@ async function send(
     body,
     eventId: delivery.event.eventId,
     hmacSecrets: secretsAt(target.secret, sentAt.getTime(), secrets.decrypt),
+    privateKeys: target.signatureKey && secretsAt(target.signatureKey, sentAt.getTime(), secrets.decrypt),
     sentAt,
     signatureHeader: target.signatureHeader,
     ...(target.headersCiphertext !== null && {

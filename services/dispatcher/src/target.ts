@@ -7,6 +7,8 @@ export interface Target {
   endpoint: string;
   /** Signing secret, encrypted. */
   secret: RotatingSecret;
+  /** Ed25519 private key, encrypted; null if the subscription has none. */
+  signatureKey: RotatingSecret | null;
   /** Header of the signature; null for `Authorization`. */
   signatureHeader: string | null;
   /** The subscriber's headers as an encrypted JSON object; null if there are none. */
@@ -22,8 +24,9 @@ export interface Target {
 /** Columns of a target, from `subscriptions s` and its `accounts a`. */
 export const TARGET_COLUMNS = `
   s.client_url, s.hmac_secret_ciphertext, s.next_hmac_secret_ciphertext, s.rotation_ends_at_micros,
-  s.signature_header, s.headers_ciphertext, (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms,
-  s.active, s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment`;
+  s.signature_key_ciphertext, s.next_signature_key_ciphertext, s.signature_header, s.headers_ciphertext,
+  (extract(epoch FROM s.blocked_until) * 1000)::bigint AS blocked_until_ms, s.active,
+  s.deleted_at IS NOT NULL AS deleted, a.plan, a.deployment`;
 
 /** A row with {@link TARGET_COLUMNS}. */
 export interface TargetRow {
@@ -32,6 +35,8 @@ export interface TargetRow {
   client_url: string | null;
   hmac_secret_ciphertext: string;
   next_hmac_secret_ciphertext: string | null;
+  signature_key_ciphertext: string | null;
+  next_signature_key_ciphertext: string | null;
   rotation_ends_at_micros: string | null;
   signature_header: string | null;
   headers_ciphertext: string | null;
@@ -46,14 +51,13 @@ export interface TargetRow {
 export function toTarget(row: TargetRow): Target | null {
   const { client_url: clientUrl, signature_header: signatureHeader, active, deleted, plan, deployment } = row;
   if (clientUrl === null) return null;
+  const { signature_key_ciphertext: key, rotation_ends_at_micros: rotationEndsAt } = row;
   return {
     clientUrl,
     endpoint: endpointOf(clientUrl),
-    secret: rotatingSecret(
-      row.hmac_secret_ciphertext,
-      row.next_hmac_secret_ciphertext,
-      row.rotation_ends_at_micros,
-    ),
+    secret: rotatingSecret(row.hmac_secret_ciphertext, row.next_hmac_secret_ciphertext, rotationEndsAt),
+    signatureKey:
+      key === null ? null : rotatingSecret(key, row.next_signature_key_ciphertext, rotationEndsAt),
     signatureHeader,
     headersCiphertext: row.headers_ciphertext,
     blockedUntilMs: Number(row.blocked_until_ms ?? 0),

@@ -30,6 +30,7 @@ const createTarget = (number: number) =>
   ({
     ...{ clientUrl: 'http://127.0.0.1/', endpoint: 'http://127.0.0.1', signatureHeader: null },
     secret: rotatingSecret(`current ${number}`, `next ${number}`, String((Date.now() + 3_600_000) * 1_000)),
+    signatureKey: null,
     headersCiphertext: `headers ${number}`,
     ...{ active: true, deleted: false, plan: 'enterprise', deployment: 'multi_tenant' },
   }) as Parameters<typeof attempt>[3];

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { renderPayload, verify } from '@runhook/contract';
+import { createKeyPair, renderPayload, verify, verifyEd25519 } from '@runhook/contract';
 import {
   countDispatchedEvents,
   eventually,
@@ -79,6 +79,42 @@ describe.each(oneQueueBackend())('on $name', (backend) => {
       expect(row.httpStatusCode).toBe(200);
       expect(row.dispatchedAt?.getTime()).toBe(attempts[0]?.started_at.getTime());
     });
+  });
+
+  test('a webhook with a key pair gets an Ed25519 signature in addition to those of its secret', async () => {
+    const { id, hmacSecret } = await subscribe();
+    const { id: plainId } = await harness.subscribe('/plain');
+    const pairs = [createKeyPair(), createKeyPair()] as const;
+    await harness.database.prisma.subscription.update({
+      where: { id },
+      data: {
+        signatureKeyCiphertext: testSecrets.encrypt(pairs[0].privateKey),
+        signaturePublicKey: pairs[0].publicKey,
+        nextSignatureKeyCiphertext: testSecrets.encrypt(pairs[1].privateKey),
+        nextSignaturePublicKey: pairs[1].publicKey,
+        rotationStartedAt: new Date(),
+        rotationEndsAt: new Date(Date.now() + 3_600_000),
+      },
+    });
+    await harness.startDispatcher();
+    await harness.publisher.publish(event('job.run.completed'));
+    const requests = await harness.receiver.waitFor(2);
+    const requestOf = (webhookId: string) => requests.find(({ body }) => body.includes(webhookId));
+    const { headers = {}, body = '' } = requestOf(id) ?? {};
+    expect(verify(body, hmacSecret, String(headers.authorization))).toBe(true);
+    const [eventId, timestamp] = [String(headers['webhook-id']), String(headers['webhook-timestamp'])];
+    const signatures = String(headers['webhook-signature']).split(' ');
+    expect(signatures).toEqual([
+      expect.stringMatching(/^v1,/),
+      expect.stringMatching(/^v1a,/),
+      expect.stringMatching(/^v1a,/),
+    ]);
+    const isSignedBy = (index: 0 | 1, signature = '') =>
+      verifyEd25519(eventId, timestamp, body, pairs[index].publicKey, signature);
+    expect([isSignedBy(0, signatures[1]), isSignedBy(1, signatures[2])]).toEqual([true, true]);
+    // A webhook of another account at the same address signs with another key.
+    expect(isSignedBy(0, signatures[2])).toBe(false);
+    expect(String(requestOf(plainId)?.headers['webhook-signature'])).toMatch(/^v1,\S+$/);
   });
 
   test('a custom signature header and custom headers reach the endpoint, and the log contains none of their values', async () => {

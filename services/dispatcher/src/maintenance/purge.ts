@@ -112,7 +112,7 @@ const DELETE_SUBSCRIPTIONS = {
 };
 
 /**
- * Erases the old secrets of rotations that are over. From the end of a rotation attempts use only the new secret, so
+ * Erases the old secrets and private keys of rotations that are over. From the end of a rotation attempts use only the new secret, so
  * this concerns secrets at rest. Safe to run concurrently.
  * @returns the number of erased secrets
  */
@@ -130,7 +130,11 @@ const ERASE_SECRETS: SubscriptionChange = {
   values: [],
   statement: (ids) => `
     UPDATE subscriptions SET
-      hmac_secret_ciphertext = next_hmac_secret_ciphertext, next_hmac_secret_ciphertext = NULL,
+      hmac_secret_ciphertext = COALESCE(next_hmac_secret_ciphertext, hmac_secret_ciphertext),
+      next_hmac_secret_ciphertext = NULL,
+      signature_key_ciphertext = COALESCE(next_signature_key_ciphertext, signature_key_ciphertext),
+      signature_public_key = COALESCE(next_signature_public_key, signature_public_key),
+      next_signature_key_ciphertext = NULL, next_signature_public_key = NULL,
       rotation_started_at = NULL, rotation_ends_at = NULL
     WHERE id IN (${ids})
     RETURNING id`,

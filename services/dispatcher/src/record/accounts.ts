@@ -88,7 +88,7 @@ const OBJECT_BYTES = 400;
 export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'subscriptions'>): number {
   let bytes = OBJECT_BYTES;
   for (const { id, versionedId, name, jobIds, target } of subscriptions) {
-    const { clientUrl, endpoint, secret, signatureHeader, headersCiphertext } = target;
+    const { clientUrl, endpoint, secret, signatureKey, signatureHeader, headersCiphertext } = target;
     const texts = [
       id,
       versionedId,
@@ -97,6 +97,8 @@ export function estimateBytes({ subscriptions }: Pick<AccountSubscriptions, 'sub
       endpoint,
       secret.current,
       secret.rotation?.next,
+      signatureKey?.current,
+      signatureKey?.rotation?.next,
       signatureHeader,
       headersCiphertext,
     ];

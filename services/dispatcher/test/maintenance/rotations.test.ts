@@ -46,6 +46,26 @@ test('all old secrets are erased once their rotation has ended, and not before',
   expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool))).toBe(0);
 });
 
+test('the rotation of a key pair ends in the same way and keeps the secret', async () => {
+  const { id: accountId } = await seedAccount(database);
+  const id = await insertRotating(accountId, '-1 second');
+  await database.pool.query(
+    `UPDATE subscriptions SET next_hmac_secret_ciphertext = NULL, signature_key_ciphertext = 'test.old key',
+       signature_public_key = 'old', next_signature_key_ciphertext = 'test.new key', next_signature_public_key = 'new'
+     WHERE id = $1`,
+    [id],
+  );
+  expect(await eraseOldSecrets(database.pool, testQuarantine(database.pool))).toBe(1);
+  expect(await database.prisma.subscription.findUnique({ where: { id } })).toMatchObject({
+    hmacSecretCiphertext: 'test.old',
+    signatureKeyCiphertext: 'test.new key',
+    signaturePublicKey: 'new',
+    nextSignatureKeyCiphertext: null,
+    nextSignaturePublicKey: null,
+    rotationEndsAt: null,
+  });
+});
+
 test('a subscription whose rotation cannot end is set aside, and the secrets of the others are erased', async () => {
   const ids = [];
   for (let count = 0; count < 3; count++)

@@ -6,6 +6,7 @@ const target: Target = {
   clientUrl: 'https://example.com',
   endpoint: 'https://example.com',
   secret: { current: 'x', rotation: null },
+  signatureKey: null,
   signatureHeader: null,
   headersCiphertext: null,
   blockedUntilMs: 0,

@@ -157,6 +157,7 @@ test('subscriptions as large as the contract allows take no more memory than the
       clientUrl: textOf(SUBSCRIPTION_LIMITS.clientUrlCharactersMax),
       endpoint: textOf(SUBSCRIPTION_LIMITS.clientUrlCharactersMax),
       secret: { current: textOf(120), rotation: { next: textOf(120), endsAtMs: 1 } },
+      signatureKey: { current: textOf(200), rotation: { next: textOf(200), endsAtMs: 1 } },
       signatureHeader: textOf(nameCharactersMax),
       headersCiphertext: textOf(Math.ceil((headerBytes * 4) / 3)),
       blockedUntilMs: 0,

@@ -4,6 +4,8 @@ import type { Command, CommandGroup } from './command.ts';
 const NAMES: Record<Reencryption['secret'], { plural: string; owner: string }> = {
   next_hmac_secret: { plural: 'next webhook secrets', owner: 'subscription' },
   hmac_secret: { plural: 'webhook secrets', owner: 'subscription' },
+  next_signature_key: { plural: 'next private keys of webhooks', owner: 'subscription' },
+  signature_key: { plural: 'private keys of webhooks', owner: 'subscription' },
   headers: { plural: 'headers of webhooks', owner: 'subscription' },
   api_key: { plural: 'API keys', owner: 'user' },
 };

@@ -62,7 +62,12 @@ test('reencrypt makes every secret readable with the new key alone and does not 
   const user = await addUser('ada@example.com');
   const next = await beginRotation(subscription.id);
   const headersCiphertext = testSecrets.encrypt('{"X-Gate":"open"}');
-  const headed = { headerNames: ['X-Gate'], headersCiphertext };
+  const headed = {
+    headerNames: ['X-Gate'],
+    headersCiphertext,
+    signatureKeyCiphertext: testSecrets.encrypt('whsk_AAAA'),
+    signaturePublicKey: 'whpk_AAAA',
+  };
   await commandLine.database.prisma.subscription.update({ where: { id: subscription.id }, data: headed });
 
   expect(await reencrypt()).toEqual({
@@ -71,6 +76,8 @@ test('reencrypt makes every secret readable with the new key alone and does not 
     secrets: [
       { secret: 'next_hmac_secret', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'hmac_secret', reencrypted: 2, unreadable: [], busy: 0 },
+      { secret: 'next_signature_key', reencrypted: 0, unreadable: [], busy: 0 },
+      { secret: 'signature_key', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'headers', reencrypted: 1, unreadable: [], busy: 0 },
       { secret: 'api_key', reencrypted: 1, unreadable: [], busy: 0 },
     ],
@@ -83,11 +90,12 @@ test('reencrypt makes every secret readable with the new key alone and does not 
   });
   expect(NEW_KEY_ONLY.decrypt(rotating.nextHmacSecretCiphertext ?? '')).toBe(next);
   expect(NEW_KEY_ONLY.decrypt(rotating.headersCiphertext ?? '')).toBe('{"X-Gate":"open"}');
+  expect(NEW_KEY_ONLY.decrypt(rotating.signatureKeyCiphertext ?? '')).toBe('whsk_AAAA');
 
   const ciphertextBefore = await ciphertextOf(subscription.id);
   expect(
     (await reencryptInProcess()).secrets.map(({ reencrypted }: { reencrypted: number }) => reencrypted),
-  ).toEqual([0, 0, 0, 0]);
+  ).toEqual([0, 0, 0, 0, 0, 0]);
   expect(await ciphertextOf(subscription.id)).toBe(ciphertextBefore);
 });
 
@@ -137,6 +145,8 @@ test('reencrypt reports a secret that does not decrypt by its id and reencrypts 
     secrets: [
       { secret: 'next_hmac_secret', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'hmac_secret', reencrypted: 1, unreadable, busy: 0 },
+      { secret: 'next_signature_key', reencrypted: 0, unreadable: [], busy: 0 },
+      { secret: 'signature_key', reencrypted: 0, unreadable: [], busy: 0 },
       { secret: 'headers', reencrypted: 0, unreadable: [], busy: 0 },
       {
         secret: 'api_key',
@@ -175,7 +185,7 @@ test('reencrypt waits for a row that another transaction has locked and reencryp
   } finally {
     client.release();
   }
-  expect((await reencryption).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0]);
+  expect((await reencryption).secrets.map(({ busy }) => busy)).toEqual([0, 0, 0, 0, 0, 0]);
   expect(NEW_KEY_ONLY.decrypt(await apiKeyCiphertextOf(user.id))).toBe('rhu_rotated');
 });
 
