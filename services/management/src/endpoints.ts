@@ -36,7 +36,12 @@ import { createSignIn } from './sessions/sign-in.ts';
 import { createSignInLimits } from './sessions/sign-in-limits.ts';
 import type { Settings } from './settings.ts';
 import { type ChangeStreams, changesEndpoint } from './subscriptions/changes.ts';
-import { finishRotationEndpoint, rotateSecretEndpoint } from './subscriptions/rotate-secret.ts';
+import { PUBLIC_KEYS_LIMIT, publicKeysEndpoint } from './subscriptions/public-keys.ts';
+import {
+  finishRotationEndpoint,
+  rotateSecretEndpoint,
+  rotateSignatureKeyEndpoint,
+} from './subscriptions/rotate-secret.ts';
 import { subscriptionEndpoints } from './subscriptions/routes.ts';
 import { testSubscriptionEndpoint, testUnsavedEndpoint } from './subscriptions/test-endpoint.ts';
 
@@ -127,7 +132,9 @@ export function createEndpoints(
       subscriptionsMax: settings.subscriptionsPerAccount,
     }),
     rotateSecretEndpoint({ prisma, secrets }),
+    rotateSignatureKeyEndpoint({ prisma, secrets }),
     finishRotationEndpoint({ prisma }),
+    publicKeysEndpoint({ prisma, limit: limitStore.createLimiter(PUBLIC_KEYS_LIMIT) }),
     testSubscriptionEndpoint({ prisma, secrets, egress, deliveryTimeoutMs, logger }),
     testUnsavedEndpoint({
       prisma,

@@ -14,6 +14,7 @@ export const AUDIT_ACTIONS = [
   'secret.rotated',
   'secret.rotation_finished',
   'session.signed_in',
+  'signature_key.rotated',
   'token.created',
   'token.revoked',
   'webhook.changed',

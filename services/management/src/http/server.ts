@@ -42,7 +42,7 @@ export function createHttpApp(parts: HttpAppParts): Express {
   // Over plain http, this directive would turn the URLs of the console's assets to https.
   app.use(helmet({ contentSecurityPolicy: { directives: { 'upgrade-insecure-requests': null } } }));
   app.use(requireUnambiguousRequest);
-  app.use('/api', (request, response, next) => {
+  app.use(['/api', '/.well-known'], (request, response, next) => {
     response.set('cache-control', 'no-store');
     // Express treats `If-None-Match: *` as a match and would send a 304 without the envelope.
     delete request.headers['if-none-match'];

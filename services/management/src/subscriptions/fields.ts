@@ -7,6 +7,7 @@ import {
   EVENT_TYPES,
   HEADER_LIMITS,
   MASK,
+  SIGNATURE_KEY_TYPES,
   SUBSCRIPTION_LIMITS,
   type SubscriptionFields,
 } from '@runhook/contract';
@@ -28,7 +29,8 @@ import {
   text,
 } from '../http/openapi/field-schemas.ts';
 import { type Health, healthOf } from './health.ts';
-import { currentRotation, type SecretRotation } from './rotation.ts';
+import { rotationPeriod, type SecretRotation } from './rotation.ts';
+import { PUBLIC_KEY_COLUMNS, type SignatureKeyView, signatureKeyView } from './signature-key.ts';
 
 /** Columns of a subscription in responses. */
 export const SUBSCRIPTION_COLUMNS = {
@@ -51,8 +53,7 @@ export const SUBSCRIPTION_COLUMNS = {
   failingSinceMicros: true,
   consecutiveFailures: true,
   lastSuccessAtMicros: true,
-  rotationStartedAtMicros: true,
-  rotationEndsAtMicros: true,
+  ...PUBLIC_KEY_COLUMNS,
 } satisfies Prisma.SubscriptionSelect;
 
 export type SubscriptionRow = Prisma.SubscriptionGetPayload<{ select: typeof SUBSCRIPTION_COLUMNS }>;
@@ -95,6 +96,8 @@ export interface SubscriptionView {
   headers?: Record<string, string>;
   /** Absent unless a rotation of its secret is in progress. */
   secret_rotation?: SecretRotation;
+  /** Absent without a key pair. */
+  signature_key?: SignatureKeyView;
   /** Absent unless the request includes it. */
   health?: Health;
   /** Only in the responses to a create and to a rotation. */
@@ -114,6 +117,7 @@ export function subscriptionView(
   account: { identifier: string },
   included: IncludedFields = NO_INCLUDED_FIELDS,
 ): SubscriptionView {
+  const rotation = row.nextSignaturePublicKey === null ? rotationPeriod(row) : null;
   return {
     id: row.id,
     account_identifier: account.identifier,
@@ -134,7 +138,8 @@ export function subscriptionView(
     ...(row.headerNames.length === 0
       ? {}
       : { headers: Object.fromEntries(row.headerNames.map((name) => [name, MASK])) }),
-    ...currentRotation(row),
+    ...(rotation === null ? {} : { secret_rotation: rotation }),
+    ...signatureKeyView(row),
     ...(included.has('health') ? { health: healthOf(row) } : {}),
   };
 }
@@ -215,6 +220,7 @@ export const RESPONSE_PROPERTIES: PropertiesOf<StoredView> = {
     description: `Names of additional headers; their values are not shown. Absent if there are none.`,
   },
   secret_rotation: schemaRef('SecretRotation'),
+  signature_key: schemaRef('SignatureKey'),
   health: schemaRef('Health'),
 };
 
@@ -225,6 +231,7 @@ export const OPTIONAL_RESPONSE_PROPERTIES = [
   'signature_header',
   'headers',
   'secret_rotation',
+  'signature_key',
   'health',
 ] as const;
 
@@ -233,7 +240,7 @@ const { nameCharactersMax, descriptionCharactersMax, clientUrlCharactersMax, job
 
 /** Request schema of the OpenAPI document. */
 export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
-  'The fields of a webhook. An update replaces all of them: an omitted field gets its default, but `active`, `signature_header` and `headers` keep their values.',
+  'The fields of a webhook. An update replaces all of them: an omitted field gets its default, but `active`, `signature_header`, `headers` and `signature_key` keep their values.',
   {
     name: requiredName(nameCharactersMax, 'Name of the webhook.'),
     description: optionalText(descriptionCharactersMax, 'The purpose of the webhook. Default: "".'),
@@ -273,6 +280,12 @@ export const REQUEST_FIELDS = requestObject<SubscriptionFields>(
       additionalProperties: { type: 'string', maxLength: HEADER_LIMITS.valueCharactersMax },
       description: `Up to ${HEADER_LIMITS.headersMax} additional headers by name, for gateways that require them. Values are stored encrypted and never shown; \`${MASK}\` keeps the stored value of a name. Default: unchanged on an update; null or empty: none. If \`client_url\` changes to another server, all values must be supplied again.`,
       examples: [{ 'X-Gateway-Key': 'a value' }],
+    },
+    signature_key: {
+      anyOf: [{ type: 'string', enum: SIGNATURE_KEY_TYPES }, schemaRef('SignatureKey'), { type: 'null' }],
+      description:
+        'Adds an Ed25519 signature, `v1a` in `webhook-signature`, by a key pair of the webhook: receivers verify it with the public key of the response. The object of a response is accepted and means its `type`. Default: unchanged on an update; null: none.',
+      examples: ['ed25519'],
     },
   },
   ['name', 'event_types', 'client_url'],

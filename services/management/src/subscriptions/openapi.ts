@@ -32,7 +32,8 @@ import {
   type SubscriptionView,
 } from './fields.ts';
 import { HEALTH } from './health.ts';
-import { ROTATION_SCHEMAS, type SecretRotation } from './rotation.ts';
+import { ROTATION_SCHEMAS } from './rotation.ts';
+import { SIGNATURE_KEY_SCHEMAS } from './signature-key.ts';
 import { SUBSCRIPTION_ORDERS } from './statements.ts';
 
 export { EVENT_TYPE, SUBSCRIPTION_FIELDS_EXAMPLE } from './fields.ts';
@@ -48,14 +49,6 @@ export const SUBSCRIPTION_EXAMPLE: SubscriptionView = {
   ...NEW_SUBSCRIPTION,
   dispatched_at: '1795168800123456',
   http_status_code: '200',
-};
-
-const ROTATION_EXAMPLE: SecretRotation = { started_at: '1795168900000000', ends_at: '1795255300000000' };
-
-const ROTATED_SUBSCRIPTION_EXAMPLE: SubscriptionView = {
-  ...SUBSCRIPTION_EXAMPLE,
-  secret_rotation: ROTATION_EXAMPLE,
-  hmac_secret: 'whsec_OTg3NjU0MzIxMDk4NzY1NDMyMTA5ODc2NTQzMjEwOTg=',
 };
 
 const DELETED_EXAMPLE = { id: NEW_SUBSCRIPTION.id };
@@ -170,7 +163,7 @@ export const subscriptionPaths: Paths = {
       tags,
       summary: 'Replace a subscription',
       parameters: [parameter('IfMatch')],
-      description: `Omitted fields get their defaults, but \`active\`, \`signature_header\` and \`headers\` keep their values. Existing deliveries are not changed; their next attempts use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
+      description: `Omitted fields get their defaults, but \`active\`, \`signature_header\`, \`headers\` and \`signature_key\` keep their values. Existing deliveries are not changed; their next attempts use the new \`client_url\`. ${WEBHOOK_WRITERS}`,
       requestBody: requestBody(
         'SubscriptionFields',
         'All fields of the webhook.',
@@ -206,66 +199,6 @@ export const subscriptionPaths: Paths = {
       }),
     },
   },
-
-  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/rotate-secret': {
-    parameters: [parameter('AccountId'), parameter('WebhookId')],
-    post: withIdempotencyKey({
-      operationId: 'rotateSecret',
-      tags,
-      summary: 'Rotate the secret',
-      description: `Only this response has the new \`hmac_secret\`. For \`overlap_hours\`, \`Authorization\` has the signature by the old secret, and \`webhook-signature\` one by each; afterwards only the new secret is used, and the old one is erased. A receiver that accepts both rejects nothing at any time. With 0 hours the new secret is used at once. ${WEBHOOK_WRITERS}`,
-      requestBody: {
-        ...requestBody('RotationRequest', 'Length of the overlap. Optional.', {
-          overlap_hours: 24,
-        }),
-        required: false,
-      },
-      responses: operationResponses(
-        'account',
-        {
-          200: success(
-            200,
-            'The rotation has started; with 0 hours it has ended as well.',
-            schemaRef('RotatedSubscription'),
-            ROTATED_SUBSCRIPTION_EXAMPLE,
-          ),
-          409: failureWithReason(
-            409,
-            'A rotation is in progress and must be finished first. Of two concurrent rotations, one gets this response.',
-            'A rotation of the secret is under way, or has just begun: finish it before the next.',
-          ),
-        },
-        BODY_FAILURES,
-      ),
-    }),
-  },
-
-  '/api/v3/accounts/{account_id}/webhooks/subscription/{webhook_id}/finish-rotation': {
-    parameters: [parameter('AccountId'), parameter('WebhookId')],
-    post: withIdempotencyKey({
-      operationId: 'finishRotation',
-      tags,
-      summary: 'Finish a rotation of the secret early',
-      description: `All further attempts are signed with the new secret only; the old one is erased. ${WEBHOOK_WRITERS}`,
-      responses: operationResponses(
-        'account',
-        {
-          200: success(
-            200,
-            'Only the new secret is in use.',
-            schemaRef('Subscription'),
-            SUBSCRIPTION_EXAMPLE,
-          ),
-          409: failureWithReason(
-            409,
-            'No rotation is in progress, or it has already ended.',
-            'No rotation of the secret is under way.',
-          ),
-        },
-        BODY_FAILURES,
-      ),
-    }),
-  },
 };
 
 export const subscriptionSchemas: Record<string, Schema> = {
@@ -298,6 +231,8 @@ export const subscriptionSchemas: Record<string, Schema> = {
   Health: HEALTH,
 
   ...ROTATION_SCHEMAS,
+
+  ...SIGNATURE_KEY_SCHEMAS,
 
   SubscriptionFields: REQUEST_FIELDS,
 

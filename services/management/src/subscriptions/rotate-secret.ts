@@ -1,4 +1,4 @@
-import { createHmacSecret, type Problem, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
+import { createHmacSecret, toProblems, VALIDATION_OPTIONS } from '@runhook/contract';
 import type { SecretBox } from '@runhook/database';
 import type { Prisma, PrismaClient } from '@runhook/database/prisma';
 import Joi from 'joi';
@@ -7,10 +7,20 @@ import { type AccountEndpoint, WRITE_WEBHOOKS } from '../http/endpoint.ts';
 import { ConflictError, InvalidRequestError } from '../http/errors.ts';
 import { SUBSCRIPTION_COLUMNS, type SubscriptionRow, subscriptionView } from './fields.ts';
 import { requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';
-import { beginRotation, finishRotation, OVERLAP_HOURS, type RotationRequest } from './rotation.ts';
+import {
+  beginRotation,
+  finishRotation,
+  OVERLAP_HOURS,
+  type RotationRequest,
+  replaceKeyPair,
+  replaceSecret,
+} from './rotation.ts';
+import { newSignatureKey } from './signature-key.ts';
 
-const ROTATION_IN_PROGRESS =
-  'A rotation of the secret is under way, or has just begun: finish it before the next.';
+const rotationInProgress = (what: string) =>
+  `A rotation of the ${what} is under way, or has just begun: finish it before the next.`;
+const SECRET_OR_KEY_PAIR = 'secret or the key pair';
+const NO_KEY = 'The webhook has no key pair: set signature_key first.';
 const NO_ROTATION_IN_PROGRESS = 'No rotation of the secret is under way.';
 
 /**
@@ -24,18 +34,16 @@ export function rotateSecretEndpoint(deps: { prisma: PrismaClient; secrets: Secr
     path: `${SUBSCRIPTION_PATH}/rotate-secret`,
     access: WRITE_WEBHOOKS,
     async handle(request) {
-      const { id, secretGeneration } = await requireSubscription(prisma, request);
-      const { fields, problems } = parseRotationRequest(request.body);
-      if (problems) throw new InvalidRequestError(problems);
+      const { id, secretGeneration, signaturePublicKey } = await requireSubscription(prisma, request);
+      const { overlap_hours: overlapHours } = parseRotationRequest(request.body);
       const hmacSecret = createHmacSecret();
+      const replacement = replaceSecret(secretGeneration, secrets.encrypt(hmacSecret));
       return await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {
-        const hasBegun = await beginRotation(transaction, {
-          subscriptionId: id,
-          generation: secretGeneration,
-          ciphertext: secrets.encrypt(hmacSecret),
-          overlapHours: fields.overlap_hours,
-        });
-        if (!hasBegun) throw new ConflictError(ROTATION_IN_PROGRESS);
+        const hasBegun = await beginRotation(transaction, id, replacement, overlapHours);
+        if (!hasBegun)
+          throw new ConflictError(
+            rotationInProgress(signaturePublicKey === null ? 'secret' : SECRET_OR_KEY_PAIR),
+          );
         const row = await readSubscriptionRow(transaction, id);
         const data = { ...subscriptionView(row, request.account), hmac_secret: hmacSecret };
         return await request.recorder.recordWithPrisma(transaction, { code: 200, data });
@@ -44,7 +52,33 @@ export function rotateSecretEndpoint(deps: { prisma: PrismaClient; secrets: Secr
   };
 }
 
-/** Ends the overlap early and deletes the old secret. */
+/** Adds a new key pair, or replaces the current one, as a rotation of the secret does. */
+export function rotateSignatureKeyEndpoint(deps: {
+  prisma: PrismaClient;
+  secrets: SecretBox;
+}): AccountEndpoint {
+  const { prisma, secrets } = deps;
+  return {
+    method: 'POST',
+    path: `${SUBSCRIPTION_PATH}/rotate-signature-key`,
+    access: WRITE_WEBHOOKS,
+    async handle(request) {
+      const { id, signaturePublicKey, nextSignaturePublicKey } = await requireSubscription(prisma, request);
+      const { overlap_hours: overlapHours } = parseRotationRequest(request.body);
+      const publicKey = nextSignaturePublicKey ?? signaturePublicKey;
+      if (publicKey === null) throw new ConflictError(NO_KEY);
+      const replacement = replaceKeyPair(publicKey, newSignatureKey(secrets));
+      return await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {
+        const hasBegun = await beginRotation(transaction, id, replacement, overlapHours);
+        if (!hasBegun) throw new ConflictError(rotationInProgress(SECRET_OR_KEY_PAIR));
+        const data = subscriptionView(await readSubscriptionRow(transaction, id), request.account);
+        return await request.recorder.recordWithPrisma(transaction, { code: 200, data });
+      });
+    },
+  };
+}
+
+/** Ends the overlap early and deletes the old secret or private key. */
 export function finishRotationEndpoint({ prisma }: { prisma: PrismaClient }): AccountEndpoint {
   return {
     method: 'POST',
@@ -77,9 +111,8 @@ const schema = Joi.object<RotationRequest>({
     .default(OVERLAP_HOURS.default),
 }).default({ overlap_hours: OVERLAP_HOURS.default });
 
-function parseRotationRequest(
-  body: unknown,
-): { fields: RotationRequest; problems?: never } | { fields?: never; problems: Problem[] } {
+function parseRotationRequest(body: unknown): RotationRequest {
   const { value, error } = schema.validate(body, VALIDATION_OPTIONS);
-  return error ? { problems: toProblems(error, 'body') } : { fields: value };
+  if (error) throw new InvalidRequestError(toProblems(error, 'body'));
+  return value;
 }

@@ -25,6 +25,7 @@ import {
   subscriptionKey,
   subscriptionNotFound,
 } from './require-subscription.ts';
+import { signatureKeyColumns } from './signature-key.ts';
 import {
   countSubscriptions,
   deleteSubscription,
@@ -132,7 +133,10 @@ function createSubscriptionEndpoint(deps: {
           accountId: account.id,
           id: createId('subscription'),
           fields,
-          headers: headerColumns(fields, null, deps.secrets),
+          columns: {
+            ...headerColumns(fields, null, deps.secrets),
+            ...signatureKeyColumns(fields.signature_key, null, deps.secrets),
+          },
           hmacSecretCiphertext: deps.secrets.encrypt(hmacSecret),
         });
         const data = { ...subscriptionView(row, account), hmac_secret: hmacSecret };
@@ -181,8 +185,9 @@ const CHANGING_MESSAGE = 'The webhook has just changed: try again.';
 const TRIES_MAX = 5;
 
 /**
- * Replaces the fields: omitted ones get their default, except `active`, `signature_header` and `headers`, which keep
- * the stored value, but a new `client_url` activates one that the service deactivated (docs/contract.md#subscriptions).
+ * Replaces the fields: omitted ones get their default, except `active`, `signature_header`, `headers` and
+ * `signature_key`, which keep the stored value, but a new `client_url` activates one that the service deactivated
+ * (docs/contract.md#subscriptions).
  */
 function updateSubscriptionEndpoint(deps: {
   prisma: PrismaClient;
@@ -202,10 +207,13 @@ function updateSubscriptionEndpoint(deps: {
         const storedRow = await requireSubscription(prisma, request);
         if (ifMatch !== undefined && !isMatch(ifMatch, etagOf(storedRow)))
           throw new PreconditionFailedError(CHANGED_MESSAGE);
-        const headers = headerColumns(fields, storedRow, secrets);
+        const columns = {
+          ...headerColumns(fields, storedRow, secrets),
+          ...signatureKeyColumns(fields.signature_key, storedRow, secrets),
+        };
         const isConditional = ifMatch !== undefined;
         const response = await inActorTransaction(prisma, actorOf(request.principal), async (transaction) => {
-          const row = await updateSubscription(transaction, storedRow, fields, headers, isConditional);
+          const row = await updateSubscription(transaction, storedRow, fields, columns, isConditional);
           if (!row) return null;
           const data = subscriptionView(row, request.account);
           const updatedResponse = { code: 200, data, headers: { etag: etagOf(row) } };

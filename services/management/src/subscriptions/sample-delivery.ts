@@ -24,6 +24,8 @@ export interface Sample {
   customHeaders: Record<string, string>;
   /** Returns the secrets that sign at that time. @param nowMs milliseconds since the epoch */
   secretsAt(nowMs: number): SigningSecrets;
+  /** Returns the private keys that sign at that time. Undefined without a key pair. */
+  privateKeysAt?: (nowMs: number) => readonly string[] | null;
 }
 
 /** Response of the test endpoints (docs/contract.md#test-endpoint). */
@@ -81,6 +83,7 @@ export async function sendSample(
     body,
     eventId,
     hmacSecrets: sample.secretsAt(sentAt.getTime()),
+    privateKeys: sample.privateKeysAt?.(sentAt.getTime()) ?? null,
     sentAt,
     signatureHeader,
     customHeaders,

@@ -2,6 +2,7 @@ import { type RotatingSecret, rotatingSecret, type SubscriptionFields } from '@r
 import { containsText, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import type { HeaderColumns } from './custom-headers.ts';
 import { columnsOf, SUBSCRIPTION_COLUMNS, type SubscriptionRow } from './fields.ts';
+import type { SignatureKeyColumns } from './signature-key.ts';
 
 /** Identifies a subscription of an account. Deleted ones and those of other accounts are not found. */
 export interface SubscriptionKey {
@@ -13,6 +14,8 @@ const WITH_SECRET = {
   ...SUBSCRIPTION_COLUMNS,
   hmacSecretCiphertext: true,
   nextHmacSecretCiphertext: true,
+  signatureKeyCiphertext: true,
+  nextSignatureKeyCiphertext: true,
   secretGeneration: true,
   headersCiphertext: true,
 } satisfies Prisma.SubscriptionSelect;
@@ -23,17 +26,17 @@ export async function insertSubscription(
   transaction: Prisma.TransactionClient,
   subscription: SubscriptionKey & {
     fields: SubscriptionFields;
-    headers: HeaderColumns;
+    columns: HeaderColumns & SignatureKeyColumns;
     hmacSecretCiphertext: string;
   },
 ): Promise<SubscriptionRow> {
-  const { id, accountId, fields, headers, hmacSecretCiphertext } = subscription;
+  const { id, accountId, fields, columns, hmacSecretCiphertext } = subscription;
   return await transaction.subscription.create({
     data: {
       id,
       accountId: BigInt(accountId),
       ...columnsOf(fields),
-      ...headers,
+      ...columns,
       active: fields.active ?? true,
       hmacSecretCiphertext,
     },
@@ -47,6 +50,13 @@ export async function findSubscription(
   key: SubscriptionKey,
 ): Promise<SubscriptionWithSecret | null> {
   return await prisma.subscription.findFirst({ where: notDeleted(key), select: WITH_SECRET });
+}
+
+/** Returns the encrypted private key as a delivery needs it; null without a key pair. */
+export function signatureKeyOf(row: SubscriptionWithSecret): RotatingSecret | null {
+  const { signatureKeyCiphertext, nextSignatureKeyCiphertext, rotationEndsAtMicros } = row;
+  if (signatureKeyCiphertext === null) return null;
+  return rotatingSecret(signatureKeyCiphertext, nextSignatureKeyCiphertext, rotationEndsAtMicros);
 }
 
 /** Returns the encrypted secrets as a delivery needs them. */
@@ -127,32 +137,35 @@ function filterConditions({ active, failing, search }: SubscriptionFilters): Pri
 /**
  * Replaces the fields in one statement. An undefined `active` keeps the stored value, but a new `client_url`
  * reactivates a subscription that failures deactivated. Returns null if the subscription does not exist, or if the
- * columns that its headers were checked against have changed since it was read. Triggers set `updated_at` and `version`.
+ * columns that the new ones were derived from have changed since it was read. Triggers set `updated_at` and `version`.
  * @param isConditional whether to update only if nothing was replaced since the subscription was read
  */
 export async function updateSubscription(
   transaction: Prisma.TransactionClient,
   storedRow: SubscriptionWithSecret,
   fields: SubscriptionFields,
-  headers: HeaderColumns,
+  columns: HeaderColumns & SignatureKeyColumns,
   isConditional: boolean,
 ): Promise<SubscriptionRow | null> {
   // A new endpoint reactivates a subscription that failures deactivated, unless the request sets `active`.
   const isReactivated = storedRow.deactivateReason !== null && fields.client_url !== storedRow.clientUrl;
   const active = fields.active ?? (isReactivated ? true : undefined);
   const { id, accountId, clientUrl, signatureHeader, headersCiphertext, updatedAtMicros } = storedRow;
+  const { signaturePublicKey, nextSignaturePublicKey } = storedRow;
   const [row] = await transaction.subscription.updateManyAndReturn({
     where: {
       ...notDeleted({ id, accountId: Number(accountId) }),
       signatureHeader,
       headersCiphertext,
+      signaturePublicKey,
+      nextSignaturePublicKey,
       // Stored values must not be sent to another endpoint.
       ...(headersCiphertext !== null && { clientUrl }),
       ...(isConditional && { updatedAtMicros }),
     },
     data: {
       ...columnsOf(fields),
-      ...headers,
+      ...columns,
       ...(active !== undefined && { active }),
       // Activating clears the reason of the deactivation.
       ...(active === true && { deactivateReason: null }),

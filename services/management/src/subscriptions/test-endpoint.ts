@@ -17,7 +17,7 @@ import { oneOf, QueryReader, someOf } from '../http/query-parameters.ts';
 import { decryptCustomHeaders, headerColumns } from './custom-headers.ts';
 import { requireSubscription, SUBSCRIPTION_PATH } from './require-subscription.ts';
 import { sendSample } from './sample-delivery.ts';
-import { rotatingSecretOf } from './statements.ts';
+import { rotatingSecretOf, signatureKeyOf } from './statements.ts';
 
 interface Dependencies {
   prisma: PrismaClient;
@@ -41,6 +41,7 @@ export function testSubscriptionEndpoint(deps: Dependencies): AccountEndpoint {
       const eventType = reader.optional('event_type', oneOf(EVENT_TYPES)) ?? DEFAULT_TEST_EVENT_TYPE;
       reader.check();
       const row = await requireSubscription(deps.prisma, request);
+      const signatureKey = signatureKeyOf(row);
       const sample = {
         accountId: request.account.id,
         eventType,
@@ -49,6 +50,8 @@ export function testSubscriptionEndpoint(deps: Dependencies): AccountEndpoint {
         signatureHeader: row.signatureHeader,
         customHeaders: decryptCustomHeaders(row, deps.secrets),
         secretsAt: (nowMs: number) => secretsAt(rotatingSecretOf(row), nowMs, deps.secrets.decrypt),
+        privateKeysAt: (nowMs: number) =>
+          signatureKey && secretsAt(signatureKey, nowMs, deps.secrets.decrypt),
       };
       const { verification_error_code, exchange, ...verification } = await sendSample(
         deps,

@@ -70,6 +70,28 @@ describe('the audit log of webhooks', () => {
     expect(JSON.stringify(page)).not.toMatch(/open sesame|another|secret\/|whsec_/);
   });
 
+  test('records that a key pair was added, rotated and removed', async () => {
+    const { id } = await harness.newSubscription(account);
+    const put = (signature_key: string | null) =>
+      asAdmin('PUT', `/subscription/${id}`, { ...SUBSCRIPTION_FIELDS, signature_key });
+    await put('ed25519');
+    await put('ed25519');
+    await asAdmin('POST', `/subscription/${id}/rotate-signature-key`);
+    await asAdmin('POST', `/subscription/${id}/finish-rotation`);
+    await asAdmin('POST', `/subscription/${id}/rotate-signature-key`, { overlap_hours: 0 });
+    await put(null);
+    const changed = { changed: ['signature_key'] };
+    expect(
+      (await entries()).slice(0, -1).map(({ action, actor, details }) => [action, actor, details]),
+    ).toEqual([
+      ['webhook.changed', user(), changed],
+      ['signature_key.rotated', user(), {}],
+      ['secret.rotation_finished', user(), {}],
+      ['signature_key.rotated', user(), {}],
+      ['webhook.changed', user(), changed],
+    ]);
+  });
+
   test('records nothing for requests that are rejected, change nothing or are rolled back', async () => {
     const { id } = await harness.newSubscription(account);
     const entriesBefore = await entries();

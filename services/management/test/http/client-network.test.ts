@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { addressNetwork } from '../../src/sessions/sign-in-limits.ts';
+import { addressNetwork } from '../../src/http/client-network.ts';
 
 test.each([
   ['203.0.113.7', '203.0.113.7'],

@@ -119,6 +119,14 @@ export const WRITES: readonly (readonly [
     'subscriptions IN SHARE',
   ],
   [
+    'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/rotate-signature-key',
+    async (world) => {
+      const { id } = await world.harness.newSubscription(world.account, { signature_key: 'ed25519' });
+      return { path: subscriptionPath(world, id, '/rotate-signature-key') };
+    },
+    'subscriptions IN SHARE',
+  ],
+  [
     'POST /api/v3/accounts/:account_id/webhooks/subscription/:webhook_id/finish-rotation',
     async (world) => {
       const { id } = await world.harness.newSubscription(world.account);

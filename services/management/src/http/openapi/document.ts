@@ -15,6 +15,7 @@ import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
 import { sessionPaths, sessionSchemas } from '../../sessions/openapi.ts';
 import { changesPaths } from '../../subscriptions/changes-openapi.ts';
 import { subscriptionPaths, subscriptionSchemas } from '../../subscriptions/openapi.ts';
+import { rotationPaths } from '../../subscriptions/rotation-openapi.ts';
 import { testPaths, testSchemas } from '../../subscriptions/test-openapi.ts';
 import type { OpenApiDocument, Paths, Schema, SecurityRequirement, SecurityScheme } from './field-schemas.ts';
 import { PARAMETERS } from './parameters.ts';
@@ -76,6 +77,7 @@ const CALLER: SecurityRequirement[] = [{ token: [] }, { bearer: [] }, { session:
 /** Entries of all mounted endpoints; a test compares them with the endpoints. */
 const PATHS: Paths = {
   ...subscriptionPaths,
+  ...rotationPaths,
   ...testPaths,
   ...deliveryPaths,
   ...accountLogPaths,

@@ -90,7 +90,7 @@ export type PathItem = {
 } & { [Method in OperationMethod]?: Operation };
 
 /** Operations by path, with parameters in braces. Linters reject a trailing slash, which the service accepts. */
-export type Paths = Record<`/api/${string}`, PathItem>;
+export type Paths = Record<`/api/${string}` | `/.well-known/${string}`, PathItem>;
 
 export interface OpenApiDocument {
   openapi: '3.1.0';
