@@ -10,6 +10,7 @@ import {
   readPageLocation,
 } from '../support/page-parts.ts';
 import { expectOnPage } from '../support/waiting.ts';
+import { subscribe } from '../support/webhooks.ts';
 
 const JOBS_MANY = 1_200;
 const SECRET = /^whsec_[A-Za-z0-9+/]{43}=$/;
@@ -140,6 +141,26 @@ describeConsole(
         });
       },
     );
+
+    story('adds a key pair, whose public key the page of the webhook shows and rotates', async (visit) => {
+      const { page, world, urlOf, signInAs } = visit;
+      const id = await subscribe(world, { name: 'With a key pair' });
+      await signInAs('ada');
+      const path = `/accounts/${world.accounts.enterprise.id}/settings/webhooks/${id}`;
+      await page.goto(urlOf(`${path}/edit`));
+      await page.getByText('Signature by a key pair').click();
+      await clickSwitch(page.getByRole('switch', { name: 'Sign with Ed25519, too' }));
+      await page.getByRole('button', { name: 'Save' }).click();
+      await headingOf(page, 'With a key pair');
+      const section = page.getByRole('region', { name: 'Public key' });
+      await section.getByText(/^whpk_/).waitFor();
+      await section.getByRole('button', { name: 'Rotate the key pair' }).click();
+      await page.getByRole('dialog').getByRole('button', { name: 'Rotate the key pair' }).click();
+      await section.getByText('Both keys sign.').waitFor();
+      expect(await section.getByText(/^whpk_/).count()).toBe(2);
+      await page.goto(urlOf(`${path}/help`));
+      await page.getByText('With a public key instead of the secret').first().waitFor();
+    });
 
     story('shows missing and rejected values next to their fields, and focuses the first', async (visit) => {
       const { page, urlOf } = visit;

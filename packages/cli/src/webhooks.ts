@@ -85,6 +85,8 @@ function webhookText(webhook: Webhook): string {
     ],
     ['secret', 'hmac_secret' in webhook ? `${webhook.hmac_secret} (not shown again)` : undefined],
     ['old secret valid until', timeText(webhook.secret_rotation?.ends_at)],
+    ['public keys', webhook.signature_key?.public_keys.join(', ')],
+    ['old key pair valid until', timeText(webhook.signature_key?.rotation?.ends_at)],
   ];
   const rows = facts.flatMap(([name, value]) => (value ? [[`${name}:`, value]] : []));
   return table(['', ''], rows).trimStart();
@@ -116,6 +118,7 @@ interface CreateOptions extends ConnectionOptions {
   job?: number[];
   description?: string;
   signatureHeader?: string;
+  signatureKey?: 'ed25519';
   inactive?: true;
 }
 
@@ -144,6 +147,7 @@ const create: Command<CreateOptions> = {
     ),
     option('--description <text>', 'description of the webhook'),
     option('--signature-header <name>', 'name of the signature header, if a proxy strips Authorization'),
+    choice('--signature-key <type>', 'type of a key pair that signs in addition to the secret', ['ed25519']),
     option('--inactive', 'create the webhook inactive: it gets no deliveries until it is activated'),
     ...connectionOptions(),
   ],
@@ -151,7 +155,8 @@ const create: Command<CreateOptions> = {
     'webhooks create --name Pager --endpoint https://pager.example.com/hook --event job.run.errored',
   ],
   async run(context, options) {
-    const { name, endpoint, event, job = [], description = '', signatureHeader, inactive } = options;
+    const { name, endpoint, event, job = [], description = '', inactive } = options;
+    const { signatureHeader, signatureKey } = options;
     const client = await connect(context.env, options);
     const webhook = await client.post(`${WEBHOOKS_PATH}/subscriptions`, {
       body: {
@@ -162,6 +167,7 @@ const create: Command<CreateOptions> = {
         description,
         active: inactive !== true,
         ...(signatureHeader !== undefined && { signature_header: signatureHeader }),
+        ...(signatureKey !== undefined && { signature_key: signatureKey }),
       },
     });
     await context.writeResult(webhookText(webhook), webhook);
@@ -194,26 +200,50 @@ const test: Command<ConnectionOptions & { type?: (typeof EVENT_TYPES)[number] }>
   },
 };
 
-const rotate: Command<ConnectionOptions & { overlapHours?: number }> = {
+interface RotateOptions extends ConnectionOptions {
+  overlapHours?: number;
+}
+
+/** @param old `secret` or `key pair` */
+function overlapOption(old: string) {
+  return option(
+    '--overlap-hours <hours>',
+    `time for which the old ${old} is in use as well (default: 24); 0 if it has leaked`,
+    parsers.integer(0, 168),
+  );
+}
+
+const rotate: Command<RotateOptions> = {
   name: 'rotate-secret',
   summary: 'replace the secret, with an overlap',
   description:
     'Creates a new secret and shows it; it cannot be shown again. Both secrets are in use until the overlap ends: configure the new one at the endpoint before that.',
   arguments: [WEBHOOK_ARGUMENT],
-  options: [
-    option(
-      '--overlap-hours <hours>',
-      'time for which both secrets are in use (default: 24); 0 for a leaked secret',
-      parsers.integer(0, 168),
-    ),
-    ...connectionOptions(),
-  ],
+  options: [overlapOption('secret'), ...connectionOptions()],
   examples: ['webhooks rotate-secret "Production pager" --overlap-hours 48'],
   async run(context, { overlapHours, ...connection }, [reference = '']) {
     const client = await connect(context.env, connection);
     const { id } = await resolveWebhook(client, reference);
     const body = { overlap_hours: overlapHours ?? null };
     const webhook = await client.post(`${WEBHOOK_PATH}/rotate-secret`, { path: { webhook_id: id }, body });
+    await context.writeResult(webhookText(webhook), webhook);
+    return 0;
+  },
+};
+
+const rotateKey: Command<RotateOptions> = {
+  name: 'rotate-signature-key',
+  summary: 'replace the key pair, with an overlap',
+  description:
+    'Creates a new key pair and shows the public keys. Both sign until the overlap ends: configure the new public key at the endpoint before that.',
+  arguments: [WEBHOOK_ARGUMENT],
+  options: [overlapOption('key pair'), ...connectionOptions()],
+  examples: ['webhooks rotate-signature-key "Production pager" --overlap-hours 48'],
+  async run(context, { overlapHours, ...connection }, [reference = '']) {
+    const client = await connect(context.env, connection);
+    const { id } = await resolveWebhook(client, reference);
+    const parts = { path: { webhook_id: id }, body: { overlap_hours: overlapHours ?? null } };
+    const webhook = await client.post(`${WEBHOOK_PATH}/rotate-signature-key`, parts);
     await context.writeResult(webhookText(webhook), webhook);
     return 0;
   },
@@ -238,6 +268,6 @@ const remove: Command<ConnectionOptions & { yes?: true }> = {
 
 export const webhooksGroup: CommandGroup = {
   name: 'webhooks',
-  summary: 'list, get, create, test, rotate-secret, delete',
-  commands: [list, get, create, test, rotate, remove] as Command[],
+  summary: 'list, get, create, test, rotate-secret, rotate-signature-key, delete',
+  commands: [list, get, create, test, rotate, rotateKey, remove] as Command[],
 };

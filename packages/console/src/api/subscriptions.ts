@@ -100,6 +100,12 @@ export async function rotateSecret(key: WebhookKey, overlapHours: number): Promi
     .data.hmac_secret;
 }
 
+/** Adds a key pair; for a day both sign. */
+export async function rotateSignatureKey(key: WebhookKey): Promise<void> {
+  const parts = { path: pathParameters(key), body: { overlap_hours: 24 } };
+  await request('post', `${SUBSCRIPTION_PATH}/rotate-signature-key`, parts);
+}
+
 export async function finishRotation(key: WebhookKey): Promise<void> {
   await request('post', `${SUBSCRIPTION_PATH}/finish-rotation`, { path: pathParameters(key) });
 }

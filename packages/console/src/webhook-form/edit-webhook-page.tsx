@@ -114,6 +114,7 @@ const FIELD_LABELS = {
   active: 'whether it is active',
   signature_header: 'the signature header',
   headers: 'the custom headers',
+  signature_key: 'the key pair',
 } as const satisfies Partial<Record<keyof Subscription, string>>;
 
 /**

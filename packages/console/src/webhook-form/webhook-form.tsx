@@ -14,6 +14,7 @@ import { recognizeTarget } from '../targets/recognized-targets.ts';
 import { ERRORED_IS_PART_OF_COMPLETED, EVENT_TEXTS, EVENT_TYPES_IN_ORDER } from '../wording/webhooks.ts';
 import { HeadersField } from './headers-field.tsx';
 import { JobsField } from './jobs-field.tsx';
+import { SignatureKeyField } from './signature-key-field.tsx';
 import {
   checkTestFields,
   checkWebhook,
@@ -217,6 +218,7 @@ function WebhookFields({ accountId, form, onEventTypeAdded }: WebhookFieldsProps
         {...form.getInputProps('signatureHeader')}
       />
       <HeadersField {...form.getInputProps('headers')} value={form.values.headers} />
+      <SignatureKeyField {...form.getInputProps('signatureKey', { type: 'checkbox' })} />
       <Switch
         label="Active"
         description="While off, events are not sent or queued."

@@ -12,6 +12,8 @@ export interface WebhookValues {
   /** An empty string means `Authorization`. */
   signatureHeader: string;
   headers: CustomHeader[];
+  /** Whether a key pair signs in addition to the secret. */
+  signatureKey: boolean;
   active: boolean;
 }
 
@@ -35,6 +37,7 @@ export const NEW_WEBHOOK: WebhookValues = {
   clientUrl: '',
   signatureHeader: '',
   headers: [],
+  signatureKey: false,
   active: true,
 };
 
@@ -52,6 +55,7 @@ export function toFormValues(subscription: Subscription): WebhookValues {
       value: '',
       isStored: true,
     })),
+    signatureKey: subscription.signature_key !== undefined,
     active: subscription.active,
   };
 }
@@ -70,6 +74,7 @@ export function toApiFields(values: WebhookValues): SubscriptionFields {
         value === '' && isStored ? MASK : value,
       ]),
     ),
+    signature_key: values.signatureKey ? 'ed25519' : null,
     active: values.active,
   };
 }
@@ -120,6 +125,7 @@ export const FIELDS_IN_ORDER: readonly WebhookField[] = [
   'clientUrl',
   'signatureHeader',
   'headers',
+  'signatureKey',
   'active',
 ];
 
@@ -169,6 +175,7 @@ const FIELD_OF_API: Readonly<Record<string, WebhookField>> = {
   client_url: 'clientUrl',
   signature_header: 'signatureHeader',
   headers: 'headers',
+  signature_key: 'signatureKey',
   active: 'active',
 };
 
@@ -180,6 +187,7 @@ const LABELS: Readonly<Record<WebhookField, string>> = {
   clientUrl: 'The endpoint',
   signatureHeader: 'The signature header',
   headers: 'The headers',
+  signatureKey: 'The key pair',
   active: 'Active',
 };
 

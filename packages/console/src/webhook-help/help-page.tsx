@@ -32,6 +32,12 @@ export function Component() {
       {webhook.data && (
         <Stack gap="lg" maw={960}>
           <Languages webhook={webhook.data} />
+          {webhook.data.signature_key !== undefined && (
+            <CodeBlock
+              label="With a public key instead of the secret"
+              code={publicKeySample(webhook.data.signature_key.public_keys)}
+            />
+          )}
           <Rules accountId={account.id} webhook={webhook.data} />
         </Stack>
       )}
@@ -102,6 +108,15 @@ function Files({ receiver, webhook }: { receiver: Receiver; webhook: Subscriptio
   );
 }
 
+function publicKeySample(publicKeys: readonly string[]): string {
+  return [
+    "import { expressHandler } from '@runhook/receiver'; // in Python: Receiver(public_keys=[…])",
+    '',
+    `const options = { publicKeys: ${JSON.stringify(publicKeys, null, 2)} };`,
+    "app.post('/webhooks', expressHandler(options, onEvent));",
+  ].join('\n');
+}
+
 function signatureHeaderOf({ signature_header = 'Authorization' }: Subscription): string {
   return signature_header;
 }
@@ -144,6 +159,12 @@ function Rules({ accountId, webhook }: { accountId: number; webhook: Subscriptio
             <Code>webhook-timestamp</Code> and <Code>webhook-signature</Code>: verified by libraries of
             Standard Webhooks, which also reject replays.
           </List.Item>
+          {webhook.signature_key !== undefined && (
+            <List.Item>
+              <Code>v1a</Code> in <Code>webhook-signature</Code>: an Ed25519 signature, verified with the
+              public key.
+            </List.Item>
+          )}
           {webhook.headers !== undefined && (
             <List.Item>
               Custom headers: <Code>{Object.keys(webhook.headers).join(', ')}</Code>.

@@ -19,6 +19,7 @@ import { NotFoundPage } from '../shell/error-pages.tsx';
 import { ActiveSwitch, DeleteDialog, useChangeActive } from '../webhooks/webhook-actions.tsx';
 import { formatEventTypes, writeDenialReason } from '../wording/webhooks.ts';
 import { EmptyLog, HelpLinks, TestButton, TestOutcome, useTestEndpoint } from './first-steps.tsx';
+import { KeyPair } from './key-pair.tsx';
 import { hourAddress, readLogAddress, writeLogAddress } from './log/log-address.ts';
 import { LOG_HEADING_ID, RecentDeliveries } from './log/recent-deliveries.tsx';
 import { logQuery } from './log/use-delivery-log.ts';
@@ -148,6 +149,14 @@ function WebhookPage({
         />
         <WebhookFacts accountId={account.id} webhook={webhook} />
         <Secret webhook={key} subscription={webhook} denialReason={reason} />
+        {webhook.signature_key !== undefined && (
+          <KeyPair
+            webhook={key}
+            signatureKey={webhook.signature_key}
+            isSecretRotating={webhook.secret_rotation !== undefined}
+            denialReason={reason}
+          />
+        )}
         <HelpLinks accountId={account.id} webhookId={webhook.id} />
       </Stack>
       <DeleteDialog

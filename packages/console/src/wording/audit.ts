@@ -10,6 +10,7 @@ const ACTIONS: Readonly<Record<AuditEntry['action'], (name: string) => string>> 
   'secret.rotated': (name) => `rotated the secret of “${name}”`,
   'secret.rotation_finished': (name) => `erased the old secret of “${name}”`,
   'session.signed_in': () => 'signed in',
+  'signature_key.rotated': (name) => `rotated the key pair of “${name}”`,
   'token.created': (name) => `created the service token ${name}`,
   'token.revoked': (name) => `revoked the service token ${name}`,
   'webhook.changed': (name) => `changed “${name}”`,
