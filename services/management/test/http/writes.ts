@@ -24,6 +24,8 @@ const runsPath = (world: WriteWorld, suffix = '') => `/api/v2/accounts/${world.a
 const subscriptionPath = (world: WriteWorld, id: string, suffix = '') =>
   world.account.path(`/subscription/${id}${suffix}`);
 
+const SESSIONS = '/api/v3/profile/sessions';
+
 const newUser = (world: WriteWorld) => world.harness.newUser(world.account, 'developer', ['account_admin']);
 
 export async function newRun(world: WriteWorld): Promise<Write & { body: { job_id: number } }> {
@@ -208,6 +210,29 @@ export const WRITES: readonly (readonly [
     'DELETE /api/v3/session',
     async (world) => ({ path: '/api/v3/session', headers: await world.harness.signIn(await newUser(world)) }),
     'console_sessions IN SHARE',
+  ],
+  [
+    'DELETE /api/v3/profile/sessions',
+    async (world) => ({ path: SESSIONS, headers: await world.harness.signIn(await newUser(world)) }),
+    'console_sessions IN SHARE',
+  ],
+  [
+    'DELETE /api/v3/profile/sessions/:session_id',
+    async (world) => {
+      const headers = await world.harness.signIn(await newUser(world));
+      const { json } = await world.harness.call('GET', SESSIONS, { headers });
+      return { path: `${SESSIONS}/${json.data[0].id}`, headers };
+    },
+    'console_sessions IN SHARE',
+  ],
+  [
+    'PUT /api/v3/profile/password',
+    async (world) => ({
+      path: '/api/v3/profile/password',
+      headers: await world.harness.signIn(await newUser(world)),
+      body: { current_password: PASSWORD, new_password: 'another password of the test' },
+    }),
+    'users IN SHARE',
   ],
 ];
 
