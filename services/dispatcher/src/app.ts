@@ -66,9 +66,9 @@ const FOREIGN_PUBLISHERS_EVERY_MS = 15_000;
 /** Maximum delay of a stop by an unavailable collector of traces. */
 const TRACES_FLUSH_MS = 3_000;
 /** Maximum time beyond the deadline of an attempt that a stop waits for the workers to close. */
-const DRAIN_MARGIN_MS = 5_000;
+const DRAIN_MARGIN_MS = 10_000;
 /** Time beyond the deadline of an attempt after which a stop abandons unrecorded results and returns their jobs. */
-const RECORD_MARGIN_MS = 4_000;
+const RECORD_MARGIN_MS = 9_000;
 /** Time beyond an attempt's deadline after which the reconciler searches for the job of an overdue delivery. */
 const RECONCILE_MARGIN_MS = 5_000;
 
