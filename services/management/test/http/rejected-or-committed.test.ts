@@ -106,7 +106,8 @@ async function prepareWrite([route, prepare]: (typeof WRITES)[number], headers =
   account = await harness.newAccount();
   const { token } = account;
   const prepared = await prepare({ harness, account, receiver });
-  return { route, write: { ...(isPublic(prepared) ? {} : { token }), headers, ...prepared } };
+  const isSession = prepared.headers !== undefined;
+  return { route, write: { ...(isPublic(prepared) || isSession ? {} : { token }), headers, ...prepared } };
 }
 
 /** Writes that wait for the same lock run concurrently, because a waiting report is rejected only after 5 s. */
