@@ -4,7 +4,7 @@ import type { Principal } from '../identity/principals.ts';
 
 /** The author of a transaction's changes. */
 export type Actor =
-  | { kind: 'user'; id: number /** Client address of a sign-in. */; address?: string }
+  | { kind: 'user'; id: number /** Client address of a sign-in or sign-out. */; address?: string }
   | { kind: 'service_token'; id: number };
 
 export function actorOf(principal: Principal): Actor {

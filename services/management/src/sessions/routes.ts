@@ -29,14 +29,9 @@ import {
   type UserPrincipal,
 } from '../identity/principals.ts';
 import { findUser } from '../identity/users.ts';
-import {
-  type ConsoleSessions,
-  endedSessionCookie,
-  hashSessionId,
-  sessionCookie,
-  sessionIdOf,
-} from './console-sessions.ts';
-import type { DeviceCookies } from './device-cookies.ts';
+import { type ConsoleSessions, hashSessionId, SESSION_COOKIE, sessionCookie } from './console-sessions.ts';
+import { cookieProtection, cookieValues, removedCookies, replacedCookies } from './cookie-protection.ts';
+import { DEVICE_COOKIE, type DeviceCookies } from './device-cookies.ts';
 import type { SignIn } from './sign-in.ts';
 
 const SESSION = '/api/v3/session';
@@ -46,6 +41,8 @@ interface SessionDependencies {
   sessions: ConsoleSessions;
   signIn: SignIn;
   deviceCookies: DeviceCookies;
+  /** URL of the console; undefined if it is not configured. */
+  publicUrl: string | undefined;
 }
 
 /** Signing in to the console, reading the current session, and signing out. */
@@ -54,7 +51,8 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
 }
 
 /** Accepts JSON only: other sites' pages cannot send it without a preflight request, so the origin is not checked. */
-function signInEndpoint({ prisma, sessions, signIn, deviceCookies }: SessionDependencies): PublicEndpoint {
+function signInEndpoint(deps: SessionDependencies): PublicEndpoint {
+  const { prisma, sessions, signIn, deviceCookies, publicUrl } = deps;
   return {
     method: 'POST',
     path: SESSION,
@@ -69,11 +67,17 @@ function signInEndpoint({ prisma, sessions, signIn, deviceCookies }: SessionDepe
       if (outcome.kind === 'busy') throw new UnavailableError();
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
       if (outcome.kind === 'rejected') throw new SignInRejectedError();
-      await endReplacedSession(sessions, cookie, beforeCommit);
+      await endReplacedSessions(sessions, cookie, beforeCommit);
       const caller = await sessions.find(outcome.sessionId);
       if (!caller) throw new InvalidTokenError();
-      const deviceCookie = deviceCookies.issue(cookie, fields.email, secure);
-      const headers = { 'set-cookie': [sessionCookie(outcome.sessionId, secure), deviceCookie] };
+      const protection = cookieProtection(publicUrl, secure);
+      const cookies = [
+        sessionCookie(outcome.sessionId, protection),
+        deviceCookies.issue(cookie, fields.email, protection),
+        ...replacedCookies(SESSION_COOKIE, protection),
+        ...replacedCookies(DEVICE_COOKIE, protection),
+      ];
+      const headers = { 'set-cookie': cookies };
       return { code: 201, data: await readSessionView(prisma, caller), headers };
     },
   };
@@ -88,28 +92,31 @@ function whoAmIEndpoint({ prisma }: SessionDependencies): CallerEndpoint {
   };
 }
 
-function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
+function signOutEndpoint({ sessions, publicUrl }: SessionDependencies): CallerEndpoint {
   return {
     method: 'DELETE',
     path: SESSION,
     access: 'caller',
-    async handle({ credential, secure, beforeCommit }) {
+    async handle({ principal, credential, clientAddress, secure, beforeCommit }) {
       if (credential.kind !== 'session') throw new AccessDeniedError('A key is not signed in.');
-      await sessions.close(credential.idHash, beforeCommit);
-      const headers = { 'set-cookie': endedSessionCookie(secure) };
+      const { userId: id } = requireUser(principal);
+      await sessions.close(credential.idHash, beforeCommit, { id, clientAddress });
+      const headers = { 'set-cookie': removedCookies(SESSION_COOKIE, cookieProtection(publicUrl, secure)) };
       return { code: 200, data: {}, isSuccess: true, headers };
     },
   };
 }
 
-/** Ends the session that the browser's cookie had before: the new cookie replaces it, and no one else has it. */
-async function endReplacedSession(
+/** Ends the sessions of the browser's earlier cookies: the new one replaces them, and no other browser has them. */
+async function endReplacedSessions(
   sessions: ConsoleSessions,
   cookie: string | undefined,
   beforeCommit: () => void,
 ): Promise<void> {
-  const idHash = hashSessionId(sessionIdOf(cookie) ?? '');
-  if (idHash !== null) await sessions.close(idHash, beforeCommit);
+  for (const sessionId of cookieValues(cookie, SESSION_COOKIE)) {
+    const idHash = hashSessionId(sessionId);
+    if (idHash !== null) await sessions.close(idHash, beforeCommit);
+  }
 }
 
 async function readSessionView(
