@@ -50,12 +50,15 @@ import { createManagementMetrics, type ManagementMetrics, measureDependencies } 
 import { openRecordWrites } from './record-writes.ts';
 import { quarantineEvents } from './runs/quarantine.ts';
 import { Relay } from './runs/relay.ts';
+import { createSignInFailures, type SignInFailures } from './sessions/sign-in-failures.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { ChangeStreams } from './subscriptions/changes.ts';
 
 /** Time to drain the HTTP server beyond the timeout of its longest request, a test of an endpoint. */
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCY_CHECK_INTERVAL_MS = 5_000;
+/** Interval at which counts of failed sign-ins are stored; a process that dies loses those since the last time. */
+const SIGN_IN_FAILURES_INTERVAL_MS = 2_000;
 /** Connections of the pool for run reports: three concurrent batches of them, and one batch of published events. */
 const REPORT_CONNECTIONS = 4;
 /** Statement timeout of that pool; below the deadline of requests, so that a caller learns how its statement ended. */
@@ -141,6 +144,7 @@ export async function createManagement(
     const limitStore = await openLimits(context, database);
     const egress = openMeasuredEgress(context);
     const relay = startRelay(context, queues.eventQueue, database.pool);
+    const signInFailures = startSignInFailures(context, database.pool);
     // A separate pool, so that slow lists do not delay the reports of job runners.
     const reportPool = openReportPool(context);
     const reads = openReplicaReads(context, database.pool);
@@ -159,6 +163,7 @@ export async function createManagement(
       limitStore,
       egress,
       relay,
+      signInFailures,
       writes,
       changes,
       clock,
@@ -328,6 +333,25 @@ function startRelay(
   metrics.measureRelay(() => relay.backlog);
   lifecycle.onClose('relay', () => relay.stop());
   return relay;
+}
+
+function startSignInFailures(
+  { settings, logger, lifecycle, metrics }: ServiceContext,
+  pool: Pool,
+): SignInFailures {
+  const failures = createSignInFailures({
+    pool,
+    log: logger,
+    total: metrics.signInFailures,
+    encryptionKeys: settings.encryptionKeys,
+  });
+  const onError = (err: unknown) => logger.warn({ err }, 'failed sign-ins not stored, will retry');
+  const timer = startPeriodic(SIGN_IN_FAILURES_INTERVAL_MS, () => failures.flush(), onError);
+  lifecycle.onClose('failed sign-ins', async () => {
+    await timer.stop();
+    await failures.flush();
+  });
+  return failures;
 }
 
 /** Opens a pool for batched reports of job runners, separate from that of all other requests. */

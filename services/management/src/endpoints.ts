@@ -33,6 +33,7 @@ import { createDeviceCookies } from './sessions/device-cookies.ts';
 import { createPasswordCheck } from './sessions/password-check.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
+import type { SignInFailures } from './sessions/sign-in-failures.ts';
 import { createSignInLimits } from './sessions/sign-in-limits.ts';
 import type { Settings } from './settings.ts';
 import { type ChangeStreams, changesEndpoint } from './subscriptions/changes.ts';
@@ -55,6 +56,7 @@ export interface EndpointDependencies {
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
+  signInFailures: Pick<SignInFailures, 'record'>;
   /** Tracks whether the record can be written. */
   writes: Pick<RecordWrites, 'track' | 'state'>;
   /** Clock of PostgreSQL. */
@@ -86,6 +88,7 @@ export function createEndpoints(
     limitStore,
     egress,
     relay,
+    signInFailures,
     writes,
     changes,
     clock,
@@ -107,6 +110,7 @@ export function createEndpoints(
       perEmailMax: settings.signInAttemptsPerEmail,
       perAddressMax: settings.signInAttemptsPerAddress,
     }),
+    onFailure: (failure) => signInFailures.record(failure),
   });
   const reportDependencies = {
     pool,
@@ -164,6 +168,7 @@ export function createEndpoints(
       sessions,
       signIn,
       deviceCookies: createDeviceCookies(settings.encryptionKeys),
+      publicUrl: settings.publicUrl,
     }),
     profileEndpoint({ prisma, secrets }),
   ];

@@ -30,14 +30,14 @@ import {
   type ResponseRecorder,
   withCommitCheck,
 } from './idempotency.ts';
-import { type Limiter, requestLimitKey } from './limits.ts';
+import { type LimitResult, requestLimitKey } from './limits.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { requestState } from './request-telemetry.ts';
 
 /** Components that every request passes before its endpoint. */
 export interface RouterDependencies extends Authentication {
   /** Rate limit of an account's requests. */
-  requestLimit: Pick<Limiter, 'consume'>;
+  requestLimit: { consume(key: string): Promise<LimitResult> };
   idempotency: Idempotency;
   bulkhead: Pick<AccountBulkhead, 'run' | 'runWithoutSlot'>;
   reads: Pick<ReplicaReads, 'recordWrite'>;
