@@ -1,6 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { HEADER_LIMITS, SUBSCRIPTION_LIMITS } from '@runhook/contract';
 import { checkWebhook, LIMITS, NEW_WEBHOOK, toFieldProblems } from '../src/webhook-form/webhook-values.ts';
+import { describeAction, describeActor, formatDetails } from '../src/wording/audit.ts';
 import { formatStatus, statusTone } from '../src/wording/http-status.ts';
 import {
   formatDuration,
@@ -157,4 +158,16 @@ test('a user who may not change webhooks gets the reason, one who may gets none'
   expect(writeDenialReason({ ...account, plan: 'free', webhooks_unavailable: 'plan' })).toMatch(/Free plan/);
   expect(webhooksDenialReason({ plan: 'enterprise', webhooks_unavailable: 'deployment' })).toMatch(/private/);
   expect(writeDenialReason({ ...account, plan: 'team', may_write_webhooks: true })).toBeNull();
+});
+
+test('failed sign-ins in the audit log have their number, network and 15 minutes, and no actor', () => {
+  const target = { kind: 'user', id: '7', name: 'ada@example.com' } as const;
+  expect(describeActor({ kind: 'anonymous', id: null, name: null })).toBe('Unknown caller');
+  expect(describeAction({ action: 'session.sign_in_failed', target })).toBe(
+    'tried to sign in as ada@example.com with a wrong password',
+  );
+  const windowStart = String(Date.UTC(2026, 10, 28, 12) * 1_000);
+  const details = { count: 3, network: '192.0.2.0/24', window_start: windowStart };
+  expect(formatDetails(details)).toMatch(/^3 times from 192\.0\.2\.0\/24 in the 15 minutes from .*2026/);
+  expect(formatDetails({ ...details, count: 1 })).toMatch(/^once from /);
 });

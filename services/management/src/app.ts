@@ -53,6 +53,7 @@ import { createManagementMetrics, type ManagementMetrics, measureDependencies } 
 import { openRecordWrites } from './record-writes.ts';
 import { quarantineEvents } from './runs/quarantine.ts';
 import { Relay } from './runs/relay.ts';
+import { createSignInFailures, type SignInFailures } from './sessions/sign-in-failures.ts';
 import { SECRET_SETTINGS, type Settings } from './settings.ts';
 import { ChangeStreams } from './subscriptions/changes.ts';
 import { StreamCallers } from './subscriptions/stream-callers.ts';
@@ -61,6 +62,8 @@ import { StreamCallers } from './subscriptions/stream-callers.ts';
 const DRAIN_MARGIN_MS = 10_000;
 const DEPENDENCY_CHECK_INTERVAL_MS = 5_000;
 const TOKEN_USES_INTERVAL_MS = 10_000;
+/** Interval at which counts of failed sign-ins are stored; a process that dies loses those since the last time. */
+const SIGN_IN_FAILURES_INTERVAL_MS = 2_000;
 /**
  * The pool for run reports. Connections: three concurrent batches of them, and one batch of published events. The timeout
  * is below the deadline of requests, so that a caller learns how its statement ended.
@@ -147,6 +150,7 @@ export async function createManagement(
     const limitStore = await openLimits(context, database);
     const egress = openMeasuredEgress(context);
     const relay = startRelay(context, queues.eventQueue, database.pool);
+    const signInFailures = startSignInFailures(context, database.pool);
     const reportPool = openSeparatePool(context, 'report database', REPORT_POOL);
     // Slow lists and counts must not delay authentication.
     const readPool = openSeparatePool(context, 'read database', { connectionsMax: READ_CONNECTIONS });
@@ -175,6 +179,7 @@ export async function createManagement(
       limitStore,
       egress,
       relay,
+      signInFailures,
       writes,
       changes,
       tokenUses,
@@ -350,6 +355,25 @@ function startRelay(
   metrics.measureRelay(() => relay.backlog);
   lifecycle.onClose('relay', () => relay.stop());
   return relay;
+}
+
+function startSignInFailures(
+  { settings, logger, lifecycle, metrics }: ServiceContext,
+  pool: Pool,
+): SignInFailures {
+  const failures = createSignInFailures({
+    pool,
+    log: logger,
+    total: metrics.signInFailures,
+    encryptionKeys: settings.encryptionKeys,
+  });
+  const onError = (err: unknown) => logger.warn({ err }, 'failed sign-ins not stored, will retry');
+  const timer = startPeriodic(SIGN_IN_FAILURES_INTERVAL_MS, () => failures.flush(), onError);
+  lifecycle.onClose('failed sign-ins', async () => {
+    await timer.stop();
+    await failures.flush();
+  });
+  return failures;
 }
 
 function startTokenUses({ logger, lifecycle }: ServiceContext, { pool }: PrismaDatabase): TokenUses {

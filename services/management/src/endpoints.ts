@@ -37,6 +37,7 @@ import { ownSessionsEndpoints } from './sessions/own-sessions.ts';
 import { createPasswordCheck } from './sessions/password-check.ts';
 import { sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
+import type { SignInFailures } from './sessions/sign-in-failures.ts';
 import { createSignInLimits } from './sessions/sign-in-limits.ts';
 import type { Settings } from './settings.ts';
 import { type ChangeStreams, changesEndpoint } from './subscriptions/changes.ts';
@@ -66,6 +67,7 @@ export interface EndpointDependencies {
   limitStore: LimitStore;
   egress: Pick<Egress, 'post'>;
   relay: Relay;
+  signInFailures: Pick<SignInFailures, 'record'>;
   /** Tracks whether the record can be written. */
   writes: Pick<RecordWrites, 'track' | 'state'>;
   /** Clock of PostgreSQL. */
@@ -98,6 +100,7 @@ export function createEndpoints(
     limitStore,
     egress,
     relay,
+    signInFailures,
     writes,
     changes,
     tokenUses,
@@ -117,7 +120,13 @@ export function createEndpoints(
     perEmailMax: settings.signInAttemptsPerEmail,
     perAddressMax: settings.signInAttemptsPerAddress,
   });
-  const signIn = createSignIn({ prisma, sessions, passwords, limits: signInLimits });
+  const signIn = createSignIn({
+    prisma,
+    sessions,
+    passwords,
+    limits: signInLimits,
+    onFailure: (failure) => signInFailures.record(failure),
+  });
   const deviceCookies = createDeviceCookies(settings.encryptionKeys);
   const reportDependencies = {
     pool,
@@ -173,8 +182,12 @@ export function createEndpoints(
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
     tokensEndpoint({ prisma }),
-    ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies }),
-    ...ownSessionsEndpoints({ prisma, idleMinutes: settings.consoleSessionIdleMinutes }),
+    ...sessionEndpoints({ prisma, sessions, signIn, deviceCookies, publicUrl: settings.publicUrl }),
+    ...ownSessionsEndpoints({
+      prisma,
+      idleMinutes: settings.consoleSessionIdleMinutes,
+      publicUrl: settings.publicUrl,
+    }),
     changePasswordEndpoint({ prisma, passwords, limits: signInLimits, deviceCookies }),
     profileEndpoint({ prisma, secrets }),
   ];

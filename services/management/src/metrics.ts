@@ -3,6 +3,7 @@ import { type DependencyMetrics, registerQuarantined } from '@runhook/runtime';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { ACCOUNT_BUDGETS } from './http/account-budgets.ts';
 import type { Relay } from './runs/relay.ts';
+import { SIGN_IN_FAILURE_REASONS } from './sessions/sign-in-failures.ts';
 
 /** Metrics of management, described in docs/observability.md and used by k8s/monitoring. */
 export type ManagementMetrics = ReturnType<typeof createManagementMetrics>;
@@ -69,10 +70,18 @@ export function createManagementMetrics(registry: Registry) {
       this.set(replicaLagMs() / 1_000);
     },
   });
+  const signInFailures = new Counter({
+    name: 'runhook_sign_in_failures_total',
+    help: 'Failed sign-ins by reason; the password of limited and busy ones was not checked.',
+    labelNames: ['reason'] as const,
+    registers,
+  });
+  for (const reason of SIGN_IN_FAILURE_REASONS) signInFailures.inc({ reason }, 0);
   return {
     relayed,
     quarantined,
     replicaReads,
+    signInFailures,
     /** Sets the function that returns the lag of the replica when metrics are collected. */
     measureReplica(lagMs: () => number) {
       replicaLagMs = lagMs;

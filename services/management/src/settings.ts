@@ -59,6 +59,8 @@ interface Environment {
   SIGN_IN_ATTEMPTS_PER_EMAIL: number;
   /** Failed sign-ins within 15 minutes from one IPv4 address or one IPv6 network of 64 bits. */
   SIGN_IN_ATTEMPTS_PER_ADDRESS: number;
+  /** URL at which browsers open the console. With https, cookies are `Secure` and bound to the host. */
+  PUBLIC_URL?: string;
   /** Proxies whose headers are trusted for the client's address and for https. */
   TRUSTED_PROXY_CIDRS: string[];
   LOG_LEVEL: string;
@@ -104,6 +106,7 @@ const schema = Joi.object<Environment>({
   CONSOLE_SESSION_MAX_HOURS: integer(1, 8_760).default(24),
   SIGN_IN_ATTEMPTS_PER_EMAIL: integer(1, 10_000).default(10),
   SIGN_IN_ATTEMPTS_PER_ADDRESS: integer(1, 1_000_000).default(100),
+  PUBLIC_URL: httpUrl(),
   TRUSTED_PROXY_CIDRS: parsedBy(parseCidrs).default([]),
   LOG_LEVEL: logLevel().default('info'),
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl(),

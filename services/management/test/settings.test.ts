@@ -79,6 +79,7 @@ describe('the settings', () => {
       CONSOLE_SESSION_MAX_HOURS: '8',
       SIGN_IN_ATTEMPTS_PER_EMAIL: '3',
       SIGN_IN_ATTEMPTS_PER_ADDRESS: '30',
+      PUBLIC_URL: 'https://runhook.example.com',
       TRUSTED_PROXY_CIDRS: '10.0.0.0/8',
       LOG_LEVEL: 'silent',
     };
@@ -106,6 +107,7 @@ describe('the settings', () => {
       consoleSessionMaxHours: 8,
       signInAttemptsPerEmail: 3,
       signInAttemptsPerAddress: 30,
+      publicUrl: 'https://runhook.example.com',
       trustedProxyCidrs: ['10.0.0.0/8'],
       logLevel: 'silent',
     });

@@ -47,6 +47,8 @@ const BY_HAND: Record<string, string> = {
   'runs/runs.ts':
     'this is the hot path. A report with an Idempotency-Key is one transaction with its response.',
   'runs/statements.ts': 'runs are read with the columns that the hot path uses.',
+  'sessions/sign-in-failures.ts':
+    "one statement adds to the counters of many users and networks, in windows of PostgreSQL's clock.",
   'subscriptions/changes.ts':
     'polls every two seconds, by the row versions of PostgreSQL and the newest page of the log.',
   'subscriptions/rotation.ts': "the transaction's timestamp, which Prisma Client cannot select.",

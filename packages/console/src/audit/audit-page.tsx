@@ -27,7 +27,10 @@ export function Component() {
   const pageCount = Math.ceil((audit.data?.extra.pagination.total_count ?? 0) / PAGE_SIZE);
   return (
     <>
-      <PageHeading title="Audit log" subtitle={`Changes to ${account.name} and sign-ins of the last year.`} />
+      <PageHeading
+        title="Audit log"
+        subtitle={`Changes to ${account.name}, sign-ins and sign-outs of the last year.`}
+      />
       <Stack gap="md">
         {audit.isError && audit.data === undefined && (
           <Problem

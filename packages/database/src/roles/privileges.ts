@@ -72,6 +72,8 @@ export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {
   runs: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, INSERT, UPDATE, DELETE' },
   // The trigger of the audit log names the actor of a change.
   service_tokens: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT (id, name)' },
+  // The trigger of a deleted row reads memberships and users.
+  sign_in_failures: { management: 'SELECT, INSERT, UPDATE', dispatcher: 'SELECT, UPDATE (count), DELETE' },
   subscriptions: {
     management: 'SELECT, INSERT, UPDATE',
     dispatcher: `SELECT, UPDATE (${SUBSCRIPTION_COLUMNS_OF_DISPATCHERS.join(', ')}), DELETE`,

@@ -15,6 +15,7 @@ import { limitPending, type PendingLimitOptions } from './pending-limit.ts';
 import { eraseOldSecrets, type PurgeOptions, purge, purgeJobs } from './purge.ts';
 import { type ReconcileDependencies, reconcile } from './reconcile.ts';
 import { type RecoverDependencies, recover } from './recover.ts';
+import { auditSignInFailures } from './sign-in-failures.ts';
 
 const RECONCILE_EVERY_MS = 10_000;
 const LANES_EVERY_MS = 15_000;
@@ -28,6 +29,7 @@ const RECOVER_EVERY_MS = 2_000;
 const PARTITIONS_EVERY_MS = 60_000;
 const HEALTH_EVERY_MS = 15_000;
 const ROTATIONS_EVERY_MS = 60_000;
+const SIGN_IN_FAILURES_EVERY_MS = 60_000;
 const PURGE_EVERY_MS = 3_600_000;
 const PURGE_JOBS_EVERY_MS = 86_400_000;
 const SHARDS_EVERY_MS = 10_000;
@@ -132,6 +134,13 @@ export function maintenanceTasks(dependencies: MaintenanceDependencies): Mainten
       async run() {
         const erased = await eraseOldSecrets(pool, dependencies.quarantine);
         if (erased > 0) logger.info({ erased }, 'erased old secrets whose rotation has ended');
+      },
+    },
+    {
+      name: 'sign-in-failures',
+      everyMs: SIGN_IN_FAILURES_EVERY_MS,
+      async run() {
+        await auditSignInFailures(pool, dependencies);
       },
     },
     {

@@ -57,7 +57,7 @@ export const auditSchemas: Record<string, Schema> = {
         type: 'string',
         enum: ACTOR_KINDS,
         description:
-          '`operator`: the command line, or a session of the database. `service`: the service itself.',
+          '`operator`: the command line, or a session of the database. `service`: the service itself. `anonymous`: a caller without a valid credential.',
       },
       id: { type: ['string', 'null'], description: 'Id of the user or token.' },
       name: {
@@ -74,7 +74,7 @@ export const auditSchemas: Record<string, Schema> = {
       type: 'object',
       additionalProperties: true,
       description:
-        'Further details: `changed` names fields, never their values; `address` is the client address of a sign-in, a change of the password or an end of sessions.',
+        'Further details: `changed` names fields, never their values; `address` is the client address of a sign-in, a change of the password or an end of sessions; `count` is the number of failed sign-ins from `network` in the 15 minutes from `window_start` (microseconds since the epoch, as digits).',
     },
   }),
 };

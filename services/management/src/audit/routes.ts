@@ -15,6 +15,7 @@ export const AUDIT_ACTIONS = [
   'secret.rotated',
   'secret.rotation_finished',
   'session.ended',
+  'session.sign_in_failed',
   'session.signed_in',
   'signature_key.rotated',
   'token.created',
@@ -25,8 +26,11 @@ export const AUDIT_ACTIONS = [
   'webhook.deleted',
 ] as const;
 
-/** `operator`: changed with the command line or directly in the database. `service`: changed by Runhook itself. */
-export const ACTOR_KINDS = ['user', 'service_token', 'operator', 'service'] as const;
+/**
+ * `operator`: changed with the command line or directly in the database. `service`: changed by Runhook itself.
+ * `anonymous`: a caller without a valid credential.
+ */
+export const ACTOR_KINDS = ['user', 'service_token', 'operator', 'service', 'anonymous'] as const;
 export const TARGET_KINDS = ['webhook', 'user', 'service_token', 'account'] as const;
 
 /** An audit entry as the API returns it; times are microseconds since the epoch, as digits. */
@@ -34,7 +38,7 @@ export interface AuditEntryView {
   id: string;
   created_at: string;
   action: string;
-  /** Id and name are null for an operator and for the service. */
+  /** Id and name are null except for a user and a service token. */
   actor: { kind: string; id: string | null; name: string | null };
   target: { kind: string; id: string; name: string };
   details: Record<string, unknown>;

@@ -13,9 +13,12 @@ import { findScope, type Principal } from '../identity/principals.ts';
 /** `rejected` has the whole seconds until the window ends, at least 1. */
 export type LimitResult = { kind: 'accepted' } | { kind: 'rejected'; retryAfterSeconds: number };
 
+/** The result of a limiter: `accepted` has the number of calls of the key in the window, including this one. */
+export type CountedResult = { kind: 'accepted'; count: number } | Extract<LimitResult, { kind: 'rejected' }>;
+
 /** Permits a number of calls per key in a window, which starts with the first call. Rejected calls do not extend it. */
 export interface Limiter {
-  consume(key: string): Promise<LimitResult>;
+  consume(key: string): Promise<CountedResult>;
   /** Removes one call from the count. */
   refund(key: string): Promise<void>;
   /** Removes all calls of the key. */
@@ -27,8 +30,8 @@ function adaptLimiter(library: RateLimiterAbstract): Limiter {
   return {
     async consume(key) {
       try {
-        await library.consume(key);
-        return { kind: 'accepted' };
+        const { consumedPoints } = await library.consume(key);
+        return { kind: 'accepted', count: consumedPoints };
       } catch (thrown) {
         if (!(thrown instanceof RateLimiterRes)) throw thrown;
         return {

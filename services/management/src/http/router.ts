@@ -30,17 +30,17 @@ import {
   type ResponseRecorder,
   withCommitCheck,
 } from './idempotency.ts';
-import { type Limiter, type LimitResult, requestLimitKey } from './limits.ts';
+import { type LimitResult, requestLimitKey } from './limits.ts';
 import type { ReplicaReads } from './replica-reads.ts';
 import { recordCaller, requestState } from './request-telemetry.ts';
 
 /** Components that every request passes before its endpoint. */
 export interface RouterDependencies extends Authentication {
   /** Rate limit of an account's requests. */
-  requestLimit: Pick<Limiter, 'consume'>;
+  requestLimit: { consume(key: string): Promise<LimitResult> };
   idempotency: Idempotency;
   /** Limit of an account's requests with an `Idempotency-Key`, because each stores its response for a day. */
-  keyLimit: Pick<Limiter, 'consume'>;
+  keyLimit: { consume(key: string): Promise<LimitResult> };
   budgets: AccountBudgets;
   reads: Pick<ReplicaReads, 'recordWrite'>;
   /** Tracks whether calls that write succeed. */

@@ -17,6 +17,7 @@ import type { DeviceCookies } from './device-cookies.ts';
 import { requireSession, type SessionCaller } from './own-sessions.ts';
 import type { PasswordCheck } from './password-check.ts';
 import { SIGN_IN_LIMITS } from './routes.ts';
+import { passwordCheckRequest } from './sign-in.ts';
 import type { SignInLimits } from './sign-in-limits.ts';
 
 /** Body of `PUT /api/v3/profile/password`. */
@@ -94,12 +95,15 @@ async function checkCurrentPassword(
   if (user === null) throw new InvalidTokenError();
   const { email, passwordHash } = user;
   if (passwordHash === null) throw new ConflictError('You have no password: you sign in without one.');
-  const slot = passwords.acquireSlot();
-  if (slot === null) throw new UnavailableError();
+  const attempt = { email, clientAddress, device: deviceCookies.find(header('cookie'), email) };
+  const limit = await limits.countAttempt(attempt);
+  if (limit.kind === 'rejected') throw new TooManyRequestsError(limit.retryAfterSeconds);
+  const slot = await passwords.acquireSlot(passwordCheckRequest(attempt, limit.failures));
+  if (slot === null) {
+    await limits.refundAttempt(attempt);
+    throw new UnavailableError();
+  }
   try {
-    const attempt = { email, clientAddress, device: deviceCookies.find(header('cookie'), email) };
-    const limit = await limits.countAttempt(attempt);
-    if (limit.kind === 'rejected') throw new TooManyRequestsError(limit.retryAfterSeconds);
     if (!(await slot.isCorrect(passwordHash, password))) throw wrongPassword();
     await limits.recordSuccess(attempt);
     return passwordHash;

@@ -2,6 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { inPrismaTransaction, type Prisma, type PrismaClient } from '@runhook/database/prisma';
 import { inActorTransaction } from '../audit/actor.ts';
 import { type Caller, userPrincipal } from '../identity/principals.ts';
+import { type CookieProtection, cookieAttributes, cookieValues } from './cookie-protection.ts';
 
 /**
  * Called as the last step of the transaction that opens a session; an error that it throws rolls the session back. It
@@ -24,8 +25,15 @@ export interface ConsoleSessions {
   ): Promise<string | null>;
   /** Returns the user of the session, or null if it does not exist or has ended. Counts as use of the session. */
   find(sessionId: string): Promise<Caller | null>;
-  /** @param beforeCommit an error that it throws rolls the deletion back */
-  close(idHash: Uint8Array<ArrayBuffer>, beforeCommit: () => void): Promise<void>;
+  /**
+   * @param beforeCommit an error that it throws rolls the deletion back
+   * @param signedOut user whose sign-out the audit log records; omitted for a session that another one replaces
+   */
+  close(
+    idHash: Uint8Array<ArrayBuffer>,
+    beforeCommit: () => void,
+    signedOut?: { id: number; clientAddress: string },
+  ): Promise<void>;
 }
 
 export function createConsoleSessions(options: {
@@ -66,11 +74,14 @@ export function createConsoleSessions(options: {
       if (idHash === null) return null;
       return await findCaller(prisma, idHash, idleMs);
     },
-    async close(idHash, beforeCommit) {
-      await inPrismaTransaction(prisma, async (transaction) => {
+    async close(idHash, beforeCommit, signedOut) {
+      const work = async (transaction: Prisma.TransactionClient) => {
         await transaction.consoleSession.deleteMany({ where: { idHash } });
         beforeCommit();
-      });
+      };
+      if (!signedOut) return await inPrismaTransaction(prisma, work);
+      const { id, clientAddress: address } = signedOut;
+      await inActorTransaction(prisma, { kind: 'user', id, address }, work);
     },
   };
 }
@@ -179,30 +190,12 @@ function hashOf(sessionId: string): Uint8Array<ArrayBuffer> {
 
 export const SESSION_COOKIE = 'runhook_session';
 
-/**
- * Returns the `Set-Cookie` of a console session. `Strict` instead of `Lax`, since only scripts of the console's own
- * pages need it; a link from elsewhere opens those pages without it. It ends with the browser or with the session on
- * the server. Over plain http it has no `Secure`, since browsers would not return it.
- * @param secure whether the request came over https
- */
-export function sessionCookie(sessionId: string, secure: boolean): string {
-  return `${SESSION_COOKIE}=${sessionId}; ${attributes(secure)}`;
-}
-
-/** Returns the `Set-Cookie` that removes the cookie from the browser. */
-export function endedSessionCookie(secure: boolean): string {
-  return `${SESSION_COOKIE}=; Max-Age=0; ${attributes(secure)}`;
+/** Returns the `Set-Cookie` of a console session. It ends with the browser or with the session on the server. */
+export function sessionCookie(sessionId: string, protection: CookieProtection): string {
+  return `${protection.prefix}${SESSION_COOKIE}=${sessionId}; ${cookieAttributes(protection)}`;
 }
 
 /** @param header `Cookie` header of the request */
 export function sessionIdOf(header: string | undefined): string | null {
-  for (const pair of (header ?? '').split(';')) {
-    const [name, value] = pair.trim().split('=');
-    if (name === SESSION_COOKIE && value) return value;
-  }
-  return null;
-}
-
-function attributes(secure: boolean): string {
-  return `Path=/; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`;
+  return cookieValues(header, SESSION_COOKIE)[0] ?? null;
 }

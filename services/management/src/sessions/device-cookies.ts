@@ -1,5 +1,6 @@
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { EncryptionKey } from '@runhook/database';
+import { type CookieProtection, cookieAttributes, cookieValues } from './cookie-protection.ts';
 
 /** A browser in which a user has signed in before. */
 export interface RecognizedDevice {
@@ -15,10 +16,10 @@ export interface DeviceCookies {
   /** @param header `Cookie` header of the request; @param email in lower case */
   find(header: string | undefined, email: string): RecognizedDevice | null;
   /** Returns the `Set-Cookie` that adds the e-mail address to those that the browser is recognized for. */
-  issue(header: string | undefined, email: string, secure: boolean): string;
+  issue(header: string | undefined, email: string, protection: CookieProtection): string;
 }
 
-const DEVICE_COOKIE = 'runhook_device';
+export const DEVICE_COOKIE = 'runhook_device';
 const COOKIE_SECONDS = 180 * 86_400;
 /** Maximum number of users of one browser; the least recently signed-in user is dropped first. */
 const USERS_MAX = 4;
@@ -57,14 +58,14 @@ export function createDeviceCookies(
 
   return {
     find,
-    issue(header, email, secure) {
+    issue(header, email, protection) {
       const id = find(header, email)?.id ?? randomBytes(ID_BYTES).toString('base64url');
       const expiry = String(Math.floor(nowMs() / 1_000) + COOKIE_SECONDS);
       const mac = sign(newestName, id, expiry, email)?.toString('base64url');
       const others = tokensOf(header).filter((token) => verify(token, email) === null);
       const tokens = [`${newestName}.${id}.${expiry}.${mac}`, ...others].slice(0, USERS_MAX);
-      const attributes = `Path=/; Max-Age=${COOKIE_SECONDS}; HttpOnly; SameSite=Strict${secure ? '; Secure' : ''}`;
-      return `${DEVICE_COOKIE}=${tokens.join('~')}; ${attributes}`;
+      const cookie = `${protection.prefix}${DEVICE_COOKIE}=${tokens.join('~')}`;
+      return `${cookie}; Max-Age=${COOKIE_SECONDS}; ${cookieAttributes(protection)}`;
     },
   };
 }
@@ -75,9 +76,7 @@ function signingKey(encryptionKey: Buffer): Buffer {
 
 /** Returns well-formed tokens of the cookie, up to the maximum. */
 function tokensOf(header: string | undefined): string[] {
-  const pairs = (header ?? '').split(';').map((pair) => pair.trim());
-  const value =
-    pairs.find((pair) => pair.startsWith(`${DEVICE_COOKIE}=`))?.slice(DEVICE_COOKIE.length + 1) ?? '';
+  const [value = ''] = cookieValues(header, DEVICE_COOKIE);
   return value
     .split('~')
     .slice(0, USERS_MAX)

@@ -36,14 +36,15 @@ const tags = ['Accounts and users'];
 
 const SET_COOKIE: Record<string, Header> = {
   'Set-Cookie': {
-    description: 'The cookie of the session: `HttpOnly`, `SameSite=Strict`, and `Secure` over https.',
+    description:
+      'The cookie of the session: `HttpOnly`, `SameSite=Strict`, and `Secure` over https; with an https `PUBLIC_URL` its name begins with `__Host-`.',
     required: true,
-    schema: { type: 'string', pattern: '^runhook_session=' },
+    schema: { type: 'string', pattern: '^(__Host-)?runhook_session=' },
   },
 };
 
 const DESCRIPTION =
-  'Failed attempts are limited: per e-mail address and network, per e-mail address from everywhere (a much higher limit), and per client address. A browser that has signed in before is recognized by a second cookie, `runhook_device`, which is set with that of the session, and has a separate limit that other clients cannot exhaust. A 503 is also the response while too many passwords wait to be checked.';
+  'Failed attempts are limited: per e-mail address and network, per e-mail address from everywhere (a much higher limit), and per client address. A browser that has signed in before is recognized by a second cookie, `runhook_device`, which is set with that of the session, and has a separate limit that other clients cannot exhaust. Passwords are checked in turns of the networks, in separate turns for recognized browsers. A 503 is also the response while too many wait.';
 
 /** Paths of the OpenAPI document; see docs/contract.md#identity. */
 export const sessionPaths: Paths = {

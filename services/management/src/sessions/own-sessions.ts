@@ -6,7 +6,8 @@ import { pageExtra } from '../http/envelope.ts';
 import { AccessDeniedError, NotFoundError } from '../http/errors.ts';
 import { QueryReader } from '../http/query-parameters.ts';
 import type { Credential } from '../identity/principals.ts';
-import { endedSessionCookie } from './console-sessions.ts';
+import { SESSION_COOKIE } from './console-sessions.ts';
+import { cookieProtection, removedCookies } from './cookie-protection.ts';
 
 const SESSIONS = '/api/v3/profile/sessions';
 const MINUTE_MS = 60_000;
@@ -31,6 +32,7 @@ export interface OwnSessionView {
 interface Dependencies {
   prisma: PrismaClient;
   idleMinutes: number;
+  publicUrl: string | undefined;
 }
 
 /** A user with a console session, and the session. */
@@ -86,7 +88,7 @@ function listEndpoint({ prisma, idleMinutes }: Dependencies): CallerEndpoint {
 }
 
 /** Signs the user out in every browser. */
-function endAllEndpoint({ prisma }: Dependencies): CallerEndpoint {
+function endAllEndpoint({ prisma, publicUrl }: Dependencies): CallerEndpoint {
   return {
     method: 'DELETE',
     path: SESSIONS,
@@ -94,12 +96,12 @@ function endAllEndpoint({ prisma }: Dependencies): CallerEndpoint {
     async handle(request) {
       const { userId, actor } = requireSession(request);
       await endSessions(prisma, actor, { userId: BigInt(userId) }, request.beforeCommit);
-      return signedOut(request);
+      return signedOut(request, publicUrl);
     },
   };
 }
 
-function endOneEndpoint({ prisma }: Dependencies): CallerEndpoint {
+function endOneEndpoint({ prisma, publicUrl }: Dependencies): CallerEndpoint {
   return {
     method: 'DELETE',
     path: `${SESSIONS}/:session_id`,
@@ -111,13 +113,15 @@ function endOneEndpoint({ prisma }: Dependencies): CallerEndpoint {
       const where = { userId: BigInt(userId), idHash: new Uint8Array(Buffer.from(id, 'hex')) };
       const endedCount = await endSessions(prisma, actor, where, request.beforeCommit);
       if (endedCount === 0) throw new NotFoundError();
-      return id === publicId(session.idHash) ? signedOut(request) : { code: 200, data: {}, isSuccess: true };
+      return id === publicId(session.idHash)
+        ? signedOut(request, publicUrl)
+        : { code: 200, data: {}, isSuccess: true };
     },
   };
 }
 
-function signedOut({ secure }: CallerRequest) {
-  const headers = { 'set-cookie': endedSessionCookie(secure) };
+function signedOut({ secure }: CallerRequest, publicUrl: string | undefined) {
+  const headers = { 'set-cookie': removedCookies(SESSION_COOKIE, cookieProtection(publicUrl, secure)) };
   return { code: 200, data: {}, isSuccess: true as const, headers };
 }
 

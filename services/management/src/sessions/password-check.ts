@@ -1,24 +1,27 @@
-import { Semaphore } from '@runhook/runtime';
+import { FairSlots, type SlotRequest } from './fair-slots.ts';
 
-/** A slot in the queue of password checks. The caller must call release() whether it was used or not. */
+/** A slot for one password check. The caller must call release() exactly once. */
 export interface PasswordCheckSlot {
   /** @param passwordHash null if there is none; the check then takes as long as for a wrong password */
   isCorrect(passwordHash: string | null, password: string): Promise<boolean>;
   release(): void;
 }
 
+/** A request for a slot. Sign-ins of recognized devices have separate slots, which no other client can occupy. */
+export type PasswordCheckRequest = SlotRequest & { isRecognized: boolean };
+
 export interface PasswordCheck {
-  /** Returns null if the queue is full, since another check would wait for seconds. */
-  acquireSlot(): PasswordCheckSlot | null;
+  /** Waits for a slot. Resolves with null if too many checks are queued. */
+  acquireSlot(request: PasswordCheckRequest): Promise<PasswordCheckSlot | null>;
 }
 
 /**
- * Number of concurrent checks. Each takes tens of milliseconds of one of four threads, which name resolution and files
- * use as well, and 19 MiB.
+ * Concurrent checks. Each takes tens of milliseconds of one of four threads, which name resolution and files use as
+ * well, and 19 MiB.
  */
-const CONCURRENT_MAX = 2;
-/** Maximum number of checks that run or wait: one or two seconds of work. */
-const QUEUED_MAX = 32;
+const CONCURRENT_MAX = { recognized: 1, other: 2 };
+/** Maximum number of checks that wait: about one second of work. */
+const WAITING_MAX = { recognized: 32, other: 128 };
 
 /**
  * Hash of 32 random bytes that were discarded, with the parameters of stored passwords. It is a constant, because a
@@ -34,38 +37,25 @@ async function verifyArgon2(passwordHash: string, password: string): Promise<boo
 }
 
 /**
- * Checks passwords with Argon2id, with the parameters of stored ones; a few concurrently, the others in order.
+ * Checks passwords with Argon2id, with the parameters of stored ones.
  * @param verify performs the slow check
  */
 export function createPasswordCheck(
   verify: (passwordHash: string, password: string) => Promise<boolean> = verifyArgon2,
 ): PasswordCheck {
-  const semaphore = new Semaphore(CONCURRENT_MAX);
-  let queuedCount = 0;
+  const slotsOf = (kind: 'recognized' | 'other') =>
+    new FairSlots({ concurrency: CONCURRENT_MAX[kind], waitingMax: WAITING_MAX[kind] });
+  const [recognized, other] = [slotsOf('recognized'), slotsOf('other')];
 
   async function isCorrect(passwordHash: string | null, password: string): Promise<boolean> {
-    const acquired = semaphore.acquire();
-    if (acquired) await acquired;
-    try {
-      const matches = await verify(passwordHash ?? DUMMY_HASH, password);
-      return matches && passwordHash !== null;
-    } finally {
-      semaphore.release();
-    }
+    const matches = await verify(passwordHash ?? DUMMY_HASH, password);
+    return matches && passwordHash !== null;
   }
 
   return {
-    acquireSlot() {
-      if (queuedCount >= QUEUED_MAX) return null;
-      queuedCount += 1;
-      let isReleased = false;
-      return {
-        isCorrect,
-        release() {
-          if (!isReleased) queuedCount -= 1;
-          isReleased = true;
-        },
-      };
+    async acquireSlot({ isRecognized, ...request }) {
+      const slots = isRecognized ? recognized : other;
+      return (await slots.acquire(request)) ? { isCorrect, release: () => slots.release() } : null;
     },
   };
 }

@@ -30,14 +30,9 @@ import {
 } from '../identity/principals.ts';
 import { findUser } from '../identity/users.ts';
 import { describeBrowser } from './browser.ts';
-import {
-  type ConsoleSessions,
-  endedSessionCookie,
-  hashSessionId,
-  sessionCookie,
-  sessionIdOf,
-} from './console-sessions.ts';
-import type { DeviceCookies } from './device-cookies.ts';
+import { type ConsoleSessions, hashSessionId, SESSION_COOKIE, sessionCookie } from './console-sessions.ts';
+import { cookieProtection, cookieValues, removedCookies, replacedCookies } from './cookie-protection.ts';
+import { DEVICE_COOKIE, type DeviceCookies } from './device-cookies.ts';
 import type { SignIn } from './sign-in.ts';
 
 const SESSION = '/api/v3/session';
@@ -47,6 +42,8 @@ interface SessionDependencies {
   sessions: ConsoleSessions;
   signIn: SignIn;
   deviceCookies: DeviceCookies;
+  /** URL of the console; undefined if it is not configured. */
+  publicUrl: string | undefined;
 }
 
 /** Signing in to the console, reading the current session, and signing out. */
@@ -55,7 +52,7 @@ export function sessionEndpoints(deps: SessionDependencies): Endpoint[] {
 }
 
 /** Accepts JSON only: other sites' pages cannot send it without a preflight request, so the origin is not checked. */
-function signInEndpoint({ signIn, deviceCookies }: SessionDependencies): PublicEndpoint {
+function signInEndpoint({ signIn, deviceCookies, publicUrl }: SessionDependencies): PublicEndpoint {
   return {
     method: 'POST',
     path: SESSION,
@@ -70,16 +67,21 @@ function signInEndpoint({ signIn, deviceCookies }: SessionDependencies): PublicE
       let data: SessionView | null = null;
       const attempt = { ...fields, clientAddress, device, browser };
       const outcome = await signIn(attempt, async (transaction, caller) => {
-        await endReplacedSession(transaction, cookie);
+        await endReplacedSessions(transaction, cookie);
         data = await readSessionView(transaction, caller);
         beforeCommit();
       });
       if (outcome.kind === 'busy') throw new UnavailableError();
       if (outcome.kind === 'limited') throw new TooManyRequestsError(outcome.retryAfterSeconds);
       if (outcome.kind === 'rejected') throw new SignInRejectedError();
-      const deviceCookie = deviceCookies.issue(cookie, fields.email, secure);
-      const headers = { 'set-cookie': [sessionCookie(outcome.sessionId, secure), deviceCookie] };
-      return { code: 201, data, headers };
+      const protection = cookieProtection(publicUrl, secure);
+      const cookies = [
+        sessionCookie(outcome.sessionId, protection),
+        deviceCookies.issue(cookie, fields.email, protection),
+        ...replacedCookies(SESSION_COOKIE, protection),
+        ...replacedCookies(DEVICE_COOKIE, protection),
+      ];
+      return { code: 201, data, headers: { 'set-cookie': cookies } };
     },
   };
 }
@@ -93,27 +95,30 @@ function whoAmIEndpoint({ prisma }: SessionDependencies): CallerEndpoint {
   };
 }
 
-function signOutEndpoint({ sessions }: SessionDependencies): CallerEndpoint {
+function signOutEndpoint({ sessions, publicUrl }: SessionDependencies): CallerEndpoint {
   return {
     method: 'DELETE',
     path: SESSION,
     access: 'caller',
-    async handle({ credential, secure, beforeCommit }) {
+    async handle({ principal, credential, clientAddress, secure, beforeCommit }) {
       if (credential.kind !== 'session') throw new AccessDeniedError('A key is not signed in.');
-      await sessions.close(credential.idHash, beforeCommit);
-      const headers = { 'set-cookie': endedSessionCookie(secure) };
+      const { userId: id } = requireUser(principal);
+      await sessions.close(credential.idHash, beforeCommit, { id, clientAddress });
+      const headers = { 'set-cookie': removedCookies(SESSION_COOKIE, cookieProtection(publicUrl, secure)) };
       return { code: 200, data: {}, isSuccess: true, headers };
     },
   };
 }
 
-/** Ends the session that the browser's cookie had before: the new cookie replaces it, and no one else has it. */
-async function endReplacedSession(
+/** Ends the sessions of the browser's earlier cookies: the new one replaces them, and no other browser has them. */
+async function endReplacedSessions(
   transaction: Prisma.TransactionClient,
   cookie: string | undefined,
 ): Promise<void> {
-  const idHash = hashSessionId(sessionIdOf(cookie) ?? '');
-  if (idHash !== null) await transaction.consoleSession.deleteMany({ where: { idHash } });
+  for (const sessionId of cookieValues(cookie, SESSION_COOKIE)) {
+    const idHash = hashSessionId(sessionId);
+    if (idHash !== null) await transaction.consoleSession.deleteMany({ where: { idHash } });
+  }
 }
 
 async function readSessionView(

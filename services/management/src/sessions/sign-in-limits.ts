@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { addressNetwork } from '../http/client-network.ts';
-import type { Limiter, LimitResult, LimitStore } from '../http/limits.ts';
+import type { CountedResult, Limiter, LimitStore } from '../http/limits.ts';
 import type { RecognizedDevice } from './device-cookies.ts';
 
 const WINDOW_SECONDS = 15 * 60;
@@ -16,6 +16,11 @@ export interface SignInAttempt {
   device: RecognizedDevice | null;
 }
 
+/** `accepted` has the number of failed attempts of the client, or of the device, in the current window. */
+export type SignInLimitResult =
+  | { kind: 'accepted'; failures: number }
+  | { kind: 'rejected'; retryAfterSeconds: number };
+
 /**
  * Limits failed sign-ins with an e-mail address (whether or not a user has it) from one network and from everywhere,
  * and those of each client. A recognized device has only a separate limit, which others cannot use up. A rejected
@@ -23,7 +28,9 @@ export interface SignInAttempt {
  */
 export interface SignInLimits {
   /** Counts the attempt before its result is known, so that concurrent attempts are all counted. */
-  countAttempt(attempt: SignInAttempt): Promise<LimitResult>;
+  countAttempt(attempt: SignInAttempt): Promise<SignInLimitResult>;
+  /** Removes an accepted attempt from the counts, because its password was not checked. */
+  refundAttempt(attempt: SignInAttempt): Promise<void>;
   recordSuccess(attempt: SignInAttempt): Promise<void>;
 }
 
@@ -42,12 +49,22 @@ export function createSignInLimits(
 
   return {
     async countAttempt({ email, clientAddress, device }) {
-      if (device) return await byDevice.consume(keyOf(device.id, email));
+      if (device) return resultOf(await byDevice.consume(keyOf(device.id, email)));
       // The order ensures that a client that exceeds its own limit does not use up a limit that it shares with others.
       const clientResult = await byAddress.consume(addressNetwork(clientAddress));
       if (clientResult.kind === 'rejected') return clientResult;
       const networkResult = await byNetwork.consume(keyOf(networkOf(clientAddress), email));
-      return networkResult.kind === 'rejected' ? networkResult : await byEmail.consume(keyOf(email));
+      if (networkResult.kind === 'rejected') return networkResult;
+      const emailResult = await byEmail.consume(keyOf(email));
+      return emailResult.kind === 'rejected' ? emailResult : resultOf(clientResult);
+    },
+    async refundAttempt({ email, clientAddress, device }) {
+      if (device) return await byDevice.refund(keyOf(device.id, email));
+      await Promise.all([
+        byAddress.refund(addressNetwork(clientAddress)),
+        byNetwork.refund(keyOf(networkOf(clientAddress), email)),
+        byEmail.refund(keyOf(email)),
+      ]);
     },
     async recordSuccess({ email, clientAddress, device }) {
       if (device) return await byDevice.reset(keyOf(device.id, email));
@@ -60,13 +77,28 @@ export function createSignInLimits(
   };
 }
 
+/** The count of an accepted attempt includes the attempt itself. */
+function resultOf(result: CountedResult): SignInLimitResult {
+  return result.kind === 'rejected' ? result : { kind: 'accepted', failures: result.count - 1 };
+}
+
 /** Hashes the parts to a fixed length, so that the store reveals no e-mail addresses. */
 function keyOf(...parts: string[]): string {
   return createHash('sha256').update(parts.join('\n')).digest('base64url');
 }
 
 /** Returns the network of a client, whose addresses are usually adjacent: 256 IPv4 addresses, or its IPv6 network. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   const client = addressNetwork(address);
   return isIP(client) === 4 ? `${client.slice(0, client.lastIndexOf('.'))}.0/24` : client;
+}
+
+/**
+ * Returns the site of a client: 256 IPv4 addresses, or the first 48 bits of an IPv6 address, which providers assign to
+ * one site and which contain 65,536 of the networks that count as one client.
+ */
+export function siteOf(address: string): string {
+  const network = networkOf(address);
+  if (!network.endsWith('::/64')) return network;
+  return `${network.split(':').slice(0, 3).join(':')}::/48`;
 }

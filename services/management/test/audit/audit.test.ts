@@ -3,9 +3,11 @@ import { addMembership, createSecretBox, createServiceToken, reencryptSecrets } 
 import { removeMembership, revokeServiceToken, updateAccount } from '../../src/identity/administration.ts';
 import { resetPassword } from '../../src/identity/users.ts';
 import {
+  cookieOf,
   failure,
   type Harness,
   type Json,
+  PASSWORD,
   SUBSCRIPTION_FIELDS,
   startHarness,
   type TestAccount,
@@ -160,6 +162,51 @@ describe('the audit log of people', () => {
         { action: 'session.signed_in', actor: user(), target, details: { address: '127.0.0.1' } },
       ]);
     }
+  });
+
+  test('records a sign-out, but not a session that another one replaces or that a password reset ends', async () => {
+    const headers = await harness.signIn(admin);
+    const body = { email: admin.email, password: PASSWORD };
+    const { cookie = '' } = headers;
+    const replaced = await harness.call('POST', '/api/v3/session', { body, headers: { cookie } });
+    await harness.call('DELETE', '/api/v3/session', {
+      headers: { ...headers, cookie: cookieOf(replaced.headers) },
+    });
+    await harness.signIn(admin);
+    await resetPassword(harness.database.prisma, admin.id, 'another pass phrase');
+    const target = { kind: 'user', id: String(admin.id), name: admin.email };
+    const { data } = (await read('?action=session.ended')).json;
+    expect(data).toMatchObject([{ actor: user(), target, details: { address: '127.0.0.1' } }]);
+  });
+
+  test('records failed sign-ins of a user as one entry for a network and 15 minutes, and none of unknown users', async () => {
+    const second = await harness.startSecond({ trustedProxyCidrs: ['127.0.0.0/8'] });
+    const fail = (email: string, address: string) =>
+      second.call('POST', '/api/v3/session', {
+        body: { email, password: 'wrong' },
+        headers: { 'x-forwarded-for': address },
+      });
+    for (const address of ['192.0.2.1', '192.0.2.2', '198.51.100.7']) {
+      expect((await fail(admin.email, address)).status).toBe(401);
+      expect((await fail('nobody@example.com', address)).status).toBe(401);
+    }
+    const metrics = await (await fetch(`${second.operationsOrigin}/metrics`)).text();
+    expect(metrics).toMatch(/^runhook_sign_in_failures_total\{reason="wrong_password",.*\} 3$/m);
+    expect(metrics).toMatch(/^runhook_sign_in_failures_total\{reason="unknown_email",.*\} 3$/m);
+    // A stopping process stores the counts.
+    await second.close();
+    const { pool } = harness.database;
+    await pool.query('DELETE FROM sign_in_failures WHERE user_id = $1', [admin.id]);
+    const { data } = (await read('?action=session.sign_in_failed')).json;
+    const counts: Record<string, number> = {};
+    for (const { actor, target, details } of data) {
+      expect(actor).toEqual({ kind: 'anonymous', id: null, name: null });
+      expect(target).toEqual({ kind: 'user', id: String(admin.id), name: admin.email });
+      expect(details.window_start).toMatch(/^\d+$/);
+      // A window may end during the test.
+      counts[details.network] = (counts[details.network] ?? 0) + details.count;
+    }
+    expect(counts).toEqual({ '192.0.2.0/24': 2, '198.51.100.0/24': 1 });
   });
 
   test('records what operators do to members, passwords, tokens and the account', async () => {

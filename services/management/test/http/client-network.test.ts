@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { addressNetwork } from '../../src/http/client-network.ts';
+import { siteOf } from '../../src/sessions/sign-in-limits.ts';
 
 test.each([
   ['203.0.113.7', '203.0.113.7'],
@@ -16,4 +17,14 @@ test.each([
   ['', ''],
 ])('the address %s counts as the client %s', (address, expected) => {
   expect(addressNetwork(address)).toBe(expected);
+});
+
+test.each([
+  ['203.0.113.7', '203.0.113.0/24'],
+  ['::ffff:203.0.113.7', '203.0.113.0/24'],
+  ['2001:db8:1:2:aaaa:bbbb:cccc:dddd', '2001:db8:1::/48'],
+  ['2001:db8::1', '2001:db8:0::/48'],
+  ['', ''],
+])('the address %s belongs to the site %s', (address, expected) => {
+  expect(siteOf(address)).toBe(expected);
 });

@@ -9,6 +9,7 @@ import { resetPassword } from '../../src/identity/users.ts';
 import { createConsoleSessions } from '../../src/sessions/console-sessions.ts';
 import { createPasswordCheck } from '../../src/sessions/password-check.ts';
 import { createSignIn } from '../../src/sessions/sign-in.ts';
+import type { SignInAttempt, SignInLimits } from '../../src/sessions/sign-in-limits.ts';
 import {
   cookieOf,
   failure,
@@ -26,6 +27,12 @@ const REJECTED = { status: 401, json: failure(401, 'The e-mail address or the pa
 const CROSS_ORIGIN = {
   status: 403,
   json: failure(403, 'Access denied: The request does not come from the console itself.'),
+};
+
+const UNLIMITED: SignInLimits = {
+  countAttempt: async () => ({ kind: 'accepted', failures: 0 }),
+  refundAttempt: async () => undefined,
+  recordSuccess: async () => undefined,
 };
 
 let harness: Harness;
@@ -96,7 +103,7 @@ describe('signing in', () => {
     expect(createdAtMs).toBeLessThanOrEqual(Date.now());
     expect(headers.getSetCookie()).toEqual([
       expect.stringMatching(/^runhook_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/),
-      expect.stringMatching(/^runhook_device=[\w.-]+; Path=\/; Max-Age=15552000; HttpOnly; SameSite=Strict$/),
+      expect.stringMatching(/^runhook_device=[\w.-]+; Max-Age=15552000; Path=\/; HttpOnly; SameSite=Strict$/),
     ]);
   });
 
@@ -108,6 +115,39 @@ describe('signing in', () => {
     const otherResponse = await untrusting.call('POST', SESSION, { body: validFields(), headers: forwarded });
     expect(otherResponse.headers.get('set-cookie')).not.toMatch(/Secure/);
     await untrusting.close();
+  });
+
+  test('sets cookies that only this host can set if PUBLIC_URL is https, and ends a session of the earlier cookie', async () => {
+    const https = await harness.startSecond({ publicUrl: 'https://runhook.example.com' });
+    const before = await harness.signIn(user);
+    expect((await https.call('GET', SESSION, { headers: before })).status).toBe(200);
+    const { headers } = await https.call('POST', SESSION, { body: validFields(), headers: before });
+    expect(headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^__Host-runhook_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure$/),
+      expect.stringMatching(/^__Host-runhook_device=[\w.-]+; Max-Age=15552000; Path=\/; .*; Secure$/),
+      expect.stringMatching(/^runhook_session=; Max-Age=0; Path=\/; .*; Secure$/),
+      expect.stringMatching(/^runhook_device=; Max-Age=0; Path=\/; .*; Secure$/),
+    ]);
+    expect(await whoAmI(before)).toMatchObject(INVALID);
+    const own = { 'sec-fetch-site': 'same-origin', cookie: `runhook_session=other; ${cookieOf(headers)}` };
+    expect((await https.call('GET', SESSION, { headers: own })).status).toBe(200);
+    const signedOut = await https.call('DELETE', SESSION, { headers: own });
+    expect(signedOut.headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^__Host-runhook_session=; Max-Age=0; .*; Secure$/),
+      expect.stringMatching(/^runhook_session=; Max-Age=0; .*; Secure$/),
+    ]);
+    expect(await sessionsOf(user)).toEqual([]);
+    await https.close();
+  });
+
+  test('has no prefix in the names of cookies and no Secure if PUBLIC_URL is http', async () => {
+    const http = await harness.startSecond({ publicUrl: 'http://runhook.example.com' });
+    const { headers } = await http.call('POST', SESSION, { body: validFields() });
+    expect(headers.getSetCookie()).toEqual([
+      expect.stringMatching(/^runhook_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict$/),
+      expect.stringMatching(/^runhook_device=/),
+    ]);
+    await http.close();
   });
 
   test('ignores the case of the e-mail address and unknown fields', async () => {
@@ -203,9 +243,14 @@ describe('signing in', () => {
       verified.push(passwordHash);
       return verify(passwordHash, password);
     });
-    const accepted = { kind: 'accepted' as const };
-    const limits = { countAttempt: async () => accepted, recordSuccess: async () => undefined };
-    const attempt = createSignIn({ prisma, sessions: { open: async () => null }, passwords, limits });
+    const reasons: string[] = [];
+    const attempt = createSignIn({
+      prisma,
+      sessions: { open: async () => null },
+      passwords,
+      limits: UNLIMITED,
+      onFailure: ({ reason }) => void reasons.push(reason),
+    });
     for (const address of [email, 'nobody@example.com']) {
       const fields = { email: address, password: 'wrong', clientAddress: '127.0.0.1', device: null };
       expect(await attempt(fields, async () => undefined)).toEqual({ kind: 'rejected' });
@@ -216,6 +261,37 @@ describe('signing in', () => {
     );
     expect(unknownUserParameters).toEqual(existingUserParameters);
     expect(verified).toHaveLength(2);
+    expect(reasons).toEqual(['wrong_password', 'unknown_email']);
+  });
+
+  test('does not count an attempt whose password was not checked, and checks none beyond a limit', async () => {
+    const { prisma } = harness.database;
+    const refunded: string[] = [];
+    const reasons: string[] = [];
+    const limits = {
+      ...UNLIMITED,
+      refundAttempt: async ({ clientAddress }: SignInAttempt) => void refunded.push(clientAddress),
+    };
+    const rejected = { kind: 'rejected', retryAfterSeconds: 5 } as const;
+    const attemptWith = (limitsUsed: SignInLimits) =>
+      createSignIn({
+        prisma,
+        sessions: { open: async () => null },
+        passwords: { acquireSlot: async () => null },
+        limits: limitsUsed,
+        onFailure: ({ reason }) => void reasons.push(reason),
+      })(
+        { email: user.email, password: PASSWORD, clientAddress: '192.0.2.1', device: null },
+        async () => undefined,
+      );
+    expect(await attemptWith(limits)).toEqual({ kind: 'busy' });
+    expect(refunded).toEqual(['192.0.2.1']);
+    expect(await attemptWith({ ...limits, countAttempt: async () => rejected })).toEqual({
+      kind: 'limited',
+      retryAfterSeconds: 5,
+    });
+    expect(refunded).toHaveLength(1);
+    expect(reasons).toEqual(['busy', 'limited']);
   });
 
   test('rejects invalid fields by name and does not repeat their values', async () => {

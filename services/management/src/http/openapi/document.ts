@@ -64,7 +64,7 @@ const SECURITY_SCHEMES: Record<string, SecurityScheme> = {
     in: 'cookie',
     name: SESSION_COOKIE,
     description:
-      'The session of the console, with the permissions of its user. A request that changes anything, or tests an endpoint, must come from a page of the console: with `Sec-Fetch-Site: same-origin`, or an `Origin` that names the host of the request. `Authorization` takes precedence.',
+      'The session of the console, with the permissions of its user. A request that changes anything, or tests an endpoint, must come from a page of the console: with `Sec-Fetch-Site: same-origin`, or an `Origin` that names the host of the request. `Authorization` takes precedence. With an https `PUBLIC_URL`, the name of the cookie begins with `__Host-`.',
   },
   deliverySignature: {
     type: 'apiKey',
