@@ -9,7 +9,7 @@ const PROOF_MINUTES_MIN = 10;
 const USAGE = usage({
   call: 'npm run attack [-- --minutes <n> --seed <n> --only <text>]',
   purpose:
-    'calls every route with good and bad requests, serves hostile endpoints, and looks for leaks; a proof (docs/proofs.md)',
+    'calls every route with good and bad requests, serves hostile endpoints, floods, and looks for leaks; a proof (docs/proofs.md)',
   duration: '10 minutes; results so far are printed at once',
   prerequisites: 'none; the queue is on Redis if redis-server is installed',
   details: `--minutes  total duration; 10 when omitted

@@ -4,6 +4,7 @@ import { fuzz } from './fuzz/fuzz.ts';
 import { hostileEndpoints } from './hostile-endpoints.ts';
 import { informationLeaks } from './information-leaks.ts';
 import { runIds } from './run-ids.ts';
+import { signInFlood } from './sign-in-flood.ts';
 import { surfaces } from './surfaces.ts';
 
 /** Attacks run in this order, each for the same time. */
@@ -12,6 +13,7 @@ export const ATTACKS: readonly Attack[] = [
   hostileEndpoints,
   accountFloods,
   runIds,
+  signInFlood,
   surfaces,
   informationLeaks,
 ];

@@ -2,7 +2,7 @@
 export interface SlotRequest {
   /** Callers of one group share its turns: a network, or a user. */
   group: string;
-  /** Failed attempts of the caller in the current window of the limits. */
+  /** Failed attempts that postpone the caller. */
   failures: number;
 }
 
@@ -17,7 +17,7 @@ const PENALTY_ROUNDS_MAX = 4;
 
 /**
  * Slots with a bounded queue that is served in rounds: each group has one turn in a round, however many of its callers
- * wait, and each failed attempt of a caller puts it one round later. So one network cannot delay others, and a network
+ * wait, and each failed attempt of its group puts a caller one round later. So one network cannot delay others, and a network
  * that has failed comes after one that has not. Rounds advance, so every waiter that is not evicted is served.
  */
 export class FairSlots {

@@ -16,7 +16,7 @@ export interface SignInAttempt {
   device: RecognizedDevice | null;
 }
 
-/** `accepted` has the number of failed attempts of the client, or of the device, in the current window. */
+/** `accepted` has the number of failed attempts of the client's site, or of the device, in the current window. */
 export type SignInLimitResult =
   | { kind: 'accepted'; failures: number }
   | { kind: 'rejected'; retryAfterSeconds: number };
@@ -46,6 +46,8 @@ export function createSignInLimits(
   const byAddress = limiter('sign-in-address', perAddressMax);
   const byNetwork = limiter('sign-in-network', perEmailMax);
   const byEmail = limiter('sign-in-email', perEmailMax * NETWORKS_FACTOR);
+  // Not a limit: its count decides whose password is checked first.
+  const bySite = limiter('sign-in-site', Number.MAX_SAFE_INTEGER);
 
   return {
     async countAttempt({ email, clientAddress, device }) {
@@ -56,7 +58,9 @@ export function createSignInLimits(
       const networkResult = await byNetwork.consume(keyOf(networkOf(clientAddress), email));
       if (networkResult.kind === 'rejected') return networkResult;
       const emailResult = await byEmail.consume(keyOf(email));
-      return emailResult.kind === 'rejected' ? emailResult : resultOf(clientResult);
+      return emailResult.kind === 'rejected'
+        ? emailResult
+        : resultOf(await bySite.consume(siteOf(clientAddress)));
     },
     async refundAttempt({ email, clientAddress, device }) {
       if (device) return await byDevice.refund(keyOf(device.id, email));
@@ -64,6 +68,7 @@ export function createSignInLimits(
         byAddress.refund(addressNetwork(clientAddress)),
         byNetwork.refund(keyOf(networkOf(clientAddress), email)),
         byEmail.refund(keyOf(email)),
+        bySite.refund(siteOf(clientAddress)),
       ]);
     },
     async recordSuccess({ email, clientAddress, device }) {
@@ -72,6 +77,7 @@ export function createSignInLimits(
         byAddress.refund(addressNetwork(clientAddress)),
         byNetwork.reset(keyOf(networkOf(clientAddress), email)),
         byEmail.refund(keyOf(email)),
+        bySite.refund(siteOf(clientAddress)),
       ]);
     },
   };
