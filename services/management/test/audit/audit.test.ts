@@ -164,7 +164,7 @@ describe('the audit log of people', () => {
     }
   });
 
-  test('records a sign-out, but not a session that another one replaces or that a password reset ends', async () => {
+  test('records a sign-out and a session that a sign-in replaces, but none that a password reset ends', async () => {
     const headers = await harness.signIn(admin);
     const body = { email: admin.email, password: PASSWORD };
     const { cookie = '' } = headers;
@@ -176,7 +176,8 @@ describe('the audit log of people', () => {
     await resetPassword(harness.database.prisma, admin.id, 'another pass phrase');
     const target = { kind: 'user', id: String(admin.id), name: admin.email };
     const { data } = (await read('?action=session.ended')).json;
-    expect(data).toMatchObject([{ actor: user(), target, details: { address: '127.0.0.1' } }]);
+    const ended = { actor: user(), target, details: { address: '127.0.0.1', sessions: 1 } };
+    expect(data).toMatchObject([ended, ended]);
   });
 
   test('records failed sign-ins of a user as one entry for a network and 15 minutes, and none of unknown users', async () => {

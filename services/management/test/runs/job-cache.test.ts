@@ -53,7 +53,7 @@ describe('a caller who reports runs', () => {
   test('is cached again after an unrelated change', async () => {
     await start();
     await server.tokenWith(['admin']);
-    await sql(`UPDATE service_tokens SET name = 'renamed'`);
+    await sql('UPDATE service_tokens SET permission_sets = permission_sets');
     expect((await start()).status).toBe(201);
     expect(await statements(() => start())).toBe(0);
   });
@@ -96,9 +96,9 @@ test('a transaction that changes many callers raises cache_version once, and a r
   // Sets a version ahead of the clock, so that the next version is one higher.
   await sql('UPDATE cache_version SET version = $1', [(Date.now() + 3_600_000) * 1_000]);
   const writtenBefore = await version();
-  await sql(`UPDATE service_tokens SET name = 'renamed'`);
+  await sql('UPDATE service_tokens SET permission_sets = permission_sets');
   expect(await version()).toBe(writtenBefore + 1n);
-  await sql(`BEGIN; UPDATE service_tokens SET name = 'again'; ROLLBACK`);
+  await sql('BEGIN; UPDATE service_tokens SET permission_sets = permission_sets; ROLLBACK');
   expect(await version()).toBe(writtenBefore + 1n);
 });
 
