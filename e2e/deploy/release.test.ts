@@ -87,8 +87,8 @@ test('CI looks for known vulnerabilities, and updates of packages wait until oth
   for (const { cooldown } of updates) expect(cooldown).toEqual({ 'default-days': expect.any(Number) });
 });
 
-test('scripts/pin-images.mjs lists every image of another publisher that has no digest', () => {
-  const script = join(root, 'scripts', 'pin-images.mjs');
+test('scripts/build/pin-images.mjs lists every image of another publisher that has no digest', () => {
+  const script = join(root, 'scripts', 'build', 'pin-images.mjs');
   const { status, stderr } = spawnSync(process.execPath, [script, '--check'], { encoding: 'utf8' });
   const files = ['Dockerfile', 'docker-compose.yml'];
   const references = files.flatMap((file) => [...read(file).matchAll(/^(?:FROM| *image:) ([a-z]+:\S+)/gm)]);

@@ -85,9 +85,9 @@ describeWithRedis('a publisher that may only add', () => {
       expect(await isQueued(port, event)).toBe(true);
 
       await send(port, ['FUNCTION', 'FLUSH']);
-      const refused = publisher.publish(eventOf(1));
-      await expect(refused).rejects.toThrow(QueueUnavailableError);
-      await expect(refused).rejects.toThrow(
+      const rejected = publisher.publish(eventOf(1));
+      await expect(rejected).rejects.toThrow(QueueUnavailableError);
+      await expect(rejected).rejects.toThrow(
         'its server has no function runhook_publish_1, which the dispatchers load',
       );
     },

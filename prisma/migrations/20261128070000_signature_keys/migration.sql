@@ -7,7 +7,7 @@ ALTER TABLE "subscriptions"
   ADD COLUMN "next_signature_key_ciphertext" TEXT,
   ADD COLUMN "next_signature_public_key" TEXT;
 
--- What Prisma's schema cannot say
+-- Not expressible in Prisma's schema
 
 -- A rotation replaces either the secret or the key pair.
 -- allows constraint-missing-not-valid: the table has one row for each webhook, so the check takes milliseconds.

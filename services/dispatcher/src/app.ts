@@ -46,7 +46,7 @@ import { processEvents } from './event-job.ts';
 import { FullQueue } from './maintenance/full-queue.ts';
 import { startMail } from './maintenance/notices.ts';
 import { maintenanceTasks } from './maintenance/tasks.ts';
-import { keepPublishFunction } from './publish-function.ts';
+import { loadPublishFunction } from './publish-function.ts';
 import { Quarantine, withDeliveryQuarantine, withEventQuarantine } from './record/quarantine.ts';
 import { retryWhileUnavailable } from './record/retry-while-unavailable.ts';
 import type { DispatcherSettings } from './settings.ts';
@@ -104,7 +104,7 @@ export async function startDispatcher(
   const maintenance = openMaintenance(process, database, queues, dispatcher);
   await startMail(process, database.pool, quarantine);
   openBacklog(process, database, queues);
-  keepPublishFunction(process, queues.events);
+  loadPublishFunction(process, queues.events);
   openWorkers(process, queues, dispatcher, maintenance, compatibility);
   isStarted = true;
   return { port };

@@ -4,14 +4,14 @@ import { type Lifecycle, type Logger, startPeriodic } from '@runhook/runtime';
 /** Publishers wait longer than this for their function, which a server loses at a restart without persistence. */
 const EVERY_MS = 2_000;
 
-export interface KeepPublishFunctionOptions {
+export interface PublishFunctionOptions {
   lifecycle: Pick<Lifecycle, 'onClose'>;
   logger: Pick<Logger, 'warn'>;
 }
 
 /** Keeps the function for publishers whose user may only add loaded on the queue's servers (ADR 65). */
-export function keepPublishFunction(
-  { lifecycle, logger }: KeepPublishFunctionOptions,
+export function loadPublishFunction(
+  { lifecycle, logger }: PublishFunctionOptions,
   events: Pick<EventQueue, 'loadPublishFunction'>,
 ): void {
   let isFailing = false;

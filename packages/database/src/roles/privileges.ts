@@ -29,7 +29,7 @@ const SUBSCRIPTION_COLUMNS_OF_DISPATCHERS = [
 ];
 
 /**
- * What each service needs for its statements and the triggers that they fire. Every table and view of the schema is listed,
+ * Privileges that the statements of each service and the triggers that they fire need. Every table and view of the schema is listed,
  * except for the day partitions, which are accessed through their parents. A row lock needs UPDATE on one column.
  */
 export const TABLE_PRIVILEGES: Readonly<Record<string, TablePrivileges>> = {

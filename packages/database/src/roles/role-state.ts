@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** What the database has of the roles, and what the role of the session may do. */
+/** State of the roles in the database, and the rights of the role of the session. */
 export interface RoleState extends pg.QueryResultRow {
   /** Quoted name of the database. */
   database: string;

@@ -66,7 +66,6 @@ const FOR_BOTH_SERVICES = [
   'UPDATE log_retention SET days = 1',
   'DELETE FROM log_retention',
   'DELETE FROM accounts',
-  'DELETE FROM users',
   'DELETE FROM service_tokens',
   'DELETE FROM events',
   'DELETE FROM deliveries',

@@ -2,7 +2,7 @@ import type { ManagementMetrics } from '../metrics.ts';
 import { AccountBulkhead, bulkheadLimits } from './account-bulkhead.ts';
 
 /**
- * Budgets of an account in one process. Each has slots of its own, so that the requests of one kind delay neither those
+ * Budgets of an account in one process. Each has separate slots, so that the requests of one kind delay neither those
  * of another kind nor those of other accounts.
  *
  * | Budget | Requests | Slots of an account | Of all accounts | In flight |

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 
 /** Words of this product, with which no password may be formed by adding digits or other characters. */
-const CONTEXT_WORDS = new Set([
+const PRODUCT_TERMS = new Set([
   'runhook',
   'runhooks',
   'webhook',
@@ -19,7 +19,7 @@ const HASH_BYTES = 4;
  */
 export function isCommonPassword(password: string): boolean {
   const text = password.toLowerCase();
-  if (CONTEXT_WORDS.has(text.replaceAll(/[^a-z]/g, ''))) return true;
+  if (PRODUCT_TERMS.has(text.replaceAll(/[^a-z]/g, ''))) return true;
   const sought = hash('sha256', text, 'buffer').readUInt32BE();
   const hashes = Buffer.from(HASHES, 'base64');
   for (let offset = 0; offset < hashes.length; offset += HASH_BYTES)

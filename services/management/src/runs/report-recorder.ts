@@ -29,7 +29,7 @@ export class ReportRecorder {
   readonly #jobs = new JobCache();
   readonly #idPool: Pool;
 
-  /** @param idPool draws run ids, in transactions of their own: an open one would delay all starts of its account */
+  /** @param idPool draws run ids, in separate transactions: an open one would delay all starts of its account */
   constructor(idPool: Pool) {
     this.#idPool = idPool;
   }

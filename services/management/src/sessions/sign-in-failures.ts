@@ -44,8 +44,8 @@ export function createSignInFailures(deps: {
 
   function add({ userId, network, count }: FailureCount): void {
     const key = `${userId} ${network}`;
-    const known = counts.get(key);
-    if (known) known.count += count;
+    const counted = counts.get(key);
+    if (counted) counted.count += count;
     else if (counts.size < COUNTS_MAX) counts.set(key, { userId, network, count });
   }
 

@@ -6,7 +6,7 @@ import { requireRedisClient } from './connection.ts';
 import { isForbidden } from './forbidden.ts';
 
 /*
- * The function of Redis that adds jobs for users who may run no scripts of their own, because a script may loop forever
+ * The function of Redis that adds jobs for users who may run no scripts, because a script may loop forever
  * (ADR 65). The dispatchers load it. Its jobs equal those of BullMQ's addStandardJob and addPrioritizedJob.
  */
 

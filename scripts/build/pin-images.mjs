@@ -1,11 +1,11 @@
 // Pins the images of other publishers, which the Dockerfile, compose and the development overlay use, to digests:
-// node scripts/pin-images.mjs          resolves the digest of each tag and writes it into the files
-// node scripts/pin-images.mjs --check  lists the images without a digest; the release workflow requires that there is none
+// node scripts/build/pin-images.mjs          resolves the digest of each tag and writes it into the files
+// node scripts/build/pin-images.mjs --check  lists the images without a digest; the release workflow requires that there is none
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { readArguments, usage } from './shared/arguments.mjs';
-import { root } from './shared/workspace.mjs';
+import { readArguments, usage } from '../shared/arguments.mjs';
+import { root } from '../shared/workspace.mjs';
 
 const FILES = [
   'Dockerfile',
@@ -17,7 +17,7 @@ const FILES = [
 const IMAGE = /(?<=^(?:FROM| *image:) )([\w./-]+:[\w.-]+)(@sha256:[0-9a-f]{64})?/gm;
 
 const USAGE = usage({
-  call: 'node scripts/pin-images.mjs [--check]',
+  call: 'node scripts/build/pin-images.mjs [--check]',
   purpose: 'pins the images of other publishers to the digests of their tags, before a release',
   duration: 'seconds',
   prerequisites: 'docker with buildx, and the registries of the images',
