@@ -6,6 +6,7 @@ const NAMES: Record<Reencryption['secret'], { plural: string; owner: string }> =
   hmac_secret: { plural: 'webhook secrets', owner: 'subscription' },
   headers: { plural: 'headers of webhooks', owner: 'subscription' },
   api_key: { plural: 'API keys', owner: 'user' },
+  refresh_token: { plural: 'refresh tokens of the identity provider', owner: 'identity' },
 };
 
 const reencrypt: Command<object> = {

@@ -5,7 +5,9 @@ import type { Principal } from '../identity/principals.ts';
 /** The author of a transaction's changes. */
 export type Actor =
   | { kind: 'user'; id: number /** Client address of a sign-in. */; address?: string }
-  | { kind: 'service_token'; id: number };
+  | { kind: 'service_token'; id: number }
+  /** Runhook itself, such as for memberships that the identity provider names. */
+  | { kind: 'service' /** Client address of a sign-in. */; address?: string };
 
 export function actorOf(principal: Principal): Actor {
   return principal.kind === 'user'
