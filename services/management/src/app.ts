@@ -79,6 +79,8 @@ export interface Timeouts {
   countMs?: number;
   /** Time the body of a request may take to arrive. */
   bodyMs?: number;
+  /** Time for which an answer of the identity provider about a user's access is valid. */
+  oidcCheckMs?: number;
   /** Times in which clients must send their requests. */
   clients?: Partial<ClientTimeouts>;
 }

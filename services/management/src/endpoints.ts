@@ -23,6 +23,8 @@ import { profileEndpoint, rotateApiKeyEndpoint } from './identity/api-key.ts';
 import { findPrincipal, PrincipalCache } from './identity/find-principal.ts';
 import { jobsEndpoints } from './jobs/routes.ts';
 import type { ManagementMetrics } from './metrics.ts';
+import { openOidc, withoutPasswords } from './oidc/open-oidc.ts';
+import { oidcSettings } from './oidc/settings.ts';
 import { publishEndpoint } from './runs/publish-routes.ts';
 import { createPublishedEvents } from './runs/published-events.ts';
 import type { Relay } from './runs/relay.ts';
@@ -31,9 +33,9 @@ import { createRuns } from './runs/runs.ts';
 import { createConsoleSessions } from './sessions/console-sessions.ts';
 import { createDeviceCookies } from './sessions/device-cookies.ts';
 import { createPasswordCheck } from './sessions/password-check.ts';
-import { sessionEndpoints } from './sessions/routes.ts';
+import { SESSION, sessionEndpoints } from './sessions/routes.ts';
 import { createSignIn } from './sessions/sign-in.ts';
-import { createSignInLimits } from './sessions/sign-in-limits.ts';
+import { addressNetwork, createSignInLimits, WINDOW_SECONDS } from './sessions/sign-in-limits.ts';
 import type { Settings } from './settings.ts';
 import { type ChangeStreams, changesEndpoint } from './subscriptions/changes.ts';
 import { finishRotationEndpoint, rotateSecretEndpoint } from './subscriptions/rotate-secret.ts';
@@ -67,6 +69,8 @@ export interface EndpointDependencies {
     queueMs?: number | undefined;
     /** Time the body of a request may take to arrive. */
     bodyMs?: number | undefined;
+    /** Time for which an answer of the identity provider about a user's access is valid; a minute when omitted. */
+    oidcCheckMs?: number | undefined;
   };
 }
 
@@ -108,6 +112,24 @@ export function createEndpoints(
       perAddressMax: settings.signInAttemptsPerAddress,
     }),
   });
+  const passwordSignIn = settings.passwordSignIn === 'on';
+  const oidc = openOidc(oidcSettings(settings), {
+    pool,
+    prisma,
+    secrets,
+    sessions,
+    logger,
+    passwordSignIn,
+    limiter: limitStore.createLimiter({
+      name: 'sign-in-oidc',
+      callsMax: settings.signInAttemptsPerAddress,
+      windowSeconds: WINDOW_SECONDS,
+      rejectsFromMemory: false,
+    }),
+    networkOf: addressNetwork,
+    maxHours: settings.consoleSessionMaxHours,
+    checkMs: timeouts.oidcCheckMs,
+  });
   const reportDependencies = {
     pool,
     reportPool,
@@ -119,6 +141,12 @@ export function createEndpoints(
   const publishedEvents = createPublishedEvents(reportDependencies);
   const principals = new PrincipalCache((credential) => findPrincipal(pool, credential));
   const { deliveryTimeoutMs, deliveryMaxRetries } = settings;
+  const passwordEndpoints = sessionEndpoints({
+    prisma,
+    sessions,
+    signIn,
+    deviceCookies: createDeviceCookies(settings.encryptionKeys),
+  });
   const endpoints = [
     ...subscriptionEndpoints({
       prisma,
@@ -159,12 +187,8 @@ export function createEndpoints(
     ...accountsEndpoints({ prisma }),
     auditEndpoint({ prisma }),
     rotateApiKeyEndpoint({ prisma, secrets }),
-    ...sessionEndpoints({
-      prisma,
-      sessions,
-      signIn,
-      deviceCookies: createDeviceCookies(settings.encryptionKeys),
-    }),
+    ...(passwordSignIn ? passwordEndpoints : withoutPasswords(passwordEndpoints, SESSION)),
+    ...oidc.endpoints,
     profileEndpoint({ prisma, secrets }),
   ];
   const { requestMs = DEADLINE_MS } = timeouts;
@@ -183,8 +207,10 @@ export function createEndpoints(
       deadlineMs: requestMs,
       bodyMs: timeouts.bodyMs,
       bulkhead,
-      findPrincipal: (credential, isVersionChecked) => principals.find(credential, isVersionChecked),
-      findSession: (sessionId) => sessions.find(sessionId),
+      ...oidc.withAccessCheck({
+        findPrincipal: (credential, isVersionChecked) => principals.find(credential, isVersionChecked),
+        findSession: (sessionId) => sessions.find(sessionId),
+      }),
       requestLimit: limitStore.createLimiter({
         name: 'requests',
         callsMax: settings.apiRateLimitPerMinute,

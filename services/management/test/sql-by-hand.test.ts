@@ -36,6 +36,7 @@ const BY_HAND: Record<string, string> = {
   'http/idempotency.ts': 'one statement claims a key or takes over an expired one.',
   'identity/find-principal.ts':
     'this runs for each request of a job runner, where Prisma Client takes three times the CPU.',
+  'oidc/identities.ts': 'leases and due times by PostgreSQL’s clock, which all processes share.',
   'runs/published-events.ts':
     'this is the hot path, where one statement records the events of concurrent calls.',
   'runs/report-statements.ts':

@@ -14,6 +14,7 @@ import {
   UsageError,
   valueOption,
 } from './command.ts';
+import { link, requireUnlinked, unlink } from './identities.ts';
 import {
   accountOption,
   nameFilter,
@@ -115,6 +116,7 @@ const newPassword: Command<{ email?: string; id?: number; passwordStdin?: boolea
       id === undefined
         ? await requireUser(prisma, { email: email as string }, '--email')
         : await requireUser(prisma, { id }, '--id');
+    await requireUnlinked(prisma, user);
     const reset = await resetPassword(prisma, user.id, password);
     if (reset === null) throw new NotFoundError(`The user ${user.email} no longer exists.`);
     const { sessionsEnded } = reset;
@@ -144,7 +146,7 @@ function isDuplicate(error: unknown): boolean {
 export const userGroup: CommandGroup = {
   name: 'user',
   summary: 'users with their passwords and API keys',
-  commands: [create, list, newPassword] as Command[],
+  commands: [create, list, newPassword, link, unlink] as Command[],
 };
 
 const GENERATED_BYTES = 15;

@@ -67,6 +67,7 @@ export function mountEndpoints(endpoints: readonly Endpoint[], dependencies: Rou
         bytesMax: endpoint.bodyBytesMax,
         valuesMax: endpoint.bodyValuesMax,
         bodyMs: dependencies.bodyMs,
+        bodyType: endpoint.bodyType,
       });
       const responseMs = deadlineMs + (endpoint.extraTimeMs ?? 0);
       const guard = new CommitGuard();

@@ -17,6 +17,17 @@ export interface ConsoleSessions {
     user: { id: number; passwordHash: string; clientAddress?: string },
     beforeCommit: () => void,
   ): Promise<string | null>;
+  /**
+   * Opens a session within the caller's transaction, for a user whom the identity provider has authenticated, and
+   * returns its id.
+   * @param oidcSid session at the provider; null if it has no name
+   */
+  openWithin(
+    transaction: Prisma.TransactionClient,
+    user: { id: bigint; oidcSid: string | null },
+  ): Promise<string>;
+  /** Deletes some ended sessions of any user. */
+  deleteEnded(): Promise<void>;
   /** Returns the user of the session, or null if it does not exist or has ended. Counts as use of the session. */
   find(sessionId: string): Promise<Caller | null>;
   /** @param beforeCommit an error that it throws rolls the deletion back */
@@ -51,6 +62,15 @@ export function createConsoleSessions(options: {
       });
       return isOpen ? sessionId : null;
     },
+    async openWithin(transaction, { id, oidcSid }) {
+      const sessionId = createSessionId();
+      const expiresAt = new Date(Date.now() + maxHours * HOUR_MS);
+      await transaction.consoleSession.create({
+        data: { idHash: hashOf(sessionId), userId: id, expiresAt, oidcSid },
+      });
+      return sessionId;
+    },
+    deleteEnded: () => deleteEndedSessions(prisma, idleMs),
     async find(sessionId) {
       const idHash = hashSessionId(sessionId);
       if (idHash === null) return null;

@@ -39,7 +39,7 @@ import {
 import type { DeviceCookies } from './device-cookies.ts';
 import type { SignIn } from './sign-in.ts';
 
-const SESSION = '/api/v3/session';
+export const SESSION = '/api/v3/session';
 
 interface SessionDependencies {
   prisma: PrismaClient;

@@ -3,7 +3,7 @@ import { isIP } from 'node:net';
 import type { Limiter, LimitResult, LimitStore } from '../http/limits.ts';
 import type { RecognizedDevice } from './device-cookies.ts';
 
-const WINDOW_SECONDS = 15 * 60;
+export const WINDOW_SECONDS = 15 * 60;
 /** Limit of one e-mail address from all networks together, as a multiple of the limit of one network. */
 const NETWORKS_FACTOR = 20;
 

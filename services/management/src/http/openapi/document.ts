@@ -9,6 +9,7 @@ import { statisticsPaths, statisticsSchemas } from '../../deliveries/statistics-
 import { identityPaths, identitySchemas } from '../../identity/openapi.ts';
 import { jobPaths, jobSchemas } from '../../jobs/openapi.ts';
 import { projectPaths, projectSchemas } from '../../jobs/projects-openapi.ts';
+import { oidcPaths, oidcSchemas } from '../../oidc/openapi.ts';
 import { runPaths, runSchemas } from '../../runs/openapi.ts';
 import { publishPaths, publishSchemas } from '../../runs/publish-openapi.ts';
 import { SESSION_COOKIE } from '../../sessions/console-sessions.ts';
@@ -36,6 +37,7 @@ const SCHEMAS: Record<string, Schema> = {
   ...publishSchemas,
   ...identitySchemas,
   ...sessionSchemas,
+  ...oidcSchemas,
   ...auditSchemas,
   ...payloadSchemas,
   ...envelopeSchemas,
@@ -90,6 +92,7 @@ const PATHS: Paths = {
   ...publishPaths,
   ...identityPaths,
   ...sessionPaths,
+  ...oidcPaths,
   ...auditPaths,
 };
 
